@@ -1,4 +1,4 @@
-"""Which lines a change adds to which files, read from git's patch without context."""
+"""List the lines that a change adds to each file, read from git's patch without context."""
 
 import os
 import re
@@ -15,13 +15,13 @@ _NEW_FILE = b"+++ b/"
 async def added_lines(git: Git, old: Commit, new: Commit, suffixes: Sequence[str]) -> dict[str, tuple[int, ...]]:
     """Return {path: numbers of the lines that are new or changed} for files with these suffixes.
 
-    Files without such lines are left out: lines that were only deleted, or moved with their file, are none.
+    Files without such lines are left out. Deleted lines, and lines that moved with their file, do not count.
     """
     return await _read_added_lines(git, old, new, [f":(top,glob)**/*{suffix}" for suffix in suffixes])
 
 
 async def added_lines_of(git: Git, old: Commit, new: Commit, paths: Sequence[str]) -> dict[str, tuple[int, ...]]:
-    """Return the same for these paths."""
+    """Return the added lines, as `added_lines` does, for these paths."""
     return await _read_added_lines(git, old, new, [f":(top,literal){path}" for path in paths])
 
 
@@ -33,7 +33,7 @@ async def _read_added_lines(git: Git, old: Commit, new: Commit, pathspecs: Seque
 
 
 def _read_patch(patch: bytes) -> dict[str, tuple[int, ...]]:
-    """Return the added lines by path; contents are skipped by their length, as they may look like a header."""
+    """Return the added lines by path. Contents are skipped by their length because they may look like a header."""
     found = dict[str, list[int]]()
     lines = iter(patch.split(b"\n"))
     path = ""
@@ -46,6 +46,6 @@ def _read_patch(patch: bytes) -> dict[str, tuple[int, ...]]:
             found.setdefault(path, []).extend(range(first, first + added))
             left = removed + added
             while left and (content := next(lines, None)) is not None:
-                # A note about a missing newline at the end of a file counts as no line.
+                # The note about a missing newline at the end of a file is not counted as a line.
                 left -= not content.startswith(b"\\")
     return {path: tuple(numbers) for path, numbers in found.items() if numbers}

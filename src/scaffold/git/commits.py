@@ -39,7 +39,7 @@ ALL_SUBMODULES = "--ignore-submodules=none"
 DIFF_OPTIONS = ("--no-ext-diff", "--no-textconv", "--no-color", "-M", "--submodule=short", ALL_SUBMODULES)
 """Make the patch independent of the user's configuration."""
 WITHOUT_ATTRIBUTES = {"GIT_WORK_TREE": os.sep, "GIT_INDEX_FILE": "/nonexistent/index"}
-"""Variables with which git finds none of the repository's .gitattributes: `-diff` would hide the lines of a file."""
+"""Variables that make git ignore the repository's .gitattributes: `-diff` would hide the lines of a file."""
 DIFFERENCES = ("diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", ALL_SUBMODULES)
 READ_COMMIT = ("rev-list", "--max-count=1", "--no-commit-header", "--format=%H %T %P", "--end-of-options")
 
@@ -67,7 +67,7 @@ class PathChange(Struct, frozen=True):
     object_id: str = ""
     """The id of the new content, in hex; for a submodule its commit."""
     former_id: str = ""
-    """The same of the old content."""
+    """The id of the old content, likewise."""
 
     @property
     def is_link(self) -> bool:
@@ -85,16 +85,16 @@ class PathChange(Struct, frozen=True):
 
 
 class KeptOut(Struct, frozen=True):
-    """Files of the user's own in a worktree, which become part of no commit."""
+    """The user's own files in a worktree, which are never committed."""
 
     base: Commit
-    """Where the work starts."""
+    """The commit that the work starts from."""
     files: Mapping[str, Path]
-    """Path in the worktree -> a file with the same content outside it. `base` has none of these paths."""
+    """{path in the worktree: file outside it with the same content}. None of the paths exists in `base`."""
 
 
 async def commit_all(git: Git, message: str, *, author: Signature, committer: Signature) -> Commit | None:
-    """Commit everything in the work tree that git does not ignore; return the commit, None if nothing changed.
+    """Commit everything in the work tree that git does not ignore; return the commit, or None if nothing changed.
 
     Call it only on one of our worktrees, between agent turns. HEAD ends up detached at the commit; a branch that an
     agent checked out does not move. Changes in a submodule are committed there first and kept in its repository.
@@ -107,7 +107,7 @@ async def commit_all(git: Git, message: str, *, author: Signature, committer: Si
 async def commit_all_info(
     git: Git, message: str, *, author: Signature, committer: Signature, kept_out: KeptOut | None = None
 ) -> CommitInfo:
-    """Do the same as `commit_all`, but return the commit at HEAD even if nothing changed; without files `kept_out`."""
+    """Commit as `commit_all` does, without the files `kept_out`; return the commit at HEAD even if nothing changed."""
     _, now = await _commit_all(git, message, author=author, committer=committer, kept_out=kept_out)
     return now
 
@@ -146,7 +146,7 @@ async def stage_all(
     With the option `--ignore-errors`, files that cannot be read are left out. The files `kept_out` are removed from
     the index, also under another path.
     """
-    # Exit code 1: single files could not be read, and all others are added.
+    # Exit code 1: some files could not be read; all others were added.
     ok = frozenset({0, 1}) if options else frozenset({0})
     folders = [link.path for link in links if is_gitlink_folder(git.cwd, link.path)]
     excluded = [*folders, *(await _unstage_kept_out(git, kept_out, env) if kept_out else ())]
@@ -164,9 +164,9 @@ async def stage_all(
 
 
 async def _unstage_kept_out(git: Git, kept_out: KeptOut, env: Mapping[str, str] | None) -> tuple[str, ...]:
-    """Take the paths out of the index, and return those that git does not ignore: `add --all` would add them.
+    """Remove the paths from the index; return the ones that git does not ignore, which `add --all` would add.
 
-    The others must not be named to it: git refuses a path that it ignores, even as an exclusion.
+    Ignored paths must not be passed to `add`: git refuses them, even as an exclusion.
     """
     await git("update-index", "--force-remove", "-z", "--stdin", stdin=_nul_terminated([*kept_out.files]), env=env)
     others = await git("ls-files", "-z", "--others", "--exclude-standard", env=env)
@@ -174,9 +174,9 @@ async def _unstage_kept_out(git: Git, kept_out: KeptOut, env: Mapping[str, str] 
 
 
 async def _moved_copies(git: Git, kept_out: KeptOut, env: Mapping[str, str] | None) -> tuple[str, ...]:
-    """Return the added files that have the name and the content of a file that is kept out: its folder was renamed.
+    """Return the added files with the name and content of a kept-out file: its folder was renamed.
 
-    What the base contains anywhere is not the user's own, and an empty file says nothing.
+    Content that exists anywhere in the base is not the user's own, and an empty file proves nothing.
     """
     sources: dict[str, list[Path]] = {}
     for path, source in kept_out.files.items():
@@ -240,7 +240,7 @@ async def tree_of(git: Git, commit: Commit) -> TreeId:
 
 
 async def read_commit(git: Git, name: str) -> CommitInfo:
-    """Return the commit that `name` (a ref, `HEAD`, an id) resolves to; raise GitError if there is none."""
+    """Return the commit that `name` (a ref, `HEAD`, an id) resolves to, or raise GitError."""
     commit, tree, *parents = (await git.read_cached(*READ_COMMIT, commits=(name,))).line.split()
     return CommitInfo(Commit(commit), tree, tuple(map(Commit, parents)))
 
@@ -267,12 +267,12 @@ async def merge_base(git: Git, one: Commit, other: Commit) -> Commit | None:
 
 
 async def is_contained(git: Git, commit: Commit, tip: Commit) -> bool:
-    """Return whether `tip` contains `commit`; False, too, if `commit` is no longer in the repository."""
+    """Return whether `tip` contains `commit`; False also if the repository no longer has `commit`."""
     return (await git("merge-base", "--is-ancestor", commit, tip, ok=frozenset({0, 1, 128}))).exit_code == 0
 
 
 async def contained(git: Git, wanted: Collection[Commit], tip: Commit) -> frozenset[Commit]:
-    """Return which of the commits `tip` contains, in two calls of git; none that is no longer in the repository."""
+    """Return the commits in `wanted` that `tip` contains, in two calls of git; commits that are gone are left out."""
     asked = "\n".join((*wanted, "")).encode()
     lines = (await git("cat-file", "--batch-check=%(objectname)", stdin=asked)).line.splitlines()
     there = [Commit(line) for line in lines if not line.endswith(" missing")]
@@ -289,7 +289,7 @@ async def changed_paths(git: Git, old: Commit, new: Commit) -> tuple[str, ...]:
 
 
 async def path_changes(git: Git, old: Commit, new: Commit) -> tuple[PathChange, ...]:
-    """Return how each path differs between two commits, in git's order."""
+    """Return the path changes between two commits, in git's order."""
     return _path_changes(await _raw_diff(git, old, new))
 
 
@@ -302,9 +302,9 @@ async def modified_files(git: Git, old: Commit, new: Commit) -> tuple[FormerFile
 
 
 async def submodule_changes(git: Git, old: Commit, new: Commit) -> tuple[PathChange, ...]:
-    """Return how each path inside submodules differs that the change moves, nested ones too.
+    """Return the path changes inside the submodules that the change moves, nested ones too.
 
-    Paths begin at the top of the outermost repository. A commit that is in none of our repositories has none.
+    Paths begin at the top of the outermost repository. A submodule commit that is missing here yields no changes.
     """
     moved = [each for each in await path_changes(git, old, new) if each.is_gitlink and each.kind == "M"]
     repositories = await submodule_repositories(git, new) if moved else {}
@@ -339,7 +339,7 @@ async def file_contents(git: Git, commit: Commit, path: str) -> bytes | None:
 
 
 async def batch_contents(git: Git, names: Sequence[str]) -> tuple[bytes | None, ...]:
-    """Return the contents of files, each named by its id or `COMMIT:PATH`; None for a missing one. One process."""
+    """Return the contents of files named by id or `COMMIT:PATH`, None for a missing file; runs one process."""
     if not names:
         return ()
     requests = [name.encode(errors="surrogateescape") for name in names]
@@ -352,7 +352,7 @@ async def batch_contents(git: Git, names: Sequence[str]) -> tuple[bytes | None, 
             found.append(None)
             at += len(absent)
             continue
-        # By the length that git gives: the contents themselves may look like the next answer.
+        # Read by the length that git reports, because the contents may look like the next answer.
         begin = out.index(b"\n", at) + 1
         end = begin + int(out[at:begin].rpartition(b" ")[2])
         found.append(out[begin:end])
@@ -363,7 +363,7 @@ async def batch_contents(git: Git, names: Sequence[str]) -> tuple[bytes | None, 
 async def diff_text(git: Git, old: Commit, new: Commit, *, limit_bytes: int, paths: Sequence[str] = ()) -> str:
     """Return the patch from `old` to `new` for display; above `limit_bytes` its middle is replaced by a note.
 
-    If `paths` are given, it has no others.
+    If `paths` are given, the patch is limited to them.
     """
     args = ("diff-tree", "-r", "-p", *DIFF_OPTIONS, old, new, "--", *(f":(top,literal){path}" for path in paths))
     answer = await git(*args, env=WITHOUT_ATTRIBUTES, limit_bytes=limit_bytes)
@@ -371,10 +371,10 @@ async def diff_text(git: Git, old: Commit, new: Commit, *, limit_bytes: int, pat
 
 
 async def changed_line_count(git: Git, old: Commit, new: Commit) -> int:
-    """Return how many lines of text the change adds and deletes; a renamed file's unchanged lines do not count."""
+    """Return the number of added and deleted lines of text; a renamed file's unchanged lines do not count."""
     args = ("diff-tree", "-r", "-z", "--numstat", *DIFF_OPTIONS, old, new)
     records = (await git(*args, env=WITHOUT_ATTRIBUTES)).records
-    # The paths of a renamed file are records of their own; a binary file has `-` for its counts.
+    # The paths of a renamed file are separate records; a binary file has `-` for its counts.
     counts = (record.split("\t")[:2] for record in records if record.count("\t") >= NUMSTAT_TABS)
     return sum(int(number) for pair in counts for number in pair if number.isdecimal())
 
@@ -389,7 +389,7 @@ def _nul_terminated(records: Sequence[str]) -> bytes:
 
 
 async def _refuse_missing(git: Git, old: Commit, new: Commit) -> None:
-    """Raise GitError if a change in a submodule moves one of its own submodules to a commit that is nowhere here."""
+    """Raise GitError if a change in a submodule moves a nested submodule to a commit that is missing here."""
     links = [each.as_gitlink() for each in await path_changes(git, old, new) if each.is_gitlink]
     if missing := await missing_gitlinks(git, new, links):
         raise GitError(
@@ -433,7 +433,7 @@ async def listed_links(git: Git, commit: Commit) -> dict[str, str]:
 
 
 async def list_tree(git: Git, commit: Commit) -> TreeListing:
-    """Return the listing of the commit's tree; runs git only if none of a commit is known from which it differs."""
+    """Return the listing of the commit's tree, derived from a cached listing if possible, else read by git."""
     found = git.answers.listing(commit) or _derive_listing(git, commit)
     if found is None:
         found = TreeListing.of_records((await git("ls-tree", "-r", "-z", "--full-tree", commit)).records)
@@ -442,7 +442,7 @@ async def list_tree(git: Git, commit: Commit) -> TreeListing:
 
 
 def _derive_listing(git: Git, commit: Commit) -> TreeListing | None:
-    """Return the listing that follows from that of another commit and the known difference; None without both."""
+    """Derive the listing from a cached listing and a cached difference; return None unless both exist."""
     for other in git.answers.listed():
         known, listing = git.answers.find((*DIFFERENCES, other, commit)), git.answers.listing(other)
         if known is not None and listing is not None:
@@ -454,7 +454,7 @@ def _derive_listing(git: Git, commit: Commit) -> TreeListing | None:
 
 
 async def blob_sizes(git: Git, ids: Sequence[str]) -> tuple[int | None, ...]:
-    """Return the size of each blob in bytes; None for an object that is missing here. One process."""
+    """Return the size of each blob in bytes, None for a missing object; runs one process."""
     if not ids:
         return ()
     output = (await git("cat-file", "--batch-check=%(objectsize)", stdin="\n".join((*ids, "")).encode())).line
@@ -465,7 +465,7 @@ async def _commit_all(
     git: Git, message: str, *, author: Signature, committer: Signature, kept_out: KeptOut | None = None
 ) -> tuple[CommitInfo, CommitInfo]:
     """Commit everything; return the commits at HEAD before and after, equal if nothing changed."""
-    # Between turns no process works here, so a lock is what a killed git left behind.
+    # Between turns no process works here, so any lock was left by a killed git.
     await remove_locks(git)
     links = await gitlinks(git)
     # First, so that the commit contains the submodules' new commits as pointers.
@@ -480,7 +480,7 @@ async def _commit_all(
             return await _commit_staged(git, before, message, author=author, committer=committer)
         except GitError:
             if git.met_collection():
-                # All is added anew: of a file that the index knows, git would not look whether its object is there.
+                # Add everything again: git does not check whether the object of a file in the index exists.
                 await git("update-ref", "--no-deref", "HEAD", before.commit)
                 await git("read-tree", before.commit)
             raise
@@ -492,7 +492,7 @@ async def _commit_staged(
     git: Git, before: CommitInfo, message: str, *, author: Signature, committer: Signature
 ) -> CommitInfo:
     """Commit the index on top of `before`, which is at HEAD; return the commit at HEAD, `before` if nothing changed."""
-    # Not `git commit`: it would run hooks, take an unfinished merge for one, and move the branch that HEAD names.
+    # Not `git commit`: it would run hooks, finish a pending merge, and move the branch that HEAD names.
     tree = (await git("write-tree")).line
     if tree == before.tree:
         return before
@@ -510,7 +510,7 @@ async def _commit_staged(
 
 
 async def _raw_diff(git: Git, old: Commit, new: Commit) -> GitResult:
-    """Return the full raw diff: one cached result serves the paths, the kinds of change, fingerprint and listings."""
+    """Return the full raw diff, which is cached once for paths, kinds of change, fingerprints and listings."""
     return await git.read_cached(*DIFFERENCES, commits=(old, new))
 
 

@@ -49,12 +49,12 @@ def not_in_repository(start: Path) -> NotInRepository:
 
 
 def is_git_dir_by_names(names: Collection[str]) -> bool:
-    """Return whether git takes a folder with these entries, in lower case, for a git directory, whatever they are."""
+    """Return whether git takes a folder with entries of these lower-case names for a git directory."""
     return "head" in names and ("commondir" in names or {"objects", "refs"} <= set(names))
 
 
 def _git_dir(entry: Path) -> Path | None:
-    """Return the git directory that `.git` is or points to; None if it does neither."""
+    """Return the git directory that `.git` is or points to, or None."""
     if entry.is_file():
         text = entry.read_text("utf-8", errors="surrogateescape")
         target = entry.parent / text.removeprefix(GITFILE).rstrip("\n")

@@ -1,4 +1,4 @@
-"""Which files of a checkout a changed .gitignore or .ignore names although git tracks them."""
+"""Find tracked files that a changed .gitignore or .ignore names."""
 
 import os
 from collections.abc import Collection, Mapping
@@ -13,9 +13,9 @@ GITIGNORE = ".gitignore"
 async def newly_ignored(
     git: Git, base: Commit, ignore_files: Collection[str], paths: Collection[str]
 ) -> Mapping[str, str]:
-    """Return {path: ignore file} for the tracked `paths` that one of the ignore files names and did not on the base.
+    """Return {path: ignore file} for the tracked `paths` that an ignore file names now and did not on the base.
 
-    Where `git` works, the commit with the ignore files is checked out.
+    `git` must have the commit with the ignore files checked out.
     """
     found = dict[str, str]()
     if not paths:

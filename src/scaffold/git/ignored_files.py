@@ -13,7 +13,7 @@ WILDCARDS = frozenset("*?[")
 def pattern_lines(content: bytes) -> tuple[str, ...]:
     """Return the patterns of a file like `.gitignore`: no comments, no blank lines, no trailing spaces.
 
-    As in git, a byte order mark at the start is no part of a pattern. Bytes that are not UTF-8 match nothing.
+    As in git, a byte order mark at the start is skipped. Bytes that are not UTF-8 match nothing.
     """
     text = content.decode("utf-8-sig", "replace").replace("\0", "\N{REPLACEMENT CHARACTER}")
     lines = (line.rstrip("\r") for line in text.split("\n"))
@@ -29,7 +29,7 @@ async def ignored_files(git: Git, patterns: Sequence[str], *, skipped: Sequence[
     if not patterns:
         return ()
     left_out = (f":(top,exclude,literal){folder}" for folder in skipped)
-    # As a file, because the length of arguments is limited.
+    # Passed as a file because the length of arguments is limited.
     args = ("ls-files", "-z", "--others", "--ignored", "--exclude-from=/dev/stdin", "--", ":/", *left_out)
     listed = await git(*args, stdin="\n".join((*patterns, "")).encode())
     # git lists a nested repository as a folder (`sub/`)
@@ -38,14 +38,14 @@ async def ignored_files(git: Git, patterns: Sequence[str], *, skipped: Sequence[
         return ()
     # git reads these as pathspecs: without `./`, a name like `:(x` has a meaning.
     paths = b"".join(b"./" + path.encode(errors="surrogateescape") + b"\0" for path in files)
-    # What the repository does not ignore could be added by mistake: it is left to the user to commit it.
-    # `--no-index`: else a file named `*.json` counts as tracked if `a.json` is; all these files are known not to be.
+    # A file that the repository does not ignore could be committed by mistake, so it is left to the user.
+    # `--no-index`: otherwise a file named `*.json` counts as tracked if `a.json` is. None of these files is tracked.
     args = ("check-ignore", "-z", "--stdin", "--no-index")
     answer = await git(*args, stdin=paths, ok=frozenset({0, NONE_FOUND}))
     return tuple(sorted(path.removeprefix("./") for path in answer.records))
 
 
 def _trim_line(line: str) -> str:
-    """Return the line without trailing spaces; a backslash keeps one, as in `.gitignore`."""
+    """Return the line without trailing spaces; a backslash keeps one space, as in `.gitignore`."""
     short = line.rstrip(" ")
     return f"{short} " if short.endswith("\\") and len(short) < len(line) else short

@@ -24,7 +24,7 @@ def rescue_ref(attempt_id: AttemptId) -> str:
 
 
 def keep_ref(attempt_id: AttemptId) -> str:
-    """Return the ref that keeps what an attempt left in git besides its files: staged versions, abandoned commits."""
+    """Return the ref that keeps an attempt's leftovers in git besides its files: staged versions, abandoned commits."""
     return f"{REF_PREFIX}keep/{attempt_id}"
 
 
@@ -34,17 +34,17 @@ def attempt_id_of(ref: str) -> AttemptId:
 
 
 def lane_ref(attempt_id: AttemptId) -> str:
-    """Return the ref that keeps what would land of an attempt while it is proven; nothing else depends on it."""
+    """Return the ref that keeps an attempt's candidate while it is proven; nothing else depends on it."""
     return f"{LANE_PREFIX}{attempt_id}"
 
 
 def lane_base_ref(attempt_id: AttemptId) -> str:
-    """Return the ref that keeps the commit that it is compared with; nothing else depends on it, either."""
+    """Return the ref that keeps the commit the candidate is compared with; nothing else depends on it."""
     return f"{LANE_PREFIX}{_LANE_BASE}{attempt_id}"
 
 
 def review_ref(attempt_id: AttemptId) -> str:
-    """Return the ref that keeps what would land of an attempt while a human is asked about it, so that it is shown."""
+    """Return the ref that keeps an attempt's candidate while a human is asked about it, so that it can be shown."""
     return f"{REVIEW_PREFIX}{attempt_id}"
 
 
@@ -54,7 +54,7 @@ def attempt_id_of_lane(ref: str) -> AttemptId:
 
 
 async def resolve(git: Git, name: str) -> Commit | None:
-    """Return the commit that `name` (a ref, a short id, `HEAD~1`) resolves to; None if there is none."""
+    """Return the commit that `name` (a ref, a short id, `HEAD~1`) resolves to, or None."""
     answer = await git(
         "rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}", ok=frozenset({0, 1})
     )
@@ -65,10 +65,10 @@ async def move(git: Git, ref: str, *, new: Commit, old: Commit | None, known: Co
     """Move `ref` from `old` (None: it must not exist) to `new`; return whether it is at `new` now.
 
     False means that another process moved it first and nothing changed. A ref already at `new` counts as moved, so a
-    move can be repeated after a crash. With `known`, a commit that surely stays, ObjectsCollected and nothing changed
-    if a collection has deleted something that `new` has beyond it.
+    move can be repeated after a crash. `known` is a commit that certainly stays: with it, ObjectsCollected is raised
+    and nothing changes if a collection has deleted an object that `new` adds to it.
     """
-    # An empty old value is git's way to say that the ref must not exist.
+    # An empty old value tells git that the ref must not exist.
     answer = await git("update-ref", ref, new, old or "", ok=frozenset({0, 1, 128}))
     if answer.exit_code == 0:
         if known is not None and not await git.still_has(new, known=known):
@@ -77,9 +77,9 @@ async def move(git: Git, ref: str, *, new: Commit, old: Commit | None, known: Co
             raise objects_collected(new)
         return True
     now = await resolve(git, ref)
-    if now is None and old is None:  # it may lead to a commit that a collection deleted
+    if now is None and old is None:  # it may point to a commit that a collection deleted
         await git("update-ref", "-d", ref, ok=frozenset({0, 1, 128}))
-    # No other process moved it, so this was no lost race: the same command again raises git's error.
+    # No other process moved the ref, so it was not a lost race: repeating the command raises git's error.
     if now == old:
         await git("update-ref", ref, new, old or "")
         return True
@@ -90,8 +90,8 @@ async def move_and_delete(git: Git, ref: str, *, new: Commit, old: Commit, drop:
     """Move `ref` from `old` to `new` and delete the refs `drop`, each at its commit, in one transaction.
 
     Return the same as `move`. If another process moved one of `drop` first, nothing changes. If `ref` is already at
-    `new`, they may still exist. ObjectsCollected, and nothing is changed, if a collection has deleted a part of `new`
-    meanwhile.
+    `new`, they may still exist. Raises ObjectsCollected and changes nothing if a collection has deleted an object of
+    `new` meanwhile.
     """
     deletions = (f"delete {name} {commit}\n" for name, commit in drop.items())
     wanted = f"update {ref} {new} {old}\n{''.join(deletions)}".encode()
@@ -112,7 +112,7 @@ async def move_and_delete(git: Git, ref: str, *, new: Commit, old: Commit, drop:
 
 
 async def _drop_move_and_return(git: Git, ref: str) -> None:
-    """Delete the last two entries of the ref's log: they name a commit that is gone, and `git fsck` would complain."""
+    """Delete the last two entries of the ref's log: they name a deleted commit, and `git fsck` would complain."""
     # A ref may have no log.
     entries = (f"{ref}@{{1}}", f"{ref}@{{0}}")
     await git("reflog", "delete", "--rewrite", *entries, ok=frozenset({0, 1, 128, 255}))
@@ -133,8 +133,8 @@ async def delete(git: Git, ref: str, *, old: Commit) -> bool:
 async def pin(git: Git, ref: str, commit: Commit, *, known: Commit | None = None) -> None:
     """Set `ref` to `commit`, whatever its old value.
 
-    With `known`, a commit that surely stays, ObjectsCollected and no such ref if a collection has deleted something
-    that `commit` has beyond it.
+    `known` is a commit that certainly stays: with it, ObjectsCollected is raised and the ref is removed if a collection
+    has deleted an object that `commit` adds to it.
     """
     await git("update-ref", ref, commit)
     if known is not None and not await git.still_has(commit, known=known):

@@ -63,7 +63,7 @@ class CheckoutStatus(Struct, frozen=True):
 async def open_repository(start: Path, *, environ: Mapping[str, str]) -> Repository:
     """Return the repository whose checkout contains `start`.
 
-    Raises NotInRepository if there is none, another RepositoryError if it cannot be used.
+    Raises NotInRepository outside a repository, another RepositoryError if the repository cannot be used.
     """
     _check_directory(start)
     git = Git(start, environ=environ)
@@ -97,7 +97,7 @@ async def checkout_status(repo: Repository) -> CheckoutStatus:
         )
     # Without --short, which prints `heads/NAME` if a tag has the same name.
     symbolic = await repo.git("symbolic-ref", "--quiet", "HEAD", ok=frozenset({0, 1}))
-    # git enters submodules to look for changed files, and obeys the configuration that it finds there
+    # git would look for changed files in submodules, and obey the configuration that it finds there
     options = ("--porcelain=v2", "-z", "--untracked-files=normal", "--ignore-submodules=dirty")
     status = await repo.git("status", *options)
     return CheckoutStatus(head, symbolic.line.removeprefix("refs/heads/") or None, bool(status.out))

@@ -1,4 +1,4 @@
-"""List the names of a repository's own settings and hooks, submodules included: they decide what git would run."""
+"""List the names of a repository's own settings and hooks, submodules included: they decide which programs git runs."""
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
@@ -11,7 +11,7 @@ from scaffold.git.client.disabled_programs import FileStamp, file_stamp, is_unch
 
 MAX_MODULES = 1_000
 EMBEDDED = "embedded."
-"""Before the path of a repository inside the working tree whose settings count for git, but are not listed."""
+"""Prefix of the path of a repository inside the working tree whose settings git obeys but which are not listed."""
 _GITLINK = b"160000 "
 _INCLUDES = ("include.", "includeif.")
 
@@ -64,7 +64,7 @@ async def _read_names(root: Path, environ: Mapping[str, str]) -> _CachedNames:
     embedded = [EMBEDDED + path for path in links if _is_embedded(root / path, folders[0] / "modules")]
     names = frozenset([name for name, _ in own] + inner + embedded + [f"hook.{name}" for name in _hook_names(hooks)])
     configs = {folder / name for folder in (*folders, *modules) for name in ("config", "config.worktree")}
-    # Missing files are watched as well: their stamp changes when they appear.
+    # Missing files are watched as well: their stamp changes once they exist.
     watched = {*(path for _, path in own), *configs, *modules, hooks, folders[0] / "modules", root / ".git"}
     watched |= {folders[-1] / "index", *(root / path / ".git" for path in links)}
     return _CachedNames(names, {path: file_stamp(path) for path in watched}, lasting=not _includes_files(names))
@@ -82,7 +82,7 @@ async def _gitlink_paths(git: Git) -> list[str]:
 
 
 def _is_embedded(folder: Path, modules: Path) -> bool:
-    """Return whether a repository is there whose git directory is not below `modules`, whose settings are listed."""
+    """Return whether the folder holds a repository with a git directory outside `modules`, which is not listed."""
     file = folder / ".git"
     if not file.is_file():
         return file.exists()
@@ -91,7 +91,7 @@ def _is_embedded(folder: Path, modules: Path) -> bool:
 
 
 def _in_repository(root: Path) -> bool:
-    """Return whether git would find a repository from `root`, or takes `root` itself for a bare one."""
+    """Return whether git would find a repository from `root`, or would take `root` itself for a bare repository."""
     bare = (root / "HEAD").exists() and (root / "objects").exists()
     if not root.is_dir():
         return False

@@ -1,8 +1,8 @@
 """Submodules of our worktrees: checked out from objects already in the repository, never fetched.
 
 Each is a linked worktree of the submodule's repository in `modules`, so a commit made in it outlives the worktree and
-is available to later attempts. Git itself never enters a submodule: an agent may have put another repository there. We
-do, by the registration that was made with the checkout.
+is available to later attempts. Git never enters a submodule on its own: an agent may have put another repository
+there. We run git in it through the registration that was created with the checkout.
 """
 
 import os
@@ -83,9 +83,9 @@ async def check_out_submodules(git: Git, *, within: str = "") -> tuple[MissingSu
 
 
 def checked_out_submodule(git: Git, link: Gitlink) -> Git | None:
-    """Return git in a submodule that we checked out in this worktree; None if it is not checked out, or emptied.
+    """Return git in a submodule that we checked out in this worktree; None if it is empty or not checked out.
 
-    What its `.git` says does not count.
+    Its `.git` is not trusted.
     """
     folder = git.cwd / link.path
     if not is_gitlink_folder(git.cwd, link.path) or not any(folder.iterdir()):
@@ -121,20 +121,20 @@ def is_gitlink_folder(top: Path, path: str) -> bool:
 
 
 def foreign_repositories(git: Git, links: Iterable[Gitlink]) -> tuple[str, ...]:
-    """Return the paths of gitlinks in whose folders is a repository that is not ours."""
+    """Return the paths of gitlinks whose folders contain a repository that we did not check out."""
     planted = (link for link in links if os.path.lexists(git.cwd / link.path / ".git"))
     return tuple(link.path for link in planted if checked_out_submodule(git, link) is None)
 
 
 def empty_submodules(git: Git, links: Sequence[Gitlink]) -> None:
-    """Delete what is in the folders of submodules, checked out or not, and the registrations of their checkouts."""
+    """Empty the folders of submodules, checked out or not, and delete the registrations of their checkouts."""
     for link in links:
         _empty_folder(git, link)
     forget_submodules(common_dir(git.registration), git.cwd)
 
 
 async def missing_gitlinks(git: Git, at: Commit, links: Sequence[Gitlink]) -> tuple[Gitlink, ...]:
-    """Return those of `links` whose commit is in none of our repositories, by the .gitmodules of the commit `at`."""
+    """Return the `links` whose commit is missing here, by the .gitmodules of the commit `at`."""
     if not links:
         return ()
     common, names = await _submodules_at(git, at)
@@ -142,7 +142,7 @@ async def missing_gitlinks(git: Git, at: Commit, links: Sequence[Gitlink]) -> tu
 
 
 async def submodule_repositories(git: Git, at: Commit) -> dict[str, Git]:
-    """Return {path: git} of the repositories of submodules that exist here, by the .gitmodules of the commit `at`."""
+    """Return {path: git} for the submodule repositories that exist here, by the .gitmodules of the commit `at`."""
     common, names = await _submodules_at(git, at)
     modules = {path: common / "modules" / name for path, name in names.items() if _is_safe_name(name)}
     return {path: Git(module, environ=git.environ) for path, module in modules.items() if (module / "HEAD").is_file()}
@@ -165,7 +165,7 @@ def _forget_in(module: Path, folder: Path) -> None:
 
 
 async def _check_out(git: Git, link: Gitlink, name: str | None) -> Git | str:
-    """Check out one submodule; return git in it, or why that failed."""
+    """Check out one submodule; return git in it, or the reason for the failure."""
     inner = checked_out_submodule(git, link)
     if inner is not None:
         restore_pointer(inner.registration, inner.cwd)
@@ -189,7 +189,7 @@ async def _check_out(git: Git, link: Gitlink, name: str | None) -> Git | str:
 
 
 async def _missing_commit(git: Git, common: Path, link: Gitlink, name: str | None) -> str | None:
-    """Return why the commit of a submodule cannot be checked out; None if it can."""
+    """Return the reason why a submodule's commit cannot be checked out, or None."""
     if name is None or not _is_safe_name(name):
         return f"{GITMODULES} has no valid entry for it"
     module = common / "modules" / name
@@ -202,14 +202,14 @@ async def _missing_commit(git: Git, common: Path, link: Gitlink, name: str | Non
 
 
 def _empty_folder(git: Git, link: Gitlink) -> None:
-    """Delete what is in the folder of a submodule; do nothing if its path is or leads through anything else."""
+    """Empty the folder of a submodule; do nothing if its path is not a real folder of the checkout."""
     if is_gitlink_folder(git.cwd, link.path):
         delete_path(git.cwd / link.path)
         (git.cwd / link.path).mkdir()
 
 
 def _may_have_gitlinks(index: Path) -> bool:
-    """Return False only if the index certainly has no gitlinks: reading it here saves a process."""
+    """Return False only if the index certainly has no gitlinks: reading the file saves a process."""
     try:
         return _GITLINK_BYTES in index.read_bytes() or any(index.parent.glob("sharedindex.*"))
     except FileNotFoundError:

@@ -18,19 +18,19 @@ _SHA1_LENGTH = 40
 
 
 class FormerFile(Struct, frozen=True):
-    """A regular file that is to be committed with another content than it had."""
+    """A regular file whose content in the index differs from its former content."""
 
     path: str
     mode: str
     """Its new mode, in octal as git writes it."""
     former_id: str
-    """The id of the content that it had, in hex."""
+    """The id of its former content, in hex."""
 
 
 async def unstage_untouched(
     git: Git, changed: Collection[FormerFile], *, env: Mapping[str, str] | None = None
 ) -> tuple[str, ...]:
-    """Give those of the files their former content in the index that are on disk what was stored; return their paths.
+    """Restore in the index the files whose bytes on disk are still the former content; return their paths.
 
     `changed` are the files in which the index differs from the commit that was checked out.
     """

@@ -30,7 +30,7 @@ from scaffold.host.atomic_files import FileLock, delete_path
 from scaffold.host.folder_tree import walk
 
 STATUS = ("status", "--porcelain", "-z", "--ignored", "--untracked-files=normal", "--no-renames")
-"""Lists all that differs from the commit that is checked out, ignored files included, but not empty folders."""
+"""Lists all differences from the commit that is checked out, ignored files included, but not empty folders."""
 LOCK_TIMEOUT_S = 300.0
 CHECKOUT_TIMEOUT_S = 900.0
 LOCKS = ("index.lock", "HEAD.lock")
@@ -67,7 +67,7 @@ async def add(repo: Repository, path: Path, commit: Commit) -> Git:
 
 
 async def add_without_submodules(repo: Repository, path: Path, commit: Commit) -> Git:
-    """Do the same as `add`, but leave the folders of submodules empty."""
+    """Add a worktree as `add` does, but leave the folders of submodules empty."""
     async with _worktree_lock(repo):
         await _delete_worktree(repo, path)
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -81,13 +81,13 @@ async def add_without_submodules(repo: Repository, path: Path, commit: Commit) -
 
 
 def find_worktree(repo: Repository, path: Path) -> Git | None:
-    """Return git in our worktree at `path`, whatever `.git` in it says; None if none is registered there."""
+    """Return git in our worktree at `path`, whatever `.git` in it says; None without a registration."""
     registration = find_registration(repo.common_dir, path)
     return None if registration is None or not path.is_dir() else repo.git.at(path, git_dir=registration)
 
 
 async def remove(repo: Repository, path: Path) -> None:
-    """Remove the worktree at `path` and its files; do nothing if there is none.
+    """Remove the worktree at `path` and its files; do nothing if it does not exist.
 
     Its work must have landed or be pinned. Raises GitError if `path` exists and is not a worktree of this repository.
     """
@@ -97,7 +97,7 @@ async def remove(repo: Repository, path: Path) -> None:
 
 
 def is_occupied(repo: Repository, path: Path) -> bool:
-    """Return whether `path` exists, or a worktree is registered at or below it, if only in part."""
+    """Return whether `path` exists, or a worktree is registered at or below it, even partially."""
     known = registrations_under(repo.common_dir, path)
     return os.path.lexists(path) or any(known) or bool(_unfinished_at(repo, path))
 
@@ -111,8 +111,8 @@ async def list_worktrees(repo: Repository) -> tuple[Worktree, ...]:
 async def worktrees_on_branch(repo: Repository, branch: str) -> tuple[Worktree, ...]:
     """Return the worktrees that have `branch` (short name) checked out; runs git only if one may have it.
 
-    Also those in the middle of a rebase or bisect of it, whose HEAD is detached: git moves it, or goes back to it, at
-    the end, and refuses to move it itself meanwhile.
+    Includes worktrees in the middle of a rebase or bisect of the branch. Their HEAD is detached, but git moves the
+    branch or returns to it at the end, and refuses to move it meanwhile.
     """
     busy = tuple(each for each in _git_dirs(repo.common_dir) if branch in branches_of_operations(each))
     if not busy and not _may_be_on_branch(repo.common_dir, branch):
@@ -140,7 +140,7 @@ async def reset_and_clean(git: Git, commit: Commit) -> None:
 
 
 async def clean_without_submodules(git: Git, commit: Commit) -> None:
-    """Do the same as `reset_and_clean`, but leave the folders of submodules empty.
+    """Reset as `reset_and_clean` does, but leave the folders of submodules empty.
 
     Cleans before the checkout, so that no untracked path blocks a tracked file.
     """
@@ -159,9 +159,9 @@ async def drop_submodules(git: Git) -> None:
 
 
 async def _is_unchanged(git: Git, commit: Commit) -> bool:
-    """Return whether the worktree is a clean checkout of `commit` already, detached, with no ignored files.
+    """Return whether the worktree is a clean, detached checkout of `commit` with no ignored files.
 
-    Checks often leave it so, and then one git is enough instead of two. Only without submodules: theirs are not seen.
+    Checks often leave it clean; one git process then suffices instead of two. Changes in submodules are not seen.
     """
     if not _head_has(git.registration / "HEAD", commit) or (await git(*STATUS)).out:
         return False
@@ -169,7 +169,7 @@ async def _is_unchanged(git: Git, commit: Commit) -> bool:
 
 
 def _has_empty_folder(top: Path) -> bool:
-    """Return whether there is a folder without anything in it, of which git says nothing."""
+    """Return whether there is an empty folder, which git does not report."""
     return any(not folders and not others for _, folders, others in walk(top))
 
 
@@ -179,13 +179,13 @@ async def remove_locks(git: Git) -> None:
 
 
 def _forget_work(git: Git, commit: Commit) -> None:
-    """Delete locks, unfinished operations, and an index that hides changes: without one git rewrites every file.
+    """Delete locks, unfinished operations, and an index that hides changes: without an index git rewrites every file.
 
-    Commands of agents and checks find the repository by `.git`, so it is restored, too.
+    Commands of agents and checks find the repository through `.git`, so it is restored, too.
     """
     restore_pointer(git.registration, git.cwd)
     _delete_entries(git, LOCKS + tuple(marker.partition("/")[0] for marker, *_ in UNFINISHED_OPERATIONS))
-    # A SHA-256 repository has longer ids, and its index longer entries.
+    # In a SHA-256 repository, ids and index entries are longer.
     if not shows_all_changes(git.registration / "index", hash_bytes=len(commit) // 2):
         _delete_entries(git, ("index",))
 
@@ -207,7 +207,7 @@ def _may_be_on_branch(common: Path, branch: str) -> bool:
 
 
 def _git_dirs(common: Path) -> tuple[Path, ...]:
-    """Return the git directory itself, which is that of the main worktree, and those of linked worktrees."""
+    """Return the git directories of the main worktree, which is `common` itself, and of linked worktrees."""
     return (common, *sorted(common.glob("worktrees/*")))
 
 
@@ -215,7 +215,7 @@ def _head_has(head: Path, content: str) -> bool:
     try:
         return os.fsdecode(head.read_bytes()).rstrip("\n") == content
     except FileNotFoundError:
-        return False  # its worktree was removed meanwhile
+        return False  # the worktree was removed meanwhile
 
 
 def _worktree_lock(repo: Repository) -> FileLock:
@@ -232,9 +232,9 @@ async def _register_worktree(repo: Repository, path: Path, commit: Commit) -> Gi
 
 
 async def _delete_worktree(repo: Repository, path: Path) -> None:
-    """Delete the files at `path` and its worktree registration, as far as they exist."""
+    """Delete the files at `path` and the registration of its worktree, if they exist."""
     target = gitdir_target(path)
-    # A process killed between the renaming of a worktree and the update of its registration leaves the two apart.
+    # If a process was killed while it renamed a worktree, the registration still names the old path.
     if target and is_registration(target, repo.common_dir) and _was_here(target, path):
         set_checkout(target, path)
     # The main worktree, the user's own checkout, has no registration and is never deleted.
@@ -243,7 +243,7 @@ async def _delete_worktree(repo: Repository, path: Path) -> None:
         raise GitError(f"{path} exists and is not a worktree of {repo.root}", "move it elsewhere, then retry")
     await asyncio.to_thread(delete_path, path)
     forget_submodules(repo.common_dir, path)
-    # Not by git, which cannot go on after it was killed in the middle: it would not list the rest.
+    # Not by git: after a kill in the middle, git no longer lists the rest and cannot continue.
     for each in (*registered, *_unfinished_at(repo, path)):
         await asyncio.to_thread(delete_registration, each)
 
@@ -254,7 +254,7 @@ def _is_at(registration: Path, path: Path) -> bool:
 
 
 def _unfinished_at(repo: Repository, path: Path) -> list[Path]:
-    """Return what was left when git was killed while it added or removed the worktree at `path`.
+    """Return the leftovers of a git that was killed while it added or removed the worktree at `path`.
 
     Git names a registration after the folder, with a number if that name is taken.
     """
@@ -263,9 +263,9 @@ def _unfinished_at(repo: Repository, path: Path) -> list[Path]:
 
 
 def _was_here(registration: Path, path: Path) -> bool:
-    """Return whether `registration` is of a worktree that was renamed to `path` within its run's folder.
+    """Return whether `registration` belongs to a worktree that was renamed to `path` within its run's folder.
 
-    Not any registration that `.git` names: an agent could name one of the user whose disk is not mounted.
+    A registration that `.git` names is not enough: an agent could name a worktree of the user on an unmounted disk.
     """
     checkout = checkout_of(registration)
     if checkout is None or checkout.parent.parts[-2:] != path.resolve().parent.parts[-2:]:
@@ -274,7 +274,7 @@ def _was_here(registration: Path, path: Path) -> bool:
 
 
 def _is_replaceable(repo: Repository, path: Path) -> bool:
-    """Return whether `path` is missing, an empty folder, or points to a registration (maybe deleted) of `repo`."""
+    """Return whether `path` is missing, an empty folder, or points to a (possibly deleted) registration of `repo`."""
     if not path.is_dir():
         return not os.path.lexists(path)
     if (path / ".git").is_file():
@@ -295,9 +295,9 @@ def _parse_worktree(block: str) -> Worktree:
 
 
 def shows_all_changes(index: Path, *, hash_bytes: int) -> bool:
-    """Return whether git sees the changes of every file with this index; a missing index hides nothing.
+    """Return whether git sees changes of every file with this index; a missing index hides nothing.
 
-    False also for an unreadable index and for a split index.
+    False for an unreadable index and for a split index.
     """
     if any(index.parent.glob("sharedindex.*")):
         return False
@@ -341,7 +341,7 @@ def _entry_end(data: bytes, at: int, name: int, version: int) -> int:
 async def recycle_worktree(git: Git, commit: Commit) -> bool:
     """Reset a used worktree to a fresh checkout of `commit` with empty submodule folders; return whether that worked.
 
-    False if git failed or something remains that a fresh worktree would not have; the caller then removes it.
+    False if git failed or anything remains that a fresh worktree would not have; the caller then removes it.
     """
     try:
         await clean_without_submodules(git, commit)
@@ -351,10 +351,10 @@ async def recycle_worktree(git: Git, commit: Commit) -> bool:
 
 
 def _looks_fresh(git: Git) -> bool:
-    """Return whether all modes are those of new files and folders, with no hard links and no nested repository."""
+    """Return whether all files and folders have the modes of new ones, with no hard links and no nested repository."""
     # Git wrote this file under the same umask as the files of a fresh checkout.
     file_mode = stat.S_IMODE((git.registration / "commondir").lstat().st_mode)
-    # Who may read a folder may also enter it: each read bit, moved to the place of the execute bit.
+    # A readable folder can be entered, too: copy each read bit to the execute bit.
     folder_mode = file_mode | (file_mode & 0o444) >> 2
     return _fresh_folder(git.cwd, folder_mode, frozenset({file_mode, folder_mode}), top=True)
 
@@ -376,5 +376,5 @@ def _fresh_folder(folder: Path, folder_mode: int, modes: frozenset[int], *, top:
 
 
 def _fresh_file(found: os.stat_result, modes: frozenset[int]) -> bool:
-    # Git says nothing of sockets and pipes.
+    # Git does not report sockets and pipes.
     return stat.S_ISREG(found.st_mode) and found.st_nlink == 1 and stat.S_IMODE(found.st_mode) in modes

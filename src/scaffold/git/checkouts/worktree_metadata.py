@@ -31,9 +31,9 @@ _REFTABLE_HEAD = ".invalid"
 
 
 def find_registration(common: Path, checkout: Path) -> Path | None:
-    """Return the registration that the git directory `common` has for the worktree at `checkout`; None without one.
+    """Return the registration that the git directory `common` has for the worktree at `checkout`, or None.
 
-    What `.git` in the checkout says chooses only between several: an agent may have changed it.
+    `.git` in the checkout only chooses between several registrations: an agent may have changed it.
     """
     there = checkout.resolve()
     found = [each for each in registrations_under(common, there) if _is_checkout_of(each, there)]
@@ -51,7 +51,7 @@ def restore_pointer(registration: Path, checkout: Path) -> None:
 
 
 def gitdir_target(checkout: Path) -> Path | None:
-    """Return the git directory that the `.git` file in `checkout` points to; None if there is no such file."""
+    """Return the git directory that the `.git` file in `checkout` points to, or None without such a file."""
     pointer = checkout / ".git"
     if pointer.is_symlink() or not pointer.is_file():
         return None
@@ -60,7 +60,7 @@ def gitdir_target(checkout: Path) -> Path | None:
 
 
 def find_checkout(folder: Path) -> Path | None:
-    """Return the checkout that contains `folder`, links resolved; None if there is none.
+    """Return the checkout that contains `folder`, links resolved, or None.
 
     World-writable folders are skipped: any user could have put a `.git` there.
     """
@@ -131,9 +131,9 @@ def _read_lines(file: Path) -> list[str]:
 
 
 def commits_of_head(registration: Path) -> tuple[str, ...]:
-    """Return the ids of the commits that HEAD of a worktree was at, by its log, each once, latest first.
+    """Return the ids of the commits that HEAD of a worktree pointed to, by its log, each once, latest first.
 
-    Empty without a log, as with `core.logAllRefUpdates` off, and of a log that cannot be read.
+    Empty if the log cannot be read or does not exist, for example with `core.logAllRefUpdates` off.
     """
     try:
         lines = (registration / HEAD_LOG).read_bytes().decode("utf-8", "replace").splitlines()
@@ -144,7 +144,7 @@ def commits_of_head(registration: Path) -> tuple[str, ...]:
 
 
 def detached_commit(registration: Path) -> str | None:
-    """Return the id of the commit that HEAD of a worktree names itself; None if it names a branch, or is unreadable."""
+    """Return the commit id in a detached HEAD of a worktree; None if HEAD names a branch or is unreadable."""
     try:
         content = (registration / "HEAD").read_bytes()[:MAX_READ_BYTES].decode("ascii", "replace").strip()
     except OSError:
@@ -153,7 +153,7 @@ def detached_commit(registration: Path) -> str | None:
 
 
 def forget_log(registration: Path) -> None:
-    """Delete the log of a worktree's HEAD: it is of an earlier user of the worktree."""
+    """Delete the log of a worktree's HEAD, which belongs to the previous user of the worktree."""
     delete_path(registration / HEAD_LOG)
 
 
@@ -167,7 +167,7 @@ def registrations_under(common: Path, folder: Path) -> Iterator[Path]:
 
 
 def unfinished_registrations(common: Path) -> Iterator[Path]:
-    """Yield the registrations that name no checkout: a git that added or removed one was killed. Git lists none."""
+    """Yield the registrations that name no checkout, left by a killed git; `git worktree list` does not show them."""
     registrations = common / "worktrees"
     for registration in sorted(registrations.iterdir()) if registrations.is_dir() else []:
         if registration.is_dir() and not (registration / "gitdir").exists():
@@ -177,8 +177,8 @@ def unfinished_registrations(common: Path) -> Iterator[Path]:
 def delete_registration(registration: Path) -> None:
     """Delete a registration; its checkout must be gone. Do nothing if it is missing.
 
-    It is renamed first, to a name that tells who made it: after a kill it is either whole or a leftover, and a git that
-    outlived the process which started it can add nothing to what is being deleted.
+    It is renamed first, to a name that identifies the process: after a kill it is either whole or a leftover, and a git
+    that outlived its parent process cannot add to the folder that is being deleted.
     """
     common = registration.parent.parent
     gone = deleted_registrations(common) / f"{registration.name}{own_mark()}{secrets.token_hex(4)}"
@@ -219,7 +219,7 @@ class CheckoutLocation(Struct, frozen=True):
     top: Path
     """The top of the checkout."""
     common_dir: Path
-    """The git directory that the worktrees share; `top` if it is not certain that the repository owns this checkout."""
+    """The git directory that the worktrees share; `top` if the repository may not own this checkout."""
 
 
 def locate_checkout(start: Path) -> CheckoutLocation:

@@ -33,7 +33,7 @@ LOCK_REASON = "in use by scaffold\n"
 
 
 def name_while_prepared(name: str) -> str:
-    """Return the name of the folder in which a worktree is made; git names its part of it after that."""
+    """Return the name of the folder in which a worktree is prepared; git names the registration after it."""
     return f"{TAKEN_PREFIX}{name}"
 
 
@@ -68,16 +68,16 @@ class WorktreePool:
         recycled = await self._recycle_spare(taken, commit)
         registration = recycled or (await add_without_submodules(self._repo, taken, commit)).registration
         if not recycled:
-            # Git prunes registrations whose checkout is missing, and between two names this one is.
+            # Git prunes registrations whose checkout is missing, and during the rename this one is missing.
             (registration / LOCK_FILE).write_text(LOCK_REASON)
         _move_worktree(registration, taken, final)
         git = self._repo.git.at(final, git_dir=registration)
         return PooledWorktree(git=git, missing=await check_out_submodules(git), fresh=not recycled)
 
     async def take_again(self, name: str, commit: Commit) -> PooledWorktree:
-        """Return the worktree `name` at `commit`, detached, with the ignored files that are there; see `take`.
+        """Return the worktree `name` at `commit`, detached, with its ignored files; see `take`.
 
-        A worktree that is missing, or is no unmodified one of this repository, is replaced by a fresh one.
+        A worktree that is missing, modified, or not of this repository is replaced by a fresh one.
         """
         path = self._folder / name
         registration = self._sound_registration(path, path)
@@ -85,7 +85,7 @@ class WorktreePool:
             git = self._repo.git.at(path, git_dir=registration)
             try:
                 await restore(git, commit)
-                # What earlier attempts left behind HEAD is pinned, and not this one's.
+                # The commits of earlier attempts are pinned and do not belong to this one.
                 forget_log(registration)
                 return PooledWorktree(git=git, missing=await check_out_submodules(git), fresh=False)
             except (GitError, OSError):
@@ -106,16 +106,16 @@ class WorktreePool:
             await remove(self._repo, path)
 
     async def _recycle_spare(self, taken: Path, commit: Commit) -> Path | None:
-        """Clean a spare worktree, make it `taken` and return its registration; None if there is no usable one."""
+        """Clean a spare worktree, rename it to `taken` and return its registration; None without a usable spare."""
         while (spare := self._claim_spare(taken)) is not None:
-            # Checked after the rename: before it, another process could have claimed the same spare.
+            # Checked after the rename, because until then another process could claim the same spare.
             registration = self._sound_registration(taken, spare)
             if registration is not None:
                 set_checkout(registration, taken)
                 forget_log(registration)
                 if await recycle_worktree(self._repo.git.at(taken, git_dir=registration), commit):
                     return registration
-            # Its .git may point anywhere by now, and `remove` refuses a folder that is not one of our worktrees.
+            # Its .git may point anywhere, and `remove` refuses a folder that is not one of our worktrees.
             await asyncio.to_thread(delete_path, taken)
             # The registration still names the old path if it was not updated yet.
             for path in (taken, spare):
@@ -123,7 +123,7 @@ class WorktreePool:
         return None
 
     def _claim_spare(self, taken: Path) -> Path | None:
-        """Rename a spare worktree to `taken` and return its old path; None if there is none."""
+        """Rename a spare worktree to `taken` and return its old path; None without a spare."""
         for spare in sorted(self._folder.glob(f"{SPARE_PREFIX}*")):
             try:
                 spare.rename(taken)
@@ -133,7 +133,7 @@ class WorktreePool:
         return None
 
     def _sound_registration(self, path: Path, registered_at: Path) -> Path | None:
-        """Return the registration of the worktree at `path`; None unless it is an unmodified one of the repository."""
+        """Return the registration of the worktree at `path`; None unless it is unmodified and of this repository."""
         registration = find_registration(self._repo.common_dir, registered_at)
         if registration is None or gitdir_target(path) != registration.resolve():
             return None

@@ -1,4 +1,4 @@
-"""What git has answered about commits, whose contents never change. The latest answers are kept."""
+"""Cache git's latest answers about commits; a commit's contents never change."""
 
 import os
 import re
@@ -11,9 +11,9 @@ from scaffold.git.client.tree_listing import TreeListing
 
 MAX_KEPT = 24
 MAX_BYTES = 2 * 1024 * 1024
-"""A longer answer is not kept."""
+"""A longer answer is not cached."""
 MAX_LISTINGS = 6
-"""Of a large repository a listing takes megabytes, of which those of neighbouring commits share the most."""
+"""A listing of a large repository takes megabytes; neighbouring commits share most of theirs."""
 
 _ID = re.compile(r"(?:[0-9a-f]{40}|[0-9a-f]{64})(?::.*)?", re.DOTALL)
 """A full id, or `ID:PATH`."""
@@ -38,7 +38,7 @@ class GitResult(Struct, frozen=True):
 
 
 class Answers:
-    """Successful answers by command, and listings of trees by commit; asked for by full ids only."""
+    """Successful answers by command and tree listings by commit. Only full ids are cached."""
 
     def __init__(self) -> None:
         # In order of use, so that the first entries are the oldest.
@@ -46,33 +46,33 @@ class Answers:
         self._listings: dict[Commit, TreeListing] = {}
 
     def find(self, command: tuple[str, ...]) -> GitResult | None:
-        """Return the kept answer to a command, its arguments and commits; None if there is none."""
+        """Return the cached answer to a command with its arguments and commits, or None."""
         found = self._results.pop(command, None)
         if found is not None:
             self._results[command] = found
         return found
 
     def keep(self, command: tuple[str, ...], commits: tuple[str, ...], result: GitResult) -> None:
-        """Keep the answer to a command about commits; not if one is named otherwise, by which it may be another."""
+        """Cache the answer to a command about commits, unless one is named by anything but its id: names move."""
         if all(map(_ID.fullmatch, commits)) and result.exit_code == 0 and len(result.out) <= MAX_BYTES:
             self._results[(*command, *commits)] = result
             for oldest in [*self._results][:-MAX_KEPT]:
                 del self._results[oldest]
 
     def listing(self, commit: Commit) -> TreeListing | None:
-        """Return the kept listing of a commit's tree; None if there is none."""
+        """Return the cached listing of a commit's tree, or None."""
         found = self._listings.pop(commit, None)
         if found is not None:
             self._listings[commit] = found
         return found
 
     def keep_listing(self, commit: Commit, listing: TreeListing) -> None:
-        """Keep the listing of a commit's tree."""
+        """Cache the listing of a commit's tree."""
         if _ID.fullmatch(commit):
             self._listings[commit] = listing
             for oldest in [*self._listings][:-MAX_LISTINGS]:
                 del self._listings[oldest]
 
     def listed(self) -> Iterator[Commit]:
-        """Yield the commits whose listings are kept, the latest first."""
+        """Yield the commits whose listings are cached, latest first."""
         yield from reversed([*self._listings])

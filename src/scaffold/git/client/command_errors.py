@@ -36,7 +36,7 @@ def is_lock_error(stderr: bytes) -> bool:
 
 
 def is_system_error(stderr: bytes) -> bool:
-    """Return whether the system refused to read or write, or to give memory: by its own words, in the C locale."""
+    """Return whether reading, writing or allocating memory failed, judged by the system's messages in the C locale."""
     return any(os.strerror(number).encode() in stderr for number in _SYSTEM_ERRORS)
 
 
@@ -101,9 +101,9 @@ def _describe_ending(finished: CommandResult) -> str:
 
 
 class ObjectsCollected(GitError):
-    """A collection deleted a part of something new before a ref led to it; it has to be made again."""
+    """`git gc` deleted new objects before a ref pointed to them; they must be created again."""
 
 
 def objects_collected(commit: Commit) -> ObjectsCollected:
-    """Return the error about a new commit of which a part is gone."""
+    """Return the error for a new commit whose objects are gone."""
     return ObjectsCollected(f"objects of {commit} were deleted by `git gc` as they were made", "let it finish, retry")

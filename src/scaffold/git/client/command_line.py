@@ -45,7 +45,7 @@ CONFIG_OVERRIDES: tuple[Setting, ...] = (
     ("i18n.commitEncoding", "UTF-8"),
     ("index.sparse", "false"),
     ("maintenance.auto", "false"),
-    # A union is a conflict, so that what it makes of a file is certified and told: see `landing.conflicts`.
+    # Treat a union merge as a conflict, so that its result is certified and reported: see `landing.conflicts`.
     ("merge.default", "text"),
     ("merge.union.driver", TEXT_MERGE),
     ("status.submoduleSummary", "false"),
@@ -61,7 +61,7 @@ FIXED_VARIABLES = {
     # Otherwise even `git status` would rewrite the index of the user's checkout.
     "GIT_OPTIONAL_LOCKS": "0",
     "GIT_TERMINAL_PROMPT": "0",
-    # `errors` and `repository` recognise failures by git's English messages.
+    # `command_errors` and `repository` recognise failures by git's English messages.
     "LC_ALL": "C",
 }
 RETRY_DELAYS_S = (0.05, 0.1, 0.2, 0.4)
@@ -69,7 +69,7 @@ RETRY_DELAYS_S = (0.05, 0.1, 0.2, 0.4)
 FAULT_DELAYS_S = (0.5, 1.0, 2.0, 4.0)
 """Delay before each retry after the system refused to read or write, or to give memory."""
 MAX_MADE = 5
-"""How often something is made of which a collection deletes a part."""
+"""How often to recreate objects that a collection deletes."""
 OUTPUT_LIMIT_BYTES = 256 * 1024 * 1024
 
 GitLocation = tuple[Path | None, str | None]
@@ -85,7 +85,7 @@ class Git:
     """Git in one directory: `await git("rev-parse", "HEAD")`.
 
     With `top`, `cwd` is the top of a checkout. Git then never searches parent directories, so a worktree whose `.git`
-    was removed is not taken for part of an outer repository, and `core.worktree` is ignored.
+    was removed is not mistaken for part of an outer repository, and `core.worktree` is ignored.
 
     With `git_dir`, the registration of one of our worktrees, git ignores the `.git` in it: an agent may have changed
     what that points to, and git obeys the configuration that it finds there.
@@ -103,7 +103,7 @@ class Git:
         collections: CollectionWatch | None = None,
     ) -> None:
         self.cwd = cwd
-        # An activated environment in the checkout is a folder that agents write: its `git` is not ours to run.
+        # Agents can write to an activated environment in the checkout, so we never run its `git`.
         self.environ = environ = {**environ, "PATH": path_outside(environ, cwd)}
         """The user's environment, with the PATH for git; commands inherit only a small part of it."""
         configuration = {name: environ[name] for name in CONFIG_VARIABLES if name in environ}
@@ -114,7 +114,7 @@ class Git:
         self._git_dir = git_dir
         self._overrides: dict[GitLocation, DisabledPrograms] = {} if overrides is None else overrides
         self.answers = Answers() if answers is None else answers
-        """What is known about commits without running git."""
+        """Cached answers about commits."""
         self._collections = CollectionWatch(cwd) if collections is None else collections
 
     def at(self, path: Path, *, git_dir: Path | None = None) -> "Git":
@@ -131,7 +131,7 @@ class Git:
 
     @property
     def registration(self) -> Path:
-        """The git directory of this worktree of ours, as registered when it was made; GitError elsewhere."""
+        """The git directory of this worktree, as registered when we created it; GitError for any other checkout."""
         if self._git_dir is None:
             fix = f"remove {self.cwd} if it holds nothing worth keeping, then retry"
             raise GitError(f"{self.cwd} is not a worktree of Scaffold", fix)
@@ -151,7 +151,7 @@ class Git:
         A command that was killed by a signal or met a lock is retried, so it must be safe to repeat. Output above
         `limit_bytes` is cut in the middle; without a limit, output above `OUTPUT_LIMIT_BYTES` raises GitError.
         """
-        # `config` has to be among the harmless ones: `_program_overrides` runs it itself.
+        # `config` must be one of the harmless commands: `_program_overrides` runs it itself.
         settings = () if args[0] in HARMLESS_COMMANDS else await self._program_overrides(env or {})
         finished = await self._run_with_retries(args, settings, env or {}, timeout_s, stdin, limit_bytes)
         if finished.exit_code not in ok or (finished.truncated and limit_bytes is None):
@@ -159,9 +159,9 @@ class Git:
         return GitResult(finished.exit_code or 0, finished.stdout, finished.stderr)
 
     async def made_whole(self, make: Callable[[], Awaitable[T]]) -> T:
-        """Return what `make` returns; call it again if it fails while a collection may have deleted what it made.
+        """Return the result of `make`; retry it if it fails while a collection may have deleted its objects.
 
-        It has to be safe to repeat. At most MAX_MADE times; then its last GitError is raised.
+        `make` must be safe to repeat. After MAX_MADE attempts its last GitError is raised.
         """
         for _ in range(MAX_MADE - 1):
             try:
@@ -173,13 +173,13 @@ class Git:
         return await make()
 
     def met_collection(self) -> bool:
-        """Return whether a collection of the user's runs, or has run since `still_has` last found everything there."""
+        """Return whether the user's `git gc` runs, or has run since `still_has` last found all objects."""
         return self._collections.has_run()
 
     async def still_has(self, new: Commit, *, known: Commit) -> bool:
-        """Return whether all objects of `new` are there that those of `known` are not; ask once a ref leads to `new`.
+        """Return whether all objects of `new` beyond those of `known` exist; call it once a ref points to `new`.
 
-        A collection of the user's may have deleted some that were made before the ref was there.
+        The user's `git gc` may have deleted objects that were created before the ref.
         """
         if not self.met_collection():
             return True
@@ -190,14 +190,14 @@ class Git:
         return False
 
     async def has_all(self, new: Commit, *, known: Commit) -> bool:
-        """Return whether all objects of `new` are there that those of `known` are not."""
+        """Return whether all objects of `new` beyond those of `known` exist."""
         found = await self("rev-list", "--objects", "--quiet", new, f"^{known}", ok=frozenset({0, 1, 128}))
         return found.exit_code == 0
 
     async def read_cached(self, *args: str, commits: Sequence[str], ok: frozenset[int] = _SUCCESS) -> GitResult:
         """Run `git ARGS COMMITS`, or return the cached result. The result must depend on the commits alone.
 
-        Only full commit ids and paths in them are cached, because their contents never change, and only successes.
+        Only successes for full commit ids and paths in them are cached, because their contents never change.
         """
         found = self.answers.find((*args, *commits))
         if found is None:
@@ -265,7 +265,7 @@ def _is_system_fault(finished: CommandResult) -> bool:
 
 
 def _is_transient(finished: CommandResult) -> bool:
-    # A timeout also ends in a signal, but trying again would take as long again.
+    # A timeout also ends in a signal, but a retry would take just as long.
     if finished.timed_out:
         return False
     return finished.signal is not None or (finished.exit_code != 0 and is_lock_error(finished.stderr))

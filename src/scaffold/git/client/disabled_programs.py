@@ -95,7 +95,7 @@ def _override_settings(names: set[str], path: str) -> Iterator[Setting]:
             yield from ((f"filter.{name}.{key}", "") for key in FILTERS)
         elif section == "merge" and f"merge.{name}.driver" in names:
             yield f"merge.{name}.driver", TEXT_MERGE
-        elif section == "hook" and name:  # since 2.54 git also runs hooks that the config names
+        elif section == "hook" and name:  # git 2.54 and later also runs hooks named in the config
             yield f"hook.{name}.enabled", "false"
 
 
@@ -131,14 +131,14 @@ def included_files(origins: tuple[ConfigEntry, ...]) -> Iterator[Path]:
 
 
 def expanded(path: str) -> Path:
-    """Return a path from a setting with `~` replaced; unchanged if there is no such user."""
+    """Return a path from a setting with `~` expanded; unchanged if the user is unknown."""
     with contextlib.suppress(RuntimeError):
         return Path(path).expanduser()
     return Path(path)
 
 
 def _worktree_config(cwd: Path, git_dir: Path | None) -> tuple[Path, ...]:
-    """Return the files that hold, or would hold, the config of this worktree alone."""
+    """Return the per-worktree config files of this worktree, existing or not."""
     if git_dir is not None:
         return (git_dir / "config.worktree",)
     pointer = cwd / ".git"

@@ -1,4 +1,4 @@
-"""Notice when the user runs `git gc`, which can delete objects that a ref has just come to need.
+"""Detect a `git gc` by the user, which can delete objects that a ref has just started to need.
 
 `git gc --prune=now` lists the reachable objects first and deletes the others later. An object that becomes reachable
 in between is deleted all the same. So after a ref was moved to something new, its objects must be verified.
@@ -14,17 +14,17 @@ from scaffold.git.common_dir import find_common_dir
 
 POLL_S = 0.05
 MAX_WAIT_S = 120.0
-"""A collection that takes longer is waited for by the next step that meets it."""
+"""If a collection takes longer, the next step that meets it waits again."""
 
 Mark = tuple[int, int] | None
 """When `packed-refs` was last written."""
 
 
 class CollectionWatch:
-    """Notices collections in a repository, by what they leave: `git gc` has a pid file, and writes the refs anew."""
+    """Detects collections in a repository by their traces: `git gc` has a pid file and rewrites `packed-refs`."""
 
     def __init__(self, folder: Path) -> None:
-        """Watch the repository around `folder`; where there is none, nothing is noticed."""
+        """Watch the repository around `folder`; outside a repository, nothing is ever detected."""
         self._git_dir: Path | None = None
         with contextlib.suppress(RepositoryError, OSError):
             self._git_dir = find_common_dir(folder)
@@ -35,14 +35,14 @@ class CollectionWatch:
         return self._running_pid() is not None or self._packed_refs_mark() != self._settled
 
     async def end(self) -> Mark:
-        """Wait for the end of a collection that runs now; return what `settle` takes. A later one sees all refs."""
+        """Wait until a running collection ends; return the mark for `settle`. A later collection sees all refs."""
         end, first = asyncio.get_running_loop().time() + MAX_WAIT_S, self._running_pid()
         while first is not None and self._running_pid() == first and asyncio.get_running_loop().time() < end:  # noqa: ASYNC110 - another program's end
             await asyncio.sleep(POLL_S)
         return self._packed_refs_mark()
 
     def settle(self, mark: Mark) -> None:
-        """Notice only collections after that mark: everything was there then."""
+        """Detect only collections after that mark: at the mark, no object was missing."""
         self._settled = mark
 
     def _packed_refs_mark(self) -> Mark:
@@ -55,7 +55,7 @@ class CollectionWatch:
         return status.st_ino, status.st_mtime_ns
 
     def _running_pid(self) -> int | None:
-        """Return the pid of the collection that runs; None if none does."""
+        """Return the pid of the running collection, or None."""
         if self._git_dir is None:
             return None
         try:

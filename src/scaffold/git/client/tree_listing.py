@@ -1,4 +1,4 @@
-"""All paths of a tree, and what a change makes of them. Pure."""
+"""The paths of a tree, before and after changes. Pure."""
 
 import os
 from bisect import bisect_left
@@ -19,7 +19,7 @@ class TreeListing:
 
     @classmethod
     def of_records(cls, records: Iterable[str]) -> "TreeListing":
-        """Return the listing that the records of `git ls-tree -r -z` are: `MODE TYPE ID<tab>PATH`."""
+        """Return the listing in the records of `git ls-tree -r -z`: `MODE TYPE ID<tab>PATH`."""
         entries = dict[str, tuple[str, str]]()
         for record in records:
             details, _, path = record.partition("\t")
@@ -29,7 +29,7 @@ class TreeListing:
 
     @cached_property
     def folders(self) -> frozenset[str]:
-        """The folders of all paths, those of folders included."""
+        """All folders of the paths, parent folders included."""
         found = set[str]()
         for path in self.paths:
             folder = path.rpartition("/")[0]
@@ -39,11 +39,11 @@ class TreeListing:
         return frozenset(found)
 
     def of_mode(self, mode: str) -> dict[str, str]:
-        """Return {path: object id} of what has a mode that begins like this, in git's order."""
+        """Return {path: object id} of the entries whose mode begins with `mode`, in git's order."""
         return {path: self._entries[path][1] for path in self.paths if self._entries[path][0].startswith(mode)}
 
     def changed(self, changes: Mapping[str, tuple[str, str] | None]) -> "TreeListing":
-        """Return the listing after changes: (mode, id) by path; None for what is deleted."""
+        """Return the listing after changes: (mode, id) by path, or None for a deleted path."""
         entries = {**self._entries, **{path: entry for path, entry in changes.items() if entry is not None}}
         gone = {path for path, entry in changes.items() if entry is None}
         for path in gone:
@@ -54,7 +54,7 @@ class TreeListing:
 
 
 def _merge_sorted(paths: Sequence[str], new: Sequence[str]) -> Sequence[str]:
-    """Return both in git's order; each is in that order."""
+    """Return both sequences merged in git's order; both are sorted that way."""
     merged, at = list[str](), 0
     for path in new:
         place = bisect_left(paths, os.fsencode(path), lo=at, key=os.fsencode)

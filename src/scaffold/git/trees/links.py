@@ -1,4 +1,4 @@
-"""Follow symbolic links to files of the same commit: a link may give a file the suffix of code that it has not."""
+"""Follow symbolic links to files of the same commit: a link may give a file another suffix, such as `.py`."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -12,7 +12,7 @@ from scaffold.git.client.command_line import Git
 from scaffold.git.commits import PathChange
 
 MAX_STEPS = 40
-"""Most links on the way to a file, as in Linux."""
+"""The most links to follow to one file, as in Linux."""
 
 
 class _FilesAndLinks(Struct, frozen=True):
@@ -24,7 +24,7 @@ class _FilesAndLinks(Struct, frozen=True):
     """{link: file} for links to regular files with another suffix."""
 
     def content(self, path: str) -> str:
-        """Return the id of the contents that are read under a path; empty if there are none."""
+        """Return the id of the contents that are read under a path; empty if the path does not exist."""
         return self.files.get(self.linked.get(path, path), "")
 
 
@@ -34,7 +34,7 @@ async def linked_files(git: Git, commit: Commit) -> Mapping[str, str]:
 
 
 async def follow_links(git: Git, old: Commit, new: Commit, changes: Sequence[PathChange]) -> tuple[PathChange, ...]:
-    """Return the changes from `old` to `new`, with links to files of another suffix as if they were these files.
+    """Return the changes from `old` to `new`, treating links to files with another suffix as these files.
 
     A file that changed under such a link counts twice, by its own name and by the link's.
     """
@@ -71,9 +71,9 @@ async def _read_files_and_links(git: Git, commit: Commit) -> _FilesAndLinks:
 
 
 def resolved_path(path: str, links: Mapping[str, str]) -> str | None:
-    """Return where a path of a tree leads, given the targets of the tree's links; None if that is outside, or a loop.
+    """Resolve a path of a tree, given the targets of the tree's links; None if it leads outside or in a loop.
 
-    Folders on the way may be links, too.
+    Parent folders may be links, too.
     """
     done, left, steps = list[str](), path.split("/"), 0
     while left:

@@ -16,7 +16,7 @@ STAGES: Mapping[str, Stage] = {"1": "base", "2": "ours", "3": "theirs"}
 REGULAR_MODES = frozenset({"100644", "100755"})
 """The modes of files that are neither links nor submodules."""
 CONTENTS = "CONFLICT (contents)"
-"""Git's type of a conflict in which both sides changed the lines of a file, or added it."""
+"""Git's name for a conflict in which both sides changed the same lines of a file, or added the file."""
 AUTO_MERGED = "Auto-merging"
 HELPER = Signature("Scaffold", "scaffold@localhost")
 """Author of the commits that only lead `merge-tree` to the right base; no ref ever points to them."""
@@ -30,7 +30,7 @@ class StagedFile(Struct, frozen=True):
 
 
 class ConflictedPath(Struct, frozen=True):
-    """A path that git could not merge, with the versions that there are, and git's types of its conflicts."""
+    """A path that git could not merge, with its existing versions and git's names for its conflicts."""
 
     path: str
     stages: Mapping[Stage, StagedFile]
@@ -38,7 +38,7 @@ class ConflictedPath(Struct, frozen=True):
 
     @property
     def only_contents(self) -> bool:
-        """Whether it is a regular file on both sides, and nothing but its contents is in conflict."""
+        """Whether it is a regular file on both sides and only its contents are in conflict."""
         sides = self.stages.get("ours"), self.stages.get("theirs")
         regular = all(each.mode in REGULAR_MODES for each in self.stages.values())
         return None not in sides and regular and set(self.kinds) == {CONTENTS}
@@ -60,11 +60,11 @@ class Conflicted(Struct, frozen=True, tag="conflicted"):
     files: tuple[ConflictedPath, ...] = ()
     """The paths in conflict with their versions, in the order of `paths`."""
     auto_merged: tuple[str, ...] = ()
-    """The paths that both sides changed and git merged by itself, in git's order."""
+    """The paths that both sides changed and git merged without conflict, in git's order."""
 
 
 class _Message(Struct, frozen=True):
-    """What git says about a merge: the paths, the type and the text."""
+    """A message of git about a merge: the paths, the type and the text."""
 
     paths: tuple[str, ...]
     kind: str
@@ -76,12 +76,12 @@ async def merge_commits(git: Git, ours: Commit, theirs: Commit) -> Merged | Conf
     args = ("merge-tree", "--write-tree", "-z", ours, theirs)
     answer = await git(*args, ok=frozenset({0, 1}))
     if not answer.out:
-        # Git ends with the code of a conflict, too, where an object is missing: this raises its error.
+        # Git also exits with the code of a conflict if an object is missing; running it again raises its error.
         answer = await git(*args)
     tree, *rest = answer.records
     if answer.exit_code == 0:
         return Merged(tree)
-    # With -z an empty record ends the versions in conflict; git's messages follow it.
+    # With -z, an empty record separates the versions in conflict from git's messages.
     staged = list(itertools.takewhile(bool, rest))
     said = tuple(_read_messages(iter(rest[len(staged) + 1 :])))
     files = tuple(_conflicted_paths(staged, said))
@@ -100,7 +100,7 @@ async def apply_commit(
     git: Git, commit: Commit, *, parent: Commit, onto: TreeId, identity: Signature
 ) -> Merged | Conflicted:
     """Apply the change of `commit` to its `parent` on another tree, as a rebase does."""
-    # A commit of that tree on the same parent makes the parent the base of the merge: git 2.39 cannot be told one.
+    # A commit of that tree on the same parent makes the parent the merge base; git 2.39 has no option for it.
     message = "The tree that a commit is applied to\n"
     target = await commit_tree(git, onto, parents=[parent], message=message, author=identity, committer=identity)
     return await merge_commits(git, target, commit)
@@ -109,7 +109,7 @@ async def apply_commit(
 async def on_base(git: Git, commit: Commit, base: Commit) -> Commit:
     """Return `commit` if it contains `base`, else a commit of its tree on `base`.
 
-    A merge of the result with work that was made on `base` applies what that work changed, and nothing of its history.
+    Merging the result with work based on `base` applies only the changes of that work, without its history.
     """
     if await is_contained(git, base, commit):
         return commit
@@ -123,7 +123,7 @@ def _conflicted_paths(staged: Sequence[str], said: Sequence[_Message]) -> Iterat
         details, _, path = record.partition("\t")
         mode, object_id, stage = details.split()
         versions.setdefault(path, {})[STAGES[stage]] = StagedFile(mode, object_id)
-    # A conflict of which no version is left in the index, such as a folder that is renamed to two, is one nevertheless.
+    # A conflict may leave no version in the index, for example a folder that both sides renamed differently.
     for each in said:
         if each.kind.startswith("CONFLICT") and not any(path in versions for path in each.paths):
             versions.update({path: {} for path in each.paths})

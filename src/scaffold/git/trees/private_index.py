@@ -1,4 +1,4 @@
-"""Write trees, and read attributes of one, through an index in a folder of its own: no work tree is touched."""
+"""Write trees and read attributes through a private index; no work tree is touched."""
 
 import asyncio
 import os
@@ -42,7 +42,7 @@ class PrivateIndex:
         return found
 
     async def tree_with(self, tree: TreeId, files: Mapping[str, NewFile]) -> TreeId:
-        """Write a tree that differs from `tree` in these files alone, and return its id."""
+        """Write a tree that differs from `tree` only in these files, and return its id."""
         await self._git("read-tree", tree, env=self._env)
         entries = b""
         for path, file in files.items():
@@ -56,6 +56,6 @@ class PrivateIndex:
 async def private_index(git: Git, folder: Path) -> AsyncIterator[PrivateIndex]:
     """Yield an index in a new folder below `folder`, and remove it at the end."""
     await asyncio.to_thread(folder.mkdir, mode=0o700, parents=True, exist_ok=True)
-    # In a new folder: the lock of a killed git stays there and does not block the next merge.
+    # A new folder: the lock of a killed git in it cannot block the next merge.
     with tempfile.TemporaryDirectory(dir=folder, prefix="merge-", ignore_cleanup_errors=True) as own:
         yield PrivateIndex(git, Path(own, "index"))

@@ -1,4 +1,4 @@
-"""A repository of its own in a temporary folder, which reads the objects of another one and adds nothing to it."""
+"""A temporary repository that reads the objects of another repository and adds nothing to it."""
 
 import asyncio
 import os
@@ -27,7 +27,7 @@ class ScratchRepository(Struct, frozen=True):
     """At the top of its checkout."""
 
     async def commit_with(self, base: Commit, commit: Commit, path: str, mode: str, content: bytes) -> Commit:
-        """Return a commit on `base` with the files of `commit`, but for one, which it has."""
+        """Return a commit on `base` with the files of `commit`, with the content of one existing file replaced."""
         blob = await write_blob(self.git, content)
         tree = await tree_with(self.git, await tree_of(self.git, commit), path, mode=mode, object_id=blob)
         return await self.commit_of(base, tree)
@@ -39,13 +39,13 @@ class ScratchRepository(Struct, frozen=True):
         )
 
     async def check_out(self, commit: Commit) -> None:
-        """Make the checkout that of `commit`."""
+        """Check out `commit`."""
         await self.git("read-tree", "-u", "--reset", commit)
 
 
 @asynccontextmanager
 async def scratch_repository(source: Repository) -> AsyncIterator[ScratchRepository]:
-    """Yield a new repository that reads the objects of `source`, and remove it; after a kill, a later run does."""
+    """Yield a new repository that reads the objects of `source`, then remove it; after a kill, a later run does."""
     folder = new_temporary_folder("scratch", None)
     try:
         yield await _create_repository(source, folder)
@@ -54,7 +54,7 @@ async def scratch_repository(source: Repository) -> AsyncIterator[ScratchReposit
 
 
 async def _create_repository(source: Repository, folder: Path) -> ScratchRepository:
-    # Git keeps what it knows of commits by their ids; it must not look for these in the user's repository.
+    # A `Git` of its own: the caches of `source.git` are keyed by commit ids, which this repository does not share.
     bare = Git(folder, environ=source.git.environ)
     form = (await source.git("rev-parse", "--show-object-format")).line
     await bare("init", "-q", "--template=", f"--object-format={form}")

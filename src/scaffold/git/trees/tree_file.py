@@ -1,4 +1,4 @@
-"""One file of a tree: read it, and write the tree that has another version of it, without an index."""
+"""Read one file of a tree, and write a tree with another version of it, without an index."""
 
 import os
 
@@ -12,7 +12,7 @@ TREE_MODE = "040000"
 
 
 class TreeFile(Struct, frozen=True):
-    """A regular file of a tree: its mode in octal, the id of its contents, and these."""
+    """A regular file of a tree: its mode in octal, the id of its contents, and the contents."""
 
     mode: str
     object_id: str
@@ -20,7 +20,7 @@ class TreeFile(Struct, frozen=True):
 
 
 async def read_file(git: Git, tree: str, path: str) -> TreeFile | None:
-    """Return the file at `path` in a tree, or in that of a commit; None if there is no regular file."""
+    """Return the regular file at `path` in a tree or commit, or None."""
     folder, _, name = path.rpartition("/")
     for record in await _list_folder(git, tree, folder):
         details, _, found = record.partition("\t")
@@ -37,7 +37,7 @@ async def write_blob(git: Git, data: bytes) -> str:
 
 
 async def tree_with(git: Git, tree: TreeId, path: str, *, mode: str, object_id: str) -> TreeId:
-    """Write a tree that differs from `tree` in the file at `path` alone, which it has, and return its id."""
+    """Write a tree that differs from `tree` only in the existing file at `path`, and return its id."""
     entry = f"{mode} blob {object_id}"
     while True:
         folder, _, name = path.rpartition("/")
@@ -50,6 +50,6 @@ async def tree_with(git: Git, tree: TreeId, path: str, *, mode: str, object_id: 
 
 
 async def _list_folder(git: Git, tree: str, folder: str) -> list[str]:
-    """Return the entries of a folder, or of the whole tree, as `MODE TYPE ID<tab>NAME`; none if it is no folder."""
+    """Return the entries of a folder, or of the top, as `MODE TYPE ID<tab>NAME`; empty if it is not a folder."""
     named = f"{tree}:{folder}" if folder else tree
     return (await git.read_cached("ls-tree", "-z", commits=[named], ok=frozenset({0, 128}))).records
