@@ -32,8 +32,8 @@ from scaffold.verify.gates.detection import DetectedGates, detect_at_commit
 from scaffold.verify.proof import proof_key, prove_candidate
 from scaffold.verify.proof_request import ProofRequest
 from scaffold.verify.regression.baseline_capture import BaselineInputs, BaselineResult, capture_baseline
-from scaffold.verify.regression.flakiness.stability import unstable_result
 from scaffold.verify.regression.selection.affected_tests import analyze_impact
+from scaffold.verify.regression.stability import unstable_result
 
 PACKAGES = 50
 IDENTITY = ("-c", "user.name=Bench", "-c", "user.email=bench@example.org")

@@ -11,7 +11,7 @@ from scaffold.core.run_settings import Signature
 from scaffold.git.client.command_line import Git
 from scaffold.git.commits import batch_contents
 from scaffold.git.trees.merge import Conflicted, merge_commits
-from scaffold.git.trees.private_index import private_index
+from scaffold.git.trees.tree_file import private_index
 from scaffold.landing.conflicts.merge_ladder import Integration, TreeMerged, merge_candidate
 from scaffold.landing.conflicts.resolution import resolve_files
 

@@ -26,10 +26,9 @@ from scaffold.git.checkouts.submodule import (
 from scaffold.git.checkouts.untouched_files import FormerFile, unstage_untouched
 from scaffold.git.checkouts.worktree import remove_locks
 from scaffold.git.checkouts.worktree_metadata import detached_commit
-from scaffold.git.client.answer_cache import GitResult
+from scaffold.git.client.answer_cache import GitResult, TreeListing
 from scaffold.git.client.command_errors import objects_collected
 from scaffold.git.client.command_line import Git
-from scaffold.git.client.tree_listing import TreeListing
 
 _FILE_MODE = "100"
 """Prefix of a regular file's octal mode; links and submodules have other prefixes."""

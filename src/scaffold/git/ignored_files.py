@@ -1,9 +1,13 @@
-"""Find files that git ignores, by patterns in the syntax of `.gitignore`."""
+"""Find files that git ignores, and tracked files that a changed ignore file names."""
 
-from collections.abc import Sequence
+import os
+from collections.abc import Collection, Mapping, Sequence
 
+from scaffold.core.ids import Commit
+from scaffold.git import commits
 from scaffold.git.client.command_line import Git
 
+GITIGNORE = ".gitignore"
 NONE_FOUND = 1
 """Exit code of `git check-ignore` if none of the paths is ignored."""
 WILDCARDS = frozenset("*?[")
@@ -49,3 +53,36 @@ def _trim_line(line: str) -> str:
     """Return the line without trailing spaces; a backslash keeps one space, as in `.gitignore`."""
     short = line.rstrip(" ")
     return f"{short} " if short.endswith("\\") and len(short) < len(line) else short
+
+
+async def newly_ignored(
+    git: Git, base: Commit, ignore_files: Collection[str], paths: Collection[str]
+) -> Mapping[str, str]:
+    """Return {path: ignore file} for the tracked `paths` that an ignore file names now and did not on the base.
+
+    `git` must have the commit with the ignore files checked out.
+    """
+    found = dict[str, str]()
+    if not paths:
+        return found
+    if any(each.rpartition("/")[2] == GITIGNORE for each in ignore_files):
+        asked = b"".join(os.fsencode(path) + b"\0" for path in paths)
+        args = ("check-ignore", "--verbose", "-z", "--no-index", "--stdin")
+        records = (await git(*args, stdin=asked, ok=frozenset({0, 1}))).records
+        for source, pattern, path in zip(records[::4], records[2::4], records[3::4], strict=True):
+            if (
+                source in ignore_files
+                and not pattern.startswith("!")
+                and not await _had_pattern(git, base, source, pattern)
+            ):
+                found[path] = source
+    for source in (each for each in ignore_files if each.rpartition("/")[2] != GITIGNORE):
+        name = source.rpartition("/")[2]
+        listed = await git("ls-files", "--cached", "--ignored", "-z", f"--exclude-per-directory={name}")
+        found |= dict.fromkeys(set(listed.records).intersection(paths), source)
+    return found
+
+
+async def _had_pattern(git: Git, base: Commit, path: str, pattern: str) -> bool:
+    text = os.fsdecode(await commits.file_contents(git, base, path) or b"")
+    return pattern in (line.strip() for line in text.splitlines())

@@ -14,13 +14,22 @@ from scaffold.git import commits
 from scaffold.git.checkouts.submodule import missing_gitlinks
 from scaffold.git.commits import PathChange
 from scaffold.git.common_dir import is_git_dir_by_names
-from scaffold.git.ignored import newly_ignored
+from scaffold.git.ignored_files import newly_ignored
 from scaffold.host.atomic_files import read_untrusted
 from scaffold.policy.path.protected_areas import ProtectedAreas
 from scaffold.policy.path.protected_files import protected_entry
 from scaffold.verify.base_layout import base_layout_of
 from scaffold.verify.contract.check_runs import Tree, check_constraints, check_read_only_paths
-from scaffold.verify.paths.attributes import ATTRIBUTES_FILE, changed_export_settings, is_attributes_file
+from scaffold.verify.paths.attributes import (
+    ATTRIBUTES_FILE,
+    CODE_SUFFIXES,
+    IGNORE_FILES,
+    PACKAGE_LIST,
+    changed_export_settings,
+    is_attributes_file,
+    misleading_encoding,
+    new_exclusions,
+)
 from scaffold.verify.paths.check_inputs import (
     BaseLayout,
     autorun_reason,
@@ -30,13 +39,6 @@ from scaffold.verify.paths.check_inputs import (
 )
 from scaffold.verify.paths.conventions import is_test, is_test_file
 from scaffold.verify.paths.declared_paths import is_declared_by_name, is_declared_path, is_declared_specifically
-from scaffold.verify.paths.exclusions import (
-    CODE_SUFFIXES,
-    IGNORE_FILES,
-    PACKAGE_LIST,
-    misleading_encoding,
-    new_exclusions,
-)
 from scaffold.verify.paths.manifest import changed_check_settings, has_settings
 from scaffold.verify.paths.shadow import find_shadows
 from scaffold.verify.proof_request import ProofRequest

@@ -16,13 +16,13 @@ from scaffold.core.proof.gates import Baseline, GateResult, GateRun
 from scaffold.git import commits
 from scaffold.git.client.command_line import Git
 from scaffold.verify.contract.check_runs import Tree, unchanged_result, verify_changes
-from scaffold.verify.environment.clean_checkout import clean_again
+from scaffold.verify.environment.provisioning import clean_again
 from scaffold.verify.guard import check_changed_paths
 from scaffold.verify.proof_request import ProofRequest
-from scaffold.verify.regression.base_versions.base_tests import doubts_about_tests
+from scaffold.verify.regression.base_tests import doubts_about_tests
+from scaffold.verify.regression.comparison import doubts_about_functions
 from scaffold.verify.regression.gate_results import judge_gates
 from scaffold.verify.regression.gate_run_memory import NONE_SHARED, GateRunMemory
-from scaffold.verify.regression.original_runner import doubts_about_functions
 from scaffold.verify.regression.shared_checks import SharedChecks
 from scaffold.verify.regression.suppressions import doubts_about_suppressions
 from scaffold.verify.weakened_gates import weakened_gates

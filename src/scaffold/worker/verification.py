@@ -37,9 +37,9 @@ from scaffold.verify.paths.conventions import is_test
 from scaffold.verify.proof import may_run, proof_key, prove_candidate
 from scaffold.verify.proof_request import ProofRequest, with_environment
 from scaffold.verify.regression.base_check_files import doubts_about_check_files
-from scaffold.verify.regression.flakiness.newly_flaky import doubts_about_flaky_tests
-from scaffold.verify.regression.flakiness.stability import unstable_result
+from scaffold.verify.regression.flaky_tests import doubts_about_flaky_tests
 from scaffold.verify.regression.shared_checks import changed_tests_runner
+from scaffold.verify.regression.stability import unstable_result
 from scaffold.worker.attempt_context import AttemptContext
 from scaffold.worker.contract.drafting import check_on_base, draft_contract, refine_contract, try_write_contract_files
 from scaffold.worker.workspace.attempt_worktree import pinned_meanwhile

@@ -8,9 +8,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from scaffold.git import commits
-from scaffold.git.client.answer_cache import MAX_LISTINGS, Answers
+from scaffold.git.client.answer_cache import MAX_LISTINGS, Answers, TreeListing
 from scaffold.git.client.command_line import Git
-from scaffold.git.client.tree_listing import TreeListing
 
 # Names around the slash in git's order, one in which folder and file trade places, one that is not UTF-8.
 NAMES = ("a", "a.b", "a/b", "a/b/c", "a-b/c", "Z", "ä", "\udcff", "\uffff")

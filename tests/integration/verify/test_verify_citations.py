@@ -8,8 +8,7 @@ from inline_snapshot import snapshot
 from scaffold.core.proof.citation import Citation, Review
 from scaffold.core.proof.specification_audit import Audit
 from scaffold.git import refs
-from scaffold.verify.contract.audit_verdict import judged_at, parse_audit
-from scaffold.verify.contract.review_verdict import unresolved_citations
+from scaffold.verify.contract.review_verdict import judged_at, parse_audit, unresolved_citations
 
 
 def cites(*places):

@@ -3,7 +3,7 @@
 import pytest
 
 from integration.verify.builders import EnvironmentSetup, write_files
-from scaffold.verify.environment.dependency_changes import dependency_change, names_of
+from scaffold.verify.environment.later_commit import dependency_change, names_of
 
 PYPROJECT = "[project]\nname = 'calc'\nversion = '1'\ndependencies = ['left>=1']\n[tool.ruff]\nline-length = 90\n"
 BASE = {

@@ -18,8 +18,7 @@ from scaffold.host.sandbox.landlock import sandboxed_command as landlock
 from scaffold.host.sandbox.sidecar import with_services
 from scaffold.verify.check_readiness import NotReady
 from scaffold.verify.environment.preparation import PreparedEnvironment
-from scaffold.verify.environment.provisioning import provision_checkout, reprovision
-from scaffold.verify.environment.relocation import relocate_copy
+from scaffold.verify.environment.provisioning import provision_checkout, relocate_copy, reprovision
 
 INSTALL = """\
 #!/bin/sh

@@ -3,7 +3,7 @@
 import pytest
 
 from integration.verify.builders import EnvironmentSetup, add_venv, write_files
-from scaffold.verify.environment.installed_names import with_installed_names
+from scaffold.verify.environment.import_proof import with_installed_names
 
 INSTALLED = {
     "yaml/__init__.py": "",

@@ -6,7 +6,7 @@ from msgspec import structs
 from integration.verify.builders import CALC, PYTEST, TEST
 from scaffold.core.proof.contract import Check, Contract, ExitCode
 from scaffold.core.proof.gates import CopiedFile, Gate
-from scaffold.verify.environment.clean_checkout import clean_again, is_clean
+from scaffold.verify.environment.provisioning import clean_again, is_clean
 from scaffold.verify.proof import proof_key, prove_candidate
 from scaffold.verify.proof_request import ProofRequest
 

@@ -7,8 +7,8 @@ from integration.verify.builders import TEST, CandidateRepository, cleaned
 from scaffold.core.proof.contract import Check, CheckResult, Contract, Verification
 from scaffold.core.proof.gates import Baseline, CheckEnvironment, GateResult, GateRun
 from scaffold.verify.proof_request import ProofRequest
-from scaffold.verify.regression.flakiness.newly_flaky import doubts_about_flaky_tests
-from scaffold.verify.regression.flakiness.stability import unstable_result
+from scaffold.verify.regression.flaky_tests import doubts_about_flaky_tests
+from scaffold.verify.regression.stability import unstable_result
 
 SEED_TEST = "import os\n\n\ndef test_seed():\n    assert os.environ.get('PYTHONHASHSEED') == '0'\n"
 STEADY_TEST = "def test_steady():\n    pass\n"

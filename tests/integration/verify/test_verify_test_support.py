@@ -4,7 +4,7 @@ import pytest
 
 from integration.verify.builders import CALC
 from scaffold.core.proof.gates import Gate
-from scaffold.verify.regression.base_versions.base_tests import doubts_about_tests
+from scaffold.verify.regression.base_tests import doubts_about_tests
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import ast
 
-from scaffold.verify.contract.emptied_functions import empty_changed_functions
+from scaffold.verify.contract.vacuous_tests import empty_changed_functions
 
 
 def emptied(after, before=""):

@@ -1,6 +1,6 @@
 """What keeps changed code from those who use or check it."""
 
-from scaffold.verify.paths.exclusions import misleading_encoding, new_exclusions
+from scaffold.verify.paths.attributes import misleading_encoding, new_exclusions
 
 
 def test_lines_of_a_packager_that_leave_out_code_are_found():

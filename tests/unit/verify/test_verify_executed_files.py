@@ -1,6 +1,6 @@
 """Which parts of a command execute files of the repository."""
 
-from scaffold.verify.regression.executed_files import executing
+from scaffold.verify.regression.base_check_files import executing
 
 
 def test_what_is_executed_is_told_from_what_is_read():

@@ -4,10 +4,9 @@ from inline_snapshot import snapshot
 
 from scaffold.core.proof.contract import Check, Contract, Doubt, ExecutedLines, Verification
 from scaffold.verify.contract.exercised import executed_lines, with_executed_lines
-from scaffold.verify.observation.changed_code import ChangedCode, PythonFile
+from scaffold.verify.observation.changed_code import ChangedCode, ExecutableLines, MarkedLines, PythonFile
 from scaffold.verify.observation.node_coverage import SourceLines
 from scaffold.verify.observation.observer import CheckObserver, Observation
-from scaffold.verify.observation.python_lines import ExecutableLines, MarkedLines
 
 LINES = ExecutableLines(in_functions=(MarkedLines(2, (2, 3)), MarkedLines(5, (5,))), at_import=(MarkedLines(1, (1,)),))
 CODE = ChangedCode(python={"a.py": PythonFile(size=1, checksum=1, lines=LINES)})

@@ -3,7 +3,7 @@
 from msgspec import structs
 
 from scaffold.core.proof.gates import Gate, GateRun
-from scaffold.verify.regression.flakiness.flaky_retry import MAX_REPEATED, retry_known_flaky, retry_new_failures
+from scaffold.verify.regression.flaky_tests import MAX_REPEATED, retry_known_flaky, retry_new_failures
 from scaffold.verify.regression.gate_results import gate_timeout_s
 
 TEST = Gate(kind="test", command="pytest", runner="pytest")

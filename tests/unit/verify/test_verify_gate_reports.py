@@ -10,8 +10,7 @@ from scaffold.verify.gates.reports.go_runner import GO
 from scaffold.verify.gates.reports.jest import JEST, REPORT, VITEST
 from scaffold.verify.gates.reports.libtest import CARGO, MESSAGE_FORMAT_OPTION
 from scaffold.verify.gates.reports.node_runner import NODE
-from scaffold.verify.gates.reports.runner_adapter import RunnerCommand, RunnerEnv, RunnerExit
-from scaffold.verify.gates.reports.runner_result import printable_test_name
+from scaffold.verify.gates.reports.runner_result import RunnerCommand, RunnerEnv, RunnerExit, printable_test_name
 
 NOWHERE = Path("/work/tree")
 

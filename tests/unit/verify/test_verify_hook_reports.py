@@ -2,8 +2,7 @@
 
 from pathlib import Path
 
-from scaffold.verify.gates.hook_reports import read_hooks
-from scaffold.verify.gates.hook_tools import HUSKY, LEFTHOOK, PRE_COMMIT, hook_gate, is_hook_file
+from scaffold.verify.gates.hook_tools import HUSKY, LEFTHOOK, PRE_COMMIT, hook_gate, is_hook_file, read_hooks
 
 SKIPPED = "Check Yaml...........................................(no files to check)Skipped\n"
 MIXED = """trim trailing whitespace.................................................Failed

@@ -3,13 +3,12 @@
 import ast
 from pathlib import Path
 
-from scaffold.verify.environment.import_proof import PROBE_SCRIPT
-from scaffold.verify.environment.installed_names import SCRIPT
+from scaffold.verify.environment.import_proof import LISTING_SCRIPT, PROBE_SCRIPT
 from scaffold.verify.gates.reports.recorder import RECORDER_FOLDER
 
 OLDEST = (3, 6)
 SOURCES = {path.name: path.read_text() for path in sorted(Path(RECORDER_FOLDER).glob("*.py"))}
-SOURCES |= {"the proof of imports": PROBE_SCRIPT, "the names of distributions": SCRIPT}
+SOURCES |= {"the proof of imports": PROBE_SCRIPT, "the names of distributions": LISTING_SCRIPT}
 NOT_GENERIC = {"dict", "frozenset", "list", "set", "tuple", "type"}
 """Builtin types that have no parameters before 3.9."""
 

@@ -7,7 +7,7 @@ import pytest
 from scaffold.core.ids import Commit
 from scaffold.core.proof.gates import Gate, GateResult, GateRun
 from scaffold.verify.gates.injected.scaffold_originals import Originals, is_installed
-from scaffold.verify.regression.original_runner import doubts_about_functions, replaced_functions, with_original_runner
+from scaffold.verify.regression.comparison import doubts_about_functions, replaced_functions, with_original_runner
 
 SOURCE = """
 import dataclasses

@@ -3,10 +3,15 @@
 import ast
 from pathlib import Path
 
-from scaffold.verify.planted_faults.choice import LandedFile, chosen_fault, faults_in, shuffled
-from scaffold.verify.planted_faults.fault import Fault
-from scaffold.verify.planted_faults.python_faults import python_faults
-from scaffold.verify.planted_faults.text_faults import text_faults
+from scaffold.verify.planted_faults import (
+    Fault,
+    LandedFile,
+    chosen_fault,
+    faults_in,
+    python_faults,
+    shuffled,
+    text_faults,
+)
 
 EVERY_LINE = range(1, 1_000)
 

@@ -1,6 +1,6 @@
 """Which changed lines of Python code can be executed, and which statements share a mark."""
 
-from scaffold.verify.observation.python_lines import ExecutableLines, MarkedLines, executable_lines
+from scaffold.verify.observation.changed_code import ExecutableLines, MarkedLines, executable_lines
 
 CODE = '''\
 """Docstring."""

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scaffold.verify.environment.relocation import relocated_content, relocated_link
+from scaffold.verify.environment.provisioning import relocated_content, relocated_link
 
 OLD, NEW = b"/cache/gold.checkout", b"/runs/a tree"
 BY_SHELL = b"#!/bin/sh\n'''exec' \"" + NEW + b'/.venv/bin/python" "$0" "$@"\n\' \'\'\'\n'

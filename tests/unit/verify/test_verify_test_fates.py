@@ -3,10 +3,10 @@
 from msgspec import structs
 
 from scaffold.core.proof.gates import Gate, GateResult, GateRun
-from scaffold.verify.gates.reports.javascript_errors import unresolved_name
+from scaffold.verify.gates.reports.jest import unresolved_name
 from scaffold.verify.gates.reports.runner_result import UnresolvedName
 from scaffold.verify.locate_tests import name_in_file, occurs_in, title_in_source
-from scaffold.verify.regression.base_versions.base_tests import (
+from scaffold.verify.regression.base_tests import (
     LaidRun,
     bound_names,
     changed_base_tests,

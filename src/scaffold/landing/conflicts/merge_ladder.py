@@ -11,7 +11,7 @@ from scaffold.core.landing.conflict import FileMerge
 from scaffold.core.run_settings import Signature
 from scaffold.git.client.command_line import Git
 from scaffold.git.trees.merge import Conflicted, Merged, merge_commits
-from scaffold.git.trees.private_index import NewFile, PrivateIndex, private_index
+from scaffold.git.trees.tree_file import NewFile, PrivateIndex, private_index
 from scaffold.landing.conflicts.lock_files import lock_tool
 from scaffold.landing.conflicts.not_mergeable import NotMergeable
 from scaffold.landing.conflicts.rebase import certified_rebase, rebased_tree

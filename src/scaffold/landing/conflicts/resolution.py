@@ -10,7 +10,7 @@ from scaffold.core.landing.conflict import FileMerge, FileVersions
 from scaffold.git.client.command_line import Git
 from scaffold.git.commits import batch_contents
 from scaffold.git.trees.merge import Conflicted, ConflictedPath, Stage
-from scaffold.git.trees.private_index import FILTER, MERGE, Attributes, NewFile, PrivateIndex
+from scaffold.git.trees.tree_file import FILTER, MERGE, Attributes, NewFile, PrivateIndex
 from scaffold.landing.conflicts.file_merge import METHODS, FileRefused, FileResolved, Method, merge_file
 from scaffold.landing.conflicts.lock_files import MAX_BYTES as MAX_LOCK_BYTES
 from scaffold.landing.conflicts.lock_files import is_lock_file

@@ -11,9 +11,8 @@ from scaffold.core.model import Attempt, Evidence, InboxItem
 from scaffold.core.proof.contract import ChangeReview, CheckResult, Verification
 from scaffold.core.proof.gates import GateResult
 from scaffold.plan.compliance.verdicts import AUDIT, audit_of
-from scaffold.verify.contract.audit_verdict import audit_text
 from scaffold.verify.contract.check_runs import STEP_CHECK
-from scaffold.verify.contract.review_verdict import REVIEW, review_in, review_text
+from scaffold.verify.contract.review_verdict import REVIEW, audit_text, review_in, review_text
 from scaffold.verify.gates.refusals import describe_refused
 
 CHANGE_CHECK = "change"

@@ -13,7 +13,7 @@ from scaffold.core.run_settings import WriteBack
 from scaffold.git.client.command_line import Git
 from scaffold.git.commits import is_contained
 from scaffold.git.trees.merge import Conflicted, Merged, merge_commits, on_base
-from scaffold.git.trees.private_index import private_index
+from scaffold.git.trees.tree_file import private_index
 from scaffold.landing.conflicts.resolution import IsUnion, read_versions, resolve_versions
 from scaffold.landing.queue.arrangement import Conflicts
 from scaffold.run.task_list import own_changed_paths

@@ -13,7 +13,7 @@ from scaffold.core.landing.conflict import FileMerge
 from scaffold.core.model import Run
 from scaffold.core.printable_text import join_limited, truncate_text, utf8_safe
 from scaffold.git import commits
-from scaffold.git.trees.private_index import NewFile
+from scaffold.git.trees.tree_file import NewFile
 from scaffold.host.atomic_files import read_untrusted, write_atomic
 from scaffold.host.process.command_runner import CommandResult, Containment, run_command
 from scaffold.host.sandbox.confinement import SandboxSpec

@@ -18,8 +18,12 @@ from scaffold.run.resources.sandbox import open_sandbox, remove_temporary_folder
 from scaffold.verify.check_readiness import NotReady
 from scaffold.verify.contract.check_runs import During
 from scaffold.verify.environment.check_env import PYTHON_PATH
-from scaffold.verify.environment.dependency_changes import DependencyChange, dependency_change, names_of
-from scaffold.verify.environment.later_commit import environment_of_commit
+from scaffold.verify.environment.later_commit import (
+    DependencyChange,
+    dependency_change,
+    environment_of_commit,
+    names_of,
+)
 from scaffold.verify.environment.preparation import EnvironmentRequest, PreparedEnvironment, prepare_environment
 from scaffold.verify.gates.detection import detect_at_commit
 

@@ -22,13 +22,11 @@ from scaffold.run.trial.temporary_checkout import TrialPlace, add_checkout, guar
 from scaffold.verify.check_readiness import NotReady
 from scaffold.verify.contract.check_runs import During, HookPlace, Tree, restore_tracked_files, unseen
 from scaffold.verify.environment.check_env import check_environ, program_folders, with_shown_folders
-from scaffold.verify.environment.clean_checkout import with_new_temporary_folder
 from scaffold.verify.environment.import_proof import prove_imports
 from scaffold.verify.environment.preparation import EnvironmentRequest, prepare_environment
-from scaffold.verify.environment.provisioning import forget_copies, provision_checkout
+from scaffold.verify.environment.provisioning import forget_copies, provision_checkout, with_new_temporary_folder
 from scaffold.verify.gates.detection import DetectedGates, drop_unavailable_gates
-from scaffold.verify.gates.gate_slot import gate_slot
-from scaffold.verify.gates.observed_run import run_gate
+from scaffold.verify.gates.observed_run import gate_slot, run_gate
 from scaffold.verify.regression.baseline_capture import missing_dependency
 
 LOGS = "scaffold/logs/trial"

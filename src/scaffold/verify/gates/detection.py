@@ -1,4 +1,7 @@
-"""Detect a repository's gates from its files, without running its code, and drop those whose tools are missing."""
+"""Detect a repository's gates from its files, without running its code, and drop those whose tools are missing.
+
+Go, Rust and task files are read here, Node and Python projects in `projects/`.
+"""
 
 import os
 import re
@@ -10,24 +13,38 @@ from pathlib import Path
 from msgspec import Struct, structs
 
 from scaffold.core.ids import Commit
-from scaffold.core.proof.gates import Gate, RunnerKind
+from scaffold.core.proof.gates import Gate, GateKind, RunnerKind
 from scaffold.git.client.command_line import Git
 from scaffold.verify.gates.fitted_gates import fit_gates
 from scaffold.verify.gates.hook_tools import hook_gate, notes_of_hooks
-from scaffold.verify.gates.projects.go_project import go_workspace_modules, read_go
 from scaffold.verify.gates.projects.node_project import read_node
 from scaffold.verify.gates.projects.own_commands import OwnCommand, own_commands, tests_run_by_kind
 from scaffold.verify.gates.projects.project import Project, ProjectKind, Reason, RequiredTools
-from scaffold.verify.gates.projects.project_files import MANIFESTS, ProjectFiles, files_at_commit, files_in_folder
+from scaffold.verify.gates.projects.project_files import (
+    MANIFESTS,
+    RECIPES,
+    ProjectFiles,
+    files_at_commit,
+    files_in_folder,
+)
 from scaffold.verify.gates.projects.python_project import read_python
-from scaffold.verify.gates.projects.rust_project import read_rust
-from scaffold.verify.gates.projects.task_file import read_task_file
 from scaffold.verify.gates.runner_detection import detect_runner
 
+TARGETS: Mapping[GateKind, tuple[str, ...]] = {
+    "test": ("test", "tests", "check"),
+    "build": ("build", "all"),
+    "lint": ("lint",),
+    "typecheck": ("typecheck", "type-check", "types"),
+}
+"""The names of targets by the kind of gate that they are, the preferred ones first."""
+_TARGET = re.compile(r"^@?(?P<names>\w[^:=#\n]*?)\s*:(?![=:])", re.MULTILINE)
+MANIFEST = "Cargo.toml"
+DEPENDENCIES = ("dependencies", "dev-dependencies", "build-dependencies", "workspace")
+_TEST = re.compile(r"#\[(cfg\(test\)|(\w+::)?test\b)")
+_WORK_USE = re.compile(r"^(?:use)?\s+\.?/?([^\s()]+)\s*$", re.MULTILINE)
 MAX_PROJECTS = 20
 MAX_DEPTH = 3
 """How deep to search for projects if the top of the repository is none."""
-
 MODULE = "-m"
 BINARIES = "node_modules/.bin"
 """Scripts of package.json search this folder before PATH."""
@@ -35,6 +52,13 @@ PYTHON_TOOLS = frozenset({"ruff", "flake8", "pylint", "mypy", "pyright", "basedp
 NODE_TOOLS = frozenset({"eslint", "tsc", "biome", "prettier", "standard", "xo", "oxlint", "vue-tsc", "svelte-check"})
 """Tools that projects install into their own environment."""
 OWN_ENVIRONMENT = " in the project's environment"
+KIND_BY_FILE: tuple[tuple[str, ProjectKind], ...] = (
+    ("go.mod", "go"),
+    ("package.json", "node"),
+    ("Cargo.toml", "rust"),
+    ("pyproject.toml", "python"),
+)
+"""In order of precedence: a repository with several languages counts as the first."""
 
 
 class DetectedGates(Struct, frozen=True, kw_only=True):
@@ -180,13 +204,53 @@ def _placed_reason(name: str, reason: Reason | None, folder: str) -> dict[str, R
     return {name: structs.replace(reason, path=f"{folder}/{reason.path}") if folder else reason}
 
 
-KIND_BY_FILE: tuple[tuple[str, ProjectKind], ...] = (
-    ("go.mod", "go"),
-    ("package.json", "node"),
-    ("Cargo.toml", "rust"),
-    ("pyproject.toml", "python"),
-)
-"""In order of precedence: a repository with several languages counts as the first."""
+def read_go(files: ProjectFiles) -> Project:
+    """Return the gates and the set-up of the Go module in a folder."""
+    module = Reason("go.mod", "is a Go module", files.line("go.mod", "module "))
+    linted = next((path for path in sorted(files.paths) if re.fullmatch(r"\.golangci\.\w+", path)), None)
+    gates = [Gate(kind="build", command="go build ./...")]
+    reasons = {"build": module, "lint": Reason(linted, "configures golangci-lint") if linted else module}
+    test = min((path for path in files.paths if path.endswith("_test.go")), default=None)
+    if test is not None:
+        gates.insert(0, Gate(kind="test", command="go test ./...", runner="go"))
+        reasons["test"] = Reason(test, "has tests of Go")
+    gates.append(Gate(kind="lint", command="golangci-lint run" if linted else "go vet ./...", runner="findings"))
+    required = re.search(r"^require\b", files.text("go.mod"), re.MULTILINE)
+    setup = ("go mod download",) if required else ()
+    requires = Reason("go.mod", "requires modules", files.line("go.mod", "require"))
+    return Project(
+        gates=tuple(gates),
+        setup=setup,
+        tools={gate.name: gate.command.split()[0] for gate in gates},
+        reasons={**reasons, **dict.fromkeys(setup, requires)},
+    )
+
+
+def read_rust(files: ProjectFiles) -> Project:
+    """Return the gates and the set-up of the Rust package or workspace in a folder."""
+    manifest = files.toml(MANIFEST)
+    locked = " --locked" if files.has("Cargo.lock") else ""
+    every = " --workspace" if "workspace" in manifest else ""
+    package = Reason(MANIFEST, "is a Rust package", files.line(MANIFEST, "[package]"))
+    if every:
+        package = Reason(MANIFEST, "is a Rust workspace", files.line(MANIFEST, "[workspace"))
+    lint = f"cargo clippy{every} --message-format short -- -D warnings"
+    gates = [Gate(kind="build", command=f"cargo build{every}"), Gate(kind="lint", command=lint, runner="findings")]
+    reasons = {gate.name: package for gate in gates}
+    if test := _first_test(files):
+        gates.insert(0, Gate(kind="test", command=f"cargo test{every}", runner="cargo"))
+        reasons["test"] = test
+    needed = next((each for each in DEPENDENCIES if each in manifest), None)
+    setup = (f"cargo fetch{locked}",) if needed else ()
+    requires = Reason(MANIFEST, "requires crates", files.line(MANIFEST, f"[{needed}"))
+    return Project(
+        gates=tuple(gates),
+        setup=setup,
+        tools={"test": "cargo", "build": "cargo", "lint": "cargo-clippy"},
+        reasons={**reasons, **dict.fromkeys(setup, requires)},
+    )
+
+
 PROJECT_READERS: Mapping[ProjectKind, Callable[[ProjectFiles], Project]] = {
     "go": read_go,
     "node": read_node,
@@ -246,3 +310,42 @@ def _missing_place(tool: str, folders: tuple[Path, ...], environ: Mapping[str, s
     elif tool in NODE_TOOLS and any(Path(folder).is_dir() for folder in binaries):
         path, where = binaries, f" in {BINARIES}"
     return None if any(shutil.which(tool, path=each) for each in path) else where
+
+
+def go_workspace_modules(files: ProjectFiles) -> list[str]:
+    """Return the module folders of a Go workspace."""
+    return [found for found in _WORK_USE.findall(files.text("go.work")) if files.has(f"{found}/go.mod")]
+
+
+def _first_test(files: ProjectFiles) -> Reason | None:
+    for path in sorted(path for path in files.paths if path.endswith(".rs")):
+        if found := _TEST.search(text := files.text(path)):
+            return Reason(path, "has tests of Rust", text.count("\n", 0, found.start()) + 1)
+    return None
+
+
+def read_task_file(files: ProjectFiles) -> Project:
+    """Return the gates that the targets of the first makefile or justfile name; none without one."""
+    name = next((name for name in RECIPES if files.has(name)), None)
+    if name is None:
+        return Project()
+    program = "just" if "just" in name.casefold() else "make"
+    lines = _target_lines(files.text(name), only_first=program == "just")
+    gates, reasons = [], dict[str, Reason]()
+    for kind, targets in TARGETS.items():
+        target = next((each for each in targets if each in lines), None)
+        if target is not None:
+            command = f"{program} {target}"
+            gates.append(Gate(kind=kind, command=command, runner=detect_runner(kind, command, {})))
+            reasons[kind] = Reason(name, f"has the target `{target}`", lines[target])
+    return Project(gates=tuple(gates), tools={gate.name: program for gate in gates}, reasons=reasons)
+
+
+def _target_lines(text: str, *, only_first: bool) -> Mapping[str, int]:
+    """Return the targets with the line of each; with `only_first` the words after the first are its parameters."""
+    found = dict[str, int]()
+    for match in _TARGET.finditer(text):
+        names = match["names"].split()
+        for name in names[:1] if only_first else names:
+            found.setdefault(name, text.count("\n", 0, match.start()) + 1)
+    return found

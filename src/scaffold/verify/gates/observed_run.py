@@ -1,7 +1,12 @@
-"""Run a gate's command once in the checkout, in the sandbox, and read its runner's report."""
+"""Run a gate's command once in the checkout, in the sandbox, and read its runner's report.
+
+A gate that is judged by its exit code alone would pass if its process exits with 0 before its tests end, or despite
+failures. So failed tests that were observed become outcomes beside the exit code, unless they failed before the work.
+"""
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 
 from msgspec import Struct, structs
 
@@ -11,9 +16,11 @@ from scaffold.core.proof.gates import EXIT_OUTCOME, PASSING_OUTCOMES, Gate, Gate
 from scaffold.host.atomic_files import delete_folder_if_possible
 from scaffold.host.leftovers import new_temporary_folder
 from scaffold.host.process.command_runner import CommandResult, OutputCapture
+from scaffold.host.slots import Slots
 from scaffold.verify.contract.check_runs import (
     COMMAND_NOT_EXECUTABLE,
     COMMAND_NOT_FOUND,
+    During,
     Tree,
     kept_log,
     restore_tracked_files,
@@ -25,22 +32,26 @@ from scaffold.verify.gates.reports.findings import FINDINGS
 from scaffold.verify.gates.reports.go_runner import GO
 from scaffold.verify.gates.reports.jest import JEST, TITLE_SEPARATOR, VITEST
 from scaffold.verify.gates.reports.libtest import CARGO
-from scaffold.verify.gates.reports.mocha import MOCHA
-from scaffold.verify.gates.reports.node_runner import NODE
+from scaffold.verify.gates.reports.node_runner import MOCHA, NODE
 from scaffold.verify.gates.reports.recorder import PYTEST, UNITTEST_ADAPTER
-from scaffold.verify.gates.reports.runner_adapter import (
+from scaffold.verify.gates.reports.runner_result import (
+    MAX_BYTES,
     RunnerAdapter,
     RunnerCommand,
     RunnerEnv,
     RunnerExit,
+    RunnerResult,
     StandInsOrder,
+    UnresolvedName,
+    unusable_result,
 )
-from scaffold.verify.gates.reports.runner_result import MAX_BYTES, RunnerResult, UnresolvedName, unusable_result
 from scaffold.verify.gates.repository_hooks import run_on_all_files
-from scaffold.verify.gates.unreported_failures import with_observed_failures
 from scaffold.verify.observation.observer import FOLDER_VARIABLE, MARKER, CheckObserver, Observation
 from scaffold.verify.services.lifecycle import ShellCommand, run_with_services
 
+RUN_CUT_OFF = "end of the test run"
+"""The outcome that fails if a run of tests began and did not end."""
+WAIT = Activity(label="waits for another gate on this machine to end", is_whole=False)
 OUTPUT_LIMIT_BYTES = 1_000_000
 PROBLEM_LINES = 30
 """Lines at the end of the output that are shown of a run that could not judge."""
@@ -241,3 +252,52 @@ def _printed_output(result: RunnerResult, finished: CommandResult) -> str:
     if result.shown_output is not None:
         return f"{result.shown_output}{finished.stderr.decode(errors='replace')}".strip()
     return (finished.stdout + finished.stderr).decode(errors="replace").strip()
+
+
+@asynccontextmanager
+async def gate_slot(slots: Slots | None, during: During) -> AsyncIterator[None]:
+    """Hold one of the slots while the block runs; None for no limit."""
+    async with AsyncExitStack() as stack:
+        if slots is not None:
+            async with during(WAIT):
+                await stack.enter_async_context(slots.taken())
+        yield
+
+
+def with_observed_failures(run: GateRun, seen: Observation | None, *, only: Collection[str] = ()) -> GateRun:
+    """Return the run of a gate with the tests that were seen to fail in it; of those in `only`, any outcome."""
+    if seen is None or run.problem is not None or run.gate.runner != "exit" or run.gate.kind != "test":
+        return run
+    found: dict[str, TestOutcome] = {
+        test: "failed" if outcome == "failed" else "passed"
+        for test, outcome in seen.tests.items()
+        if outcome == "failed" or test in only
+    }
+    if seen.unfinished or RUN_CUT_OFF in only:
+        found[RUN_CUT_OFF] = "failed" if seen.unfinished else "passed"
+    return structs.replace(run, outcomes={**run.outcomes, **found}) if found else run
+
+
+def unnoticed_only(run: GateRun, added: Collection[str]) -> GateRun:
+    """Return the run without the failures that its exit code tells, and without those in files that were `added`.
+
+    A command may end at its first failure, so on the base it may not have come to the others.
+    """
+    if run.gate.runner != "exit" or EXIT_OUTCOME not in run.outcomes:
+        return run
+    kept = {
+        name: outcome
+        for name, outcome in run.outcomes.items()
+        if name == EXIT_OUTCOME or (run.exit_code == 0 and name.partition("::")[0] not in added)
+    }
+    return structs.replace(run, outcomes=kept)
+
+
+def without_names(run: GateRun) -> GateRun:
+    """Return the run of a gate that is judged by its exit code with this outcome alone.
+
+    It names tests only when they fail, so on other tests or code none of the names can be missed.
+    """
+    if run.gate.runner != "exit":
+        return run
+    return structs.replace(run, outcomes={name: run.outcomes[name] for name in run.outcomes if name == EXIT_OUTCOME})

@@ -30,8 +30,7 @@ from scaffold.verify.contract.check_runs import (
     kept_log,
     result_detail,
 )
-from scaffold.verify.gates.hook_reports import merged_results, read_hooks
-from scaffold.verify.gates.hook_tools import HookTool, is_hook_file, tools_in
+from scaffold.verify.gates.hook_tools import HookTool, is_hook_file, merged_results, read_hooks, tools_in
 from scaffold.verify.gates.reports.runner_result import RunnerResult, unusable_result
 from scaffold.verify.services.lifecycle import ShellCommand, run_with_services
 

@@ -1,16 +1,25 @@
-"""Find what .gitattributes files change about the files that users get: those of an archive, or of their own checkout.
+"""Find changes that keep files from users or checks: .gitattributes, MANIFEST.in, and unusual encodings.
 
-Checks run on a checkout of ours, without filters. Attributes that every checkout and archive obeys, such as `eol`,
-`ident` and `working-tree-encoding`, change nothing about what is proven.
+Checks run on our own checkout, without filters. Attributes that every checkout and archive obeys, such as `eol`,
+`ident` and `working-tree-encoding`, do not affect what is proven.
 """
 
+import re
 from collections.abc import Collection, Iterator
+from fnmatch import fnmatchcase
+from itertools import islice
 
+PACKAGE_LIST = "MANIFEST.in"
+IGNORE_FILES = frozenset({".gitignore", ".ignore"})
+"""Files by which linters leave out files even if they are tracked, and some build tools, too."""
+CODE_SUFFIXES = (".py", ".pyi", ".js", ".mjs", ".cjs", ".jsx", ".ts", ".mts", ".cts", ".tsx", ".go", ".rs")
+_COOKIE = re.compile(rb"^[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)")
+_PROBE = "a\\x0a\\n\\u000a +AAo- ~{~} \x1b$B!!\x1b(B xn--a"
+"""ASCII that encodings with escapes of their own read as something else."""
 ATTRIBUTES_FILE = ".gitattributes"
 DECIDING = frozenset({"export-ignore", "export-subst", "filter"})
 """Attributes that leave files out of archives, change them there, or change them where the filter is configured."""
 MACRO = "[attr]"
-
 Setting = tuple[str, str]
 """(pattern, attribute as written): `("docs/", "export-ignore")`."""
 
@@ -77,3 +86,59 @@ def _quote_end(line: str) -> int:
 def _attribute_name(attribute: str) -> str:
     """Return the name of an attribute as it is set (`a`, `a=value`), unset (`-a`) or left unspecified (`!a`)."""
     return attribute.lstrip("-!").partition("=")[0]
+
+
+def new_exclusions(before: str, after: str, folder: str, paths: Collection[str]) -> Iterator[str]:
+    """Yield the lines that only the second version of a MANIFEST.in has and that exclude one of the paths.
+
+    `folder` is that of the file, and patterns are relative to it.
+    """
+    prefix = f"{folder}/" if folder else ""
+    inside = [path.removeprefix(prefix) for path in paths if path.startswith(prefix)]
+    known = set(map(str.strip, before.splitlines()))
+    for line in dict.fromkeys(map(str.strip, after.splitlines())):
+        if line not in known and any(_line_excludes(line.split(), path) for path in inside):
+            yield line
+
+
+def _line_excludes(words: list[str], path: str) -> bool:
+    match words:
+        case ["exclude", *patterns]:
+            return any(_matches_parts(path, pattern) for pattern in patterns)
+        case ["global-exclude", *patterns]:
+            return any(fnmatchcase(path.rpartition("/")[2], pattern) for pattern in patterns)
+        case ["recursive-exclude", folder, *patterns]:
+            return _is_below(path, folder) and any(fnmatchcase(path.rpartition("/")[2], each) for each in patterns)
+        case ["prune", folder]:
+            return _is_below(path, folder)
+        case _:
+            return False
+
+
+def _is_below(path: str, pattern: str) -> bool:
+    depth = pattern.rstrip("/").count("/") + 1
+    parts = path.split("/")
+    return len(parts) > depth and _matches_parts("/".join(parts[:depth]), pattern.rstrip("/"))
+
+
+def _matches_parts(path: str, pattern: str) -> bool:
+    """Return True if each part of a path matches that of a pattern: `*` stands for no slash."""
+    parts, patterns = path.split("/"), pattern.split("/")
+    return len(parts) == len(patterns) and all(map(fnmatchcase, parts, patterns))
+
+
+def misleading_encoding(source: bytes) -> str | None:
+    """Return the declared encoding of a Python source if plain ASCII means something else in it; None if not.
+
+    In `unicode_escape` a comment may contain code.
+    """
+    for line in islice(source.splitlines(), 2):
+        cookie = _COOKIE.match(line)
+        if cookie is not None:
+            name = cookie[1].decode()
+            try:
+                plain = _PROBE.encode().decode(name) == _PROBE
+            except (LookupError, ValueError):
+                plain = False
+            return None if plain else name
+    return None

@@ -1,15 +1,28 @@
-"""Find the changed parts of manifests that decide checks; other parts, such as dependencies, may change freely."""
+"""Find the changed parts of manifests that decide checks; other parts, such as dependencies, may change freely.
+
+A dependency taken from the repository itself counts: the work's own code could replace an installed package.
+"""
 
 import configparser
 import hashlib
 import json
+import posixpath
 import re
 import tomllib
 from collections.abc import Callable, Collection, Iterator, Mapping
+from fnmatch import fnmatchcase
 from typing import Any
 
-from scaffold.verify.paths.local_dependencies import is_requirement_file, local_entries, local_lines
-
+REQUIREMENT_FILES = ("*requirements*.txt", "*requirements*.in", "constraints*.txt")
+"""Names of files with one requirement for pip a line, in lower case."""
+_NAMED = re.compile(r"[\w.-]+(?:\[[^\]]*\])?\s*@\s*(?:file:|[./])\S*")
+_LOCAL_PATH = re.compile(r"(?:file:|link:|portal:|\.{1,2}(?:/|$)|~?/)")
+_ARCHIVE = re.compile(r"[^\s:]+\.(?:whl|zip|tgz|tar\.\w+)$")
+_VERSION = re.compile(r"[\^~*=<>!\d]")
+_OPTION = re.compile(r"(?:-e|--editable|-f|--find-links)[\s=]+")
+_SCHEME = re.compile(r"[\w+.-]+:")
+_EXTRAS = re.compile(r"\[[\w\s,.-]*\]$")
+_REQUIREMENT_COMMENT = re.compile(r"(?:^|\s)#.*$")
 MANIFESTS = ("pyproject.toml", "setup.cfg", "setup.py", "tox.ini", "pytest.ini", ".pytest.ini", "package.json")
 DENO_MANIFESTS = ("deno.json", "deno.jsonc")
 BUILD_MANIFESTS = ("cargo.toml", "go.mod")
@@ -35,23 +48,18 @@ PYTEST_CHECK_KEYS = frozenset(
     }
 )
 """pytest settings that can deselect tests or load code."""
-
 PIN_TABLES = ("overrides", "resolutions", "pnpm")
 NODE_DEPENDENCIES = ("dependencies", "devDependencies", "optionalDependencies", "peerDependencies", *PIN_TABLES)
 TOOL_DEPENDENCIES = ("dependencies", "dev-dependencies", "group")
 """Keys below which Poetry, PDM and uv list dependencies."""
-
 SCRIPTS_KEY = '"scripts"'
 IMPORTS_KEY = '"imports"'
 """Names that a Node package gives to modules for itself, tests included."""
 NAME_KEY = '"name"'
 """The name of a Node package. Its modules import the package itself by that name, even if another is installed."""
-
 LOCAL_PART = "dependencies from the repository itself"
 """Such a dependency can replace an installed package by the candidate's own."""
-
 ManifestParts = Iterator[tuple[str, object]]
-
 _CHECKING = re.compile(
     r"(test|tests|build|lint|type-?check|types|checks?|ci|verify|validate|tsc|coverage|e2e|unit)([:._-].*)?"
 )
@@ -263,3 +271,54 @@ _READERS: Mapping[str, Callable[[str], ManifestParts]] = {
     "cargo.toml": _cargo_parts,
     "go.mod": _go_mod_parts,
 }
+
+
+def is_requirement_file(path: str) -> bool:
+    """Return True for a file with requirements for pip, by its name or because it is in a folder of such files."""
+    folder, _, name = path.casefold().rpartition("/")
+    inside = posixpath.basename(folder) == "requirements" and name.endswith((".txt", ".in"))
+    return inside or any(fnmatchcase(name, glob) for glob in REQUIREMENT_FILES)
+
+
+def local_lines(text: str) -> tuple[str, ...]:
+    """Return the lines of a file for pip that name a folder or archive here, except the project itself (`-e .`)."""
+    lines = (_REQUIREMENT_COMMENT.sub("", line).strip() for line in text.splitlines())
+    return tuple(line for line in lines if line and _is_local(line))
+
+
+def local_entries(value: object, name: str = "") -> Iterator[str]:
+    """Yield the local dependencies below a part of a TOML or JSON manifest, however deep."""
+    match value:
+        case str() if _is_local(value) or (name and _LOCAL_PATH.match(value)):
+            yield f"{name} {value}".strip()
+        case dict():
+            yield from _of_table(value, name)
+        case list():
+            for each in value:
+                yield from local_entries(each)
+
+
+def _of_table(table: dict[str, Any], name: str) -> Iterator[str]:
+    # Poetry, PDM and pipenv write `{path = "..."}`, and some `{file = "..."}` for an archive. `path` is a package, too.
+    place = table.get("path", table.get("file"))
+    if isinstance(place, str) and not _VERSION.match(place):
+        yield f"{name} {place}".strip()
+        return
+    for key, each in table.items():
+        yield from local_entries(each, key)
+
+
+def _is_local(requirement: str) -> bool:
+    if _NAMED.match(requirement):
+        return True
+    option = _OPTION.match(requirement)
+    place = requirement[option.end() if option else 0 :].partition(" ;")[0].strip()
+    if _is_project(place):
+        return False
+    # The value of an option names a folder if it has no scheme, as in `-e tools` and `-f wheels`.
+    is_folder = option is not None and _SCHEME.match(place) is None
+    return is_folder or _LOCAL_PATH.match(place) is not None or _ARCHIVE.match(place) is not None
+
+
+def _is_project(place: str) -> bool:
+    return _EXTRAS.sub("", place).removeprefix("file:").rstrip("/") == "."

@@ -1,10 +1,12 @@
-"""Run what passed once more with the files that decide it as they were: settings, task files and check scripts.
+"""Rerun passing gates and checks with the base's settings, task files and check scripts.
 
-It is the mirror image of `changed_settings`: there stricter settings of the work are not held against its code, here
-laxer ones, or a check that asks for less, do not speak for it.
+The mirror image of `unchanged_tests`: there stricter settings of the work are not held against its code; here laxer
+ones, or a check that asks for less, do not speak for it. Files that a command executes differ from those it reads.
 """
 
+import re
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from itertools import takewhile
 
 from msgspec import Struct, structs
 
@@ -15,26 +17,39 @@ from scaffold.core.proof.gates import EXIT_OUTCOME, GateResult, GateRun
 from scaffold.git import commits
 from scaffold.git.checkouts import worktree
 from scaffold.git.commits import PathChange
+from scaffold.policy.shell.command_decision import visible_commands
 from scaffold.verify.base_layout import base_layout_of
 from scaffold.verify.contract.check_runs import Tree, restore_tracked_files, run_check
 from scaffold.verify.contract.tamper_detection import runs_tests
-from scaffold.verify.gates.gate_slot import gate_slot
-from scaffold.verify.gates.observed_run import run_gate
+from scaffold.verify.gates.observed_run import gate_slot, run_gate
+from scaffold.verify.gates.projects.own_commands import LAUNCHERS
 from scaffold.verify.paths.check_inputs import (
     PACKAGE_MANAGERS,
+    TASK_RUNNER_FILES,
     BaseLayout,
     checker_reason,
     is_config_file,
+    launched_commands,
 )
 from scaffold.verify.paths.conventions import PROSE_SUFFIXES, is_test, is_test_file
 from scaffold.verify.paths.manifest import LOCAL_PART, SCRIPTS_KEY, changed_check_settings, has_settings
 from scaffold.verify.proof_request import ProofRequest
-from scaffold.verify.regression.base_versions.base_tests import UNCACHED, for_each
+from scaffold.verify.regression.base_tests import UNCACHED, for_each
 from scaffold.verify.regression.comparison import FAILING_OUTCOMES, new_failures
-from scaffold.verify.regression.executed_files import executing
 from scaffold.verify.regression.gate_results import gate_timeout_s
 from scaffold.verify.regression.selection.test_selection import LANGUAGE_FAMILIES
 
+TARGETING = frozenset({*TASK_RUNNER_FILES, *PACKAGE_MANAGERS})
+"""Programs that run what a file of the repository defines under a name."""
+STARTERS = frozenset(
+    {*(words[0] for words in LAUNCHERS), *("env", "time", "timeout", "nice", "exec", "command")} - TARGETING
+)
+"""Programs that start the program after them."""
+CHANGING = frozenset({"cd", "pushd"})
+_INTERPRETER = re.compile(r"(python|pypy)[\d.]*|py|(ba|da|z|k)?sh|node|ruby|perl|source|\.")
+_SHELL_TEXT = re.compile(r"-[A-Za-z]*c")
+_TEXT = re.compile(r"-[A-Za-z]*[cep]|--eval|--print")
+"""Options with which an interpreter runs a text instead of a file."""
 MAX_NAMED = 3
 TEST_ROUNDS = 2
 """How often a test has to fail with the settings as they were: one may be flaky."""
@@ -42,7 +57,6 @@ HARMLESS_PART = " markers"
 """The end of the setting that only names the markers of pytest."""
 BUILD_LIST = "go.mod"
 """It has no settings of tests and linters, and the work may not build without the requirements that it added."""
-
 CleanTree = Callable[[Commit], Awaitable[Tree]]
 
 
@@ -224,3 +238,49 @@ async def _lay_base_files(tree: Tree, changes: Sequence[PathChange]) -> None:
 
 def _without_caches(tree: Tree) -> Tree:
     return structs.replace(tree, environ={**tree.environ, **UNCACHED})
+
+
+def executing(command: str) -> list[str]:
+    """Return commands that execute the files of the repository that this one executes, without those that it reads.
+
+    Files are executed as a program, by an interpreter, as a module, or by the target of a task runner.
+    """
+    commands = [[word.text for word in each.words] for each in visible_commands(command) if each.words]
+    prefix = "cd . && " if any(words[0] in CHANGING for words in commands) else ""
+    return [prefix + each for words in commands for each in _executed_words(_without_starter(words))]
+
+
+def _executed_words(words: Sequence[str]) -> Sequence[str]:
+    """Return what a single command executes; its words are not empty."""
+    program, options = _program_name(words[0]), list(takewhile(_is_option, words[1:]))
+    if program in TARGETING:
+        return [" ".join(words)]
+    if not _INTERPRETER.fullmatch(program):
+        return [words[0]]
+    if "-m" in options:
+        return [" ".join(words[: words.index("-m") + 2])]
+    of_shell = program.endswith("sh")
+    if any((_SHELL_TEXT if of_shell else _TEXT).fullmatch(option) for option in options):
+        return [each for text in words[len(options) + 1 :][:1] if of_shell for each in executing(text)]
+    return launched_commands("", " ".join(words))
+
+
+def _is_option(word: str) -> bool:
+    return word.startswith("-")
+
+
+def _without_starter(words: Sequence[str]) -> Sequence[str]:
+    """Return the words from the program on that `uv run`, `env` and the like start."""
+    if not words or words[0] not in STARTERS:
+        return words
+    rest = range(1, len(words))
+    begins = (at for at in rest if "/" in words[at] or _is_runner(_program_name(words[at])))
+    return words[next(begins, 0) :]
+
+
+def _is_runner(program: str) -> bool:
+    return program in TARGETING or _INTERPRETER.fullmatch(program) is not None
+
+
+def _program_name(word: str) -> str:
+    return word.rpartition("/")[2]

@@ -17,12 +17,11 @@ from scaffold.host.slots import Slots
 from scaffold.verify.check_readiness import NotReady
 from scaffold.verify.contract.check_runs import COMMAND_NOT_EXECUTABLE, COMMAND_NOT_FOUND, Tree, restore_tracked_files
 from scaffold.verify.gates.detection import DetectedGates
-from scaffold.verify.gates.gate_slot import gate_slot
-from scaffold.verify.gates.observed_run import run_gate
+from scaffold.verify.gates.observed_run import gate_slot, run_gate
 from scaffold.verify.gates.refusals import describe_refused
 from scaffold.verify.proof_request import GateRunLookup
 from scaffold.verify.regression.comparison import FAILING_OUTCOMES
-from scaffold.verify.regression.flakiness.flaky_retry import retry_new_failures
+from scaffold.verify.regression.flaky_tests import retry_new_failures
 
 ADVISORY = "no check of the project's own set-up runs it"
 UNINFORMATIVE = "fails before the work and does not report individual tests, so it cannot tell good work from bad"

@@ -1,15 +1,36 @@
-"""Compare a gate run with its baseline, test by test; pure functions."""
+"""Compare a gate run with its baseline, test by test, and describe new failures. Pure, except for reading sources.
+
+A runner whose own functions the work replaced is refused: an assertion that never fails shows nothing.
+"""
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Literal
 
 from msgspec import structs
 
-from scaffold.core.printable_text import join_limited
-from scaffold.core.proof.gates import PASSING_OUTCOMES, GateResult, GateRun, GateVerdict, TestOutcome, TestVerdict
-from scaffold.verify.regression.regressions import regressions
+from scaffold.core.printable_text import join_limited, utf8_safe
+from scaffold.core.proof.contract import Doubt
+from scaffold.core.proof.gates import (
+    PASSING_OUTCOMES,
+    GateResult,
+    GateRun,
+    GateVerdict,
+    Regression,
+    TestOutcome,
+    TestVerdict,
+)
+from scaffold.git import commits
+from scaffold.verify.contract.check_runs import Tree
+from scaffold.verify.gates.reports.signed_record import LYING_RUNNER
+from scaffold.verify.locate_tests import path_from_top, path_of_test
 
+RUNNERS = frozenset({"pytest", "_pytest", "pluggy", "unittest", "assert"})
+MAX_REGRESSIONS = 20
+"""New failures told in full, and as many tests that no longer run."""
+MAX_SOURCE_CHARS = 160
+RUNNERS_NAMING_NO_FILES = frozenset({"unittest", "go"})
+"""The runners whose test names have to be mapped to files."""
 MAX_TESTS = 200
 """Most tests kept by name, of those that did not simply pass."""
 MAX_NAMED = 3
@@ -228,3 +249,110 @@ def _missing_detail(lost: list[str]) -> str:
 def _by_severity(verdicts: Mapping[str, TestVerdict], name: str) -> tuple[int, str]:
     verdict = verdicts[name]
     return VERDICTS_WORST_FIRST.index(verdict) if verdict in VERDICTS_WORST_FIRST else len(VERDICTS_WORST_FIRST), name
+
+
+def regressions(
+    before: GateRun | None, now: GateRun, verdicts: Mapping[str, TestVerdict], lost: Collection[str]
+) -> tuple[Regression, ...]:
+    """Return the first new failures by name, then the first of the tests `lost`, which passed before."""
+    new = sorted(name for name, verdict in verdicts.items() if verdict == "new_failure" and name not in lost)
+    found = [each for name in new for each in _describe_failure(before, now, name)]
+    gone = [
+        Regression(
+            name=name,
+            kind="skipped" if name in now.outcomes else "missing",
+            message="\n".join(now.messages.get(name, ())),
+        )
+        for name in sorted(lost)
+    ]
+    return (*found[:MAX_REGRESSIONS], *gone[:MAX_REGRESSIONS])
+
+
+async def with_places(result: GateResult, tree: Tree) -> GateResult:
+    """Return the result with the file of each regression, and with the source lines of findings."""
+    if not result.regressions:
+        return result
+    gate, paths = result.gate, frozenset[str]()
+    if gate.runner in RUNNERS_NAMING_NO_FILES:
+        # A test that is missing has its file on the base at most.
+        listed = [await commits.listed_paths(tree.git, commit) for commit in (tree.commit, tree.base)]
+        paths = frozenset(path for each in listed for path in each)
+    placed = []
+    for each in result.regressions:
+        if each.kind == "finding" and each.file:
+            file = path_from_top(gate, each.file)
+            placed.append(structs.replace(each, file=file, source=await _source_line(tree, file, each.line)))
+        elif gate.runner in RUNNERS_NAMING_NO_FILES:
+            placed.append(structs.replace(each, file=path_of_test(gate, each.name, paths) or None))
+        else:
+            placed.append(each)
+    return structs.replace(result, regressions=tuple(placed))
+
+
+def _describe_failure(before: GateRun | None, now: GateRun, name: str) -> Iterator[Regression]:
+    # Hooks may print findings or not.
+    if now.gate.runner == "findings" or name in now.lines:
+        yield from _new_occurrences(before, now, name)
+    else:
+        yield Regression(name=name, kind="fails", message="\n".join(now.messages.get(name, ())))
+
+
+def _new_occurrences(before: GateRun | None, now: GateRun, name: str) -> Iterator[Regression]:
+    """Yield a finding's new occurrences: those whose text is new, or all if no text is."""
+    known, said = Counter(before.messages.get(name, ()) if before else ()), now.messages.get(name, ())
+    if not said:
+        yield Regression(name=name, kind="finding")
+        return
+    new = Counter(said) - known or Counter(said)
+    lines: Sequence[int | None] = now.lines.get(name) or [None] * len(said)
+    # Which of several equal texts is new cannot be told, so the last ones are shown: added code is rarely at the top.
+    for text, line in sorted(zip(said, lines, strict=False), key=lambda each: each[1] or 0, reverse=True):
+        if new[text] > 0:
+            new[text] -= 1
+            file, _, message = text.partition(": ")
+            yield Regression(name=name, kind="finding", file=file, line=line, message=message)
+
+
+async def _source_line(tree: Tree, file: str, line: int | None) -> str:
+    """Return a line of a file; empty if there is none."""
+    if line is None:
+        return ""
+    text = (await commits.file_contents(tree.git, tree.commit, file) or b"").decode(errors="replace")
+    lines = text.splitlines()
+    return utf8_safe(lines[line - 1].strip()[:MAX_SOURCE_CHARS]) if 0 < line <= len(lines) else ""
+
+
+def with_original_runner(before: GateRun | None, now: GateRun) -> GateRun:
+    """Return the run, as an error if functions of the runner were replaced that nothing replaced before the work.
+
+    A gate without a run before the work has no tests that could have been weakened.
+    """
+    # Some plugins and projects replace functions of their runner, and their tests mean what they meant before.
+    new = [name for name in _newly_replaced(before, now) if _is_of_runner(name)]
+    if not new or now.problem is not None:
+        return now
+    named, verb = join_limited(new, MAX_NAMED), "was" if len(new) == 1 else "were"
+    why = f"{LYING_RUNNER}: {named} {verb} replaced and not restored while tests ran."
+    return structs.replace(now, problem="error", detail=utf8_safe(f"{why}\n{now.detail}"))
+
+
+def replaced_functions(before: GateRun | None, now: GateRun) -> tuple[str, ...]:
+    """Return the functions of the language that the work replaced while its tests ran, sorted."""
+    return tuple(name for name in _newly_replaced(before, now) if not _is_of_runner(name))
+
+
+def doubts_about_functions(gates: Sequence[GateResult]) -> Iterator[Doubt]:
+    """Yield the doubt about functions of the language that the work replaced; none if there are none."""
+    names = sorted({name for gate in gates for name in gate.replaced})
+    if names:
+        text = f"code of the checkout replaced {join_limited(names, MAX_NAMED)} while tests ran"
+        yield Doubt("functions_replaced", utf8_safe(text))
+
+
+def _newly_replaced(before: GateRun | None, now: GateRun) -> list[str]:
+    return [] if before is None else sorted({*now.replaced} - {*before.replaced})
+
+
+def _is_of_runner(name: str) -> bool:
+    """Return True also for what is no function, such as a record that cannot be read."""
+    return "." not in name or name.partition(".")[0] in RUNNERS

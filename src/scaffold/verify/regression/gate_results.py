@@ -9,17 +9,14 @@ from scaffold.git import commits
 from scaffold.verify.base_layout import base_layout_of
 from scaffold.verify.contract.check_runs import DEFAULT_TIMEOUT_S, TIMEOUT_FACTOR, Tree, restore_tracked_files
 from scaffold.verify.environment.check_env import program_folders
-from scaffold.verify.environment.clean_checkout import clean_again, with_new_temporary_folder
+from scaffold.verify.environment.provisioning import clean_again, with_new_temporary_folder
 from scaffold.verify.gates.detection import detect_at_commit, drop_unavailable_gates
-from scaffold.verify.gates.gate_slot import gate_slot
-from scaffold.verify.gates.observed_run import ObservedRun, observe_gate
-from scaffold.verify.gates.reports.runner_adapter import StandInsOrder
-from scaffold.verify.gates.reports.runner_result import UnresolvedName
-from scaffold.verify.gates.unreported_failures import unnoticed_only, without_names
+from scaffold.verify.gates.observed_run import ObservedRun, gate_slot, observe_gate, unnoticed_only, without_names
+from scaffold.verify.gates.reports.runner_result import StandInsOrder, UnresolvedName
 from scaffold.verify.locate_tests import path_from_gate, path_of_test
 from scaffold.verify.paths.conventions import PROSE_SUFFIXES, is_test_file
 from scaffold.verify.proof_request import ProofRequest
-from scaffold.verify.regression.base_versions.base_tests import (
+from scaffold.verify.regression.base_tests import (
     LaidRun,
     changed_base_tests,
     checks_gone_with_sources,
@@ -35,34 +32,37 @@ from scaffold.verify.regression.base_versions.base_tests import (
     selection,
     stand_ins_order,
 )
-from scaffold.verify.regression.base_versions.changed_settings import lay_base_code, with_findings_of
-from scaffold.verify.regression.base_versions.unchanged_tests import (
-    CASE,
-    fates_without_support,
-    new_support_files,
-    replaced_cases,
-    test_of,
-    tests_with_varying_cases,
-)
 from scaffold.verify.regression.baseline_capture import hooks_apply
 from scaffold.verify.regression.comparison import (
     FAILING_OUTCOMES,
+    MAX_REGRESSIONS,
     MAX_TESTS,
     compare_gate_runs,
     lost_tests,
     new_failures,
     renamed_name,
+    replaced_functions,
     vanished_failures,
+    with_original_runner,
+    with_places,
     with_renamed_files,
 )
-from scaffold.verify.regression.flakiness.flaky_retry import retry_known_flaky, retry_new_failures
+from scaffold.verify.regression.flaky_tests import retry_known_flaky, retry_new_failures
 from scaffold.verify.regression.followed_runner import followed
 from scaffold.verify.regression.gate_run_memory import NONE_SHARED, GateRunMemory
 from scaffold.verify.regression.hook_results import HookJudge
-from scaffold.verify.regression.original_runner import replaced_functions, with_original_runner
-from scaffold.verify.regression.regressions import MAX_REGRESSIONS, with_places
 from scaffold.verify.regression.selection.affected_tests import ChangeImpact, analyze_impact
 from scaffold.verify.regression.selection.test_selection import LANGUAGE_FAMILIES
+from scaffold.verify.regression.unchanged_tests import (
+    CASE,
+    fates_without_support,
+    lay_base_code,
+    new_support_files,
+    replaced_cases,
+    test_of,
+    tests_with_varying_cases,
+    with_findings_of,
+)
 
 FLAKY_ROUNDS = 3
 """How often a test that was flaky before the work is repeated."""

@@ -17,15 +17,12 @@ from scaffold.verify.contract.check_runs import (
     run_check,
     was_killed,
 )
-from scaffold.verify.environment.clean_checkout import is_clean
-from scaffold.verify.gates.gate_slot import gate_slot
-from scaffold.verify.gates.observed_run import ObservedRun, observe_gate, run_gate
-from scaffold.verify.gates.unreported_failures import with_observed_failures
+from scaffold.verify.environment.provisioning import is_clean
+from scaffold.verify.gates.observed_run import ObservedRun, gate_slot, observe_gate, run_gate, with_observed_failures
 from scaffold.verify.observation.observer import MARKER
 from scaffold.verify.paths.conventions import is_test_file
 from scaffold.verify.proof_request import ProofRequest
-from scaffold.verify.regression.comparison import FAILING_OUTCOMES
-from scaffold.verify.regression.original_runner import with_original_runner
+from scaffold.verify.regression.comparison import FAILING_OUTCOMES, with_original_runner
 from scaffold.verify.regression.selection.affected_tests import SELECTABLE_RUNNERS
 from scaffold.verify.regression.selection.test_selection import LANGUAGE_FAMILIES
 

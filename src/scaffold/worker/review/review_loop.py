@@ -12,10 +12,13 @@ from scaffold.git.checkouts import worktree
 from scaffold.run.failures.attempt_end import AttemptEnd
 from scaffold.run.failures.refused_work import describe_failed_checks
 from scaffold.run.notices import inform
-from scaffold.verify.contract.audit_verdict import asked_in, audit_verification, judged_at, parse_audit
 from scaffold.verify.contract.review_verdict import (
     approval_verification,
+    asked_in,
+    audit_verification,
     is_audit,
+    judged_at,
+    parse_audit,
     parse_review,
     review_text,
     unresolved_citations,

@@ -8,7 +8,7 @@ from scaffold.core.proof.gates import Gate, TestFate
 from scaffold.git import commits
 from scaffold.git.client.command_line import Git
 from scaffold.verify.locate_tests import occurs_in, path_of_test
-from scaffold.verify.regression.base_versions.base_tests import shown_name
+from scaffold.verify.regression.base_tests import shown_name
 from scaffold.worker.second_review.reviewer_prompts import BaseTest
 
 MAX_SOURCES = 40

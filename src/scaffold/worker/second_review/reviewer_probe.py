@@ -37,8 +37,7 @@ from scaffold.store.spending.session_budget import session_budget
 from scaffold.tools.catalog import builtin_tools
 from scaffold.tools.read_cache import with_read_cache
 from scaffold.tools.workspace import Workspace
-from scaffold.verify.planted_faults.choice import LandedFile, chosen_fault, faults_in, shuffled
-from scaffold.verify.planted_faults.fault import Fault
+from scaffold.verify.planted_faults import Fault, LandedFile, chosen_fault, faults_in, shuffled
 from scaffold.worker.agent.side_agent import MAX_REQUESTS, PROMPTS, SideRole
 from scaffold.worker.inbox_approval import worker_gate
 from scaffold.worker.second_review.changed_tests import base_tests_in_doubt

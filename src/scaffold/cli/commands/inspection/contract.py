@@ -24,7 +24,7 @@ from scaffold.plan.text.file_format import expectation_text, full_contract_docum
 from scaffold.run.gate_logs import shown_path
 from scaffold.verify.contract.review_verdict import is_audit, is_review, review_text
 from scaffold.verify.gates.refusals import describe_refused
-from scaffold.verify.regression.base_versions.base_tests import shown_name
+from scaffold.verify.regression.base_tests import shown_name
 from scaffold.verify.regression.baseline_capture import ADVISORY, UNINFORMATIVE
 from scaffold.views.name_lookup import find_landing_action
 from scaffold.views.run_json import fact_json, grant_json

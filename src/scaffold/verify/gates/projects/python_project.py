@@ -7,8 +7,7 @@ from typing import Any
 from scaffold.core.proof.gates import Gate
 from scaffold.verify.gates.projects.project import Project, Reason
 from scaffold.verify.gates.projects.project_files import ProjectFiles, as_table, ini_section, is_python_test
-from scaffold.verify.gates.projects.python_requirements import requirement_names
-from scaffold.verify.gates.projects.python_setup import setup_commands
+from scaffold.verify.gates.projects.python_requirements import requirement_names, setup_commands
 
 PYTEST = "python3 -m pytest"
 MYPY_SCOPES = frozenset({"files", "modules", "packages"})

@@ -9,8 +9,15 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
-from scaffold.verify.gates.reports.runner_adapter import RunnerAdapter, RunnerCommand, RunnerEnv, RunnerExit
-from scaffold.verify.gates.reports.runner_result import RunnerResult, printable_test_name, unusable_result
+from scaffold.verify.gates.reports.runner_result import (
+    RunnerAdapter,
+    RunnerCommand,
+    RunnerEnv,
+    RunnerExit,
+    RunnerResult,
+    printable_test_name,
+    unusable_result,
+)
 
 MAX_FINDINGS = 20_000
 MAX_LINE_CHARS = 2_000

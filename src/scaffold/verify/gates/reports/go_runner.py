@@ -9,9 +9,12 @@ import msgspec
 from msgspec import Struct
 
 from scaffold.core.proof.gates import TestOutcome
-from scaffold.verify.gates.reports.runner_adapter import RunnerAdapter, RunnerCommand, RunnerEnv, RunnerExit
 from scaffold.verify.gates.reports.runner_result import (
     MAX_MESSAGES,
+    RunnerAdapter,
+    RunnerCommand,
+    RunnerEnv,
+    RunnerExit,
     RunnerResult,
     UnresolvedName,
     failure_message,

@@ -1,5 +1,6 @@
-"""Read the JSON report of jest and vitest, written to our own folder outside the checkout."""
+"""Read the report of jest and vitest, written to our own folder, and the names that JavaScript could not resolve."""
 
+import re
 import shlex
 from collections.abc import Iterator
 from functools import partial
@@ -11,11 +12,13 @@ from msgspec import Struct, structs
 
 from scaffold.core.proof.gates import TestOutcome
 from scaffold.host.atomic_files import read_untrusted
-from scaffold.verify.gates.reports.javascript_errors import unresolved_name
-from scaffold.verify.gates.reports.runner_adapter import RunnerAdapter, RunnerCommand, RunnerEnv, RunnerExit
 from scaffold.verify.gates.reports.runner_result import (
     MAX_BYTES,
     MAX_MESSAGES,
+    RunnerAdapter,
+    RunnerCommand,
+    RunnerEnv,
+    RunnerExit,
     RunnerResult,
     UnresolvedName,
     failure_message,
@@ -26,6 +29,13 @@ from scaffold.verify.gates.reports.runner_result import (
     worst_outcomes,
 )
 
+_NOT_CALLABLE = re.compile(
+    r"(?:(?<![\w$.)\]])|(?<=require\(\.\.\.\)\.))([A-Za-z_$][\w$.]*)\)? is not a (?:function|constructor)\b"
+)
+"""Not of what a call returned: that it lacks a method may be what the work broke."""
+_NOT_DEFINED = re.compile(r"(?:ReferenceError: |^)([A-Za-z_$][\w$]*) is not defined\b", re.MULTILINE)
+_NOT_EXPORTED = re.compile(r"does not provide an export named '([^']+)'")
+_NO_MODULE = re.compile(r"(?:Cannot find module|Failed to load url|Failed to resolve import) ['\"]?(\.{1,2}/[^'\"\s]+)")
 REPORT = "report.json"
 TITLE_SEPARATOR = " > "
 NO_TESTS_MESSAGES = (b"No tests found", b"No test files found")
@@ -155,3 +165,13 @@ def _suite_file(suite: JestSuite, top: Path) -> str:
 
 JEST = RunnerAdapter(build_command=partial(build_command, runner="jest"), read_report=read_report)
 VITEST = RunnerAdapter(build_command=partial(build_command, runner="vitest"), read_report=read_report)
+
+
+def unresolved_name(message: str) -> str | None:
+    """Return the last part of the name, or the module's name, that an error says cannot be resolved; None if none."""
+    for pattern in (_NOT_EXPORTED, _NO_MODULE, _NOT_DEFINED, _NOT_CALLABLE):
+        found = pattern.search(message)
+        if found:
+            name = found[1].rpartition("/")[2].partition(".")[0] if pattern is _NO_MODULE else found[1]
+            return name.rpartition(".")[2] or None
+    return None

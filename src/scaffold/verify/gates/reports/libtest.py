@@ -9,8 +9,11 @@ import msgspec
 from msgspec import Struct
 
 from scaffold.core.proof.gates import TestOutcome
-from scaffold.verify.gates.reports.runner_adapter import RunnerAdapter, RunnerCommand, RunnerEnv, RunnerExit
 from scaffold.verify.gates.reports.runner_result import (
+    RunnerAdapter,
+    RunnerCommand,
+    RunnerEnv,
+    RunnerExit,
     RunnerResult,
     match_exit_code,
     printable_test_name,

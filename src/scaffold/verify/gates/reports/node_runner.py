@@ -1,10 +1,12 @@
-"""Node's built-in test runner: request a TAP report in our folder by NODE_OPTIONS, and read it.
+"""Node's built-in test runner and mocha, which lend themselves to the same checks of assertions.
 
-By the same variable each of its processes loads our script, which tells which assertions were replaced.
+Node's runner is asked for a TAP report in our folder by NODE_OPTIONS; by the same variable each process loads our
+script, which reports replaced assertions. Mocha writes a report of jest's shape with our own reporter, in any version.
 """
 
 import itertools
 import re
+import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
@@ -12,14 +14,17 @@ from msgspec import Struct, structs
 
 from scaffold.core.proof.gates import TestOutcome
 from scaffold.host.atomic_files import read_untrusted
-from scaffold.verify.gates.reports.javascript_errors import unresolved_name
-from scaffold.verify.gates.reports.jest import TITLE_SEPARATOR
+from scaffold.verify.gates.reports.jest import TITLE_SEPARATOR, unresolved_name, with_options
+from scaffold.verify.gates.reports.jest import read_report as read_jest_report
 from scaffold.verify.gates.reports.recorder import RECORDER_FOLDER as INJECTED
-from scaffold.verify.gates.reports.runner_adapter import RunnerAdapter, RunnerCommand, RunnerEnv, RunnerExit
 from scaffold.verify.gates.reports.runner_result import (
     MAX_BYTES,
     MAX_MESSAGES,
     OUTCOME_RANK,
+    RunnerAdapter,
+    RunnerCommand,
+    RunnerEnv,
+    RunnerExit,
     RunnerResult,
     UnresolvedName,
     failure_message,
@@ -28,6 +33,7 @@ from scaffold.verify.gates.reports.runner_result import (
     unusable_result,
 )
 
+REPORTER = "scaffold_mocha_reporter.cjs"
 REPORT = "report.tap"
 ORIGINALS = "scaffold_originals.cjs"
 REPLACED = "replaced-*"
@@ -40,6 +46,34 @@ MAX_DETAILS = 200
 """Lines kept of the YAML block of a test."""
 ANY_FILE = ""
 """The name of a file that could not be loaded, whichever it is."""
+_POINT = re.compile(r"(?P<indent> *)(?P<bad>not )?ok \d+ - (?P<name>.*?)(?: # (?P<mark>[A-Z]{4})\b.*)?")
+_BEGINS = re.compile(r"(?P<indent> *)# Subtest: (?P<name>.*)")
+_PLAN = re.compile(r"1\.\.\d+")
+
+
+def build_mocha_command(command: str, env: RunnerEnv) -> RunnerCommand:
+    """Return the command with our reporter; of several reporters mocha uses the last."""
+    # A copy in our folder, because it writes next to itself.
+    reporter = env.folder / REPORTER
+    reporter.write_bytes((INJECTED / REPORTER).read_bytes())
+    return RunnerCommand(
+        command=with_options(command, "--reporter", shlex.quote(str(reporter))),
+        variables={"NODE_OPTIONS": load_originals(env.folder)},
+    )
+
+
+def read_mocha_report(ended: RunnerExit) -> RunnerResult:
+    """Return the result of a run that was not killed."""
+    result = read_jest_report(ended)
+    if ended.env.stand_ins is not None and result.problem is not None:
+        # Mocha loads all files before it runs a test, so one that cannot be loaded ends it.
+        name = unresolved_name(ended.output.decode(errors="replace"))
+        unresolved = {ANY_FILE: UnresolvedName(name)} if name else {}
+        result = structs.replace(result, problem=None, outcomes={ANY_FILE: "error"}, unresolved=unresolved)
+    return structs.replace(result, replaced=replaced_assertions(ended.env.folder))
+
+
+MOCHA = RunnerAdapter(build_command=build_mocha_command, read_report=read_mocha_report)
 
 
 class TestPoint(Struct, frozen=True):
@@ -64,11 +98,6 @@ class TestPoint(Struct, frozen=True):
         at = _yaml_text(self.details, "location").removeprefix(f"{top}/")
         error = self.said if self.is_file else _yaml_text(self.details, "error")
         return "\n".join(filter(None, (failure_message(error), at and f"at {at}")))
-
-
-_POINT = re.compile(r"(?P<indent> *)(?P<bad>not )?ok \d+ - (?P<name>.*?)(?: # (?P<mark>[A-Z]{4})\b.*)?")
-_BEGINS = re.compile(r"(?P<indent> *)# Subtest: (?P<name>.*)")
-_PLAN = re.compile(r"1\.\.\d+")
 
 
 def build_command(command: str, env: RunnerEnv) -> RunnerCommand:

@@ -9,8 +9,14 @@ from pathlib import Path
 import msgspec
 
 from scaffold.verify.gates.injected import scaffold_recorder as recorder
-from scaffold.verify.gates.reports.runner_adapter import RunnerAdapter, RunnerCommand, RunnerEnv, RunnerExit
-from scaffold.verify.gates.reports.runner_result import RunnerResult, unusable_result
+from scaffold.verify.gates.reports.runner_result import (
+    RunnerAdapter,
+    RunnerCommand,
+    RunnerEnv,
+    RunnerExit,
+    RunnerResult,
+    unusable_result,
+)
 from scaffold.verify.gates.reports.signed_record import judge_older_record, judge_record, read_record, unfinished_tests
 from scaffold.verify.gates.runner_detection import UNITTEST_MODULE
 

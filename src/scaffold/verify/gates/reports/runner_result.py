@@ -1,7 +1,8 @@
-"""The result that is read from a runner's report, with limits on what untrusted reports may contain."""
+"""How a test runner is asked for a report, and the result read from it, with limits on untrusted reports."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 
 from msgspec import Struct
 
@@ -16,8 +17,62 @@ MESSAGE_LINES = 8
 """Lines kept of what a runner says of a failed test."""
 MAX_MESSAGES = 1_000
 """Failed tests of a run whose messages are kept."""
-
 _COLOR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+OUTCOME_RANK: Mapping[TestOutcome, int] = {"skipped": 0, "passed": 1, "flaky": 2, "error": 3, "failed": 4}
+
+
+class StandInsOrder(Struct, frozen=True, kw_only=True):
+    """What a runner has to know to run tests of an older version: which files they are, and which modules are gone."""
+
+    top: str
+    """Absolute path of the checkout's top."""
+    tests: tuple[str, ...]
+    """All Python files of tests and their helpers, relative to the top."""
+    removed: tuple[str, ...]
+    """The dotted names under which removed modules may have been imported."""
+
+
+class RunnerEnv(Struct, frozen=True, kw_only=True):
+    """The surroundings of one run."""
+
+    folder: Path
+    """Our own folder for reports: initially empty, outside the checkout, writable for the command."""
+    cwd: Path
+    """The working directory of the command; test files are relative to it."""
+    environ: Mapping[str, str]
+    only: tuple[str, ...] = ()
+    """Names of the tests or files to run; empty for all."""
+    stand_ins: StandInsOrder | None = None
+    """Set if the tests are of an older version than the code, so that a file that cannot be loaded is no problem."""
+
+    @property
+    def whole(self) -> bool:
+        """Whether all tests run."""
+        return not self.only
+
+
+class RunnerCommand(Struct, frozen=True, kw_only=True):
+    """The command that runs instead of a gate's command."""
+
+    command: str
+    variables: Mapping[str, str] = {}
+    key: bytes = b""
+    """The key that signs the report; empty if it is not signed."""
+
+
+class RunnerExit(Struct, frozen=True, kw_only=True):
+    """The outcome of a process that exited or timed out."""
+
+    env: RunnerEnv
+    command: RunnerCommand
+    exit_code: int | None
+    stdout: bytes
+    stderr: bytes
+
+    @property
+    def output(self) -> bytes:
+        """Everything it printed, stdout first."""
+        return self.stdout + self.stderr
 
 
 class OsFailure(Struct, frozen=True, array_like=True):
@@ -60,6 +115,24 @@ class RunnerResult(Struct, frozen=True, kw_only=True):
     """The text to show instead of machine-readable output; None to show the output."""
 
 
+def no_running_tests(_: RunnerExit) -> tuple[str, ...]:
+    """Return no tests: the runner does not report which one is running."""
+    return ()
+
+
+class RunnerAdapter(Struct, frozen=True, kw_only=True):
+    """How to run one kind of test runner and read its report."""
+
+    build_command: Callable[[str, RunnerEnv], RunnerCommand]
+    read_report: Callable[[RunnerExit], RunnerResult]
+    unfinished_tests: Callable[[RunnerExit], tuple[str, ...]] = no_running_tests
+    """Returns the tests that had started and not finished, at a timeout or a crash."""
+    reports_on_output: bool = False
+    """Whether the report is the output itself, so that all of it is needed."""
+    selects_exactly: bool = False
+    """Whether it runs exactly the selected tests; results of other runners are filtered."""
+
+
 def unusable_result(
     problem: GateRunProblem, why: str, outcomes: Mapping[str, TestOutcome] | None = None
 ) -> RunnerResult:
@@ -92,9 +165,6 @@ def worst_outcomes(outcomes: Iterable[tuple[str, TestOutcome]]) -> dict[str, Tes
         if known is None or OUTCOME_RANK[outcome] > OUTCOME_RANK[known]:
             found[name] = outcome
     return found
-
-
-OUTCOME_RANK: Mapping[TestOutcome, int] = {"skipped": 0, "passed": 1, "flaky": 2, "error": 3, "failed": 4}
 
 
 def match_exit_code(outcomes: Mapping[str, TestOutcome], exit_code: int | None, *, whole: bool) -> RunnerResult:

@@ -1,11 +1,47 @@
-"""Faults in Python code: found in its syntax tree, and written into its text, so that its format stays."""
+"""Faults that are planted into changes to see whether a reviewer finds them. Pure; the same seed gives the same faults.
+
+Faults in Python are found in the syntax tree and written into the text, so that its format stays. In other languages
+they follow from rules about single lines.
+"""
 
 import ast
+import hashlib
+import re
 import warnings
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Literal, TypeVar
 
-from scaffold.verify.planted_faults.fault import Fault, FaultKind
+from msgspec import Struct
 
+Chosen = TypeVar("Chosen")
+MAX_FILE_BYTES = 200_000
+"""A larger file gets no fault: few people write such files."""
+ENDINGS = frozenset(
+    (
+        *("js", "jsx", "mjs", "cjs", "ts", "tsx", "mts", "cts", "go", "rs", "java", "kt", "kts", "scala", "swift"),
+        *("c", "h", "cc", "cpp", "cxx", "hpp", "cs", "rb", "php", "dart", "lua"),
+    )
+)
+_COMMENTS = (b"//", b"#", b"*", b"/*", b"--")
+FaultKind = Literal["operator", "boundary", "deleted_check", "removed_test", "swapped_arguments"]
+_RULES: tuple[tuple[FaultKind, re.Pattern[bytes], bytes], ...] = (
+    ("boundary", re.compile(rb"(?<=\s)<=(?=\s)"), b"<"),
+    ("boundary", re.compile(rb"(?<=\s)>=(?=\s)"), b">"),
+    ("boundary", re.compile(rb"(?<=[\w)\]] )<(?= [\w(])"), b"<="),
+    ("boundary", re.compile(rb"(?<=[\w)\]] )>(?= [\w(])"), b">="),
+    ("operator", re.compile(rb"(?<=\s)===(?=\s)"), b"!=="),
+    ("operator", re.compile(rb"(?<=\s)!==(?=\s)"), b"==="),
+    ("operator", re.compile(rb"(?<=\s)==(?=\s)"), b"!="),
+    ("operator", re.compile(rb"(?<=\s)!=(?=\s)"), b"=="),
+    ("operator", re.compile(rb"&&"), b"||"),
+    ("operator", re.compile(rb"\|\|"), b"&&"),
+    ("operator", re.compile(rb"(?<=[\w)\]] )\+(?= [\w(])"), b"-"),
+    ("operator", re.compile(rb"(?<=[\w)\]] )-(?= [\w(])"), b"+"),
+    ("operator", re.compile(rb"\btrue\b"), b"false"),
+    ("operator", re.compile(rb"\bfalse\b"), b"true"),
+    ("swapped_arguments", re.compile(rb"(?<=\w\()(\w+), (\w+)(?=\))"), rb"\2, \1"),
+    ("deleted_check", re.compile(rb"^[ \t]*if\b.*\b(?:return|throw|continue|break)\b[^{}]*;?[ \t]*\r?\n"), b""),
+)
 COMPARISONS = {"<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": "!=", "!=": "==", "is": "is not", "is not": "is"}
 COMPARISONS |= {"in": "not in", "not in": "in"}
 BOUNDARIES = frozenset({"<", "<=", ">", ">="})
@@ -14,6 +50,30 @@ LOGIC = {"and": "or", "or": "and"}
 MOST_FAULTS = 60
 """About how many faults of one file are looked at, spread over all of it: each is parsed."""
 _ONLY_LEAVES = (ast.Raise, ast.Return, ast.Continue, ast.Break)
+
+
+class LandedFile(Struct, frozen=True, kw_only=True):
+    """A file of a change as it is afterwards, and the lines of it that are new."""
+
+    path: str
+    content: bytes
+    lines: frozenset[int]
+
+
+class Fault(Struct, frozen=True, kw_only=True, order=True):
+    """Replaces the bytes from `start` to `end` of a file by `new`."""
+
+    path: str
+    line: int
+    """Where it is in the file with the fault; from 1."""
+    start: int
+    end: int
+    new: bytes
+    kind: FaultKind
+
+    def planted(self, content: bytes) -> bytes:
+        """Return the file with the fault."""
+        return content[: self.start] + self.new + content[self.end :]
 
 
 def python_faults(path: str, content: bytes, lines: Collection[int]) -> Iterator[Fault]:
@@ -143,3 +203,54 @@ def _is_check(statement: ast.stmt) -> bool:
 
 def _is_text(node: ast.expr) -> bool:
     return isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str | bytes))
+
+
+def text_faults(path: str, content: bytes, lines: Collection[int]) -> Iterator[Fault]:
+    """Yield the faults that can be planted at `lines` (from 1) of a file; none if its language is not known."""
+    if path.rpartition(".")[2].lower() not in ENDINGS or b"\0" in content:
+        return
+    at = 0
+    for number, line in enumerate(content.splitlines(keepends=True), start=1):
+        if number in lines and not line.lstrip().startswith(_COMMENTS):
+            for kind, pattern, new in _RULES:
+                for found in pattern.finditer(line):
+                    after = found.expand(new)
+                    if after != found[0]:
+                        yield Fault(
+                            path=path, line=number, start=at + found.start(), end=at + found.end(), new=after, kind=kind
+                        )
+        at += len(line)
+
+
+def faults_in(files: Sequence[LandedFile]) -> tuple[Fault, ...]:
+    """Return every fault that can be planted in the new lines of a change, in order."""
+    found = []
+    for file in files:
+        if len(file.content) <= MAX_FILE_BYTES:
+            make = python_faults if file.path.endswith((".py", ".pyi")) else text_faults
+            found += [*make(file.path, file.content, file.lines)]
+    return tuple(sorted(found))
+
+
+def chosen_fault(faults: Sequence[Fault], seed: str) -> Fault | None:
+    """Return one of the faults, each kind with the same chance; None if there is none."""
+    by_kind: Mapping[FaultKind, list[Fault]] = {}
+    by_kind = {kind: [each for each in faults if each.kind == kind] for kind in sorted({each.kind for each in faults})}
+    if not by_kind:
+        return None
+    kind = _pick([*by_kind], f"{seed}/kind")
+    return _pick(by_kind[kind], f"{seed}/fault")
+
+
+def shuffled(values: Sequence[Chosen], seed: str) -> list[Chosen]:
+    """Return the values in an order that the seed alone decides."""
+    numbered = sorted(range(len(values)), key=lambda number: _sha256(f"{seed}/{number}"))
+    return [values[number] for number in numbered]
+
+
+def _pick(values: Sequence[Chosen], seed: str) -> Chosen:
+    return values[int.from_bytes(_sha256(seed), "big") % len(values)]
+
+
+def _sha256(text: str) -> bytes:
+    return hashlib.sha256(text.encode()).digest()

@@ -16,8 +16,7 @@ from scaffold.core.proof.gates import EXIT_OUTCOME, PASSING_OUTCOMES, Gate, Gate
 from scaffold.git import commits
 from scaffold.verify.contract.check_runs import Tree, restore_tracked_files
 from scaffold.verify.gates.reports.node_runner import ANY_FILE
-from scaffold.verify.gates.reports.runner_adapter import StandInsOrder
-from scaffold.verify.gates.reports.runner_result import UnresolvedName
+from scaffold.verify.gates.reports.runner_result import StandInsOrder, UnresolvedName
 from scaffold.verify.locate_tests import is_test_function, name_in_file, path_from_gate, path_of_test
 from scaffold.verify.paths.declared_paths import is_declared_path
 from scaffold.verify.regression.comparison import MAX_TESTS, lost_tests
