@@ -70,19 +70,12 @@ async def newly_ignored(
         args = ("check-ignore", "--verbose", "-z", "--no-index", "--stdin")
         records = (await git(*args, stdin=asked, ok=frozenset({0, 1}))).records
         for source, pattern, path in zip(records[::4], records[2::4], records[3::4], strict=True):
-            if (
-                source in ignore_files
-                and not pattern.startswith("!")
-                and not await _had_pattern(git, base, source, pattern)
-            ):
-                found[path] = source
+            if source in ignore_files and not pattern.startswith("!"):
+                text = os.fsdecode(await commits.file_contents(git, base, source) or b"")
+                if pattern not in (line.strip() for line in text.splitlines()):
+                    found[path] = source
     for source in (each for each in ignore_files if each.rpartition("/")[2] != GITIGNORE):
         name = source.rpartition("/")[2]
         listed = await git("ls-files", "--cached", "--ignored", "-z", f"--exclude-per-directory={name}")
         found |= dict.fromkeys(set(listed.records).intersection(paths), source)
     return found
-
-
-async def _had_pattern(git: Git, base: Commit, path: str, pattern: str) -> bool:
-    text = os.fsdecode(await commits.file_contents(git, base, path) or b"")
-    return pattern in (line.strip() for line in text.splitlines())

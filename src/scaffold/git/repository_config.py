@@ -1,7 +1,7 @@
 """List the names of a repository's own settings and hooks, submodules included: they decide which programs git runs."""
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from msgspec import Struct
@@ -12,7 +12,7 @@ from scaffold.git.client.disabled_programs import FileStamp, file_stamp, is_unch
 MAX_MODULES = 1_000
 EMBEDDED = "embedded."
 """Prefix of the path of a repository inside the working tree whose settings git obeys but which are not listed."""
-_GITLINK = b"160000 "
+_GITLINK = "160000 "
 _INCLUDES = ("include.", "includeif.")
 
 
@@ -58,27 +58,28 @@ async def _read_names(root: Path, environ: Mapping[str, str]) -> _CachedNames:
     shared = await git("rev-parse", "--git-common-dir", "--git-dir")
     folders = [root / os.fsdecode(line) for line in shared.out.splitlines()]
     hooks = folders[0] / "hooks"
+    hook_files = hooks.iterdir() if hooks.is_dir() else ()
     modules = tuple(_submodule_dirs(folders[0] / "modules"))
-    inner = [name for folder in modules if (folder / "config").is_file() for name in await _config_names(git, folder)]
-    links = await _gitlink_paths(git)
+    inner: list[str] = []
+    for config in (folder / "config" for folder in modules):
+        if config.is_file():
+            inner += (await git("config", "--file", str(config), "--includes", "--list", "--name-only", "-z")).records
+    # Relative to git's folder, as the index has them.
+    entries = (await git("ls-files", "--stage", "-z", "--", ":/")).records
+    links = [entry.partition("\t")[2] for entry in entries if entry.startswith(_GITLINK)]
     embedded = [EMBEDDED + path for path in links if _is_embedded(root / path, folders[0] / "modules")]
-    names = frozenset([name for name, _ in own] + inner + embedded + [f"hook.{name}" for name in _hook_names(hooks)])
+    hook_names = [f"hook.{file.name}" for file in hook_files if not file.name.endswith(".sample")]
+    names = frozenset([name for name, _ in own] + inner + embedded + hook_names)
     configs = {folder / name for folder in (*folders, *modules) for name in ("config", "config.worktree")}
     # Missing files are watched as well: their stamp changes once they exist.
     watched = {*(path for _, path in own), *configs, *modules, hooks, folders[0] / "modules", root / ".git"}
     watched |= {folders[-1] / "index", *(root / path / ".git" for path in links)}
-    return _CachedNames(names, {path: file_stamp(path) for path in watched}, lasting=not _includes_files(names))
-
-
-async def _config_names(git: Git, folder: Path) -> list[str]:
-    listed = await git("config", "--file", str(folder / "config"), "--includes", "--list", "--name-only", "-z")
-    return [os.fsdecode(name) for name in listed.out.split(b"\0") if name]
-
-
-async def _gitlink_paths(git: Git) -> list[str]:
-    """Return the paths, relative to git's folder, that the index links to commits of other repositories."""
-    listed = await git("ls-files", "--stage", "-z", "--", ":/")
-    return [os.fsdecode(entry.partition(b"\t")[2]) for entry in listed.out.split(b"\0") if entry.startswith(_GITLINK)]
+    # The stamps would miss changes of included files.
+    return _CachedNames(
+        names,
+        {path: file_stamp(path) for path in watched},
+        lasting=not any(name.casefold().startswith(_INCLUDES) for name in names),
+    )
 
 
 def _is_embedded(folder: Path, modules: Path) -> bool:
@@ -109,13 +110,3 @@ def _submodule_dirs(folder: Path) -> Iterator[Path]:
         inner = current / "modules"
         is_module = (current / "HEAD").is_file()
         pending += [inner] if is_module else (each for each in current.iterdir() if each.is_dir())
-
-
-def _hook_names(folder: Path) -> Iterator[str]:
-    files = folder.iterdir() if folder.is_dir() else ()
-    return (file.name for file in files if not file.name.endswith(".sample"))
-
-
-def _includes_files(names: Iterable[str]) -> bool:
-    """Return whether the config includes other files, whose changes the stamps would miss."""
-    return any(name.casefold().startswith(_INCLUDES) for name in names)

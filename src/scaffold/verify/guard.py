@@ -239,12 +239,13 @@ async def _check_input_results(
     new = frozenset(added)
     before = sorted((*(path for path in after if path not in new), *deleted))
     base_layout = await base_layout_of(request, tree.git, tree.base, frozenset(before))
-    deciding = [
-        each
-        for change in changes
-        async for each in _check_input_reasons(change, tree, base_layout)
-        if _is_undeclared(each, request)
-    ]
+    deciding: list[Reason] = []
+    for change in changes:
+        async for path, why in _check_input_reasons(change, tree, base_layout):
+            # A file that runs automatically must be declared by its name.
+            is_declared = is_declared_by_name if autorun_reason(path) else is_declared_specifically
+            if not is_declared(path, request.files):
+                deciding.append((path, why))
     deciding += (await weakened_gates(request, tree, changes)).undeclared
     shadowing = [
         (each.path, each.why)
@@ -257,12 +258,6 @@ async def _check_input_results(
         _blocking_result("shadowing", _SHADOWS_PROBLEM, shadowing),
         _blocking_result("links", _LINKS_PROBLEM, links),
     ]
-
-
-def _is_undeclared(reason: Reason, request: ProofRequest) -> bool:
-    """Return True if the action did not declare the path; one that runs automatically must be declared by name."""
-    path, _ = reason
-    return not (is_declared_by_name if autorun_reason(path) else is_declared_specifically)(path, request.files)
 
 
 async def _check_input_reasons(change: PathChange, tree: Tree, base_layout: BaseLayout) -> AsyncIterator[Reason]:

@@ -152,7 +152,7 @@ class _Finder:
                 continue
             if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef) and statement.name.startswith("test"):
                 yield self._removal_fault(statement, "removed_test")
-            elif isinstance(statement, ast.Assert) or _is_check(statement):
+            elif isinstance(statement, ast.Assert) or _is_guard(statement):
                 yield self._removal_fault(statement, "deleted_check")
 
     def _removal_fault(self, statement: ast.stmt, kind: FaultKind) -> Fault:
@@ -196,8 +196,8 @@ def _statement_lists(node: ast.AST) -> Iterator[list[ast.stmt]]:
             yield body
 
 
-def _is_check(statement: ast.stmt) -> bool:
-    """Return whether a statement is an `if` that only leaves: a guard."""
+def _is_guard(statement: ast.stmt) -> bool:
+    """Return whether a statement is an `if` that only leaves."""
     return isinstance(statement, ast.If) and not statement.orelse and isinstance(statement.body[-1], _ONLY_LEAVES)
 
 

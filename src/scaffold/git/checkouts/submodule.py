@@ -70,7 +70,9 @@ async def check_out_submodules(git: Git, *, within: str = "") -> tuple[MissingSu
     are emptied.
     """
     links = await gitlinks(git)
-    names = await _submodule_names(git, f"--file={GITMODULES}") if links and _has_gitmodules(git.cwd) else {}
+    listed = git.cwd / GITMODULES
+    is_listed = bool(links) and listed.is_file() and not listed.is_symlink()
+    names = await _submodule_names(git, f"--file={GITMODULES}") if is_listed else {}
     missing: list[MissingSubmodule] = []
     for link in links:
         path = f"{within}{link.path}"
@@ -225,10 +227,6 @@ async def _submodules_at(git: Git, at: Commit) -> tuple[Path, dict[str, str]]:
     """Return the common git directory, and {path: name} of the submodules of a commit."""
     common = (await git("rev-parse", "--path-format=absolute", "--git-common-dir")).line
     return Path(common), await _submodule_names(git, f"--blob={at}:{GITMODULES}")
-
-
-def _has_gitmodules(checkout: Path) -> bool:
-    return (checkout / GITMODULES).is_file() and not (checkout / GITMODULES).is_symlink()
 
 
 async def _submodule_names(git: Git, source: str) -> dict[str, str]:

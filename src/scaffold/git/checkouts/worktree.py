@@ -18,6 +18,7 @@ from scaffold.git.checkouts.worktree_metadata import (
     delete_registration,
     find_registration,
     gitdir_target,
+    is_checkout_of,
     is_registration,
     registrations_under,
     restore_pointer,
@@ -238,7 +239,7 @@ async def _delete_worktree(repo: Repository, path: Path) -> None:
     if target and is_registration(target, repo.common_dir) and _was_here(target, path):
         set_checkout(target, path)
     # The main worktree, the user's own checkout, has no registration and is never deleted.
-    registered = [each for each in registrations_under(repo.common_dir, path) if _is_at(each, path)]
+    registered = [each for each in registrations_under(repo.common_dir, path) if is_checkout_of(each, path)]
     if not registered and not _is_replaceable(repo, path):
         raise GitError(f"{path} exists and is not a worktree of {repo.root}", "move it elsewhere, then retry")
     await asyncio.to_thread(delete_path, path)
@@ -246,11 +247,6 @@ async def _delete_worktree(repo: Repository, path: Path) -> None:
     # Not by git: after a kill in the middle, git no longer lists the rest and cannot continue.
     for each in (*registered, *_unfinished_at(repo, path)):
         await asyncio.to_thread(delete_registration, each)
-
-
-def _is_at(registration: Path, path: Path) -> bool:
-    checkout = checkout_of(registration)
-    return checkout is not None and checkout.resolve() == path.resolve()
 
 
 def _unfinished_at(repo: Repository, path: Path) -> list[Path]:
@@ -370,11 +366,9 @@ def _fresh_folder(folder: Path, folder_mode: int, modes: frozenset[int], *, top:
             elif entry.is_dir(follow_symlinks=False):
                 if not _fresh_folder(Path(entry.path), folder_mode, modes):
                     return False
-            elif not entry.is_symlink() and not _fresh_file(entry.stat(follow_symlinks=False), modes):
-                return False
+            elif not entry.is_symlink():
+                found = entry.stat(follow_symlinks=False)
+                # Git does not report sockets and pipes.
+                if not (stat.S_ISREG(found.st_mode) and found.st_nlink == 1 and stat.S_IMODE(found.st_mode) in modes):
+                    return False
     return True
-
-
-def _fresh_file(found: os.stat_result, modes: frozenset[int]) -> bool:
-    # Git does not report sockets and pipes.
-    return stat.S_ISREG(found.st_mode) and found.st_nlink == 1 and stat.S_IMODE(found.st_mode) in modes

@@ -36,7 +36,7 @@ def find_registration(common: Path, checkout: Path) -> Path | None:
     `.git` in the checkout only chooses between several registrations: an agent may have changed it.
     """
     there = checkout.resolve()
-    found = [each for each in registrations_under(common, there) if _is_checkout_of(each, there)]
+    found = [each for each in registrations_under(common, there) if is_checkout_of(each, there)]
     if len(found) > 1:
         claimed = gitdir_target(checkout)
         found = [each for each in found if each.resolve() == claimed]
@@ -205,9 +205,10 @@ def submodule_git_dirs(folder: Path) -> Iterator[Path]:
             yield from submodule_git_dirs(entry)
 
 
-def _is_checkout_of(registration: Path, checkout: Path) -> bool:
+def is_checkout_of(registration: Path, checkout: Path) -> bool:
+    """Return whether `registration` belongs to the worktree at `checkout`."""
     found = checkout_of(registration)
-    return found is not None and found.resolve() == checkout
+    return found is not None and found.resolve() == checkout.resolve()
 
 
 class CheckoutLocation(Struct, frozen=True):
@@ -233,13 +234,11 @@ def locate_checkout(start: Path) -> CheckoutLocation:
 
 def _is_checkout(top: Path) -> bool:
     try:
-        return _is_git_directory(top / ".git") or gitdir_target(top) is not None
+        git_dir = top / ".git"
+        is_repository = os.path.lexists(git_dir / "HEAD") and (git_dir / "objects").is_dir()
+        return is_repository or gitdir_target(top) is not None
     except OSError:
         return False
-
-
-def _is_git_directory(path: Path) -> bool:
-    return os.path.lexists(path / "HEAD") and (path / "objects").is_dir()
 
 
 def _common_dir(top: Path) -> Path:

@@ -86,7 +86,9 @@ def is_unchanged(stamps: Mapping[Path, FileStamp]) -> bool:
 
 def _override_settings(names: set[str], path: str) -> Iterator[Setting]:
     lfs = None if any(name.startswith(LFS_PROGRAMS) for name in names) else shutil.which("git-lfs", path=path)
-    for section, name in sorted({_split_subsection(each) for each in names}):
+    # `filter.a.b.clean` is the key `clean` of the section `filter` and its subsection `a.b`.
+    parts = [each.partition(".")[::2] for each in names]
+    for section, name in sorted({(section, rest.rpartition(".")[0]) for section, rest in parts}):
         # `which` returns a relative path for a relative folder on PATH, which may be the checkout.
         if section == "filter" and name == "lfs" and lfs and Path(lfs).is_absolute():
             yield from _lfs_filter_settings(lfs)
@@ -106,12 +108,6 @@ def _lfs_filter_settings(lfs: str) -> Iterator[Setting]:
     yield "filter.lfs.clean", f"{program} clean -- %f"
     yield "filter.lfs.smudge", f"{program} smudge -- %f"
     yield "filter.lfs.required", "true"
-
-
-def _split_subsection(name: str) -> tuple[str, str]:
-    """Return `("filter", "a.b")` for `filter.a.b.clean`; the second part is empty without a subsection."""
-    section, _, rest = name.partition(".")
-    return section, rest.rpartition(".")[0]
 
 
 def config_entries(listing: bytes, cwd: Path) -> Iterator[ConfigEntry]:

@@ -119,12 +119,18 @@ async def run_on_base(contract: Contract, tree: Tree, cache: CheckResultCache) -
                 await restore_tracked_files(tree)
             observer = CheckObserver()
             result = await run_check(check, structs.replace(tree, observer=observer))
-            known, dirty = cache.keep(check, tree.commit, tree_id, result, _red_tests(check, observer)), True
+            seen = observer.observations.get(check.command)
+            red_tests = sorted(test for test, outcome in seen.tests.items() if outcome == "failed") if seen else ()
+            known, dirty = cache.keep(check, tree.commit, tree_id, result, tuple(red_tests)), True
         runs.append(known)
     red = [run.gate.command for run in runs if _is_red(run)]
     return BaseCheckResults(
         failed_on_base=(*red, *await _red_constraints(contract, tree)),
-        red_tests={run.gate.command: names for run in runs if (names := _recorded_red_tests(run))},
+        red_tests={
+            run.gate.command: names
+            for run in runs
+            if (names := tuple(test for test in run.outcomes if test != EXIT_OUTCOME))
+        },
         durations=_durations_by_command(runs),
     )
 
@@ -188,15 +194,6 @@ async def _red_constraints(contract: Contract, tree: Tree) -> tuple[str, ...]:
 
 def _gate_of_check(check: Check) -> Gate:
     return Gate(kind="test", command=check.command)
-
-
-def _red_tests(check: Check, observer: CheckObserver) -> tuple[str, ...]:
-    seen = observer.observations.get(check.command)
-    return tuple(sorted(test for test, outcome in seen.tests.items() if outcome == "failed")) if seen else ()
-
-
-def _recorded_red_tests(run: GateRun) -> tuple[str, ...]:
-    return tuple(test for test in run.outcomes if test != EXIT_OUTCOME)
 
 
 def _as_check(run: GateRun | None) -> GateRun | None:

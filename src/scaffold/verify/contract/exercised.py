@@ -51,7 +51,11 @@ def executed_lines(
     required = {check.command for check in contract.commands if check.required}
     seen = [observation for command, observation in observations.items() if command in required]
     lines = {path: {number for group in groups for number in group.lines} for path, groups in code.marked().items()}
-    lines |= {path: _javascript_lines(path, source.changed, seen) for path, source in code.javascript.items()}
+    # Lines in functions show whether the changed behaviour ran; without any, all changed lines do.
+    lines |= {
+        path: set(_union_of(each.in_functions.get(path) for each in seen)) or set(source.changed)
+        for path, source in code.javascript.items()
+    }
     total = sum(map(len, lines.values()))
     ran = sum(len(_union_of(each.executed.get(path) for each in seen) & wanted) for path, wanted in lines.items())
     if not total or not (ran or (code.readable and _nothing_unseen(required, observations))):
@@ -68,11 +72,6 @@ def _nothing_unseen(required: Collection[str], observations: Mapping[str, Observ
         return False
     observed = [each for each in found.values() if each.seen]
     return bool(observed) and all(each.complete for each in observed)
-
-
-def _javascript_lines(path: str, changed: Collection[int], seen: Collection[Observation]) -> set[int]:
-    """Return the changed lines that show whether the changed behaviour ran: those in functions, if there are any."""
-    return set(_union_of(each.in_functions.get(path) for each in seen)) or set(changed)
 
 
 def _union_of(sets: Iterable[frozenset[int] | None]) -> frozenset[int]:

@@ -89,7 +89,9 @@ async def check_point(
         if support:
             without = await _without_support(check, names, support, tree)
             open_.update(_needing_support(names, seen, without, [change.path for change in support]))
-    doubts = (_unseen_doubt(open_),) if open_ else ()
+    named = join_limited([f"{test} {why}" for test, why in open_.items()], MAX_IN_DOUBT)
+    doubt = Doubt("tests_not_passed", utf8_safe(f"not seen to pass after failing before the work: {named}"))
+    doubts = (doubt,) if open_ else ()
     return PointOfContract(_failed_result(wrong) if wrong else None, doubts)
 
 
@@ -210,11 +212,6 @@ def _file_of_test(test: str) -> str:
 
 def _of_file(file: str, outcomes: Mapping[str, ObservedOutcome]) -> dict[str, ObservedOutcome]:
     return {test: outcome for test, outcome in outcomes.items() if test.startswith(f"{file}::")}
-
-
-def _unseen_doubt(found: Mapping[str, str]) -> Doubt:
-    named = join_limited([f"{test} {why}" for test, why in found.items()], MAX_IN_DOUBT)
-    return Doubt("tests_not_passed", utf8_safe(f"not seen to pass after failing before the work: {named}"))
 
 
 def _failed_result(found: Mapping[str, str]) -> CheckResult:

@@ -14,7 +14,7 @@ from scaffold.core.plan import WorkKind, is_review_role
 from scaffold.core.printable_text import count_of, utf8_safe
 from scaffold.core.proof.citation import Citation, Review
 from scaffold.core.proof.contract import CheckResult, Verification
-from scaffold.core.proof.specification_audit import Audit, AuditedRequirement, RequirementId
+from scaffold.core.proof.specification_audit import Audit, RequirementId
 from scaffold.git.client.command_line import Git
 from scaffold.plan.compliance import verdicts
 from scaffold.plan.compliance.verdicts import AUDIT, JudgedAudit, judge_audit
@@ -199,11 +199,9 @@ def parse_audit(text: str) -> Audit | str:
         audit = msgspec.json.decode(block.encode(), type=Audit)
     except (msgspec.DecodeError, UnicodeEncodeError, RecursionError) as error:
         return f"The JSON block at the end of your message is not an audit ({error}). It must be: {AUDIT_FORMAT}."
-    return replace(audit, requirements=tuple(map(_tidy_requirement, audit.requirements)))
-
-
-def _tidy_requirement(said: AuditedRequirement) -> AuditedRequirement:
-    return replace(said, citations=tuple(map(tidy_citation, said.citations[: verdicts.MAX_CITATIONS])))
+    tidy = [tuple(map(tidy_citation, each.citations[: verdicts.MAX_CITATIONS])) for each in audit.requirements]
+    pairs = zip(audit.requirements, tidy, strict=True)
+    return replace(audit, requirements=tuple(replace(each, citations=citations) for each, citations in pairs))
 
 
 async def judged_at(

@@ -21,7 +21,10 @@ def strengthen(draft: Contract, answer: Contract) -> Contract:
     An optional check of the draft becomes required if `answer` requires it.
     """
     required = {_comparison_key(check) for check in answer.commands if check.required}
-    kept = tuple(_with_required(check, required) for check in draft.commands)
+    kept = tuple(
+        structs.replace(check, required=check.required or _comparison_key(check) in required)
+        for check in draft.commands
+    )
     known = {_comparison_key(check) for check in kept}
     # Reversed twice: of two equal checks the first one counts, and the order stays.
     added = {
@@ -63,10 +66,6 @@ def _of_globs(draft: Contract, final: Contract) -> Iterator[str]:
 
 def _comparison_key(check: Check) -> tuple[str, Expectation]:
     return check.command, check.expect
-
-
-def _with_required(check: Check, required: set[tuple[str, Expectation]]) -> Check:
-    return structs.replace(check, required=check.required or _comparison_key(check) in required)
 
 
 def _join_unique(first: tuple[str, ...], more: tuple[str, ...]) -> tuple[str, ...]:

@@ -52,7 +52,9 @@ class FileSnapshot(Struct, frozen=True):
 
 async def snapshot_files(git: Git, at: Commit, command: str) -> FileSnapshot:
     """Return the current state of the test files of a checkout, whose commit is `at`, before `command` runs."""
-    paths = [path for path in await commits.listed_paths(git, at) if is_test_file(path) or _is_test_support(path)]
+    listed = await commits.listed_paths(git, at)
+    support = {path for path in listed if path.rpartition("/")[2] in _SUPPORT_FILES and is_test(path)}
+    paths = [path for path in listed if path in support or is_test_file(path)]
     compiled = _COMPILES_NONE.match(command) is not None
     return FileSnapshot(
         git.cwd, paths, compiled, await asyncio.to_thread(_file_states, git.cwd, paths, compiled=compiled)
@@ -67,10 +69,6 @@ def runs_tests(command: str) -> bool:
 def tamper_message(touched: Collection[str]) -> str:
     """Return the message about test files that changed during a run."""
     return f"Test files changed during the run, so the result is invalid: {join_limited(sorted(touched), MAX_LISTED)}."
-
-
-def _is_test_support(path: str) -> bool:
-    return path.rpartition("/")[2] in _SUPPORT_FILES and is_test(path)
 
 
 def _file_states(top: Path, paths: Collection[str], *, compiled: bool) -> dict[str, FileState]:

@@ -87,9 +87,14 @@ def selects_dependencies(path: str) -> bool:
 
 def toolchain_lines(path: str) -> tuple[str, ...]:
     """Return a line for each interpreter and installer on `path`; the line changes with an upgrade."""
-    return tuple(
-        f"{name} {_program_identity(found)}" for name in TOOLCHAIN_PROGRAMS if (found := _find_program(name, path))
-    )
+    folders = [folder for folder in path.split(os.pathsep) if folder]
+    lines = []
+    for name in TOOLCHAIN_PROGRAMS:
+        candidates = (Path(folder, name) for folder in folders)
+        found = next((each for each in candidates if os.access(each, os.X_OK) and each.is_file()), None)
+        if found is not None:
+            lines.append(f"{name} {_program_identity(found)}")
+    return tuple(lines)
 
 
 def installed_lines(folder: Path) -> tuple[str, ...]:
@@ -107,11 +112,6 @@ def hash_lines(lines: Iterable[str]) -> str:
 def _matches_any(path: str, patterns: Sequence[str]) -> bool:
     name = path.rpartition("/")[2]
     return any(fnmatchcase(name, pattern) for pattern in patterns)
-
-
-def _find_program(name: str, path: str) -> Path | None:
-    candidates = (Path(folder, name) for folder in path.split(os.pathsep) if folder)
-    return next((each for each in candidates if os.access(each, os.X_OK) and each.is_file()), None)
 
 
 def _program_identity(program: Path) -> str:

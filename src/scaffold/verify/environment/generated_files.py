@@ -107,7 +107,8 @@ async def ignored_module(git: Git, output: str) -> str | None:
 async def build_inputs(git: Git, commit: Commit) -> str:
     """Return a hash of all files of a commit that built files may be made from."""
     listed = await git("ls-tree", "-r", "-z", commit)
-    packages = _package_folders(record.partition("\t")[2] for record in listed.records)
+    paths = [record.partition("\t")[2] for record in listed.records]
+    packages = frozenset(path.rpartition("/")[0] for path in paths if path.endswith("/__init__.py"))
     return hash_lines(record for record in listed.records if may_be_input(record.partition("\t")[2], packages))
 
 
@@ -123,10 +124,6 @@ def may_be_input(path: str, packages: Collection[str]) -> bool:
         # The compiled form of a module would hide changes of it, and is not copied.
         return where.suffix != ".py" or not (is_test(path) or str(where.parent) in packages)
     return False
-
-
-def _package_folders(paths: Iterable[str]) -> frozenset[str]:
-    return frozenset(str(PurePosixPath(path).parent) for path in paths if path.endswith("/__init__.py"))
 
 
 def _inside_packages(paths: Iterable[str], tracked: Collection[str], versions: Collection[str]) -> GeneratedFiles:

@@ -339,15 +339,11 @@ def _check_variables(folder: Path, made: GoldenRecord, commands: tuple[str, ...]
         **({"CARGO_NET_OFFLINE": "true"} if "CARGO_HOME" in caches else {}),
         **(
             {"UV_NO_SYNC": "1", "UV_OFFLINE": "1", "UV_PYTHON_INSTALL_DIR": str(folder / "python")}
-            if _uses_uv(commands)
+            if any(command_program(command) == "uv" for command in commands)
             else {}
         ),
         **({"POETRY_VIRTUALENVS_IN_PROJECT": "true"} if VENV in made.targets else {}),
     }
-
-
-def _uses_uv(commands: tuple[str, ...]) -> bool:
-    return any(command_program(command) == "uv" for command in commands)
 
 
 def _cache_folders(folder: Path) -> dict[str, str]:

@@ -190,13 +190,7 @@ def with_sources_first(environment: CheckEnvironment, roots: set[str]) -> CheckE
     )
     variables = {**environment.variables, "PYTHONPATH": value}
     adjusted = structs.replace(environment, variables=variables)
-    return structs.replace(adjusted, fingerprint=_sources_first_fingerprint(environment.fingerprint))
-
-
-def _sources_first_fingerprint(fingerprint: str) -> str:
-    """Return the fingerprint of the environment with sources first, where other code may be found."""
-    # Stored results of gates must not be shared between the two environments.
-    return f"{fingerprint}-sources"
+    return structs.replace(adjusted, fingerprint=f"{environment.fingerprint}-sources")
 
 
 def _foreign_links(top: Path, paths: frozenset[str]) -> Iterator[ForeignModule]:
@@ -233,7 +227,7 @@ def _not_ready(foreign: list[ForeignModule]) -> NotReady:
 
 def python_modules(paths: Collection[str]) -> Mapping[str, str]:
     """Return the source folder of each importable name, `""` for the top; namespace packages by their contents."""
-    homes = {"", *(_parent_folder(path) for path in paths if PurePosixPath(path).name in PROJECT_FILES)}
+    homes = {"", *(path.rpartition("/")[0] for path in paths if PurePosixPath(path).name in PROJECT_FILES)}
     roots = sorted({*homes, *(_join_path(home, SRC_FOLDER) for home in homes)}, key=len, reverse=True)
     found: dict[str, str] = {}
     for path in sorted(paths):
@@ -266,10 +260,6 @@ def _within_package(names: list[str], paths: Collection[str], root: str) -> bool
     """Return True if an enclosing folder is a package, whose name then covers everything in it."""
     around = (_join_path(root, "/".join(names[:length])) for length in range(1, len(names) + 1))
     return any(f"{folder}/__init__.py" in paths for folder in around)
-
-
-def _parent_folder(path: str) -> str:
-    return path.rpartition("/")[0]
 
 
 def _join_path(folder: str, name: str) -> str:

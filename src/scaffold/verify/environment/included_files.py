@@ -55,7 +55,11 @@ async def find_included(git: Git, patterns: Sequence[str], *, installed: Sequenc
     left_out = {name for name in names if secret_entry(name)}
     for file_name in sorted({_file_name(name) for name in left_out}):
         # Each name by its own lines: a line that names a secret may also match a folder with other secrets.
-        lines = [line for line in patterns if line.startswith("!") or _literal_end(line) == file_name]
+        lines = [
+            line
+            for line in patterns
+            if line.startswith("!") or (_file_name(line) == file_name and WILDCARDS.isdisjoint(file_name))
+        ]
         if not all(line.startswith("!") for line in lines):
             named = await ignored_files(git, lines, skipped=skipped)
             left_out -= {name for name in named if _file_name(name) == file_name}
@@ -100,12 +104,6 @@ def kept_snapshots(cache: Path) -> tuple[Path, ...]:
 
 def _file_name(path: str) -> str:
     return path.rpartition("/")[2]
-
-
-def _literal_end(pattern: str) -> str | None:
-    """Return the last part of a pattern if it stands for itself; None for a wildcard, even if a file has that name."""
-    end = _file_name(pattern)
-    return end if WILDCARDS.isdisjoint(end) else None
 
 
 def _is_file(top: Path, name: str) -> bool:

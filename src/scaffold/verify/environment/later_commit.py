@@ -100,12 +100,11 @@ def _with_moved_sources(
 
 def _move_files(files: Sequence[CopiedFile], folders: Mapping[str, str]) -> tuple[CopiedFile, ...]:
     """Return the files at their places after all sources of some folders were moved to others."""
-    return tuple(structs.replace(file, target=_in_folder(file.target, folders)) for file in files)
-
-
-def _in_folder(path: str, folders: Mapping[str, str]) -> str:
-    folder, _, name = path.rpartition("/")
-    return "/".join(filter(None, (folders.get(folder, folder), name)))
+    moved = []
+    for file in files:
+        folder, _, name = file.target.rpartition("/")
+        moved.append(structs.replace(file, target="/".join(filter(None, (folders.get(folder, folder), name)))))
+    return tuple(moved)
 
 
 def _parent_folder(path: str) -> str:

@@ -126,7 +126,10 @@ async def prepare_environment(request: EnvironmentRequest) -> PreparedEnvironmen
     machine = (sys.platform, platform.machine(), *toolchain_lines(request.environ.get("PATH", "")))
     locks = await dependency_hashes(request.repository.git, request.base)
     versions = version_files(await files_at_commit(request.repository.git, request.base))
-    parts = [_user_venv(root)] if plan.borrow else []
+    # The user's own virtual environment is read in place and never written.
+    venv = root / VENV
+    user_venv = CheckEnvironment(fingerprint="", path=(str(venv / "bin"),), shown=(str(venv),))
+    parts = [user_venv] if plan.borrow else []
     if plan.copy:
         own = hash_lines(line for target in plan.copy for line in installed_lines(root / target))
         parts.append(await snapshot_installed(_environment_folder(request, own), root, plan.copy))
@@ -177,11 +180,6 @@ async def _left_by_builds(
         files=tuple(file for file in copied if file.target in is_version),
         built=tuple(file for file in copied if file.target not in is_version),
     )
-
-
-def _user_venv(root: Path) -> CheckEnvironment:
-    """Return the user's own virtual environment, which is read in place and never written."""
-    return CheckEnvironment(fingerprint="", path=(str(root / VENV / "bin"),), shown=(str(root / VENV),))
 
 
 def _merge_environments(parts: list[CheckEnvironment], services: tuple[str, ...]) -> CheckEnvironment:

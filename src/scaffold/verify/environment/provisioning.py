@@ -55,7 +55,7 @@ async def provision_checkout(environment: CheckEnvironment | None, top: Path) ->
     """
     for copied in environment.copies if environment else ():
         if _has_room(top, copied.target):
-            await _copy_folder(copied, top)
+            await _put_copy(copied, top, partial(_stage_copy, copied, top))
             await asyncio.to_thread(_record_copy_state, copied, top)
     for file in (*environment.files, *environment.built) if environment else ():
         if _make_room(top, file.target):
@@ -165,10 +165,6 @@ def _file_state(path: str, found: os.stat_result) -> str:
     return f"{path}\0{found.st_ino}\0{found.st_ctime_ns}\0{found.st_size}\n"
 
 
-async def _copy_folder(copied: CopiedFolder, top: Path) -> None:
-    await _put_copy(copied, top, partial(_stage_copy, copied, top))
-
-
 async def _put_copy(copied: CopiedFolder | CopiedFile, top: Path, stage: Callable[[Path], Awaitable[None]]) -> None:
     """Put a copy into the checkout, complete or not at all; `stage` makes it at the path it is given."""
     staged = _copy_record_path(copied, top, "new")
@@ -244,7 +240,7 @@ def relocated_link(made_for: str, top: str, target: str, source: str, folder: st
 
 def relocate_copy(copy: Path, made_for: str, top: str) -> None:
     """Replace the path of the checkout `made_for` by `top` in the files of `copy`."""
-    for path in _path_bearing_files(copy):
+    for path in (path for pattern in PATH_BEARING_FILES for path in copy.glob(pattern)):
         found = path.lstat()
         if stat.S_ISREG(found.st_mode) and found.st_size <= MAX_BYTES:
             content = path.read_bytes()
@@ -285,11 +281,6 @@ def _replace_paths(content: bytes, old: bytes, new: bytes) -> bytes:
     """Replace whole paths only: `/a/b` does not match in `/a/bc`."""
     # A function, because a backslash in the new path would be an escape in a replacement text.
     return re.sub(re.escape(old) + rb"(?![\w.-])", lambda _: new, content)
-
-
-def _path_bearing_files(copy: Path) -> Iterator[Path]:
-    for pattern in PATH_BEARING_FILES:
-        yield from copy.glob(pattern)
 
 
 async def is_clean(environment: CheckEnvironment, tree: Tree) -> bool:

@@ -18,7 +18,7 @@ from scaffold.git.client.command_line import Git
 from scaffold.verify.gates.fitted_gates import fit_gates
 from scaffold.verify.gates.hook_tools import hook_gate, notes_of_hooks
 from scaffold.verify.gates.projects.node_project import read_node
-from scaffold.verify.gates.projects.own_commands import OwnCommand, own_commands, tests_run_by_kind
+from scaffold.verify.gates.projects.own_commands import own_commands, tests_run_by_kind
 from scaffold.verify.gates.projects.project import Project, ProjectKind, Reason, RequiredTools
 from scaffold.verify.gates.projects.project_files import (
     MANIFESTS,
@@ -131,7 +131,9 @@ def _detect_projects(files: ProjectFiles) -> DetectedGates:
     kinds = _project_kinds(files)
     if kinds:
         own = own_commands(files)
-        ordered = _most_tested_first(kinds, own)
+        times = tests_run_by_kind(own)
+        # The kind whose tests the project's own set-up runs most often comes first.
+        ordered = sorted(kinds, key=lambda kind: -times[kind])
         return _merge_detections(
             kinds[0], [(fit_gates(PROJECT_READERS[kind](files), own, files), "") for kind in ordered]
         )
@@ -149,12 +151,6 @@ def _detect_projects(files: ProjectFiles) -> DetectedGates:
     found = _merge_detections("unknown", [*((project, folder) for _, project, folder in counted), (tasks, "")])
     known = {kind for kind, _, _ in counted}
     return structs.replace(found, kind=known.pop()) if len(known) == 1 else found
-
-
-def _most_tested_first(kinds: Sequence[ProjectKind], own: Sequence[OwnCommand]) -> Sequence[ProjectKind]:
-    """Return the kinds of project at the top, those first whose tests the project's own set-up runs most often."""
-    times = tests_run_by_kind(own)
-    return sorted(kinds, key=lambda kind: -times[kind])
 
 
 def _project_kinds(files: ProjectFiles) -> tuple[ProjectKind, ...]:

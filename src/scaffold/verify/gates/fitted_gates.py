@@ -58,7 +58,9 @@ def fit_gates(project: Project, commands: Sequence[OwnCommand], files: ProjectFi
     fitted = [_fit_gate(gate, own, files) for gate in project.gates]
     fitted += _added_gates(project, own, files)
     followed = {each.gate.name: each.own for each in fitted if each.own is not None}
-    tools = {each.gate.name: _gate_program(each.gate) for each in fitted if each.own and each.gate.kind != "test"}
+    tools = {
+        each.gate.name: shlex.split(each.gate.command)[0] for each in fitted if each.own and each.gate.kind != "test"
+    }
     return structs.replace(
         project,
         gates=tuple(each.gate for each in fitted),
@@ -72,7 +74,7 @@ def _fit_gate(gate: Gate, own: Sequence[OwnCommand], files: ProjectFiles) -> Fit
     """Return one detected gate with the project's own command; one that the project never runs only warns."""
     if gate.kind == "test":
         return _fitted_tests(gate, own, files)
-    key = _gate_program_key(gate)
+    key = program_key([word for word in shlex.split(gate.command) if word not in {"npx", "--no-install"}])
     if gate.runner != "findings" or gate.command.split()[0] in {"npm", "pnpm", "yarn", "bun"}:
         return Fitted(gate)  # a script of the project's own, or a build, which tests need anyway
     running = [command for command in own if program_key(command.words) == key and _can_fail(command)]
@@ -188,13 +190,3 @@ def is_named(word: str, files: ProjectFiles) -> bool:
     if any(each.startswith(f"{path}/") for each in files.paths):
         return True
     return any(sign in path for sign in "*?[") and any(matches(path, each) for each in files.paths)
-
-
-def _gate_program_key(gate: Gate) -> str:
-    """Return the key of the program that a detected gate runs."""
-    words = [word for word in shlex.split(gate.command) if word not in {"npx", "--no-install"}]
-    return program_key(words)
-
-
-def _gate_program(gate: Gate) -> str:
-    return shlex.split(gate.command)[0]

@@ -118,13 +118,17 @@ async def observe_gate(
             timeout_s=timeout_s,
             output=OutputCapture(limit_bytes=MAX_BYTES if adapter.reports_on_output else OUTPUT_LIMIT_BYTES),
         )
-        async with tree.during(_gate_activity(gate, is_whole=env.whole and stand_ins is None)):
+        is_whole = env.whole and stand_ins is None
+        label = gate.name if is_whole else f"a part of {gate.name}"
+        async with tree.during(Activity(label=label, command=gate.command, folder=gate.folder, is_whole=is_whole)):
             finished, seen = await _run_command(gate, command, tree)
         result = _runner_result(adapter, env, order, finished)
         result = result if adapter.selects_exactly else _selected_only(result, env)
         if tests is not None and result.problem is None and (written := await tests.touched()):
             result = unusable_result("error", tamper_message(written), result.outcomes)
     printed = tree.clean(_printed_output(result, finished))
+    has_failures = not {"failed", "error"}.isdisjoint(result.outcomes.values())
+    is_worth_keeping = has_failures or _cannot_judge(gate, result, env)
     run = GateRun(
         gate=gate,
         commit=tree.commit,
@@ -138,16 +142,11 @@ async def observe_gate(
         refused=_refused_tests(result, tree, env),
         replaced=result.replaced,
         detail=_result_detail(result, printed),
-        log=kept_log(gate.name, gate.command, tree, printed) if _is_worth_keeping(gate, result, env) else "",
+        log=kept_log(gate.name, gate.command, tree, printed) if is_worth_keeping else "",
         duration_s=round(finished.duration_s, 3),
         output_hash=finished.stdout_sha256,
     )
     return ObservedRun(with_observed_failures(run, seen, only=only), result.unresolved, finished)
-
-
-def _gate_activity(gate: Gate, *, is_whole: bool) -> Activity:
-    label = gate.name if is_whole else f"a part of {gate.name}"
-    return Activity(label=label, command=gate.command, folder=gate.folder, is_whole=is_whole)
 
 
 async def _run_command(gate: Gate, command: ShellCommand, tree: Tree) -> tuple[CommandResult, Observation | None]:
@@ -219,14 +218,9 @@ def _selected_only(result: RunnerResult, env: RunnerEnv) -> RunnerResult:
     outcomes: dict[str, TestOutcome] = {
         name: outcome
         for name, outcome in result.outcomes.items()
-        if name in selected or _file_of_test(name) in selected
+        if name in selected or name.partition("::")[0].partition(TITLE_SEPARATOR)[0] in selected
     }
     return structs.replace(result, outcomes=outcomes) if outcomes else result
-
-
-def _file_of_test(name: str) -> str:
-    """Return the file that a test's name begins with."""
-    return name.partition("::")[0].partition(TITLE_SEPARATOR)[0]
 
 
 def _result_detail(result: RunnerResult, printed: str) -> str:
@@ -241,11 +235,6 @@ def _cannot_judge(gate: Gate, result: RunnerResult, env: RunnerEnv) -> bool:
     if result.problem or not (gate.kind == "test" and env.whole):
         return result.problem is not None
     return PASSING_OUTCOMES.isdisjoint(result.outcomes.values())
-
-
-def _is_worth_keeping(gate: Gate, result: RunnerResult, env: RunnerEnv) -> bool:
-    """Return True if the run cannot judge, or if something failed in it."""
-    return _cannot_judge(gate, result, env) or not {"failed", "error"}.isdisjoint(result.outcomes.values())
 
 
 def _printed_output(result: RunnerResult, finished: CommandResult) -> str:

@@ -53,7 +53,9 @@ def refusal_reason(error: OsFailure, zone: Confinement, cwd: Path) -> str | None
     path = Path(os.path.realpath(path.parent)) / path.name
     if any(path.is_relative_to(folder) for folder in PSEUDO_FOLDERS):
         return None
-    if error.number in DENIED and not _may_write(path, zone) and _denied_only_inside(error.number, path, zone):
+    is_writable = _is_below(path, (*zone.writable, zone.temporary))
+    may_write = is_writable and not _is_below(path, (*zone.protected, *zone.hidden))
+    if error.number in DENIED and not may_write and _denied_only_inside(error.number, path, zone):
         return f"the sandbox forbids access to {path}"
     if error.number in MISSING and _is_hidden(path, zone) and os.path.lexists(path):
         return f"the sandbox hides {path}"
@@ -68,11 +70,6 @@ def _denied_only_inside(number: int, path: Path, zone: Confinement) -> bool:
         return True
     existing = next(each for each in (path, *path.parents) if os.path.lexists(each))
     return os.access(existing, os.W_OK)
-
-
-def _may_write(path: Path, zone: Confinement) -> bool:
-    sealed = (*zone.protected, *zone.hidden)
-    return _is_below(path, (*zone.writable, zone.temporary)) and not _is_below(path, sealed)
 
 
 def _is_hidden(path: Path, zone: Confinement) -> bool:

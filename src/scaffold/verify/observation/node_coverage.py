@@ -138,13 +138,11 @@ def _seen_lines(script: Script, source: SourceLines) -> NodeLines:
         loaded=True,
         executed=frozenset(number for number, offset in at.items() if _run_count(script, offset)),
         in_functions=frozenset(
-            number for number, offset in at.items() if any(_is_within(each.ranges[0], offset) for each in inner)
+            number
+            for number, offset in at.items()
+            if any(each.ranges[0].start_offset < offset < each.ranges[0].end_offset for each in inner)
         ),
     )
-
-
-def _is_within(part: CoveredRange, offset: int) -> bool:
-    return part.start_offset < offset < part.end_offset
 
 
 def _run_count(script: Script, offset: int) -> int:

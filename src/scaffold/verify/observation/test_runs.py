@@ -61,7 +61,10 @@ def read_test_runs(folder: Path, top: Path) -> TestRuns:
         outcomes=outcomes,
         not_run=frozenset(test for test in collected if test is not None and test not in outcomes),
         began=any(_runs_in_checkout(each, top) for each in own),
-        unfinished=any(_runs_in_checkout(each, top) - _ended_runs(each) for each in own),
+        unfinished=any(
+            _runs_in_checkout(each, top) - frozenset(rest for word, rest in each.lines if word == "ended")
+            for each in own
+        ),
     )
 
 
@@ -76,10 +79,6 @@ def _read_processes(folder: Path) -> Iterator[_Process]:
 def _runs_in_checkout(process: _Process, top: Path) -> frozenset[str]:
     """Return the numbers of the runs in the checkout."""
     return frozenset(number for number, _, root in process.began() if _test_name(root, top) is not None)
-
-
-def _ended_runs(process: _Process) -> frozenset[str]:
-    return frozenset(rest for word, rest in process.lines if word == "ended")
 
 
 def _worst_outcomes(processes: Sequence[_Process], top: Path) -> Iterator[tuple[str, ObservedOutcome]]:

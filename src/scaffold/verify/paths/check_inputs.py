@@ -154,7 +154,8 @@ class BaseLayout:
         parts = path.split("/")
         named = ["/".join(parts[:length]) for length in range(1, len(parts) + 1) if parts[length - 1] in self.targets]
         # make does not run the rule of a target that exists as a file and is up to date.
-        return any(self._has_makefile(each) and not self._is_in_tree(each) for each in named)
+        new = [each for each in named if not any(f"{path}/".startswith(f"{each}/") for path in self.paths)]
+        return any(_path_beside(each, name) in self.folded for each in new for name in TASK_RUNNER_FILES["make"])
 
     def shadowed_module(self, path: str) -> str | None:
         """Return the existing module that a command would no longer run if `path` is added; None if there is none."""
@@ -163,16 +164,10 @@ class BaseLayout:
         endings = tuple(f"/{each}" for each in _module_paths(path.removesuffix(".py").removesuffix("/__main__")))
         return next((each for each in sorted(self.paths) if each.endswith(endings)), None)
 
-    def _has_makefile(self, path: str) -> bool:
-        return any(_path_beside(path, name) in self.folded for name in TASK_RUNNER_FILES["make"])
-
     @cached_property
     def folded(self) -> frozenset[str]:
         """All paths, casefolded."""
         return frozenset(path.casefold() for path in self.paths)
-
-    def _is_in_tree(self, path: str) -> bool:
-        return any(each == path or each.startswith(f"{path}/") for each in self.paths)
 
     def is_module(self, path: str) -> bool:
         """Return True if a command runs the file with `-m`."""
@@ -263,7 +258,7 @@ def check_input_reason(change: PathChange, layout: BaseLayout) -> str | None:
     return (
         autorun_reason(change.path)
         or _config_reason(change, layout)
-        or _loaded_reason(change, layout)
+        or ("is loaded by what checks the work" if change.path in layout.loaded and change.kind != "A" else None)
         or checker_reason(change, layout)
         or _vendored_reason(change, layout)
     )
@@ -341,11 +336,6 @@ def _config_reason(change: PathChange, layout: BaseLayout) -> str | None:
     if change.kind == "A" and layout.has_no_tests:
         return None
     return "configures how the work is checked"
-
-
-def _loaded_reason(change: PathChange, layout: BaseLayout) -> str | None:
-    # By an option, which names no part of the program, whatever the file is called.
-    return "is loaded by what checks the work" if change.path in layout.loaded and change.kind != "A" else None
 
 
 def _vendored_reason(change: PathChange, layout: BaseLayout) -> str | None:

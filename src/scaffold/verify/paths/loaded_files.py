@@ -139,9 +139,15 @@ def files_configured_by(path: str, text: str, paths: Collection[str]) -> frozens
     """Return the files among `paths` that a configuration has a tool load."""
     folder = posixpath.dirname(path)
     if path.rpartition("/")[2] == "package.json":
-        text = _tool_settings(text)
+        data = _as_mapping(_parse_json(text))
+        text = json.dumps({key: data[key] for key in JS_TOOLS if key in data})
     settings = _MOCHA_SETTINGS if path.rpartition("/")[2].startswith(".mocharc") else _SETTINGS
-    values = [value for found in settings.findall(text) for value in _setting_values(found)]
+    # The values of a setting are its quoted texts, or without any its words.
+    values = [
+        value
+        for found in settings.findall(text)
+        for value in _VALUE.findall(found) or (word for word in _WORD.findall(found) if word != "-")
+    ]
     loaded = {found for value in values if (found := _resolve_file(folder, value, paths))}
     for options in _ADDED_OPTIONS.findall(text):
         loaded |= files_named_by(folder, f"pytest {' '.join(options.split())}", paths).loaded
@@ -173,15 +179,12 @@ def _loaded_by_options(folder: str, words: Sequence[str], paths: Collection[str]
             yield from filter(None, [_resolve_file(folder, each, paths) for each in value.split(",")])
         elif short in SHORT_OPTIONS and not programs.isdisjoint(SHORT_OPTIONS[short]):
             value = word[2:].removeprefix("=") or value
-            yield from _module_files(value, paths) if _names_plugin(short, programs) else ()
+            if short == "-p" and not PLUGIN_PROGRAMS.isdisjoint(programs):
+                yield from _module_files(value, paths)
             yield from filter(
                 None, [_resolve_file(folder, value, paths, suffixes=FILE_ONLY if short == "-p" else _SUFFIXES)]
             )
         programs.add(_program_name(word))
-
-
-def _names_plugin(option: str, programs: Collection[str]) -> bool:
-    return option == "-p" and not PLUGIN_PROGRAMS.isdisjoint(programs)
 
 
 def _module_files(name: str, paths: Collection[str]) -> Iterator[str]:
@@ -243,16 +246,6 @@ def _resolve_file(folder: str, word: str, paths: Collection[str], *, suffixes: S
         return None
     names = (posixpath.normpath(posixpath.join(each, inner)) for each in (folder, ""))
     return next((f"{name}{end}" for name in names for end in suffixes if f"{name}{end}" in paths), None)
-
-
-def _setting_values(found: str) -> Iterator[str]:
-    """Yield the values of a setting: its quoted texts, or without any its words."""
-    yield from _VALUE.findall(found) or (word for word in _WORD.findall(found) if word != "-")
-
-
-def _tool_settings(text: str) -> str:
-    data = _as_mapping(_parse_json(text))
-    return json.dumps({key: data[key] for key in JS_TOOLS if key in data})
 
 
 def _parse_json(text: str) -> object:

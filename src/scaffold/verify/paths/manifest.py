@@ -112,7 +112,10 @@ def _is_harmless(part: str, old: Mapping[str, object], new: Mapping[str, object]
     if part == LOCAL_PART:
         return _local_entries(new) <= _local_entries(old)
     if key == IMPORTS_KEY:
-        return part not in old and not any(_is_covered(part, each) for each in old)
+        # A pattern of old covers the part if Node would have used it for the name that now has an entry of its own.
+        patterns = (each.partition("*") for each in old)
+        is_covered = any(star and part.startswith(begin) and part.endswith(end) for begin, star, end in patterns)
+        return part not in old and not is_covered
     # npm runs `pretest` with `test`, so a new hook does change what an existing command runs.
     return key == SCRIPTS_KEY and part not in old and _HOOK.fullmatch(name) is None
 
@@ -120,12 +123,6 @@ def _is_harmless(part: str, old: Mapping[str, object], new: Mapping[str, object]
 def _local_entries(parts: Mapping[str, object]) -> frozenset[str]:
     found = parts.get(LOCAL_PART, ())
     return frozenset(found) if isinstance(found, tuple) else frozenset()
-
-
-def _is_covered(part: str, pattern: str) -> bool:
-    """Return True if Node would have used the pattern for a name that now has an entry of its own."""
-    begin, star, end = pattern.partition("*")
-    return bool(star) and part.startswith(begin) and part.endswith(end)
 
 
 def _manifest_parts(name: str, text: bytes | None, asked: Collection[str]) -> Mapping[str, object]:
@@ -313,12 +310,8 @@ def _is_local(requirement: str) -> bool:
         return True
     option = _OPTION.match(requirement)
     place = requirement[option.end() if option else 0 :].partition(" ;")[0].strip()
-    if _is_project(place):
+    if _EXTRAS.sub("", place).removeprefix("file:").rstrip("/") == ".":
         return False
     # The value of an option names a folder if it has no scheme, as in `-e tools` and `-f wheels`.
     is_folder = option is not None and _SCHEME.match(place) is None
     return is_folder or _LOCAL_PATH.match(place) is not None or _ARCHIVE.match(place) is not None
-
-
-def _is_project(place: str) -> bool:
-    return _EXTRAS.sub("", place).removeprefix("file:").rstrip("/") == "."

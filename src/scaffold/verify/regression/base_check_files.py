@@ -252,7 +252,7 @@ def executing(command: str) -> list[str]:
 
 def _executed_words(words: Sequence[str]) -> Sequence[str]:
     """Return what a single command executes; its words are not empty."""
-    program, options = _program_name(words[0]), list(takewhile(_is_option, words[1:]))
+    program, options = _program_name(words[0]), list(takewhile(lambda word: word.startswith("-"), words[1:]))
     if program in TARGETING:
         return [" ".join(words)]
     if not _INTERPRETER.fullmatch(program):
@@ -265,21 +265,14 @@ def _executed_words(words: Sequence[str]) -> Sequence[str]:
     return launched_commands("", " ".join(words))
 
 
-def _is_option(word: str) -> bool:
-    return word.startswith("-")
-
-
 def _without_starter(words: Sequence[str]) -> Sequence[str]:
     """Return the words from the program on that `uv run`, `env` and the like start."""
     if not words or words[0] not in STARTERS:
         return words
     rest = range(1, len(words))
-    begins = (at for at in rest if "/" in words[at] or _is_runner(_program_name(words[at])))
+    names = {at: _program_name(words[at]) for at in rest}
+    begins = (at for at in rest if "/" in words[at] or names[at] in TARGETING or _INTERPRETER.fullmatch(names[at]))
     return words[next(begins, 0) :]
-
-
-def _is_runner(program: str) -> bool:
-    return program in TARGETING or _INTERPRETER.fullmatch(program) is not None
 
 
 def _program_name(word: str) -> str:

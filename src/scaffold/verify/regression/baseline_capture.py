@@ -119,7 +119,10 @@ async def capture_baseline(
     notes = (
         *detection.notes,
         *unavailable,
-        *(_advisory_note(run.gate) for run in runs if run.gate.advisory and not run.problem),
+        *(
+            f"{gate.name} only warns: {ADVISORY}; `quality_gates.{gate.kind}: {gate.command}` makes it count"
+            for gate in (run.gate for run in runs if run.gate.advisory and not run.problem)
+        ),
         *(f"{run.gate.name}: {describe_refused(run.refused)}" for run in runs if run.refused),
         *(f"{run.gate.name}: {why}" for run in runs if (why := uninformative_reason(run))),
     )
@@ -207,10 +210,6 @@ def _inapplicable_hooks(run: GateRun) -> Iterator[str]:
         return
     for tool, why in run.absent.items():
         yield f"The commit hooks of {tool} are not applicable: {why.rstrip('.')}."
-
-
-def _advisory_note(gate: Gate) -> str:
-    return f"{gate.name} only warns: {ADVISORY}; `quality_gates.{gate.kind}: {gate.command}` makes it count"
 
 
 def missing_dependency(output: str) -> str | None:

@@ -62,15 +62,17 @@ def compare_gate_runs(
     # A run with a problem reports some tests only; naming the rest as lost would hide the real problem.
     lost = sorted(filter(expected, lost_tests(before, now)))
     verdicts |= dict.fromkeys(lost, "new_failure")
-    notable = sorted(
-        (name for name in verdicts if verdicts[name] != "pass"), key=lambda name: _by_severity(verdicts, name)
-    )
+    severity: dict[TestVerdict, int] = {verdict: rank for rank, verdict in enumerate(VERDICTS_WORST_FIRST)}
+    failing = (name for name in verdicts if verdicts[name] != "pass")
+    notable = sorted(failing, key=lambda name: (severity.get(verdicts[name], len(severity)), name))
+    # The tests that the sandbox kept from passing before, and that still fail.
+    known = before.refused if before else {}
     return GateResult(
         gate=now.gate,
         verdict=now.problem or _worst_verdict(verdicts.values()),
         tests={name: verdicts[name] for name in notable[:MAX_TESTS]},
         regressions=regressions(before, now, verdicts, lost),
-        refused=_still_refused(before, verdicts),
+        refused={name: known[name] for name in sorted(known)[:MAX_TESTS] if verdicts.get(name) == "pre_existing"},
         counts=dict(Counter(verdicts.values())),
         exit_code=now.exit_code,
         detail=f"{_missing_detail(lost)}{_new_findings(before, now, verdicts)}{now.detail}",
@@ -142,12 +144,6 @@ def with_renamed_files(run: GateRun, renamed: Mapping[str, str]) -> GateRun:
 def renamed_name(name: str, renamed: Mapping[str, str]) -> str:
     """Return the name of a test or finding after the file that it begins with was renamed."""
     return _rename_prefix(name, _with_modules(renamed))
-
-
-def _still_refused(before: GateRun | None, verdicts: Mapping[str, TestVerdict]) -> dict[str, str]:
-    """Return the tests that the sandbox kept from passing before, and that still fail."""
-    known = before.refused if before else {}
-    return {name: known[name] for name in sorted(known)[:MAX_TESTS] if verdicts.get(name) == "pre_existing"}
 
 
 def _verdicts_by_test(before: GateRun | None, now: GateRun) -> dict[str, TestVerdict]:
@@ -244,11 +240,6 @@ def _missing_detail(lost: list[str]) -> str:
         else f"{len(lost)} tests that passed before no longer run"
     )
     return f"{subject}: {join_limited(lost, MAX_NAMED)}.\n"
-
-
-def _by_severity(verdicts: Mapping[str, TestVerdict], name: str) -> tuple[int, str]:
-    verdict = verdicts[name]
-    return VERDICTS_WORST_FIRST.index(verdict) if verdict in VERDICTS_WORST_FIRST else len(VERDICTS_WORST_FIRST), name
 
 
 def regressions(

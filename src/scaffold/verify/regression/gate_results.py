@@ -84,7 +84,9 @@ async def judge_gates(
     if not runs and not new:
         return ()
     # Names of tests contain their files: without the renames, an old failure would look new and an old test lost.
-    renames = await _renames_since_baseline(runs, tree)
+    renamed = await commits.renames(tree.git, runs[0].commit, tree.commit) if runs else {}
+    # A test file renamed so that no runner finds it has taken its tests away.
+    renames = {old: new for old, new in renamed.items() if is_test_file(new) or not is_test_file(old)}
     named = [with_renamed_files(run, _within_gate(run.gate, renames)) for run in runs]
     before = tuple([await followed(run, tree) for run in named])
     former = {new: old for old, new in renames.items()}
@@ -123,13 +125,6 @@ def gate_timeout_s(gate: Gate, before: GateRun | None, otherwise_s: float) -> fl
     if gate.timeout_s is not None:
         return gate.timeout_s
     return otherwise_s if before is None else max(DEFAULT_TIMEOUT_S, TIMEOUT_FACTOR * before.duration_s)
-
-
-async def _renames_since_baseline(runs: Sequence[GateRun], tree: Tree) -> Mapping[str, str]:
-    """Return the renames since the baseline, old path to new; a test file renamed to something else is left out."""
-    renames = await commits.renames(tree.git, runs[0].commit, tree.commit) if runs else {}
-    # A test file renamed so that no runner finds it has taken its tests away.
-    return {old: new for old, new in renames.items() if is_test_file(new) or not is_test_file(old)}
 
 
 def _within_gate(gate: Gate, renames: Mapping[str, str]) -> dict[str, str]:

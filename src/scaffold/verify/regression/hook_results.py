@@ -46,7 +46,8 @@ class HookJudge(Struct, frozen=True):
             return GateResult(gate=gate, verdict="not_applicable", detail=NOT_OF_CHANGE)
         if FAILING_OUTCOMES.isdisjoint(run.outcomes.values()):
             return compare_gate_runs(None, run)
-        return compare_gate_runs(await self._run_before(gate, base), run, expected=_never_expected)
+        # Hooks look at the files of a change, so they may have nothing to do.
+        return compare_gate_runs(await self._run_before(gate, base), run, expected=lambda _: False)
 
     async def _on_change(self, gate: Gate, key: str) -> GateRun:
         request = self.memory.request
@@ -74,8 +75,3 @@ class HookJudge(Struct, frozen=True):
         return await run_hooks(
             gate, self._checked_tree, given, environment=self.memory.environment, timeout_s=self.timeout_s
         )
-
-
-def _never_expected(_: str) -> bool:
-    """Return False: hooks look at the files of a change, and so may have nothing to do."""
-    return False

@@ -87,7 +87,12 @@ class ComposeProject(Struct, frozen=True, kw_only=True):
 
 async def find_compose(context: ComposeContext) -> tuple[str, ...] | NotReady:
     """Return the first compose command that works here, with an absolute path; NotReady if none does."""
-    for found in filter(None, (_resolved_program(words, context.environ) for words in PROGRAMS)):
+    for program, *words in PROGRAMS:
+        path = shutil.which(program, path=context.environ.get("PATH", ""))
+        if path is None:
+            continue
+        # Absolute, because it is started in another folder.
+        found = (str(Path(path).absolute()), *words)  # noqa: ASYNC240 - asks for the working folder only
         if (await _run_compose(context, (*found, "version"), context.repository.root, QUERY_TIMEOUT_S)).exit_code == 0:
             return found
     names = ", ".join(f"`{' '.join(words)}`" for words in PROGRAMS)
@@ -152,12 +157,6 @@ async def remove_checkout(context: ComposeContext) -> None:
     """Remove the checkout; a failure is reported by the next `check_out_files`."""
     with suppress(GitError, OSError):
         await worktree.remove(context.repository, context.folder)
-
-
-def _resolved_program(words: Sequence[str], environ: Mapping[str, str]) -> tuple[str, ...] | None:
-    """Return the words with the program's absolute path, because it is started in another folder; None if missing."""
-    path = shutil.which(words[0], path=environ.get("PATH", ""))
-    return (str(Path(path).absolute()), *words[1:]) if path else None
 
 
 def _record_path(context: ComposeContext, project: ComposeProject) -> Path:

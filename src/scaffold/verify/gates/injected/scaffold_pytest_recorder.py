@@ -210,7 +210,8 @@ class RecorderPlugin:
         whole = {os.path.abspath(each) for each in self._only if "::" not in each}  # noqa: PTH100
         partition: tuple[list[Any], list[Any]] = ([], [])
         for item in items:
-            is_selected = not self._only.isdisjoint(_item_names(item)) or str(path_of(item)) in whole
+            names = (item.nodeid, tidy(item.nodeid), item.nodeid.partition("::")[0])
+            is_selected = not self._only.isdisjoint(names) or str(path_of(item)) in whole
             partition[is_selected].append(item)
         dropped, items[:] = partition
         if dropped:
@@ -298,7 +299,3 @@ def _canary_name(token: str, number: int) -> str:
 
 def _phase_report(report: Any) -> "tuple[str, str, bool]":
     return report.when, report.outcome, hasattr(report, "wasxfail")
-
-
-def _item_names(item: Any) -> "tuple[str, str, str]":
-    return item.nodeid, tidy(item.nodeid), item.nodeid.partition("::")[0]

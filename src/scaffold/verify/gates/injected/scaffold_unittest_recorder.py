@@ -126,13 +126,9 @@ class SelectingLoader(unittest.TestLoader):
     def _match_path(self, path: str, full_path: str, pattern: str) -> bool:
         only = self.order["only"]
         found = all(fnmatch(os.path.basename(each), pattern) for each in only)  # noqa: PTH119 - few imports
-        selected = not found or any(_is_same_path(full_path, each) for each in only)
+        selected = not found or any(Path(full_path).resolve() == Path(each).resolve() for each in only)
         matching: bool = super()._match_path(path, full_path, pattern)
         return matching and (selected or not only)
-
-
-def _is_same_path(path: str, other: str) -> bool:
-    return Path(path).resolve() == Path(other).resolve()
 
 
 def canary_tests(token: str) -> "tuple[Any, Any]":

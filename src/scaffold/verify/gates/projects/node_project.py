@@ -52,7 +52,8 @@ def read_node(files: ProjectFiles) -> Project:
     """Return the project in a folder with a package.json; for a workspace with a test gate for each package."""
     manifest = files.json(MANIFEST)
     lock = next((name for name in LOCK_FILES if files.has(name)), None)
-    packager = LOCK_FILES[lock] if lock else _named_packager(manifest)
+    named = str(manifest.get("packageManager", "")).partition("@")[0]  # such as `pnpm@9.1.0`
+    packager = LOCK_FILES[lock] if lock else named if named in INSTALL_COMMANDS else "npm"
     top = _package_project(files, manifest, packager, "")
     members = () if any(gate.kind == "test" for gate in top.gates) else _workspace_folders(files, manifest)
     parts = [
@@ -61,7 +62,9 @@ def read_node(files: ProjectFiles) -> Project:
     ]
     tests = [gate for part in parts for gate in part.gates if gate.kind == "test"]
     left_out = len(members) - MAX_PACKAGES
-    needed = lock is not None or _needs_install(manifest)
+    needed = lock is not None or any(
+        manifest.get(name) for name in ("dependencies", "devDependencies", "optionalDependencies", "workspaces")
+    )
     setup = (INSTALL_COMMANDS[packager] if lock else f"{packager} install",) if needed else ()
     requires = Reason(MANIFEST, "requires packages", files.line(MANIFEST, "ependencies"))
     locked = Reason(lock, f"is the lock file of {packager}") if lock else requires
@@ -74,17 +77,6 @@ def read_node(files: ProjectFiles) -> Project:
         reasons={**reasons, **top.reasons, **dict.fromkeys(setup, locked)},
         notes=(f"no test gate for {count_of(left_out, 'more workspace package')}",) if left_out > 0 else (),
     )
-
-
-def _named_packager(manifest: Mapping[str, Any]) -> str:
-    """Return the package manager that `packageManager` names, such as `pnpm@9.1.0`; npm without one that is known."""
-    named = str(manifest.get("packageManager", "")).partition("@")[0]
-    return named if named in INSTALL_COMMANDS else "npm"
-
-
-def _needs_install(manifest: Mapping[str, Any]) -> bool:
-    """Return True if there are packages to install or link."""
-    return any(manifest.get(name) for name in ("dependencies", "devDependencies", "optionalDependencies", "workspaces"))
 
 
 def _package_project(files: ProjectFiles, manifest: Mapping[str, Any], packager: str, folder: str) -> Project:

@@ -14,7 +14,6 @@ import yaml
 from msgspec import Struct, structs
 
 from scaffold.policy.shell.command_decision import visible_commands
-from scaffold.policy.shell.parsed_command import SimpleCommand
 from scaffold.verify.gates.projects.noxfile import session_calls
 from scaffold.verify.gates.projects.project import ProjectKind, Reason
 from scaffold.verify.gates.projects.project_files import (
@@ -169,15 +168,9 @@ def _tox_commands(files: ProjectFiles) -> Iterator[OwnCommand]:
         for commands in (as_table(each).get("commands") for each in environments):
             for command in commands if isinstance(commands, list) else ():
                 if isinstance(command, list) and (words := as_texts(command)):
-                    own = _unwrap_launchers(
-                        words, source, exact=len(words) >= len(command) - _count_substitutions(command)
-                    )
+                    users = sum(as_table(word).get("replace") == "posargs" for word in command)
+                    own = _unwrap_launchers(words, source, exact=len(words) + users >= len(command))
                     yield structs.replace(own, below="[tool.tox" if source == "pyproject.toml" else "")
-
-
-def _count_substitutions(command: Sequence[object]) -> int:
-    """Return how many of the words stand for the user's own arguments."""
-    return sum(as_table(word).get("replace") == "posargs" for word in command)
 
 
 def _tox_ini(text: str, source: str) -> Iterator[OwnCommand]:
@@ -188,7 +181,8 @@ def _tox_ini(text: str, source: str) -> Iterator[OwnCommand]:
         return
     for name in parser.sections():
         if name.startswith("testenv"):
-            for line in _command_lines(parser[name].get("commands", "")):
+            lines = parser[name].get("commands", "").replace("\\\n", " ").splitlines()
+            for line in filter(None, map(str.strip, lines)):
                 words = _tox_words(line, parser)
                 yield from () if words.startswith(FAILURE_IGNORED) else _of_shell(words.lstrip("! "), source)
 
@@ -251,7 +245,8 @@ def _expand_variables(line: str, values: Mapping[str, str]) -> str:
 
 
 def _workflow_commands(files: ProjectFiles) -> Iterator[OwnCommand]:
-    for path in sorted(path for path in files.paths if path.startswith(f"{WORKFLOWS}/") and _is_yaml(path)):
+    paths = (path for path in files.paths if path.startswith(f"{WORKFLOWS}/"))
+    for path in sorted(path for path in paths if path.endswith((".yml", ".yaml"))):
         for job in as_table(_load_yaml(files, path).get("jobs")).values():
             steps = as_table(job).get("steps")
             for step in map(as_table, steps if isinstance(steps, list) else ()):
@@ -274,10 +269,6 @@ def _with_values(text: str) -> str:
     for found in _SHELL_VALUE.finditer(text):
         values.setdefault(found["name"], found["value"])
     return _SHELL_NAME.sub(lambda found: values.get(found[1], found[0]), text)
-
-
-def _is_yaml(path: str) -> bool:
-    return path.endswith((".yml", ".yaml"))
 
 
 def _step_commands(step: Mapping[str, Any], path: str) -> Iterator[OwnCommand]:
@@ -355,10 +346,6 @@ def _load_yaml(files: ProjectFiles, path: str) -> Mapping[str, Any]:
         return {}
 
 
-def _command_lines(text: str) -> Sequence[str]:
-    return [line.strip() for line in text.replace("\\\n", " ").splitlines() if line.strip()]
-
-
 def _of_shell(text: str, source: str) -> Iterator[OwnCommand]:
     """Yield the programs that a shell text runs; one whose failure does not matter is left out."""
     commands = visible_commands(text)
@@ -368,16 +355,10 @@ def _of_shell(text: str, source: str) -> Iterator[OwnCommand]:
         otherwise = following.words if following is not None and following.link == "||" else ()
         ignored = bool(otherwise) and otherwise[0].text in {"true", ":", "echo"}
         if words and not ignored:
-            yield _unwrap_launchers(words, source, exact=_is_plain(command) and not _is_piped(command, following))
-
-
-def _is_plain(command: SimpleCommand) -> bool:
-    literal = all(word.literal for word in command.words)
-    return literal and not (command.assignments or command.redirects or command.in_loop)
-
-
-def _is_piped(command: SimpleCommand, following: SimpleCommand | None) -> bool:
-    return command.link == "|" or (following is not None and following.link == "|")
+            is_literal = all(word.literal for word in command.words)
+            is_plain = is_literal and not (command.assignments or command.redirects or command.in_loop)
+            is_piped = command.link == "|" or (following is not None and following.link == "|")
+            yield _unwrap_launchers(words, source, exact=is_plain and not is_piped)
 
 
 def _unwrap_launchers(words: Sequence[str], source: str, *, exact: bool) -> OwnCommand:
@@ -395,7 +376,9 @@ def _unwrap_launchers(words: Sequence[str], source: str, *, exact: bool) -> OwnC
 def _started_program(words: list[str]) -> list[str] | None:
     """Return the words of the program that the first one starts; None if it is no launcher."""
     if _PYTHON.fullmatch(words[0].rpartition("/")[2]):
-        return words[words.index("-m") + 1 :] if "-m" in words and not _runs_a_file(words) else None
+        at = words.index("-m") if "-m" in words else 0
+        runs_file = any(word.endswith(".py") or word == "-c" for word in words[1:at])
+        return words[at + 1 :] if at and not runs_file else None
     for launcher, valued in LAUNCHERS.items():
         if tuple(words[: len(launcher)]) == launcher:
             rest = words[len(launcher) :]
@@ -403,8 +386,3 @@ def _started_program(words: list[str]) -> list[str] | None:
                 rest = rest[2 if rest[0] in valued else 1 :]
             return rest[1:] if rest[:1] == ["-m"] else rest
     return None
-
-
-def _runs_a_file(words: Sequence[str]) -> bool:
-    before = words[1 : words.index("-m")]
-    return any(word.endswith(".py") or word == "-c" for word in before)

@@ -2,7 +2,7 @@
 
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -227,7 +227,7 @@ def from_words(reason: Reason, words: Sequence[str], known: Mapping[str, Any], f
 
 def setup_commands(files: ProjectFiles, manifest: Mapping[str, Any], gates: Sequence[Gate]) -> Mapping[str, Reason]:
     """Return the commands that create `.venv`, in order, with their reasons; none if nothing must be installed."""
-    tools = _required_tools(gates)
+    tools = tuple(name for name in CHECKERS if any(name in shlex.split(gate.command) for gate in gates))
     if files.has("uv.lock"):
         return {_uv_sync(manifest, tools): Reason("uv.lock", "is the lock file of uv")}
     if "poetry" in as_table(manifest.get("tool")):
@@ -242,11 +242,6 @@ def setup_commands(files: ProjectFiles, manifest: Mapping[str, Any], gates: Sequ
         return {}
     created = Reason(next(iter(installs.values())).path, "needs an environment to be installed into")
     return {"python3 -m venv .venv": created, **installs}
-
-
-def _required_tools(gates: Iterable[Gate]) -> tuple[str, ...]:
-    """Return the distributions that the gates run."""
-    return tuple(name for name in CHECKERS if any(name in shlex.split(gate.command) for gate in gates))
 
 
 def _uv_sync(manifest: Mapping[str, Any], tools: Sequence[str]) -> str:

@@ -74,7 +74,7 @@ def _packages_of_files(only: Sequence[str]) -> list[str]:
 def read_report(ended: RunnerExit) -> RunnerResult:
     """Return the result of a run that was not killed."""
     events = tuple(_parse_events(ended.stdout))
-    broken = _build_failures(events) | {
+    broken = {printable_test_name(event.import_path or event.package) for event in events if _is_final(event)} | {
         printable_test_name(found.decode(errors="replace")) for found in _BUILD_FAILED.findall(ended.stdout)
     }
     if broken and ended.env.stand_ins is not None:
@@ -152,11 +152,6 @@ def _parse_events(output: bytes) -> Iterator[GoTestEvent]:
 
 def _join_output(events: Iterable[GoTestEvent]) -> str:
     return "".join(event.output for event in events)
-
-
-def _build_failures(events: Iterable[GoTestEvent]) -> set[str]:
-    """Return the packages that failed to build, from the events of newer Go versions."""
-    return {printable_test_name(event.import_path or event.package) for event in events if _is_final(event)}
 
 
 def _is_final(event: GoTestEvent) -> bool:

@@ -124,8 +124,9 @@ def _binary_outputs(text: str, sources: Mapping[str, str]) -> Iterator[BinaryOut
     for line in text.splitlines():
         begin, test, summary = _BEGIN.match(line), _TEST.match(line), _SUMMARY.match(line)
         if part is None:
-            found = _PROGRAM.match(line)
-            program = _program_name(found, sources) if found else program
+            if found := _PROGRAM.match(line):
+                binary = PurePosixPath(found["made"] or "").name
+                program = sources.get(binary) or found["source"] or f"Doc-tests {found['crate']}"
             if begin:
                 part, listing = BinaryOutput(program=program, announced=int(begin["count"])), True
         elif summary:
@@ -140,11 +141,6 @@ def _binary_outputs(text: str, sources: Mapping[str, str]) -> Iterator[BinaryOut
             listing = listing and not part.outcomes
     if part is not None:
         yield part
-
-
-def _program_name(found: re.Match[str], sources: Mapping[str, str]) -> str:
-    made = PurePosixPath(found["made"] or "").name
-    return sources.get(made) or found["source"] or f"Doc-tests {found['crate']}"
 
 
 def _find_inconsistency(part: BinaryOutput) -> str | None:

@@ -183,14 +183,14 @@ def _baseline_counts(before: Sequence[GateRun], paths: frozenset[str]) -> Mappin
         test_paths = Counter(
             place for name in run.outcomes if (place := path_of_test(run.gate, name, paths)) is not None
         )
-        found.update(_spread_over_files(test_paths, paths) if run.gate.runner == "go" else test_paths)
+        if run.gate.runner == "go":
+            # Go reports packages, not files.
+            for folder, count in test_paths.items():
+                files = [path for path in paths if _tests_of(folder, path)]
+                found.update(dict.fromkeys(files, max(1, count // max(1, len(files)))))
+        else:
+            found.update(test_paths)
     return found
-
-
-def _spread_over_files(packages: Mapping[str, int], paths: frozenset[str]) -> Mapping[str, int]:
-    files = {folder: [path for path in paths if _tests_of(folder, path)] for folder in packages}
-    # Go reports packages, not files.
-    return {path: max(1, count // len(files[folder])) for folder, count in packages.items() for path in files[folder]}
 
 
 async def _select_affected(
@@ -201,7 +201,9 @@ async def _select_affected(
     if len(names) > MOST_NAMES:
         return Selection(run_all_reason=f"{len(names)} exported names changed")
     callers = {*await mentioning(tree.git, names), *await _go_importers(tree, sources, index)}
-    return select_tests(changed, index, callers=callers, tagged=await _files_by_tag(tree, changed, tagged), sizes=known)
+    touched = [each for each in tagged if any(is_declared_path(path, (each.path,)) for path in changed)]
+    by_tag = {each.path: [path for path in await marked(tree.git, each.tags) if is_test_file(path)] for each in touched}
+    return select_tests(changed, index, callers=callers, tagged=by_tag, sizes=known)
 
 
 async def _go_importers(tree: Tree, sources: Sequence[str], index: PathIndex) -> tuple[str, ...]:
@@ -212,14 +214,6 @@ async def _go_importers(tree: Tree, sources: Sequence[str], index: PathIndex) ->
     contents = await texts(tree.git, [(tree.commit, path) for path in manifests])
     modules = {path.rpartition("/")[0]: text for (_, path), text in contents.items()}
     return await importing(tree.git, go_packages(sources, modules))
-
-
-async def _files_by_tag(
-    tree: Tree, changed: Sequence[str], tagged: Sequence[TaggedTests]
-) -> Mapping[str, Sequence[str]]:
-    """Return the test files that carry the tags of a changed path, by the declared path, folder or glob."""
-    selected = [each for each in tagged if any(is_declared_path(path, (each.path,)) for path in changed)]
-    return {each.path: [path for path in await marked(tree.git, each.tags) if is_test_file(path)] for each in selected}
 
 
 async def _changed_exports(tree: Tree, sources: Sequence[str]) -> frozenset[str]:

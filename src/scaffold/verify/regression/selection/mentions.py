@@ -42,7 +42,9 @@ def changed_names(path: str, before: str | None, after: str | None) -> frozenset
     """
     ending = path.rpartition(".")[2]
     if ending == "py":
-        return _differing_names(_python_names(before), _python_names(after))
+        old, new = _python_names(before), _python_names(after)
+        names = (name for name in old.keys() | new.keys() if not name.startswith("_"))
+        return frozenset(name for name in names if old.get(name) != new.get(name))
     if ending not in EXPORTS or before == after:
         return frozenset()
     return exported(ending, before or "") | exported(ending, after or "")
@@ -116,11 +118,6 @@ async def texts(git: Git, wanted: Sequence[tuple[Commit, str]]) -> Mapping[tuple
     """Return what files held at commits, by one process; those that were not there are left out."""
     found = await batch_contents(git, [f"{commit}:{path}" for commit, path in wanted])
     return {each: text.decode(errors="replace") for each, text in zip(wanted, found, strict=True) if text is not None}
-
-
-def _differing_names(before: Mapping[str, str], after: Mapping[str, str]) -> frozenset[str]:
-    names = before.keys() | after.keys()
-    return frozenset(name for name in names if not name.startswith("_") and before.get(name) != after.get(name))
 
 
 def _python_names(text: str | None) -> Mapping[str, str]:
