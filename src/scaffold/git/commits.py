@@ -399,7 +399,6 @@ async def _refuse_missing(git: Git, old: Commit, new: Commit) -> None:
 
 
 async def _refuse_nested(git: Git, links: Sequence[Gitlink]) -> None:
-    """Raise GitError if the work tree contains another repository."""
     if planted := foreign_repositories(git, links):
         raise GitError(
             f"{git.cwd} contains another git repository in {', '.join(planted)}",

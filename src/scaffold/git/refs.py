@@ -112,7 +112,7 @@ async def move_and_delete(git: Git, ref: str, *, new: Commit, old: Commit, drop:
 
 
 async def _drop_move_and_return(git: Git, ref: str) -> None:
-    """Delete the last two entries of the ref's log: they name a deleted commit, and `git fsck` would complain."""
+    # The last two entries of the log name a deleted commit, and `git fsck` would complain.
     # A ref may have no log.
     entries = (f"{ref}@{{1}}", f"{ref}@{{0}}")
     await git("reflog", "delete", "--rewrite", *entries, ok=frozenset({0, 1, 128, 255}))

@@ -127,7 +127,7 @@ async def _read_signature(repo: Repository, role: str) -> Signature:
 
 
 def _check_name(path: Path) -> None:
-    """Raise RepositoryError if the path is not UTF-8: it is stored, printed and passed to agents."""
+    # The path is stored, printed and passed to agents, so it must be UTF-8.
     try:
         str(path).encode()
     except UnicodeEncodeError as error:

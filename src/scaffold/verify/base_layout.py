@@ -1,4 +1,4 @@
-"""Read at the base which of its files decide checks: what commands run, load and name, and what that names in turn."""
+"""Find the files of the base that decide checks: files that commands run, load or name, and files named in turn."""
 
 import posixpath
 from collections.abc import Collection, Sequence
@@ -24,9 +24,9 @@ MAX_TASK_FILES = 20
 async def base_layout_of(
     request: ProofRequest, git: Git, base: Commit, before: frozenset[str], *, judging: Sequence[str] | None = None
 ) -> BaseLayout:
-    """Return the layout of the base. What its task files and check scripts run counts as commands, too.
+    """Return the layout of the base. Commands in its task files and check scripts count, too.
 
-    `judging` are the commands that count, run at the top; None for all of the contract and the gates.
+    `judging` are the commands that count, run at the top; None for all commands of the contract and the gates.
     """
     if judging is None:
         reached = [("", check.command) for check in (request.contract.commands if request.contract else ())]
@@ -39,10 +39,10 @@ async def base_layout_of(
     sourced: set[str] = set()
     base_layout = BaseLayout(before, commands, tests=tests)
     read: set[str] = set()
-    # A script may run another one, which is a check input as well; each round follows one step further.
+    # A script may run another one, which is also a check input; each round goes one step further.
     while more := sorted(filter(base_layout.is_executed, before - read))[: MAX_TASK_FILES - len(read)]:
         for path in more:
-            # From the base: the candidate could remove from a script the line that names the next one.
+            # Read at the base: the candidate could remove the line that names the next script.
             text = (await commits.file_contents(git, base, path) or b"").decode(errors="replace")
             words = base_layout.command_words
             commands += launched_commands(path, text)
@@ -58,7 +58,7 @@ async def base_layout_of(
 
 
 async def _with_configured(git: Git, base: Commit, before: Collection[str], loaded: Collection[str]) -> frozenset[str]:
-    """Return the loaded files with those that configurations name, and that such files name in turn."""
+    """Return the loaded files and the files that configurations name, recursively."""
     found, read = set(loaded), set[str]()
     pending = sorted(found.union(filter(is_configuration, before)))
     while pending and len(read) < MAX_CONFIGURATIONS:

@@ -1,4 +1,4 @@
-"""The value that says why checks cannot run yet; it is no verdict on the work."""
+"""The reason why checks cannot run yet, which is not a verdict on the work."""
 
 from msgspec import Struct
 
@@ -13,4 +13,4 @@ class NotReady(Struct, frozen=True, kw_only=True):
     detail: str = ""
     """The end of a command's output, redacted."""
     log: str = ""
-    """The file with all of it; empty if there is none."""
+    """The file with the whole output; empty without one."""

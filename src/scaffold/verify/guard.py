@@ -49,11 +49,11 @@ PROTECTED_FILES_CHECK = "protected files"
 
 SETTINGS_SUFFIXES = (".json", ".toml", ".yaml", ".yml", ".cfg", ".ini", ".sh", ".mk")
 MOST_BYTES = 5_000_000
-"""A file that is longer is not looked into."""
+"""Longer files are not read."""
 SHOWN_COMMIT_CHARS = 12
 
 MAX_LISTED = 20
-"""Most paths listed per finding."""
+"""The most paths listed per finding."""
 
 Reason = tuple[str, str]
 """(path, problem): together they read as one sentence."""
@@ -87,9 +87,9 @@ _LINKS_PROBLEM = "A symbolic link must point to a regular file in the repository
 async def check_changed_paths(
     request: ProofRequest, tree: Tree, changes: Sequence[PathChange]
 ) -> tuple[CheckResult, ...]:
-    """Return the blocking results and the warnings about the changed paths; empty if there are none."""
+    """Return the blocking results and the warnings about the changed paths."""
     paths = [change.path for change in changes]
-    # Only the constraints that paths alone decide; the others are checked with the contract's commands.
+    # Only constraints that depend on paths alone; the others are checked with the contract's commands.
     constraints = Contract(must_not_change=request.contract.must_not_change if request.contract else ())
     found = [
         check_read_only_paths(paths),
@@ -158,10 +158,10 @@ async def _export_settings(request: ProofRequest, tree: Tree, changes: Sequence[
 
 
 async def _find_exclusions(request: ProofRequest, tree: Tree, changes: Sequence[PathChange]) -> list[Reason]:
-    """Return the undeclared files of a packager, or of ignored files, that newly leave out code of the change."""
+    """Return the undeclared packaging and ignore files that newly leave out code of the change."""
     code = [each.path for each in changes if each.kind != "D" and each.path.endswith(CODE_SUFFIXES)]
     code = [path for path in code if not is_test(path)]
-    # Who declared a folder did not mean that the code in it is left out.
+    # Declaring a folder does not mean that its code may be left out.
     free = [each for each in changes if each.kind != "D" and not is_declared_by_name(each.path, request.files)]
     found = list[Reason]()
     for change in free:
@@ -177,7 +177,7 @@ async def _find_exclusions(request: ProofRequest, tree: Tree, changes: Sequence[
 
 
 async def _find_encodings(tree: Tree, changes: Sequence[PathChange]) -> list[Reason]:
-    """Return the Python files whose encoding, which they did not have before, gives ASCII another meaning."""
+    """Return the Python files with a new encoding that gives ASCII another meaning."""
     sources = [each for each in changes if each.kind != "D" and each.path.endswith((".py", ".pyi"))]
     after = await commits.batch_contents(tree.git, [each.object_id for each in sources])
     found = list[Reason]()
@@ -199,7 +199,7 @@ def _own_path(tree: Tree, changes: Sequence[PathChange]) -> Iterator[Reason]:
 
 
 async def _missing_submodules(tree: Tree, changes: Sequence[PathChange]) -> list[Reason]:
-    """Return the submodules that the change adds, or moves, to a commit that exists in no repository of ours."""
+    """Return the submodules that the change adds, or moves to a commit that does not exist here."""
     links = [change.as_gitlink() for change in changes if change.is_gitlink]
     missing = await missing_gitlinks(tree.git, tree.commit, links)
     return [
@@ -208,7 +208,7 @@ async def _missing_submodules(tree: Tree, changes: Sequence[PathChange]) -> list
 
 
 async def _repository_files(request: ProofRequest, tree: Tree, changes: Sequence[PathChange]) -> list[Reason]:
-    """Return the changed files, which the action did not declare, in folders that are bare repositories."""
+    """Return the changed undeclared files in folders that are bare repositories."""
     touched = {folder for each in changes if each.kind != "D" for folder in _folders_of(each.path)}
     names = defaultdict[str, set[str]](set)
     # Most changes touch few of the folders, or only the top.
@@ -222,7 +222,6 @@ async def _repository_files(request: ProofRequest, tree: Tree, changes: Sequence
 
 
 def _folders_of(path: str) -> Iterator[str]:
-    """Yield the folders that contain a path, the innermost first."""
     folder = path.rpartition("/")[0]
     while folder:
         yield folder
@@ -232,7 +231,7 @@ def _folders_of(path: str) -> Iterator[str]:
 async def _check_input_results(
     request: ProofRequest, tree: Tree, changes: Sequence[PathChange]
 ) -> list[CheckResult | None]:
-    """Return the results about changed check inputs, shadowing files and symbolic links; None for each without any."""
+    """Return the results about changed check inputs, shadowing files and symbolic links, None for each clean one."""
     after = await commits.listed_paths(tree.git, tree.commit)
     deleted = {change.path for change in changes if change.kind == "D"}
     added = [change.path for change in changes if change.kind == "A"]
@@ -272,7 +271,7 @@ async def _check_input_reasons(change: PathChange, tree: Tree, base_layout: Base
     if why is None and (follower := imported_before(change, base_layout)):
         before = await commits.file_contents(tree.git, tree.base, change.path) or b""
         after = await commits.file_contents(tree.git, tree.commit, change.path) or b""
-        # An `__init__.py` that had code before is part of the program, and changing it is ordinary work.
+        # An `__init__.py` that already had code is part of the program, so changing it is ordinary work.
         why = f"runs before {follower}" if is_inert(before) and not is_inert(after) else None
     if why is not None:
         yield change.path, why
@@ -297,7 +296,7 @@ async def _link_reasons(change: PathChange, tree: Tree) -> AsyncIterator[Reason]
 
 
 def _undeclared_warning(changes: Iterable[PathChange], request: ProofRequest) -> CheckResult | None:
-    """Return a warning about changed paths that the action did not declare, None if there are none; new tests pass."""
+    """Return a warning about changed undeclared paths, or None; new tests are exempt."""
     declared = (*request.files, *request.granted)
     others = [
         each.path
@@ -315,7 +314,7 @@ def _new_test(change: PathChange) -> bool:
 
 
 def _blocking_result(name: str, problem: str, reasons: Iterable[Reason]) -> CheckResult | None:
-    """Return the result whose detail is the problem and then the paths, one a line; None without any."""
+    """Return the result with the problem and the paths, one per line; None without paths."""
     lines = [f"{path} {why}" for path, why in reasons]
     if not lines:
         return None

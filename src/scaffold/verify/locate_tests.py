@@ -1,4 +1,4 @@
-"""Map the name of a test, as its runner reports it, to the file that it is in."""
+"""Map the name of a test, as its runner reports it, to its file."""
 
 import re
 from collections.abc import Collection, Sequence
@@ -82,7 +82,7 @@ def files_with_tests(runs: Sequence[GateRun], paths: Collection[str]) -> frozens
     """Return the files in which runners found test functions, whatever the files are called.
 
     Doctests and the per-file results of plugins do not make a Python module a test file. Doctests do so with other
-    files, such as README.md: what they expect stands nowhere else.
+    files, such as README.md, whose expectations exist nowhere else.
     """
     naming = [run for run in runs if run.gate.kind == "test" and run.gate.runner in RUNNERS_NAMING_FILES]
     functions = ((run.gate, name) for run in naming for name in run.outcomes if is_test_function(run.gate, name))
@@ -90,7 +90,7 @@ def files_with_tests(runs: Sequence[GateRun], paths: Collection[str]) -> frozens
 
 
 def is_test_function(gate: Gate, name: str) -> bool:
-    """Return True if the name is that of a test function or of a text with doctests.
+    """Return True if the name denotes a test function or a text with doctests.
 
     For pytest that excludes doctests in Python source and the results of plugins.
     """
@@ -116,7 +116,6 @@ def path_from_gate(gate: Gate, path: str) -> str | None:
 
 
 def _of_module(gate: Gate, name: str, paths: Collection[str]) -> str | None:
-    """Return the file of the longest existing module that the name begins with."""
     parts = name.split(".")
     # A name does not say where the module ends and the class begins.
     candidates = (path_from_top(gate, "/".join(parts[:length]) + ".py") for length in range(len(parts), 0, -1))
@@ -124,7 +123,7 @@ def _of_module(gate: Gate, name: str, paths: Collection[str]) -> str | None:
 
 
 def _of_package(gate: Gate, name: str, paths: Collection[str]) -> str | None:
-    """Return the longest folder with tests that the import path ends with, `""` for the top; None if there is none."""
+    """Return the longest folder with tests that the import path ends with, `""` for the top, or None."""
     parts = _FUNCTION.split(name, maxsplit=1)[0].split("/")
     inner = (path_from_gate(gate, path) for path in paths if path.endswith("_test.go"))
     folders = {path.rpartition("/")[0] for path in inner if path is not None}

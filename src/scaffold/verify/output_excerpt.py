@@ -1,15 +1,15 @@
-"""Shorten the output of a command so that the lines that decide its result stay."""
+"""Shorten the output of a command, keeping the lines that decide its result."""
 
 from scaffold.plan.failures.deciding_lines import is_deciding
 
 DECIDING_SHARE = 3
-"""The lines picked from the part that is cut take at most one third of the text."""
+"""Lines picked from the cut part take at most one third of the text."""
 MAX_LINE_CHARS = 300
 OMITTED = "…"
 
 
 def output_excerpt(output: str, limit: int) -> str:
-    """Return the output; if it is longer than `limit` characters, its end, after the deciding lines that are cut."""
+    """Return the output; above `limit` characters, the deciding lines of its beginning, then its end."""
     if len(output) <= limit:
         return output
     picked = _deciding_lines(output[:-limit], limit // DECIDING_SHARE)
@@ -18,7 +18,7 @@ def output_excerpt(output: str, limit: int) -> str:
 
 
 def deciding_line(output: str) -> str:
-    """Return the first line that says what is wrong; empty if none does."""
+    """Return the first line that says what is wrong, or an empty text."""
     return next((line for line in output.splitlines() if is_deciding(line)), "")
 
 

@@ -48,7 +48,7 @@ BOUNDARIES = frozenset({"<", "<=", ">", ">="})
 ARITHMETIC = {"+": "-", "-": "+", "*": "+", "//": "/", "/": "*", "%": "*"}
 LOGIC = {"and": "or", "or": "and"}
 MOST_FAULTS = 60
-"""About how many faults of one file are looked at, spread over all of it: each is parsed."""
+"""About how many faults of one file are tried, spread over all of it, because each is parsed."""
 _ONLY_LEAVES = (ast.Raise, ast.Return, ast.Continue, ast.Break)
 
 
@@ -77,7 +77,7 @@ class Fault(Struct, frozen=True, kw_only=True, order=True):
 
 
 def python_faults(path: str, content: bytes, lines: Collection[int]) -> Iterator[Fault]:
-    """Yield the faults that can be planted at `lines` (from 1) of a Python file; none if it is no Python."""
+    """Yield the faults that can be planted at `lines` (from 1) of a Python file; none if it cannot be parsed."""
     tree = _parse_source(content)
     if tree is None:
         return
@@ -91,7 +91,7 @@ def python_faults(path: str, content: bytes, lines: Collection[int]) -> Iterator
 
 def _parse_source(content: bytes) -> ast.Module | None:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # about the code of others
+        warnings.simplefilter("ignore")  # warnings about the code of others
         try:
             return ast.parse(content)
         except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -233,7 +233,7 @@ def faults_in(files: Sequence[LandedFile]) -> tuple[Fault, ...]:
 
 
 def chosen_fault(faults: Sequence[Fault], seed: str) -> Fault | None:
-    """Return one of the faults, each kind with the same chance; None if there is none."""
+    """Return one of the faults, each kind with the same chance; None without faults."""
     by_kind: Mapping[FaultKind, list[Fault]] = {}
     by_kind = {kind: [each for each in faults if each.kind == kind] for kind in sorted({each.kind for each in faults})}
     if not by_kind:
@@ -243,7 +243,7 @@ def chosen_fault(faults: Sequence[Fault], seed: str) -> Fault | None:
 
 
 def shuffled(values: Sequence[Chosen], seed: str) -> list[Chosen]:
-    """Return the values in an order that the seed alone decides."""
+    """Return the values in an order that depends only on the seed."""
     numbered = sorted(range(len(values)), key=lambda number: _sha256(f"{seed}/{number}"))
     return [values[number] for number in numbered]
 

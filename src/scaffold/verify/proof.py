@@ -28,11 +28,11 @@ from scaffold.verify.regression.suppressions import doubts_about_suppressions
 from scaffold.verify.weakened_gates import weakened_gates
 
 NOT_JUDGED_BY = frozenset({"failed_on_base", "slots", "find_gate_run", "store_gate_run", "pinned_meanwhile"})
-"""The fields of a request that do not decide what passes."""
+"""The fields of a request that do not affect what passes."""
 
 
 class GateProof(Struct, frozen=True):
-    """What the repository's gates show of a tree."""
+    """The gate results and doubts of a tree."""
 
     gates: tuple[GateResult, ...]
     doubts: tuple[Doubt, ...] = ()
@@ -46,7 +46,7 @@ async def proof_key(request: ProofRequest, git: Git, base: Commit, commit: Commi
 
 
 async def may_run(request: ProofRequest, tree: Tree) -> bool:
-    """Return True if the work changes something, and nothing that it may not: then its code may run."""
+    """Return True if the work changes something and only allowed paths, so that its code may run."""
     changes = await commits.path_changes(tree.git, tree.base, tree.commit)
     return bool(changes) and not blocking_results(await check_changed_paths(request, tree, changes))
 

@@ -12,7 +12,7 @@ from scaffold.host.slots import Slots
 from scaffold.policy.path.protected_areas import ProtectedAreas
 
 GateRunLookup = Callable[[Gate, TreeId, str], GateRun | None]
-"""Return the stored run of a gate on a tree in an environment; None if there is none."""
+"""Return the stored run of a gate on a tree in an environment, or None."""
 
 
 class ProofRequest(Struct, frozen=True, kw_only=True):

@@ -1,6 +1,6 @@
-"""Classify the paths that an agent wants to have declared: what in them judges its work takes more than a rule.
+"""Classify the paths that an agent wants to have declared: check inputs among them take more than a rule.
 
-It is the guard's own classification, asked of changes that have not been made yet.
+This is the guard's own classification, applied to changes that have not been made yet.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -54,7 +54,7 @@ class RequestedEntry(Struct, frozen=True, kw_only=True):
 async def classify_requested(
     request: ProofRequest, git: Git, base: Commit, entries: Sequence[str]
 ) -> tuple[RequestedEntry, ...]:
-    """Return what each entry is, on the base commit and under what `request` declares already."""
+    """Classify each entry on the base commit, given what `request` already declares."""
     before = frozenset(await commits.listed_paths(git, base))
     classifier = _Classifier(request, git, base, await base_layout_of(request, git, base, before))
     return tuple([await classifier.classified(entry) for entry in entries])
@@ -70,7 +70,7 @@ class _Classifier:
         self._layout = layout
 
     async def classified(self, entry: str) -> RequestedEntry:
-        """Return what a path is; a folder or glob is decided by all that is in it."""
+        """Classify a path; a folder or glob is classified by all its files."""
         plain = normalized(entry)
         inside = sorted(path for path in self._layout.paths if path != plain and covers(entry, path))
         if inside or entry.endswith("/") or not _GLOB_CHARACTERS.isdisjoint(entry):
@@ -86,7 +86,7 @@ class _Classifier:
         return RequestedEntry(entry=plain, kind="judges", judging={plain: reason})
 
     async def _classify_folder(self, entry: str, inside: Sequence[str]) -> RequestedEntry:
-        """Return what a folder or glob is; it judges if everything does that exists in it now."""
+        """Classify a folder or glob; it counts as a check input if all its existing files do."""
         if normalized(entry) in map(normalized, (*self._request.files, *self._request.granted)):
             return RequestedEntry(entry=entry, kind="declared")
         reasons = {path: self._forbidden_reason(path) or await self._judging_reason(path) for path in inside}
@@ -106,7 +106,7 @@ class _Classifier:
         return (is_declared_by_name if by_name else is_declared_specifically)(path, self._request.files)
 
     def _forbidden_reason(self, path: str) -> str:
-        """Return why no approval could let a change of the path land; empty if one could."""
+        """Return the reason why not even an approval lets a change of the path land; empty if one does."""
         if check_read_only_paths([path]):
             return "is obeyed by git, Scaffold or other agents, so no task may change it"
         contract = self._request.contract
@@ -116,7 +116,7 @@ class _Classifier:
         return next(certain, "")
 
     async def _judging_reason(self, path: str) -> str | None:
-        """Return why a change of the path has to be declared in full; None if it does not."""
+        """Return the reason why a change of the path has to be declared in full, or None."""
         known = path in self._layout.paths
         change = PathChange(path, "M" if known else "A")
         new_test = not known and is_test(path)

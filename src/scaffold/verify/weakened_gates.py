@@ -1,6 +1,6 @@
-"""Find out whether work weakens the gates that the repository's own files ask for, in later runs if not in this one.
+"""Detect work that weakens the gates which the repository's own files ask for, if only in later runs.
 
-Detection is run on the files of the base and on those of the work; what it finds is compared, not what the files say.
+Detection runs on the files of the base and of the work, and the detected gates are compared, not the files.
 """
 
 import shlex
@@ -48,7 +48,7 @@ class WeakenedGates(Struct, frozen=True):
 
 
 async def weakened_gates(request: ProofRequest, tree: Tree, changes: Sequence[PathChange]) -> WeakenedGates:
-    """Return how the gates of the work are weaker than those of the base; nothing if no gates are wanted."""
+    """Return how the work's gates are weaker than the base's; empty if no gates are wanted."""
     read = [each.path for each in changes if decides_gates(each.path) or is_config_file(each.path)]
     if request.baseline is None or not read:
         return WeakenedGates()
@@ -78,7 +78,7 @@ def _detected_gates(request: ProofRequest, files: ProjectFiles) -> Mapping[str, 
 def _find_weaker(
     before: Mapping[str, Gate], after: Mapping[str, Gate], former: ProjectFiles, files: ProjectFiles
 ) -> Iterator[tuple[str, str]]:
-    """Yield the name of each gate that is weaker after the work, and how; `files` are those after it."""
+    """Yield the name of each gate that is weaker after the work, and how; `files` are the files after it."""
     for name, gate in before.items():
         now = after.get(name)
         if gate.advisory or (gate.folder and not files.at(gate.folder).paths):
@@ -123,7 +123,7 @@ def _command_words(command: str) -> list[str]:
 
 
 def _count_options(words: Sequence[str], files: ProjectFiles) -> Counter[tuple[str, str]]:
-    """Return the options with their values, as often as they are given; words that are no paths count, too."""
+    """Count the options with their values; words that are not paths count, too."""
     found, rest = Counter[tuple[str, str]](), list(words[1:])
     while rest:
         word = rest.pop(0)
@@ -136,14 +136,13 @@ def _count_options(words: Sequence[str], files: ProjectFiles) -> Counter[tuple[s
 
 
 def _command_paths(words: Sequence[str], files: ProjectFiles) -> list[str]:
-    """Return the paths in a command; none if it is about all files."""
+    """Return the paths in a command; empty if it covers all files."""
     named = [word for word in words[1:] if not word.startswith("-") and is_named(word, files)]
     paths = [word.partition("::")[0].removeprefix("./").rstrip("/") for word in named]
     return [] if "." in paths else paths
 
 
 def _covered_files(gate: Gate, paths: Sequence[str], files: ProjectFiles) -> frozenset[str]:
-    """Return the modules, or the test files, that a command with these paths is about."""
     about = [path for path in files.paths if path.endswith(MODULE_SUFFIXES)]
     about = list(filter(is_test_file, about)) if gate.kind == "test" else about
     return frozenset(

@@ -211,7 +211,7 @@ def _empty_folder(git: Git, link: Gitlink) -> None:
 
 
 def _may_have_gitlinks(index: Path) -> bool:
-    """Return False only if the index certainly has no gitlinks: reading the file saves a process."""
+    # False only if the index certainly has no gitlinks: reading the file saves a process.
     try:
         return _GITLINK_BYTES in index.read_bytes() or any(index.parent.glob("sharedindex.*"))
     except FileNotFoundError:

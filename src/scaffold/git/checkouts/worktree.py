@@ -170,7 +170,6 @@ async def _is_unchanged(git: Git, commit: Commit) -> bool:
 
 
 def _has_empty_folder(top: Path) -> bool:
-    """Return whether there is an empty folder, which git does not report."""
     return any(not folders and not others for _, folders, others in walk(top))
 
 

@@ -145,6 +145,6 @@ class WorktreePool:
 
 
 def _move_worktree(registration: Path, source: Path, target: Path) -> None:
-    """Rename a worktree. The rename comes last: it hands the worktree to its new owner."""
+    # The rename comes last: it hands the worktree to its new owner.
     set_checkout(registration, target)
     source.rename(target)

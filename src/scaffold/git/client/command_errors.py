@@ -62,7 +62,7 @@ def git_failure(args: tuple[str, ...], cwd: Path, finished: CommandResult) -> Gi
 
 
 def _lock_failure(file: bytes | None, command: str) -> GitError:
-    """Report the lock but never remove it: its owner is unknown and may still be running."""
+    # The lock is never removed: its owner is unknown and may still be running.
     if file is None:
         return GitError(f"{command}: git's config is locked", "another process is changing it; wait and retry")
     path = Path(os.fsdecode(file))

@@ -102,7 +102,7 @@ def _override_settings(names: set[str], path: str) -> Iterator[Setting]:
 
 
 def _lfs_filter_settings(lfs: str) -> Iterator[Setting]:
-    """Yield our own git-lfs filter commands: the configured `lfs` filter may be another program."""
+    # Our own commands, because the configured `lfs` filter may be another program.
     program = shlex.quote(lfs)
     yield "filter.lfs.process", f"{program} filter-process"
     yield "filter.lfs.clean", f"{program} clean -- %f"

@@ -30,9 +30,9 @@ class BaseCheckResults(Struct, frozen=True, kw_only=True):
     """The results of a contract's checks before the work."""
 
     failed_on_base: tuple[str, ...] = ()
-    """The names of the checks that did not pass, for any reason, including missing files."""
+    """The names of the checks that did not pass, for whatever reason, such as missing files."""
     red_tests: Mapping[str, tuple[str, ...]] = {}
-    """The tests that were seen to fail, and the test files that could not be loaded, by command."""
+    """The failing tests, and the test files that could not be loaded, by command."""
     durations: Mapping[str, float] = {}
     """Seconds that each command took, by command."""
 
@@ -42,35 +42,35 @@ class CheckResultCache(Struct, frozen=True):
 
     store: Store
     baseline: Baseline | None = None
-    """The run's baseline, which has the environment that checks run in; None if none was captured."""
+    """The run's baseline with the environment of checks; None if it was not captured."""
 
     def recall(self, check: Check, tree: TreeId) -> GateRun | None:
         """Return the known run of the check on a tree; None if it has to run there.
 
-        A check that is a gate, too, is known from that gate if it passed. If it failed, it has to run as a check, which
-        tells the tests that failed in it.
+        A check that is also a gate is known from that gate if it passed. If it failed, it has to run as a check, which
+        names the failed tests.
         """
         gate = self.recall_gate(check, tree)
         passed = gate if gate is not None and not _is_red(gate) else None
         return self.store.baselines.find(_gate_of_check(check), tree, self._cache_key(check)) or passed
 
     def recall_gate(self, check: Check, tree: TreeId) -> GateRun | None:
-        """Return the known run of the gate that the check is, too, in a clean checkout of a tree; None if unknown."""
+        """Return the known run of the gate with the check's command, in a clean checkout of a tree; None if unknown."""
         before = self._gate_before(check)
         return _as_check(self.store.baselines.find(before.gate, tree, self._environment_id)) if before else None
 
     def recall_at_base(self, check: Check, base: TreeId) -> GateRun | None:
         """Return the known run of the check on the base's tree; None if it has to run there.
 
-        A check that is a gate, too, and passed before the run's work, counts as passing on what landed since: nothing
-        lands that breaks a gate, and of a check that passes without the work nothing can be concluded.
+        A check that is also a gate, and passed before the run's work, counts as passing on what landed since: nothing
+        lands that breaks a gate, and a check that passes without the work proves nothing.
         """
         before, gate = self._gate_before(check), self.recall_gate(check, base)
         assumed = before if before is not None and before.exit_code == 0 and gate is None else None
         return self.recall(check, base) or _as_check(assumed)
 
     def _gate_before(self, check: Check) -> GateRun | None:
-        """Return the baseline's run of the gate that has the check's command, folder and expectation; None if none."""
+        """Return the baseline's run of the gate with the check's command, folder and expectation, or None."""
         runs = self.baseline.runs if self.baseline and check.expect == ExitCode(0) else ()
         return next((run for run in runs if run.gate.command == check.command and not run.gate.folder), None)
 
@@ -113,7 +113,7 @@ async def run_on_base(contract: Contract, tree: Tree, cache: CheckResultCache) -
     tree_id = await commits.tree_of(tree.git, tree.commit)
     for check in contract.commands:
         known = cache.recall_at_base(check, tree_id)
-        # A check has no other state on one tree in one environment, so each is run there once for all attempts.
+        # A result depends on tree and environment alone, so each check runs there once for all attempts.
         if known is None:
             if dirty:
                 await restore_tracked_files(tree)
@@ -136,9 +136,9 @@ async def run_on_base(contract: Contract, tree: Tree, cache: CheckResultCache) -
 
 
 def recall_passed(contract: Contract, tree: TreeId, cache: CheckResultCache) -> CheckRunner | None:
-    """Return what answers for the contract's commands if all are gates known to pass on a tree; None if not."""
+    """Return a runner that recalls the contract's results if all its commands are gates known to pass; else None."""
     found = {check.command: cache.recall_gate(check, tree) for check in contract.commands}
-    # An exit code alone does not say whether any test ran, and a check that ran none must not pass.
+    # An exit code does not tell whether any test ran, and a check that ran no tests must not pass.
     known = {
         command: run
         for command, run in found.items()
@@ -162,7 +162,7 @@ def recall_passed(contract: Contract, tree: TreeId, cache: CheckResultCache) -> 
 
 
 def recall_results(contract: Contract, base: TreeId, cache: CheckResultCache) -> BaseCheckResults:
-    """Return the stored results of the contract's commands on the base's tree; nothing is run."""
+    """Return the stored results of the contract's commands on the base's tree, without running anything."""
     runs = [run for check in contract.commands if (run := cache.recall_at_base(check, base)) is not None]
     return BaseCheckResults(
         failed_on_base=tuple(run.gate.command for run in runs if _is_red(run)), durations=_durations_by_command(runs)
@@ -197,7 +197,7 @@ def _gate_of_check(check: Check) -> Gate:
 
 
 def _as_check(run: GateRun | None) -> GateRun | None:
-    """Return a gate's run as that of a check, which has one outcome; None if it has no valid result."""
+    """Return a gate's run as the run of a check, with one outcome; None without a valid result."""
     if run is None or run.problem is not None:
         return None
     return structs.replace(run, outcomes={EXIT_OUTCOME: "passed" if run.exit_code == 0 else "failed"})

@@ -56,11 +56,11 @@ def keep_no_log(_name: str, _text: str) -> str:
 
 
 During = Callable[[Activity], AbstractAsyncContextManager[None]]
-"""Returns a block in which something runs that may take minutes, so that people see it."""
+"""Returns a context that shows work which may take minutes, such as a check."""
 
 
 def unseen(_work: Activity) -> AbstractAsyncContextManager[None]:
-    """Return a block that shows nothing."""
+    """Return a context that shows nothing."""
     return nullcontext()
 
 
@@ -91,13 +91,13 @@ class Tree(Struct, frozen=True, kw_only=True):
     clean: Callable[[str], str] = utf8_safe
     """Redacts secrets in the output of commands."""
     observer: CheckObserver | None = None
-    """Sees which changed lines contract checks execute, and how tests end; None to run the checks plainly."""
+    """Observes which changed lines checks execute and how tests end; None to run the checks unobserved."""
     keep_log: Callable[[str, str], str] = keep_no_log
     """Keeps the whole output of a check or gate under a name, and returns its path; empty if it cannot."""
     during: During = unseen
     """Shows each check and gate while it runs."""
     hooks: HookPlace | None = None
-    """Where the commit hooks run; None if they may not: the user does not trust the folder."""
+    """What commit hooks need to run; None if they may not run because the folder is not trusted."""
 
 
 CheckRunner = Callable[[Check, Tree], Awaitable[CheckResult]]
@@ -152,7 +152,7 @@ async def run_checks(
     paths = await commits.listed_paths(tree.git, tree.commit) if needs_paths else ()
     results = list(check_constraints(contract, paths, changed))
     for number, check in enumerate(contract.commands):
-        # Otherwise an added check could prepare the ground for the one after it, by changing what that one reads.
+        # Otherwise an added check could change files that the next check reads.
         if number:
             await restore_tracked_files(tree)
         results.append(await (run or run_check)(check, tree))
@@ -223,7 +223,7 @@ async def run_check(check: Check, tree: Tree) -> CheckResult:
     if verdict != "pass" and not check.required:
         verdict = "warn"
     printed = tree.clean((finished.stdout + finished.stderr).decode(errors="replace").strip())
-    # Of a shorter output the detail has all.
+    # The detail contains all of a shorter output.
     log = kept_log("check", check.command, tree, printed) if verdict != "pass" and len(printed) > DETAIL_CHARS else ""
     return CheckResult(
         name=check.command,
@@ -244,7 +244,7 @@ async def _run_observed(check: Check, tree: Tree) -> CommandResult:
         parent = tree.sandbox.confinement.temporary if tree.sandbox else None
         async with tree.observer.watch(check.command, tree.git.cwd, tree.environ, parent) as variables:
             finished = await _run_command(check, structs.replace(tree, environ={**tree.environ, **variables}))
-    # A signal says nothing about the work, and neither does a program that stumbled over our observation.
+    # A signal proves nothing about the work, nor does a program that our observation disturbed.
     disturbed = tree.observer is not None and MARKER in finished.stdout + finished.stderr
     if was_killed(finished) or (disturbed and not _meets_expectation(check, finished)[0]):
         if tree.observer is not None:
@@ -300,12 +300,12 @@ def _meets_expectation(check: Check, finished: CommandResult) -> tuple[bool, str
 
 
 def kept_log(name: str, command: str, tree: Tree, printed: str) -> str:
-    """Keep the whole output of a command and return the path of the log; no other output has the same one."""
+    """Keep the whole output of a command in a log of its own and return the path."""
     text = f"$ {command}\n{printed}\n"
     # A command can run several times at one commit: for some of its tests, or on changed files.
     return tree.keep_log(f"{name}-{tree.commit[:12]}-{sha256(text.encode(errors='replace')).hexdigest()[:8]}", text)
 
 
 def result_detail(why: str, output: str) -> str:
-    """Return the reason of a verdict, followed by the end of the output and what decides in the rest."""
+    """Return the reason for a verdict, followed by an excerpt of the output."""
     return utf8_safe(f"{why}\n{output_excerpt(output, DETAIL_CHARS)}".strip())

@@ -1,4 +1,4 @@
-"""How much of a change the checks of its contract executed, and the doubt if that is nothing."""
+"""Measure how much of a change its checks executed, and doubt a change of which they executed nothing."""
 
 import re
 from collections.abc import Collection, Iterable, Mapping
@@ -17,9 +17,9 @@ MAX_NAMED = 3
 
 
 def with_executed_lines(verification: Verification, contract: Contract, observer: CheckObserver) -> Verification:
-    """Return the verification with what the required checks executed of the change, and a doubt if it is nothing.
+    """Return the verification with the lines that the required checks executed, and a doubt if there are none.
 
-    Another doubt is left if the change ended one of them.
+    A change that ended a check leaves another doubt.
     """
     ended = [
         check.command
@@ -37,16 +37,16 @@ def with_executed_lines(verification: Verification, contract: Contract, observer
 
 
 def not_executed(total: int) -> Doubt:
-    """Return the doubt about a change of which no required check executed a line."""
+    """Return the doubt about a change that no required check executed."""
     return Doubt("not_executed", f"{count_of(total, 'changed line')}, 0 executed by its checks")
 
 
 def executed_lines(
     contract: Contract, code: ChangedCode, observations: Mapping[str, Observation]
 ) -> ExecutedLines | None:
-    """Return how many changed lines there are, and how many the required checks executed.
+    """Return the number of changed lines, and the number that the required checks executed.
 
-    None if there are no executable ones, or if none was seen running but one of the checks may have run some unseen.
+    None without executable lines, or if no line was seen running but a check may have run some unobserved.
     """
     required = {check.command for check in contract.commands if check.required}
     seen = [observation for command, observation in observations.items() if command in required]
@@ -67,7 +67,7 @@ def _nothing_unseen(required: Collection[str], observations: Mapping[str, Observ
     """Return True if a check was observed, and no required check may have run code unobserved."""
     found = {command: observations.get(command, Observation()) for command in required}
     unseen = (command for command, each in found.items() if not each.seen)
-    # Nothing is seen of a search in files, which runs no code, and of a runner whose environment is not the check's.
+    # A search in files runs no code, and a runner with an environment of its own is not observed.
     if any(runs_tests(command) or _INTERPRETER.search(command) for command in unseen):
         return False
     observed = [each for each in found.values() if each.seen]

@@ -19,7 +19,7 @@ from scaffold.verify.paths.conventions import is_test
 def changed_tests(changes: Iterable[PathChange], found: Collection[str] = ()) -> tuple[str, ...]:
     """Return the paths of the tests and test data that the work added or changed.
 
-    `found` are files in which a runner found tests, whatever they are called.
+    `found` are the files in which a runner found tests, by any name.
     """
     return tuple(
         change.path for change in changes if change.kind != "D" and (is_test(change.path) or change.path in found)

@@ -1,4 +1,4 @@
-"""Keep the tests that a contract is about: those of the base that failed there in one of its required checks.
+"""Keep the tests that a contract is about: tests of the base that failed in one of its required checks.
 
 Work that makes such a check pass by skipping, removing or weakening them has not done what was asked for.
 """
@@ -39,16 +39,16 @@ class OutcomesNow(Struct, frozen=True):
     replaced: frozenset[str]
     """The files that the work changed or removed."""
     told_by_exit: bool = False
-    """Whether the exit code of the check is that of the one program that runs its tests, and failed on the base."""
+    """Whether the check failed on the base with the exit code of the one program that runs its tests."""
 
 
 class PointOfContract(Struct, frozen=True):
-    """What became of the tests that a contract is about."""
+    """The verdict on the tests that a contract is about."""
 
     missed: CheckResult | None = None
-    """The failing result if it can be shown that one does not pass."""
+    """The failing result if a test is known not to pass."""
     doubts: tuple[Doubt, ...] = ()
-    """The doubt if it cannot be shown that all of them pass."""
+    """The doubt if not all tests are known to pass."""
 
 
 async def check_point(
@@ -60,7 +60,7 @@ async def check_point(
     failed_on_base: Collection[str] = (),
     direct: Collection[str] = (),
 ) -> PointOfContract:
-    """Return what became of the tests that failed on the base.
+    """Judge the tests that failed on the base.
 
     `red` are these tests by check; `failed_on_base` names the checks that failed there, `direct` those that run a test
     runner and nothing else. `tree` has observed the checks on the work, which is checked out before and after. Changed
@@ -96,7 +96,7 @@ async def check_point(
 
 
 def problems(red: Sequence[str], now: OutcomesNow) -> Iterator[tuple[str, str]]:
-    """Yield each test that does not pass as it was on the base, and what became of it.
+    """Yield each test that does not pass as it was on the base, and its problem.
 
     One without `::` is a file that could not be loaded there.
     """
@@ -116,7 +116,7 @@ def problems(red: Sequence[str], now: OutcomesNow) -> Iterator[tuple[str, str]]:
 
 
 def unproven(red: Sequence[str], now: OutcomesNow, *, red_exit: bool) -> Iterator[tuple[str, str]]:
-    """Yield each test that may be as it should be, though it did not pass, and why.
+    """Yield each test that did not pass but may be fine, and why.
 
     `red_exit`: the check failed on the base, with an exit code that tells what passes.
     """
@@ -144,7 +144,7 @@ def _problem_of_test(test: str, now: OutcomesNow) -> str | None:
     gone = CUT_OFF if now.own.unfinished or test in now.own.not_run else "is gone"
     if now.before is None or _file_of_test(test) not in now.replaced:
         return None if test in now.own.tests else gone
-    # A file that cannot be loaded as it was has none of its tests.
+    # A file that cannot be loaded as it was runs none of its tests.
     before = now.before.tests.get(test) or now.before.tests.get(_file_of_test(test))
     if before == "failed":
         return "fails as it was before the work"
@@ -154,7 +154,6 @@ def _problem_of_test(test: str, now: OutcomesNow) -> str | None:
 
 
 def _problems_of_file(file: str, now: OutcomesNow) -> Iterator[tuple[str, str]]:
-    """Yield what is wrong with the tests of a file whose tests are not known from the base."""
     decisive = _decisive_observation(file, now)
     tests = _of_file(file, decisive.tests)
     if not any(outcome == "passed" for outcome in tests.values()):
@@ -170,12 +169,11 @@ def _problems_of_file(file: str, now: OutcomesNow) -> Iterator[tuple[str, str]]:
 
 
 def _decisive_observation(file: str, now: OutcomesNow) -> Observation:
-    """Return what was seen with the base's version of a file."""
     return now.before if file in now.replaced and now.before is not None else now.own
 
 
 async def _with_base_tests(check: Check, files: Sequence[str], work: Tree) -> Observation | None:
-    """Return what is seen of the check on the work with the base's version of these test files."""
+    """Observe the check on the work with the base's version of these test files."""
     observer = CheckObserver(only=files)
     try:
         await restore_tracked_files(work)
@@ -190,7 +188,7 @@ async def _with_base_tests(check: Check, files: Sequence[str], work: Tree) -> Ob
 async def _without_support(
     check: Check, red: Sequence[str], support: Sequence[PathChange], work: Tree
 ) -> Observation | None:
-    """Return what is seen of the check on the work with the files that are for tests, and no tests, as on the base."""
+    """Observe the check on the work with the support files of tests as on the base."""
     observer = CheckObserver(only=sorted(set(map(_file_of_test, red))))
     old = [f":(top,literal){change.path}" for change in support if change.kind != "A"]
     new = [f":(top,literal){change.path}" for change in support if change.kind == "A"]

@@ -29,7 +29,7 @@ REVIEW = "review"
 MAX_CITATIONS = 100
 MAX_PATH_CHARS = 4_096
 FILES_AT_ONCE = 100
-"""Of so many the names fit into one command."""
+"""The most files whose names fit into one command."""
 CODE_FENCE = "```"
 VERDICT_FORMAT = (
     '{"verdict": "approve" or "reject", "citations": [{"file": PATH, "line": NUMBER, "note": TEXT}], "summary": TEXT}'
@@ -43,14 +43,14 @@ def is_audit(action: Action) -> bool:
 
 
 def is_review(action: Action) -> bool:
-    """Return whether attempts at the action only read and give a verdict; a step in its parent's worktree may write."""
+    """Return whether attempts at the action only read and give a verdict, unlike a step in its parent's worktree."""
     return action.workspace == "own" and (is_audit(action) or is_review_role(action.role))
 
 
 def work_kind(action: Action, parent: Action | None) -> WorkKind:
-    """Return what an attempt at the action hands in; `parent` is its compound.
+    """Return the kind of work that an attempt at the action hands in; `parent` is its compound.
 
-    In its parent's worktree, only the action that gives the parent one of its effects lands: the work of all.
+    In its parent's worktree, only the action that gives the parent one of its effects lands the work of all.
     """
     if action.workspace == "parent" and parent is not None:
         return "step" if set(parent.effects).isdisjoint(action.effects) else "change"
@@ -58,7 +58,7 @@ def work_kind(action: Action, parent: Action | None) -> WorkKind:
 
 
 def parse_review(text: str) -> Review | str:
-    """Return the verdict at the end of a reviewer's message, or a message to the reviewer that says what is wrong.
+    """Return the verdict at the end of a reviewer's message, or a message that tells the reviewer what is wrong.
 
     The JSON block must be the last thing in the text: an earlier block may be a quotation.
     """
@@ -86,7 +86,7 @@ async def unresolved_citations(
 ) -> tuple[str, ...]:
     """Return a message for each citation whose file or line does not exist in `commit`, in order.
 
-    Lines from before the change are looked up in `base`; None if no change is reviewed, so that there are none.
+    Lines from before the change are looked up in `base`, which is None if no change is reviewed.
     """
     now = await line_counts(git, commit, _cited_files(review.citations, before=False))
     then = await line_counts(git, base, _cited_files(review.citations, before=True)) if base else {}
@@ -102,7 +102,7 @@ def approval_verification(
 
 
 def review_in(result: CheckResult) -> Review:
-    """Return the review in a result named `REVIEW`; msgspec.DecodeError if there is none."""
+    """Return the review in a result named `REVIEW`, or raise msgspec.DecodeError."""
     return msgspec.json.decode(result.detail.encode(), type=Review)
 
 
@@ -128,7 +128,7 @@ def tidy_citation(citation: Citation) -> Citation:
 
 
 def _review_problem(review: Review) -> str | None:
-    """Return why a well-formed verdict is not acceptable; None if it is."""
+    """Return the reason why a well-formed verdict is not acceptable, or None."""
     if not review.summary.strip():
         return "`summary` is empty: give the reason in one or two sentences."
     if review.verdict == "approve" and not review.citations:
@@ -149,7 +149,6 @@ def _format_position(citation: Citation) -> str:
 
 
 def _cited_files(citations: Sequence[Citation], *, before: bool) -> list[str]:
-    """Return the paths that are cited as they were before the change, or as they are now."""
     return sorted({each.file for each in citations if each.before == before})
 
 
@@ -161,7 +160,7 @@ def _citation_problems(citations: Sequence[Citation], now: Mapping[str, int], th
 
 
 def citation_problem(citation: Citation, lines: Mapping[str, int]) -> str | None:
-    """Return why the cited line does not exist, given how many lines each file has that has any; None if it does."""
+    """Return the reason why the cited line does not exist, given {file: number of lines}, or None if it does."""
     if citation.file not in lines:
         return "the file is empty or not in the commit; paths are relative to the root of the worktree"
     if citation.line > lines[citation.file]:
@@ -170,7 +169,6 @@ def citation_problem(citation: Citation, lines: Mapping[str, int]) -> str | None
 
 
 def _is_valid_path(file: str) -> bool:
-    """Return True if the path is one that git can look up."""
     path = PurePosixPath(file)
     invalid = "\0" in file or file != utf8_safe(file) or len(file) > MAX_PATH_CHARS
     return bool(path.parts) and not (invalid or path.is_absolute() or ".." in path.parts)
@@ -191,7 +189,7 @@ async def line_counts(git: Git, commit: Commit, files: Sequence[str]) -> Mapping
 
 
 def parse_audit(text: str) -> Audit | str:
-    """Return the verdicts at the end of an auditor's message, or a message to it that says what is wrong."""
+    """Return the verdicts at the end of an auditor's message, or a message that tells the auditor what is wrong."""
     block = last_block(text)
     if block is None:
         return f"Your message does not end with a fenced JSON block: {AUDIT_FORMAT}."
@@ -207,9 +205,9 @@ def parse_audit(text: str) -> Audit | str:
 async def judged_at(
     answer: Audit, asked: Sequence[RequirementId], git: Git, commit: Commit, *, specification: str
 ) -> JudgedAudit:
-    """Return what counts of the verdicts on the requirements `asked`, by the lines that they cite of a commit.
+    """Judge the verdicts on the requirements `asked` by the lines of the commit that they cite.
 
-    A file that is the `specification` itself shows nothing.
+    A line of the `specification` itself proves nothing.
     """
     cited = {citation.file for said in answer.requirements if said.id in asked for citation in said.citations}
     lines = await line_counts(git, commit, sorted(cited))
@@ -226,7 +224,6 @@ async def judged_at(
 
 
 async def _files_with(git: Git, commit: Commit, text: str, files: Sequence[str]) -> frozenset[str]:
-    """Return which of the files have exactly this text in the commit."""
     if not files:
         return frozenset()
     blob = (await git("hash-object", "--no-filters", "--stdin", stdin=text.encode("utf-8", "surrogateescape"))).line
@@ -236,13 +233,13 @@ async def _files_with(git: Git, commit: Commit, text: str, files: Sequence[str])
 
 
 def audit_verification(audit: Audit, commit: Commit, redactor: Redactor) -> Verification:
-    """Return a verification of the audited commit: that there is an audit, not that the requirements are met."""
+    """Return a verification that the commit was audited, not that it meets the requirements."""
     encoded = msgspec.json.encode(redactor.clean_all(msgspec.to_builtins(audit))).decode()
     return Verification(commit=commit, results=(CheckResult(name=AUDIT, verdict="pass", detail=encoded),))
 
 
 def audit_text(audit: Audit) -> str:
-    """Return an audit in one line, and its summary below."""
+    """Return an audit as text: one line, then its summary."""
     met = sum(each.verdict == "met" for each in audit.requirements)
     line = f"an agent's claim: {met} of {count_of(len(audit.requirements), 'requirement')} met, by lines that exist"
     return "\n".join(part for part in (line, audit.summary) if part)

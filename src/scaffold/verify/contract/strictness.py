@@ -11,7 +11,7 @@ GLOB_FIELDS = ("must_exist", "must_not_exist", "must_not_change")
 
 
 def find_weakenings(draft: Contract, final: Contract) -> tuple[str, ...]:
-    """Return one sentence for each way in which `final` demands less than `draft`."""
+    """Return a sentence for each way in which `final` demands less than `draft`."""
     return (*_of_commands(draft, final), *_of_globs(draft, final))
 
 
@@ -53,7 +53,7 @@ def _of_commands(draft: Contract, final: Contract) -> Iterator[str]:
             yield f"`{check.command}` was removed"
         elif check.required and not any(each.required for each in same):
             yield f"`{check.command}` was required and is now optional"
-        # A check without a timeout has the default one, so naming a longer one relaxes it.
+        # Without a timeout the default counts, so a longer one relaxes the check.
         elif min(map(_timeout_s, same)) > _timeout_s(check):
             yield f"`{check.command}` had a timeout of {_timeout_s(check):g} s and now has a longer one"
 

@@ -1,4 +1,4 @@
-"""Detect test files that were written while a check ran: code that edits a test before it loads decides its result.
+"""Detect test files that were written while a check ran: code that edits a test before it loads controls its result.
 
 Restoring the content does not hide the write: the kernel sets the ctime.
 """
@@ -26,7 +26,7 @@ _RUNS_TESTS = re.compile(
     r"|\b(?:make|just|task|rake|npm|pnpm|yarn|bun)\b.*\btests?\b|\btests?\.sh\b"
 )
 _COMPILES_NONE = re.compile(r"^(?!.*\s-\w*[IE]).*\b(?:pytest|py\.test|unittest)\b", re.DOTALL)
-"""Commands that write no bytecode because the environment forbids it; the options -I and -E ignore the environment."""
+"""Commands that obey the environment, which forbids bytecode; with -I and -E Python ignores the environment."""
 _SUPPORT_FILES = frozenset({"conftest.py", "__init__.py"})
 """Files that Python loads together with the tests in their folder."""
 
@@ -40,7 +40,7 @@ class FileSnapshot(Struct, frozen=True):
     top: Path
     paths: Collection[str]
     compiled: bool
-    """Whether bytecode files count, too."""
+    """Whether bytecode files are compared, too."""
     marks: Mapping[str, FileState]
     """By path; missing files are left out."""
 
@@ -85,7 +85,6 @@ def _file_states(top: Path, paths: Collection[str], *, compiled: bool) -> dict[s
 
 
 def _bytecode_files(top: Path, paths: Collection[str]) -> Iterator[str]:
-    """Yield the bytecode files of the given sources."""
     sources = frozenset(path.removesuffix(".py") for path in paths if path.endswith(".py"))
     for folder in sorted({path.rpartition("/")[0] for path in sources}):
         cache = f"{folder}/__pycache__" if folder else "__pycache__"

@@ -1,6 +1,6 @@
 """Detect, from its output, a test runner that succeeded without running a test.
 
-Skipped tests and expected failures do not count as run: they say nothing about the work.
+Skipped tests and expected failures do not count as run: they prove nothing about the work.
 """
 
 import re

@@ -21,7 +21,7 @@ from scaffold.verify.paths.conventions import is_test
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 MAX_S = 60.0
-"""Checks that took longer are not run again for this."""
+"""Checks that took longer, in seconds, are not repeated."""
 MAX_NAMED = 3
 
 
@@ -40,13 +40,13 @@ async def doubts_about_new_tests(
     code: Sequence[PathChange],
     clean_tree: Callable[[Commit], Awaitable[Tree]],
 ) -> tuple[Doubt, ...]:
-    """Return the doubt about checks that show the work only by tests which pass without its functions; empty if none.
+    """Return the doubt about checks whose tests also pass with the functions of the work emptied; empty without any.
 
-    For changes with tests; `code` are the changed files that are none. Only for Python. Afterwards the work is checked
-    out, with nothing else but ignored files.
+    For Python changes with tests; `code` are the changed files that are not tests. Afterwards the work is checked out,
+    with nothing else but ignored files.
     """
     commands = {check.command for check in contract.commands}
-    # A path that has to exist says nothing about what its code does.
+    # A path that has to exist proves nothing about the code in it.
     showing = required_names(contract).intersection(passed.failed_on_base, commands)
     took = sum(result.duration_s for result in passed.results if result.name in commands)
     if not showing or took > MAX_S:
@@ -76,7 +76,6 @@ async def _empty_changed_code(code: Sequence[PathChange], tree: Tree) -> Emptied
 
 
 async def _all_pass(checks: Sequence[Check], showing: frozenset[str], emptied: Emptied, tree: Tree) -> bool:
-    """Return True if all checks that show the work pass with the emptied sources."""
     for check in checks:
         await restore_tracked_files(tree)
         for path, source in emptied.sources.items():
@@ -87,9 +86,9 @@ async def _all_pass(checks: Sequence[Check], showing: frozenset[str], emptied: E
 
 
 def empty_changed_functions(before: Collection[bytes], after: Mapping[str, bytes]) -> Emptied:
-    """Return the Python sources of `after` in which every function that no source `before` has does nothing.
+    """Return the Python sources of `after` with every function emptied that no source of `before` contains.
 
-    A function that moved is not changed. Sources that cannot be parsed stay as they are.
+    A moved function counts as unchanged. Sources that cannot be parsed stay as they are.
     """
     known = {_function_identity(name, node) for source in before for name, node in _find_functions(source)}
     sources: dict[str, bytes] = {}
@@ -105,7 +104,7 @@ def empty_changed_functions(before: Collection[bytes], after: Mapping[str, bytes
 
 
 def _find_functions(source: bytes) -> Iterator[tuple[str, Function]]:
-    """Yield the functions and methods of a source that are in no other function, with their names."""
+    """Yield the outermost functions and methods of a source, with their names."""
     try:
         module = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError):
@@ -127,7 +126,7 @@ def _function_identity(name: str, node: Function) -> tuple[str, str]:
 def _empty_functions(source: bytes, functions: Collection[Function]) -> bytes:
     """Return the source with the bodies of the functions replaced; a generator stays one."""
     lines = source.splitlines(keepends=True)
-    # From the end, so that the positions of the others stay right.
+    # From the end, so that the remaining positions stay right.
     for node in sorted(functions, key=lambda each: each.body[0].lineno, reverse=True):
         first, last = node.body[0], node.body[-1]
         # A decorated function or class begins with its decorator.
@@ -140,7 +139,7 @@ def _empty_functions(source: bytes, functions: Collection[Function]) -> bytes:
 
 
 def _is_generator(node: Function) -> bool:
-    """Return True for a generator: a function with a `yield` of its own, not of an inner function."""
+    # A `yield` of an inner function does not count.
     left: list[ast.AST] = list(node.body)
     while left:
         each = left.pop()

@@ -1,4 +1,4 @@
-"""Build the environment variables of checks: those of commands, adjusted to the prepared environment."""
+"""Build the environment variables of checks: the variables of commands, adjusted to the prepared environment."""
 
 import os
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ FIXED_VARIABLES = {"PYTHONHASHSEED": "0"}
 def check_environ(environment: CheckEnvironment | None, top: Path, environ: Mapping[str, str]) -> dict[str, str]:
     """Return the environment variables of checks in the checkout at `top`.
 
-    `environ` is that of commands; it is returned unchanged if `environment` is None.
+    `environ` are the variables of commands, returned unchanged if `environment` is None.
     """
     if environment is None:
         return dict(environ)
@@ -32,7 +32,7 @@ def check_environ(environment: CheckEnvironment | None, top: Path, environ: Mapp
     own = {name: _fill_placeholder(value, top) for name, value in environment.variables.items()}
     if PYTHON_PATH in own and kept.get(PYTHON_PATH):
         own[PYTHON_PATH] += os.pathsep + kept[PYTHON_PATH]
-    # The checkout's own programs come first; without them, checks would test with the tools of the user's shell.
+    # The checkout's own programs come first: otherwise checks would use the tools of the user's shell.
     return kept | FIXED_VARIABLES | own | {"PATH": os.pathsep.join([*first, kept.get("PATH", os.defpath)])}
 
 
@@ -42,9 +42,9 @@ def program_folders(environment: CheckEnvironment, top: Path) -> tuple[str, ...]
 
 
 def with_shown_folders(environment: CheckEnvironment | None, sandbox: SandboxSpec | None) -> SandboxSpec | None:
-    """Return the sandbox with what checks need readable: folders outside the checkout, and the files copied into it.
+    """Return the sandbox with the folders and copied files readable that checks need; None for no sandbox.
 
-    The user named these files, secrets among them, for copying. None for no sandbox.
+    The user named these files, secrets among them, for copying.
     """
     if environment is None or sandbox is None:
         return sandbox
@@ -52,14 +52,14 @@ def with_shown_folders(environment: CheckEnvironment | None, sandbox: SandboxSpe
     zone = sandbox.confinement
     files = {zone.writable[0] / file.target for file in environment.files}
     hidden = tuple(path for path in zone.hidden if path.parent.resolve() / path.name not in files)
-    # of a hidden folder, only the file is shown
+    # in a hidden folder, only this file is shown
     within = (file for file in sorted(files) if any(file.is_relative_to(folder) for folder in hidden))
     confinement = structs.replace(zone, hidden=hidden, readable=(*zone.readable, *shown, *within))
     return structs.replace(sandbox, confinement=confinement)
 
 
 def _may_be_shown(folder: Path) -> bool:
-    """Return False for a link that leads to anything but an environment: an agent could have placed it."""
+    # An agent could have replaced the folder by a link to anything else.
     target = folder.resolve()
     return target == folder or (secret_entry(str(target)) is None and (target / ENVIRONMENT_MARK).is_file())
 

@@ -1,4 +1,4 @@
-"""Recognise dependencies: their install folders, the commands that install them, the files that select them."""
+"""Recognise dependencies: install folders, the commands that install them, and the files that select them."""
 
 import hashlib
 import os
@@ -68,7 +68,7 @@ async def installed_folders(git: Git, *, ignored: bool) -> tuple[str, ...]:
         sorted(
             name
             for name in names
-            # A folder in `node_modules` is copied with it.
+            # A folder inside `node_modules` is copied with it.
             if _matches_any(name, INSTALLED_PATTERNS) and NODE_MODULES not in Path(name).parts[:-1]
         )
     )
@@ -81,7 +81,7 @@ async def dependency_hashes(git: Git, commit: Commit) -> tuple[str, ...]:
 
 
 def selects_dependencies(path: str) -> bool:
-    """Return True if a file selects what is installed."""
+    """Return True if a file selects dependencies."""
     return _matches_any(path, DEPENDENCY_FILES)
 
 

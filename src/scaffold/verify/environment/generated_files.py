@@ -1,7 +1,7 @@
-"""Files that git ignores and that a build makes inside packages: `_version.py`, catalogs, compiled modules.
+"""Files that git ignores and that a build creates inside packages: `_version.py`, catalogs, compiled modules.
 
-A worktree does not have them, and without them the package cannot be imported. They are copied like dependencies, as
-long as nothing changed that they may be made from.
+A worktree lacks them, and without them the package cannot be imported. They are copied like dependencies, as long as
+none of their possible sources changed.
 """
 
 import ast
@@ -23,7 +23,7 @@ from scaffold.verify.paths.conventions import PROSE_SUFFIXES, is_test
 MANIFESTS = ("pyproject.toml", "setup.cfg", "setup.py")
 BUILD_SCRIPT = "setup.py"
 COMPILED = ("*.so", "*.pyd", "*.mo")
-"""What compilers of modules and of message catalogs write next to sources."""
+"""Patterns of files that compilers of modules and message catalogs write next to sources."""
 EXTENSION_SUFFIXES = frozenset({".so", ".pyd"})
 CACHES = frozenset({"__pycache__", "build", "dist"})
 NOT_OWN = CACHES | {"site-packages", "node_modules"}
@@ -37,12 +37,12 @@ VERSION_SETTINGS: Sequence[tuple[tuple[str, ...], tuple[str, ...]]] = (
     (("pdm", "version"), ("write_to",)),
     (("versioningit", "write"), ("file",)),
 )
-"""Tables below `[tool]`, and their keys that name a file which a build writes the version to."""
+"""Tables below `[tool]`, with the keys that name a file to which a build writes the version."""
 
 
 _MODULE = re.compile(r"(?:No module named|cannot import name) '?([\w.]+)'?")
 _FILE = re.compile(r"Cannot find module '(?:[^']*/)?([^/']+/[^/']+)'")
-"""What Node says of a file that is required by its path; the last two parts tell which."""
+"""Node's message about a missing file that is required by its path; the last two parts identify it."""
 
 
 class GeneratedFiles(Struct, frozen=True, kw_only=True):
@@ -51,11 +51,11 @@ class GeneratedFiles(Struct, frozen=True, kw_only=True):
     versions: tuple[str, ...] = ()
     """Made from tags and commits alone."""
     built: tuple[str, ...] = ()
-    """Made from sources; once these change, they are wrong."""
+    """Made from sources, and outdated once these change."""
 
 
 def version_files(project: ProjectFiles) -> frozenset[str]:
-    """Return the Python files that the project's manifests name as those to write its version to."""
+    """Return the Python files to which builds write the version, by the project's manifests."""
     folders = {str(PurePosixPath(path).parent) for path in project.paths if PurePosixPath(path).name in MANIFESTS}
     found = set[str]()
     for folder in (folder for folder in folders if folder.count("/") <= 1):
@@ -70,7 +70,7 @@ def version_files(project: ProjectFiles) -> frozenset[str]:
 async def made_by_setup(
     git: Git, tracked: Collection[str], versions: Collection[str], targets: Sequence[str]
 ) -> GeneratedFiles:
-    """Return what the set-up in a new checkout made inside packages; nothing in the installed `targets`."""
+    """Return the files that the set-up created inside packages of a new checkout, outside the installed `targets`."""
     left_out = (f":(top,exclude,literal){target}" for target in targets)
     listed = await git("ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--", ":/", *left_out)
     return _inside_packages(listed.records, tracked, versions)
@@ -79,7 +79,7 @@ async def made_by_setup(
 async def left_in_checkout(
     git: Git, tracked: Collection[str], versions: Collection[str], targets: Sequence[str]
 ) -> GeneratedFiles:
-    """Return what builds left in the user's checkout and is recognised there: version files and compiled files.
+    """Return the version files and compiled files that builds left in the user's checkout.
 
     Other files may be the user's own, such as local settings.
     """
@@ -90,7 +90,7 @@ async def left_in_checkout(
 
 
 async def ignored_module(git: Git, output: str) -> str | None:
-    """Return the file of the user's checkout that git ignores and that output says cannot be imported; None if none."""
+    """Return the ignored file of the user's checkout that, by the output, cannot be imported; None without any."""
     modules = [name.replace(".", "/") for name in _MODULE.findall(output)]
     wanted = [*((name, PYTHON_ENDS) for name in modules), *((name, NODE_ENDS) for name in _FILE.findall(output))]
     for name, ends in dict.fromkeys(wanted):
@@ -105,7 +105,7 @@ async def ignored_module(git: Git, output: str) -> str | None:
 
 
 async def build_inputs(git: Git, commit: Commit) -> str:
-    """Return a hash of all files of a commit that built files may be made from."""
+    """Return a hash of all possible sources of built files in a commit."""
     listed = await git("ls-tree", "-r", "-z", commit)
     paths = [record.partition("\t")[2] for record in listed.records]
     packages = frozenset(path.rpartition("/")[0] for path in paths if path.endswith("/__init__.py"))
@@ -113,15 +113,15 @@ async def build_inputs(git: Git, commit: Commit) -> str:
 
 
 def may_be_input(path: str, packages: Collection[str]) -> bool:
-    """Return True if a build may make others from this file.
+    """Return True if a build may create others from this file.
 
-    Not from documentation, hidden files, manifests, tests and modules of packages.
+    False for documentation, hidden files, manifests, tests and modules of packages.
     """
     where = PurePosixPath(path)
     if where.suffix.removeprefix(".") in PROSE_SUFFIXES or any(part.startswith(".") for part in where.parts):
         return False
     if where.name == BUILD_SCRIPT or not selects_dependencies(path):
-        # The compiled form of a module would hide changes of it, and is not copied.
+        # The compiled form of a module is not copied, because it would hide changes of the module.
         return where.suffix != ".py" or not (is_test(path) or str(where.parent) in packages)
     return False
 
@@ -136,7 +136,7 @@ def _inside_packages(paths: Iterable[str], tracked: Collection[str], versions: C
 
 
 def _belongs_to_package(path: PurePosixPath, homes: Collection[str], tracked: Collection[str]) -> bool:
-    """Return True if a file is part of a package, not a cache, and hides no module of the repository."""
+    """Return True if a file belongs to a package, is not a cache, and hides no module of the repository."""
     folders = path.parts[:-1]
     if path.suffix in {".pyc", ".pyo"} or not CACHES.isdisjoint(path.parts):
         return False

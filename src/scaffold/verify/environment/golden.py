@@ -36,7 +36,7 @@ REASON_CHARS = 200
 RECORD = "made.json"
 WAIT = Activity(label="waits for another run that sets up the same environment", is_whole=False)
 CHECKOUT_SUFFIX = ".checkout"
-"""Ends the name of the checkout in which an environment is built."""
+"""Suffix of the checkout in which an environment is built."""
 ENVIRONMENTS = "environments"
 """The folder of prepared environments in the user's cache."""
 MAX_UNUSED_S = 30 * 86_400.0
@@ -52,7 +52,7 @@ INSTALLER_VARIABLES = {
     "UV_COMPILE_BYTECODE": "1",
     "UV_LINK_MODE": "copy",
 }
-"""Installers write only to the checkout, ask nothing, and do not link into their own caches."""
+"""Make installers write only to the checkout, ask nothing, and not link into their own caches."""
 
 SandboxFactory = Callable[[Path], AbstractAsyncContextManager[SandboxSpec | None]]
 """Opens the sandbox for commands in a checkout; yields None for no sandbox."""
@@ -63,7 +63,7 @@ class GoldenBuilder(Struct, frozen=True, kw_only=True):
 
     repository: Repository
     folder: Path
-    """The folder of the golden environment; contains all of it."""
+    """The folder of the golden environment, which contains all of its files."""
     base: Commit
     environ: Mapping[str, str]
     open_sandbox: SandboxFactory
@@ -77,17 +77,17 @@ class GoldenBuilder(Struct, frozen=True, kw_only=True):
 
 
 class GoldenRecord(Struct, frozen=True):
-    """The contents of a golden environment: written last, so its presence means complete."""
+    """The contents of a golden environment. Written last, so its presence means that the environment is complete."""
 
     made_for: str
     targets: tuple[str, ...]
     generated: GeneratedFiles = GeneratedFiles()
     inputs: str = ""
-    """A hash of what the generated files may be made from."""
+    """A hash of the possible sources of the generated files."""
 
 
 async def golden_environment(builder: GoldenBuilder, commands: tuple[str, ...]) -> CheckEnvironment | NotReady:
-    """Return the environment that the commands install, reused if it exists; the fingerprint is empty."""
+    """Return the environment that the commands install, built or reused; its fingerprint is empty."""
     inputs = await build_inputs(builder.repository.git, builder.base)
     for folder in (builder.folder, builder.folder.with_name(f"{builder.folder.name}-{inputs}")):
         # Two runs with the same lock files would build the same folder at once.
@@ -99,7 +99,7 @@ async def golden_environment(builder: GoldenBuilder, commands: tuple[str, ...]) 
             )
         if isinstance(made, NotReady):
             return made
-        # Files built from other sources would be wrong here; without any, one environment serves all.
+        # Built files fit one set of sources; without built files, one environment serves all.
         if made.inputs == inputs or not made.generated.built:
             return _golden_environment(folder, made, commands)
     raise AssertionError(inputs)
@@ -120,7 +120,7 @@ async def snapshot_installed(folder: Path, root: Path, targets: tuple[str, ...])
 
 
 def load_record(folder: Path) -> GoldenRecord | None:
-    """Return the record of a complete environment and note its use; None if it is missing or incomplete."""
+    """Return the record of a complete environment and mark it as used; None if it is missing or incomplete."""
     record = folder / RECORD
     try:
         made = msgspec.json.decode(record.read_bytes(), type=GoldenRecord)
@@ -153,18 +153,18 @@ def unused(environments: Path, *, before: float) -> tuple[Path, ...]:
 def delete_unused(environments: Path, *, before: float) -> tuple[Path, ...]:
     """Delete the environments that were last used before this time (epoch seconds); return their folders.
 
-    One that is being built or looked up is not touched, nor one in an `EnvironmentUse` of a process that lives.
+    Environments that are being built or looked up, or are in the `EnvironmentUse` of a live process, are kept.
     """
     deleted = list[Path]()
     for folder in unused(environments, before=before):
         record = folder / RECORD
         with contextlib.suppress(OSError), contextlib.ExitStack() as opened:
             locks = [opened.enter_context(record.open("rb"))]
-            # What was never built under a lock, such as copied files, has none.
+            # An environment of copied files was never built under a lock, so it has none.
             if (lock := _lock_of(folder)).exists():
                 locks.append(opened.enter_context(lock.open("rb")))
             if all(try_lock(each.fileno()) for each in locks) and record.stat().st_mtime < before:
-                # The record first: without it, what a kill leaves counts as incomplete.
+                # The record first: without it, the leftovers of a kill count as incomplete.
                 record.unlink()
                 delete_path(folder)
                 deleted.append(folder)
@@ -178,7 +178,7 @@ class EnvironmentUse:
         self._held: dict[Path, BufferedReader] = {}
 
     def note(self, environments: Path, environment: CheckEnvironment) -> None:
-        """Keep the prepared folders and files that a run copies, and note their use for later; safe to repeat."""
+        """Protect the prepared folders and files that a run copies, and mark them as used; safe to repeat."""
         files = (*environment.files, *environment.built)
         copied = (*(each.source for each in environment.copies), *(each.source for each in files))
         paths = map(Path, (*copied, *environment.shown))
@@ -195,7 +195,7 @@ class EnvironmentUse:
         os.utime(record)
         if record not in self._held:
             opened = record.open("rb")
-            # Shared with other runs. It fails for the moment in which another process looks whether it is used.
+            # Shared with other runs. Fails while another process checks whether the environment is used.
             if not try_lock(opened.fileno(), shared=True):
                 opened.close()
                 return
@@ -209,7 +209,7 @@ def write_record(folder: Path, made: GoldenRecord) -> GoldenRecord:
 
 
 async def remove_unfinished_builds(repository: Repository, environments: Path) -> None:
-    """Remove what builds for this repository left that were killed: each build holds a lock while it runs."""
+    """Remove the leftovers of killed builds for this repository; a running build holds a lock."""
     for checkout in sorted(environments.glob(f"*{CHECKOUT_SUFFIX}")):  # noqa: ASYNC240 - one small folder
         folder = checkout.with_name(checkout.name.removesuffix(CHECKOUT_SUFFIX))
         with _lock_of(folder).open("ab") as lock:
@@ -224,8 +224,7 @@ def _lock_of(folder: Path) -> Path:
 
 
 async def _build_environment(builder: GoldenBuilder, commands: tuple[str, ...], inputs: str) -> GoldenRecord | NotReady:
-    """Run the commands in a temporary checkout and keep what they installed there."""
-    # A folder without a record is what an interrupted build left behind.
+    # A folder without a record was left by an interrupted build.
     delete_path(builder.folder)
     checkout = builder.folder.with_name(f"{builder.folder.name}{CHECKOUT_SUFFIX}")
     git = await worktree.add(builder.repository, checkout, builder.base)
@@ -240,7 +239,7 @@ async def _build_environment(builder: GoldenBuilder, commands: tuple[str, ...], 
             kept.parent.mkdir(parents=True, exist_ok=True)
             # A rename takes no time and no space; both folders are in the same cache.
             (checkout / target).rename(kept)
-        # Installers copy out of their stores, so the packages are complete without them.
+        # Installers copy from their stores, so the packages are complete without the stores.
         delete_path(builder.folder / "store")
         made = write_record(builder.folder, GoldenRecord(str(checkout), targets, generated, inputs))
         await asyncio.to_thread(forget_unused, builder.folder)
@@ -251,7 +250,7 @@ async def _build_environment(builder: GoldenBuilder, commands: tuple[str, ...], 
 
 async def _set_up(builder: GoldenBuilder, git: Git, commands: tuple[str, ...]) -> NotReady | None:
     builder.folder.mkdir(parents=True)
-    # an activated environment would be installed into, instead of one of our own
+    # otherwise installers would use an activated environment instead of ours
     outer = {name: value for name, value in builder.environ.items() if name not in (*OTHER_INSTALLATIONS, PYTHON_PATH)}
     environ = check_environ(_installer_environment(builder.folder), git.cwd, outer)
     async with builder.open_sandbox(git.cwd) as sandbox:
@@ -316,7 +315,7 @@ def _golden_environment(folder: Path, made: GoldenRecord, commands: tuple[str, .
 
 
 def installed_programs(targets: tuple[str, ...]) -> Iterator[str]:
-    """Yield the folders of the programs that were installed at the top, or in the only Python project below it."""
+    """Yield the folders of programs installed at the top, or in the only Python project below it."""
     nested = [target for target in targets if target.rpartition("/")[2] == VENV]
     for target in targets:
         if target == VENV or nested == [target]:

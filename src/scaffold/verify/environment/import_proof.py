@@ -86,12 +86,12 @@ print("\\n" + json.dumps({name: places(name) for name in asked}))
 It runs on the project's Python, 3.6 or newer; `sys.stdlib_module_names` came with 3.10.
 """
 PROJECT_FILES = ("pyproject.toml", "setup.py", "setup.cfg")
-"""Files that mark a folder as a Python project."""
+"""Files whose presence marks a folder as a Python project."""
 SRC_FOLDER = "src"
 NOT_IMPORTABLE = frozenset(
     {"setup", "conftest", "noxfile", "fabfile", "tasks", "test", "tests", "testing", "docs", "doc"}
 )
-"""Names at the top of a repository that are not imported from elsewhere."""
+"""Names at the top of a repository that are never imported from elsewhere."""
 
 
 class ForeignModule(Struct, frozen=True):
@@ -102,7 +102,7 @@ class ForeignModule(Struct, frozen=True):
 
 
 async def prove_imports(environment: CheckEnvironment, tree: Tree) -> CheckEnvironment | NotReady:
-    """Return an environment in which all code of the checkout is loaded from there; NotReady if there is none.
+    """Return an environment that loads all code of the checkout from there, or NotReady.
 
     If modules are loaded from elsewhere, or those below `src` are not found, source folders are put first. The top of
     the checkout is not added for modules that are merely not found: its names could shadow others, and a program
@@ -122,7 +122,7 @@ async def prove_imports(environment: CheckEnvironment, tree: Tree) -> CheckEnvir
         return environment
     adjusted = with_sources_first(environment, roots)
     variables = check_environ(adjusted, tree.git.cwd, tree.environ)
-    # Asked again: an editable install with an import hook comes before PYTHONPATH, and then nothing helps.
+    # Probe again: an editable install with an import hook comes before PYTHONPATH, and cannot be overridden.
     found = await _foreign_modules(adjusted, structs.replace(tree, environ=variables), modules)
     if isinstance(found, NotReady):
         return found
@@ -156,7 +156,7 @@ async def _probe_imports(program: str, tree: Tree, names: tuple[str, ...]) -> Ma
         containment=Containment(sandbox=tree.sandbox),
     )
     try:
-        # The last line only: code that runs at the interpreter's start may print before it.
+        # Only the last line: code that runs at the interpreter's start may print before it.
         return msgspec.json.decode(finished.stdout.strip().rpartition(b"\n")[2], type=dict[str, tuple[str, ...]])
     except msgspec.MsgspecError:
         printed = tree.clean((finished.stdout + finished.stderr).decode(errors="replace").strip())
@@ -267,16 +267,16 @@ def _join_path(folder: str, name: str) -> str:
 
 
 async def with_installed_names(environment: CheckEnvironment, tree: Tree) -> CheckEnvironment:
-    """Return the environment with the names that each Python on PATH finds installed; none for a tree without Python.
+    """Return the environment with the installed names that each Python on PATH reports; none for a tree without Python.
 
-    Nor are there any of a Python that cannot tell. The tree must use the variables of `environment`, and its checkout
-    must be provisioned.
+    A Python that fails to report counts as without any. The tree must use the variables of `environment`, and its
+    checkout must be provisioned.
     """
     found: set[str] = set()
     paths = await commits.listed_paths(tree.git, tree.commit)
     for program in interpreters(tree.environ) if any(path.endswith(".py") for path in paths) else ():
         found.update(await _list_installed(program, tree))
-    # Some distributions install their own tests and documents by mistake, which no program imports.
+    # Some distributions install their tests and documents by mistake; no program imports these.
     kept = (name for name in found if name.partition(".")[0] not in NOT_IMPORTABLE)
     return structs.replace(environment, installed=tuple(sorted(kept)))
 
@@ -290,7 +290,7 @@ async def _list_installed(program: str, tree: Tree) -> tuple[str, ...]:
         containment=Containment(sandbox=tree.sandbox),
     )
     try:
-        # The last line only: code that runs at the interpreter's start may print before it.
+        # Only the last line: code that runs at the interpreter's start may print before it.
         return msgspec.json.decode(finished.stdout.strip().rpartition(b"\n")[2], type=tuple[str, ...])
     except msgspec.MsgspecError:
         return ()

@@ -37,12 +37,12 @@ MAX_BYTES = 1 << 30
 
 
 class IncludedFiles(Struct, frozen=True):
-    """What the patterns name."""
+    """The files that the patterns name."""
 
     names: tuple[str, ...]
     """Relative to the top, sorted."""
     secrets: tuple[str, ...]
-    """Left out: files named like secrets that only a wildcard or a folder's name matches."""
+    """Files that are left out: they are named like secrets, and only a wildcard or a folder's name matches them."""
 
 
 async def find_included(git: Git, patterns: Sequence[str], *, installed: Sequence[str]) -> IncludedFiles:
@@ -97,7 +97,7 @@ async def snapshot_files(
 def kept_snapshots(cache: Path) -> tuple[Path, ...]:
     """Return the folders with the files of each snapshot.
 
-    Worktrees may have copies of them, secrets among them, although the user has changed the originals since.
+    Worktrees may have copies, secrets among them, although the user has changed the originals since.
     """
     return tuple(sorted((cache / ENVIRONMENTS).glob(f"{SNAPSHOT}*/files")))
 
@@ -114,7 +114,7 @@ def _is_file(top: Path, name: str) -> bool:
 
 
 def _unprintable_problem(names: Sequence[str]) -> NotReady | None:
-    """Return what is wrong with a name that cannot be stored; None if all can be."""
+    """Return the problem with the first name that cannot be stored, or None."""
     odd = next((name for name in names if utf8_safe(name) != name), None)
     if odd is None:
         return None
@@ -136,7 +136,7 @@ def _too_much(root: Path, names: Sequence[str]) -> NotReady | None:
 
 
 def _make_folder(new: Path) -> None:
-    delete_path(new)  # what an interrupted snapshot left behind
+    delete_path(new)  # left by an interrupted snapshot
     new.parent.mkdir(parents=True, exist_ok=True)
     new.mkdir(mode=0o700)
 
@@ -150,7 +150,7 @@ async def _copy_files(root: Path, names: Sequence[str], new: Path) -> None:
 
 
 def _content_hash(folder: Path, names: Sequence[str]) -> str:
-    # Of the copies, not of the originals: these may change meanwhile.
+    # Hash the copies, because the originals may change meanwhile.
     lines = []
     for name in names:
         kept = folder / "files" / name

@@ -39,7 +39,7 @@ _NAME = re.compile(r"^[A-Za-z0-9@][\w.@/-]*")
 
 
 class DependencyChange(Struct, frozen=True, kw_only=True):
-    """How the dependencies of a commit differ from those of another."""
+    """The difference between the dependencies of two commits."""
 
     folders: frozenset[str]
     """The folders of installed packages that no longer fit: `.venv`, `node_modules`; `other` for other languages."""
@@ -52,11 +52,11 @@ async def environment_of_commit(
 ) -> CheckEnvironment:
     """Return the environment for a later commit, given its changes since the environment was made.
 
-    Generated files move with their packages, and built ones are left out if anything changed that they may be made
-    from. Packages that moved to another source folder are imported from there.
+    Generated files move with their packages; built files are left out if a possible source changed. Packages that moved
+    to another source folder are imported from there.
     """
     built = environment.built and any(change.kind == "M" for change in changes)
-    # Sources stay where they are unless a file comes or goes.
+    # Sources stay in place unless a file was added or deleted.
     if not built and not any(change.kind in {"A", "D"} and change.path.endswith(".py") for change in changes):
         return environment
     before, now = [tuple(await commits.listed_paths(git, each)) for each in (made_at, commit)]
@@ -88,9 +88,9 @@ def _with_moved_sources(
     if all(before.get(name, root) == root for name, root in now.items()):
         return environment
     first = environment.variables.get(PYTHON_PATH, "").split(os.pathsep)
-    # As in the proof at the base: names at the top could hide others, so it comes first only if it has to.
+    # As in the proof at the base: the top comes first only if needed, because its names could hide others.
     roots = {root for root in now.values() if root or TOP_PLACEHOLDER in first}
-    # The commit decides, so results are told apart by it already.
+    # The fingerprint stays: results are stored by commit, which decides the folders.
     return (
         structs.replace(with_sources_first(environment, roots), fingerprint=environment.fingerprint)
         if roots
@@ -99,7 +99,6 @@ def _with_moved_sources(
 
 
 def _move_files(files: Sequence[CopiedFile], folders: Mapping[str, str]) -> tuple[CopiedFile, ...]:
-    """Return the files at their places after all sources of some folders were moved to others."""
     moved = []
     for file in files:
         folder, _, name = file.target.rpartition("/")
@@ -112,7 +111,7 @@ def _parent_folder(path: str) -> str:
 
 
 async def dependency_change(git: Git, changed: Iterable[str], before: Commit, now: Commit) -> DependencyChange | None:
-    """Return how the declared dependencies changed with the `changed` paths; None if they did not."""
+    """Return the change of the declared dependencies in the `changed` paths, or None."""
     if not any(map(selects_dependencies, changed)):
         return None
     old, new = await _declared_dependencies(git, before), await _declared_dependencies(git, now)
@@ -159,7 +158,7 @@ def _folder_of(name: str) -> str:
 
 
 def _manifest_entries(files: ProjectFiles, path: str) -> Iterator[str]:
-    """Yield the entries of a manifest that select what is installed; those of a tool's own settings do not."""
+    """Yield the entries of a manifest that select dependencies, not the settings of tools."""
     if path.endswith("package.json"):
         manifest = files.json(path)
         yield from _flatten({key: manifest.get(key) for key in NODE_KEYS})

@@ -36,7 +36,7 @@ from scaffold.verify.environment.included_files import OWN_FOLDER, find_included
 from scaffold.verify.gates.projects.project_files import files_at_commit
 
 KEPT_FILES = "packages and generated files"
-"""Part of the key of environments: those of earlier versions have no generated files."""
+"""Part of the key of environments: environments of earlier versions lack generated files."""
 BUILT = "built-"
 """Prefix of a snapshot of files that builds left in the user's checkout."""
 
@@ -53,14 +53,14 @@ class EnvironmentRequest(Struct, frozen=True, kw_only=True):
     setup: tuple[str, ...]
     """The commands that prepare a checkout of `base`."""
     trusted: bool
-    """Whether the set-up commands may run."""
+    """Whether the set-up commands are allowed to run."""
     services: tuple[str, ...] = ()
     include: tuple[str, ...] = ()
     """The patterns of a trusted `.worktreeinclude`."""
     renewed: frozenset[str] = frozenset()
-    """Names of installed folders that are not taken from the user's checkout, because they do not fit the commit."""
+    """Names of installed folders that are not copied from the user's checkout because they do not fit the commit."""
     sandbox: str = ""
-    """What confines the checks: the level and settings of the sandbox."""
+    """The level and settings of the sandbox that confines the checks."""
     cache: Path
     """The user's cache directory for Scaffold."""
     environ: Mapping[str, str]
@@ -75,7 +75,7 @@ class EnvironmentRequest(Struct, frozen=True, kw_only=True):
 
 
 class PreparedEnvironment(Struct, frozen=True):
-    """The environment of checks, and what is missing from it."""
+    """The environment of checks, and what it lacks."""
 
     environment: CheckEnvironment
     left_out: tuple[str, ...]
@@ -85,7 +85,7 @@ class PreparedEnvironment(Struct, frozen=True):
     generated: tuple[str, ...] = ()
     """Files that builds made and that are copied to worktrees."""
     secrets: tuple[str, ...] = ()
-    """Files that were not copied because `.worktreeinclude` does not name them one by one, and they may be secrets."""
+    """Files that were not copied: they may be secrets, and `.worktreeinclude` does not name them one by one."""
 
 
 class SetupPlan(Struct, frozen=True):
@@ -103,7 +103,7 @@ class SetupPlan(Struct, frozen=True):
 def plan_setup(setup: tuple[str, ...], there: tuple[str, ...], *, trusted: bool) -> SetupPlan:
     """Return the steps, given the dependencies already installed (`there`) in the user's checkout.
 
-    What the user has installed is not installed again.
+    Dependencies that the user has installed are not installed again.
     """
     missing = tuple(command for command in setup if install_folder(command) not in there)
     run = with_venv_creation(missing) if trusted else ()
@@ -152,7 +152,7 @@ async def prepare_environment(request: EnvironmentRequest) -> PreparedEnvironmen
     built = tuple(file for file in environment.built if file.target not in named)
     environment = structs.replace(environment, files=(*files, *versions_left), built=built)
     own_venv = installed_lines(root / VENV) if plan.borrow else ()
-    # Results of gates are reused for this fingerprint, so everything that can change a result must be in it.
+    # Gate results are reused by this fingerprint, so it must cover everything that can change a result.
     fingerprint = hash_lines((*machine, *locks, *own_venv, request.sandbox, repr(environment)))
     return PreparedEnvironment(
         structs.replace(environment, fingerprint=fingerprint),
@@ -166,7 +166,7 @@ async def prepare_environment(request: EnvironmentRequest) -> PreparedEnvironmen
 async def _left_by_builds(
     request: EnvironmentRequest, versions: frozenset[str], there: tuple[str, ...]
 ) -> CheckEnvironment:
-    """Return an environment with the files that builds left in the user's checkout; none if they are too large."""
+    """Return an environment with the files that builds left in the user's checkout; empty if they are too large."""
     git, root = request.repository.git, request.repository.root
     tracked = frozenset(await commits.listed_paths(git, request.base))
     found = await left_in_checkout(git, tracked, versions, (*there, OWN_FOLDER))

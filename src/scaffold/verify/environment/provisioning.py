@@ -40,9 +40,9 @@ _EXEC = re.compile(rb"#!/bin/sh\n'''exec' \"?(?P<program>/.*?)\"?(?P<options>( -
 _ACTIVATED = re.compile(
     rb"^(?P<sets>VIRTUAL_ENV=|set -gx VIRTUAL_ENV |setenv VIRTUAL_ENV )(?P<path>/[^\s'\"]*)$", re.MULTILINE
 )
-"""An unquoted path in an activation script; venv quotes only if needed."""
+"""An unquoted path in an activation script; venv quotes paths only if needed."""
 IGNORE_ALL = "*\n"
-"""The .gitignore of a copied folder: it is never part of the work, whatever the repository ignores."""
+"""The .gitignore of a copied folder, so that it is never part of the work, whatever the repository ignores."""
 STAGING_FOLDER = "staging"
 """The folder next to the golden environments for unfinished copies and the recorded states of copies."""
 
@@ -64,7 +64,7 @@ async def provision_checkout(environment: CheckEnvironment | None, top: Path) ->
 
 @asynccontextmanager
 async def reprovision(environment: CheckEnvironment | None, top: Path) -> AsyncIterator[None]:
-    """Provision the checkout at `top` again after the block has reset it; unchanged copies are kept.
+    """Provision the checkout at `top` again after the block has reset it, keeping unchanged copies.
 
     A changed copy is recognised by ctimes, which no command can set.
     """
@@ -83,7 +83,7 @@ async def reprovision(environment: CheckEnvironment | None, top: Path) -> AsyncI
 
 
 def forget_copies(environment: CheckEnvironment | None, tops: Iterable[Path]) -> None:
-    """Delete what is kept outside of the checkouts `tops`, which are gone, about the copies in them."""
+    """Delete the records about the copies in the checkouts `tops`, which no longer exist."""
     copies = environment.copies if environment else ()
     for copied, top in product(copies, tops):
         for what in ("kept", "note"):
@@ -117,7 +117,6 @@ def _set_aside(copies: tuple[CopiedFolder, ...], top: Path) -> list[CopiedFolder
 
 
 def _record_copy_state(copied: CopiedFolder, top: Path) -> None:
-    """Record the state of a copy that was just put into the checkout."""
     write_atomic(_copy_record_path(copied, top, "note"), (_copy_state(top, copied) or "").encode())
 
 
@@ -139,10 +138,10 @@ def _copy_record_path(copied: CopiedFolder | CopiedFile, top: Path, what: str) -
 def _copy_state(top: Path, copied: CopiedFolder) -> str | None:
     """Return a hash that changes with the original and with any change in its copy.
 
-    None if the target or a parent is no real folder.
+    None if the target or a parent is not a real folder.
     """
     target = copied.target
-    # A link here would let an agent choose which folder is moved aside and put back.
+    # With a link here, an agent could choose which folder is moved aside and back.
     if not all(_is_folder(top / each) for each in (Path(target), *Path(target).parents)):
         return None
     lines = hashlib.sha256(os.fsencode(copied.source))
@@ -166,7 +165,7 @@ def _file_state(path: str, found: os.stat_result) -> str:
 
 
 async def _put_copy(copied: CopiedFolder | CopiedFile, top: Path, stage: Callable[[Path], Awaitable[None]]) -> None:
-    """Put a copy into the checkout, complete or not at all; `stage` makes it at the path it is given."""
+    """Put a copy into the checkout atomically; `stage` creates it at the given path."""
     staged = _copy_record_path(copied, top, "new")
     staged.parent.mkdir(parents=True, exist_ok=True)
     await asyncio.to_thread(delete_path, staged)
@@ -183,7 +182,6 @@ async def _put_copy(copied: CopiedFolder | CopiedFile, top: Path, stage: Callabl
 
 
 async def _stage_copy(copied: CopiedFolder, top: Path, staged: Path) -> None:
-    """Make the copy with its links and paths adjusted to the checkout."""
     redirect = partial(relocated_link, copied.made_for, str(top), copied.target, copied.source)
     await copy_tree(Path(copied.source), staged, led=redirect)
     await asyncio.to_thread(_relocate_copy, staged, copied.made_for, str(top))
@@ -207,7 +205,7 @@ def _has_room(top: Path, target: str) -> bool:
 
 
 def _make_room(top: Path, target: str) -> bool:
-    """Do the same as `_has_room`, but make parent folders that are missing: git keeps no empty folders."""
+    # Git keeps no empty folders, so missing parents are created.
     for folder in reversed(Path(target).parents):
         if not os.path.lexists(top / folder):
             (top / folder).mkdir()
@@ -278,7 +276,7 @@ def _lies_in(path: bytes, folder: bytes) -> bool:
 
 
 def _replace_paths(content: bytes, old: bytes, new: bytes) -> bytes:
-    """Replace whole paths only: `/a/b` does not match in `/a/bc`."""
+    # Whole paths only: `/a/b` does not match in `/a/bc`.
     # A function, because a backslash in the new path would be an escape in a replacement text.
     return re.sub(re.escape(old) + rb"(?![\w.-])", lambda _: new, content)
 
@@ -300,10 +298,10 @@ async def is_clean(environment: CheckEnvironment, tree: Tree) -> bool:
 
 
 async def clean_again(environment: CheckEnvironment, tree: Tree) -> None:
-    """Make the checkout clean again after commands ran in it; does nothing to one that still is."""
+    """Clean the checkout after commands ran in it; do nothing if it is still clean."""
     if await is_clean(environment, tree):
         return
-    # Often a tracked file is all that changed, and then what was provisioned can stay.
+    # Often only a tracked file changed; then the provisioned copies can stay.
     await restore_tracked_files(tree)
     if not await is_clean(environment, tree):
         async with reprovision(environment, tree.git.cwd):
@@ -311,9 +309,9 @@ async def clean_again(environment: CheckEnvironment, tree: Tree) -> None:
 
 
 def with_new_temporary_folder(tree: Tree) -> Tree:
-    """Return the tree with another temporary folder for its commands, which is empty; without a sandbox the same tree.
+    """Return the tree with a new, empty temporary folder for its commands; without a sandbox, the same tree.
 
-    What an earlier run left in the other one, it does not find.
+    Commands thus do not find what an earlier run left in the other folder.
     """
     if tree.sandbox is None:
         return tree

@@ -36,7 +36,7 @@ TARGETS: Mapping[GateKind, tuple[str, ...]] = {
     "lint": ("lint",),
     "typecheck": ("typecheck", "type-check", "types"),
 }
-"""The names of targets by the kind of gate that they are, the preferred ones first."""
+"""The names of targets by kind of gate, preferred ones first."""
 _TARGET = re.compile(r"^@?(?P<names>\w[^:=#\n]*?)\s*:(?![=:])", re.MULTILINE)
 MANIFEST = "Cargo.toml"
 DEPENDENCIES = ("dependencies", "dev-dependencies", "build-dependencies", "workspace")
@@ -44,7 +44,7 @@ _TEST = re.compile(r"#\[(cfg\(test\)|(\w+::)?test\b)")
 _WORK_USE = re.compile(r"^(?:use)?\s+\.?/?([^\s()]+)\s*$", re.MULTILINE)
 MAX_PROJECTS = 20
 MAX_DEPTH = 3
-"""How deep to search for projects if the top of the repository is none."""
+"""How deep to search for projects if the top of the repository is not one."""
 MODULE = "-m"
 BINARIES = "node_modules/.bin"
 """Scripts of package.json search this folder before PATH."""
@@ -74,16 +74,16 @@ class DetectedGates(Struct, frozen=True, kw_only=True):
     sources: Mapping[str, str] = {}
     """The file of the project whose command a gate follows, by the gate's name."""
     reasons: Mapping[str, Reason] = {}
-    """What says that a gate or a set-up command is the project's, by the gate's name or the command."""
+    """The reason why a gate or a set-up command is the project's, by the gate's name or the command."""
     given: frozenset[str] = frozenset()
     """The names of the gates that come from the settings."""
     notes: tuple[str, ...] = ()
     """Notes for the user about what is not checked."""
     hook_notes: tuple[str, ...] = ()
-    """Those of them that are about commit hooks."""
+    """The notes that are about commit hooks."""
 
     def command(self, kind: str) -> str | None:
-        """Return the command of the first gate of a kind, None if there is none."""
+        """Return the command of the first gate of a kind, or None."""
         return next((gate.command for gate in self.gates if gate.kind == kind), None)
 
 
@@ -116,7 +116,7 @@ def apply_gate_settings(detection: DetectedGates, given: Sequence[Gate], off: Se
 
 
 def detect_gates(files: ProjectFiles) -> DetectedGates:
-    """Return the gates of a repository with these files; the last is that of its commit hooks."""
+    """Return the gates of a repository with these files; the gate of its commit hooks comes last."""
     found, notes = _detect_projects(files), notes_of_hooks(files.paths)
     found = structs.replace(found, notes=(*found.notes, *notes), hook_notes=notes)
     hooks = hook_gate(files.paths)
@@ -127,7 +127,6 @@ def detect_gates(files: ProjectFiles) -> DetectedGates:
 
 
 def _detect_projects(files: ProjectFiles) -> DetectedGates:
-    """Return the gates of the projects in a repository with these files."""
     kinds = _project_kinds(files)
     if kinds:
         own = own_commands(files)
@@ -142,7 +141,7 @@ def _detect_projects(files: ProjectFiles) -> DetectedGates:
     outer = [each for each in folders if not any(each.startswith(f"{other}/") for other in folders)]
     below = [(kinds[0], folder) for folder in outer[:MAX_PROJECTS] if (kinds := _project_kinds(files.at(folder)))]
     projects = [(kind, PROJECT_READERS[kind](files.at(folder)), folder) for kind, folder in below]
-    # Folders without any check, such as data with a manifest, say nothing about the repository.
+    # Folders without any check, such as data with a manifest, do not describe the repository.
     checked = [each for each in projects if each[1].gates]
     names = {gate.kind for _, project, _ in checked for gate in project.gates}
     tasks = read_task_file(files)
@@ -154,7 +153,6 @@ def _detect_projects(files: ProjectFiles) -> DetectedGates:
 
 
 def _project_kinds(files: ProjectFiles) -> tuple[ProjectKind, ...]:
-    """Return the kinds of project in a folder, the main one first."""
     found = tuple(kind for manifest, kind in KIND_BY_FILE if files.has(manifest))
     python = any(path.endswith(".py") and "/" not in path for path in files.paths) or any(
         re.fullmatch(r"tests?/test_\w+\.py", path) for path in files.paths
@@ -260,9 +258,9 @@ def drop_unavailable_gates(
 ) -> DetectedGates:
     """Return the detection without the gates whose tools are missing in the checkout `top`, with a note for each.
 
-    `own` are the program folders of the project's environment. A tool that others install there is not taken from the
-    rest of PATH: another version of it has other findings. Test gates and gates from the settings stay: a missing tool
-    is an error there.
+    `own` are the program folders of the project's environment. Tools that belong there are not taken from the rest of
+    PATH: another version has other findings. Test gates and gates from the settings stay: their missing tool is an
+    error.
     """
     missing = {
         gate.name: (detection.tools[gate.name], where)
@@ -280,7 +278,7 @@ def drop_unavailable_gates(
 
 
 def missing_tool(gate: Gate, detection: DetectedGates, top: Path, path: str) -> str | None:
-    """Return the program or Python module that a test gate requires and that is not in `path`; None if it is there.
+    """Return the program or Python module that a test gate requires and `path` lacks, or None.
 
     Nothing is run: a module counts as installed if its program is there, or if it is beside the interpreter's others.
     """
@@ -295,7 +293,7 @@ def missing_tool(gate: Gate, detection: DetectedGates, top: Path, path: str) -> 
 
 
 def _missing_place(tool: str, folders: tuple[Path, ...], environ: Mapping[str, str], own: Sequence[str]) -> str | None:
-    """Return where a program is missing, as words after "is not installed"; None if it is there."""
+    """Return where a program is missing, as words after "is not installed"; None if it is installed."""
     if "/" in tool:
         return None if any(os.access(folder / tool, os.X_OK) for folder in folders) else ""
     binaries = [str(folder / BINARIES) for folder in folders]
@@ -338,7 +336,7 @@ def read_task_file(files: ProjectFiles) -> Project:
 
 
 def _target_lines(text: str, *, only_first: bool) -> Mapping[str, int]:
-    """Return the targets with the line of each; with `only_first` the words after the first are its parameters."""
+    """Return the line of each target; with `only_first`, the words after the first are its parameters."""
     found = dict[str, int]()
     for match in _TARGET.finditer(text):
         names = match["names"].split()

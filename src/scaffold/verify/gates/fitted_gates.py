@@ -1,4 +1,4 @@
-"""Fit detected gates to what the project itself runs: they get its command, or only warn if it has none of the kind."""
+"""Fit detected gates to the project's own checks: use its command, or only warn if it has none of that kind."""
 
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,7 +24,7 @@ CHECKERS = frozenset({
     *("go test", "go vet", "golangci-lint", "staticcheck", "cargo test", "cargo clippy", "cargo check"),
     *("eslint", "tsc", "jest", "vitest", "biome", "mocha", "ava", "tap", "c8", "nyc", "standard", "xo"),
 })  # fmt: skip
-"""What a project's own checks run: without any of them, its files say nothing about what it checks."""
+"""Programs of a project's own checks; without any of them, its files do not tell what it checks."""
 NEVER_FAILING = frozenset({"--fix-only", "--exit-zero", "--version", "-V", "--help"})
 """Options with which a tool does not judge."""
 ABOUT_OUTPUT = frozenset({
@@ -37,7 +37,7 @@ OUTPUT_VALUES = frozenset({
     *("--output-format", "--format", "--output-file", "-o", "--junit-xml", "--html-report", "--txt-report"),
     *("--cobertura-xml-report", "--any-exprs-report", "--linecount-report", "--cache-dir", "--python-executable"),
 })  # fmt: skip
-"""Options about where and how findings are printed, which Scaffold decides; these take a value."""
+"""Options with a value about where and how findings are printed, which Scaffold decides."""
 TEST_VALUES = frozenset({"-m", "-k", "--ignore", "--ignore-glob", "--deselect", "--import-mode", "-c"})
 TEST_FLAGS = frozenset({"--doctest-modules", "--strict-markers", "--strict-config", "--pyargs"})
 """Options of pytest that decide which tests run and how; others are about output, coverage and speed."""
@@ -71,12 +71,12 @@ def fit_gates(project: Project, commands: Sequence[OwnCommand], files: ProjectFi
 
 
 def _fit_gate(gate: Gate, own: Sequence[OwnCommand], files: ProjectFiles) -> Fitted:
-    """Return one detected gate with the project's own command; one that the project never runs only warns."""
+    """Return a detected gate with the project's own command; a gate that the project never runs only warns."""
     if gate.kind == "test":
         return _fitted_tests(gate, own, files)
     key = program_key([word for word in shlex.split(gate.command) if word not in {"npx", "--no-install"}])
     if gate.runner != "findings" or gate.command.split()[0] in {"npm", "pnpm", "yarn", "bun"}:
-        return Fitted(gate)  # a script of the project's own, or a build, which tests need anyway
+        return Fitted(gate)  # a script of the project, or a build, which tests need anyway
     running = [command for command in own if program_key(command.words) == key and _can_fail(command)]
     if key not in TOOLS and running:
         return Fitted(gate, running[0])
@@ -96,7 +96,7 @@ def _added_gates(project: Project, own: Sequence[OwnCommand], files: ProjectFile
 
 
 def _best_command(kind: GateKind, running: Sequence[OwnCommand], files: ProjectFiles) -> Fitted | None:
-    """Return the gate of the plain command that covers the most modules; without one, of a tool without arguments."""
+    """Return the gate of the plain command that covers the most modules, else of a tool without arguments."""
     order = list(TOOLS)
     ranked = sorted(running, key=lambda each: order.index(program_key(each.words)))
     plain = [
@@ -107,7 +107,7 @@ def _best_command(kind: GateKind, running: Sequence[OwnCommand], files: ProjectF
         and (words := _without_output_options(each.words, files))
     ]
     covered = max(plain, key=lambda each: _count_covered(each[0], files), default=None)
-    # Commands for some tests alone, beside one that is not plain, are not the project's whole check.
+    # Beside a command that is not plain, commands for some tests alone are not the whole check.
     if covered and (_count_covered(covered[0], files) or all(each.exact for each in running)):
         return Fitted(Gate(kind=kind, command=shlex.join(covered[0]), runner="findings"), covered[1])
     for command in ranked:
@@ -117,7 +117,7 @@ def _best_command(kind: GateKind, running: Sequence[OwnCommand], files: ProjectF
 
 
 def _count_covered(words: Sequence[str], files: ProjectFiles) -> int:
-    """Return how many modules the paths in a command contain; all if it names none."""
+    """Return the number of modules below the paths of a command; all modules if it names no path."""
     modules = [path for path in files.paths if path.endswith((".py", ".pyi")) and not is_test(path)]
     paths = [word.removeprefix("./").rstrip("/") for word in words[1:] if not word.startswith("-")]
     named = [path for path in paths if path != "." and is_named(path, files)]
@@ -148,7 +148,7 @@ def _without_output_options(words: Sequence[str], files: ProjectFiles) -> list[s
 
 
 def _fitted_tests(gate: Gate, own: Sequence[OwnCommand], files: ProjectFiles) -> Fitted:
-    """Return the test gate with the runner of the project, and its selection if all its commands have the same."""
+    """Return the test gate with the project's runner, and with its selection if all its commands agree on it."""
     if gate.runner not in {"pytest", "unittest"}:
         return Fitted(gate)
     pytest = [each for each in own if program_key(each.words) in {"pytest", "py.test"}]
@@ -169,7 +169,7 @@ def _fitted_tests(gate: Gate, own: Sequence[OwnCommand], files: ProjectFiles) ->
 
 
 def _selecting_arguments(words: Sequence[str], files: ProjectFiles) -> Iterator[str]:
-    """Yield the arguments that select tests; nothing about output, coverage and speed."""
+    """Yield the arguments that select tests, without options about output, coverage and speed."""
     rest = list(words[1:])
     while rest:
         word = rest.pop(0)

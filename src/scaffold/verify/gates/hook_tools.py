@@ -39,16 +39,16 @@ MAX_NAMES = 3
 
 
 class HookReport(Struct, frozen=True):
-    """What one hook did."""
+    """The result of one hook."""
 
     name: str
     outcome: TestOutcome
     text: str = ""
-    """What it printed."""
+    """Its output."""
 
 
 class HookTool(Struct, frozen=True, kw_only=True):
-    """What runs the hooks of a repository."""
+    """A tool that runs the hooks of a repository."""
 
     name: str
     files: tuple[str, ...]
@@ -57,9 +57,9 @@ class HookTool(Struct, frozen=True, kw_only=True):
     command: str
     """Run by /bin/sh at the top of the repository, with the change staged."""
     remedy: str
-    """What the user may do if it cannot run here."""
+    """What the user can do if it cannot run here."""
     ignored: tuple[str, ...] = ()
-    """Files that its installation makes and git ignores: hooks load them, and empty ones do."""
+    """Ignored files that its installation creates and hooks load; empty files suffice."""
 
 
 PRE_COMMIT = HookTool(
@@ -104,7 +104,7 @@ def _pre_commit(text: str) -> Iterator[HookReport]:
 def _read_lefthook(text: str) -> Iterator[HookReport]:
     summary = _LEFTHOOK_SUMMARY.search(text)
     if summary is None:
-        # An older version, or one told to print less: its exit code is all there is.
+        # An older version, or one told to print less: only its exit code counts.
         yield HookReport(LEFTHOOK.name, "passed")
         return
     outputs, name = dict[str, list[str]](), ""
@@ -121,7 +121,7 @@ def _read_lefthook(text: str) -> Iterator[HookReport]:
 
 
 def _read_husky(_: str) -> Iterator[HookReport]:
-    """Yield that the script ran: what it looked at, only its exit code can tell."""
+    # The script ran; what it looked at, only its exit code can tell.
     yield HookReport(HUSKY.name, "passed")
 
 
@@ -141,7 +141,7 @@ def tools_in(paths: Collection[str]) -> tuple[tuple[HookTool, str], ...]:
 
 
 def notes_of_hooks(paths: Collection[str]) -> tuple[str, ...]:
-    """Return a note for the user if there are hooks of husky below the top, where no tool of ours looks for them."""
+    """Return a note for the user about husky hooks below the top, which are not run."""
     below = sorted(path for path in paths if path.endswith(tuple(f"/{file}" for file in HUSKY.files)))
     if not below:
         return ()
@@ -152,13 +152,13 @@ def notes_of_hooks(paths: Collection[str]) -> tuple[str, ...]:
 
 
 def is_hook_file(path: str) -> bool:
-    """Return True if the path, relative to the top, defines hooks: nothing else decides which hooks there are."""
+    """Return True if the path, relative to the top, is a file that defines hooks."""
     depth = path.count("/")
     return any(pattern.count("/") == depth and matches(pattern, path) for pattern in HOOK_FILES)
 
 
 def hook_gate(paths: Collection[str]) -> tuple[Gate, Reason] | None:
-    """Return the gate of all hooks in a repository with these paths, and what says so; None without hooks."""
+    """Return the gate of all hooks in a repository with these paths, and the reason; None without hooks."""
     tools = tools_in(paths)
     if not tools:
         return None

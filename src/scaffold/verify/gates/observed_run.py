@@ -54,7 +54,7 @@ RUN_CUT_OFF = "end of the test run"
 WAIT = Activity(label="waits for another gate on this machine to end", is_whole=False)
 OUTPUT_LIMIT_BYTES = 1_000_000
 PROBLEM_LINES = 30
-"""Lines at the end of the output that are shown of a run that could not judge."""
+"""Lines of output shown at the end of a run that could not judge."""
 LINE_CHARS = 400
 SIGNAL_EXIT_BASE = 128
 """A shell exits with this plus the number of the signal that killed its command."""
@@ -76,11 +76,11 @@ ADAPTERS: Mapping[RunnerKind, RunnerAdapter] = {
     "findings": FINDINGS,
     "exit": RunnerAdapter(build_command=lambda command, _: RunnerCommand(command=command), read_report=_by_exit_code),
 }
-"""How each runner is called and read; those of commit hooks have their own repository: `repository_hooks`."""
+"""The adapter of each runner. Commit hooks run in a scratch repository: see `repository_hooks`."""
 
 
 class ObservedRun(Struct, frozen=True):
-    """A run of a gate, what else the runner told of tests of an older version, and how its command ended."""
+    """A run of a gate, the names that older tests could not resolve, and how the command ended."""
 
     run: GateRun
     unresolved: Mapping[str, UnresolvedName]
@@ -150,13 +150,13 @@ async def observe_gate(
 
 
 async def _run_command(gate: Gate, command: ShellCommand, tree: Tree) -> tuple[CommandResult, Observation | None]:
-    """Run the command; of a test gate that is judged by its exit code, also return what was seen of its tests."""
+    """Run the command, and observe the tests of a test gate that is judged by its exit code."""
     if gate.runner == "exit" and gate.kind == "test" and FOLDER_VARIABLE not in command.environ:
         observer, parent = CheckObserver(), tree.sandbox.confinement.temporary if tree.sandbox else None
         async with observer.watch(gate.command, tree.git.cwd, command.environ, parent) as variables:
             watched = structs.replace(command, environ={**command.environ, **variables})
             finished = await run_with_services(watched, tree.services, tree.sandbox, top=tree.git.cwd)
-        # The program may have stumbled over our observation.
+        # Our observation may have disturbed the program.
         if finished.exit_code == 0 or MARKER not in finished.stdout + finished.stderr:
             return finished, observer.observations[gate.command]
         await restore_tracked_files(tree)
@@ -164,7 +164,7 @@ async def _run_command(gate: Gate, command: ShellCommand, tree: Tree) -> tuple[C
 
 
 def _refused_tests(result: RunnerResult, tree: Tree, env: RunnerEnv) -> dict[str, str]:
-    """Return the failed tests whose cause is what the sandbox forbids."""
+    """Return the failed tests that the sandbox explains."""
     if tree.sandbox is None:
         return {}
     failed = [name for name, outcome in result.outcomes.items() if outcome in {"failed", "error"}]
@@ -188,7 +188,6 @@ def _runner_env(gate: Gate, tree: Tree, only: Sequence[str], stand_ins: StandIns
 def _runner_result(
     adapter: RunnerAdapter, env: RunnerEnv, order: RunnerCommand, finished: CommandResult
 ) -> RunnerResult:
-    """Return the result of the run, or its problem."""
     ended = RunnerExit(
         env=env, command=order, exit_code=finished.exit_code, stdout=finished.stdout, stderr=finished.stderr
     )
@@ -254,7 +253,7 @@ async def gate_slot(slots: Slots | None, during: During) -> AsyncIterator[None]:
 
 
 def with_observed_failures(run: GateRun, seen: Observation | None, *, only: Collection[str] = ()) -> GateRun:
-    """Return the run of a gate with the tests that were seen to fail in it; of those in `only`, any outcome."""
+    """Return the run with the tests that were observed to fail; for tests in `only`, with any outcome."""
     if seen is None or run.problem is not None or run.gate.runner != "exit" or run.gate.kind != "test":
         return run
     found: dict[str, TestOutcome] = {
@@ -268,9 +267,9 @@ def with_observed_failures(run: GateRun, seen: Observation | None, *, only: Coll
 
 
 def unnoticed_only(run: GateRun, added: Collection[str]) -> GateRun:
-    """Return the run without the failures that its exit code tells, and without those in files that were `added`.
+    """Return the run without failures that its exit code reports, and without failures in `added` files.
 
-    A command may end at its first failure, so on the base it may not have come to the others.
+    A command may stop at its first failure, so on the base it may not have reached the others.
     """
     if run.gate.runner != "exit" or EXIT_OUTCOME not in run.outcomes:
         return run
@@ -283,9 +282,9 @@ def unnoticed_only(run: GateRun, added: Collection[str]) -> GateRun:
 
 
 def without_names(run: GateRun) -> GateRun:
-    """Return the run of a gate that is judged by its exit code with this outcome alone.
+    """Return the run of a gate that is judged by its exit code with only this outcome.
 
-    It names tests only when they fail, so on other tests or code none of the names can be missed.
+    Such a gate names only failing tests, so with other tests or code no name can count as lost.
     """
     if run.gate.runner != "exit":
         return run

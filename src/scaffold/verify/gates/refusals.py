@@ -1,6 +1,6 @@
-"""Explain failed tests by what the sandbox forbids: an error of the operating system that a test raised is judged.
+"""Explain failed tests by the sandbox, from the errors of the operating system that they raised.
 
-The recorder inside the runner reports the errors, not their texts; whether the sandbox is the cause follows from the
+The recorder inside the runner reports errors without their texts. Whether the sandbox is the cause follows from the
 error's number, its path, and what the sandbox allows.
 """
 
@@ -19,13 +19,13 @@ UNREACHABLE = frozenset({errno.ENETUNREACH, errno.EHOSTUNREACH, errno.ENETDOWN})
 SYSTEM_TEMPORARY = tuple(map(Path, ("/tmp", "/var/tmp", "/run")))  # noqa: S108 - compared only
 MAX_NAMED = 3
 PSEUDO_FOLDERS = tuple(map(Path, ("/proc", "/sys")))
-"""What may be done there, no sandbox decides."""
+"""No sandbox decides access to these."""
 
 
 def sandbox_refusals(
     raised: Mapping[str, Iterable[OsFailure]], zone: Confinement, cwd: Path, *, failed: Collection[str]
 ) -> dict[str, str]:
-    """Return {test: what the sandbox forbids} of the failed tests that raised such an error, sorted by name."""
+    """Return {test: what the sandbox forbids} for the failed tests that it explains, sorted by name."""
     found = {}
     for name in sorted(raised.keys() & frozenset(failed)):
         reasons = (refusal_reason(error, zone, cwd) for error in raised[name])
@@ -42,7 +42,7 @@ def describe_refused(refused: Mapping[str, str]) -> str:
 
 
 def refusal_reason(error: OsFailure, zone: Confinement, cwd: Path) -> str | None:
-    """Return what the sandbox forbids that led to the error; None if it allows it."""
+    """Return the restriction of the sandbox that led to the error; None if the sandbox allows the access."""
     if error.resolving or (error.path is None and error.number in UNREACHABLE):
         return None if zone.network == "open" else f"the sandbox's network is {zone.network}"
     if error.path is None:
@@ -63,7 +63,7 @@ def refusal_reason(error: OsFailure, zone: Confinement, cwd: Path) -> str | None
 
 
 def _denied_only_inside(number: int, path: Path, zone: Confinement) -> bool:
-    """Return False if the user may not access the path either, such as a file of root's."""
+    """Return False if the user may not access the path either, such as a file of root."""
     if number == errno.EROFS:
         return True
     if _is_hidden(path, zone) and os.access(path, os.R_OK):

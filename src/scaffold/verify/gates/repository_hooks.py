@@ -1,7 +1,7 @@
-"""Run a repository's own commit hooks on files: those of pre-commit, husky and lefthook.
+"""Run a repository's own commit hooks on files, with pre-commit, husky or lefthook.
 
-They run in a repository of their own, in the folder for temporary files: hooks look at what is staged, stage what they
-fix, and some write into `.git`. None of that may happen in a worktree. Git of ours never runs in there afterwards.
+They run in a scratch repository in the folder for temporary files: hooks look at staged files, stage their fixes, and
+some write into `.git`. None of that may happen in a worktree. We never run git in the scratch repository afterwards.
 """
 
 import asyncio
@@ -41,43 +41,43 @@ IDENTITY = {
     for role in ("AUTHOR", "COMMITTER")
     for field, value in (("NAME", "hooks"), ("EMAIL", "hooks@localhost"))
 }
-"""Tools that stash what is not staged make commits, in a repository that is thrown away."""
+"""Tools that stash unstaged changes make commits, which stay in the scratch repository."""
 UNTRUSTED = "the folder is not trusted: `scaffold trust` trusts it"
 
 
 class HookInput(Struct, frozen=True, kw_only=True):
-    """What hooks look at: the staged files that differ from HEAD, as in a commit."""
+    """The input of hooks: the staged files that differ from HEAD, as in a commit."""
 
     staged: TreeId
     head: Commit
     without: tuple[str, ...] | None = ()
     """Paths that HEAD lacks, so that they count as staged although they did not change; None: all."""
     definitions: Commit
-    """Where the files are from that say which hooks there are."""
+    """The commit whose files define the hooks."""
 
 
 class HookRun(Struct, frozen=True, kw_only=True):
-    """What hooks showed, and what they made of the files."""
+    """The result of hooks, and the files as they left them."""
 
     run: GateRun
     left: TreeId
-    """The tree with their fixes; the staged one without any."""
+    """The tree with their fixes, or the staged tree without fixes."""
 
     @property
     def ended(self) -> bool:
-        """Whether all hooks came to their end, so that their fixes are whole."""
+        """Whether all hooks finished, so that their fixes are complete."""
         return self.run.problem in {None, "vacuous"}
 
 
 async def run_on_all_files(gate: Gate, tree: Tree, *, environment: str, timeout_s: float) -> GateRun:
-    """Run the hooks on all files of the commit of `tree`; an `error` says why they cannot judge anything here."""
+    """Run the hooks on all files of the commit of `tree`; an `error` says why they cannot judge anything."""
     staged = await commits.tree_of(tree.git, tree.commit)
     all_files = HookInput(staged=staged, head=tree.commit, without=None, definitions=tree.commit)
     return (await run_hooks(gate, tree, all_files, environment=environment, timeout_s=timeout_s)).run
 
 
 async def run_hooks(gate: Gate, tree: Tree, given: HookInput, *, environment: str, timeout_s: float) -> HookRun:
-    """Run the hooks once, one tool after another on what the one before it left. Nothing in the worktree changes."""
+    """Run the hooks of each tool once, on the files that the previous tool left. Nothing in the worktree changes."""
     left, runs, absent = given.staged, list[_ToolRun](), dict[str, str]()
     for tool, file in tools_in(await commits.listed_paths(tree.git, given.definitions)):
         if tree.hooks is None:
@@ -89,7 +89,7 @@ async def run_hooks(gate: Gate, tree: Tree, given: HookInput, *, environment: st
             continue
         try:
             runs.append(await hooks.run(given, left, timeout_s))
-        except GitError:  # a filter that is not trusted, perhaps
+        except GitError:  # perhaps an untrusted filter
             absent[tool.name] = f"the files cannot be checked out for the hooks in {file}"
         except _ChangedSinceTrustError as changed:
             absent[tool.name] = str(changed)
@@ -126,13 +126,13 @@ class _Hooks:
         return shutil.which(self._tool.program, path=f"{top / BINARIES}:{self._tree.environ['PATH']}") is not None
 
     async def run(self, given: HookInput, staged: TreeId, timeout_s: float) -> _ToolRun:
-        """Stage a tree and run the hooks; return how they ended, and the tree that they left."""
+        """Stage a tree and run the hooks; return how they ended, and the tree they left."""
         await asyncio.to_thread(self._folder.mkdir, parents=True, exist_ok=True)
         top = Path(tempfile.mkdtemp(dir=self._folder))
         try:
             return await self._run_in(top, given, staged, timeout_s)
         finally:
-            # A whole checkout; the folder above is only deleted at the end of the attempt.
+            # Delete the checkout now: the folder above is only deleted at the end of the attempt.
             await asyncio.to_thread(delete_folder_if_possible, top)
 
     async def _run_in(self, top: Path, given: HookInput, staged: TreeId, timeout_s: float) -> _ToolRun:
@@ -149,7 +149,7 @@ class _Hooks:
 
     async def _stage_tree(self, top: Path, given: HookInput, staged: TreeId) -> Sequence[str]:
         """Make a repository at `top` with the tree checked out and in the index; return the files that define hooks."""
-        # Not git of the worktree, which knows its own git directory only.
+        # The worktree's `Git` only works with its own git directory.
         outer = Git(self._folder.parent, environ=self._tree.git.environ)
         form = "sha256" if len(given.head) == SHA256_CHARS else "sha1"
         await outer("init", "--quiet", "--template=", f"--object-format={form}", str(top))
@@ -159,7 +159,7 @@ class _Hooks:
         git = outer.at(top)
         await git("update-ref", "--no-deref", "HEAD", await _head_commit(git, given))
         await git("read-tree", staged)
-        # Before the files of the change: none of its links is followed, and what git has replaces them.
+        # Before the files of the change are checked out, so that none of its links is followed.
         for name in self._tool.ignored:
             write_atomic(top / name, b"")
         write_atomic(top / ".git" / "info" / "exclude", "".join(f"/{name}\n" for name in self._tool.ignored).encode())
@@ -171,7 +171,7 @@ class _Hooks:
         return decided
 
     async def _lay_definitions(self, git: Git, commit: Commit) -> Sequence[str]:
-        """Put the files that define hooks into the index as a commit has them; return them, and those that are gone."""
+        """Put the files that define hooks into the index as in a commit; return these files, and the deleted ones."""
         entries = (await git("ls-tree", "-r", "-z", commit)).records
         wanted = [entry for entry in entries if is_hook_file(entry.partition("\t")[2])]
         there = (await git("ls-files", "--cached", "-z")).records
@@ -181,7 +181,7 @@ class _Hooks:
         return sorted({*gone, *(entry.partition("\t")[2] for entry in wanted)})
 
     async def _tree_left(self, top: Path, staged: TreeId, decided: Collection[str]) -> TreeId:
-        """Return the tree of the files at `top`, without new ones. The repository there is not entered any more."""
+        """Return the tree of the files at `top`, without new files. Git no longer enters the repository there."""
         with tempfile.TemporaryDirectory(dir=self._folder, prefix="index-") as own:
             env = {
                 "GIT_DIR": str(self._place.common_dir),
@@ -196,7 +196,7 @@ class _Hooks:
 
 
 async def _head_commit(git: Git, given: HookInput) -> Commit:
-    """Return the commit that hooks compare the staged files with: that of the input, without some of its paths."""
+    # Hooks compare the staged files with this commit: that of the input, without some of its paths.
     if given.without == ():
         return given.head
     if given.without is None:
@@ -236,7 +236,7 @@ def _hook_result(tool: HookTool, finished: CommandResult, printed: str, top: Pat
 
 
 def _gate_run(gate: Gate, tree: Tree, environment: str, runs: Sequence[_ToolRun], absent: Mapping[str, str]) -> GateRun:
-    """Return the run of the gate; hooks of a tool that cannot run here are skipped, unless there are no others."""
+    """Return the run of the gate. The hooks of a tool that cannot run here are skipped, unless no others exist."""
     skipped = RunnerResult(outcomes=dict.fromkeys(absent, "skipped"))
     result = merged_results({**{each.tool.name: each.result for each in runs}, "": skipped})
     if not runs:
@@ -264,7 +264,7 @@ def _gate_run(gate: Gate, tree: Tree, environment: str, runs: Sequence[_ToolRun]
 
 
 def _pre_commit_home(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return where pre-commit has its environments: the sandbox has another folder for caches, which is empty."""
+    # The sandbox has another, empty folder for caches.
     cache = environ.get("XDG_CACHE_HOME") or str(Path(environ.get("HOME", "/"), ".cache"))
     home = environ.get("PRE_COMMIT_HOME") or str(Path(cache, "pre-commit"))
     return {"PRE_COMMIT_HOME": home} if Path(home).is_dir() else {}

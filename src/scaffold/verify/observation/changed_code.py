@@ -21,11 +21,11 @@ from scaffold.verify.paths.conventions import is_test
 _NEVER = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Pass, ast.Global, ast.Nonlocal)
 """Statements that run when a module is loaded, whatever they define, and those that do nothing."""
 _LEAVES = (ast.Return, ast.Raise, ast.Break, ast.Continue, ast.Yield, ast.YieldFrom, ast.Await)
-"""Nodes after which what follows a statement need not run."""
+"""Nodes that can leave a statement early, so that the next one need not run."""
 PYTHON = ".py"
 MAX_FILE_BYTES = 5_000_000
 MAX_LINES = 50_000
-"""Most changed lines that are observed."""
+"""The most changed lines to observe."""
 
 
 class MarkedLines(Struct, frozen=True):
@@ -41,11 +41,11 @@ class ExecutableLines(Struct, frozen=True):
 
     in_functions: tuple[MarkedLines, ...] = ()
     at_import: tuple[MarkedLines, ...] = ()
-    """Those that run whenever the file is loaded, such as constants and fields of classes."""
+    """The lines that run whenever the file is loaded, such as constants and fields of classes."""
 
 
 class PythonFile(Struct, frozen=True, kw_only=True):
-    """A changed Python file of a checkout; size and checksum tell it, and copies of it, from other files."""
+    """A changed Python file of a checkout; size and checksum identify it and its copies."""
 
     size: int
     checksum: int
@@ -62,13 +62,13 @@ class ChangedCode(Struct, frozen=True, kw_only=True):
 
     @property
     def empty(self) -> bool:
-        """True if nothing of the change can be seen running."""
+        """True if no line of the change can be observed."""
         return not (self.marked() or self.javascript)
 
     def marked(self) -> dict[str, tuple[MarkedLines, ...]]:
         """Return the lines of Python files that show whether the changed behaviour ran.
 
-        Those in functions, if any changed: importing a module runs the others, and shows nothing about these.
+        Lines in functions if any changed: the others run on import, which proves nothing about functions.
         """
         inside = {path: file.lines.in_functions for path, file in self.python.items() if file.lines.in_functions}
         return inside or {path: file.lines.at_import for path, file in self.python.items() if file.lines.at_import}
@@ -107,7 +107,7 @@ def _read_changed_code(top: Path, added: Mapping[str, tuple[int, ...]], linked: 
         data = read_untrusted(top / file, MAX_FILE_BYTES)
         if isinstance(data, str):
             continue
-        # Behind a link all lines count: it may be the link that is new.
+        # Behind a link all lines count, because the link may be new.
         changed = range(1, data.count(b"\n") + 2) if path in linked else added[path]
         match _lines_of(path, data, tuple(changed)):
             case ExecutableLines() as lines:
@@ -115,7 +115,7 @@ def _read_changed_code(top: Path, added: Mapping[str, tuple[int, ...]], linked: 
             case SourceLines() as lines if lines.changed:
                 # Node names a file by where its link leads.
                 javascript[file] = lines
-            # A file that is no code, such as a template, says nothing about the others.
+            # A file that is not code, such as a template, does not matter for the others.
             case _:
                 pass
     return ChangedCode(python=python, javascript=javascript)
@@ -133,16 +133,16 @@ def _lines_of(path: str, data: bytes, changed: tuple[int, ...]) -> ExecutableLin
 
 
 def executable_lines(source: bytes, changed: Collection[int]) -> ExecutableLines | None:
-    """Return which of the `changed` lines can be executed; None if this Python cannot read the file.
+    """Return the executable ones of the `changed` lines; None if this Python cannot parse the file.
 
-    Lines of definitions, imports and docstrings, and lines without code, are none.
+    Definitions, imports, docstrings and lines without code do not count.
     """
     try:
         tree = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
     text = source.splitlines()
-    # A comment inside a statement is no part of what runs.
+    # A comment inside a statement does not run.
     counted = frozenset(n for n in changed if 0 < n <= len(text) and text[n - 1].strip()[:1] not in {b"", b"#"})
     inside, outside = list[MarkedLines](), list[MarkedLines]()
     for statements, in_function in _statement_lists(tree):
@@ -199,7 +199,6 @@ def _has_effect(statement: ast.stmt, in_function: bool) -> bool:
 
 
 def _own_lines(statement: ast.stmt) -> range:
-    """Return the lines of a statement without those of the statements in it."""
     end = statement.end_lineno or statement.lineno
     inner = [each.lineno for each in ast.iter_child_nodes(statement) if isinstance(each, ast.stmt)]
     inner += [each.pattern.lineno for each in ast.iter_child_nodes(statement) if isinstance(each, ast.match_case)]
@@ -207,7 +206,7 @@ def _own_lines(statement: ast.stmt) -> range:
 
 
 def _by_line(groups: Sequence[MarkedLines]) -> tuple[MarkedLines, ...]:
-    """Return the groups in order, with those that begin in the same line as one: they get the same mark."""
+    # Groups that begin in the same line get the same mark.
     joined = dict[int, tuple[int, ...]]()
     for group in sorted(groups, key=lambda each: each.number):
         joined[group.number] = tuple(dict.fromkeys((*joined.get(group.number, ()), *group.lines)))

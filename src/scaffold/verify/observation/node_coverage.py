@@ -1,4 +1,4 @@
-"""Read what Node's own coverage says of changed lines; the reports are written by processes that ran foreign code."""
+"""Read Node's own coverage of changed lines. The reports are untrusted: processes with foreign code wrote them."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -40,7 +40,7 @@ class Script(Struct, frozen=True):
 
 
 class Report(Struct, frozen=True):
-    """What one process ran."""
+    """The scripts that one process ran."""
 
     result: tuple[Script, ...]
 
@@ -54,7 +54,7 @@ class SourceLines(Struct, frozen=True):
 
 
 class NodeLines(Struct, frozen=True, kw_only=True):
-    """What was seen of a changed file in all processes."""
+    """The coverage of a changed file in all processes."""
 
     executed: frozenset[int] = frozenset()
     in_functions: frozenset[int] = frozenset()
@@ -62,11 +62,11 @@ class NodeLines(Struct, frozen=True, kw_only=True):
     loaded: bool = False
     """Whether any process loaded the file as it is."""
     transformed: bool = False
-    """Whether any process ran it in another form, as a tool compiled it."""
+    """Whether any process ran it in another form, compiled by a tool."""
 
 
 def code_lines(text: str, changed: Sequence[int]) -> tuple[int, ...]:
-    """Return which of the changed lines of a JavaScript file hold code that does something."""
+    """Return the changed lines of a JavaScript file that contain effective code."""
     lines = text.split("\n")
     return tuple(n for n in changed if 0 < n <= len(lines) and not _NO_CODE.search(lines[n - 1].strip()))
 
@@ -86,14 +86,14 @@ def read_reports(folder: Path) -> tuple[Report, ...] | None:
 
 
 def loaded_files(reports: Sequence[Report]) -> frozenset[str]:
-    """Return the absolute paths of the scripts that ran as they are in a file."""
+    """Return the absolute paths of the files that ran unchanged."""
     return frozenset(
         path for report in reports for script in report.result if (path := _script_path(script)) is not None
     )
 
 
 def lines_seen(reports: Sequence[Report], sources: Mapping[str, SourceLines]) -> dict[str, NodeLines]:
-    """Return what was seen of each file, by absolute path."""
+    """Return the coverage of each file, by absolute path."""
     found = {path: NodeLines() for path in sources}
     for report in reports:
         for script in report.result:
@@ -146,7 +146,7 @@ def _seen_lines(script: Script, source: SourceLines) -> NodeLines:
 
 
 def _run_count(script: Script, offset: int) -> int:
-    """Return how often the code at an offset ran: the count of the smallest part that contains it."""
+    """Return how often the code at an offset ran, which is the count of the smallest part around it."""
     parts = (part for function in script.functions for part in function.ranges)
     around = [part for part in parts if part.start_offset <= offset < part.end_offset]
     return min(around, key=lambda part: part.end_offset - part.start_offset).count if around else 0

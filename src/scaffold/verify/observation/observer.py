@@ -1,6 +1,6 @@
-"""Let the Python and Node processes of a check say which changed lines they executed and how their tests ended.
+"""Observe which changed lines the Python and Node processes of a check execute, and how their tests end.
 
-What they write is not trusted: a wrong report can make work look more or less exercised, and can make no check pass.
+Their reports are not trusted: a wrong report can make work look more or less exercised, but makes no check pass.
 """
 
 import asyncio
@@ -26,36 +26,36 @@ from scaffold.verify.paths.conventions import is_test
 INJECTED_FOLDER = Path(injected.__file__).resolve().parent
 FOLDER_VARIABLE = "SCAFFOLD_OBSERVATION"
 MARKER = b"scaffold_observation"
-"""Part of every name that ours has inside of a process: output with it may come from a program that we disturbed."""
+"""Part of all our names inside a process: output with it may come from a program that we disturbed."""
 NODE_FOLDER = "node"
 MAX_NOTES_BYTES = 1_000_000
 
 
 class Observation(Struct, frozen=True, kw_only=True):
-    """What was seen of one check."""
+    """The observation of one check."""
 
     seen: bool = False
     """Whether any process was observed."""
     complete: bool = False
     """Whether nothing is known to have run unobserved."""
     ended_by_work: bool = False
-    """Whether a program that is text of the check was ended by the change, with success or without a trace."""
+    """Whether the change ended a program given as text in the check, successfully or without a trace."""
     executed: Mapping[str, frozenset[int]] = {}
     """The changed lines that ran, by file."""
     in_functions: Mapping[str, frozenset[int]] = {}
-    """The changed lines of JavaScript files that are inside of functions, as far as these files were loaded."""
+    """The changed lines inside functions of JavaScript files that were loaded."""
     tests: Mapping[str, ObservedOutcome] = {}
     """By file and name as pytest writes them; a file that could not be loaded, or skips itself, by its path."""
     not_run: frozenset[str] = frozenset()
-    """The tests that pytest collected, and of which no outcome was seen."""
+    """The tests that pytest collected but that have no observed outcome."""
     began: bool = False
-    """Whether a run of pytest or unittest began in the checkout; runs inside of tests aside."""
+    """Whether a run of pytest or unittest began in the checkout, not counting runs inside tests."""
     unfinished: bool = False
-    """Whether one of them did not end."""
+    """Whether a run did not end."""
 
 
 class CheckObserver:
-    """Observes checks in one checkout; `observations` has what was seen, by command."""
+    """Observes checks in one checkout; `observations` are the results by command."""
 
     def __init__(self, code: ChangedCode = NOTHING, *, only: Sequence[str] = ()) -> None:
         """`code` are the changed lines; without any, only tests are observed. pytest runs `only` the tests in files."""
@@ -68,7 +68,7 @@ class CheckObserver:
     async def watch(
         self, command: str, top: Path, environ: Mapping[str, str], parent: Path | None
     ) -> AsyncIterator[dict[str, str]]:
-        """Yield the variables that make a command observed, and read afterwards what its processes wrote.
+        """Yield the variables that make a command observed, and read its processes' reports afterwards.
 
         `parent` is a folder that the command may write; None for the system's temporary folder.
         """
@@ -136,7 +136,7 @@ class CheckObserver:
 
 
 class _NodeObservation(Struct, frozen=True):
-    """What was seen of Node."""
+    """The observation of Node processes."""
 
     seen: bool
     complete: bool
@@ -144,14 +144,14 @@ class _NodeObservation(Struct, frozen=True):
 
 
 class _Notes(Struct, frozen=True):
-    """What the Python processes of a check noted."""
+    """The notes of the Python processes of a check."""
 
     seen: bool
     """Whether there was one."""
     complete: bool
-    """Whether all were observed as far as is known."""
+    """Whether all were observed, as far as is known."""
     ended_by_work: bool = False
-    """Whether the change ended one of those whose program is text of the check."""
+    """Whether the change ended a process whose program is text in the check."""
 
 
 def _read_notes(path: Path) -> _Notes:
@@ -162,7 +162,7 @@ def _read_notes(path: Path) -> _Notes:
     started = {note[1]: note[2] for note in notes if len(note) == 3 and note[0] == "start"}
     parents = frozenset(started.values())
     ends = [note[1:] for note in notes if len(note) == 4 and note[0] == "end"]
-    # Children none of which was observed may have run anything.
+    # Unobserved children may have run anything.
     unseen = any(children != "0" and pid not in parents for pid, children, _ in ends)
     # Not workers of multiprocessing and the like, whose programs are text as well.
     outer = [note for note in notes if len(note) == 2 and note[1] in started and started[note[1]] not in started]
@@ -176,7 +176,6 @@ def _read_notes(path: Path) -> _Notes:
 
 
 def _read_node(folder: Path, top: Path, files: Mapping[str, SourceLines]) -> _NodeObservation:
-    """Return what Node's reports say of the changed files."""
     reports = node_coverage.read_reports(folder)
     if not reports:
         return _NodeObservation(seen=reports is None, complete=reports is not None, lines={})
@@ -187,7 +186,7 @@ def _read_node(folder: Path, top: Path, files: Mapping[str, SourceLines]) -> _No
 
 
 def _runs_files(reports: tuple[Report, ...], top: Path) -> bool:
-    """Return True if the processes ran the project's files as they are, not in a form that a tool made of them."""
+    """Return True if the processes ran the project's files as they are, not compiled by a tool."""
     loaded = [Path(path) for path in node_coverage.loaded_files(reports)]
     tools = any("node_modules" in path.parts and "npm" not in path.parts for path in loaded)
     own = (path.relative_to(top) for path in loaded if path.is_relative_to(top))

@@ -1,4 +1,4 @@
-"""Read what test runners in the processes of a check wrote: the outcomes of their tests, and whether they ended."""
+"""Read the reports of test runners in the processes of a check: outcomes of tests, and whether the runs ended."""
 
 import codecs
 import os
@@ -21,20 +21,20 @@ _OUTCOMES: tuple[ObservedOutcome, ...] = get_args(ObservedOutcome)
 
 
 class TestRuns(Struct, frozen=True, kw_only=True):
-    """What the runners of one check said, those that ran inside of tests aside."""
+    """The reports of the runners of one check, not counting runs inside tests."""
 
     outcomes: Mapping[str, ObservedOutcome]
-    """The worst of each test whose file is in the checkout."""
+    """The worst outcome of each test whose file is in the checkout."""
     not_run: frozenset[str]
     """The tests in the checkout that were collected, and have no outcome."""
     began: bool
     """Whether a run began in the checkout."""
     unfinished: bool
-    """Whether one of them did not end."""
+    """Whether a run did not end."""
 
 
 class _Process(Struct, frozen=True):
-    """What one process wrote."""
+    """The report of one process."""
 
     pid: str
     lines: Sequence[tuple[str, str]]
@@ -50,10 +50,10 @@ class _Process(Struct, frozen=True):
 
 
 def read_test_runs(folder: Path, top: Path) -> TestRuns:
-    """Return what the runners wrote into `folder`, with files relative to `top`."""
+    """Return the reports of runners in `folder`, with files relative to `top`."""
     processes = list(_read_processes(folder))
     runners = frozenset(each.pid for each in processes if any(each.began()))
-    # A test that starts a runner, such as one of a plugin, expects of it what it likes.
+    # A test that starts a runner, such as a plugin's test, may expect failures of it.
     own = [each for each in processes if not any(above & runners for _, above, _ in each.began())]
     outcomes = dict(_worst_outcomes(own, top))
     collected = {_test_name(rest, top) for each in own for word, rest in each.lines if word == "collected"}
@@ -77,12 +77,10 @@ def _read_processes(folder: Path) -> Iterator[_Process]:
 
 
 def _runs_in_checkout(process: _Process, top: Path) -> frozenset[str]:
-    """Return the numbers of the runs in the checkout."""
     return frozenset(number for number, _, root in process.began() if _test_name(root, top) is not None)
 
 
 def _worst_outcomes(processes: Sequence[_Process], top: Path) -> Iterator[tuple[str, ObservedOutcome]]:
-    """Yield the worst outcome of each test whose file is in the checkout."""
     worst = dict[str, int]()
     for process in processes:
         for outcome, name in process.lines:

@@ -11,7 +11,7 @@ from itertools import islice
 
 PACKAGE_LIST = "MANIFEST.in"
 IGNORE_FILES = frozenset({".gitignore", ".ignore"})
-"""Files by which linters leave out files even if they are tracked, and some build tools, too."""
+"""Files that make linters and some build tools leave out files, even tracked ones."""
 CODE_SUFFIXES = (".py", ".pyi", ".js", ".mjs", ".cjs", ".jsx", ".ts", ".mts", ".cts", ".tsx", ".go", ".rs")
 _COOKIE = re.compile(rb"^[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)")
 _PROBE = "a\\x0a\\n\\u000a +AAo- ~{~} \x1b$B!!\x1b(B xn--a"
@@ -30,14 +30,14 @@ def is_attributes_file(path: str) -> bool:
 
 
 def changed_export_settings(before: bytes | None, after: bytes | None, top: bytes | None = None) -> tuple[str, ...]:
-    """Return the lines, as `PATTERN ATTRIBUTE`, that differ between two versions and decide what users get.
+    """Return the differing lines of two versions, as `PATTERN ATTRIBUTE`, that decide which files users get.
 
     `top` is the file at the top after the change, whose macros count in all folders. A missing version is None.
     """
     old, new = (text.decode(errors="replace") if text else "" for text in (before, after))
     deciding = _deciding_attributes([old, new, top.decode(errors="replace") if top else ""])
     were, are = list(_deciding_settings(old, deciding)), list(_deciding_settings(new, deciding))
-    # The last line that matches counts, so another order is another meaning.
+    # The last matching line counts, so the order matters.
     if were == are:
         return ()
     differing = [each for each in (*are, *were) if (each in were) != (each in are)]
@@ -64,7 +64,6 @@ def _deciding_settings(text: str, deciding: Collection[str]) -> Iterator[Setting
 
 
 def _attribute_lines(text: str) -> Iterator[list[str]]:
-    """Yield the words of each line with attributes, a quoted pattern as one."""
     for line in text.split("\n"):
         stripped = line.strip()
         if stripped.startswith('"'):
@@ -89,9 +88,9 @@ def _attribute_name(attribute: str) -> str:
 
 
 def new_exclusions(before: str, after: str, folder: str, paths: Collection[str]) -> Iterator[str]:
-    """Yield the lines that only the second version of a MANIFEST.in has and that exclude one of the paths.
+    """Yield the new lines of a MANIFEST.in that exclude one of the paths.
 
-    `folder` is that of the file, and patterns are relative to it.
+    `folder` contains the file, and patterns are relative to it.
     """
     prefix = f"{folder}/" if folder else ""
     inside = [path.removeprefix(prefix) for path in paths if path.startswith(prefix)]
@@ -122,13 +121,13 @@ def _is_below(path: str, pattern: str) -> bool:
 
 
 def _matches_parts(path: str, pattern: str) -> bool:
-    """Return True if each part of a path matches that of a pattern: `*` stands for no slash."""
+    # Each part matches a part of the pattern: `*` stands for no slash.
     parts, patterns = path.split("/"), pattern.split("/")
     return len(parts) == len(patterns) and all(map(fnmatchcase, parts, patterns))
 
 
 def misleading_encoding(source: bytes) -> str | None:
-    """Return the declared encoding of a Python source if plain ASCII means something else in it; None if not.
+    """Return the declared encoding of a Python source if plain ASCII means something else in it, or None.
 
     In `unicode_escape` a comment may contain code.
     """

@@ -61,14 +61,14 @@ _INCLUDED = re.compile(r"^[ \t]*[-s]?include[ \t]+([^\n#]+)", re.MULTILINE)
 _RULE = re.compile(r"^([\w-]+(?:[ \t]+[\w-]+)*)[ \t]*::?(?!=)((?:\\\n|[^\n])*)", re.MULTILINE)
 _PHONY = re.compile(r"^\.PHONY[ \t]*:((?:\\\n|[^\n])*)", re.MULTILINE)
 _ELSEWHERE = re.compile(r"\b(?:cd|pushd|chdir)\s|\s(?:-C|--prefix|--cwd|--directory)\b")
-"""Marks a command that runs in another folder than the top."""
+"""Marks a command that runs outside the top folder."""
 
 
 class _Words:
     """Words of commands that may mean paths: relative to the top or another folder, or absolute."""
 
     def __init__(self, words: Iterable[str], loose: Collection[str]) -> None:
-        """`loose` are those that may be relative to any folder."""
+        """`loose` words may be relative to any folder."""
         self.all = frozenset(words)
         self._absolute = tuple(word for word in self.all if word.startswith(("/", "$", "~")))
         self._endings = tuple(f"/{word}" for word in self.all.intersection(loose))
@@ -133,7 +133,7 @@ class BaseLayout:
         return program in self.command_words
 
     def is_checker(self, path: str) -> bool:
-        """Return True if a command runs `path`, and its name is that of a check or it is a shell script.
+        """Return True if a command runs `path`, and it is named like a check or is a shell script.
 
         A command that only runs the program, such as `python main.py`, does not make it a checker.
         """
@@ -158,7 +158,7 @@ class BaseLayout:
         return any(_path_beside(each, name) in self.folded for each in new for name in TASK_RUNNER_FILES["make"])
 
     def shadowed_module(self, path: str) -> str | None:
-        """Return the existing module that a command would no longer run if `path` is added; None if there is none."""
+        """Return the existing module that a command would no longer run if `path` is added, or None."""
         if path not in self._modules:
             return None
         endings = tuple(f"/{each}" for each in _module_paths(path.removesuffix(".py").removesuffix("/__main__")))
@@ -246,11 +246,11 @@ def requested_targets(text: str, words: Collection[str]) -> frozenset[str]:
 
 
 def check_input_reason(change: PathChange, layout: BaseLayout) -> str | None:
-    """Return why a change is one of a check input, as the end of a sentence that begins with its path; None if not."""
+    """Return why the changed path is a check input, as the end of a sentence that begins with it, or None."""
     name = change.path.rpartition("/")[2].casefold()
     if name == "conftest.py":
         return "controls how tests run"
-    # A new test guards nothing yet, so it is free; one that exists may be what fails on this work.
+    # A new test guards nothing yet, so it may be changed; an existing one may be what fails on this work.
     if change.kind != "A" and layout.is_base_test(change.path):
         return "is an existing test or test data"
     if change.kind == "A" and (why := _new_file_reason(change.path, name, layout)):
@@ -265,7 +265,7 @@ def check_input_reason(change: PathChange, layout: BaseLayout) -> str | None:
 
 
 def _new_file_reason(path: str, name: str, layout: BaseLayout) -> str | None:
-    """Return what a new file decides because something reads or finds it once it exists; None if nothing does."""
+    """Return the effect of a new file that something reads or finds once it exists, or None."""
     if path in layout.sourced:
         return "is read by what checks the work, once it exists"
     if layout.satisfies_target(path):
@@ -278,7 +278,7 @@ def _new_file_reason(path: str, name: str, layout: BaseLayout) -> str | None:
 
 
 def imported_before(change: PathChange, layout: BaseLayout) -> str | None:
-    """Return what a changed `__init__.py` runs before, if that checks the work; None otherwise.
+    """Return the checks that a changed `__init__.py` runs before, or None.
 
     In a folder of tests only a new `__init__.py` counts: an existing one is a check input already.
     """
@@ -301,7 +301,7 @@ def is_inert(source: bytes) -> bool:
 
 
 def autorun_reason(path: str) -> str | None:
-    """Return how a file takes effect without being imported or named by a command; None if it does not."""
+    """Return how a file takes effect without being imported or named by a command, or None."""
     *folders, name = path.casefold().split("/")
     # As a module with any suffix, compiled ones included, or as a package.
     if name.split(".")[0] in STARTUP_MODULES or (folders and folders[-1] in STARTUP_MODULES) or name.endswith(".pth"):
@@ -332,14 +332,14 @@ def _config_reason(change: PathChange, layout: BaseLayout) -> str | None:
         return "replaces a package in every test"
     if not is_config_file(change.path):
         return None
-    # The first configuration of a repository without tests cannot take any away.
+    # In a repository without tests, a first configuration cannot disable any.
     if change.kind == "A" and layout.has_no_tests:
         return None
     return "configures how the work is checked"
 
 
 def _vendored_reason(change: PathChange, layout: BaseLayout) -> str | None:
-    """Return why a change below a Go `vendor` folder decides checks; None for a new package, which is allowed."""
+    """Return why a change below a Go `vendor` folder affects checks; None for a new package, which is allowed."""
     above, found, inner = f"/{change.path}".partition("/vendor/")
     top = above.removeprefix("/")
     if not found or (f"{top}/go.mod" if top else "go.mod") not in layout.paths:
@@ -350,7 +350,7 @@ def _vendored_reason(change: PathChange, layout: BaseLayout) -> str | None:
 
 
 def checker_reason(change: PathChange, layout: BaseLayout) -> str | None:
-    """Return why a task file or script decides checks; None if it does not, as for most new files."""
+    """Return why a task file or script affects checks, or None, as for most new files."""
     name = change.path.rpartition("/")[2].casefold()
     if name.endswith(".mk") and layout.runs("make") and change.kind != "A":
         return "is included by `make`, which checks the work"

@@ -12,7 +12,7 @@ TEST_FOLDERS = frozenset({"tests", "test", "__tests__", "__snapshots__", "__mock
 SPEC_FOLDERS = frozenset({"spec", "specs"})
 """Only scripts below these count as tests, and not inside the program's own folders: others hold specifications."""
 SOURCE_FOLDERS = frozenset({"src", "lib"})
-"""Folders of programs, in which `spec/` or `test.js` may be about something else than tests."""
+"""Folders of programs, in which `spec/` or `test.js` may not be about tests."""
 TEST_NAME = re.compile(
     r"test_.*\.py|.*_test\.(py|go|rb|exs)|tests\.py|conftest\.py|.*_spec\.rb|"
     r".*[._-](test|spec)\.[cm]?[jt]sx?|.*[a-z0-9]Spec\.[cm]?jsx?|.*\.snap|.*(Test|Tests|IT)\.(java|kt|cs)"

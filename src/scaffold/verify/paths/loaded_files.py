@@ -1,7 +1,7 @@
 """Find the files that commands and configurations load by an option, and the tests that commands name.
 
-What `--require`, `--config` or `setupFiles` names is never the program under test, so it is a check input whatever its
-name. Only files that exist count, so a word that means something else names none.
+A file named by `--require`, `--config` or `setupFiles` is never the program under test, so it is a check input whatever
+its name. Only existing files count, so a word with another meaning names no file.
 """
 
 import json
@@ -48,7 +48,7 @@ ROOT = "<rootDir>/"
 MAX_CONFIGURATIONS = 1000
 
 MAX_NAMES = 10_000
-"""Of how many names of files it is remembered whether they may configure checks."""
+"""How many file names the cache of `may_configure` holds."""
 _CONFIG_FILE = re.compile("|".join(map(translate, CONFIG_FILES)))
 _WORD = re.compile(r"[^\s\"'`;|&()<>,][^\s\"'`;|&()<>]*")
 _VARIABLE = re.compile(r"^[A-Za-z_]\w*=")
@@ -57,7 +57,7 @@ _NAMED_SCRIPT_RUNNER = re.compile(r"(?:^|[-_.])(?:run)?(?:tests?|specs?|checks|e
 _OTHER_VALUE = re.compile(
     r"include|exclude|ignore|cover|watch|elated|report|root|cwd|config|require|import|loader|package|project|output|env|cache"
 )
-"""Parts of the names of options whose value names no tests."""
+"""Parts of the names of options whose value is not a test."""
 _BRACES = re.compile(r"\{[^}]*\}")
 _SUFFIXES = ("", ".js", ".cjs", ".mjs", ".ts", ".json", "/index.js", "/index.ts")
 FILE_ONLY = ("",)
@@ -84,9 +84,9 @@ class NamedFiles(Struct, frozen=True, kw_only=True):
     """Files of a repository that its checks name."""
 
     loaded: frozenset[str] = frozenset()
-    """Those that a program loads by an option."""
+    """Files that a program loads by an option."""
     tests: frozenset[str] = frozenset()
-    """Those that are arguments of a test runner."""
+    """Files that are arguments of a test runner."""
 
 
 def files_named_by(folder: str, command: str, paths: Collection[str]) -> NamedFiles:
@@ -131,7 +131,7 @@ def is_configuration(path: str) -> bool:
     if not _may_configure(path.rpartition("/")[2]):
         return False
     *folders, name = path.casefold().split("/")
-    # Programs have a config.toml of their own; that of cargo names no such files.
+    # A config.toml may belong to the program; cargo's names no such files.
     return INSTALL_FOLDERS.isdisjoint(folders) and name not in {"setup.py", "config", "config.toml"}
 
 
@@ -188,7 +188,6 @@ def _loaded_by_options(folder: str, words: Sequence[str], paths: Collection[str]
 
 
 def _module_files(name: str, paths: Collection[str]) -> Iterator[str]:
-    """Yield the files of a Python module, whatever the import root."""
     inner = name.replace(".", "/")
     endings = (f"{inner}.py", f"{inner}/__init__.py")
     yield from (path for path in paths for end in endings if path == end or path.endswith(f"/{end}"))
@@ -206,14 +205,13 @@ def _named_tests(folder: str, words: Sequence[str], paths: Collection[str]) -> I
         if "*" in word:
             globs = {posixpath.normpath(posixpath.join(each, _BRACES.sub("*", word))) for each in (folder, "")}
             found = [path for path in paths if any(matches(glob, path) for glob in globs)]
-            # A script of the project may also be given the program.
+            # A script of the project may also take the program as an argument.
             yield from (path for path in found if start is not None or SOURCE_FOLDERS.isdisjoint(path.split("/")))
         elif start is not None:
             yield from filter(None, [_resolve_file(folder, word, paths, suffixes=FILE_ONLY)])
 
 
 def _starts_runner(words: Sequence[str], at: int) -> bool:
-    """Return True if a word starts a known test runner."""
     word, before = words[at], {_program_name(each) for each in words[:at]}
     if word == "--test":
         return "node" in before
@@ -239,7 +237,7 @@ def _program_name(word: str) -> str:
 
 
 def _resolve_file(folder: str, word: str, paths: Collection[str], *, suffixes: Sequence[str] = _SUFFIXES) -> str | None:
-    """Return the file that a word names, relative to a folder or else to the top; None if there is none."""
+    """Return the file that a word names, relative to a folder or else to the top, or None."""
     inner = word.removeprefix(ROOT)
     # A folder of the command, as in `tsc -p .` and `node -r .`, holds the program.
     if not inner.strip("./"):

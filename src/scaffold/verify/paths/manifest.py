@@ -32,7 +32,7 @@ HARMLESS_TOOLS = frozenset(
 )
 """Tables of pyproject.toml that only describe a project, except their plugin and script settings."""
 SUBSTITUTION_KEYS = ("scripts", "build", "sources", "override-dependencies", "workspace")
-"""Keys of such a table that do decide what is run, or which package replaces another."""
+"""Keys of such a table that decide what is run, or which package replaces another."""
 JS_TOOLS = (
     *("jest", "vitest", "mocha", "ava", "tap", "nyc", "c8", "babel", "swc", "ts-node", "tsd", "xo", "standard"),
     *("eslintConfig", "eslintIgnore", "stylelint", "wallaby"),
@@ -102,9 +102,10 @@ def changed_check_settings(
 
 
 def _is_harmless(part: str, old: Mapping[str, object], new: Mapping[str, object]) -> bool:
-    """Return True for a part that decides nothing that was there before.
+    """Return True for a part that affects nothing that existed before.
 
-    That is the name of a new package, a new script that is no hook, a new name for a module, fewer local dependencies.
+    These are the name of a new package, a new script that is not a hook, a new name for a module, and fewer local
+    dependencies.
     """
     key, _, name = part.partition(" ")
     if key == NAME_KEY:
@@ -132,7 +133,7 @@ def _manifest_parts(name: str, text: bytes | None, asked: Collection[str]) -> Ma
     try:
         decoded = text.decode("utf-8-sig")
         return dict(_package_parts(decoded, asked) if name == "package.json" else _READERS[name](decoded))
-    # Parsers differ in what they accept: what ours cannot read, the runner's may.
+    # Parsers differ: the runner's may accept what ours cannot read.
     except (ValueError, configparser.Error, RecursionError):
         return {"the whole file, which cannot be parsed": hashlib.sha256(text).hexdigest()}
 
@@ -159,7 +160,6 @@ def _pyproject_parts(text: str) -> ManifestParts:
 
 
 def _local_parts(values: object) -> ManifestParts:
-    """Yield the dependencies that are taken from the repository itself, if there are any."""
     local = tuple(sorted(local_entries(values)))
     if local:
         yield LOCAL_PART, local
@@ -176,7 +176,7 @@ def _plugin_parts(where: str, key: str, table: Mapping[str, Any]) -> ManifestPar
 
 
 def _pytest_parts(where: str, table: Mapping[str, object]) -> ManifestParts:
-    # pytest reads one configuration only: one without any setting may go before the one with all of them.
+    # pytest reads one configuration only: one without settings may hide the one with all settings.
     yield where, True
     yield from ((f"{where} {key}", value) for key, value in table.items() if key != "ini_options")
 
@@ -220,7 +220,7 @@ def _package_parts(text: str, called: Collection[str]) -> ManifestParts:
     asked = {*called, *(word for command in scripts.values() for word in str(command).split())}
     for name, command in scripts.items():
         hook = _HOOK.fullmatch(name)
-        # `prepare` is no hook of `pare`, unless there is such a script.
+        # `prepare` is a hook of `pare` only if such a script exists.
         around = hook[1] if hook and hook[1] in scripts else name
         if around in asked or _CHECKING.fullmatch(around):
             yield f"{SCRIPTS_KEY} {name}", command
@@ -230,7 +230,7 @@ def _deno_parts(text: str) -> ManifestParts:
     data = _as_dict(json.loads(text))
     yield from ((f'"{key}"', value) for key, value in data.items() if key not in HARMLESS_DENO_KEYS)
     yield from ((f"{SCRIPTS_KEY} {name}", task) for name, task in _as_dict(data.get("tasks")).items())
-    # Another version of a package is ordinary work, a file of the repository in its place is not.
+    # Another version of a package is ordinary work; a file of the repository in its place is not.
     imports = _as_dict(data.get("imports")).items()
     yield from (
         (f"{IMPORTS_KEY} {name}", to if str(to).startswith((".", "/", "file:")) else "") for name, to in imports

@@ -69,7 +69,7 @@ def find_shadows(
 
 
 def _equal_but_for_case(added: Collection[str], before: frozenset[str], after: frozenset[str]) -> Iterator[Shadow]:
-    """Yield the added paths that, or a new folder of which, have the name of another one in other letters.
+    """Yield the added paths that differ only in case from another path, or are in such a new folder.
 
     Data of tests may have such names on purpose.
     """
@@ -81,7 +81,6 @@ def _equal_but_for_case(added: Collection[str], before: frozenset[str], after: f
 
 
 def _names_in(paths: Collection[str]) -> frozenset[str]:
-    """Return the paths and all their folders."""
     names = set(paths)
     for innermost in {path.rpartition("/")[0] for path in paths}:
         folder = innermost
@@ -110,7 +109,7 @@ def _python_shadows(
 
 
 def _same_module_shadow(path: str, layout: _ImportLayout, modules: dict[str, list[str]]) -> Shadow | None:
-    """Return the shadow of a new file with the module name of something else in its folder; None if it is unique."""
+    """Return the shadow of a new file with the module name of something else in its folder, or None."""
     folder, _, name = path.rpartition("/")
     module = folder if name == INIT_FILE else _module_path(path)
     if name != INIT_FILE and module in layout.holding:
@@ -120,9 +119,8 @@ def _same_module_shadow(path: str, layout: _ImportLayout, modules: dict[str, lis
 
 
 def _shadow_reasons(path: str, old: _ImportLayout, new: _ImportLayout, after: frozenset[str]) -> Iterator[str]:
-    """Yield the reasons why a new file would be imported instead of something else."""
     for root, name in _import_names(path, new.roots, new.packages):
-        # A further file of a package that was there before shadows nothing new.
+        # Another file of an existing package shadows nothing new.
         if name in old.names.get(root, ()) or TEST_NAME.fullmatch(f"{name}.py"):
             continue
         if name in RUNNER_MODULES or name in STDLIB_MODULES:
@@ -136,7 +134,7 @@ def _shadow_reasons(path: str, old: _ImportLayout, new: _ImportLayout, after: fr
 
 
 def _closing_reasons(path: str, old: _ImportLayout, new: _ImportLayout, after: frozenset[str]) -> Iterator[str]:
-    """Yield what a new `__init__.py` makes tests import: in a package, their folder is no longer an import root."""
+    # With an `__init__.py`, a folder of tests is no longer an import root.
     folder, _, file = path.rpartition("/")
     closed = old.testing - new.roots if file == INIT_FILE else ()
     for root in (each for each in closed if each == folder or each.startswith(f"{folder}/")):
@@ -160,7 +158,7 @@ def _installed_shadows(
     taken = {name for path in before if path.endswith(PYTHON_SUFFIXES) for name in _dotted_names(path, roots)}
     for path in added:
         if path.endswith(PYTHON_SUFFIXES):
-            # The names that are known to be those of tools are reported anyway.
+            # Names of known tools are reported anyway.
             found = installed.intersection(_dotted_names(path, roots)) - taken - RUNNER_MODULES - STDLIB_MODULES
             yield from (Shadow(path, f"is imported instead of the installed module `{name}`") for name in sorted(found))
 
@@ -192,7 +190,6 @@ def _import_layout(paths: Collection[str]) -> _ImportLayout:
 def _importable_names(
     python: Collection[str], roots: frozenset[str], packages: frozenset[str]
 ) -> dict[str, frozenset[str]]:
-    """Return the names of the modules and packages that can be imported from each root."""
     names: dict[str, set[str]] = {root: set() for root in roots}
     for path in python:
         for root, name in _import_names(path, roots, packages):
@@ -211,7 +208,7 @@ def _import_names(path: str, roots: frozenset[str], packages: frozenset[str]) ->
 
 
 def _import_root_above(path: str, packages: frozenset[str]) -> str:
-    """Return the nearest folder above a test that is no package; runners add it to the import path."""
+    """Return the nearest folder above a test that is not a package; runners add it to the import path."""
     folder = path.rpartition("/")[0]
     while folder in packages:
         folder = folder.rpartition("/")[0]
@@ -226,7 +223,6 @@ def _folders_above(path: str) -> Iterator[str]:
 
 
 def _module_path(path: str) -> str:
-    """Return a file's path without the suffixes after the module name."""
     folder, slash, name = path.rpartition("/")
     # An extension module has more suffixes: `fast.cpython-311-x86_64-linux-gnu.so` is the module `fast`.
     return f"{folder}{slash}{name.split('.')[0]}"

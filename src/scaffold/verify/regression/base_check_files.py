@@ -40,7 +40,7 @@ from scaffold.verify.regression.gate_results import gate_timeout_s
 from scaffold.verify.regression.selection.test_selection import LANGUAGE_FAMILIES
 
 TARGETING = frozenset({*TASK_RUNNER_FILES, *PACKAGE_MANAGERS})
-"""Programs that run what a file of the repository defines under a name."""
+"""Programs that run a named target of a file in the repository."""
 STARTERS = frozenset(
     {*(words[0] for words in LAUNCHERS), *("env", "time", "timeout", "nice", "exec", "command")} - TARGETING
 )
@@ -52,11 +52,11 @@ _TEXT = re.compile(r"-[A-Za-z]*[cep]|--eval|--print")
 """Options with which an interpreter runs a text instead of a file."""
 MAX_NAMED = 3
 TEST_ROUNDS = 2
-"""How often a test has to fail with the settings as they were: one may be flaky."""
+"""How often a test has to fail with the former settings, because it may be flaky."""
 HARMLESS_PART = " markers"
 """The end of the setting that only names the markers of pytest."""
 BUILD_LIST = "go.mod"
-"""It has no settings of tests and linters, and the work may not build without the requirements that it added."""
+"""It has no settings of tests and linters, and the work may need its new requirements to build."""
 CleanTree = Callable[[Commit], Awaitable[Tree]]
 
 
@@ -86,7 +86,7 @@ class _BaseToWork(Struct, frozen=True, kw_only=True):
 async def doubts_about_check_files(
     request: ProofRequest, passed: Verification, tree: Tree, clean_tree: CleanTree
 ) -> tuple[Doubt, ...]:
-    """Return the doubts about gates and checks that pass only with the work's version of what decides them.
+    """Return the doubts about gates and checks that pass only with the work's version of their check files.
 
     If anything ran, the work is checked out in `tree` afterwards, with nothing else but ignored files.
     """
@@ -100,7 +100,7 @@ async def doubts_about_check_files(
 
 
 async def _failing_gates(change: _BaseToWork, passed: Verification, clean_tree: CleanTree) -> list[str]:
-    """Return what gates find in the work with the base's settings alone; new settings count as gone."""
+    """Return the doubts from gates that ran on the work with the base's settings; new settings count as gone."""
     known = {run.gate.name: run for run in change.request.baseline_runs}
     results = [each for each in passed.gates if each.gate.name in known and _counts_for_work(each)]
     settings = await _changed_settings_files(change, [each.gate.command for each in results]) if results else []
@@ -157,7 +157,7 @@ def _can_be_laxer(part: str) -> bool:
 async def _failures_with_base_settings(
     change: _BaseToWork, result: GateResult, before: GateRun, settings: Sequence[PathChange], clean_tree: CleanTree
 ) -> tuple[str, ...]:
-    """Return the tests and findings that fail with the base's settings alone; what is wrong if the gate cannot run."""
+    """Return the tests and findings that fail only with the base's settings, or the problem if the gate cannot run."""
     timeout_s = gate_timeout_s(result.gate, before, change.request.gate_timeout_s)
     found: tuple[str, ...] = ()
     for number in range(TEST_ROUNDS if result.gate.kind == "test" else 1):
@@ -173,7 +173,7 @@ async def _failures_with_base_settings(
 
 
 def _new_failures(before: GateRun, run: GateRun, known: Mapping[str, object]) -> tuple[str, ...]:
-    """Return what failed anew; `known` are the tests that do not simply pass with the work's own settings, either."""
+    """Return the new failures; `known` are the tests that do not simply pass with the work's own settings, either."""
     if run.problem:
         return (run.detail.partition("\n")[0] or run.problem,)
     failed = [name for name in new_failures(before, run) if run.outcomes.get(name) in FAILING_OUTCOMES]
@@ -198,14 +198,14 @@ async def _failing_checks(change: _BaseToWork, passed: Verification, clean_tree:
 
 
 async def _run_failing(commands: Sequence[Check], own: Mapping[str, Sequence[PathChange]], tree: Tree) -> list[str]:
-    """Run all checks in their order, because one may need what the one before leaves; return which fail, and how."""
+    """Run all checks in order, because one may need files of the previous one; return the failing ones with reasons."""
     found = list[str]()
     for check in commands:
         inputs = own.get(check.command, ())
         await restore_tracked_files(tree)
         await _lay_base_files(tree, inputs)
         verdict = (await run_check(check, tree)).verdict
-        # A timeout says more about the machine than about the work, which has passed within it.
+        # A timeout is about the machine: the work has already passed within it.
         if inputs and verdict in {"fail", "error", "vacuous"}:
             named = join_limited([each.path for each in inputs], MAX_NAMED)
             found.append(f"`{check.command}` fails with {named} as before the work")
@@ -213,7 +213,7 @@ async def _run_failing(commands: Sequence[Check], own: Mapping[str, Sequence[Pat
 
 
 async def _executed_changes(change: _BaseToWork, check: Check) -> list[PathChange]:
-    """Return the changed files that existed before and that a check executes as a judge, not those that it reads.
+    """Return the changed files that existed before and that a check executes, not those that it reads.
 
     `grep -q ruff ci.yml` judges the file. Test files that a runner finds are compared test by test.
     """
@@ -231,7 +231,6 @@ async def _executed_changes(change: _BaseToWork, check: Check) -> list[PathChang
 
 
 async def _lay_base_files(tree: Tree, changes: Sequence[PathChange]) -> None:
-    """Make files what they were at the base, beside the rest of the work."""
     await for_each(tree, ("rm", "--force", "--quiet"), [each.path for each in changes if each.kind == "A"])
     await for_each(tree, ("checkout", tree.base), [each.path for each in changes if each.kind != "A"])
 
@@ -241,7 +240,7 @@ def _without_caches(tree: Tree) -> Tree:
 
 
 def executing(command: str) -> list[str]:
-    """Return commands that execute the files of the repository that this one executes, without those that it reads.
+    """Return commands that execute the same files of the repository, without files that are only read.
 
     Files are executed as a program, by an interpreter, as a module, or by the target of a task runner.
     """
@@ -251,7 +250,7 @@ def executing(command: str) -> list[str]:
 
 
 def _executed_words(words: Sequence[str]) -> Sequence[str]:
-    """Return what a single command executes; its words are not empty."""
+    """Return the commands that a single command executes; its words are not empty."""
     program, options = _program_name(words[0]), list(takewhile(lambda word: word.startswith("-"), words[1:]))
     if program in TARGETING:
         return [" ".join(words)]
@@ -266,7 +265,7 @@ def _executed_words(words: Sequence[str]) -> Sequence[str]:
 
 
 def _without_starter(words: Sequence[str]) -> Sequence[str]:
-    """Return the words from the program on that `uv run`, `env` and the like start."""
+    """Return the words from the program on that a starter such as `uv run` or `env` launches."""
     if not words or words[0] not in STARTERS:
         return words
     rest = range(1, len(words))

@@ -1,7 +1,7 @@
-"""Run the tests of the base over a candidate that changed or removed them: the runner's result decides what that means.
+"""Run the base's tests on a candidate that changed or removed them, and judge the change by the result.
 
-A test that is gone, or expects something else now, may be honest work or hide a failure. Its base version tells them
-apart: it passes, it cannot resolve a name that the change removed, or it fails.
+A test that is gone or has other expectations may be honest work or hide a failure. Its base version tells which: it
+passes, it cannot resolve a name that the change removed, or it fails.
 """
 
 import ast
@@ -27,7 +27,7 @@ from scaffold.verify.regression.selection.test_selection import LANGUAGE_FAMILIE
 BY_FILE = frozenset({"pytest", "unittest", "go", "jest", "vitest"})
 """The runners that can run selected test files; all others run everything."""
 UNCACHED: Mapping[str, str] = {"PYTHONDONTWRITEBYTECODE": "1", "PYTHONPYCACHEPREFIX": os.devnull}
-"""No compiled file may stand in for another version of it: both may have the same size and the same second."""
+"""Disable bytecode, which may belong to another version with the same size and time in seconds."""
 MAX_NAMED = 3
 DOUBTS: Mapping[TestFate, tuple[DoubtCode, str]] = {
     "lost": ("tests_lost", "gone that would fail"),
@@ -93,7 +93,7 @@ async def lay_base_tests(tree: Tree, change: ChangeImpact) -> Tree:
 
 
 async def stand_ins_order(tree: Tree, change: ChangeImpact) -> StandInsOrder:
-    """Return what a runner has to know of the base's tests in a tree and of the modules that the change removed."""
+    """Return the order to run the base's tests in a tree, with the modules that the change removed."""
     paths = await commits.listed_paths(tree.git, tree.base)
     tests = tuple(path for path in paths if path.endswith(".py") and change.is_test(path))
     gone = {name for path in change.deleted if not change.is_test(path) for name in module_names(path)}
@@ -112,8 +112,8 @@ async def confirmed(
 ) -> dict[str, UnresolvedName]:
     """Return the names that the change removed, and did not define anew elsewhere; the tree has the candidate's code.
 
-    A name that a class lacks, it must have had at the base. Where only the compiler or the engine told the name, no
-    source file may have it any more.
+    A class must have had the name at the base. If only the compiler or the engine reported the name, no source file may
+    contain it any more.
     """
     if gate.runner not in {"pytest", "unittest"}:
         return {test: each for test, each in unresolved.items() if await _is_gone(each.name, tree, change)}
@@ -130,7 +130,6 @@ async def confirmed(
 
 
 async def _is_gone(name: str, tree: Tree, change: ChangeImpact) -> bool:
-    """Return True if no source file has the name as a word."""
     if len(name) < SHORTEST_NAME:
         return False
     paths = await mentioning(tree.git, [name])
@@ -156,7 +155,7 @@ def bound_names(source: str | bytes) -> frozenset[str]:
 
 
 def class_attributes(source: bytes, qualified_name: str) -> frozenset[str]:
-    """Return the names that a class of a Python file defines, in its body or on `self`; empty if there is none."""
+    """Return the names that a class of a Python file defines, in its body or on `self`; empty without the class."""
     try:
         body: Sequence[ast.stmt] = ast.parse(source).body
     except (SyntaxError, ValueError, RecursionError):
@@ -186,7 +185,7 @@ def _bound_names(tree: ast.AST) -> Iterator[str]:
 def fates_of_tests(
     before: GateRun, now: GateRun, laid: LaidRun, *, altered: Collection[str], change: ChangeImpact
 ) -> dict[str, TestFate]:
-    """Return what became of the base's tests in the `altered` files; those that simply pass as before are left out.
+    """Return the fate of the base's tests in the `altered` files, without tests that simply pass as before.
 
     Tests that did not pass before cannot be lost. A test that the base's version of its file no longer had was
     removed by work that landed earlier, and judged then.
@@ -224,7 +223,7 @@ def fates_of_tests(
 
 
 def removed_earlier(before: GateRun, now: GateRun, *, altered: Collection[str], change: ChangeImpact) -> frozenset[str]:
-    """Return the tests that are gone with work that landed earlier, from files that this change does not alter."""
+    """Return the tests that earlier landings removed, from files that this change does not alter."""
     if not change.changed_earlier:
         return frozenset()
     places = {name: path_of_test(before.gate, name, change.listed) for name in lost_tests(before, now)}
@@ -264,14 +263,13 @@ def _fate_of_later(gate: Gate, name: str, laid: LaidRun, listed: Collection[str]
 
 
 def _landed_change(gate: Gate, name: str, change: ChangeImpact) -> bool:
-    """Return True if work that landed since the baseline changed the file of a test."""
     place = path_of_test(gate, name, change.listed)
     earlier = change.changed_earlier
     return any(change.is_test(path) for path in earlier) if place is None or gate.runner == "go" else place in earlier
 
 
 def new_tests(before: GateRun | None, now: GateRun, fates: Mapping[str, TestFate]) -> tuple[str, ...]:
-    """Return the tests that pass now and were not there before, sorted; none if no test of the base has a fate."""
+    """Return the new passing tests, sorted; empty if no test of the base has a fate."""
     if before is None or not fates:
         return ()
     known = before.outcomes.keys() | fates.keys()
@@ -280,7 +278,7 @@ def new_tests(before: GateRun | None, now: GateRun, fates: Mapping[str, TestFate
 
 
 def _new_names(before: GateRun, now: GateRun) -> frozenset[str]:
-    """Return the names, without their files, of the tests that pass now and were not there before."""
+    """Return the names of new passing tests, without their files."""
     new = (
         name for name, outcome in now.outcomes.items() if outcome in PASSING_OUTCOMES and name not in before.outcomes
     )
@@ -305,12 +303,12 @@ def _file_key(gate: Gate, name: str, files: Collection[str]) -> str:
 
 
 def shown_name(gate: Gate, name: str) -> str:
-    """Return the name of a test, or the command of a gate that names none."""
+    """Return the name of a test, or the command of a gate that names no tests."""
     return gate.command if name == EXIT_OUTCOME and gate.runner == "exit" else name
 
 
 def doubts_about_tests(gates: Sequence[GateResult]) -> tuple[Doubt, ...]:
-    """Return why passing gates may say little: tests of the base that are gone, or expect something else now."""
+    """Return the doubts about passing gates: tests of the base that are gone, or have other expectations."""
     return tuple(
         Doubt(code, _tests_with_fate(gates, fate, words))
         for fate, (code, words) in DOUBTS.items()
@@ -319,7 +317,7 @@ def doubts_about_tests(gates: Sequence[GateResult]) -> tuple[Doubt, ...]:
 
 
 def _tests_with_fate(gates: Sequence[GateResult], fate: TestFate, words: str) -> str:
-    """Return how many tests of a fate there are and their names; of gates that name no tests, their commands."""
+    """Return the number and names of the tests with a fate; for gates that name no tests, the commands."""
     found = [(gate.gate, name) for gate in gates for name, given in gate.base_tests.items() if given == fate]
     names = sorted({shown_name(gate, name) for gate, name in found})
     unnamed = any(shown_name(gate, name) != name for gate, name in found)
@@ -327,9 +325,9 @@ def _tests_with_fate(gates: Sequence[GateResult], fate: TestFate, words: str) ->
 
 
 def judged_by_landings(names: Collection[str], gate: Gate, landed: Sequence[GateResult]) -> frozenset[str]:
-    """Return those of the `names` of lost tests that a landing of the run accounted for; `landed` is in order.
+    """Return the `names` of lost tests that a landing of the run accounted for; `landed` is in order.
 
-    It removed or changed the test; or it moved the test, and a later one removed or changed a test that came with it.
+    It removed or changed the test, or moved it and a later landing removed or changed a successor.
     """
     results = [each for each in landed if each.gate.name == gate.name]
     return frozenset(name for name in names if _is_judged(name, results))
@@ -347,13 +345,13 @@ def _is_judged(name: str, landed: Sequence[GateResult]) -> bool:
 
 
 def namesakes(gate: Gate, names: Collection[str], run: GateRun) -> frozenset[str]:
-    """Return those of the `names` by which, after the file, some test passes elsewhere."""
+    """Return the `names` whose id without the path passes in another file."""
     passing = {name_in_file(gate, name) for name, outcome in run.outcomes.items() if outcome in PASSING_OUTCOMES}
     return frozenset(name for name in names if name_in_file(gate, name) in passing)
 
 
 def describe_lost(names: Sequence[str]) -> str:
-    """Return what is said of tests that are gone and fail in their base version, and what to do; empty without any."""
+    """Return the message about tests that are gone and fail in their base version; empty without any."""
     if not names:
         return ""
     return (
@@ -363,7 +361,7 @@ def describe_lost(names: Sequence[str]) -> str:
 
 
 def describe_vanished(names: Sequence[str]) -> str:
-    """Return what is said of tests that failed before the work and have no result now, although no test changed."""
+    """Return the message about tests that failed before the work and have no result now, although unchanged."""
     return (
         f"Failed before the work, and without a result now, although their files are the same: "
         f"{join_limited(names, MAX_NAMED)}. They have to run to their end; code that they call must not end the "
@@ -372,7 +370,7 @@ def describe_vanished(names: Sequence[str]) -> str:
 
 
 async def for_each(tree: Tree, words: Sequence[str], paths: Sequence[str]) -> None:
-    """Have git apply a command to each of the paths, which may be many."""
+    """Run a git command on all of the paths, which may be many."""
     if paths:
         listed = "\0".join(f":(top,literal){path}" for path in paths).encode(errors="surrogateescape")
         await tree.git(*words, "--pathspec-from-file=-", "--pathspec-file-nul", stdin=listed)

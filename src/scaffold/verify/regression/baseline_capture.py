@@ -26,7 +26,7 @@ from scaffold.verify.regression.flaky_tests import retry_new_failures
 ADVISORY = "no check of the project's own set-up runs it"
 UNINFORMATIVE = "fails before the work and does not report individual tests, so it cannot tell good work from bad"
 MAX_FAILURES = 3
-"""Failed tests whose messages tell why no test passes."""
+"""The most failed tests whose messages explain why no test passes."""
 NETWORK = "it needs the network: it asks for {}"
 MISSING_PATTERNS: Sequence[tuple[re.Pattern[str], str]] = tuple(
     (re.compile(pattern, re.MULTILINE), words)
@@ -82,7 +82,7 @@ class BaselineResult(Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
     """The gates that are not checked, each with its reason."""
     warnings: tuple[str, ...] = ()
-    """Why commit hooks that the repository has, or those of one tool, are not applicable."""
+    """Why the repository's commit hooks, or the hooks of one tool, are not applicable."""
 
 
 async def capture_baseline(
@@ -96,21 +96,21 @@ async def capture_baseline(
     """Return the results of the gates at the commit of `tree`, a checkout of the base; NotReady if one cannot judge.
 
     `left_out` are the set-up commands that were skipped because the folder is not trusted; they are named as a
-    possible cause. A detected gate that is no test gate and cannot run stays in the baseline with its problem and is
-    not run again later. Tracked files are restored between runs, untracked files stay. Gates run one after another.
+    possible cause. A detected gate that cannot run, test gates excepted, stays in the baseline with its problem and is
+    not run again. Tracked files are restored between runs, untracked files stay. Gates run one after another.
     """
     runs = []
     tree_id = await commits.tree_of(tree.git, tree.commit)
     for gate in detection.gates:
         stored = inputs.find_gate_run(gate, tree_id, environment.fingerprint)
-        # A problem may be solved by now, and a tool of hooks may be installed.
+        # A problem may be solved by now, and a missing hook tool installed.
         known = stored if stored is not None and stored.problem is None and not stored.absent else None
-        # The stored one may be of another commit with the same tree, which need not exist any more.
+        # The stored run may be of another commit with the same tree, which may no longer exist.
         run = structs.replace(
             known or await _run_baseline_gate(gate, tree, environment.fingerprint, inputs), commit=tree.commit
         )
         problem = unready_reason(run, given=gate.name in detection.given, setup=left_out)
-        # Not stored: a problem of the environment may be over at the next try.
+        # Not stored: the next try may no longer have a problem of the environment.
         if problem:
             return problem
         inputs.on_gate_run(run, known is not None)
@@ -131,7 +131,7 @@ async def capture_baseline(
 
 
 def hooks_apply(run: GateRun) -> bool:
-    """Return True if hooks can judge changes, by their run at the base; there may have been no file to look at."""
+    """Return True if hooks can judge changes, by their run at the base, even if they had no file to check."""
     return run.problem in {None, "vacuous"}
 
 
@@ -143,7 +143,7 @@ def baseline_event(run: GateRun, *, reused: bool) -> BaselineCaptured:
 
 
 def uninformative_reason(run: GateRun) -> str:
-    """Return why a gate can never reject any work, and what to do; empty if it can."""
+    """Return why a gate can never reject work, and what to do; empty if it can."""
     if run.problem or run.gate.runner != "exit" or not FAILING_OUTCOMES.intersection(run.outcomes.values()):
         return ""
     return f"`{run.gate.command}` {UNINFORMATIVE}; fix it, or set another command in `quality_gates.{run.gate.kind}`"
@@ -189,7 +189,7 @@ async def _run_baseline_gate(gate: Gate, tree: Tree, environment: str, inputs: B
 
     run = await rerun(())
     failed = sorted(name for name, outcome in run.outcomes.items() if outcome in FAILING_OUTCOMES)
-    # Only tests have names to be repeated by, and a run with a problem has no result to correct.
+    # Only tests can be repeated by name, and a run with a problem has no result to correct.
     if gate.kind != "test" or run.problem:
         return run
     return await retry_new_failures(run, failed, rerun)
@@ -213,7 +213,7 @@ def _inapplicable_hooks(run: GateRun) -> Iterator[str]:
 
 
 def missing_dependency(output: str) -> str | None:
-    """Return what the output says is missing; None if it names nothing."""
+    """Return the missing dependency that the output names, or None."""
     for pattern, words in MISSING_PATTERNS:
         found = pattern.search(output)
         if found:
@@ -222,10 +222,10 @@ def missing_dependency(output: str) -> str | None:
 
 
 def unready_reason(run: GateRun, *, given: bool, setup: Sequence[str] = ()) -> NotReady | None:
-    """Return why a gate's run at the base is unusable as a baseline; None if it is usable.
+    """Return why a gate's run at the base is unusable as a baseline, or None.
 
     `given` is True if the user configured the gate; `setup` are commands that were skipped and may be needed. A
-    detected gate that is no test gate never stops the run: it is left out instead.
+    detected gate never stops the run, test gates excepted: it is left out instead.
     """
     if run.gate.kind != "test" and not given:
         return None
@@ -241,14 +241,14 @@ def unready_reason(run: GateRun, *, given: bool, setup: Sequence[str] = ()) -> N
 
 
 def _first_failures(run: GateRun) -> str:
-    """Return what the runner said of the first failed tests, unless the run's detail already contains it."""
+    """Return the messages of the first failed tests that the run's detail does not already contain."""
     said = dict.fromkeys(text for texts in run.messages.values() for text in texts if text not in run.detail)
     return "".join(f"{text}\n" for text in islice(said, MAX_FAILURES))
 
 
 def gate_problem(run: GateRun) -> str | None:
-    """Return why the run says nothing about work, after the words "it cannot judge:"; None if it can."""
-    # The service first: its own output, which follows, names what it lacks, and so would look like the check's.
+    """Return why the run cannot judge work, to follow the words "it cannot judge:", or None."""
+    # The service first: its output names what it lacks, and would look like the output of the check.
     missing = _missing_service(run) or missing_dependency(f"{_first_failures(run)}{run.detail}")
     match run.problem:
         case "timeout":
@@ -262,7 +262,7 @@ def gate_problem(run: GateRun) -> str | None:
 
 
 def _missing_service(run: GateRun) -> str | None:
-    """Return which service was not ready and, if its output says so, what it lacked; None if none failed."""
+    """Return the service that was not ready, with what it lacked if its output says so, or None."""
     found = _SERVICE.search(run.detail) if run.problem == "error" else None
     if found is None:
         return None
@@ -278,11 +278,11 @@ def _run_error(run: GateRun) -> str:
 
 
 def _no_passing_test(run: GateRun, missing: str | None) -> str | None:
-    """Return the problem of a valid run in which no test passes: it cannot tell good work from bad."""
+    # A gate in which no test passes cannot tell good work from bad.
     if run.gate.kind != "test":
         return None
     if run.gate.runner == "exit":
-        # An unnamed failure may be one that the work is to fix; only a missing dependency makes the gate useless.
+        # The work may have to fix an unnamed failure; only a missing dependency makes the gate useless.
         return missing if run.exit_code != 0 else None
     if not PASSING_OUTCOMES.isdisjoint(run.outcomes.values()):
         return None

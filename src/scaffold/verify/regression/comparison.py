@@ -32,7 +32,7 @@ MAX_SOURCE_CHARS = 160
 RUNNERS_NAMING_NO_FILES = frozenset({"unittest", "go"})
 """The runners whose test names have to be mapped to files."""
 MAX_TESTS = 200
-"""Most tests kept by name, of those that did not simply pass."""
+"""The most tests kept by name, of those that did not simply pass."""
 MAX_NAMED = 3
 MAX_FINDINGS_SHOWN = 20
 VERDICTS_WORST_FIRST: Sequence[Literal["new_failure", "flaky", "pre_existing", "fixed"]] = (
@@ -105,7 +105,7 @@ def lost_tests(before: GateRun | None, now: GateRun) -> frozenset[str]:
 
 
 def vanished_failures(before: GateRun | None, now: GateRun) -> tuple[str, ...]:
-    """Return the tests that failed before and have no result now, sorted; for a report that a process may leave early.
+    """Return the tests that failed before and have no result now, sorted: their process may have ended early.
 
     Files that could not be loaded are left out: they have no result of their own once they can be.
     """
@@ -156,7 +156,7 @@ def _verdicts_by_test(before: GateRun | None, now: GateRun) -> dict[str, TestVer
             name for name in now.outcomes if name in known and _finding_count(now, name) > _finding_count(before, name)
         ]
         verdicts |= dict.fromkeys(worse, "new_failure")
-        # A test that disappears is a loss; a finding that disappears is the purpose.
+        # A vanished test is a loss; a vanished finding is the purpose of the work.
         if now.gate.runner == "findings" and not now.problem:
             verdicts |= dict.fromkeys(known.keys() - now.outcomes.keys(), "fixed")
     return verdicts
@@ -184,14 +184,12 @@ def _finding_count(run: GateRun, name: str) -> int:
 
 
 def _passed_cases(run: GateRun) -> Counter[str]:
-    """Return how many cases passed, by test."""
     return Counter(
         _test_without_parameters(name) for name, outcome in run.outcomes.items() if outcome in PASSING_OUTCOMES
     )
 
 
 def _test_without_parameters(name: str) -> str:
-    """Return the name without its parameters."""
     return name.partition("[")[0]
 
 
@@ -218,7 +216,7 @@ def _module_name(path: str) -> str:
 
 
 def _new_findings(before: GateRun | None, now: GateRun, verdicts: Mapping[str, TestVerdict]) -> str:
-    """Return what the tool said of the new findings, first of all those whose text is new; one each a line."""
+    """Return the messages of new findings, one per line, new texts first."""
     if now.gate.runner != "findings":
         return ""
     known = before.messages if before else {}
@@ -265,7 +263,7 @@ async def with_places(result: GateResult, tree: Tree) -> GateResult:
         return result
     gate, paths = result.gate, frozenset[str]()
     if gate.runner in RUNNERS_NAMING_NO_FILES:
-        # A test that is missing has its file on the base at most.
+        # The file of a missing test exists on the base, if anywhere.
         listed = [await commits.listed_paths(tree.git, commit) for commit in (tree.commit, tree.base)]
         paths = frozenset(path for each in listed for path in each)
     placed = []
@@ -296,7 +294,7 @@ def _new_occurrences(before: GateRun | None, now: GateRun, name: str) -> Iterato
         return
     new = Counter(said) - known or Counter(said)
     lines: Sequence[int | None] = now.lines.get(name) or [None] * len(said)
-    # Which of several equal texts is new cannot be told, so the last ones are shown: added code is rarely at the top.
+    # Among equal texts the last ones are shown as new: added code is rarely at the top.
     for text, line in sorted(zip(said, lines, strict=False), key=lambda each: each[1] or 0, reverse=True):
         if new[text] > 0:
             new[text] -= 1
@@ -305,7 +303,7 @@ def _new_occurrences(before: GateRun | None, now: GateRun, name: str) -> Iterato
 
 
 async def _source_line(tree: Tree, file: str, line: int | None) -> str:
-    """Return a line of a file; empty if there is none."""
+    """Return a line of a file; empty if it does not exist."""
     if line is None:
         return ""
     text = (await commits.file_contents(tree.git, tree.commit, file) or b"").decode(errors="replace")
@@ -314,11 +312,11 @@ async def _source_line(tree: Tree, file: str, line: int | None) -> str:
 
 
 def with_original_runner(before: GateRun | None, now: GateRun) -> GateRun:
-    """Return the run, as an error if functions of the runner were replaced that nothing replaced before the work.
+    """Return the run, turned into an error if functions of the runner were replaced that were intact before the work.
 
     A gate without a run before the work has no tests that could have been weakened.
     """
-    # Some plugins and projects replace functions of their runner, and their tests mean what they meant before.
+    # Some plugins and projects replace functions of their runner; their tests are as valid as before.
     new = [name for name in _newly_replaced(before, now) if _is_of_runner(name)]
     if not new or now.problem is not None:
         return now
@@ -333,7 +331,7 @@ def replaced_functions(before: GateRun | None, now: GateRun) -> tuple[str, ...]:
 
 
 def doubts_about_functions(gates: Sequence[GateResult]) -> Iterator[Doubt]:
-    """Yield the doubt about functions of the language that the work replaced; none if there are none."""
+    """Yield the doubt about functions of the language that the work replaced, if any."""
     names = sorted({name for gate in gates for name in gate.replaced})
     if names:
         text = f"code of the checkout replaced {join_limited(names, MAX_NAMED)} while tests ran"
@@ -345,5 +343,5 @@ def _newly_replaced(before: GateRun | None, now: GateRun) -> list[str]:
 
 
 def _is_of_runner(name: str) -> bool:
-    """Return True also for what is no function, such as a record that cannot be read."""
+    """Return True also for other names, such as an unreadable record."""
     return "." not in name or name.partition(".")[0] in RUNNERS

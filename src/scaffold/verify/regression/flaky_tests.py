@@ -28,7 +28,7 @@ MAX_NAMED = 3
 async def doubts_about_flaky_tests(
     request: ProofRequest, passed: Verification, tree: Tree, clean_tree: Callable[[Commit], Awaitable[Tree]]
 ) -> tuple[Doubt, ...]:
-    """Return the doubt about tests that were flaky with the work alone; empty if there are none.
+    """Return the doubt about tests that are flaky only with the work; empty without any.
 
     Afterwards the work is checked out in `tree`, with nothing else but ignored files.
     """
@@ -49,7 +49,6 @@ async def doubts_about_flaky_tests(
 
 
 def _newly_flaky(result: GateResult, before: GateRun | None) -> frozenset[str]:
-    """Return the flaky tests that passed at once before the work."""
     known = before.outcomes if before else {}
     flaky = (name for name, verdict in result.tests.items() if verdict == "flaky")
     return frozenset(name for name in flaky if known.get(name) == "passed")
@@ -80,7 +79,7 @@ async def retry_new_failures(run: GateRun, doubtful: Sequence[str], rerun: Rerun
     if not doubtful or len(doubtful) > MAX_REPEATED:
         return run
     passing = _passed_names(await rerun(doubtful), doubtful)
-    # A gate without test names runs whole each time, so the first repetition was the same already.
+    # A gate without test names runs whole each time, so the first repetition already covers this.
     if passing and run.gate.runner != "exit":
         passing = _passed_names(await rerun(()), passing)
     return _with_flaky(run, passing)

@@ -22,7 +22,7 @@ async def followed(before: GateRun, tree: Tree) -> GateRun:
     if before.gate.kind != "test" or before.gate.runner != "unittest":
         return before
     gate = await _detect_same_gate(tree.git, tree.commit, before.gate)
-    # The user's own command stays, whatever the work does.
+    # The user's own command stays, whatever the work changes.
     if (
         gate is None
         or gate.runner != "pytest"
@@ -71,7 +71,6 @@ def _pytest_name(name: str, file: str, rest: tuple[str, ...], functions: Collect
 
 
 async def _top_functions(tree: Tree, path: str) -> frozenset[str]:
-    """Return the names of the functions of a test file that are in no class."""
     text = await commits.file_contents(tree.git, tree.commit, path)
     try:
         tree_of_file = ast.parse(text or b"")

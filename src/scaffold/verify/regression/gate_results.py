@@ -68,7 +68,7 @@ FLAKY_ROUNDS = 3
 """How often a test that was flaky before the work is repeated."""
 NAMELESS_RUNNERS = frozenset({"exit", "node"})
 FATES_BY_WEIGHT: Sequence[TestFate] = ("lost", "removed", "changed", "moved")
-"""Which are kept if there are too many to keep them all."""
+"""The fates to keep first if there are too many."""
 
 
 async def judge_gates(
@@ -145,13 +145,13 @@ async def _new_gates(
         return ()
     own = program_folders(baseline.environment, tree.git.cwd)
     found = drop_unavailable_gates(await detect_at_commit(tree.git, tree.commit), tree.git.cwd, tree.environ, own)
-    # A change does not decide which hooks judge it.
+    # The change must not decide which hooks judge it.
     new = (gate for gate in found.gates if gate.runner != "hooks")
     return tuple(gate for gate in new if gate.name not in known and gate.kind not in covered)
 
 
 def _may_bring_a_gate(path: str, covered: Collection[str]) -> bool:
-    """Return True if a changed file may add a gate: a configuration file, or a test file if tests have no gate yet."""
+    # A configuration file may add a gate, or a test file if tests have none yet.
     ending = path.rpartition(".")[2]
     if ending in PROSE_SUFFIXES:
         return False
@@ -159,7 +159,7 @@ def _may_bring_a_gate(path: str, covered: Collection[str]) -> bool:
 
 
 def _fails_anew(before: GateRun | None, run: GateRun) -> list[str]:
-    """Return the tests that ran and failed as they did not before; one that is gone would be gone again."""
+    """Return the new failures that can be repeated; a test that is gone would be gone again."""
     return [name for name in new_failures(before, run) if name in run.outcomes]
 
 
@@ -208,7 +208,7 @@ class _GateRunner:
         shown = dict(sorted(fates.items(), key=lambda each: (FATES_BY_WEIGHT.index(each[1]), each[0]))[:MAX_TESTS])
         result = _with_lost(result, blocking, describe_lost, counted=lost_tests(before, run))
         if gate.runner == "node" and not self._change.alters_tests:
-            # Its report ends where a test ends the process, and the exit code says nothing of it.
+            # If a test ends the process, the report stops there and the exit code does not show it.
             result = _with_lost(result, vanished_failures(before, run), describe_vanished)
         replaced = replaced_functions(before, run)
         result = structs.replace(
@@ -217,7 +217,7 @@ class _GateRunner:
         return await with_places(result, self._tree)
 
     async def _with_new_settings(self, before: GateRun | None, run: GateRun) -> GateRun | None:
-        """Return the run at the base with what its code, unchanged, has of new findings by the settings of the work."""
+        """Return the run at the base with the findings that the work's settings report in the unchanged code."""
         if before is None or run.gate.runner != "findings" or run.problem or not new_failures(before, run):
             return before
         try:
@@ -232,7 +232,7 @@ class _GateRunner:
     async def _with_base_tests(
         self, run: GateRun, before: GateRun, altered: Sequence[str], support: Sequence[str]
     ) -> tuple[GateRun, Mapping[str, TestFate]]:
-        """Return the run with the tests that are gone and pass in their base version, and the fates of all.
+        """Return the run with the tests that are gone but pass in their base version, and the fates of all tests.
 
         `support` are new files that may have made tests pass that did not change; so may `altered` helpers and data.
         """
@@ -246,25 +246,24 @@ class _GateRunner:
             judged = namesakes(run.gate, lost, run) | judged_by_landings(lost, run.gate, self._request.landed_gates)
             fates = {**fates, **dict.fromkeys(judged, "changed")}
         kept = {name: laid.run.outcomes[name] for name, fate in fates.items() if fate == "moved"}
-        # Of a test that is lost they say why it fails as it was.
+        # The messages say why a lost test fails in its base version.
         messages = {**laid.run.messages, **run.messages}
         return structs.replace(run, outcomes={**run.outcomes, **kept}, messages=messages), fates
 
     async def _without_varying_names(
         self, before: GateRun, run: GateRun, fates: Mapping[str, TestFate]
     ) -> Mapping[str, TestFate]:
-        """Return the fates without those of cases that have another name in each run, such as the time of day."""
+        """Return the fates without cases whose names vary between runs, such as the time of day."""
         gone = [name for name in fates if CASE in name and name not in run.outcomes]
         places = {path_of_test(before.gate, name, self._change.listed) for name in gone}
         files = sorted(path for path in places if path is not None)
         if not files:
             return fates
-        # With the tests of the base: the work must not be what makes names vary.
+        # With the base's tests, so that the work cannot make names vary.
         varying = tests_with_varying_cases([(await self._run_base_tests(before, files)).run for _ in range(2)])
         return {name: fate for name, fate in fates.items() if name not in gone or test_of(name) not in varying}
 
     async def _run_base_tests(self, before: GateRun, altered: Sequence[str]) -> LaidRun:
-        """Run the base's tests in the altered files on the work's code."""
         renamed = {new: old for new, old in self._change.former.items() if new in self._change.added}
         now = {old: new for new, old in _within_gate(before.gate, renamed).items()}
         only = selection(before.gate, altered, self._change.selected_files(before.gate), self._change)
@@ -290,7 +289,7 @@ class _GateRunner:
     async def _run_or_recall(self, gate: Gate, before: GateRun | None) -> tuple[GateRun, tuple[str, ...]]:
         """Return a gate's run and the test files that it was limited to; none for all."""
         only = selected = self._change.selected_files(gate)
-        # All tests say more than some, and cost nothing if they have run already.
+        # All tests prove more than some, and cost nothing if they have already run.
         if selected and self._memory.find(gate, (), self._timeout_s(gate, before)):
             only = ()
         run = await self._run_until_settled(gate, before, only)
@@ -312,17 +311,15 @@ class _GateRunner:
             return run
         alone = await self._run_until_settled(run.gate, before, isolated)
         if alone.problem:
-            # Nothing to run without the new files, so there was nothing that these could have repaired.
+            # Without the new files nothing runs, so they cannot have repaired anything.
             return run if alone.problem == "vacuous" else alone
         broken = {name: outcome for name, outcome in alone.outcomes.items() if outcome in FAILING_OUTCOMES}
         outcomes, messages = {**run.outcomes, **broken}, {**run.messages, **alone.messages}
         return structs.replace(run, outcomes=outcomes, messages=messages, detail=alone.detail if broken else run.detail)
 
     async def _run_until_settled(self, gate: Gate, before: GateRun | None, only: Sequence[str]) -> GateRun:
-        """Run a gate, then repeat known flaky tests and new failures."""
-
         async def rerun(names: Sequence[str]) -> GateRun:
-            # A test that fails once, and leaves a file there to pass the next time, is not flaky but broken.
+            # A test that fails once and leaves a file to pass the next time is broken, not flaky.
             return await self._run_once(gate, before, names or only, with_new_temporary_folder(self._tree))
 
         run = self._memory.find(gate, only, self._timeout_s(gate, before))
@@ -341,7 +338,7 @@ class _GateRunner:
     async def _run_once(self, gate: Gate, before: GateRun | None, only: Sequence[str], tree: Tree) -> GateRun:
         """Run a gate once, with the tracked files as committed; tests run in a clean checkout."""
         if self._used and gate.kind == "test":
-            # Files of an earlier run, such as a new conftest.py, must not make these tests pass.
+            # Files of an earlier run, such as a new conftest.py, must not affect these tests.
             await clean_again(self._memory.check_environment, self._tree)
         elif self._used:
             await restore_tracked_files(self._tree)
@@ -371,9 +368,9 @@ def _with_lost(
     *,
     counted: Collection[str] = (),
 ) -> GateResult:
-    """Return the result with the tests that are lost named as new failures, with what to do.
+    """Return the result with lost tests as new failures, and with advice.
 
-    Not `counted` yet are those that landed earlier in this run, and cases of a test of which as many pass as before.
+    `counted` lacks tests that landed earlier in this run, and cases of a test with as many passing cases as before.
     """
     if not blocking:
         return result
@@ -387,7 +384,7 @@ def _with_lost(
 
 
 def _broken_before_reason(before: GateRun | None) -> str:
-    """Return why a gate is skipped that could not run before the work; empty if it is not skipped."""
+    """Return why a gate is skipped that could not run before the work; empty if it runs."""
     if before is None or before.problem is None or before.gate.kind == "test":
         return ""
     if before.gate.runner == "hooks" and hooks_apply(before):

@@ -1,4 +1,4 @@
-"""Runs of gates that are known: what is stored for the same tree, command, selection and environment, or just ran."""
+"""The known runs of gates: stored for the same tree, command, selection and environment, or from this proof."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -30,9 +30,9 @@ class GateRunMemory(Struct, frozen=True):
         return self.check_environment.fingerprint
 
     def find(self, gate: Gate, only: Sequence[str], timeout_s: float) -> GateRun | None:
-        """Return the run of a gate limited to the test files `only`, all if empty; None if it has to run.
+        """Return the known run of a gate limited to the test files `only` (empty for all); None if it has to run.
 
-        A run that took longer than the gate may does not count.
+        A run that exceeded the gate's timeout does not count.
         """
         found = self.shared.get(gate.command) if not only and not gate.folder else None
         if found is None and self.request.find_gate_run:
@@ -48,7 +48,7 @@ class GateRunMemory(Struct, frozen=True):
             self.request.store_gate_run(structs.replace(run, environment=self._storage_key(only)), self.tree_id)
 
     def _storage_key(self, only: Sequence[str]) -> str:
-        """Return the environment under which a run is stored: a part of the tests never answers for all of them."""
+        # Runs are stored by selection, too: a part of the tests never answers for all of them.
         if not only:
             return self.environment
         return hashlib.sha256(encode(["selection", self.environment, sorted(only)])).hexdigest()

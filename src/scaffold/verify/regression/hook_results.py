@@ -1,6 +1,6 @@
 """Judge a change by the repository's commit hooks: on the files of the change, and on the same files before it.
 
-A hook that fails on both is no fault of the change. So hooks that fail on the base block new failures only.
+A hook that fails on both is not the fault of the change. So hooks that fail on the base block new failures only.
 """
 
 import hashlib
@@ -21,7 +21,7 @@ NOT_OF_CHANGE = "No commit hook looks at a file of the change."
 
 
 def hook_key(environment: str, before: GateRun, base: TreeId) -> str:
-    """Return the environment under which a run on a change is stored: what it changes decides, too."""
+    """Return the key under which a run on a change is stored, which includes the base of the change."""
     return hashlib.sha256(encode(["change", environment, base, before.commit])).hexdigest()
 
 
@@ -61,7 +61,7 @@ class HookJudge(Struct, frozen=True):
         return run
 
     async def _run_before(self, gate: Gate, base: TreeId) -> GateRun | None:
-        """Return the run on the files of the change as they were before it; None if it has no result."""
+        """Return the run on the files of the change before it; None without a result."""
         tree = self._checked_tree
         changes = await commits.path_changes(tree.git, tree.base, tree.commit)
         there = tuple(change.path for change in changes if change.kind != "A")

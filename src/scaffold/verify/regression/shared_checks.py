@@ -28,7 +28,7 @@ from scaffold.verify.regression.selection.test_selection import LANGUAGE_FAMILIE
 
 
 def changed_tests_runner(baseline: Baseline | None, tests: Sequence[str], slots: Slots | None) -> CheckRunner:
-    """Return what runs a check on the base with the changed `tests`: of a gate that passes there, only these.
+    """Return a runner of checks on the base with the changed `tests`; it runs only these for a gate that passes there.
 
     The other tests passed on the base, so these decide whether the whole gate fails.
     """
@@ -51,7 +51,7 @@ def changed_tests_runner(baseline: Baseline | None, tests: Sequence[str], slots:
                 environment=baseline.environment.fingerprint,
                 timeout_s=check.timeout_s or DEFAULT_TIMEOUT_S,
             )
-        # Nothing ran, or the runner ended before any test did: then only the whole command can tell.
+        # Nothing ran, or the runner ended before any test: only the whole command can tell.
         if run.problem is not None:
             return await run_check(check, tree)
         failed = not FAILING_OUTCOMES.isdisjoint(run.outcomes.values())
@@ -73,11 +73,11 @@ class SharedChecks:
 
     def __init__(self, request: ProofRequest) -> None:
         self._request = request
-        # A gate that has a problem before the work is judged by other rules than a check.
+        # A gate with a problem before the work is judged by other rules than a check.
         shared = (run for run in request.baseline_runs if run.gate.kind == "test" and not run.gate.folder)
         self._gates: Mapping[str, GateRun] = {run.gate.command: run for run in shared if run.problem is None}
         self.gate_runs: dict[str, GateRun] = {}
-        """The runs that serve a gate, too, by its command: whole, once, and in a clean checkout."""
+        """The runs that also serve as gate runs, by command: whole, once, and in a clean checkout."""
         self.ran = False
         """Whether a command ran, so that the checkout may no longer be clean."""
 
@@ -87,7 +87,7 @@ class SharedChecks:
         if baseline is None or before is None or check.expect != ExitCode(0):
             self.ran = True
             return await run_check(check, tree)
-        # A gate is judged in a clean checkout only; a check may need what the one before it has made.
+        # A gate needs a clean checkout; a check may need files of the previous check.
         clean = not self.ran or await is_clean(baseline.environment, tree)
         self.ran = True
         return await (self._run_as_gate(check, before, baseline, tree) if clean else run_check(check, tree))
@@ -100,7 +100,7 @@ class SharedChecks:
         run, finished = with_original_runner(before, observed.run), observed.finished
         verdict, why = check_verdict(check, finished)
         detail = result_detail(why, run.detail)
-        # The report of the runner may tell more than its exit code, but never less.
+        # The runner's report may only be stricter than its exit code.
         if verdict == "pass" and run.problem is not None:
             verdict, detail = run.problem, run.detail
         if verdict != "pass" and not check.required:
@@ -135,7 +135,7 @@ class SharedChecks:
             if MARKER not in found.finished.stdout + found.finished.stderr or found.run.problem is None:
                 seen = tree.observer.observations[check.command]
                 return structs.replace(found, run=with_observed_failures(found.run, seen))
-            # The program stumbled over our observation.
+            # Our observation disturbed the program.
             tree.observer.observations.pop(check.command, None)
             await restore_tracked_files(tree)
             return await run(tree)

@@ -1,7 +1,7 @@
 """Repeat the contract's checks and the tests that came with the work, with other hash seeds.
 
 Checks run with one fixed seed, so that their results are reproducible. Work that passes only with that seed, or only
-most of the time, is not done. What was as unstable before the work does not count against it.
+most of the time, is not done. Instability that existed before the work does not count against it.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ HASH_SEED = "PYTHONHASHSEED"
 SEEDS: tuple[str | None, ...] = (None, "1", "2", "3")
 """One repetition each; None leaves the variable unset, as it is for users."""
 BASE_RUNS = 8
-"""How often what failed is tried on the base, where it must have been stable to count."""
+"""How often a failure is tried on the base; it counts only if it was stable there."""
 MIN_S = 1.0
 MAX_S = 60.0
 SHARE = 3.0
@@ -42,7 +42,7 @@ NAMING_RUNNERS = frozenset({"pytest", "unittest"})
 
 
 class _Repeated(Struct, frozen=True, kw_only=True):
-    """What is repeated: all commands of the contract in their order, or the work's test files of one gate."""
+    """The subject of a repetition: all commands of the contract in order, or the work's test files of one gate."""
 
     checks: tuple[Check, ...] = ()
     gate: Gate | None = None
@@ -50,7 +50,7 @@ class _Repeated(Struct, frozen=True, kw_only=True):
     known: Collection[str] = frozenset()
     """Tests that failed or were flaky before the work."""
     duration_s: float
-    """How long it took the first time, for test files with all others that ran."""
+    """The duration of the first run in seconds; for test files, of all that ran."""
 
 
 class _Failure(Struct, frozen=True, kw_only=True):
@@ -59,18 +59,18 @@ class _Failure(Struct, frozen=True, kw_only=True):
     seed: str | None = None
     detail: str
     before: tuple[Check, ...] = ()
-    """The commands of the contract before the one that failed, which may need what they leave."""
+    """The commands of the contract before the failed one, which may need their files."""
     check: Check | None = None
     """The command that failed; None for the work's tests."""
     gate: Gate | None = None
-    """What runs the tests that failed; None if they have no names."""
+    """The gate that runs the failed tests; None if they have no names."""
     files: tuple[str, ...] = ()
     tests: tuple[str, ...] = ()
-    """The tests that failed, as far as the runner names them."""
+    """The failed tests, if the runner names them."""
 
 
 CleanTree = Callable[[Commit], Awaitable[Tree]]
-"""Checks a commit out without anything that earlier checks left behind, and returns the tree."""
+"""Checks out a commit without the leftovers of earlier checks, and returns the tree."""
 
 
 async def unstable_result(
@@ -95,7 +95,6 @@ async def unstable_result(
 
 
 def _repeated_checks(request: ProofRequest, passed: Verification) -> Iterator[_Repeated]:
-    """Yield the commands of the contract, if there are any."""
     checks = request.contract.commands if request.contract else ()
     names = {check.command for check in checks}
     if any(check.required for check in checks):
@@ -120,7 +119,7 @@ async def _first_failure(repeated: Sequence[_Repeated], work: Commit, clean_tree
     """Repeat everything once with each seed, as long as there is time; return the first failure."""
     clock = asyncio.get_running_loop()
     allowed_s = min(MAX_S, max(MIN_S, SHARE * (sum(each.duration_s for each in repeated) - MIN_S)))
-    # How long single files take is known only once they have run alone.
+    # The duration of single files is known only once they have run alone.
     took = [0.0 if each.gate else each.duration_s for each in repeated]
     spent_s = 0.0
     for seed in SEEDS:
@@ -137,7 +136,7 @@ async def _first_failure(repeated: Sequence[_Repeated], work: Commit, clean_tree
 
 
 async def _repeat_once(repeated: _Repeated, seed: str | None, tree: Tree) -> _Failure | None:
-    """Return the failure of one repetition in a clean tree; None if it passed, or says nothing about the work."""
+    """Return the failure of one repetition in a clean tree; None if it passed or proves nothing about the work."""
     if repeated.gate is not None:
         run = await _run_tests(repeated.gate, tree, repeated.files)
         tests = tuple(name for name in _failed_tests(run) if name not in repeated.known)
@@ -153,7 +152,7 @@ async def _repeat_once(repeated: _Repeated, seed: str | None, tree: Tree) -> _Fa
 
 
 async def _repeat_check(check: Check, tree: Tree, known: Collection[str]) -> _Failure | None:
-    """Return how a command failed, with the tests that failed if its runner names them; None if it did not."""
+    """Return a command's failure, with the failed tests if its runner names them, or None."""
     gate = _naming_gate(check)
     if gate is not None:
         run = await _run_tests(gate, tree, ())
@@ -164,7 +163,7 @@ async def _repeat_check(check: Check, tree: Tree, known: Collection[str]) -> _Fa
             return None
         await restore_tracked_files(tree)
     result = await run_check(check, tree)
-    # A timeout says more about the machine than about the work, which has passed within it.
+    # A timeout is about the machine: the work has already passed within it.
     unstable = result.verdict in {"fail", "error", "vacuous"}
     return _Failure(detail=result.detail, check=check) if unstable else None
 
@@ -172,11 +171,11 @@ async def _repeat_check(check: Check, tree: Tree, known: Collection[str]) -> _Fa
 async def _unstable_before(
     failure: _Failure, base: Commit, new: Sequence[str], passed: Verification, clean_tree: CleanTree
 ) -> bool:
-    """Return True if what failed also fails in one of a few runs on the base, with the `new` test files of the work."""
+    """Return True if the failure also occurs in one of a few runs on the base, with the work's `new` test files."""
     left = set(failure.tests)
     if failure.gate and any(_is_in(new, failure.gate, name) for name in left):
         return False
-    # A check that fails without the work anyway cannot show that it was unstable, unless its tests have names.
+    # A check that always fails without the work cannot prove instability, unless its tests have names.
     if not left and (failure.check is None or failure.check.command in passed.failed_on_base):
         return False
     for number in range(BASE_RUNS):
@@ -185,7 +184,7 @@ async def _unstable_before(
         for check in failure.before:
             await run_check(check, tree)
         if left and failure.gate:
-            # A test that is not there does not fail.
+            # A missing test does not fail.
             left -= {*_failed_tests(await _run_tests(failure.gate, tree, sorted(left)))}
             if not left:
                 return True
@@ -195,7 +194,7 @@ async def _unstable_before(
 
 
 async def _base_with(base: Commit, new: Sequence[str], work: Commit, clean_tree: CleanTree) -> Tree:
-    """Check the base out with the new test files, which the command may name, and return its tree."""
+    """Check out the base with the new test files, which the command may name, and return its tree."""
     tree = await clean_tree(base)
     if new:
         await tree.git("checkout", work, "--", *(f":(top,literal){path}" for path in new))
@@ -213,7 +212,7 @@ async def _run_tests(gate: Gate, tree: Tree, only: Sequence[str]) -> GateRun:
 
 
 def _naming_gate(check: Check) -> Gate | None:
-    """Return the check as a gate whose runner names the tests that fail; None if it is no such command."""
+    """Return the check as a gate whose runner names failing tests, or None."""
     runner = detect_runner("test", check.command, {})
     expects_success = check.expect == ExitCode(0)
     return (
@@ -229,13 +228,12 @@ def _with_seed(tree: Tree, seed: str | None) -> Tree:
 
 
 def _failed_tests(run: GateRun) -> tuple[str, ...]:
-    """Return the tests that failed, sorted; empty if the run says nothing about tests."""
+    """Return the failed tests, sorted; empty if the run does not report tests."""
     failed = (name for name, outcome in run.outcomes.items() if outcome in FAILED and name != EXIT_OUTCOME)
     return () if run.problem else tuple(sorted(failed))
 
 
 def _unstable_tests(run: GateRun) -> frozenset[str]:
-    """Return the tests that did not pass at once before the work."""
     return frozenset(name for name, outcome in run.outcomes.items() if outcome in {*FAILED, "flaky"})
 
 

@@ -1,7 +1,7 @@
 """Count the comments and attributes that the work adds to silence linters and type checkers: `# noqa`, `@ts-ignore`.
 
-A silenced finding may be wrong or may be the defect; no gate can tell any more. Where coverage has a threshold, so do
-those that leave lines out of it.
+A silenced finding may be wrong or the actual defect; no gate can tell any more. The same holds for comments that
+exclude lines from a coverage with a threshold.
 """
 
 import io
@@ -24,14 +24,14 @@ from scaffold.verify.paths.check_inputs import TASK_RUNNER_FILES
 from scaffold.verify.paths.loaded_files import is_configuration
 
 MAX_FILES = 5
-"""Most files named in a doubt."""
+"""The most files named in a doubt."""
 
 
 class Suppression(Struct, frozen=True):
     """One way to silence a tool."""
 
     name: str
-    """For people: `type: ignore`."""
+    """The name shown to people: `type: ignore`."""
     pattern: re.Pattern[str]
     """Matches a comment, or for Rust the code without comments."""
     silences: frozenset[GateKind]
@@ -79,9 +79,9 @@ _RUST = (
     _make_suppression("allow", r"#!?\[\s*(?:cfg_attr\b[^\]]*\b)?(?:allow|expect)\s*\(", {"lint", "build"}, "cargo"),
 )
 _STUB = _make_suppression("stub", "", {"typecheck"}, "mypy", "dmypy")
-"""A stub beside a module: mypy reads it instead of the module's code."""
+"""A stub beside a module, which mypy reads instead of the module's code."""
 OTHER_TOOLS = frozenset({"vet", "black", "isort"})
-"""Linters that no comment of these silences."""
+"""Linters that none of these comments silences."""
 TOOLS = OTHER_TOOLS.union(*(each.tools for each in (*_PYTHON, *_SCRIPT, *_GO, *_RUST)))
 
 _THRESHOLD = re.compile(
@@ -101,7 +101,7 @@ Found = tuple[Suppression, str]
 async def doubts_about_suppressions(
     tree: Tree, changes: Sequence[PathChange], gates: Iterable[GateResult]
 ) -> tuple[Doubt, ...]:
-    """Return the doubt that the work's new suppressions leave; empty if it has none that one of the gates obeys."""
+    """Return the doubt about the work's new suppressions; empty without any that one of the gates obeys."""
     judging = [result.gate for result in gates if result.verdict != "not_applicable"]
     followed = await follow_links(tree.git, tree.base, tree.commit, changes) if judging else ()
     read = [change for change in followed if _reader_for(change.path) and not change.is_gitlink]
@@ -139,9 +139,9 @@ async def _new_stubs(tree: Tree, changes: Iterable[PathChange]) -> list[str]:
 
 
 def new_suppressions(before: Mapping[str, str], after: Mapping[str, str]) -> Mapping[str, Counter[Suppression]]:
-    """Return the suppressions that only the second of two versions of some files has, by path.
+    """Return the suppressions that only the second version of some files has, by path.
 
-    One that moved with its line to another file is not new, and neither is one on a line that was only changed.
+    A suppression is not new if it moved with its line to another file, or if only its line changed.
     """
     old = {path: Counter(_find_suppressions(path, text)) for path, text in before.items()}
     new = {path: Counter(_find_suppressions(path, text)) for path, text in after.items()}
@@ -181,7 +181,7 @@ def is_obeyed(suppression: Suppression, path: str, gates: Iterable[Gate]) -> boo
     return any(
         gate.kind in suppression.silences
         and path_from_gate(gate, path) is not None
-        # A command such as `npm run lint` names no tool, and may start any; so may a test command for coverage.
+        # A command such as `npm run lint` may start any tool, and so may a test command for coverage.
         and (
             gate.kind == "test"
             or not (named := TOOLS.intersection(_WORD.findall(gate.command)))
@@ -227,13 +227,12 @@ def _script_comments(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _rust_code(text: str) -> Iterator[tuple[int, str]]:
-    """Yield the lines without comments and strings."""
     code = _RUST_PARTS.sub(lambda part: "\n" * part[0].count("\n"), text)
     yield from enumerate(code.split("\n"))
 
 
 Reader = tuple[Sequence[Suppression], Callable[[str], Iterator[tuple[int, str]]]]
-"""What may silence tools in a language, and the parts of a source in which it may stand, with their lines from 0."""
+"""The suppressions of a language, and a reader of the parts of a source that may contain one, with lines from 0."""
 _READERS: Mapping[str, Reader] = {
     **dict.fromkeys(("py", "pyi"), (_PYTHON, _python_comments)),
     **dict.fromkeys(

@@ -17,11 +17,11 @@ from scaffold.verify.regression.selection.test_selection import LANGUAGE_FAMILIE
 STUBS = "pyi"
 PACKAGE_FILE = "__init__.py"
 CASE = "["
-"""What separates the name of a test from that of its case."""
+"""Separates the name of a test from the name of its case."""
 
 
 def new_support_files(gate: Gate, change: ChangeImpact) -> tuple[str, ...]:
-    """Return the new files that existing tests may load or read although they are no tests: conftest.py, data.
+    """Return the new support files that existing tests may load or read: conftest.py, data.
 
     The guard knows what a new `__init__.py` may contain.
     """
@@ -36,9 +36,9 @@ def new_support_files(gate: Gate, change: ChangeImpact) -> tuple[str, ...]:
 
 
 def fates_without_support(before: GateRun, now: GateRun, laid: LaidRun, change: ChangeImpact) -> dict[str, TestFate]:
-    """Return the tests that passed before, pass now or gave way to other cases, and fail with the base's files.
+    """Return the tests that passed before, pass now or have other cases now, and fail with the base's files.
 
-    These are the files for tests on the base, with the work's code: its helpers, data and conftest.py.
+    The base's files are its helpers, data and conftest.py, on the work's code.
     """
     lost, kept = lost_tests(before, now), {test_of(name) for name in now.outcomes}
 
@@ -51,10 +51,10 @@ def fates_without_support(before: GateRun, now: GateRun, laid: LaidRun, change: 
 
 
 def replaced_cases(before: GateRun, now: GateRun, change: ChangeImpact) -> dict[str, TestFate]:
-    """Return the cases of parametrised tests that are gone from unchanged files, and had others take their place.
+    """Return the cases of parametrised tests in unchanged files that other cases replaced.
 
-    Such cases come from the code, so the change took them away. A test of which no case is known any more has other
-    names in each run. Work that landed earlier may have taken away cases, too; then nothing is said.
+    Such cases come from the code, so the change removed them. If no case of a test is known any more, its names vary
+    between runs. Work that landed earlier may have removed cases, too; these are not reported.
     """
     helpers = (path for path in change.changed if change.is_test(path) and not change.is_test_file(path))
     if change.changed_earlier or any(path not in change.added for path in helpers):
@@ -73,7 +73,7 @@ def replaced_cases(before: GateRun, now: GateRun, change: ChangeImpact) -> dict[
 
 
 def tests_with_varying_cases(runs: Sequence[GateRun]) -> frozenset[str]:
-    """Return the parametrised tests whose cases do not have the same names in all runs; none if a run has no result."""
+    """Return the parametrised tests whose case names differ between runs; empty if a run has no result."""
     if any(run.problem for run in runs):
         return frozenset()
     names = [frozenset(name for name in run.outcomes if CASE in name) for run in runs]
@@ -86,9 +86,9 @@ def test_of(name: str) -> str:
 
 
 async def lay_base_code(tree: Tree, before: GateRun) -> frozenset[str]:
-    """Make all code what it was at the baseline, beside the other changed files of the candidate, and return these.
+    """Check out all code of the baseline, keep the candidate's other changed files, and return the latter.
 
-    Does nothing and returns none if nothing but code and documentation changed since. The caller undoes it with
+    Does nothing and returns none if only code and documentation changed since. The caller undoes it with
     `restore_tracked_files`.
     """
     changes = await commits.path_changes(tree.git, before.commit, tree.commit)
@@ -103,9 +103,9 @@ async def lay_base_code(tree: Tree, before: GateRun) -> frozenset[str]:
 
 
 def with_findings_of(before: GateRun, settings: GateRun, changed: Collection[str]) -> GateRun:
-    """Return the run at the base with the findings that the new settings have in the same code.
+    """Return the run at the base with the findings that the new settings report in the same code.
 
-    Those in the `changed` files, which were not laid back, are the work's own.
+    Findings in the `changed` files, which were not restored, are the work's own.
     """
     if settings.problem:
         return before

@@ -45,7 +45,7 @@ INSTALL_HINT = (
 
 
 class ComposeContext(Struct, frozen=True, kw_only=True):
-    """What the services of one run's checks are started with."""
+    """The inputs for starting the services of one run's checks."""
 
     name: str
     """The prefix of the run's project names: lower-case letters, digits, `_` and `-`."""
@@ -57,7 +57,7 @@ class ComposeContext(Struct, frozen=True, kw_only=True):
     shared: Path
     """A folder shared by all runs of the user, for port locks and records of running projects."""
     environ: Mapping[str, str]
-    """The environment of compose itself: the user's, not that of checks."""
+    """The environment of compose itself, which is the user's, not the environment of checks."""
     clean: Callable[[str], str]
     tell: Callable[[str], None]
     """Shows the user one line about containers that could not be stopped."""
@@ -114,7 +114,7 @@ async def stop_project(context: ComposeContext, project: ComposeProject) -> NotR
     ended = await _run_compose(context, down, project.at or context.shared, STOP_TIMEOUT_S)
     if ended.exit_code != 0:
         return _compose_failure(context, "are still running and could not be stopped", down, ended)
-    # After the stop, so that what could not be stopped stays on record for the next process that needs its ports.
+    # After the stop, so that a project that could not be stopped stays on record for the next user of its ports.
     _record_path(context, project).unlink(missing_ok=True)
     return None
 

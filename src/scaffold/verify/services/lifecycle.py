@@ -36,7 +36,7 @@ EMPTY_SHA256 = hashlib.sha256(b"").hexdigest()
 class Services(Struct, frozen=True):
     """The services of each check.
 
-    `lines` are those of the setting; `compose_context` is None if no service runs outside the sandbox.
+    `lines` are the lines of the setting; `compose_context` is None if no service runs outside the sandbox.
     """
 
     lines: tuple[str, ...] = ()
@@ -44,7 +44,7 @@ class Services(Struct, frozen=True):
 
 
 class RunningServices(Struct, frozen=True):
-    """How a command reaches its services; those outside are up."""
+    """How a command reaches its services, once services outside the sandbox are up."""
 
     inside: tuple[str, ...]
     sandbox: SandboxSpec | None
@@ -124,7 +124,7 @@ async def prove_services(services: Services, sandbox: SandboxSpec | None, *, tru
 
 
 def unreachable_reason(sandbox: SandboxSpec | None) -> NotReady | None:
-    """Return why a command in this sandbox cannot reach a service outside; None if it can."""
+    """Return the reason why a command in this sandbox cannot reach a service outside, or None."""
     if sandbox is None:
         return None
     if sandbox.level == "landlock":
@@ -150,7 +150,7 @@ async def _stop_if_unused(context: ComposeContext, project: ComposeProject) -> b
     """Stop a project unless another process holds its ports; return whether the ports were free."""
     async with AsyncExitStack() as stack:
         try:
-            # A lock that is free is taken at once; a longer wait means that a check is using the services.
+            # A free lock is taken at once; a longer wait means that a check is using the services.
             async with asyncio.timeout(CONNECT_TIMEOUT_S):
                 await _lock_ports(context, project.ports, stack)
         except TimeoutError:
@@ -188,7 +188,7 @@ async def _lock_ports(context: ComposeContext, ports: Sequence[int], stack: Asyn
 async def _start_compose(
     context: ComposeContext, specs: Sequence[ComposeSpec], stack: AsyncExitStack
 ) -> NotReady | None:
-    # Otherwise a check could talk to a server of the user's, and change its data.
+    # Otherwise a check could use the user's own server and change its data.
     if taken := [port for port in sorted_ports(specs) if await is_listening(port)]:
         what = f"port {taken[0]} on this machine is already in use, but compose must publish a service there"
         return NotReady(what=what, fix="stop that process, or publish another port")

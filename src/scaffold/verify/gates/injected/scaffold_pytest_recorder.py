@@ -200,13 +200,11 @@ class RecorderPlugin:
         self._note("end", int(session.exitstatus))
 
     def _selected_files(self, config: Any) -> "frozenset[str]":
-        """Return the absolute paths of the files with selected tests."""
         names = {each.partition("::")[0] for each in self._only}
         folders = (os.getcwd(), str(config.rootdir if BEFORE_7 else config.rootpath))  # noqa: PTH109 - fast, because it is called for each file
         return frozenset(os.path.normpath(os.path.join(folder, name)) for name in names for folder in folders)  # noqa: PTH118
 
     def _select_items(self, config: Any, items: "list[Any]") -> None:
-        """Drop the tests that are selected neither by name nor by file."""
         whole = {os.path.abspath(each) for each in self._only if "::" not in each}  # noqa: PTH100
         partition: tuple[list[Any], list[Any]] = ([], [])
         for item in items:

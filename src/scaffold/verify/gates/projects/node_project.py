@@ -147,7 +147,6 @@ def _starts_nodes_runner(script: str, scripts: Mapping[str, str], most: int) -> 
 
 
 def _workspace_folders(files: ProjectFiles, manifest: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the folders of a workspace's packages."""
     named = manifest.get("workspaces")
     globs = as_texts(named) or as_texts(as_table(named).get("packages")) or _pnpm_packages(files)
     kept = [str(PurePosixPath(each)) for each in globs if not each.startswith("!")]

@@ -16,7 +16,7 @@ class SessionCall(Struct, frozen=True):
     """The arguments that are strings."""
     line: int
     complete: bool
-    """Whether these are all arguments but the user's own."""
+    """Whether these are all arguments, apart from the user's own."""
 
 
 def session_calls(text: str) -> Iterator[SessionCall]:

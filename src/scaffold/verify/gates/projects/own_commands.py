@@ -33,7 +33,7 @@ MAX_DEPTH = 10
 """How deep a file of a CI service is searched."""
 SHELLS = frozenset({"sh", "bash", "source", "."})
 FAILURE_IGNORED = "-"
-"""In tox and in recipes, the sign before a command whose failure does not matter."""
+"""The sign in tox and recipes before a command whose failure is ignored."""
 HOOKS: Mapping[str, str] = {
     "ruff": "ruff check",
     "ruff-check": "ruff check",
@@ -92,7 +92,7 @@ class OwnCommand(Struct, frozen=True):
 
     words: tuple[str, ...]
     source: str
-    """The file that says so."""
+    """The file in which it is written."""
     exact: bool = True
     """Whether it is a single program with exactly these words, run at the top."""
     written: tuple[str, ...] = ()
@@ -102,7 +102,7 @@ class OwnCommand(Struct, frozen=True):
     """A text in the file below which the command is written; empty for the whole file."""
 
     def reason(self, files: ProjectFiles) -> Reason:
-        """Return the file and line that says so: the first one with the program and most of the words."""
+        """Return the file and the first line with the program and most of the words."""
         said = self.written or self.words
         program = self.words[0] if self.words[0] in said else said[0]
         line = _line_with((program.rpartition("/")[2], *said), files.text(self.source), self.below)
@@ -119,12 +119,12 @@ def own_commands(files: ProjectFiles) -> tuple[OwnCommand, ...]:
 
 
 def tests_run_by_kind(commands: Sequence[OwnCommand]) -> Counter[ProjectKind]:
-    """Return how often the project's own set-up runs the tests of each kind of project."""
+    """Count how often the project's own set-up runs the tests of each kind of project."""
     found = Counter[ProjectKind]()
     for command in commands:
         program = program_key(command.words)
         if program in PACKAGE_MANAGERS:
-            # Scripts of package.json that call each other say nothing about the other languages.
+            # Scripts of package.json that call each other do not count against other languages.
             script = script_name(command.words) or ""
             found["node"] += command.source != "package.json" and script.startswith("test")
         elif kind := TEST_PROGRAMS.get(program):
@@ -145,7 +145,7 @@ def _line_with(words: Sequence[str], text: str, below: str) -> int | None:
 
 
 def program_key(words: Sequence[str]) -> str:
-    """Return what a command does: its program, with the subcommand if that decides."""
+    """Return the key of what a command does: its program, with the subcommand if that matters."""
     program = words[0].rpartition("/")[2] if words else ""
     rest = [word for word in words[1:] if not word.startswith(("-", "+"))]
     if program in {"go", "cargo"}:
@@ -188,7 +188,7 @@ def _tox_ini(text: str, source: str) -> Iterator[OwnCommand]:
 
 
 def _tox_words(line: str, parser: ConfigParser) -> str:
-    """Return a line with those substitutions of tox replaced that have one meaning in every environment."""
+    """Return a line with the substitutions of tox replaced that mean the same in every environment."""
     line = _SECTION_KEY.sub(lambda found: parser.get(found["section"], found["key"], fallback=found[0]), line)
     line = _FACTORS.sub("", line)
     line = _TOX_NAME.sub(lambda found: found["default"] or "", line)
@@ -264,7 +264,7 @@ def _of_script(command: OwnCommand, files: ProjectFiles, most: int) -> Iterator[
 
 
 def _with_values(text: str) -> str:
-    """Return a shell text with those variables replaced that it sets to plain words; the first value counts."""
+    """Return a shell text with variables replaced that it sets to plain words; the first value counts."""
     values = dict[str, str]()
     for found in _SHELL_VALUE.finditer(text):
         values.setdefault(found["name"], found["value"])
@@ -291,7 +291,6 @@ def _gitlab_commands(files: ProjectFiles) -> Iterator[OwnCommand]:
 
 
 def _other_ci(files: ProjectFiles) -> Iterator[OwnCommand]:
-    """Yield the commands in the files of services that have a script or command at any depth."""
     for path in CI_FILES:
         for text in _scripts_in(_load_yaml(files, path), MAX_DEPTH):
             for command in _of_shell(text, path):
@@ -347,7 +346,7 @@ def _load_yaml(files: ProjectFiles, path: str) -> Mapping[str, Any]:
 
 
 def _of_shell(text: str, source: str) -> Iterator[OwnCommand]:
-    """Yield the programs that a shell text runs; one whose failure does not matter is left out."""
+    """Yield the programs that a shell text runs, except those whose failure is ignored."""
     commands = visible_commands(text)
     for at, command in enumerate(commands):
         words = [word.text for word in command.words]
@@ -374,7 +373,7 @@ def _unwrap_launchers(words: Sequence[str], source: str, *, exact: bool) -> OwnC
 
 
 def _started_program(words: list[str]) -> list[str] | None:
-    """Return the words of the program that the first one starts; None if it is no launcher."""
+    """Return the words of the program that the first word launches; None if it is not a launcher."""
     if _PYTHON.fullmatch(words[0].rpartition("/")[2]):
         at = words.index("-m") if "-m" in words else 0
         runs_file = any(word.endswith(".py") or word == "-c" for word in words[1:at])

@@ -12,14 +12,14 @@ RequiredTools = Mapping[str, str]
 
 
 class Reason(Struct, frozen=True):
-    """What in the repository says that a gate or a set-up command is the project's."""
+    """The file and line which show that a gate or a set-up command is the project's."""
 
     path: str
     """Relative to the repository's top."""
     says: str
-    """What the file does there, after its name: `configures ruff`, or "runs `ruff check src`"."""
+    """What the file does, to follow its name: `configures ruff`, or "runs `ruff check src`"."""
     line: int | None = None
-    """From 1; None if the file as a whole says so."""
+    """From 1; None for the file as a whole."""
 
     @property
     def text(self) -> str:
@@ -39,5 +39,5 @@ class Project(Struct, frozen=True, kw_only=True):
     sources: Mapping[str, str] = {}
     """The file of the project whose command a gate follows, by the gate's name."""
     reasons: Mapping[str, Reason] = {}
-    """Why there is a gate, by its name, or a set-up command, by its text."""
+    """The reason for a gate, by its name, or for a set-up command, by its text."""
     notes: tuple[str, ...] = ()

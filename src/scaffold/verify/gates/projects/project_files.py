@@ -66,7 +66,7 @@ class ProjectFiles:
         return ProjectFiles(paths, lambda path: self._read(f"{folder}/{path}"))
 
     def with_versions_of(self, other: "ProjectFiles", paths: Collection[str]) -> "ProjectFiles":
-        """Return these files with some `paths` as they are in the other ones; those that are not there are gone."""
+        """Return these files with some `paths` taken from `other`; paths missing there are removed."""
         laid = frozenset(paths)
         return ProjectFiles(
             (self.paths - laid) | (other.paths & laid),
@@ -96,7 +96,7 @@ class ProjectFiles:
             return {}
 
     def line(self, path: str, *texts: str) -> int | None:
-        """Return the number, from 1, of the first line of a file that contains all the texts; None if none does."""
+        """Return the number, from 1, of the first line of a file that contains all the texts, or None."""
         lines = enumerate(self.text(path).splitlines(), start=1)
         return next((number for number, line in lines if all(text in line for text in texts)), None)
 
@@ -119,12 +119,12 @@ def as_texts(value: object) -> tuple[str, ...]:
 
 
 def ini_section(text: str, name: str) -> Mapping[str, str] | None:
-    """Return a section of an INI file; None if it has none, or is no INI file."""
+    """Return a section of an INI file; None without the section, or if the file cannot be parsed."""
     return ini_sections(text).get(name)
 
 
 def ini_sections(text: str) -> Mapping[str, Mapping[str, str]]:
-    """Return the sections of an INI file by name; none if it is no INI file."""
+    """Return the sections of an INI file by name; empty if it cannot be parsed."""
     parser = ConfigParser(interpolation=None, strict=False)
     try:
         parser.read_string(text)

@@ -26,7 +26,7 @@ _FILE = re.compile(r"(^|/)(test_[^/]*|[^/]*_test)\.py$")
 _FUNCTION = re.compile(r"^(?:async +)?def test|^class Test(?!\w*\(.*TestCase)|^(?:import|from) +pytest\b", re.MULTILINE)
 _TEST_CASE = re.compile(
     r"^class +\w+\(.*TestCase\b"
-    # Its base may be the project's own, as long as it has tests.
+    # Its base class may be the project's own, as long as it has tests.
     r"|^class +\w+\((?!object\))[\w., ]+\):(?:\n(?:[ \t].*)?)*?\n[ \t]+(?:async +)?def +test",
     re.MULTILINE,
 )
@@ -86,7 +86,7 @@ def _typecheck_gate(files: ProjectFiles, manifest: Mapping[str, Any]) -> tuple[G
 def _configuration_reason(
     files: ProjectFiles, manifest: Mapping[str, Any], tool: str, own: tuple[str, ...], shared: tuple[str, ...]
 ) -> Reason | None:
-    """Return where a tool is configured: in the manifest, in a file of its `own`, in a section of a `shared` one."""
+    """Return where a tool is configured: the manifest, one of its `own` files, or a section of a `shared` file."""
     says = f"configures {tool}"
     if tool in as_table(manifest.get("tool")):
         return Reason("pyproject.toml", says, files.line("pyproject.toml", f"[tool.{tool}"))
@@ -111,7 +111,7 @@ def _mypy_settings(files: ProjectFiles, tools: Mapping[str, Any]) -> tuple[Mappi
 
 
 def _pytest_reason(files: ProjectFiles, manifest: Mapping[str, Any]) -> Reason | None:
-    """Return what says that the project has tests for pytest; mentioning pytest without having tests is not enough."""
+    """Return the evidence of tests for pytest; a mention of pytest without tests is not enough."""
     tests = [path for path in sorted(files.paths) if _FILE.search(path) and is_python_test(path)]
     if not tests:
         places = ("pytest.ini", "pyproject.toml", "setup.cfg", "tox.ini")
@@ -150,7 +150,7 @@ def _line_at(text: str, offset: int) -> int:
 
 
 def _discovery_options(files: ProjectFiles) -> str:
-    """Return the options with which unittest finds the tests: without any it only searches packages."""
+    # Without any option unittest only searches packages.
     folder = next((name for name in ("tests", "test") if files.at(name).paths), None)
     needs_discovery = folder and not files.has(f"{folder}/__init__.py")
     return f" discover -s {folder}" if needs_discovery else ""

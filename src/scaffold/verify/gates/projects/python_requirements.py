@@ -41,7 +41,7 @@ _NAME = re.compile(r"[A-Za-z0-9][\w.-]*")
 
 
 class Wanted(Struct, frozen=True):
-    """What one place in the project says has to be installed."""
+    """The requirements that one place in the project lists."""
 
     reason: Reason
     packages: tuple[str, ...] = ()
@@ -86,12 +86,12 @@ def group_requirements(found: Mapping[str, Any], name: str, depth: int = MAX_INC
 def needed_names(
     found: Mapping[str, tuple[str, ...]], tools: Sequence[str], given: Sequence[str] = ()
 ) -> tuple[str, ...]:
-    """Return the names of the groups or extras for tests, and of the smallest that list each other one of the tools.
+    """Return the groups or extras for tests, and for each other tool the smallest group that lists it.
 
-    `given` are the names of those that are installed in any case.
+    `given` are the names that are installed in any case.
     """
     chosen = [name for name in found if name in TEST_NAMES or name in given]
-    # A group with the name of a tool is there for it, even if it comes with another distribution.
+    # A group with a tool's name is meant for it, even if another distribution brings the tool.
     listed = {name: {name, *map(requirement_name, requirements)} for name, requirements in found.items()}
     missing = frozenset(tools).difference(*(listed[name] for name in chosen))
     while listed and missing:
@@ -152,7 +152,7 @@ def _tox_requirements(files: ProjectFiles, manifest: Mapping[str, Any], tools: S
 def _tox_environments(
     files: ProjectFiles, manifest: Mapping[str, Any]
 ) -> Iterator[tuple[Reason, bool, Mapping[str, Sequence[str]]]]:
-    """Yield of each environment where it is, whether it is the base of all, and what it lists, by the setting."""
+    """Yield for each environment its place, whether it is the base of all, and its lists by setting."""
     for path in ("tox.ini", "setup.cfg"):
         for name, section in ini_sections(files.text(path)).items():
             if name.startswith("testenv"):
@@ -197,7 +197,6 @@ def _own_lines(text: str) -> tuple[str, ...]:
 
 
 def _nox_requirements(files: ProjectFiles, known: Mapping[str, Any], tools: Sequence[str]) -> Iterator[Wanted]:
-    """Yield what sessions install that run one of the tools."""
     calls = tuple(session_calls(files.text("noxfile.py")))
     using = {call.session for call in calls if call.method == "run" and not frozenset(tools).isdisjoint(call.words)}
     for call in calls:
@@ -207,7 +206,7 @@ def _nox_requirements(files: ProjectFiles, known: Mapping[str, Any], tools: Sequ
 
 
 def from_words(reason: Reason, words: Sequence[str], known: Mapping[str, Any], files: ProjectFiles) -> Wanted:
-    """Return what the arguments of `pip install` ask for; `known` are the project's dependency groups."""
+    """Return the requirements in the arguments of `pip install`; `known` are the project's dependency groups."""
     packages, extras, listed = list[str](), list[str](), list[str]()
     rest = list(words)
     while rest:
@@ -226,7 +225,7 @@ def from_words(reason: Reason, words: Sequence[str], known: Mapping[str, Any], f
 
 
 def setup_commands(files: ProjectFiles, manifest: Mapping[str, Any], gates: Sequence[Gate]) -> Mapping[str, Reason]:
-    """Return the commands that create `.venv`, in order, with their reasons; none if nothing must be installed."""
+    """Return the commands that create `.venv`, in order, with their reasons; empty if nothing must be installed."""
     tools = tuple(name for name in CHECKERS if any(name in shlex.split(gate.command) for gate in gates))
     if files.has("uv.lock"):
         return {_uv_sync(manifest, tools): Reason("uv.lock", "is the lock file of uv")}
@@ -286,7 +285,7 @@ def _install_commands(
         chosen = f".[{','.join(extras)}]" if extras else "."
         yield f"{PIP_INSTALL} -e {shlex.quote(chosen)}", _package_reason(files, extras)
     installed = bool(listed or extras or needed or project.get("dependencies") or "build-system" in manifest)
-    # In an environment of its own, the runner of the tests is not that of the machine.
+    # The environment needs a test runner of its own, because the machine's is not in it.
     if "pytest" in tools and installed and not _may_list("pytest", needed, [files.text(name) for name in listed]):
         needed = (*needed, "pytest")
     if needed:

@@ -1,7 +1,7 @@
 """Read the findings of linters and type checkers, one per output line.
 
-A finding is named by its file and its code, such as `a.py: F401`: lines shift, and messages are reworded. Without a
-code, the message takes its place.
+A finding is named by its file and code, such as `a.py: F401`, because lines shift and messages get reworded. Without a
+code, the message is used.
 """
 
 import re
@@ -41,7 +41,7 @@ _CODES = tuple(
         r"^(?:error|warning)\s{2,}.*\S\s{2,}(?P<code>@?[a-z][\w/@.-]*)$",  # eslint
     )
 )
-"""Where tools print the code of a finding, from the message on."""
+"""The places in a message where tools print the code of a finding."""
 _GAPS = re.compile(r"\s{2,}")
 
 
@@ -63,9 +63,9 @@ def read_report(ended: RunnerExit) -> RunnerResult:
 
 
 def named_findings(text: str, top: Path, *, otherwise: str, by: str = "") -> RunnerResult:
-    """Return the findings in what a tool printed, each with a position; `otherwise` names the failure without any.
+    """Return the findings with a position in a tool's output; `otherwise` names the failure without any.
 
-    `by` names the tool, and so becomes part of their names, if several print findings.
+    `by` is the tool, which becomes part of the names if several tools print findings.
     """
     messages, lines = defaultdict[str, list[str]](list), defaultdict[str, list[int]](list)
     for line, name, message in _parse_findings(text, top):

@@ -28,7 +28,7 @@ from scaffold.verify.gates.reports.runner_result import (
 _COMMAND = re.compile(r"\bgo\s+test\b(?!.*\s-json\b)")
 _EVERYTHING = re.compile(r"(?<!\S)\./\.\.\.(?!\S)")
 _BUILD_FAILED = re.compile(rb"^FAIL\s+(\S+) \[(?:build|setup) failed\]", re.MULTILINE)
-"""Go's own line between the events; before Go 1.20 it is the only sign of a failed build."""
+"""A line between the events; before Go 1.20 it is the only sign of a failed build."""
 _UNDEFINED = re.compile(r"_test\.go:\d+:\d+: (?:undefined: (?:\w+\.)?(\w+)|\S+\.(\w+) undefined \()")
 """The compiler's message about a name that a test file uses and nothing defines."""
 _FUNCTION = re.compile(r"\.((?:Test|Example|Fuzz|Benchmark)\w*)(?:/|$)")
@@ -65,7 +65,7 @@ def can_select_packages(command: str) -> bool:
 
 
 def _packages_of_files(only: Sequence[str]) -> list[str]:
-    """Return the packages of the files, relative to the working directory; none unless all names are Go files."""
+    """Return the packages of the files, relative to the working directory; empty unless all names are Go files."""
     if not all(name.endswith(".go") for name in only):
         return []
     return sorted({f"./{name.rpartition('/')[0]}" for name in only})
@@ -90,7 +90,7 @@ def read_report(ended: RunnerExit) -> RunnerResult:
 
 
 def _older_result(events: Sequence[GoTestEvent], ended: RunnerExit, broken: set[str]) -> RunnerResult:
-    """Return the result of tests of an older version, of which whole packages may be unable to compile."""
+    """Return the result of tests of an older version; whole packages may fail to compile."""
     outcomes = worst_outcomes(
         (_test_name(event), OUTCOME_BY_ACTION[event.action])
         for event in events
@@ -130,7 +130,7 @@ def _read_result(events: Sequence[GoTestEvent], exit_code: int | None, *, whole:
 
 
 def _failure_messages(events: Sequence[GoTestEvent], outcomes: dict[str, TestOutcome]) -> dict[str, tuple[str, ...]]:
-    """Return what each failed test printed, without the lines of the runner itself."""
+    """Return the output of each failed test, without the runner's own lines."""
     printed = defaultdict[str, list[str]](list)
     for event in events:
         if event.action == "output" and event.test and not event.output.lstrip().startswith(("=== ", "--- ")):

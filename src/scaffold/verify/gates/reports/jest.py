@@ -32,7 +32,7 @@ from scaffold.verify.gates.reports.runner_result import (
 _NOT_CALLABLE = re.compile(
     r"(?:(?<![\w$.)\]])|(?<=require\(\.\.\.\)\.))([A-Za-z_$][\w$.]*)\)? is not a (?:function|constructor)\b"
 )
-"""Not of what a call returned: that it lacks a method may be what the work broke."""
+"""Does not match the result of a call: a method that it lacks may be what the work broke."""
 _NOT_DEFINED = re.compile(r"(?:ReferenceError: |^)([A-Za-z_$][\w$]*) is not defined\b", re.MULTILINE)
 _NOT_EXPORTED = re.compile(r"does not provide an export named '([^']+)'")
 _NO_MODULE = re.compile(r"(?:Cannot find module|Failed to load url|Failed to resolve import) ['\"]?(\.{1,2}/[^'\"\s]+)")
@@ -80,7 +80,7 @@ def build_command(command: str, env: RunnerEnv, runner: Literal["jest", "vitest"
 
 
 def with_options(command: str, *options: str) -> str:
-    """Return the command, or the script that it runs, with options of its runner."""
+    """Return the command with options for its runner, or for the runner of its script."""
     # npm keeps options for itself unless they follow `--`; pnpm, yarn and bun pass them on.
     through_npm = " --" if command.split()[:1] == ["npm"] and " -- " not in command else ""
     return " ".join((f"{command}{through_npm}", *options))
@@ -103,7 +103,7 @@ def read_report(ended: RunnerExit) -> RunnerResult:
 
 
 def _older_result(report: JestReport, top: Path) -> RunnerResult:
-    """Return the result of tests of an older version, of which whole files may be unable to load."""
+    """Return the result of tests of an older version; whole files may fail to load."""
     outcomes = dict(worst_outcomes(pair for suite in report.test_results for pair in _test_outcomes(suite, top)))
     broken = [each for each in report.test_results if each.status == "failed" and _failed_to_load(each)]
     said = {_suite_file(suite, top): suite.message or "" for suite in broken}
@@ -154,7 +154,7 @@ def _test_name(suite: JestSuite, test: JestTest, top: Path) -> str:
 
 
 def _failed_to_load(suite: JestSuite) -> bool:
-    """Return True if no test of a failed file failed: the file could not be loaded."""
+    # If no test of a failed file failed, the file could not be loaded.
     return not any(each.status == "failed" for each in suite.assertion_results)
 
 
@@ -168,7 +168,7 @@ VITEST = RunnerAdapter(build_command=partial(build_command, runner="vitest"), re
 
 
 def unresolved_name(message: str) -> str | None:
-    """Return the last part of the name, or the module's name, that an error says cannot be resolved; None if none."""
+    """Return the last part of the name, or the module's name, that an error cannot resolve; None without one."""
     for pattern in (_NOT_EXPORTED, _NO_MODULE, _NOT_DEFINED, _NOT_CALLABLE):
         found = pattern.search(message)
         if found:

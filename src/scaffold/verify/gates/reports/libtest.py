@@ -26,7 +26,7 @@ OUTCOME_BY_STATUS: dict[str, TestOutcome] = {"ok": "passed", "FAILED": "failed",
 
 _COMMAND = re.compile(r"\bcargo(\s+\+\S+)?\s+test\b")
 MESSAGE_FORMAT_OPTION = "--message-format json-render-diagnostics"
-"""Makes cargo report the source of each binary: otherwise all crates of a workspace are called `src/lib.rs`."""
+"""Makes cargo report the source of each binary; otherwise all crates of a workspace are named `src/lib.rs`."""
 _JSON_PREFIX = '{"reason":'
 _PROGRAM = re.compile(r"^\s+(?:Running (?:unittests )?(?P<source>\S+)(?: \((?P<made>.*)\))?|Doc-tests (?P<crate>\S+))$")
 _BEGIN = re.compile(r"^running (?P<count>\d+) tests?$")
@@ -98,7 +98,7 @@ def _source_files(lines: list[str], folder: Path) -> Mapping[str, str]:
     """Return the source file of each binary, relative to `folder`, by binary name; cargo prints it before any runs."""
     found: dict[str, str] = {}
     for line in lines:
-        # From here on tests print, and may print lines that look like cargo's own.
+        # From here on tests print, maybe lines that look like cargo's own.
         if _PROGRAM.match(line):
             break
         if line.startswith(_JSON_PREFIX) and (made := _parse_artifact(line)) and made.executable:
@@ -144,7 +144,7 @@ def _binary_outputs(text: str, sources: Mapping[str, str]) -> Iterator[BinaryOut
 
 
 def _find_inconsistency(part: BinaryOutput) -> str | None:
-    """Return the inconsistency in the output of a test binary; None if it is complete and its counts agree."""
+    """Return the inconsistency in the output of a test binary, or None."""
     if part.summary is None:
         return f"The tests of {part.program} stopped before they finished."
     counted = tuple(

@@ -38,14 +38,14 @@ REPORT = "report.tap"
 ORIGINALS = "scaffold_originals.cjs"
 REPLACED = "replaced-*"
 MAX_PROCESSES = 1_000
-"""Most processes of a run whose replaced functions are read."""
+"""The most processes of a run whose replaced functions are read."""
 INDENT = 4
 """Spaces per nesting level of subtests."""
 MAX_SAID = 4_000
 MAX_DETAILS = 200
 """Lines kept of the YAML block of a test."""
 ANY_FILE = ""
-"""The name of a file that could not be loaded, whichever it is."""
+"""The name of any file that could not be loaded."""
 _POINT = re.compile(r"(?P<indent> *)(?P<bad>not )?ok \d+ - (?P<name>.*?)(?: # (?P<mark>[A-Z]{4})\b.*)?")
 _BEGINS = re.compile(r"(?P<indent> *)# Subtest: (?P<name>.*)")
 _PLAN = re.compile(r"1\.\.\d+")
@@ -82,11 +82,11 @@ class TestPoint(Struct, frozen=True):
     name: str
     outcome: TestOutcome
     printed: str
-    """What was printed before its line."""
+    """The output before its line."""
     details: tuple[str, ...] = ()
     """The lines of its YAML block, without their indentation."""
     is_file: bool = False
-    """Whether it is a file as a whole, which has a result of its own if it has no tests, or if its process fails."""
+    """Whether it is a whole file, which has its own result if it has no tests or its process fails."""
 
     @property
     def said(self) -> str:
@@ -94,7 +94,7 @@ class TestPoint(Struct, frozen=True):
         return f"{self.printed}{_yaml_text(self.details, 'error')}"
 
     def message(self, top: Path) -> str:
-        """Return its error, and where it is defined; of a file that could not be loaded, what Node printed."""
+        """Return its error and location; for a file that could not be loaded, Node's output."""
         at = _yaml_text(self.details, "location").removeprefix(f"{top}/")
         error = self.said if self.is_file else _yaml_text(self.details, "error")
         return "\n".join(filter(None, (failure_message(error), at and f"at {at}")))
@@ -107,7 +107,7 @@ def build_command(command: str, env: RunnerEnv) -> RunnerCommand:
 
 
 def load_originals(folder: Path) -> str:
-    """Return the option by which each process of Node tells in our folder which assertions were replaced in it."""
+    """Return the option that makes each Node process report its replaced assertions in our folder."""
     # A copy in our folder, because the script writes next to itself.
     script = folder / ORIGINALS
     script.write_bytes((INJECTED / ORIGINALS).read_bytes())
@@ -141,13 +141,12 @@ def _read_tap(text: str, ended: RunnerExit) -> RunnerResult:
 
 
 def _quote_option(option: str) -> str:
-    """Return an option as NODE_OPTIONS wants it."""
     escaped = option.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'
 
 
 def replaced_assertions(folder: Path) -> tuple[str, ...]:
-    """Return the assertions that any process of the run replaced; what cannot be read counts as one, too."""
+    """Return the assertions that any process of the run replaced; an unreadable report counts as one."""
     names: set[str] = set()
     for path in sorted(folder.glob(REPLACED))[:MAX_PROCESSES]:
         data = read_untrusted(path, MAX_BYTES)
@@ -167,7 +166,7 @@ def _unresolved_names(points: Sequence[TestPoint]) -> Iterator[tuple[str, Unreso
 
 
 def _test_points(report: str, top: Path) -> Iterator[TestPoint]:
-    """Yield every test with its outcome and what was said of it, subtests first.
+    """Yield every test with its outcome and messages, subtests first.
 
     Node names files by absolute paths, which differ between checkouts; they become relative to `top`.
     """
@@ -201,7 +200,7 @@ def _test_points(report: str, top: Path) -> Iterator[TestPoint]:
 
 
 def _yaml_text(lines: Sequence[str], key: str) -> str:
-    """Return the text of a key at the top of a YAML block: quoted, or the indented lines below it; empty if none."""
+    """Return the text of a top-level key of a YAML block, quoted or indented below it; empty without the key."""
     for index, line in enumerate(lines):
         if line.startswith(f"{key}: "):
             value = line.removeprefix(f"{key}: ")
@@ -213,7 +212,7 @@ def _yaml_text(lines: Sequence[str], key: str) -> str:
 
 
 def _number_points(points: Iterable[TestPoint]) -> Iterator[TestPoint]:
-    """Yield the tests with equal names numbered, because the report does not contain the files.
+    """Yield the tests, with equal names numbered because the report does not contain the files.
 
     Failed ones come first: by the order of the report, a new test of that name would take the number of an old one.
     """

@@ -14,7 +14,7 @@ MAX_TESTS = 20_000
 MAX_BYTES = 50_000_000
 """Maximum size of a report, or of the output that contains it."""
 MESSAGE_LINES = 8
-"""Lines kept of what a runner says of a failed test."""
+"""Lines kept of a failed test's message."""
 MAX_MESSAGES = 1_000
 """Failed tests of a run whose messages are kept."""
 _COLOR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
@@ -22,7 +22,7 @@ OUTCOME_RANK: Mapping[TestOutcome, int] = {"skipped": 0, "passed": 1, "flaky": 2
 
 
 class StandInsOrder(Struct, frozen=True, kw_only=True):
-    """What a runner has to know to run tests of an older version: which files they are, and which modules are gone."""
+    """The order to run tests of an older version: their files, and the modules that are gone."""
 
     top: str
     """Absolute path of the checkout's top."""
@@ -33,7 +33,7 @@ class StandInsOrder(Struct, frozen=True, kw_only=True):
 
 
 class RunnerEnv(Struct, frozen=True, kw_only=True):
-    """The surroundings of one run."""
+    """Where and how one run of a runner takes place."""
 
     folder: Path
     """Our own folder for reports: initially empty, outside the checkout, writable for the command."""
@@ -43,7 +43,7 @@ class RunnerEnv(Struct, frozen=True, kw_only=True):
     only: tuple[str, ...] = ()
     """Names of the tests or files to run; empty for all."""
     stand_ins: StandInsOrder | None = None
-    """Set if the tests are of an older version than the code, so that a file that cannot be loaded is no problem."""
+    """Set if the tests are older than the code; then a file that cannot be loaded is not a problem."""
 
     @property
     def whole(self) -> bool:
@@ -86,7 +86,7 @@ class OsFailure(Struct, frozen=True, array_like=True):
 
 
 class UnresolvedName(Struct, frozen=True, array_like=True):
-    """A name that a test of an older version uses, and that the code no longer has."""
+    """A name that a test of an older version uses and the code no longer has."""
 
     name: str
     owners: tuple[tuple[str, str], ...] = ()
@@ -99,9 +99,9 @@ class RunnerResult(Struct, frozen=True, kw_only=True):
     outcomes: Mapping[str, TestOutcome] = {}
     counts: Mapping[str, int] = {}
     messages: Mapping[str, tuple[str, ...]] = {}
-    """What the tool said of each finding, without line numbers, and of failed tests."""
+    """The messages of findings, without line numbers, and of failed tests."""
     lines: Mapping[str, tuple[int, ...]] = {}
-    """The line of each of these messages about a finding."""
+    """The line of each message about a finding."""
     errors: Mapping[str, tuple[OsFailure, ...]] = {}
     """The errors of the operating system behind failed tests, by test."""
     unresolved: Mapping[str, UnresolvedName] = {}
@@ -116,7 +116,7 @@ class RunnerResult(Struct, frozen=True, kw_only=True):
 
 
 def no_running_tests(_: RunnerExit) -> tuple[str, ...]:
-    """Return no tests: the runner does not report which one is running."""
+    """Return no tests: the runner does not report which test is running."""
     return ()
 
 
@@ -146,7 +146,7 @@ def printable_test_name(name: str) -> str:
 
 
 def failure_message(text: str) -> str:
-    """Return what a runner said of a failed test, in a few lines of limited length; without colours and stacks."""
+    """Return a failed test's message in a few lines of limited length, without colours and stacks."""
     said, _, _ = _COLOR.sub("", text).partition("\n    at ")
     lines = [utf8_safe(tidy(line.rstrip())) for line in said.strip().splitlines()]
     return "\n".join(line for line in lines[:MESSAGE_LINES] if line)
@@ -176,7 +176,7 @@ def match_exit_code(outcomes: Mapping[str, TestOutcome], exit_code: int | None, 
     if len(outcomes) > MAX_TESTS:
         return unusable_result("error", f"The report has {len(outcomes)} tests; at most {MAX_TESTS} can be read.")
     failed = [name for name, outcome in outcomes.items() if outcome in {"failed", "error"}]
-    # Code that ends the process with 0 at exit hides the failures from everyone who looks at the exit code.
+    # Code that ends the process with 0 at exit hides failures from the exit code.
     if failed and exit_code == 0:
         return unusable_result(
             "error", f"The report has failed tests, but the exit code is 0: {join_limited(failed, 1)}."

@@ -98,14 +98,14 @@ class ReplacedLine(Struct, frozen=True, array_like=True, tag="replaced"):
 
 
 class SaidLine(Struct, frozen=True, array_like=True, tag="said"):
-    """What made a test fail, as the runner says it."""
+    """The runner's message about a failed test."""
 
     name: str
     text: str
 
 
 class CanaryLine(Struct, frozen=True, array_like=True, tag="canary"):
-    """A canary, one of our own tests: whether it raised, and what the runner reported."""
+    """A canary, which is one of our own tests: whether it raised, and what the runner reported."""
 
     name: str
     raised: bool
@@ -134,7 +134,7 @@ RecordLine = (
 
 
 def read_record(folder: Path, key: bytes) -> tuple[RecordLine, ...] | str:
-    """Return the record of a run, including pytest-xdist workers, or why it cannot be trusted."""
+    """Return the record of a run, including pytest-xdist workers, or the reason why it cannot be trusted."""
     lines = _read_lines(folder / RECORD, key)
     if isinstance(lines, str):
         return lines
@@ -183,7 +183,6 @@ def judge_record(lines: Sequence[RecordLine], exit_code: int | None, *, whole: b
 
 
 def _selected_tests(lines: Iterable[RecordLine]) -> set[str]:
-    """Return the tests that were selected to run."""
     return {printable_test_name(name) for line in lines if isinstance(line, CollectedLine) for name in line.names}
 
 
@@ -231,7 +230,7 @@ def _read_lines(path: Path, key: bytes) -> tuple[RecordLine, ...] | str:
 def _verified_lines(data: bytes, key: bytes) -> Iterator[bytes]:
     """Yield the complete lines; ValueError at the first with a wrong signature."""
     seal = hashlib.blake2b(key=key, digest_size=DIGEST_CHARS // 2)
-    # What follows the last line break is a line that was cut off, or nothing.
+    # After the last line break there is nothing, or a line that was cut off.
     for line in data.split(b"\n")[:-1]:
         text = line[DIGEST_CHARS + 1 :]
         seal.update(text)
@@ -260,7 +259,7 @@ def _test_outcomes(lines: Iterable[RecordLine], chosen: set[str]) -> dict[str, T
 def _errors_by_test(
     lines: Iterable[RecordLine], outcomes: Mapping[str, TestOutcome]
 ) -> dict[str, tuple[OsFailure, ...]]:
-    """Return the errors by test; those of a class's or module's set-up count for each of its tests."""
+    """Return the errors by test; errors of a class's or module's set-up count for each of its tests."""
     reported = defaultdict[str, list[OsFailure]](list)
     for line in lines:
         if isinstance(line, ErrorsLine):
@@ -302,7 +301,7 @@ def _report_outcome(line: ReportLine) -> TestOutcome:
 
 
 def _canary_mismatch(canaries: Sequence[CanaryLine]) -> str | None:
-    """Return why the runner's report cannot be trusted; None if it reported our canary tests correctly.
+    """Return the reason not to trust the runner's report; None if it reported our canary tests correctly.
 
     A project fixture that fails for the canaries as well proves nothing.
     """

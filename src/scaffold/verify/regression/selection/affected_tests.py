@@ -46,7 +46,7 @@ class ChangeImpact(Struct, frozen=True, kw_only=True):
     changed_since_baseline: frozenset[str]
     """The paths that differ from the baseline's commit, including changes that landed earlier."""
     selection: Selection
-    """The tests that test gates run."""
+    """The tests for test gates to run."""
     found_tests: frozenset[str] = frozenset()
     """The files in which the baseline's runners found tests, whatever they are called, under both paths if renamed."""
     changed_earlier: frozenset[str] = frozenset()
@@ -64,7 +64,7 @@ class ChangeImpact(Struct, frozen=True, kw_only=True):
 
     @property
     def alters_tests(self) -> bool:
-        """True if tests, or data of tests, of the baseline are other ones now."""
+        """True if tests of the baseline, or their data, changed."""
         return any(self.is_test(path) for path in self.changed_since_baseline - self.added)
 
     @property
@@ -73,7 +73,7 @@ class ChangeImpact(Struct, frozen=True, kw_only=True):
         return self.paths | self.changed_since_baseline
 
     def skip_reason(self, gate: Gate) -> str:
-        """Return why a gate need not run for the change; empty if it must."""
+        """Return the reason why a gate need not run for the change; empty if it must run."""
         if not gate.folder:
             return ""
         if not any(path.startswith(f"{gate.folder}/") for path in self.paths):
@@ -134,7 +134,7 @@ class ChangeImpact(Struct, frozen=True, kw_only=True):
                 return not selected or any(_tests_of(path, each) for each in (*self.deleted, *ran))
             if path in self.paths:
                 return not selected or path_from_gate(gate, path) in selected
-            # A file that this change deleted is its own to answer for; others went with work that was judged then.
+            # This change answers for files that it deleted; other deletions were judged when they landed.
             return path in self.deleted
 
         return expected
@@ -177,7 +177,7 @@ async def analyze_impact(
 
 
 def _baseline_counts(before: Sequence[GateRun], paths: frozenset[str]) -> Mapping[str, int]:
-    """Return how many tests the baseline has in each file; the tests of a Go package are divided among its files."""
+    """Return the number of tests in each file of the baseline; a Go package's tests are divided among its files."""
     found: Counter[str] = Counter()
     for run in (run for run in before if run.gate.kind == "test"):
         test_paths = Counter(
@@ -207,7 +207,7 @@ async def _select_affected(
 
 
 async def _go_importers(tree: Tree, sources: Sequence[str], index: PathIndex) -> tuple[str, ...]:
-    """Return the Go files that import a changed package: its behaviour may change while its exported names do not."""
+    # The behaviour of a changed package may change while its exported names do not.
     if not any(path.endswith(".go") for path in sources):
         return ()
     manifests = [path for path in index.paths if path.rpartition("/")[2] == "go.mod"]
@@ -217,7 +217,6 @@ async def _go_importers(tree: Tree, sources: Sequence[str], index: PathIndex) ->
 
 
 async def _changed_exports(tree: Tree, sources: Sequence[str]) -> frozenset[str]:
-    """Return the exported names that the change affects."""
     contents = await texts(tree.git, [(at, path) for path in sources for at in (tree.base, tree.commit)])
     names = (
         changed_names(path, contents.get((tree.base, path)), contents.get((tree.commit, path))) for path in sources

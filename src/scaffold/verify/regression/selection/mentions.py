@@ -1,4 +1,4 @@
-"""Who mentions what a change changed: the exported names that differ, and the files of a checkout that use them."""
+"""Find the exported names that a change affects, and the files of a checkout that mention them."""
 
 import ast
 import re
@@ -24,11 +24,11 @@ EXPORTS: Mapping[str, re.Pattern[str]] = {
     }.items()
     for kind in kinds.split()
 }
-"""What a file exports, by its suffix."""
+"""Patterns of exported names, by suffix."""
 
 MOST_NAMES = 300
 SHORTEST_NAME = 3
-"""Shorter names stand for nothing: half of all files would mention them."""
+"""Shorter names are ignored: half of all files would mention them."""
 
 _LISTED = re.compile(r"(?:module\.exports\s*=\s*|^\s*export\s*)\{([^}]*)\}", re.MULTILINE)
 _WORD = re.compile(r"[A-Za-z_$][\w$]*")
@@ -36,9 +36,9 @@ _MODULE = re.compile(r'^module\s+"?([^\s"]+)', re.MULTILINE)
 
 
 def changed_names(path: str, before: str | None, after: str | None) -> frozenset[str]:
-    """Return the exported names of a file that are there no more, are new, or mean something else; pure.
+    """Return the exported names of a file that were removed, added or changed; pure.
 
-    None stands for no file. Of Python what differs counts, of other languages all names of a changed file.
+    None stands for no file. For Python the differing names count, for other languages all names of a changed file.
     """
     ending = path.rpartition(".")[2]
     if ending == "py":
@@ -68,7 +68,7 @@ def _parse_python(text: str) -> ast.Module:
 
 
 async def mentioning(git: Git, names: Collection[str]) -> tuple[str, ...]:
-    """Return the tracked files of a checkout that mention one of the names as a word, sorted; none of too many."""
+    """Return the tracked files of a checkout that mention one of the names as a word, sorted; empty for too many."""
     wanted = sorted(name for name in names if len(name) >= SHORTEST_NAME)
     if not wanted or len(wanted) > MOST_NAMES:
         return ()
@@ -96,7 +96,7 @@ def go_packages(paths: Collection[str], modules: Mapping[str, str]) -> frozenset
 
 
 async def _files_holding(git: Git, patterns: Sequence[str], *options: str, within: str = ":/") -> tuple[str, ...]:
-    """Return the tracked files that hold one of the patterns as it is, whatever attributes say of them."""
+    """Return the tracked files that contain one of the fixed patterns, whatever their attributes."""
     words = [word for pattern in patterns for word in ("-e", pattern)]
     found = await git(
         "grep", "-l", "-z", "--text", *options, "--fixed-strings", *words, "--", within, ok=frozenset({0, 1})
@@ -115,13 +115,13 @@ def _go_package(folder: str, modules: Mapping[str, str]) -> str:
 
 
 async def texts(git: Git, wanted: Sequence[tuple[Commit, str]]) -> Mapping[tuple[Commit, str], str]:
-    """Return what files held at commits, by one process; those that were not there are left out."""
+    """Return the contents of files at commits, in one process; missing files are left out."""
     found = await batch_contents(git, [f"{commit}:{path}" for commit, path in wanted])
     return {each: text.decode(errors="replace") for each, text in zip(wanted, found, strict=True) if text is not None}
 
 
 def _python_names(text: str | None) -> Mapping[str, str]:
-    """Return the top-level names of a module, each with what it stands for, without its place and its docstrings."""
+    """Return the top-level names of a module with their definitions, without positions and docstrings."""
     names: dict[str, str] = {}
     for node in _parse_python(text or "").body:
         for name in _bound_names(node):

@@ -165,14 +165,14 @@ def _with_packages(changed: Collection[str], index: PathIndex, reasons: Mapping[
 
 
 def _nearest_package(package: str, index: PathIndex) -> str:
-    """Return the nearest package with tests, by any run of the path's folders; empty if there is none."""
+    """Return the nearest package with tests, by any run of the path's folders; empty without one."""
     parts = package.split("/") if package else []
     packages = ("/".join(parts[first:length]) for length in range(len(parts), 0, -1) for first in range(length))
     return next((name for name in packages if name in index.by_package), "")
 
 
 def _subject_of(path: str) -> tuple[str, str]:
-    """Return (name, language family) of the file that a file is or tests; the family is empty for other languages."""
+    """Return (name, language family) of a file, or of the file it tests; the family is empty for other languages."""
     name = path.rpartition("/")[2]
     found = _STEM.match(name)
     if found is None or found["kind"] not in LANGUAGE_FAMILIES:
@@ -181,5 +181,4 @@ def _subject_of(path: str) -> tuple[str, str]:
 
 
 def _package_of(path: str) -> str:
-    """Return a file's folders without the neutral ones."""
     return "/".join(part for part in path.split("/")[:-1] if part not in NEUTRAL_FOLDERS)
