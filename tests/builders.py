@@ -105,6 +105,13 @@ def git(folder: Path, *args: str, env: Mapping[str, str] | None = None, stdin: b
     return asyncio.run(Git(folder, environ=os.environ)(*args, env=local, stdin=stdin)).line
 
 
+async def commit_all(git: Git, message: str, *, author: Signature, committer: Signature) -> Commit | None:
+    """Commit everything in a worktree; return the commit, or None if nothing changed."""
+    before = await commits.read_head(git)
+    now = await commits.commit_all_info(git, message, author=author, committer=committer)
+    return None if now == before else now.commit
+
+
 def make_repository(folder: Path) -> Path:
     """Make a repository with one commit of one file and a configured user; `folder` is new or empty."""
     shutil.copytree(_sample_repository(), folder, symlinks=True, dirs_exist_ok=True)

@@ -92,23 +92,36 @@ class KeptOut(Struct, frozen=True):
     """{path in the worktree: file outside it with the same content}. None of the paths exists in `base`."""
 
 
-async def commit_all(git: Git, message: str, *, author: Signature, committer: Signature) -> Commit | None:
-    """Commit everything in the work tree that git does not ignore; return the commit, or None if nothing changed.
+async def commit_all_info(
+    git: Git, message: str, *, author: Signature, committer: Signature, kept_out: KeptOut | None = None
+) -> CommitInfo:
+    """Commit everything in the work tree that git does not ignore; return the commit at HEAD, changed or not.
 
     Call it only on one of our worktrees, between agent turns. HEAD ends up detached at the commit; a branch that an
     agent checked out does not move. Changes in a submodule are committed there first and kept in its repository.
     Raises GitError if the work tree contains another repository: the commit would hold only a pointer to it.
     """
-    before, now = await _commit_all(git, message, author=author, committer=committer)
-    return None if now == before else now.commit
+    # Between turns no process works here, so any lock was left by a killed git.
+    await remove_locks(git)
+    links = await gitlinks(git)
+    # First, so that the commit contains the submodules' new commits as pointers.
+    moved = await commit_submodules(git, links, message, author=author, committer=committer)
+    # Before the add, which would turn a nested repository into a pointer and leave out its files.
+    await _refuse_nested(git, links)
+    before = await read_head(git)
 
+    async def make() -> CommitInfo:
+        await stage_all(git, links, moved, kept_out=kept_out)
+        try:
+            return await _commit_staged(git, before, message, author=author, committer=committer)
+        except GitError:
+            if git.met_collection():
+                # Add everything again: git does not check whether the object of a file in the index exists.
+                await git("update-ref", "--no-deref", "HEAD", before.commit)
+                await git("read-tree", before.commit)
+            raise
 
-async def commit_all_info(
-    git: Git, message: str, *, author: Signature, committer: Signature, kept_out: KeptOut | None = None
-) -> CommitInfo:
-    """Commit as `commit_all` does, without the files `kept_out`; return the commit at HEAD even if nothing changed."""
-    _, now = await _commit_all(git, message, author=author, committer=committer, kept_out=kept_out)
-    return now
+    return await git.made_whole(make)
 
 
 async def commit_submodules(
@@ -457,33 +470,6 @@ async def blob_sizes(git: Git, ids: Sequence[str]) -> tuple[int | None, ...]:
         return ()
     output = (await git("cat-file", "--batch-check=%(objectsize)", stdin="\n".join((*ids, "")).encode())).line
     return tuple(None if line.endswith(" missing") else int(line) for line in output.split("\n"))
-
-
-async def _commit_all(
-    git: Git, message: str, *, author: Signature, committer: Signature, kept_out: KeptOut | None = None
-) -> tuple[CommitInfo, CommitInfo]:
-    """Commit everything; return the commits at HEAD before and after, equal if nothing changed."""
-    # Between turns no process works here, so any lock was left by a killed git.
-    await remove_locks(git)
-    links = await gitlinks(git)
-    # First, so that the commit contains the submodules' new commits as pointers.
-    moved = await commit_submodules(git, links, message, author=author, committer=committer)
-    # Before the add, which would turn a nested repository into a pointer and leave out its files.
-    await _refuse_nested(git, links)
-    before = await read_head(git)
-
-    async def make() -> CommitInfo:
-        await stage_all(git, links, moved, kept_out=kept_out)
-        try:
-            return await _commit_staged(git, before, message, author=author, committer=committer)
-        except GitError:
-            if git.met_collection():
-                # Add everything again: git does not check whether the object of a file in the index exists.
-                await git("update-ref", "--no-deref", "HEAD", before.commit)
-                await git("read-tree", before.commit)
-            raise
-
-    return before, await git.made_whole(make)
 
 
 async def _commit_staged(

@@ -5,11 +5,12 @@ import shutil
 
 import pytest
 
+from builders import commit_all
 from scaffold.core.errors import GitError
 from scaffold.git import refs
 from scaffold.git.checkouts import worktree
 from scaffold.git.client.command_errors import ObjectsCollected
-from scaffold.git.commits import commit_all, commit_tree, read_commit
+from scaffold.git.commits import commit_tree, read_commit
 from scaffold.git.repository import open_repository
 
 COLLECTING = """#!/bin/sh

@@ -4,6 +4,7 @@ import os
 
 import pytest
 
+from builders import commit_all
 from scaffold.core.errors import GitError
 from scaffold.core.ids import Commit
 from scaffold.git.checkouts import worktree
@@ -12,7 +13,6 @@ from scaffold.git.commits import (
     blob_sizes,
     changed_line_count,
     changed_paths,
-    commit_all,
     commit_all_info,
     commit_tree,
     contained,

@@ -5,11 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from builders import commit_all
 from scaffold.core.errors import GitError
 from scaffold.git.checkouts import worktree
 from scaffold.git.checkouts.worktree_pool import WorktreePool
 from scaffold.git.client.disabled_programs import disable_programs
-from scaffold.git.commits import changed_paths, commit_all, diff_text, listed_paths
+from scaffold.git.commits import changed_paths, diff_text, listed_paths
 from scaffold.git.refs import move, pin, resolve, work_ref
 from scaffold.git.repository import checkout_status, open_repository
 from scaffold.git.trees.merge import Conflicted, Merged, merge_commits

@@ -2,10 +2,11 @@
 
 import pytest
 
+from builders import commit_all
 from scaffold.core.errors import GitError
 from scaffold.git.checkouts import worktree
 from scaffold.git.checkouts.worktree_pool import WorktreePool
-from scaffold.git.commits import changed_paths, commit_all, diff_text
+from scaffold.git.commits import changed_paths, diff_text
 from scaffold.git.refs import resolve
 from scaffold.git.repository import checkout_status, open_repository
 from scaffold.worker.agent.watchdog import worktree_fingerprint

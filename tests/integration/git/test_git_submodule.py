@@ -2,11 +2,12 @@
 
 import pytest
 
+from builders import commit_all
 from scaffold.core.errors import GitError
 from scaffold.git.checkouts import worktree
 from scaffold.git.checkouts.submodule import KEEP_PREFIX, Gitlink, missing_gitlinks
 from scaffold.git.checkouts.worktree_pool import WorktreePool
-from scaffold.git.commits import changed_paths, commit_all, commit_tree, diff_text, path_changes, submodule_changes
+from scaffold.git.commits import changed_paths, commit_tree, diff_text, path_changes, submodule_changes
 from scaffold.git.refs import list_refs, pin, resolve, work_ref
 from scaffold.git.repository import checkout_status, open_repository
 from scaffold.git.trees.merge import Conflicted, Merged, merge_commits

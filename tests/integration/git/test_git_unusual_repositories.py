@@ -5,11 +5,12 @@ import shutil
 
 import pytest
 
+from builders import commit_all
 from scaffold.core.errors import GitError
 from scaffold.core.ids import Commit
 from scaffold.git.checkouts import worktree
 from scaffold.git.checkouts.worktree_pool import WorktreePool
-from scaffold.git.commits import changed_paths, commit_all, listed_paths
+from scaffold.git.commits import changed_paths, listed_paths
 from scaffold.git.refs import move, resolve
 from scaffold.git.repository import checkout_status, open_repository
 from scaffold.git.trees.merge import Merged, merge_commits

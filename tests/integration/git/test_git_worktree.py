@@ -5,9 +5,10 @@ import sys
 
 import pytest
 
+from builders import commit_all
 from scaffold.core.errors import GitError, RepositoryError
 from scaffold.git.checkouts import worktree
-from scaffold.git.commits import changed_paths, commit_all
+from scaffold.git.commits import changed_paths
 from scaffold.git.refs import move, pin, resolve, work_ref
 from scaffold.git.repository import checkout_status, open_repository
 from scaffold.host.atomic_files import FileLock

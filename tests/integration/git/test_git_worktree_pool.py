@@ -6,11 +6,11 @@ import sys
 
 import pytest
 
+from builders import commit_all
 from scaffold.core.errors import GitError
 from scaffold.git.checkouts import worktree
 from scaffold.git.checkouts.worktree_metadata import set_checkout
 from scaffold.git.checkouts.worktree_pool import SPARE_PREFIX, TAKEN_PREFIX, WorktreePool
-from scaffold.git.commits import commit_all
 from scaffold.git.refs import pin, resolve, work_ref
 from scaffold.git.repository import checkout_status
 from scaffold.host.child_environment import child_environment

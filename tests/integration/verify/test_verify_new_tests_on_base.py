@@ -2,6 +2,7 @@
 
 import pytest
 
+from builders import commit_all
 from scaffold.core.proof.contract import Check, Contract
 from scaffold.git import commits, refs
 from scaffold.git.checkouts import worktree
@@ -23,7 +24,7 @@ async def work(harness, tmp_path):
             path = git.cwd / name.replace("__", "/")
             path.parent.mkdir(exist_ok=True)
             path.write_text(text)
-        head = await commits.commit_all(git, "work", author=AUTHOR, committer=COMMITTER)
+        head = await commit_all(git, "work", author=AUTHOR, committer=COMMITTER)
         tree = Tree(git=git, base=base, commit=head, environ=dict(harness.context.environ))
         return tree, await commits.path_changes(git, base, head)
 

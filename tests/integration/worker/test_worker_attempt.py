@@ -5,9 +5,10 @@ import shutil
 import pytest
 from inline_snapshot import snapshot
 
+from builders import commit_all
 from scaffold.core.errors import GitError, StaleFence
 from scaffold.core.states import Active
-from scaffold.git import commits, refs
+from scaffold.git import refs
 from scaffold.git.checkouts import worktree
 from scaffold.run.failures.attempt_end import AttemptEnd, end_attempt
 from scaffold.worker.attempt_record import CandidateReady
@@ -296,7 +297,7 @@ async def test_work_that_is_temporarily_absent_from_its_worktree_is_pinned_as_co
     """BX-3, BX-15: killed while its tests ran on the base."""
     run = await begin(harness)
     attempt, git = await under_way(harness, run, "verifying")
-    work = await commits.commit_all(git, "work", author=AUTHOR, committer=COMMITTER)
+    work = await commit_all(git, "work", author=AUTHOR, committer=COMMITTER)
     async with pinned_meanwhile(harness.context, attempt.id, work):
         await worktree.restore(git, attempt.base_sha)
         assert await rescue_and_remove(harness.context, run, attempt.id) == work

@@ -4,11 +4,11 @@ import json
 
 import pytest
 
+from builders import commit_all
 from integration.worker.builders import claimed_attempt, drafter
 from scaffold.core.errors import HumanDecisionRequired, ModelError
 from scaffold.core.events import ContractSealed, NoticeRaised
 from scaffold.core.proof.contract import Check, Contract
-from scaffold.git import commits
 from scaffold.llm.cassette_model import Cassette, CassetteEntry, CassetteFault, CassetteModel, RequestMatcher
 from scaffold.plan.text.file_format import contract_document
 from scaffold.run.attempts.contracts import contract_in_force
@@ -58,7 +58,7 @@ async def worked(working):
     """Do the work and return its commit."""
     git, settings = working.workspace.git, working.task.run.settings
     (working.workspace.path / "list").write_text("one\nfour\n")
-    return await commits.commit_all(git, "work", author=settings.identity.author, committer=settings.identity.committer)
+    return await commit_all(git, "work", author=settings.identity.author, committer=settings.identity.committer)
 
 
 async def test_a_draft_is_sealed_before_the_work_and_paid_for_by_the_attempt(working, harness):

@@ -5,10 +5,10 @@ from contextlib import suppress
 import pytest
 from inline_snapshot import snapshot
 
+from builders import commit_all
 from integration.worker.builders import claimed_attempt
 from scaffold.core.errors import HumanDecisionRequired
 from scaffold.core.run_settings import ExtraProtectedAreas
-from scaffold.git import commits
 from scaffold.worker.human.protected_review import approve_protected_change
 from support.harness import UNSANDBOXED, act, goal
 
@@ -20,7 +20,7 @@ async def committed(working, **texts):
     for name, text in texts.items():
         (working.workspace.path / name.replace("__", ".")).write_text(text)
     settings = working.task.run.settings
-    return await commits.commit_all(
+    return await commit_all(
         working.workspace.git, "work", author=settings.identity.author, committer=settings.identity.committer
     )
 
