@@ -435,19 +435,19 @@ async def listed_paths(git: Git, commit: Commit) -> tuple[str, ...]:
 
 async def listed_files(git: Git, commit: Commit) -> dict[str, str]:
     """Return {path: blob id} of the regular files in the commit's tree; no links, no submodules."""
-    return (await list_tree(git, commit)).of_mode(_FILE_MODE)
+    return (await list_tree(git, commit)).with_mode(_FILE_MODE)
 
 
 async def listed_links(git: Git, commit: Commit) -> dict[str, str]:
     """Return {path: blob id} of the symbolic links in the commit's tree; the blob contains the target."""
-    return (await list_tree(git, commit)).of_mode(_LINK_MODE)
+    return (await list_tree(git, commit)).with_mode(_LINK_MODE)
 
 
 async def list_tree(git: Git, commit: Commit) -> TreeListing:
     """Return the listing of the commit's tree, derived from a cached listing if possible, else read by git."""
     found = git.answers.listing(commit) or _derive_listing(git, commit)
     if found is None:
-        found = TreeListing.of_records((await git("ls-tree", "-r", "-z", "--full-tree", commit)).records)
+        found = TreeListing.from_records((await git("ls-tree", "-r", "-z", "--full-tree", commit)).records)
     git.answers.keep_listing(commit, found)
     return found
 

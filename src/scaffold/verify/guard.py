@@ -30,13 +30,7 @@ from scaffold.verify.paths.attributes import (
     misleading_encoding,
     new_exclusions,
 )
-from scaffold.verify.paths.check_inputs import (
-    BaseLayout,
-    autorun_reason,
-    check_input_reason,
-    imported_before,
-    is_inert,
-)
+from scaffold.verify.paths.check_inputs import BaseLayout, autorun_reason, check_input_reason, imported_before, is_inert
 from scaffold.verify.paths.conventions import is_test, is_test_file
 from scaffold.verify.paths.declared_paths import is_declared_by_name, is_declared_path, is_declared_specifically
 from scaffold.verify.paths.manifest import changed_check_settings, has_settings

@@ -33,9 +33,9 @@ def path_of_test(gate: Gate, name: str, paths: Collection[str]) -> str | None:
     """
     match gate.runner:
         case "unittest":
-            return _of_module(gate, name, paths)
+            return _file_of_module(gate, name, paths)
         case "go":
-            return _of_package(gate, name, paths)
+            return _folder_of_package(gate, name, paths)
         case "exit" | "node":
             return None
         case runner:
@@ -115,14 +115,14 @@ def path_from_gate(gate: Gate, path: str) -> str | None:
     return path.removeprefix(f"{gate.folder}/") if path.startswith(f"{gate.folder}/") else None
 
 
-def _of_module(gate: Gate, name: str, paths: Collection[str]) -> str | None:
+def _file_of_module(gate: Gate, name: str, paths: Collection[str]) -> str | None:
     parts = name.split(".")
     # A name does not say where the module ends and the class begins.
     candidates = (path_from_top(gate, "/".join(parts[:length]) + ".py") for length in range(len(parts), 0, -1))
     return next((path for path in candidates if path in paths), None)
 
 
-def _of_package(gate: Gate, name: str, paths: Collection[str]) -> str | None:
+def _folder_of_package(gate: Gate, name: str, paths: Collection[str]) -> str | None:
     """Return the longest folder with tests that the import path ends with, `""` for the top, or None."""
     parts = _FUNCTION.split(name, maxsplit=1)[0].split("/")
     inner = (path_from_gate(gate, path) for path in paths if path.endswith("_test.go"))

@@ -112,9 +112,9 @@ class _Finder:
             for body in _statement_lists(node):
                 yield from self._removal_faults(body)
             if isinstance(node, ast.expr) and node.lineno in self._lines:
-                yield from self._in_expression(node)
+                yield from self._expression_faults(node)
 
-    def _in_expression(self, node: ast.expr) -> Iterator[Fault]:
+    def _expression_faults(self, node: ast.expr) -> Iterator[Fault]:
         match node:
             case ast.Compare(left=left, ops=[_], comparators=[right]):
                 kind: FaultKind = "boundary" if self._word_between(left, right) in BOUNDARIES else "operator"
@@ -238,19 +238,19 @@ def chosen_fault(faults: Sequence[Fault], seed: str) -> Fault | None:
     by_kind = {kind: [each for each in faults if each.kind == kind] for kind in sorted({each.kind for each in faults})}
     if not by_kind:
         return None
-    kind = _pick([*by_kind], f"{seed}/kind")
-    return _pick(by_kind[kind], f"{seed}/fault")
+    kind = _pick_one([*by_kind], f"{seed}/kind")
+    return _pick_one(by_kind[kind], f"{seed}/fault")
 
 
 def shuffled(values: Sequence[Chosen], seed: str) -> list[Chosen]:
     """Return the values in an order that depends only on the seed."""
-    numbered = sorted(range(len(values)), key=lambda number: _sha256(f"{seed}/{number}"))
+    numbered = sorted(range(len(values)), key=lambda number: _hash_text(f"{seed}/{number}"))
     return [values[number] for number in numbered]
 
 
-def _pick(values: Sequence[Chosen], seed: str) -> Chosen:
-    return values[int.from_bytes(_sha256(seed), "big") % len(values)]
+def _pick_one(values: Sequence[Chosen], seed: str) -> Chosen:
+    return values[int.from_bytes(_hash_text(seed), "big") % len(values)]
 
 
-def _sha256(text: str) -> bytes:
+def _hash_text(text: str) -> bytes:
     return hashlib.sha256(text.encode()).digest()

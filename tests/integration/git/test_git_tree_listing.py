@@ -22,7 +22,7 @@ def _listing(entries):
 
 
 def _read(listing):
-    return listing.paths, [listing.of_mode(mode) for mode in ("100", "120000", "160000")]
+    return listing.paths, [listing.with_mode(mode) for mode in ("100", "120000", "160000")]
 
 
 @given(before=ENTRIES, after=ENTRIES)

@@ -31,7 +31,7 @@ class TreeListing:
         self._entries = entries
 
     @classmethod
-    def of_records(cls, records: Iterable[str]) -> "TreeListing":
+    def from_records(cls, records: Iterable[str]) -> "TreeListing":
         """Return the listing in the records of `git ls-tree -r -z`: `MODE TYPE ID<tab>PATH`."""
         entries = dict[str, tuple[str, str]]()
         for record in records:
@@ -51,7 +51,7 @@ class TreeListing:
                 folder = folder.rpartition("/")[0]
         return frozenset(found)
 
-    def of_mode(self, mode: str) -> dict[str, str]:
+    def with_mode(self, mode: str) -> dict[str, str]:
         """Return {path: object id} of the entries whose mode begins with `mode`, in git's order."""
         return {path: self._entries[path][1] for path in self.paths if self._entries[path][0].startswith(mode)}
 

@@ -218,7 +218,7 @@ class Git:
             run_command,
             ("git", *args),
             cwd=self.cwd,
-            env=self._env | _as_variables((*CONFIG_OVERRIDES, *self._ignore_case(), *settings)) | dict(env),
+            env=self._env | _config_variables((*CONFIG_OVERRIDES, *self._ignore_case(), *settings)) | dict(env),
             timeout_s=timeout_s,
             stdin=stdin,
             output=OutputCapture(limit_bytes=limit_bytes or OUTPUT_LIMIT_BYTES),
@@ -252,7 +252,7 @@ class Git:
         return cached.settings
 
 
-def _as_variables(settings: Iterable[Setting]) -> dict[str, str]:
+def _config_variables(settings: Iterable[Setting]) -> dict[str, str]:
     """Return the settings as GIT_CONFIG_* variables; unlike with `-c`, a name may contain `=`."""
     pairs = tuple(settings)
     names = {f"GIT_CONFIG_KEY_{number}": name for number, (name, _) in enumerate(pairs)}

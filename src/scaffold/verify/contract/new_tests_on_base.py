@@ -27,12 +27,7 @@ def changed_tests(changes: Iterable[PathChange], found: Collection[str] = ()) ->
 
 
 async def red_with_new_tests(
-    contract: Contract,
-    red: Sequence[str],
-    tests: Sequence[str],
-    tree: Tree,
-    *,
-    run: CheckRunner = run_check,
+    contract: Contract, red: Sequence[str], tests: Sequence[str], tree: Tree, *, run: CheckRunner = run_check
 ) -> tuple[str, ...]:
     """Return the checks that fail on the base with the work's tests: of those `red` without them, and of the others.
 

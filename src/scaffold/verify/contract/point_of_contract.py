@@ -125,7 +125,7 @@ def unproven(red: Sequence[str], now: OutcomesNow, *, red_exit: bool) -> Iterato
             yield test, FAILS_UNNOTICED
         elif test == _file_of_test(test):
             # It is unknown whether they would have been skipped before the work.
-            for each, outcome in _of_file(test, _decisive_observation(test, now).tests).items():
+            for each, outcome in _outcomes_of_file(test, _decisive_observation(test, now).tests).items():
                 if outcome in _HIDDEN:
                     yield each, _HIDDEN[outcome]
 
@@ -155,7 +155,7 @@ def _problem_of_test(test: str, now: OutcomesNow) -> str | None:
 
 def _problems_of_file(file: str, now: OutcomesNow) -> Iterator[tuple[str, str]]:
     decisive = _decisive_observation(file, now)
-    tests = _of_file(file, decisive.tests)
+    tests = _outcomes_of_file(file, decisive.tests)
     if not any(outcome == "passed" for outcome in tests.values()):
         replaced = decisive is not now.own
         yield file, "has no test that passes as it was before the work" if replaced else "has no test that passes"
@@ -208,7 +208,7 @@ def _file_of_test(test: str) -> str:
     return test.partition("::")[0]
 
 
-def _of_file(file: str, outcomes: Mapping[str, ObservedOutcome]) -> dict[str, ObservedOutcome]:
+def _outcomes_of_file(file: str, outcomes: Mapping[str, ObservedOutcome]) -> dict[str, ObservedOutcome]:
     return {test: outcome for test, outcome in outcomes.items() if test.startswith(f"{file}::")}
 
 

@@ -12,7 +12,7 @@ GLOB_FIELDS = ("must_exist", "must_not_exist", "must_not_change")
 
 def find_weakenings(draft: Contract, final: Contract) -> tuple[str, ...]:
     """Return a sentence for each way in which `final` demands less than `draft`."""
-    return (*_of_commands(draft, final), *_of_globs(draft, final))
+    return (*_relaxed_commands(draft, final), *_removed_globs(draft, final))
 
 
 def strengthen(draft: Contract, answer: Contract) -> Contract:
@@ -39,7 +39,7 @@ def strengthen(draft: Contract, answer: Contract) -> Contract:
     )
 
 
-def _of_commands(draft: Contract, final: Contract) -> Iterator[str]:
+def _relaxed_commands(draft: Contract, final: Contract) -> Iterator[str]:
     by_key: dict[tuple[str, Expectation], list[Check]] = {}
     for check in final.commands:
         by_key.setdefault(_comparison_key(check), []).append(check)
@@ -58,7 +58,7 @@ def _of_commands(draft: Contract, final: Contract) -> Iterator[str]:
             yield f"`{check.command}` had a timeout of {_timeout_s(check):g} s and now has a longer one"
 
 
-def _of_globs(draft: Contract, final: Contract) -> Iterator[str]:
+def _removed_globs(draft: Contract, final: Contract) -> Iterator[str]:
     for kind in GLOB_FIELDS:
         remaining = set(getattr(final, kind))
         yield from (f"{kind}: `{glob}` was removed" for glob in getattr(draft, kind) if glob not in remaining)

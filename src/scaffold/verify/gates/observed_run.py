@@ -60,7 +60,7 @@ SIGNAL_EXIT_BASE = 128
 """A shell exits with this plus the number of the signal that killed its command."""
 
 
-def _by_exit_code(ended: RunnerExit) -> RunnerResult:
+def _exit_code_result(ended: RunnerExit) -> RunnerResult:
     return RunnerResult(outcomes={EXIT_OUTCOME: "passed" if ended.exit_code == 0 else "failed"})
 
 
@@ -74,7 +74,9 @@ ADAPTERS: Mapping[RunnerKind, RunnerAdapter] = {
     "node": NODE,
     "cargo": CARGO,
     "findings": FINDINGS,
-    "exit": RunnerAdapter(build_command=lambda command, _: RunnerCommand(command=command), read_report=_by_exit_code),
+    "exit": RunnerAdapter(
+        build_command=lambda command, _: RunnerCommand(command=command), read_report=_exit_code_result
+    ),
 }
 """The adapter of each runner. Commit hooks run in a scratch repository: see `repository_hooks`."""
 

@@ -183,11 +183,7 @@ class _Hooks:
     async def _tree_left(self, top: Path, staged: TreeId, decided: Collection[str]) -> TreeId:
         """Return the tree of the files at `top`, without new files. Git no longer enters the repository there."""
         with tempfile.TemporaryDirectory(dir=self._folder, prefix="index-") as own:
-            env = {
-                "GIT_DIR": str(self._place.common_dir),
-                "GIT_WORK_TREE": str(top),
-                "GIT_INDEX_FILE": f"{own}/index",
-            }
+            env = {"GIT_DIR": str(self._place.common_dir), "GIT_WORK_TREE": str(top), "GIT_INDEX_FILE": f"{own}/index"}
             git = self._tree.git.at(top)
             await git("read-tree", staged, env=env)
             kept = [f":(top,exclude,literal){path}" for path in decided]

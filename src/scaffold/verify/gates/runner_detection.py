@@ -35,7 +35,7 @@ def detect_runner(kind: GateKind, command: str, scripts: Mapping[str, RunnerKind
             return runner  # type: ignore[return-value]
     if names[0] == "node" and "--test" in words:
         return "node"
-    return _by_name(names)
+    return _named_runner(names)
 
 
 def program_words(command: str) -> tuple[str, ...]:
@@ -72,7 +72,7 @@ def missing_programs(commands: Sequence[str], path: str) -> tuple[str, ...]:
     return tuple(each for each in named if each and "/" not in each and shutil.which(each, path=path) is None)
 
 
-def _by_name(names: Sequence[str]) -> RunnerKind:
+def _named_runner(names: Sequence[str]) -> RunnerKind:
     """Return the runner among the words: the program itself, the module of `python -m`, or the argument of `uv run`."""
     for at, name in enumerate(names):
         if name in {"pytest", "py.test"}:

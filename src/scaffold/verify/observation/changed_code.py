@@ -147,7 +147,7 @@ def executable_lines(source: bytes, changed: Collection[int]) -> ExecutableLines
     inside, outside = list[MarkedLines](), list[MarkedLines]()
     for statements, in_function in _statement_lists(tree):
         (inside if in_function else outside).extend(_marked_groups(statements, counted, in_function=in_function))
-    return ExecutableLines(_by_line(inside), _by_line(outside))
+    return ExecutableLines(_merge_by_line(inside), _merge_by_line(outside))
 
 
 def _statement_lists(node: ast.AST, *, in_function: bool = False) -> Iterator[tuple[Sequence[ast.stmt], bool]]:
@@ -205,7 +205,7 @@ def _own_lines(statement: ast.stmt) -> range:
     return range(statement.lineno, max(statement.lineno, min([end, *(line - 1 for line in inner)])) + 1)
 
 
-def _by_line(groups: Sequence[MarkedLines]) -> tuple[MarkedLines, ...]:
+def _merge_by_line(groups: Sequence[MarkedLines]) -> tuple[MarkedLines, ...]:
     # Groups that begin in the same line get the same mark.
     joined = dict[int, tuple[int, ...]]()
     for group in sorted(groups, key=lambda each: each.number):

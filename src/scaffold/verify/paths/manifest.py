@@ -80,12 +80,7 @@ def has_settings(path: str) -> bool:
 
 
 def changed_check_settings(
-    path: str,
-    before: bytes | None,
-    after: bytes | None,
-    *,
-    untested: bool = False,
-    asked: Collection[str] = (),
+    path: str, before: bytes | None, after: bytes | None, *, untested: bool = False, asked: Collection[str] = ()
 ) -> tuple[str, ...]:
     """Return the parts that decide checks and differ between two versions; a missing version is None.
 
@@ -289,13 +284,13 @@ def local_entries(value: object, name: str = "") -> Iterator[str]:
         case str() if _is_local(value) or (name and _LOCAL_PATH.match(value)):
             yield f"{name} {value}".strip()
         case dict():
-            yield from _of_table(value, name)
+            yield from _table_dependencies(value, name)
         case list():
             for each in value:
                 yield from local_entries(each)
 
 
-def _of_table(table: dict[str, Any], name: str) -> Iterator[str]:
+def _table_dependencies(table: dict[str, Any], name: str) -> Iterator[str]:
     # Poetry, PDM and pipenv write `{path = "..."}`, and some `{file = "..."}` for an archive. `path` is a package, too.
     place = table.get("path", table.get("file"))
     if isinstance(place, str) and not _VERSION.match(place):

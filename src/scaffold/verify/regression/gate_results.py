@@ -87,7 +87,7 @@ async def judge_gates(
     renamed = await commits.renames(tree.git, runs[0].commit, tree.commit) if runs else {}
     # A test file renamed so that no runner finds it has taken its tests away.
     renames = {old: new for old, new in renamed.items() if is_test_file(new) or not is_test_file(old)}
-    named = [with_renamed_files(run, _within_gate(run.gate, renames)) for run in runs]
+    named = [with_renamed_files(run, _renames_in_gate(run.gate, renames)) for run in runs]
     before = tuple([await followed(run, tree) for run in named])
     former = {new: old for old, new in renames.items()}
     landed = runs and runs[0].commit != tree.base
@@ -127,7 +127,7 @@ def gate_timeout_s(gate: Gate, before: GateRun | None, otherwise_s: float) -> fl
     return otherwise_s if before is None else max(DEFAULT_TIMEOUT_S, TIMEOUT_FACTOR * before.duration_s)
 
 
-def _within_gate(gate: Gate, renames: Mapping[str, str]) -> dict[str, str]:
+def _renames_in_gate(gate: Gate, renames: Mapping[str, str]) -> dict[str, str]:
     pairs = ((path_from_gate(gate, old), path_from_gate(gate, new)) for old, new in renames.items())
     return {old: new for old, new in pairs if old and new}
 
@@ -265,7 +265,7 @@ class _GateRunner:
 
     async def _run_base_tests(self, before: GateRun, altered: Sequence[str]) -> LaidRun:
         renamed = {new: old for new, old in self._change.former.items() if new in self._change.added}
-        now = {old: new for new, old in _within_gate(before.gate, renamed).items()}
+        now = {old: new for new, old in _renames_in_gate(before.gate, renamed).items()}
         only = selection(before.gate, altered, self._change.selected_files(before.gate), self._change)
         unresolved = dict[str, UnresolvedName]()
 

@@ -65,9 +65,7 @@ _SCRIPT = (
     _make_suppression("eslint-disable", r"^/[/*]\s*eslint(?:-disable|\s)", {"lint"}, "eslint"),
     _make_suppression("biome-ignore", r"^/[/*]\s*biome-ignore", {"lint"}, "biome"),
     _make_suppression(
-        "coverage ignore",
-        r"^/[/*]\s*(?:(?:istanbul|c8|v8)\s+ignore|node:coverage\s+(?:ignore|disable))\b",
-        {"test"},
+        "coverage ignore", r"^/[/*]\s*(?:(?:istanbul|c8|v8)\s+ignore|node:coverage\s+(?:ignore|disable))\b", {"test"}
     ),
     _make_suppression("ts-ignore", r"@ts-(?:ignore|nocheck|expect-error)\b", {"typecheck", "build"}, "tsc", "vue-tsc"),
 )

@@ -123,7 +123,7 @@ class StandIns:
             if error.name not in self._removed:
                 raise
             # A relative import always names what it takes from the module.
-            return self._of_removed(str(error.name) if level else name, fromlist)
+            return self._removed_module(str(error.name) if level else name, fromlist)
         if not fromlist or not self._is_source(getattr(module, "__file__", None)):
             return module
         missing = [each for each in fromlist if each != "*" and not hasattr(module, each)]
@@ -131,7 +131,7 @@ class StandIns:
             return module
         return _ModuleWithStandIns(module, {each: stand_in(f"{module.__name__}.{each}") for each in missing})
 
-    def _of_removed(self, name: str, fromlist: Any) -> ModuleType:
+    def _removed_module(self, name: str, fromlist: Any) -> ModuleType:
         """Return a stand-in for a module that is gone, as the import statement expects it: the package, or itself."""
         found: ModuleType = _ModuleStandIn(name)
         parts = name.split(".")

@@ -114,7 +114,7 @@ def own_commands(files: ProjectFiles) -> tuple[OwnCommand, ...]:
     found = list[OwnCommand]()
     for read in READERS:
         for command in read(files):
-            found += (command, *_of_script(command, files, MAX_NESTED_SCRIPTS))
+            found += (command, *_script_commands(command, files, MAX_NESTED_SCRIPTS))
     return tuple(found[:MAX_COMMANDS])
 
 
@@ -184,7 +184,7 @@ def _tox_ini(text: str, source: str) -> Iterator[OwnCommand]:
             lines = parser[name].get("commands", "").replace("\\\n", " ").splitlines()
             for line in filter(None, map(str.strip, lines)):
                 words = _tox_words(line, parser)
-                yield from () if words.startswith(FAILURE_IGNORED) else _of_shell(words.lstrip("! "), source)
+                yield from () if words.startswith(FAILURE_IGNORED) else _shell_commands(words.lstrip("! "), source)
 
 
 def _tox_words(line: str, parser: ConfigParser) -> str:
@@ -216,14 +216,14 @@ def _project_scripts(files: ProjectFiles) -> Iterator[OwnCommand]:
             for text in texts:
                 if isinstance(text, str):
                     filled = re.sub(r"\{args(?::([^{}]*))?\}", lambda found: found[1] or "", text)
-                    for command in _of_shell(filled, source):
+                    for command in _shell_commands(filled, source):
                         yield structs.replace(command, below=".scripts]" if ".scripts]" in files.text(source) else "")
 
 
 def _node_scripts(files: ProjectFiles) -> Iterator[OwnCommand]:
     for text in as_table(files.json("package.json").get("scripts")).values():
         if isinstance(text, str):
-            for command in _of_shell(text, "package.json"):
+            for command in _shell_commands(text, "package.json"):
                 yield structs.replace(command, below='"scripts"')
 
 
@@ -234,7 +234,7 @@ def _recipe_commands(files: ProjectFiles) -> Iterator[OwnCommand]:
         for line in text.splitlines():
             if line.startswith(("\t", " ")) and line.strip():
                 command = _expand_variables(line, values).strip().lstrip("@+ ")
-                yield from () if command.startswith(FAILURE_IGNORED) else _of_shell(command, name)
+                yield from () if command.startswith(FAILURE_IGNORED) else _shell_commands(command, name)
 
 
 def _expand_variables(line: str, values: Mapping[str, str]) -> str:
@@ -253,14 +253,14 @@ def _workflow_commands(files: ProjectFiles) -> Iterator[OwnCommand]:
                 yield from _step_commands(step, path)
 
 
-def _of_script(command: OwnCommand, files: ProjectFiles, most: int) -> Iterator[OwnCommand]:
+def _script_commands(command: OwnCommand, files: ProjectFiles, most: int) -> Iterator[OwnCommand]:
     """Yield the commands of a shell script of the project that a command starts, and of those that it starts."""
     name = next((word for word in command.words[:2] if word not in SHELLS), "").removeprefix("./")
     text = files.text(name) if is_script(name) and most else ""
     if not text.startswith("#!") or "sh" in text.partition("\n")[0]:
-        for each in _of_shell(_with_values(text), name):
+        for each in _shell_commands(_with_values(text), name):
             yield each
-            yield from _of_script(each, files, most - 1)
+            yield from _script_commands(each, files, most - 1)
 
 
 def _with_values(text: str) -> str:
@@ -279,7 +279,7 @@ def _step_commands(step: Mapping[str, Any], path: str) -> Iterator[OwnCommand]:
         here = step.get("working-directory") in {None, ".", "./"}
         yield from (
             each if here else structs.replace(each, exact=False)
-            for each in _of_shell(_EXPRESSION.sub("$VALUE", text), path)
+            for each in _shell_commands(_EXPRESSION.sub("$VALUE", text), path)
         )
 
 
@@ -287,13 +287,13 @@ def _gitlab_commands(files: ProjectFiles) -> Iterator[OwnCommand]:
     for job in _load_yaml(files, ".gitlab-ci.yml").values():
         script = as_table(job).get("script")
         for text in (script,) if isinstance(script, str) else as_texts(script):
-            yield from _of_shell(text, ".gitlab-ci.yml")
+            yield from _shell_commands(text, ".gitlab-ci.yml")
 
 
 def _other_ci(files: ProjectFiles) -> Iterator[OwnCommand]:
     for path in CI_FILES:
         for text in _scripts_in(_load_yaml(files, path), MAX_DEPTH):
-            for command in _of_shell(text, path):
+            for command in _shell_commands(text, path):
                 yield structs.replace(command, exact=False)
 
 
@@ -318,7 +318,7 @@ def _hook_commands(files: ProjectFiles) -> Iterator[OwnCommand]:
                 continue
             # Hooks get the names of changed files, and have an environment of their own.
             if isinstance(entry, str):
-                yield from (structs.replace(each, exact=False) for each in _of_shell(entry, name))
+                yield from (structs.replace(each, exact=False) for each in _shell_commands(entry, name))
             elif known:
                 yield OwnCommand(tuple(known.split()), name, exact=False, written=(str(hook.get("id")),))
 
@@ -345,7 +345,7 @@ def _load_yaml(files: ProjectFiles, path: str) -> Mapping[str, Any]:
         return {}
 
 
-def _of_shell(text: str, source: str) -> Iterator[OwnCommand]:
+def _shell_commands(text: str, source: str) -> Iterator[OwnCommand]:
     """Yield the programs that a shell text runs, except those whose failure is ignored."""
     commands = visible_commands(text)
     for at, command in enumerate(commands):

@@ -145,7 +145,7 @@ def _tox_requirements(files: ProjectFiles, manifest: Mapping[str, Any], tools: S
     for reason, is_base, lines in sorted(environments, key=lambda each: not each[1]):
         listed = frozenset(map(requirement_name, lines["deps"]))
         if is_base or not missing.isdisjoint(listed):
-            yield _of_tox(reason, lines, groups(manifest), files)
+            yield _tox_environment(reason, lines, groups(manifest), files)
             missing -= listed
 
 
@@ -170,7 +170,7 @@ def _tox_reason(files: ProjectFiles, path: str, heading: str) -> Reason:
     return Reason(path, "has the requirements of tox", files.line(path, heading))
 
 
-def _of_tox(
+def _tox_environment(
     reason: Reason, lines: Mapping[str, Sequence[str]], known: Mapping[str, Any], files: ProjectFiles
 ) -> Wanted:
     words = [word for line in lines["deps"] for word in _requirement_words(line)]
