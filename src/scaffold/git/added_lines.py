@@ -33,7 +33,7 @@ async def _read_added_lines(git: Git, old: Commit, new: Commit, pathspecs: Seque
 
 
 def _read_patch(patch: bytes) -> dict[str, tuple[int, ...]]:
-    """Return the added lines by path. Contents are skipped by their length because they may look like a header."""
+    # Contents are skipped by their length, because they may look like a header.
     found = dict[str, list[int]]()
     lines = iter(patch.split(b"\n"))
     path = ""

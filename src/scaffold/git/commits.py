@@ -494,7 +494,7 @@ async def _commit_staged(
 
 
 async def _raw_diff(git: Git, old: Commit, new: Commit) -> GitResult:
-    """Return the full raw diff, which is cached once for paths, kinds of change, fingerprints and listings."""
+    # The full diff is cached once for paths, kinds of change, fingerprints and listings.
     return await git.read_cached(*DIFFERENCES, commits=(old, new))
 
 

@@ -63,7 +63,7 @@ def _git_dir(entry: Path) -> Path | None:
 
 
 def _is_git_dir(folder: Path) -> bool:
-    """Apply git's own test: HEAD exists, and objects and refs, or `commondir` that points to them."""
+    # Git's own test: HEAD exists, and objects and refs, or `commondir` that points to them.
     if not (folder / "HEAD").is_file():
         return False
     return (folder / "commondir").is_file() or ((folder / "objects").is_dir() and (folder / "refs").is_dir())

@@ -100,7 +100,7 @@ def _in_repository(root: Path) -> bool:
 
 
 def _submodule_dirs(folder: Path) -> Iterator[Path]:
-    """Yield the git directories of submodules at any depth, and the folders between (a name may contain `/`)."""
+    # The name of a submodule may contain `/`, so the folders between are watched, too.
     pending, seen = [folder], 0
     while pending and seen < MAX_MODULES:
         current, seen = pending.pop(), seen + 1

@@ -138,7 +138,6 @@ def undeclared_protected_paths(changes: Iterable[PathChange], request: ProofRequ
 
 
 async def _export_settings(request: ProofRequest, tree: Tree, changes: Sequence[PathChange]) -> list[Reason]:
-    """Return the changes of undeclared .gitattributes files that decide which files users get."""
     changed = [change for change in changes if is_attributes_file(change.path)]
     top = await commits.file_contents(tree.git, tree.commit, ATTRIBUTES_FILE) if changed else None
     found = []
@@ -152,7 +151,6 @@ async def _export_settings(request: ProofRequest, tree: Tree, changes: Sequence[
 
 
 async def _find_exclusions(request: ProofRequest, tree: Tree, changes: Sequence[PathChange]) -> list[Reason]:
-    """Return the undeclared packaging and ignore files that newly leave out code of the change."""
     code = [each.path for each in changes if each.kind != "D" and each.path.endswith(CODE_SUFFIXES)]
     code = [path for path in code if not is_test(path)]
     # Declaring a folder does not mean that its code may be left out.
@@ -171,7 +169,6 @@ async def _find_exclusions(request: ProofRequest, tree: Tree, changes: Sequence[
 
 
 async def _find_encodings(tree: Tree, changes: Sequence[PathChange]) -> list[Reason]:
-    """Return the Python files with a new encoding that gives ASCII another meaning."""
     sources = [each for each in changes if each.kind != "D" and each.path.endswith((".py", ".pyi"))]
     after = await commits.batch_contents(tree.git, [each.object_id for each in sources])
     found = list[Reason]()
@@ -272,7 +269,7 @@ async def _check_input_reasons(change: PathChange, tree: Tree, base_layout: Base
 
 
 async def _link_reasons(change: PathChange, tree: Tree) -> AsyncIterator[Reason]:
-    """Yield the problem of a symbolic link that leaves the repository or can replace a check input."""
+    # A link that leaves the repository, or replaces a check input, is not allowed.
     target = (await commits.file_contents(tree.git, tree.commit, change.path) or b"").decode(errors="replace")
     # By text, not on disk: the link may not be checked out here.
     destination = posixpath.normpath(posixpath.join(posixpath.dirname(change.path), target))

@@ -197,7 +197,6 @@ def _statement_lists(node: ast.AST) -> Iterator[list[ast.stmt]]:
 
 
 def _is_guard(statement: ast.stmt) -> bool:
-    """Return whether a statement is an `if` that only leaves."""
     return isinstance(statement, ast.If) and not statement.orelse and isinstance(statement.body[-1], _ONLY_LEAVES)
 
 

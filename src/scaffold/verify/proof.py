@@ -103,7 +103,6 @@ async def _keep_gate_runs(request: ProofRequest, tree: Tree, runs: Mapping[str, 
 
 
 def _with_lacks(verification: Verification, lacks: str) -> Verification:
-    """Return the verification with the missing dependencies named where a command or a gate failed."""
     if not lacks:
         return verification
     results = tuple(

@@ -42,7 +42,7 @@ class WeakenedGates(Struct, frozen=True):
 
     @property
     def doubts(self) -> tuple[Doubt, ...]:
-        """The doubt about what was declared; empty if nothing is weaker."""
+        """The doubt about declared changes; empty if nothing is weaker."""
         text = f"in later runs {join_limited(self.declared, MAX_NAMED)}"
         return (Doubt("gates_weakened", utf8_safe(text)),) if self.declared else ()
 
@@ -69,7 +69,6 @@ async def weakened_gates(request: ProofRequest, tree: Tree, changes: Sequence[Pa
 
 
 def _detected_gates(request: ProofRequest, files: ProjectFiles) -> Mapping[str, Gate]:
-    """Return the detected gates by name, without the kinds that the settings decide."""
     off = {*request.gates_off, *(gate.kind for gate in request.gates_given)}
     found = apply_gate_settings(detect_gates(files), (), tuple(off))
     return {gate.name: gate for gate in found.gates}
@@ -136,7 +135,6 @@ def _count_options(words: Sequence[str], files: ProjectFiles) -> Counter[tuple[s
 
 
 def _command_paths(words: Sequence[str], files: ProjectFiles) -> list[str]:
-    """Return the paths in a command; empty if it covers all files."""
     named = [word for word in words[1:] if not word.startswith("-") and is_named(word, files)]
     paths = [word.partition("::")[0].removeprefix("./").rstrip("/") for word in named]
     return [] if "." in paths else paths

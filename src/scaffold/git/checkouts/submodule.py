@@ -191,7 +191,6 @@ async def _check_out(git: Git, link: Gitlink, name: str | None) -> Git | str:
 
 
 async def _missing_commit(git: Git, common: Path, link: Gitlink, name: str | None) -> str | None:
-    """Return the reason why a submodule's commit cannot be checked out, or None."""
     if name is None or not _is_safe_name(name):
         return f"{GITMODULES} has no valid entry for it"
     module = common / "modules" / name

@@ -191,7 +191,7 @@ def _forget_work(git: Git, commit: Commit) -> None:
 
 
 async def _check_out(git: Git, commit: Commit) -> None:
-    """Check `commit` out, detached; a reset would move a branch that an agent checked out here."""
+    # Not a reset, which would move a branch that an agent checked out here.
     await git("checkout", "--force", "--detach", "--quiet", commit, timeout_s=CHECKOUT_TIMEOUT_S)
 
 
@@ -223,7 +223,7 @@ def _worktree_lock(repo: Repository) -> FileLock:
 
 
 async def _register_worktree(repo: Repository, path: Path, commit: Commit) -> Git:
-    """Create an empty worktree, delete the sparse-checkout config that git copies into it, and return git there."""
+    # Git copies a sparse-checkout config into a new worktree, which is deleted again.
     await repo.git("worktree", "add", "--detach", "--no-checkout", "--quiet", str(path), commit)
     git = repo.git.at(path, git_dir=find_registration(repo.common_dir, path))
     for copied in ("config.worktree", "info"):
@@ -232,7 +232,6 @@ async def _register_worktree(repo: Repository, path: Path, commit: Commit) -> Gi
 
 
 async def _delete_worktree(repo: Repository, path: Path) -> None:
-    """Delete the files at `path` and the registration of its worktree, if they exist."""
     target = gitdir_target(path)
     # If a process was killed while it renamed a worktree, the registration still names the old path.
     if target and is_registration(target, repo.common_dir) and _was_here(target, path):

@@ -123,7 +123,6 @@ class WorktreePool:
         return None
 
     def _claim_spare(self, taken: Path) -> Path | None:
-        """Rename a spare worktree to `taken` and return its old path; None without a spare."""
         for spare in sorted(self._folder.glob(f"{SPARE_PREFIX}*")):
             try:
                 spare.rename(taken)

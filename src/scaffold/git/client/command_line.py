@@ -233,7 +233,7 @@ class Git:
         return finished
 
     def _ignore_case(self) -> tuple[Setting, ...]:
-        """Return `core.ignoreCase` as the file system behaves, whatever the repository's config says."""
+        # The file system decides, whatever the repository's config says.
         if not self._top or not (self.cwd / ".git").exists():
             return ()
         return (("core.ignoreCase", "true" if (self.cwd / ".GIT").exists() else "false"),)
@@ -253,7 +253,7 @@ class Git:
 
 
 def _config_variables(settings: Iterable[Setting]) -> dict[str, str]:
-    """Return the settings as GIT_CONFIG_* variables; unlike with `-c`, a name may contain `=`."""
+    # Unlike with `-c`, a name may contain `=`.
     pairs = tuple(settings)
     names = {f"GIT_CONFIG_KEY_{number}": name for number, (name, _) in enumerate(pairs)}
     values = {f"GIT_CONFIG_VALUE_{number}": value for number, (_, value) in enumerate(pairs)}

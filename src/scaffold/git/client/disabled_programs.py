@@ -134,7 +134,6 @@ def expanded(path: str) -> Path:
 
 
 def _worktree_config(cwd: Path, git_dir: Path | None) -> tuple[Path, ...]:
-    """Return the per-worktree config files of this worktree, existing or not."""
     if git_dir is not None:
         return (git_dir / "config.worktree",)
     pointer = cwd / ".git"

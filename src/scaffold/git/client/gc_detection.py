@@ -55,7 +55,6 @@ class CollectionWatch:
         return status.st_ino, status.st_mtime_ns
 
     def _running_pid(self) -> int | None:
-        """Return the pid of the running collection, or None."""
         if self._git_dir is None:
             return None
         try:

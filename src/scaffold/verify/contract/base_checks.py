@@ -70,7 +70,6 @@ class CheckResultCache(Struct, frozen=True):
         return self.recall(check, base) or _as_check(assumed)
 
     def _gate_before(self, check: Check) -> GateRun | None:
-        """Return the baseline's run of the gate with the check's command, folder and expectation, or None."""
         runs = self.baseline.runs if self.baseline and check.expect == ExitCode(0) else ()
         return next((run for run in runs if run.gate.command == check.command and not run.gate.folder), None)
 
@@ -100,7 +99,7 @@ class CheckResultCache(Struct, frozen=True):
         return self.baseline.environment.fingerprint if self.baseline else ""
 
     def _cache_key(self, check: Check) -> str:
-        """Return a hash of environment and expectation, so that a gate with the same command never matches."""
+        # With the expectation, so that a gate with the same command never matches.
         return hashlib.sha256(encode(["observed contract", self._environment_id, check.expect])).hexdigest()
 
 

@@ -139,7 +139,7 @@ async def verify_changes(
 
 
 def required_names(contract: Contract) -> frozenset[str]:
-    """Return the names of the results that must pass: those of required commands and of all constraints."""
+    """Return the names of the results that must pass: required commands and all constraints."""
     commands = (check.command for check in contract.commands if check.required)
     return frozenset((*commands, *(result.name for result in check_constraints(contract, (), ()))))
 
@@ -166,7 +166,7 @@ def unchanged_result(head: Commit) -> Verification:
 
 
 def check_read_only_paths(changed: Sequence[str]) -> CheckResult | None:
-    """Return a failing result if `changed` has paths that git, Scaffold or other agents run or obey; None if not.
+    """Return a failing result if `changed` has paths that git, Scaffold or other agents run or obey, else None.
 
     The sandbox and the file tools already protect these paths; this check covers commands that ran without a sandbox.
     """

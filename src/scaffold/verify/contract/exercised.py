@@ -64,7 +64,6 @@ def executed_lines(
 
 
 def _nothing_unseen(required: Collection[str], observations: Mapping[str, Observation]) -> bool:
-    """Return True if a check was observed, and no required check may have run code unobserved."""
     found = {command: observations.get(command, Observation()) for command in required}
     unseen = (command for command, each in found.items() if not each.seen)
     # A search in files runs no code, and a runner with an environment of its own is not observed.

@@ -1,6 +1,6 @@
 """Keep the tests that a contract is about: tests of the base that failed in one of its required checks.
 
-Work that makes such a check pass by skipping, removing or weakening them has not done what was asked for.
+Work that makes such a check pass by skipping, removing or weakening them has not done its task.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -173,7 +173,6 @@ def _decisive_observation(file: str, now: OutcomesNow) -> Observation:
 
 
 async def _with_base_tests(check: Check, files: Sequence[str], work: Tree) -> Observation | None:
-    """Observe the check on the work with the base's version of these test files."""
     observer = CheckObserver(only=files)
     try:
         await restore_tracked_files(work)
@@ -188,7 +187,6 @@ async def _with_base_tests(check: Check, files: Sequence[str], work: Tree) -> Ob
 async def _without_support(
     check: Check, red: Sequence[str], support: Sequence[PathChange], work: Tree
 ) -> Observation | None:
-    """Observe the check on the work with the support files of tests as on the base."""
     observer = CheckObserver(only=sorted(set(map(_file_of_test, red))))
     old = [f":(top,literal){change.path}" for change in support if change.kind != "A"]
     new = [f":(top,literal){change.path}" for change in support if change.kind == "A"]

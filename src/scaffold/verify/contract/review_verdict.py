@@ -128,7 +128,6 @@ def tidy_citation(citation: Citation) -> Citation:
 
 
 def _review_problem(review: Review) -> str | None:
-    """Return the reason why a well-formed verdict is not acceptable, or None."""
     if not review.summary.strip():
         return "`summary` is empty: give the reason in one or two sentences."
     if review.verdict == "approve" and not review.citations:

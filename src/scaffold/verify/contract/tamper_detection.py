@@ -72,7 +72,7 @@ def tamper_message(touched: Collection[str]) -> str:
 
 
 def _file_states(top: Path, paths: Collection[str], *, compiled: bool) -> dict[str, FileState]:
-    """Return the state of each existing file and, if `compiled`, of the bytecode that Python may run instead."""
+    # Python may run bytecode instead of a source, so it counts, too, if `compiled`.
     found = {}
     for path in (*paths, *(_bytecode_files(top, paths) if compiled else ())):
         try:

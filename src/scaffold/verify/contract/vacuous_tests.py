@@ -104,7 +104,6 @@ def empty_changed_functions(before: Collection[bytes], after: Mapping[str, bytes
 
 
 def _find_functions(source: bytes) -> Iterator[tuple[str, Function]]:
-    """Yield the outermost functions and methods of a source, with their names."""
     try:
         module = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError):

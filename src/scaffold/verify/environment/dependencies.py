@@ -121,7 +121,7 @@ def _program_identity(program: Path) -> str:
 
 
 def _installed_packages(folder: Path) -> list[Path]:
-    """Return the installed packages in a Python or Node folder, including scoped Node packages, without caches."""
+    # Scoped Node packages count, caches do not.
     # Names and times of packages instead of their contents: an environment may have a hundred thousand files.
     found = [*folder.glob("lib*/python*/site-packages/*"), *folder.glob("@*/*")] or list(folder.glob("*"))
     return [path for path in found if not path.name.startswith((".", "__pycache__"))]

@@ -270,7 +270,7 @@ async def _set_up(builder: GoldenBuilder, git: Git, commands: tuple[str, ...]) -
 
 
 def _with_network(sandbox: SandboxSpec | None, folder: Path) -> SandboxSpec | None:
-    """Return the sandbox with internet access, which installers need, and with `folder` writable."""
+    # Installers need internet access.
     if sandbox is None:
         return None
     confinement = structs.replace(
@@ -329,7 +329,6 @@ def _copied_files(folder: Path, names: tuple[str, ...]) -> tuple[CopiedFile, ...
 
 
 def _check_variables(folder: Path, made: GoldenRecord, commands: tuple[str, ...]) -> dict[str, str]:
-    """Return variables that make tools use the installed packages and not try to download others."""
     caches = {name: path for name, path in _cache_folders(folder).items() if Path(path).is_dir()}
     return {
         **caches,
@@ -346,7 +345,7 @@ def _check_variables(folder: Path, made: GoldenRecord, commands: tuple[str, ...]
 
 
 def _cache_folders(folder: Path) -> dict[str, str]:
-    """Return the cache folders of Go and Cargo; checks read them in place, without a copy."""
+    # Checks read the caches of Go and Cargo in place, without a copy.
     return {"GOMODCACHE": str(folder / "go"), "CARGO_HOME": str(folder / "cargo")}
 
 

@@ -176,7 +176,6 @@ def interpreters(environ: Mapping[str, str]) -> list[str]:
 
 
 def _is_source(environment: CheckEnvironment, top: Path, location: Path) -> bool:
-    """Return True if a path is a source file of the checkout, not in a folder of copied dependencies."""
     real, root = location.resolve(), top.resolve()
     if not real.is_relative_to(root):
         return False
@@ -194,7 +193,6 @@ def with_sources_first(environment: CheckEnvironment, roots: set[str]) -> CheckE
 
 
 def _foreign_links(top: Path, paths: frozenset[str]) -> Iterator[ForeignModule]:
-    """Yield the checkout's own Node packages whose link in node_modules points outside the checkout."""
     root = top.resolve()
     for name in _own_packages(top, paths):
         link = top / NODE_MODULES / name
@@ -257,7 +255,7 @@ def _import_names(inner: str, paths: Collection[str], root: str, *, spaces: bool
 
 
 def _within_package(names: list[str], paths: Collection[str], root: str) -> bool:
-    """Return True if an enclosing folder is a package, whose name then covers everything in it."""
+    # The name of an enclosing package covers everything in it.
     around = (_join_path(root, "/".join(names[:length])) for length in range(1, len(names) + 1))
     return any(f"{folder}/__init__.py" in paths for folder in around)
 

@@ -114,7 +114,6 @@ def _is_file(top: Path, name: str) -> bool:
 
 
 def _unprintable_problem(names: Sequence[str]) -> NotReady | None:
-    """Return the problem with the first name that cannot be stored, or None."""
     odd = next((name for name in names if utf8_safe(name) != name), None)
     if odd is None:
         return None

@@ -158,7 +158,6 @@ def _folder_of(name: str) -> str:
 
 
 def _manifest_entries(files: ProjectFiles, path: str) -> Iterator[str]:
-    """Yield the entries of a manifest that select dependencies, not the settings of tools."""
     if path.endswith("package.json"):
         manifest = files.json(path)
         yield from _flatten({key: manifest.get(key) for key in NODE_KEYS})

@@ -1,4 +1,4 @@
-"""Prepare the environment of a run's checks from what is already installed and what may be run."""
+"""Prepare the environment of a run's checks from installed dependencies and permitted set-up commands."""
 
 import platform
 import sys

@@ -107,7 +107,6 @@ def _same_content(source: Path, copy: Path) -> bool:
 
 
 def _set_aside(copies: tuple[CopiedFolder, ...], top: Path) -> list[CopiedFolder]:
-    """Move the unchanged copies out of the checkout and return them."""
     kept = [copied for copied in copies if _recorded_copy_state(copied, top) == _copy_state(top, copied)]
     for copied in kept:
         aside = _copy_record_path(copied, top, "kept")
@@ -282,7 +281,7 @@ def _replace_paths(content: bytes, old: bytes, new: bytes) -> bytes:
 
 
 async def is_clean(environment: CheckEnvironment, tree: Tree) -> bool:
-    """Return True if the checkout has nothing but the commit's files and what was provisioned, all of it unchanged."""
+    """Return True if the checkout has only the commit's files and the provisioned copies, all unchanged."""
     targets = (
         *(copied.target for copied in environment.copies),
         *(file.target for file in (*environment.files, *environment.built)),

@@ -87,7 +87,6 @@ def _fit_gate(gate: Gate, own: Sequence[OwnCommand], files: ProjectFiles) -> Fit
 
 
 def _added_gates(project: Project, own: Sequence[OwnCommand], files: ProjectFiles) -> Iterator[Fitted]:
-    """Yield gates for linters and type checkers that the project runs without any configuration of them."""
     known = {gate.kind for gate in project.gates}
     for kind in ("lint", "typecheck"):
         running = [each for each in own if TOOLS.get(program_key(each.words)) == kind and _can_fail(each)]
@@ -96,7 +95,6 @@ def _added_gates(project: Project, own: Sequence[OwnCommand], files: ProjectFile
 
 
 def _best_command(kind: GateKind, running: Sequence[OwnCommand], files: ProjectFiles) -> Fitted | None:
-    """Return the gate of the plain command that covers the most modules, else of a tool without arguments."""
     order = list(TOOLS)
     ranked = sorted(running, key=lambda each: order.index(program_key(each.words)))
     plain = [

@@ -166,7 +166,6 @@ async def _run_command(gate: Gate, command: ShellCommand, tree: Tree) -> tuple[C
 
 
 def _refused_tests(result: RunnerResult, tree: Tree, env: RunnerEnv) -> dict[str, str]:
-    """Return the failed tests that the sandbox explains."""
     if tree.sandbox is None:
         return {}
     failed = [name for name, outcome in result.outcomes.items() if outcome in {"failed", "error"}]
@@ -212,7 +211,7 @@ def _runner_result(
 
 
 def _selected_only(result: RunnerResult, env: RunnerEnv) -> RunnerResult:
-    """Return the result limited to the selected tests, for a runner that can only select whole files or packages."""
+    # Some runners can only select whole files or packages.
     if env.whole or result.problem:
         return result
     selected = frozenset(env.only)
@@ -232,7 +231,6 @@ def _result_detail(result: RunnerResult, printed: str) -> str:
 
 
 def _cannot_judge(gate: Gate, result: RunnerResult, env: RunnerEnv) -> bool:
-    """Return True if the run has a problem, or if it runs all tests and none of them passes."""
     if result.problem or not (gate.kind == "test" and env.whole):
         return result.problem is not None
     return PASSING_OUTCOMES.isdisjoint(result.outcomes.values())

@@ -63,7 +63,6 @@ def refusal_reason(error: OsFailure, zone: Confinement, cwd: Path) -> str | None
 
 
 def _denied_only_inside(number: int, path: Path, zone: Confinement) -> bool:
-    """Return False if the user may not access the path either, such as a file of root."""
     if number == errno.EROFS:
         return True
     if _is_hidden(path, zone) and os.access(path, os.R_OK):

@@ -192,7 +192,7 @@ class _Hooks:
 
 
 async def _head_commit(git: Git, given: HookInput) -> Commit:
-    # Hooks compare the staged files with this commit: that of the input, without some of its paths.
+    # Hooks compare the staged files with this commit, which is the input's without some of its paths.
     if given.without == ():
         return given.head
     if given.without is None:
@@ -206,7 +206,6 @@ async def _head_commit(git: Git, given: HookInput) -> Commit:
 
 
 def _require_trusted(top: Path, decided: Sequence[str], trusted: Mapping[str, str] | None) -> None:
-    """Raise _ChangedSinceTrustError for a file that is not the version that the user trusts."""
     for name in decided if trusted is not None else ():
         path = top / name
         if not path.is_symlink() and not path.is_file():

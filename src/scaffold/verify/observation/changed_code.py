@@ -122,7 +122,6 @@ def _read_changed_code(top: Path, added: Mapping[str, tuple[int, ...]], linked: 
 
 
 def _lines_of(path: str, data: bytes, changed: tuple[int, ...]) -> ExecutableLines | SourceLines | None:
-    """Return the changed lines of a file that can be executed; None if it cannot be read as code."""
     if path.endswith(PYTHON):
         return executable_lines(data, changed)
     try:
@@ -166,7 +165,7 @@ def _statement_lists(node: ast.AST, *, in_function: bool = False) -> Iterator[tu
 def _marked_groups(
     statements: Sequence[ast.stmt], changed: Collection[int], *, in_function: bool
 ) -> Iterator[MarkedLines]:
-    """Yield the changed statements of a list; those that run together share a mark, which costs time in a loop."""
+    # Statements that run together share a mark, which costs time in a loop.
     number, lines = 0, list[int]()
     for statement in statements:
         if _has_effect(statement, in_function) and (found := [n for n in _own_lines(statement) if n in changed]):
@@ -188,7 +187,6 @@ def _can_be_left(statement: ast.stmt) -> bool:
 
 
 def _has_effect(statement: ast.stmt, in_function: bool) -> bool:
-    """Return True if executing the statement does something that a caller could notice."""
     match statement:
         case ast.Expr(value=ast.Constant()) | ast.Import() | ast.ImportFrom():
             return False

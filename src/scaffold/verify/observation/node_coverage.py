@@ -120,12 +120,10 @@ def _decode_report(path: Path) -> Iterator[Report]:
 
 
 def _script_path(script: Script) -> str | None:
-    """Return the file of a script; None if it has none, as Node's own."""
     return unquote(urlsplit(script.url).path) if script.url.startswith("file:///") else None
 
 
 def _seen_lines(script: Script, source: SourceLines) -> NodeLines:
-    """Return which changed lines of a script ran, if its text is that of the file."""
     length = len(source.text.encode("utf-16-le", "surrogatepass")) // 2
     whole = script.functions[0].ranges[:1] if script.functions else ()
     # A script that was compiled from the file by a tool has another length.

@@ -186,7 +186,6 @@ def _read_node(folder: Path, top: Path, files: Mapping[str, SourceLines]) -> _No
 
 
 def _runs_files(reports: tuple[Report, ...], top: Path) -> bool:
-    """Return True if the processes ran the project's files as they are, not compiled by a tool."""
     loaded = [Path(path) for path in node_coverage.loaded_files(reports)]
     tools = any("node_modules" in path.parts and "npm" not in path.parts for path in loaded)
     own = (path.relative_to(top) for path in loaded if path.is_relative_to(top))

@@ -45,7 +45,6 @@ def changed_export_settings(before: bytes | None, after: bytes | None, top: byte
 
 
 def _deciding_attributes(texts: Collection[str]) -> frozenset[str]:
-    """Return the deciding attributes and the macros that set one of them, directly or by another macro."""
     macros = [words for text in texts for words in _attribute_lines(text) if words[0].startswith(MACRO)]
     found = set(DECIDING)
     while (

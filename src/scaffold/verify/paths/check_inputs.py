@@ -188,7 +188,6 @@ class BaseLayout:
 
     @cached_property
     def _executed_names(self) -> frozenset[str]:
-        """The names of the task files that commands execute, in lower case."""
         names = {name for program, files in TASK_RUNNER_FILES.items() if self.runs(program) for name in files}
         return frozenset(names if PACKAGE_MANAGERS.isdisjoint(self.command_words) else {*names, "package.json"})
 
@@ -327,7 +326,7 @@ def is_config_file(path: str) -> bool:
 
 
 def _config_reason(change: PathChange, layout: BaseLayout) -> str | None:
-    # jest replaces packages by what is in this folder at the top, without any setting.
+    # jest replaces packages by the files in this folder at the top, without any setting.
     if change.path.startswith("__mocks__/"):
         return "replaces a package in every test"
     if not is_config_file(change.path):
@@ -339,7 +338,7 @@ def _config_reason(change: PathChange, layout: BaseLayout) -> str | None:
 
 
 def _vendored_reason(change: PathChange, layout: BaseLayout) -> str | None:
-    """Return why a change below a Go `vendor` folder affects checks; None for a new package, which is allowed."""
+    # A new package is allowed, but changed, deleted and listed ones affect checks.
     above, found, inner = f"/{change.path}".partition("/vendor/")
     top = above.removeprefix("/")
     if not found or (f"{top}/go.mod" if top else "go.mod") not in layout.paths:

@@ -122,7 +122,7 @@ def reached_commands(path: str, text: str, words: Collection[str]) -> tuple[str,
 
 @lru_cache(MAX_NAMES)
 def _may_configure(name: str) -> bool:
-    """Return whether a file of this name may be a configuration; asked of every path, again and again."""
+    # Cached, because it is asked of every path, again and again.
     return is_manifest(name) or _CONFIG_FILE.match(name.casefold()) is not None
 
 
@@ -237,7 +237,6 @@ def _program_name(word: str) -> str:
 
 
 def _resolve_file(folder: str, word: str, paths: Collection[str], *, suffixes: Sequence[str] = _SUFFIXES) -> str | None:
-    """Return the file that a word names, relative to a folder or else to the top, or None."""
     inner = word.removeprefix(ROOT)
     # A folder of the command, as in `tsc -p .` and `node -r .`, holds the program.
     if not inner.strip("./"):

@@ -199,7 +199,7 @@ def _pytest_ini(text: str) -> ManifestParts:
 
 
 def _setup_parts(text: str) -> ManifestParts:
-    """Yield the whole of setup.py if it mentions pytest plugins; code cannot be compared any further."""
+    # All of setup.py counts if it mentions pytest plugins: code cannot be compared further.
     if _PLUGIN.search(text):
         yield "pytest11", text
 

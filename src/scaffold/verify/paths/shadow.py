@@ -145,7 +145,7 @@ def _closing_reasons(path: str, old: _ImportLayout, new: _ImportLayout, after: f
 
 
 def _still_there(root: str, name: str, layout: _ImportLayout, after: frozenset[str]) -> bool:
-    """Return True if the root has a module of that name, whether or not the root is still searched."""
+    # The root counts even if it is no longer searched.
     if root in layout.roots:
         return name in layout.names[root]
     return f"{root}/{name}.py" in after or f"{root}/{name}/{INIT_FILE}" in after
@@ -154,7 +154,7 @@ def _still_there(root: str, name: str, layout: _ImportLayout, after: frozenset[s
 def _installed_shadows(
     added: Collection[str], before: Collection[str], roots: frozenset[str], installed: frozenset[str]
 ) -> Iterator[Shadow]:
-    """Yield the new files that take the name of an installed module, unless a file of the repository had it before."""
+    # A name that a file of the repository had before shadows nothing new.
     taken = {name for path in before if path.endswith(PYTHON_SUFFIXES) for name in _dotted_names(path, roots)}
     for path in added:
         if path.endswith(PYTHON_SUFFIXES):
@@ -208,7 +208,7 @@ def _import_names(path: str, roots: frozenset[str], packages: frozenset[str]) ->
 
 
 def _import_root_above(path: str, packages: frozenset[str]) -> str:
-    """Return the nearest folder above a test that is not a package; runners add it to the import path."""
+    # Runners add the nearest folder above a test that is not a package to the import path.
     folder = path.rpartition("/")[0]
     while folder in packages:
         folder = folder.rpartition("/")[0]

@@ -181,7 +181,6 @@ def _new_failures(before: GateRun, run: GateRun, known: Mapping[str, object]) ->
 
 
 async def _failing_checks(change: _BaseToWork, passed: Verification, clean_tree: CleanTree) -> list[str]:
-    """Return the required checks that fail on the work with the scripts and task files that they ran on the base."""
     commands = change.request.contract.commands if change.request.contract else ()
     gates = {each.gate.command for each in passed.gates if _counts_for_work(each) and not each.gate.folder}
     own = {
@@ -198,7 +197,7 @@ async def _failing_checks(change: _BaseToWork, passed: Verification, clean_tree:
 
 
 async def _run_failing(commands: Sequence[Check], own: Mapping[str, Sequence[PathChange]], tree: Tree) -> list[str]:
-    """Run all checks in order, because one may need files of the previous one; return the failing ones with reasons."""
+    # In order, because a check may need files of the previous one.
     found = list[str]()
     for check in commands:
         inputs = own.get(check.command, ())
@@ -265,7 +264,6 @@ def _executed_words(words: Sequence[str]) -> Sequence[str]:
 
 
 def _without_starter(words: Sequence[str]) -> Sequence[str]:
-    """Return the words from the program on that a starter such as `uv run` or `env` launches."""
     if not words or words[0] not in STARTERS:
         return words
     rest = range(1, len(words))

@@ -81,7 +81,7 @@ def selection(gate: Gate, altered: Sequence[str], otherwise: Sequence[str], chan
 
 
 async def lay_base_tests(tree: Tree, change: ChangeImpact) -> Tree:
-    """Make all tests what they were at the base, beside the candidate's code; return the tree to run them in.
+    """Check out the base's tests beside the candidate's code; return the tree to run them in.
 
     The caller undoes it with `restore_tracked_files`.
     """
@@ -137,7 +137,6 @@ async def _is_gone(name: str, tree: Tree, change: ChangeImpact) -> bool:
 
 
 async def _newly_bound(tree: Tree, change: ChangeImpact) -> frozenset[str]:
-    """Return the names that Python files of the candidate bind and the same files did not bind at the base."""
     sources = [path for path in change.changed if path.endswith(".py") and not change.is_test(path)]
     held = await texts(tree.git, [(at, path) for path in sources for at in (tree.commit, tree.base)])
     bound = {key: bound_names(text) for key, text in held.items()}
@@ -278,7 +277,6 @@ def new_tests(before: GateRun | None, now: GateRun, fates: Mapping[str, TestFate
 
 
 def _new_names(before: GateRun, now: GateRun) -> frozenset[str]:
-    """Return the names of new passing tests, without their files."""
     new = (
         name for name, outcome in now.outcomes.items() if outcome in PASSING_OUTCOMES and name not in before.outcomes
     )

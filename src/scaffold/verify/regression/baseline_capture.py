@@ -241,7 +241,6 @@ def unready_reason(run: GateRun, *, given: bool, setup: Sequence[str] = ()) -> N
 
 
 def _first_failures(run: GateRun) -> str:
-    """Return the messages of the first failed tests that the run's detail does not already contain."""
     said = dict.fromkeys(text for texts in run.messages.values() for text in texts if text not in run.detail)
     return "".join(f"{text}\n" for text in islice(said, MAX_FAILURES))
 

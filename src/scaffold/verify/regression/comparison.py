@@ -216,7 +216,6 @@ def _module_name(path: str) -> str:
 
 
 def _new_findings(before: GateRun | None, now: GateRun, verdicts: Mapping[str, TestVerdict]) -> str:
-    """Return the messages of new findings, one per line, new texts first."""
     if now.gate.runner != "findings":
         return ""
     known = before.messages if before else {}

@@ -57,7 +57,6 @@ def _newly_flaky(result: GateResult, before: GateRun | None) -> frozenset[str]:
 async def _stable_on_base(
     result: GateResult, names: Collection[str], base: Commit, clean_tree: Callable[[Commit], Awaitable[Tree]]
 ) -> frozenset[str]:
-    """Return the tests that pass in all of a few runs on the base; fewer if only the whole gate can run."""
     gate, left = result.gate, frozenset(names)
     selects = gate.runner in NAMING_RUNNERS
     runs = BASE_RUNS if selects else min(BASE_RUNS, max(1, int(MAX_S / max(result.duration_s, 1.0))))

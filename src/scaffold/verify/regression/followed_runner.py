@@ -47,7 +47,6 @@ async def followed(before: GateRun, tree: Tree) -> GateRun:
 
 
 async def _detect_same_gate(git: Git, commit: Commit, known: Gate) -> Gate | None:
-    """Return the gate of the same name that is detected at a commit, with the timeout of the known one."""
     found = next((gate for gate in (await detect_at_commit(git, commit)).gates if gate.name == known.name), None)
     return structs.replace(found, timeout_s=known.timeout_s) if found else None
 

@@ -159,7 +159,7 @@ def _may_bring_a_gate(path: str, covered: Collection[str]) -> bool:
 
 
 def _fails_anew(before: GateRun | None, run: GateRun) -> list[str]:
-    """Return the new failures that can be repeated; a test that is gone would be gone again."""
+    # A test that is gone would be gone again, so only new failures of existing tests count.
     return [name for name in new_failures(before, run) if name in run.outcomes]
 
 
@@ -253,7 +253,6 @@ class _GateRunner:
     async def _without_varying_names(
         self, before: GateRun, run: GateRun, fates: Mapping[str, TestFate]
     ) -> Mapping[str, TestFate]:
-        """Return the fates without cases whose names vary between runs, such as the time of day."""
         gone = [name for name in fates if CASE in name and name not in run.outcomes]
         places = {path_of_test(before.gate, name, self._change.listed) for name in gone}
         files = sorted(path for path in places if path is not None)

@@ -61,7 +61,6 @@ class HookJudge(Struct, frozen=True):
         return run
 
     async def _run_before(self, gate: Gate, base: TreeId) -> GateRun | None:
-        """Return the run on the files of the change before it; None without a result."""
         tree = self._checked_tree
         changes = await commits.path_changes(tree.git, tree.base, tree.commit)
         there = tuple(change.path for change in changes if change.kind != "A")

@@ -104,7 +104,6 @@ def _repeated_checks(request: ProofRequest, passed: Verification) -> Iterator[_R
 
 
 def _new_tests(request: ProofRequest, passed: Verification, changes: Sequence[PathChange]) -> Iterator[_Repeated]:
-    """Yield the test files that the work added or changed, by the gate that runs them."""
     known = {run.gate.name: _unstable_tests(run) for run in request.baseline_runs}
     found = files_with_tests(request.baseline_runs, [change.path for change in changes])
     changed = [path for path in changed_tests(changes, found) if is_test_file(path) or path in found]
@@ -194,7 +193,6 @@ async def _unstable_before(
 
 
 async def _base_with(base: Commit, new: Sequence[str], work: Commit, clean_tree: CleanTree) -> Tree:
-    """Check out the base with the new test files, which the command may name, and return its tree."""
     tree = await clean_tree(base)
     if new:
         await tree.git("checkout", work, "--", *(f":(top,literal){path}" for path in new))
@@ -202,7 +200,6 @@ async def _base_with(base: Commit, new: Sequence[str], work: Commit, clean_tree:
 
 
 def _is_in(files: Collection[str], gate: Gate, name: str) -> bool:
-    """Return True if a test is in one of the files, wherever its runner was started."""
     path = path_of_test(gate, name, files)
     return path is not None and any(each == path or each.endswith(f"/{path}") for each in files)
 

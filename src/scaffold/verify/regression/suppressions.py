@@ -119,7 +119,6 @@ async def doubts_about_suppressions(
 
 
 async def _has_coverage_threshold(tree: Tree, gates: Iterable[Gate]) -> bool:
-    """Return True if a gate, a configuration or a task file of the base demands a coverage."""
     if any(_THRESHOLD.search(gate.command) for gate in gates):
         return True
     tasks = frozenset(name for names in TASK_RUNNER_FILES.values() for name in names)
@@ -130,7 +129,7 @@ async def _has_coverage_threshold(tree: Tree, gates: Iterable[Gate]) -> bool:
 
 
 async def _new_stubs(tree: Tree, changes: Iterable[PathChange]) -> list[str]:
-    """Return the new stubs of Python modules whose code is beside them; most stubs are of compiled modules."""
+    # Most stubs are of compiled modules; only those beside a module's code count.
     stubs = [change.path for change in changes if change.kind == "A" and change.path.endswith(".pyi")]
     paths = frozenset(await commits.listed_paths(tree.git, tree.commit)) if stubs else frozenset[str]()
     return [path for path in stubs if path.removesuffix("i") in paths]

@@ -1,7 +1,7 @@
 """Remember the functions of a test runner before any project code runs, to notice which of them were replaced.
 
-Assertions that never fail make every test pass, and no report shows it. Builtin functions and those of the standard
-library count if code of the checkout took their place: installed packages replace some for good reasons.
+Assertions that never fail make every test pass, and no report shows it. Functions of the language and the standard
+library count only if code of the checkout replaced them: installed packages replace some for good reasons.
 """
 
 import os
@@ -71,7 +71,7 @@ class Originals:
                     self._classes[value] = frozenset(vars(value))
 
     def replaced(self, *, excused: Callable[[Any], bool] = never) -> "list[str]":
-        """Return the names of what is now another function or class, or has other code."""
+        """Return the names of functions and classes that were replaced, or whose code was."""
         changed = [
             called
             for (attributes, name, value, function, code), called in self._places
@@ -80,7 +80,7 @@ class Originals:
         ]
         for each, known in self._classes.items():
             if len(vars(each)) != len(known):
-                # Such as a `__getattribute__` that finds other functions than those of the class.
+                # Such as a `__getattribute__` that returns other functions than the class has.
                 added = [name for name in vars(each) if name not in known and name.startswith("__")]
                 found = [name for name in added if callable(vars(each)[name]) and not excused(vars(each)[name])]
                 changed += [f"{each.__module__}.{each.__qualname__}.{name}" for name in found]
@@ -106,7 +106,7 @@ def whole_runner() -> Originals:
 
 
 def library() -> Originals:
-    """Return the builtin functions, and those of the loaded modules of the standard library."""
+    """Return the builtin functions, and the functions of loaded modules of the standard library."""
     return Originals(
         module
         for module in _loaded_modules(lambda name: name.partition(".")[0] not in LEFT_TO_PROGRAMS.union(RUNNERS))
@@ -122,7 +122,7 @@ def _is_library(module: ModuleType) -> bool:
 
 
 def tracers() -> "list[str]":
-    """Return what follows each line now, if it is code of the checkout."""
+    """Return the names of Python's trace and profile hooks that are set to code of the checkout."""
     found = (("sys.settrace", sys.gettrace()), ("sys.setprofile", sys.getprofile()))
     return [name for name, function in found if function is not None and not is_elsewhere(function)]
 
@@ -151,7 +151,7 @@ class ReplacedFunctions:
     def all(self) -> "list[str]":
         """Look at everything, and return all names found so far.
 
-        Of what is not an assertion, parts that an installed plugin replaced are left out.
+        Functions other than assertions that an installed plugin replaced are left out.
         """
         self._found.update(dict.fromkeys(self._whole.replaced(excused=is_installed)))
         self._found.update(dict.fromkeys(filter(_is_public, self._library.replaced(excused=is_elsewhere))))

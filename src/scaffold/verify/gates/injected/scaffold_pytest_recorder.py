@@ -36,11 +36,11 @@ _order = take_order()
 _note = open_record(_order["folder"], _order["key"]) if _order else None
 _replaced = ReplacedFunctions()
 _keys = [derived(_order.pop("key"), "workers")] if _order else []
-"""The key from which those of pytest-xdist workers are derived; empty if there are no workers."""
+"""The key from which the keys of pytest-xdist workers are derived; empty without workers."""
 
 
 def _installed_stand_ins(order: "dict[str, Any] | None") -> Any:
-    """Return the stand-ins that an order for tests of an older version asks for; None if it is for other tests."""
+    """Return the stand-ins that an order for tests of an older version asks for, else None."""
     if not order or not order.get("stand_ins"):
         return None
     found = StandIns(order["stand_ins"])
@@ -68,7 +68,7 @@ def pytest_configure(config: Any) -> None:
         config.option.maxfail = 0
         # In another order each time, tests that depend on their order would fail with one tree and pass with another.
         config.option.randomly_reorganize = False
-        # A file of old tests that cannot be loaded says nothing about the others.
+        # A file of old tests that cannot be loaded must not stop the others.
         config.option.continue_on_collection_errors = (
             stand_ins is not None or config.option.continue_on_collection_errors
         )
@@ -95,7 +95,7 @@ def pytest_configure_node(node: Any) -> None:
 
 
 class RecorderPlugin:
-    """Records what is collected, which tests start and raise, and what the runner reports."""
+    """Records collected tests, which of them start and raise, and the runner's reports."""
 
     def __init__(self, order: "dict[str, Any]", note: Note, stand_ins: Any = None) -> None:
         self._stand_ins = stand_ins
@@ -145,7 +145,7 @@ class RecorderPlugin:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_setup(self, item: Any) -> None:
-        """Look for replaced assertions once the test's own fixtures are finished, before those of its module are."""
+        """Look for replaced assertions after the test's own fixtures have finished, before its module's."""
         teardown = item.teardown  # the last that pytest calls for an item, before it goes on to the item's module
 
         def look_after_teardown() -> None:
@@ -192,7 +192,7 @@ class RecorderPlugin:
 
     @pytest.hookimpl(hookwrapper=True, tryfirst=True)
     def pytest_sessionfinish(self, session: Any) -> Generator[None, Any, None]:
-        """Record the end of the session, and what was replaced in it."""
+        """Record the end of the session, and the functions that were replaced in it."""
         replaced = _replaced.all()
         yield
         if replaced:
@@ -257,7 +257,7 @@ class CanaryPlugin:
         if item not in self._ours:
             return None
         # `log=False`: no reporter and no other plugin gets these reports, so
-        # exit code and counts stay those of the project.
+        # the exit code and the counts are the project's own.
         reports = runner.runtestprotocol(item, log=False, nextitem=nextitem)
         self._note("canary", item.nodeid, item.nodeid in self._raised, [_phase_report(report) for report in reports])
         return True

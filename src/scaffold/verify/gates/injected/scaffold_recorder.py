@@ -33,7 +33,7 @@ _MEMBERS: Any = vars(_GROUP)["exceptions"].__get__ if _GROUP else None
 
 
 def take_order() -> "dict[str, Any] | None":
-    """Return the order and remove all traces of it; None if there is none."""
+    """Return the order and remove all traces of it, or return None."""
     folder = os.environ.pop(FOLDER_VARIABLE, None)
     if folder is None:
         return None
@@ -112,12 +112,12 @@ def _system_error(error: OSError) -> "list[tuple[int, str | None, bool]]":
     if type(number) is not int:
         return []
     found = [(number, _path_text(_FILENAME(error)), type(error).__name__ == "gaierror")]
-    # Of a link or a rename, either path may be the one that is denied; what is missing is the first one.
+    # Either path of a link or rename may be denied; only the first one can be missing.
     return [*found, (number, second, False)] if second and number in DENIED else found
 
 
 def _path_text(path: object) -> "str | None":
-    """Return a path as printable text; None if it is no path."""
+    """Return a path as printable text, or None for another value."""
     text = os.fsdecode(path) if type(path) is bytes else path
     if type(text) is not str:
         return None

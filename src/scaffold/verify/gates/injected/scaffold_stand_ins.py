@@ -48,7 +48,7 @@ class _StandInType(type):
 
 
 def stand_in(name: str) -> Any:
-    """Return what stands in for a removed function, class or exception with this dotted name."""
+    """Return the stand-in for a removed function, class or exception with this dotted name."""
     # An exception class, so that `pytest.raises` and `except` accept it.
     return _StandInType(name.rpartition(".")[2], (Exception,), {"__qualname__": name, "__module__": __name__})
 

@@ -118,7 +118,7 @@ class RecordingRunner(unittest.TextTestRunner):
 class SelectingLoader(unittest.TestLoader):
     """Loads only the selected files, because loading a file can influence the others.
 
-    It loads all if one of them is no test file: its doctests are loaded by another file.
+    It loads all files if one is not a test file, because another file loads its doctests.
     """
 
     order: "dict[str, Any]"

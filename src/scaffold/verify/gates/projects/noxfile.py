@@ -1,4 +1,4 @@
-"""Read the sessions of a noxfile: what they run and install, where it is written as literals."""
+"""Read the sessions of a noxfile: the literal commands that they run and install."""
 
 import ast
 from collections.abc import Iterator

@@ -173,7 +173,6 @@ def is_script(path: str) -> bool:
 
 
 async def _read_blobs(git: Git, blobs: Mapping[str, str]) -> Mapping[str, bytes]:
-    """Return the contents of the files by path, without files that are too large."""
     sizes = zip(blobs, await blob_sizes(git, tuple(blobs.values())), strict=True)
     read = [path for path, size in sizes if size is not None and size <= MAX_BYTES]
     found = await batch_contents(git, [blobs[path] for path in read])

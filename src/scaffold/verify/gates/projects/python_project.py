@@ -86,7 +86,6 @@ def _typecheck_gate(files: ProjectFiles, manifest: Mapping[str, Any]) -> tuple[G
 def _configuration_reason(
     files: ProjectFiles, manifest: Mapping[str, Any], tool: str, own: tuple[str, ...], shared: tuple[str, ...]
 ) -> Reason | None:
-    """Return where a tool is configured: the manifest, one of its `own` files, or a section of a `shared` file."""
     says = f"configures {tool}"
     if tool in as_table(manifest.get("tool")):
         return Reason("pyproject.toml", says, files.line("pyproject.toml", f"[tool.{tool}"))
@@ -111,7 +110,7 @@ def _mypy_settings(files: ProjectFiles, tools: Mapping[str, Any]) -> tuple[Mappi
 
 
 def _pytest_reason(files: ProjectFiles, manifest: Mapping[str, Any]) -> Reason | None:
-    """Return the evidence of tests for pytest; a mention of pytest without tests is not enough."""
+    # A mention of pytest without tests is not enough.
     tests = [path for path in sorted(files.paths) if _FILE.search(path) and is_python_test(path)]
     if not tests:
         places = ("pytest.ini", "pyproject.toml", "setup.cfg", "tox.ini")

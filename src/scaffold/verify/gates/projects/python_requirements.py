@@ -72,7 +72,7 @@ def groups(manifest: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def group_requirements(found: Mapping[str, Any], name: str, depth: int = MAX_INCLUDES) -> tuple[str, ...]:
-    """Return the requirements of a dependency group, those of the groups that it includes among them."""
+    """Return the requirements of a dependency group, including the groups that it includes."""
     entries = found.get(name)
     listed = list[str]()
     for entry in entries if isinstance(entries, list) else ():
@@ -187,7 +187,7 @@ def _requirement_words(line: str) -> tuple[str, ...]:
 
 
 def _own_lines(text: str) -> tuple[str, ...]:
-    """Return the lines of a setting of tox that hold in every environment and need nothing of tox's own."""
+    """Return the lines of a tox setting that hold in every environment and use no variables of tox."""
     lines = (line.partition(" #")[0].strip() for line in text.splitlines())
     return tuple(
         line
@@ -244,7 +244,6 @@ def setup_commands(files: ProjectFiles, manifest: Mapping[str, Any], gates: Sequ
 
 
 def _uv_sync(manifest: Mapping[str, Any], tools: Sequence[str]) -> str:
-    """Return the command that installs the locked project with what its checks need, all packages of a workspace."""
     uv = as_table(as_table(manifest.get("tool")).get("uv"))
     chosen = uv.get("default-groups")
     known = groups(manifest)
@@ -308,7 +307,6 @@ def _package_reason(files: ProjectFiles, extras: Sequence[str]) -> Reason:
 def _check_packages(
     manifest: Mapping[str, Any], wanted: Sequence[Wanted], tools: Sequence[str], files: ProjectFiles
 ) -> tuple[tuple[str, ...], Reason]:
-    """Return the packages of the groups for checks, and those that the environments of other tools list."""
     known = groups(manifest)
     names = needed_names({name: group_requirements(known, name) for name in known}, tools)
     grouped = [each for name in names for each in group_requirements(known, name)]

@@ -90,7 +90,7 @@ def read_report(ended: RunnerExit) -> RunnerResult:
 
 
 def _older_result(events: Sequence[GoTestEvent], ended: RunnerExit, broken: set[str]) -> RunnerResult:
-    """Return the result of tests of an older version; whole packages may fail to compile."""
+    # Whole packages of an older version may fail to compile.
     outcomes = worst_outcomes(
         (_test_name(event), OUTCOME_BY_ACTION[event.action])
         for event in events
@@ -130,7 +130,6 @@ def _read_result(events: Sequence[GoTestEvent], exit_code: int | None, *, whole:
 
 
 def _failure_messages(events: Sequence[GoTestEvent], outcomes: dict[str, TestOutcome]) -> dict[str, tuple[str, ...]]:
-    """Return the output of each failed test, without the runner's own lines."""
     printed = defaultdict[str, list[str]](list)
     for event in events:
         if event.action == "output" and event.test and not event.output.lstrip().startswith(("=== ", "--- ")):
@@ -140,7 +139,7 @@ def _failure_messages(events: Sequence[GoTestEvent], outcomes: dict[str, TestOut
 
 
 def _parse_events(output: bytes) -> Iterator[GoTestEvent]:
-    """Yield the events; other lines, which the tools print too, are skipped."""
+    # Other lines, which the tools print too, are skipped.
     for line in output.split(b"\n"):
         if line.startswith(b"{"):
             try:
@@ -160,7 +159,7 @@ def _is_final(event: GoTestEvent) -> bool:
 
 
 def _failed_packages(events: Iterable[GoTestEvent], outcomes: dict[str, TestOutcome]) -> Iterator[str]:
-    """Yield the packages that failed although none of their tests did: a panic, an exit, a race."""
+    # Packages that failed although none of their tests did: a panic, an exit, a race.
     for event in events:
         if event.action == "fail" and not event.test:
             own_outcomes = (

@@ -103,7 +103,7 @@ def read_report(ended: RunnerExit) -> RunnerResult:
 
 
 def _older_result(report: JestReport, top: Path) -> RunnerResult:
-    """Return the result of tests of an older version; whole files may fail to load."""
+    # Whole files of an older version may fail to load.
     outcomes = dict(worst_outcomes(pair for suite in report.test_results for pair in _test_outcomes(suite, top)))
     broken = [each for each in report.test_results if each.status == "failed" and _failed_to_load(each)]
     said = {_suite_file(suite, top): suite.message or "" for suite in broken}

@@ -144,7 +144,6 @@ def _binary_outputs(text: str, sources: Mapping[str, str]) -> Iterator[BinaryOut
 
 
 def _find_inconsistency(part: BinaryOutput) -> str | None:
-    """Return the inconsistency in the output of a test binary, or None."""
     if part.summary is None:
         return f"The tests of {part.program} stopped before they finished."
     counted = tuple(

@@ -90,7 +90,7 @@ class TestPoint(Struct, frozen=True):
 
     @property
     def said(self) -> str:
-        """The error of a failed test, and what was printed before its line."""
+        """The error of a failed test, and the output before its line."""
         return f"{self.printed}{_yaml_text(self.details, 'error')}"
 
     def message(self, top: Path) -> str:

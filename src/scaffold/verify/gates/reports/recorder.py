@@ -34,7 +34,7 @@ def _ask_unittest(command: str, env: RunnerEnv) -> RunnerCommand:
 
 
 def _recorded_command(command: str, env: RunnerEnv, options: Mapping[str, str]) -> RunnerCommand:
-    """Return the command, and write the recorder's order file, which it deletes before any project code runs."""
+    # The recorder deletes the order file before any project code runs.
     key = secrets.token_bytes(32)
     paths = os.pathsep.join(filter(None, (str(RECORDER_FOLDER), env.environ.get("PYTHONPATH"))))
     variables = {"PYTHONPATH": paths, **options}

@@ -110,7 +110,7 @@ class RunnerResult(Struct, frozen=True, kw_only=True):
     """The runner's own functions that other code replaced."""
     problem: GateRunProblem | None = None
     why: str = ""
-    """A sentence about the problem; empty if there is none."""
+    """A sentence about the problem; empty without one."""
     shown_output: str | None = None
     """The text to show instead of machine-readable output; None to show the output."""
 

@@ -240,7 +240,7 @@ def _verified_lines(data: bytes, key: bytes) -> Iterator[bytes]:
 
 
 def _test_outcomes(lines: Iterable[RecordLine], chosen: set[str]) -> dict[str, TestOutcome]:
-    """Return one outcome for each test; a test that raised has failed, even if it was reported as passed."""
+    # A test that raised has failed, even if it was reported as passed.
     raised = {line.name: line.raised for line in lines if isinstance(line, RaisedLine)}
     reported = worst_outcomes(
         (printable_test_name(line.name), _report_outcome(line)) for line in lines if isinstance(line, ReportLine)
@@ -259,7 +259,7 @@ def _test_outcomes(lines: Iterable[RecordLine], chosen: set[str]) -> dict[str, T
 def _errors_by_test(
     lines: Iterable[RecordLine], outcomes: Mapping[str, TestOutcome]
 ) -> dict[str, tuple[OsFailure, ...]]:
-    """Return the errors by test; errors of a class's or module's set-up count for each of its tests."""
+    # Errors of a class's or module's set-up count for each of its tests.
     reported = defaultdict[str, list[OsFailure]](list)
     for line in lines:
         if isinstance(line, ErrorsLine):

@@ -11,7 +11,7 @@ import sys
 ORDER = "order"
 """One line per changed file: path in hex, size, checksum, first mark, and the lines that get one."""
 NOTES = "notes"
-"""When processes began and ended, and what was not seen of them."""
+"""When processes began and ended, and what was not observed in them."""
 CHILD_SECONDS = 0.01
 """The least CPU time of child processes that counts."""
 LOADER = sys.modules["_frozen_importlib_external"].SourceLoader
@@ -50,7 +50,7 @@ class ProcessObserver:
         return code
 
     def load(self, name):
-        """Return another of our modules, whose folder is no longer on the path."""
+        """Return another of our modules; their folder has been removed from the path."""
         if name not in self.modules:
             path = os.path.join(os.path.dirname(os.path.abspath(__file__)), name + ".py")
             self.modules[name] = module = type(sys)(name)

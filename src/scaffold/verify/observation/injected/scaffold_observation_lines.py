@@ -40,7 +40,7 @@ FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 def marked_code(observer, loader, fullname, code):
-    """Return the code of a file with marks, if its content is that of a changed file."""
+    """Return the code of a file with marks, if its content equals a changed file's."""
     path = loader.get_filename(fullname)
     data = loader.get_data(path)
     real = os.path.realpath(path)
@@ -75,7 +75,7 @@ def share(observer):
 
     text = main_code()
     if text is not None and text.co_filename in TEXTS and ENDS.isdisjoint(text.co_names):
-        # Then an end of this process without a note of it is that of something else.
+        # Otherwise an unnoted end of this process would count as caused by something else.
         observer.note("notes", "text {}".format(os.getpid()))
         setattr(builtins, EXITS, exits)
     setattr(builtins, REACH, reach)
@@ -91,7 +91,7 @@ def main_code():
 
 
 def may_be_caught(changed):
-    """Return True if an exception from here may be caught by code that is none of the change."""
+    """Return True if code outside of the change may catch an exception from here."""
     frame = sys._getframe(2)
     while frame is not None:
         code = frame.f_code

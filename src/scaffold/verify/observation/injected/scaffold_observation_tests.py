@@ -25,7 +25,7 @@ class OutcomePlugin:
     """A pytest plugin that writes the outcome of each phase of each test."""
 
     running = False
-    """Whether pytest runs in this process; a run inside a test is none of the project's."""
+    """Whether pytest runs in this process; a run inside a test does not count."""
 
     def __init__(self, write, only):
         self._run = TestRun(write)
@@ -35,7 +35,7 @@ class OutcomePlugin:
 
     def pytest_load_initial_conftests(self, early_config):
         OutcomePlugin.running = True
-        # The run of a worker of pytest-xdist is that of its controller.
+        # The run of a pytest-xdist worker counts as its controller's.
         if not is_xdist_worker():
             self._run.begin(root_of(early_config))
 
@@ -99,7 +99,7 @@ class TestRun:
 
 def observe_pytest(names, observer):
     """Give each plugin manager of pytest our plugin, unless pytest runs already."""
-    # Before those of a project, which may end the process on purpose.
+    # Before the project's own plugins, which may end the process on purpose.
     for hook in (OutcomePlugin.pytest_load_initial_conftests, OutcomePlugin.pytest_sessionfinish):
         names["hookimpl"](tryfirst=True)(hook)
     manager = names["PytestPluginManager"]
@@ -235,7 +235,7 @@ def write_test(write, outcome, test):
 
 
 def source_of(module):
-    """Return the file of a module that could not be imported; None if there is none."""
+    """Return the file of a module that could not be imported, or None."""
     path = module.replace(".", os.sep) + ".py"
     found = (os.path.abspath(os.path.join(folder or ".", path)) for folder in sys.path)
     return next((each for each in found if os.path.isfile(each)), None)

@@ -20,7 +20,7 @@ sys.path[:] = [path for path in sys.path if os.path.abspath(path) != _here]
 sys.path_importer_cache.pop(_here, None)
 _own = sys.modules.pop("sitecustomize")
 try:
-    # Not this one: its folder is no longer on the path.
+    # Not this one, because its folder has been removed from the path.
     import sitecustomize  # type: ignore[import-not-found]  # noqa: F401
 except ImportError as error:
     if getattr(error, "name", "sitecustomize") != "sitecustomize":

@@ -60,7 +60,6 @@ def exported(ending: str, text: str) -> frozenset[str]:
 
 
 def _parse_python(text: str) -> ast.Module:
-    """Return the syntax tree of a Python file; an empty one if it cannot be parsed."""
     try:
         return ast.parse(text)
     except (SyntaxError, ValueError, RecursionError):
