@@ -63,17 +63,17 @@ _CHECK_INPUTS_PROBLEM = (
 _SHADOWS_PROBLEM = "These new files would be imported instead of existing modules:"
 _SUBMODULES_PROBLEM = "A submodule must point to a commit that exists here; new ones cannot be added:"
 _REPOSITORIES_PROBLEM = (
-    "Git takes these folders for repositories and runs the programs that their settings name, and the task does not "
+    "Git takes these folders for repositories and runs programs named in their settings, and the task does not "
     "declare the files:"
 )
 _ATTRIBUTES_PROBLEM = (
-    "With these settings users or linters get other files than those that are checked, and the task does not declare "
-    "the files that set them:"
+    "These settings give users or linters other files than the checks get, and the task does not declare the files "
+    "that contain them:"
 )
-_ENCODINGS_PROBLEM = "In these encodings other code may run than the text shows:"
+_ENCODINGS_PROBLEM = "With these encodings, the code that runs may differ from the visible text:"
 _OWN_PATH_PROBLEM = (
     "These files contain the path of the folder in which you work. It will be removed, so nothing can rely on it; use "
-    "paths relative to the file, or ones that the program finds out:"
+    "paths relative to the file, or paths that the program determines:"
 )
 _LINKS_PROBLEM = "A symbolic link must point to a regular file in the repository that determines no check results:"
 

@@ -207,5 +207,5 @@ def test_a_repository_without_a_commit_is_examined_all_the_same(tmp_path, home, 
     answer = scaffold("init", "--yes", "--json")
     assert (answer.code, answer.json["commit"], answer.json["tried"]) == (0, None, False)
     assert answer.json["checks"][0]["from"] == snapshot(
-        {"path": "test_a.py", "says": "has tests for pytest", "line": 1}
+        {"path": "test_a.py", "says": "has pytest tests", "line": 1}
     )

@@ -129,7 +129,7 @@ async def test_a_change_of_check_inputs_blocks_before_the_contract_runs(changed)
                 "shadowing": [
                     "calc.py has the same name as the folder calc/",
                     "pytest.py is imported instead of a test tool's module `pytest`",
-                    "calc/Basic.py is in the place of calc/basic.py wherever the case of letters does not count",
+                    "calc/Basic.py replaces calc/basic.py on case-insensitive file systems",
                 ],
                 "links": [
                     "calc/hosts points outside the repository",

@@ -36,16 +36,16 @@ def test_each_gate_names_the_file_and_line_that_says_so():
     ]
     assert [reasons(files, name) for files, name in rows] == snapshot(
         [
-            "tests/test_a.py:4 has tests for pytest",
+            "tests/test_a.py:4 has pytest tests",
             "pyproject.toml:2 configures pytest",
             "setup.cfg:2 configures pytest",
-            "test_a.py:2 has tests of unittest",
+            "test_a.py:2 has unittest tests",
             "pyproject.toml:4 configures ruff",
             "pyproject.toml:6 configures mypy",
             "tox.ini:2 configures flake8",
-            "a_test.go has tests of Go",
+            "a_test.go has Go tests",
             "go.mod:2 is a Go module",
-            "src/a.rs:2 has tests of Rust",
+            "src/a.rs:2 has Rust tests",
             "package.json:3 has the script `node --test`",
             "yarn.lock is the lock file of yarn",
             "api/pyproject.toml:4 configures ruff",

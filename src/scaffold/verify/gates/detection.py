@@ -207,7 +207,7 @@ def read_go(files: ProjectFiles) -> Project:
     test = min((path for path in files.paths if path.endswith("_test.go")), default=None)
     if test is not None:
         gates.insert(0, Gate(kind="test", command="go test ./...", runner="go"))
-        reasons["test"] = Reason(test, "has tests of Go")
+        reasons["test"] = Reason(test, "has Go tests")
     gates.append(Gate(kind="lint", command="golangci-lint run" if linted else "go vet ./...", runner="findings"))
     required = re.search(r"^require\b", files.text("go.mod"), re.MULTILINE)
     setup = ("go mod download",) if required else ()
@@ -314,7 +314,7 @@ def go_workspace_modules(files: ProjectFiles) -> list[str]:
 def _first_test(files: ProjectFiles) -> Reason | None:
     for path in sorted(path for path in files.paths if path.endswith(".rs")):
         if found := _TEST.search(text := files.text(path)):
-            return Reason(path, "has tests of Rust", text.count("\n", 0, found.start()) + 1)
+            return Reason(path, "has Rust tests", text.count("\n", 0, found.start()) + 1)
     return None
 
 

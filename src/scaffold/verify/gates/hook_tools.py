@@ -147,7 +147,7 @@ def notes_of_hooks(paths: Collection[str]) -> tuple[str, ...]:
         return ()
     hooks = f"The commit hooks in {join_limited(below, MAX_NAMES)} do not run"
     return (
-        f"{hooks}: only those at the top of the repository do; `quality_gates.hooks` takes a command that runs them",
+        f"{hooks}: only hooks at the top of the repository run; set `quality_gates.hooks` to a command that runs them",
     )
 
 

@@ -42,7 +42,7 @@ IDENTITY = {
     for field, value in (("NAME", "hooks"), ("EMAIL", "hooks@localhost"))
 }
 """Tools that stash unstaged changes make commits, which stay in the scratch repository."""
-UNTRUSTED = "the folder is not trusted: `scaffold trust` trusts it"
+UNTRUSTED = "the folder is not trusted; run `scaffold trust` to trust it"
 
 
 class HookInput(Struct, frozen=True, kw_only=True):
@@ -214,7 +214,7 @@ def _require_trusted(top: Path, decided: Sequence[str], trusted: Mapping[str, st
             raise _ChangedSinceTrustError(f"{name} is a link; make it a file")
         if hashlib.sha256(path.read_bytes()).hexdigest() != (trusted or {}).get(name):
             raise _ChangedSinceTrustError(
-                f"{name} of the base commit is not the version that you trust; commit or undo the change of it"
+                f"{name} of the base commit is not the version that you trust; commit or undo its change"
             )
 
 

@@ -77,7 +77,7 @@ def _equal_but_for_case(added: Collection[str], before: frozenset[str], after: f
     new = {each.casefold(): each for each in wanted if each not in before}
     found = ((other, new.get(other.casefold(), other)) for other in after) if new else ()
     for other, each in sorted(pair for pair in found if pair[0] != pair[1]):
-        yield Shadow(wanted[each], f"is in the place of {other} wherever the case of letters does not count")
+        yield Shadow(wanted[each], f"replaces {other} on case-insensitive file systems")
 
 
 def _names_in(paths: Collection[str]) -> frozenset[str]:

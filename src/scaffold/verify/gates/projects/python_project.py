@@ -57,7 +57,7 @@ def _test_gate(files: ProjectFiles, manifest: Mapping[str, Any]) -> tuple[Gate, 
     tests = (path for path in sorted(files.paths) if is_python_test(path))
     for path in tests:
         if found := _TEST_CASE.search(text := files.text(path)):
-            reason = Reason(path, "has tests of unittest", _line_at(text, found.start()))
+            reason = Reason(path, "has unittest tests", _line_at(text, found.start()))
             return Gate(
                 kind="test", command=f"python3 -m unittest{_discovery_options(files)}", runner="unittest"
             ), reason
@@ -115,7 +115,7 @@ def _pytest_reason(files: ProjectFiles, manifest: Mapping[str, Any]) -> Reason |
     if not tests:
         places = ("pytest.ini", "pyproject.toml", "setup.cfg", "tox.ini")
         line = next(((path, line) for path in places if (line := files.line(path, "python_files"))), None)
-        return None if line is None else Reason(line[0], "names the files of tests for pytest", line[1])
+        return None if line is None else Reason(line[0], "names the files of pytest tests", line[1])
     return _pytest_configured(files, manifest) or _pytest_used(files, tests)
 
 
@@ -131,7 +131,7 @@ def _pytest_configured(files: ProjectFiles, manifest: Mapping[str, Any]) -> Reas
             return Reason(path, says, _line_at(text, found.start()))
     conftest = next((path for path in sorted(files.paths) if path.rpartition("/")[2] == "conftest.py"), None)
     if conftest is not None:
-        return Reason(conftest, "has fixtures for pytest")
+        return Reason(conftest, "has pytest fixtures")
     if any(_PYTEST_NAME.match(each) for each in requirement_names(manifest)):
         return Reason("pyproject.toml", "requires pytest", files.line("pyproject.toml", "pytest"))
     return None
@@ -140,7 +140,7 @@ def _pytest_configured(files: ProjectFiles, manifest: Mapping[str, Any]) -> Reas
 def _pytest_used(files: ProjectFiles, tests: list[str]) -> Reason | None:
     for path in tests:
         if found := _FUNCTION.search(text := files.text(path)):
-            return Reason(path, "has tests for pytest", _line_at(text, found.start()))
+            return Reason(path, "has pytest tests", _line_at(text, found.start()))
     return None
 
 
