@@ -76,6 +76,40 @@ class Fault(Struct, frozen=True, kw_only=True, order=True):
         return content[: self.start] + self.new + content[self.end :]
 
 
+def faults_in(files: Sequence[LandedFile]) -> tuple[Fault, ...]:
+    """Return every fault that can be planted in the new lines of a change, in order."""
+    found = []
+    for file in files:
+        if len(file.content) <= MAX_FILE_BYTES:
+            make = python_faults if file.path.endswith((".py", ".pyi")) else text_faults
+            found += [*make(file.path, file.content, file.lines)]
+    return tuple(sorted(found))
+
+
+def chosen_fault(faults: Sequence[Fault], seed: str) -> Fault | None:
+    """Return one of the faults, each kind with the same chance; None without faults."""
+    by_kind: Mapping[FaultKind, list[Fault]] = {}
+    by_kind = {kind: [each for each in faults if each.kind == kind] for kind in sorted({each.kind for each in faults})}
+    if not by_kind:
+        return None
+    kind = _pick_one([*by_kind], f"{seed}/kind")
+    return _pick_one(by_kind[kind], f"{seed}/fault")
+
+
+def shuffled(values: Sequence[Chosen], seed: str) -> list[Chosen]:
+    """Return the values in an order that depends only on the seed."""
+    numbered = sorted(range(len(values)), key=lambda number: _hash_text(f"{seed}/{number}"))
+    return [values[number] for number in numbered]
+
+
+def _pick_one(values: Sequence[Chosen], seed: str) -> Chosen:
+    return values[int.from_bytes(_hash_text(seed), "big") % len(values)]
+
+
+def _hash_text(text: str) -> bytes:
+    return hashlib.sha256(text.encode()).digest()
+
+
 def python_faults(path: str, content: bytes, lines: Collection[int]) -> Iterator[Fault]:
     """Yield the faults that can be planted at `lines` (from 1) of a Python file; none if it cannot be parsed."""
     tree = _parse_source(content)
@@ -219,37 +253,3 @@ def text_faults(path: str, content: bytes, lines: Collection[int]) -> Iterator[F
                             path=path, line=number, start=at + found.start(), end=at + found.end(), new=after, kind=kind
                         )
         at += len(line)
-
-
-def faults_in(files: Sequence[LandedFile]) -> tuple[Fault, ...]:
-    """Return every fault that can be planted in the new lines of a change, in order."""
-    found = []
-    for file in files:
-        if len(file.content) <= MAX_FILE_BYTES:
-            make = python_faults if file.path.endswith((".py", ".pyi")) else text_faults
-            found += [*make(file.path, file.content, file.lines)]
-    return tuple(sorted(found))
-
-
-def chosen_fault(faults: Sequence[Fault], seed: str) -> Fault | None:
-    """Return one of the faults, each kind with the same chance; None without faults."""
-    by_kind: Mapping[FaultKind, list[Fault]] = {}
-    by_kind = {kind: [each for each in faults if each.kind == kind] for kind in sorted({each.kind for each in faults})}
-    if not by_kind:
-        return None
-    kind = _pick_one([*by_kind], f"{seed}/kind")
-    return _pick_one(by_kind[kind], f"{seed}/fault")
-
-
-def shuffled(values: Sequence[Chosen], seed: str) -> list[Chosen]:
-    """Return the values in an order that depends only on the seed."""
-    numbered = sorted(range(len(values)), key=lambda number: _hash_text(f"{seed}/{number}"))
-    return [values[number] for number in numbered]
-
-
-def _pick_one(values: Sequence[Chosen], seed: str) -> Chosen:
-    return values[int.from_bytes(_hash_text(seed), "big") % len(values)]
-
-
-def _hash_text(text: str) -> bytes:
-    return hashlib.sha256(text.encode()).digest()

@@ -16,6 +16,7 @@ from scaffold.policy.trust_decision import HOOK_FILES
 from scaffold.verify.gates.projects.project import Reason
 from scaffold.verify.gates.reports.findings import named_findings
 from scaffold.verify.gates.reports.runner_result import (
+    COLOR,
     RunnerResult,
     failure_message,
     printable_test_name,
@@ -26,7 +27,6 @@ from scaffold.verify.gates.reports.runner_result import (
 NOTHING_TO_JUDGE = "No commit hook looks at any of the files."
 PRE_COMMIT_CRASHED = 3
 INTERRUPTED = 130
-_COLOR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 _PRE_COMMIT_HOOK = re.compile(r"^(?P<name>\S.*?)\.{3,}(?:\([^()]*\))?(?P<status>Passed|Failed|Skipped)$")
 _PRE_COMMIT_NOTE = re.compile(r"^- (?:hook id|exit code|duration|files were modified)\b.*$")
 _LEFTHOOK_SUMMARY = re.compile(r"^summary:", re.MULTILINE)
@@ -173,7 +173,7 @@ def read_hooks(tool: HookTool, exit_code: int | None, printed: str, top: Path) -
     The exit code decides whether any hook failed: what hooks print may look like a report. `vacuous` if none of them
     looked at a file.
     """
-    text = _COLOR.sub("", printed)
+    text = COLOR.sub("", printed)
     if tool is PRE_COMMIT and exit_code in {PRE_COMMIT_CRASHED, INTERRUPTED}:
         return unusable_result("error", f"pre-commit exited with {exit_code} (internal error).")
     reports = list(READERS[tool.name](text))

@@ -51,31 +51,6 @@ _BEGINS = re.compile(r"(?P<indent> *)# Subtest: (?P<name>.*)")
 _PLAN = re.compile(r"1\.\.\d+")
 
 
-def build_mocha_command(command: str, env: RunnerEnv) -> RunnerCommand:
-    """Return the command with our reporter; of several reporters mocha uses the last."""
-    # A copy in our folder, because it writes next to itself.
-    reporter = env.folder / REPORTER
-    reporter.write_bytes((INJECTED / REPORTER).read_bytes())
-    return RunnerCommand(
-        command=with_options(command, "--reporter", shlex.quote(str(reporter))),
-        variables={"NODE_OPTIONS": load_originals(env.folder)},
-    )
-
-
-def read_mocha_report(ended: RunnerExit) -> RunnerResult:
-    """Return the result of a run that was not killed."""
-    result = read_jest_report(ended)
-    if ended.env.stand_ins is not None and result.problem is not None:
-        # Mocha loads all files before it runs a test, so one that cannot be loaded ends it.
-        name = unresolved_name(ended.output.decode(errors="replace"))
-        unresolved = {ANY_FILE: UnresolvedName(name)} if name else {}
-        result = structs.replace(result, problem=None, outcomes={ANY_FILE: "error"}, unresolved=unresolved)
-    return structs.replace(result, replaced=replaced_assertions(ended.env.folder))
-
-
-MOCHA = RunnerAdapter(build_command=build_mocha_command, read_report=read_mocha_report)
-
-
 class TestPoint(Struct, frozen=True):
     """One result line of the report."""
 
@@ -223,3 +198,28 @@ def _number_points(points: Iterable[TestPoint]) -> Iterator[TestPoint]:
 
 
 NODE = RunnerAdapter(build_command=build_command, read_report=read_report)
+
+
+def build_mocha_command(command: str, env: RunnerEnv) -> RunnerCommand:
+    """Return the command with our reporter; of several reporters mocha uses the last."""
+    # A copy in our folder, because it writes next to itself.
+    reporter = env.folder / REPORTER
+    reporter.write_bytes((INJECTED / REPORTER).read_bytes())
+    return RunnerCommand(
+        command=with_options(command, "--reporter", shlex.quote(str(reporter))),
+        variables={"NODE_OPTIONS": load_originals(env.folder)},
+    )
+
+
+def read_mocha_report(ended: RunnerExit) -> RunnerResult:
+    """Return the result of a run that was not killed."""
+    result = read_jest_report(ended)
+    if ended.env.stand_ins is not None and result.problem is not None:
+        # Mocha loads all files before it runs a test, so one that cannot be loaded ends it.
+        name = unresolved_name(ended.output.decode(errors="replace"))
+        unresolved = {ANY_FILE: UnresolvedName(name)} if name else {}
+        result = structs.replace(result, problem=None, outcomes={ANY_FILE: "error"}, unresolved=unresolved)
+    return structs.replace(result, replaced=replaced_assertions(ended.env.folder))
+
+
+MOCHA = RunnerAdapter(build_command=build_mocha_command, read_report=read_mocha_report)

@@ -17,7 +17,7 @@ MESSAGE_LINES = 8
 """Lines kept of a failed test's message."""
 MAX_MESSAGES = 1_000
 """Failed tests of a run whose messages are kept."""
-_COLOR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+COLOR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 OUTCOME_RANK: Mapping[TestOutcome, int] = {"skipped": 0, "passed": 1, "flaky": 2, "error": 3, "failed": 4}
 
 
@@ -147,7 +147,7 @@ def printable_test_name(name: str) -> str:
 
 def failure_message(text: str) -> str:
     """Return a failed test's message in a few lines of limited length, without colours and stacks."""
-    said, _, _ = _COLOR.sub("", text).partition("\n    at ")
+    said, _, _ = COLOR.sub("", text).partition("\n    at ")
     lines = [utf8_safe(tidy(line.rstrip())) for line in said.strip().splitlines()]
     return "\n".join(line for line in lines[:MESSAGE_LINES] if line)
 
