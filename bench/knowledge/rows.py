@@ -29,7 +29,7 @@ def rows(*, quick: bool) -> Iterator[Row]:
 
 def _with_vectors(*, quick: bool) -> Iterator[Row]:
     # Loaded here, as these need the extra.
-    from knowledge import retrieval, search_speed  # noqa: PLC0415
+    from knowledge import retrieval, search_speed
 
     by_words: list[float] = []
     joined: list[float] = []

@@ -46,7 +46,7 @@ SUITES: Mapping[str, str] = {
         "unit/bench/*"
     ),
     "llm": "e2e/*ralph_wire.py integration/llm*/* properties/llm/* unit/llm/*",
-    "login": "e2e/*login.py integration/agent/*login.py",
+    "login": "e2e/*login.py",
     "mcp": "e2e/*mcp_runs.py e2e/*mcp_server.py",
     "memory": "e2e/*documents.py e2e/*ingestion*.py e2e/*memory.py e2e/*vector_tools.py integration/memory/*",
     "orchestrator": (

@@ -21,8 +21,8 @@ def lazy_import(reference: str) -> Any:
 def importing() -> Iterator[None]:
     """Disable collection during the imports in the block, and exclude what they made from later collections.
 
-    The one way to import in a function: `with importing(): from scaffold.llm.transport.http_client import Transport`. It is
-    for what takes long to load and few calls need; type and layer checks see it as they see an import at the top.
+    The one way to import in a function: `with importing():` and in it `from scaffold.acp.serve import serve`. It is for
+    what takes long to load and few calls need; type and layer checks read it like an import at the top.
     """
     gc.disable()
     try:

@@ -29,7 +29,7 @@ class ListedRun(Struct, frozen=True, kw_only=True):
     landed: int
     """How many of these are completed."""
     taken: bool = False
-    """Whether its base branch has work of it that was taken, or a pull request shows it, as `views/changes/taken_work.py` says."""
+    """Whether its base branch or a pull request has work of it; see `views/changes/taken_work.py`."""
     tokens: int
     cost_usd: float | None
 

@@ -101,7 +101,7 @@ class RunSummary(Struct, frozen=True, kw_only=True):
     is_live: bool
     """Whether a living process owns the run."""
     taken: Taken = Taken()
-    """What the user has of its work, as `views/changes/taken_work.py` asks git; nothing in a summary that was only read here."""
+    """What the user has of its work, as `views/changes/taken_work.py` asks git; empty in a plain summary."""
 
     @property
     def waits_for(self) -> str:

@@ -206,6 +206,4 @@ def test_a_repository_without_a_commit_is_examined_all_the_same(tmp_path, home, 
     (tmp_path / "test_a.py").write_text("def test_a(): pass\n")
     answer = scaffold("init", "--yes", "--json")
     assert (answer.code, answer.json["commit"], answer.json["tried"]) == (0, None, False)
-    assert answer.json["checks"][0]["from"] == snapshot(
-        {"path": "test_a.py", "says": "has pytest tests", "line": 1}
-    )
+    assert answer.json["checks"][0]["from"] == snapshot({"path": "test_a.py", "says": "has pytest tests", "line": 1})

@@ -243,7 +243,7 @@ _ROWS = (
     ),
     Setting(
         "hooks.sandbox",
-        "which hooks run in the sandbox of commands: `all`, those of the `project`, or `none`",
+        "which hooks run in the sandbox of commands: `all`, only the `project`'s, or `none`",
         one_of(*get_args(HookSandbox)),
         "all",
         project=NEVER,
@@ -354,7 +354,7 @@ _ROWS = (
     Setting(
         "publish",
         "what a plain `scaffold land` does: `ff` (fast-forward the base branch), `squash` (one commit on it) or `pr` "
-        "(push, and open a pull request); with `pr` a run that completes opens its pull request by itself",
+        "(push, and open a pull request); with `pr`, a run opens its pull request when it completes",
         one_of("ff", "squash", "pr"),
         "ff",
         project=NEVER,

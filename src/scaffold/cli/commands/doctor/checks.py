@@ -6,7 +6,6 @@ import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from datetime import timedelta
 from pathlib import Path
 from typing import Literal
 
@@ -19,10 +18,9 @@ from scaffold.config.permission_settings import detect_sandbox_level
 from scaffold.config.run.effective_settings import keep_settings
 from scaffold.config.schema.parsers import SIZES
 from scaffold.config.settings import Settings, load_settings
-from scaffold.core.errors import GitError, RepositoryError, ScaffoldError, StoreError
+from scaffold.core.errors import GitError, RepositoryError, ScaffoldError
 from scaffold.core.ids import AttemptId, RunId
 from scaffold.core.printable_text import count_of, join_limited
-from scaffold.core.throttling import ThrottleState, cooldown_left_s, is_unavailable
 from scaffold.git import refs
 from scaffold.git.checkouts.worktree import Worktree, list_worktrees, remove
 from scaffold.git.client.command_line import Git
@@ -40,9 +38,7 @@ from scaffold.store.database import Store
 from scaffold.store.driver.location import existing_state_location
 from scaffold.store.user_store import UserStore, user_database
 from scaffold.views.store_reader import display_status, is_executed
-from scaffold.views.text_format import local_time
 
-LIFTS = "`scaffold doctor --fix` lets the next request ask at once."
 MIN_PYTHON = (3, 11)
 LOW_FREE_BYTES = 1_000_000_000
 MIN_FREE_BYTES = 100_000_000
@@ -280,40 +276,3 @@ async def check_login() -> list[DoctorCheck]:
     if seen.problem:
         return [DoctorCheck("login", "warn", f"account {seen.account}: {seen.problem}", seen.fix)]
     return [DoctorCheck("login", "ok", " ".join(overview_lines(seen)))]
-
-
-def check_endpoints() -> list[DoctorCheck]:
-    """Return a warning for each parked endpoint; empty if there is none."""
-    if not user_database(user_dirs().data).exists():
-        return []
-    try:
-        return [_endpoint_warning(name, state) for name, state in _parked_endpoints().items()]
-    except StoreError as error:
-        return [DoctorCheck("user data", "fail", error.what, error.fix)]
-
-
-def lift_parked() -> list[str]:
-    """Let requests ask the parked endpoints again, and return their names."""
-    if not user_database(user_dirs().data).exists():
-        return []
-    with closing(_open_user_store()) as user, user.transaction():
-        return [name for name in _parked_endpoints(user) if user.endpoints.lift(name)]
-
-
-def _parked_endpoints(user: UserStore | None = None) -> dict[str, ThrottleState]:
-    if user is None:
-        with closing(_open_user_store()) as opened:
-            return _parked_endpoints(opened)
-    now_s = SystemClock().now().timestamp()
-    return {name: state for name, state in user.endpoints.states().items() if cooldown_left_s(state, now_s) > 0.0}
-
-
-def _endpoint_warning(name: str, state: ThrottleState) -> DoctorCheck:
-    now = SystemClock().now()
-    until = now + timedelta(seconds=cooldown_left_s(state, now.timestamp()))
-    why = "does not answer" if is_unavailable(state) else "is rate limited"
-    return DoctorCheck("endpoint", "warn", f"{name} {why}", f"It is asked again at {local_time(until, now)}. {LIFTS}")
-
-
-def _open_user_store() -> UserStore:
-    return UserStore.open(user_database(user_dirs().data), clock=SystemClock(), create=False)

@@ -9,13 +9,12 @@ import click
 
 from scaffold.cli.commands.doctor.checks import (
     DoctorCheck,
-    check_endpoints,
     check_login,
     check_machine,
     check_repository,
-    lift_parked,
     prune_worktrees,
 )
+from scaffold.cli.commands.doctor.endpoint_checks import check_endpoints, lift_parked
 from scaffold.cli.commands.doctor.extension_checks import check_extensions, check_servers
 from scaffold.cli.commands.doctor.gate_checks import check_gates
 from scaffold.cli.commands.options import json_option
