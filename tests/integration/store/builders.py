@@ -1,6 +1,5 @@
-"""Builders for tests of the store: older schemas, and connections or processes that act at the same time."""
+"""Builders for tests of the store: connections or processes that act at the same time."""
 
-import shutil
 import subprocess  # noqa: TID251 - the tests are about other processes
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -14,14 +13,6 @@ from scaffold.store.database import Store
 from scaffold.store.driver.location import StoreLocation
 
 BESIDE_TESTS = {"PYTHONPATH": str(Path(__file__).parents[2])}
-
-
-def older(source: Path, folder: Path, last: int) -> Path:
-    """Return a new folder with the migrations up to a number."""
-    folder.mkdir()
-    for each in sorted(source.glob("*.sql"))[:last]:
-        shutil.copy(each, folder)
-    return folder
 
 
 def race(place: StoreLocation, refusal: type[ScaffoldError], change: Callable[[Store, int], Any]) -> list[Any]:

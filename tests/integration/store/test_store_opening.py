@@ -74,7 +74,7 @@ def test_what_is_no_database_of_ours_is_an_error_and_is_not_changed(tmp_path: Pa
     garbage.write_bytes(b"not a database at all " * 400)
     _sql(foreign, "CREATE TABLE bookmark (url TEXT)")
     Store.open(newer, clock=clock).close()
-    _sql(newer, "INSERT INTO schema_migration (version, applied_at) VALUES (999, '')")
+    _sql(newer, "INSERT INTO schema_history (version, applied_at) VALUES (999, '')")
     fixes = {}
     for path, create in ((garbage, False), (garbage, True), (foreign, True), (newer, True)):
         before = path.read_bytes()
@@ -133,7 +133,7 @@ def test_a_read_only_database_can_be_read(public: Path, clock: FakeClock) -> Non
 
 def test_a_failed_opening_leaves_no_connection_behind(path: Path, clock: FakeClock) -> None:
     Store.open(path, clock=clock).close()
-    _sql(path, "INSERT INTO schema_migration (version, applied_at) VALUES (999, '')")
+    _sql(path, "INSERT INTO schema_history (version, applied_at) VALUES (999, '')")
     with pytest.raises(StoreError) as caught:
         Store.open(path, clock=clock)
     open_files = [os.path.realpath(entry) for entry in Path("/dev/fd").iterdir()]
@@ -163,5 +163,5 @@ def test_several_processes_may_open_a_new_database_at_once(tmp_path: Path) -> No
         assert end_together(*[[sys.executable, "-c", OPEN_WHEN_TOLD, str(path)]] * 4) == [0] * 4
         with closing(sqlite3.connect(path)) as raw:
             steps = range(1, len(list(MIGRATIONS.glob("*.sql"))) + 1)
-            assert raw.execute("SELECT version FROM schema_migration").fetchall() == [(step,) for step in steps]
+            assert raw.execute("SELECT version FROM schema_history").fetchall() == [(step,) for step in steps]
             assert raw.execute("PRAGMA journal_mode").fetchone() == ("wal",)

@@ -148,7 +148,7 @@ def test_a_transaction_that_lost_its_connection_executes_nothing_more(emptied: P
 def test_several_processes_may_create_a_schema_at_once(nowhere: PostgresLocation) -> None:
     """OR-8: the store is shared from the start."""
     assert end_together(*[[sys.executable, "-c", OPEN_WHEN_TOLD, *location_arguments(nowhere)]] * 4) == [0] * 4
-    assert _do(nowhere, "SELECT COUNT(*), COUNT(DISTINCT version) FROM schema_migration") == [(STEPS, STEPS)]
+    assert _do(nowhere, "SELECT COUNT(*), COUNT(DISTINCT version) FROM schema_history") == [(STEPS, STEPS)]
     assert _do(nowhere, "SELECT COUNT(*) FROM revision") == [(1,)]
 
 

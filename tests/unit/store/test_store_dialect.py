@@ -36,6 +36,7 @@ def test_named_placeholders_become_psycopg_placeholders() -> None:
         "x = 'it''s :id' AND y = :id": "x = 'it''s :id' AND y = %(id)s",
         "name TEXT NOT NULL, text INTEGER": 'name TEXT COLLATE "C" NOT NULL, text INTEGER',
         "note = 'TEXT'": "note = 'TEXT'",
+        "-- an action's :id\nname TEXT": '-- an action\'s :id\nname TEXT COLLATE "C"',
         "SELECT :number::integer": "SELECT %(number)s::integer",
         "a % 2 = 0 AND b LIKE '%x'": "a %% 2 = 0 AND b LIKE '%%x'",
     }

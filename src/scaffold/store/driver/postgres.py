@@ -65,7 +65,7 @@ _PASSING = frozenset({"08", "40P01", "53100", "53", "55P03", "57", "58"})
 """Those that may be over later."""
 
 _TYPES = {"TEXT": 'TEXT COLLATE "C"', "BLOB": "BYTEA"}
-_PIECES = re.compile(r"'(?:[^']|'')*'|::|:(?P<name>[a-z_][a-z0-9_]*)|%|\bTEXT\b|\bBLOB\b")
+_PIECES = re.compile(r"--[^\n]*|'(?:[^']|'')*'|::|:(?P<name>[a-z_][a-z0-9_]*)|%|\bTEXT\b|\bBLOB\b")
 
 
 class PostgresDriver:
@@ -275,7 +275,7 @@ def _public_address(server: PostgresLocation) -> str:
 
 @functools.cache
 def psycopg_style(statement: str) -> str:
-    """Return `statement` with `:name` as `%(name)s` and `%` doubled; quoted text and `::` casts stay as they are.
+    """Return `statement` with `:name` as `%(name)s` and `%` doubled; comments, quoted text and `::` casts stay.
 
     TEXT columns get the collation "C": they sort by bytes, as in SQLite, whatever the server's locale. BLOB is BYTEA.
     """

@@ -1,7 +1,7 @@
 """Schema migrations: numbered SQL files, each applied once and never edited after a release.
 
 A migration that only adds keeps the schema readable for older programs. One that changes what they read must run
-`UPDATE schema_migration SET readable_from = N`, with its own number.
+`UPDATE schema_history SET readable_from = N`, with its own number.
 """
 
 import re
@@ -19,13 +19,13 @@ from scaffold.store.row_errors import START_HINT
 
 MIGRATIONS = Path(__file__).parents[1] / "migrations"
 
-READ_VERSION = "SELECT MAX(version) AS version FROM schema_migration"
-READABLE_FROM = "SELECT MAX(readable_from) AS version FROM schema_migration"
-PRE_RELEASE_TABLE = "schema_version"
-"""Version table of the schemas before the first release, whose tables also have other names."""
+READ_VERSION = "SELECT MAX(version) AS version FROM schema_history"
+READABLE_FROM = "SELECT MAX(readable_from) AS version FROM schema_history"
+PRE_RELEASE_TABLES = frozenset({"schema_version", "schema_migration"})
+"""Version tables of the schemas before the first release: their numbers say nothing about the present migrations."""
 _ONLY = re.compile(r"^-- only: (\w+)$", re.MULTILINE)
 """A comment before a statement that is for one kind of database."""
-WRITE_VERSION = "INSERT INTO schema_migration (version, applied_at) VALUES (:version, :at)"
+WRITE_VERSION = "INSERT INTO schema_history (version, applied_at) VALUES (:version, :at)"
 
 
 class SchemaSource(Struct, frozen=True):
@@ -76,10 +76,10 @@ def _version(connection: Connection) -> int:
     tables = connection.driver.tables()
     if not tables:
         return 0
-    if PRE_RELEASE_TABLE in tables:
+    if not PRE_RELEASE_TABLES.isdisjoint(tables):
         what = f"{connection.driver.name}: a pre-release of scaffold wrote this database, and this one cannot read it"
         raise StoreError(what, "Nothing was changed. Move the file away; the next command creates a new database.")
-    if "schema_migration" not in tables:
+    if "schema_history" not in tables:
         what = f"{connection.driver.name}: this database belongs to another program"
         raise StoreError(what, "Nothing was changed. Move it away or use another location, then repeat the command.")
     return int(connection.rows(READ_VERSION)[0]["version"])
