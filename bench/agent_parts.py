@@ -20,9 +20,8 @@ from scaffold.host.random_ids import new_id
 from scaffold.llm.model_factory import open_model
 from scaffold.llm.transport.http_client import Transport
 from scaffold.llm.transport.live_context import LiveContext
-from scaffold.store.conversation_history import ConversationHistory
 from scaffold.store.shared_throttle import SharedThrottle
-from scaffold.store.user_store import UserStore
+from scaffold.store.user_store import ConversationHistory, UserStore
 
 SYSTEM = "You are an agent. Look before you act.\n" * 50
 FOUND = ToolOutput("A line of the notes that were asked for.\n" * 10)

@@ -22,11 +22,11 @@ from scaffold.git import commits, refs
 from scaffold.git.client.command_line import Git
 from scaffold.git.repository import checkout_status, open_repository
 from scaffold.host.clock import SystemClock
-from scaffold.host.cores import usable_cores
 from scaffold.host.process.async_runner import run_async
 from scaffold.host.process.command_runner import run_command
 from scaffold.host.process_identity import own_identity
 from scaffold.host.random_ids import new_id
+from scaffold.host.slots import usable_cores
 from scaffold.landing.facts.landing_record import session_tip
 from scaffold.landing.queue.forecast import Forecaster
 from scaffold.landing.queue.merge_queue import MergeQueue

@@ -6,8 +6,7 @@ from msgspec import Struct
 
 from knowledge.filled import HERE, Filled, opened
 from knowledge.question_set import Question, QuestionSet
-from scaffold.memory.hybrid import VALID, HybridSearch
-from scaffold.memory.search_words import search_terms
+from scaffold.memory.hybrid import VALID, HybridSearch, search_terms
 
 FIRST = 5
 

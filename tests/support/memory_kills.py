@@ -23,7 +23,7 @@ from scaffold.memory.embedders.vector_bytes import packed
 from scaffold.memory.hybrid import VectorLeg
 from scaffold.memory.memories import Memories, MemoryDatabases
 from scaffold.memory.vectors.database_search import open_searches
-from scaffold.memory.vectors.index_path import index_folder
+from scaffold.memory.vectors.memory_cache import index_folder
 from scaffold.policy.secret.redaction import Redactor
 from scaffold.store.database import Store
 

@@ -9,13 +9,15 @@ from typing import Any
 from scaffold.core.errors import EmbeddingError, StoreError
 from scaffold.core.knowledge import Chunk, CollectionName
 from scaffold.host.startup import lazy_import
-from scaffold.memory.completeness import missing_vectors
 from scaffold.memory.hybrid import VALID, VectorLeg
 from scaffold.memory.vector_port import Embedder
 from scaffold.store.database import Store
+from scaffold.store.knowledge.changes import Moment
 from scaffold.store.knowledge.tables import KnowledgeTables
 from scaffold.store.user_store import UserStore
 
+_complete: dict[tuple[str, CollectionName, str], Moment] = {}
+"""When no chunk of a collection was without a vector of a model, by database: only what changed since may be."""
 MINILM = "scaffold.memory.embedders.minilm:MiniLM"
 SEARCHES = "scaffold.memory.vectors.database_search:open_searches"
 """Both need libraries of the extra, which take long to load."""
@@ -119,3 +121,16 @@ def _put(knowledge: KnowledgeTables, model: str, name: CollectionName, vectors: 
         )
     knowledge.collections.set_model(name, model, dimension)
     knowledge.embeddings.put(model, vectors)
+
+
+def missing_vectors(knowledge: KnowledgeTables, name: CollectionName, model: str, *, most: int) -> tuple[int, ...]:
+    """Return the numbers of chunks that have no vector yet, the oldest first, at most so many."""
+    now, key = knowledge.embeddings.moment(), (knowledge.database, name, model)
+    complete = _complete.get(key)
+    if complete == now:
+        return ()
+    after = complete.number if complete is not None and knowledge.embeddings.has_been(complete) else 0
+    found = knowledge.embeddings.missing(name, most=most, after=after)
+    if not found:
+        _complete[key] = now
+    return found

@@ -1,17 +1,32 @@
 """Search of one collection by words and by vector at once; by words alone where there is no embedder."""
 
+import re
+import unicodedata
 from collections.abc import Sequence
+from itertools import pairwise
+from typing import TypeVar
 
 from msgspec import Struct
 
 from scaffold.core.errors import EmbeddingError
 from scaffold.core.knowledge import Chunk, ChunkFilter, CollectionName
-from scaffold.memory.fusion import fuse, fuse_weighted
-from scaffold.memory.search_words import MAX_CHARS, search_parts, search_terms
 from scaffold.memory.vector_port import Embedder, VectorSearches
-from scaffold.plan.learning.words import words_of
+from scaffold.plan.learning.words import terms_of, words_of
 from scaffold.store.knowledge.tables import KnowledgeTables
 
+MOST_WORDS = 80
+MOST_PARTS = 24
+MAX_CHARS = 4_000
+"""What is read of a query: the beginning of a long message says what it is about."""
+_UNSPACED = re.compile(
+    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\ua000-\ua4cf\uac00-\ud7af\U00020000-\U0003ffff]+"
+)
+"""Thai, Lao, Burmese, Khmer, Japanese, Chinese, Yi, and Korean, whose words have endings."""
+_TATWEEL = "\u0640"
+"""It makes an Arabic word longer, and is no part of it."""
+Item = TypeVar("Item")
+K = 10
+"""How little the first places count more than later ones."""
 VALID = ChunkFilter()
 """Only chunks that count have vectors, so this filter leaves none of these out."""
 LEAST_COSINE = 0.15
@@ -136,3 +151,50 @@ def _share(stems: Sequence[str], text: str) -> float:
     """Return how many of the words are in a text, from 0 to 1."""
     folded = text.casefold()
     return sum(stem in folded for stem in stems) / len(stems) if stems else 0.0
+
+
+def fuse_weighted(*rankings: Sequence[tuple[Item, float]], k: int = K) -> tuple[Item, ...]:
+    """Return the items of all rankings, the best first: each place counts weight / (k + place)."""
+    scores: dict[Item, float] = {}
+    for ranking in rankings:
+        for place, (item, weight) in enumerate(ranking, start=1):
+            scores[item] = scores.get(item, 0.0) + weight / (k + place)
+    return tuple(sorted(scores, key=lambda item: -scores[item]))
+
+
+def fuse(*rankings: Sequence[Item], k: int = K) -> tuple[Item, ...]:
+    """Return the items of all rankings, the best first: each place counts 1 / (k + place).
+
+    Of equal ones, the one that the earlier ranking has first. Source: Cormack, Clarke and Buettcher, SIGIR 2009.
+    """
+    scores: dict[Item, float] = {}
+    for ranking in rankings:
+        for place, item in enumerate(dict.fromkeys(ranking), start=1):
+            scores[item] = scores.get(item, 0.0) + 1 / (k + place)
+    return tuple(sorted(scores, key=lambda item: -scores[item]))
+
+
+def search_terms(text: str) -> Sequence[str]:
+    """Return the words of a query, without those that say nothing."""
+    start = f"{_beginning(text)} {_plain(text)}"
+    # Full-text search keeps letters such as `ß` that `casefold` replaces.
+    lowered = (word for word in re.findall(r"[^\W_]+", start.lower()) if word != word.casefold())
+    return tuple(dict.fromkeys((*terms_of(start), *lowered)))[:MOST_WORDS]
+
+
+def search_parts(text: str) -> Sequence[str]:
+    """Return pairs of characters of a query in scripts without spaces; a single character, or a symbol, by itself."""
+    start = _beginning(text)
+    runs = _UNSPACED.findall(start) + _UNSPACED.findall(_plain(text))
+    pairs = (one + other for run in runs for one, other in pairwise(run))
+    symbols = (each for each in start if unicodedata.category(each) == "So")
+    return tuple(dict.fromkeys((*pairs, *(run for run in runs if len(run) == 1), *symbols)))[:MOST_PARTS]
+
+
+def _beginning(text: str) -> str:
+    return unicodedata.normalize("NFC", text[:MAX_CHARS])
+
+
+def _plain(text: str) -> str:
+    """Return the query with letters in their usual form: of full or half width, in ligatures, drawn out."""
+    return unicodedata.normalize("NFKC", text[:MAX_CHARS]).replace(_TATWEEL, "")

@@ -12,6 +12,7 @@ from msgspec import Struct, structs
 from scaffold.core.errors import EmbeddingError, UsageError
 from scaffold.core.knowledge import (
     DECIDED_BY,
+    LEARNINGS,
     MEMORIES,
     Chunk,
     ChunkFilter,
@@ -21,10 +22,10 @@ from scaffold.core.knowledge import (
     CollectionName,
 )
 from scaffold.core.model import Usage
+from scaffold.core.printable_text import utf8_safe
 from scaffold.host.random_ids import new_id
 from scaffold.memory.chunk_embedding import compute_vectors, fill_in_vectors, ignore_count, vector_leg
-from scaffold.memory.fusion import fuse
-from scaffold.memory.hybrid import VALID, FoundChunk, HybridSearch, QueryVectors, VectorLeg
+from scaffold.memory.hybrid import VALID, FoundChunk, HybridSearch, QueryVectors, VectorLeg, fuse, search_terms
 from scaffold.memory.notes import (
     Memory,
     MemoryScope,
@@ -34,14 +35,13 @@ from scaffold.memory.notes import (
     contradictions,
     fingerprint,
 )
-from scaffold.memory.search_words import search_terms
 from scaffold.memory.vector_port import Embedder
-from scaffold.memory.vectors.index_path import delete_index, index_folder
-from scaffold.memory.vectors.memory_cache import let_go
+from scaffold.memory.vectors.memory_cache import delete_index, index_folder, let_go
+from scaffold.plan.message_text import quoted, quoted_list
 from scaffold.policy.secret.redaction import Redactor
 from scaffold.store.database import Store
 from scaffold.store.driver.columns import TimeSource
-from scaffold.store.knowledge.filters import EVERYTHING
+from scaffold.store.knowledge.chunks import EVERYTHING
 from scaffold.store.user_store import UserStore
 
 COMPARED = 20
@@ -359,3 +359,18 @@ class Memories:
                 return database
         where = "this is not in a git repository" if scope == "project" else "there is no database of the user"
         raise UsageError(f"a memory of the {scope} cannot be stored: {where}", "Choose the other scope.")
+
+
+def find_memory(memories: Memories, name: str) -> Memory:
+    """Return the memory whose id starts with `name`; UsageError if none does, or several do."""
+    plain = utf8_safe(name.strip()).replace("\0", "")
+    found = memories.by_prefix(plain) if plain else ()
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise UsageError(
+            f"{quoted(name)} is the start of several memories", f"Say which: {quoted_list([e.id for e in found])}."
+        )
+    if plain and memories.by_prefix(plain, LEARNINGS):
+        raise UsageError(f"{quoted(name)} is a learning, not a memory", f"`scaffold learn show {plain}` shows it.")
+    raise UsageError(f"there is no memory {quoted(name)}", "`memory list` shows their ids.")

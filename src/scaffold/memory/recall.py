@@ -5,9 +5,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import timedelta
 
 from scaffold.core.knowledge import ChunkFilter
+from scaffold.memory.hybrid import MAX_CHARS
 from scaffold.memory.memories import FoundMemory, Memories
 from scaffold.memory.notes import RECALLED_KEY, Memory, Remembered, contradictions
-from scaffold.memory.search_words import MAX_CHARS
 from scaffold.plan.learning.words import words_of
 
 CONTEXT_CHARS = 2_400

@@ -65,8 +65,8 @@ from scaffold.session.subagent_launcher import ParentLink, SubagentLauncher
 from scaffold.session.tool_setup import ToolSetup, load_session_tools, load_shell_policy
 from scaffold.session.user_command import command_note, run_user_command, stopped_note
 from scaffold.session.user_content import user_parts
-from scaffold.store.conversation_history import ConversationHistory
 from scaffold.store.spending.session_budget import session_budget
+from scaffold.store.user_store import ConversationHistory
 from scaffold.tools.command.background_commands import BackgroundCommands
 
 CALLER = Caller(role="agent")

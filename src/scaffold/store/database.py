@@ -3,40 +3,29 @@
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-from scaffold.store.bookings import Bookings
 from scaffold.store.driver.columns import TimeSource
 from scaffold.store.driver.connection import Connection
 from scaffold.store.driver.gateway import BaseStore
 from scaffold.store.driver.location import StoreLocation, open_driver
 from scaffold.store.driver.schema import MIGRATIONS, SchemaSource, open_connection
 from scaffold.store.knowledge.tables import KnowledgeTables
-from scaffold.store.learning_uses import LearningUses
-from scaffold.store.learnings import Learnings
+from scaffold.store.learnings import Learnings, LearningUses
 from scaffold.store.messages import Messages
-from scaffold.store.reservations import BudgetAccounts, Reservations
+from scaffold.store.reservations import Bookings, BudgetAccounts, Reservations
+from scaffold.store.run.agent_questions import Assumptions, FileGrants, WaitingTurns
 from scaffold.store.run.attempts import Attempts
 from scaffold.store.run.current_activities import Activities
 from scaffold.store.run.event_log import Events
-from scaffold.store.run.human.assumptions import Assumptions
-from scaffold.store.run.human.control_requests import ControlRequests
-from scaffold.store.run.human.file_grants import FileGrants
-from scaffold.store.run.human.inbox_items import Inbox
-from scaffold.store.run.human.waiting_turns import WaitingTurns
-from scaffold.store.run.landing.branch_moves import BranchMoves
-from scaffold.store.run.landing.intents import Intents
-from scaffold.store.run.landing.merge_queues import MergeQueues
+from scaffold.store.run.inbox_items import Inbox
+from scaffold.store.run.landings import BranchMoves, Intents, MergeQueues
 from scaffold.store.run.plan.actions import Actions
 from scaffold.store.run.plan.facts import Facts
-from scaffold.store.run.plan.goals import Goals
+from scaffold.store.run.plan.goals import Goals, Requirements
 from scaffold.store.run.plan.planning_turns import PlanningTurns
 from scaffold.store.run.plan.scheduling import Scheduling
-from scaffold.store.run.plan.spec_requirements import Requirements
-from scaffold.store.run.refused_edits import RefusedEditsOfStories
-from scaffold.store.run.runs import Runs
-from scaffold.store.run.story_histories import StoryHistories
-from scaffold.store.run.verification.baselines import Baselines
-from scaffold.store.run.verification.review_verdicts import ReviewVerdicts
-from scaffold.store.run.verification.sealed_contracts import SealedContracts
+from scaffold.store.run.proof_records import Baselines, ReviewVerdicts, SealedContracts
+from scaffold.store.run.runs import ControlRequests, Runs
+from scaffold.store.run.story_records import RefusedEditsOfStories, StoryHistories
 from scaffold.store.work_items import WorkItems
 
 IN_USE = """

@@ -1,17 +1,46 @@
 """Learnings: chunks of a collection of their own, and what a chunk does not have. In both databases."""
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec import structs
 
+from scaffold.core.ids import AttemptId
 from scaffold.core.knowledge import LEARNINGS, OF_ATTEMPT, Chunk, ChunkId, ChunkState
-from scaffold.core.learning import Learning, LearningSource, Triple
+from scaffold.core.learning import Learning, LearningMoment, LearningSource, LearningUse, Triple
+from scaffold.core.states import COUNTED_FAILURES, AttemptOutcome
 from scaffold.store.driver.columns import OBJECT, TimeSource, format_time, parse_optional_time, parse_time
 from scaffold.store.driver.connection import Connection, Row
 from scaffold.store.driver.gateway import TableGateway
 from scaffold.store.knowledge.tables import KnowledgeTables
 
+ADD_USE = """
+INSERT INTO learning_use (attempt_id, learning_id, given, moment, at)
+VALUES (:attempt_id, :learning_id, :given, :moment, :at)
+ON CONFLICT (attempt_id, learning_id) DO NOTHING
+"""
+CARRY = """
+INSERT INTO learning_use (attempt_id, learning_id, given, moment, at)
+SELECT :to_id, learning_id, given, moment, at FROM learning_use WHERE attempt_id = :from_id
+ON CONFLICT (attempt_id, learning_id) DO NOTHING
+"""
+USED_IN = "SELECT learning_id FROM learning_use WHERE attempt_id = :attempt_id ORDER BY learning_id"
+# A step's end says nothing of the work, and its compound is one piece of work. What the user has undone did not help.
+USES = """
+SELECT learning_use.*, attempt.run_id, attempt.outcome, EXISTS (
+    SELECT 1 FROM branch_move WHERE branch_move.purpose = 'revert' AND branch_move.status = 'done'
+                              AND branch_move.run_id = attempt.run_id AND branch_move.head_sha = attempt.head_sha
+) AS reverted
+FROM learning_use JOIN attempt ON attempt.id = learning_use.attempt_id
+"""
+IN_ORDER = " ORDER BY learning_use.at, learning_use.attempt_id"
+OF_LEARNING = f"{USES} WHERE learning_use.learning_id = :id AND attempt.kind <> 'step'{IN_ORDER}"
+OF_WORKSPACE = """
+SELECT learning_use.learning_id, learning_use.given
+FROM learning_use JOIN attempt ON attempt.id = learning_use.attempt_id
+WHERE attempt.workspace = :name AND attempt.workspace <> '' ORDER BY learning_use.at DESC, learning_use.attempt_id DESC
+"""
+SUCCESS: frozenset[AttemptOutcome] = frozenset({"landed", "recorded"})
 ADD = """
 INSERT INTO learning (id, scope, module, preference, outcome, commit_sha, log, fingerprint, contradicts, triggers,
                       triggered_at)
@@ -45,6 +74,36 @@ CONCEPT = "#"
 """The first character of the fields of `meta` that are the concepts of a learning; their value is empty."""
 SOURCES: Mapping[LearningSource, str] = {"human": "user", "agent": "agent"}
 """The source of a chunk that was drawn from no attempt."""
+
+
+class LearningUses(TableGateway):
+    """The learnings of attempts. What counts as help is computed from how attempts ended, never stored."""
+
+    def add(
+        self, attempt_id: AttemptId, moment: LearningMoment, *, given: Iterable[str], withheld: Iterable[str]
+    ) -> None:
+        """Record what an attempt was given, and what it goes without; the first decision about a learning stays."""
+        shared = {"attempt_id": attempt_id, "moment": moment, "at": format_time(self._clock.now())}
+        rows = [{**shared, "learning_id": each, "given": 1} for each in given]
+        rows += [{**shared, "learning_id": each, "given": 0} for each in withheld]
+        self._connection.write_each(ADD_USE, rows)
+
+    def carry(self, earlier: AttemptId, later: AttemptId) -> None:
+        """Record for an attempt that continues an earlier one what that was given."""
+        self._connection.write(CARRY, from_id=earlier, to_id=later)
+
+    def of_attempt(self, attempt_id: AttemptId) -> frozenset[str]:
+        """Return the ids of the learnings that were given to the attempt, or withheld from it."""
+        rows = self._connection.rows(USED_IN, attempt_id=attempt_id)
+        return frozenset(row["learning_id"] for row in rows)
+
+    def decided_in(self, workspace: str) -> Mapping[str, bool]:
+        """Return which learnings were first given (True) or withheld in a shared worktree; its work is one."""
+        return {row["learning_id"]: bool(row["given"]) for row in self._connection.rows(OF_WORKSPACE, name=workspace)}
+
+    def of_learnings(self, learning_ids: Sequence[str]) -> tuple[LearningUse, ...]:
+        """Return the uses of these learnings, oldest first for each; those of steps are left out."""
+        return tuple(_use(row) for each in learning_ids for row in self._connection.rows(OF_LEARNING, id=each))
 
 
 class Learnings(TableGateway):
@@ -195,3 +254,20 @@ def _learning(row: Row) -> Learning:
         created_at=parse_time(row["created_at"]),
         changed_at=parse_time(row["valid_from"]),
     )
+
+
+def _use(row: Row) -> LearningUse:
+    return LearningUse(
+        learning=row["learning_id"],
+        run=row["run_id"],
+        at=parse_time(row["at"]),
+        given=bool(row["given"]),
+        moment=row["moment"],
+        helped=_helped(row),
+    )
+
+
+def _helped(row: Row) -> bool | None:
+    if row["outcome"] in SUCCESS:
+        return not row["reverted"]
+    return False if row["outcome"] in COUNTED_FAILURES else None

@@ -3,13 +3,39 @@
 from msgspec import Struct
 
 from scaffold.core.errors import StoreError
-from scaffold.core.ids import ReservationId
+from scaffold.core.ids import ReservationId, RunId
 from scaffold.core.model import ProcessIdentity, Usage
-from scaffold.core.spending import AccountTotals, Amount, Spender
+from scaffold.core.spending import AccountTotals, Amount, Booking, PastCost, Spender
 from scaffold.store.driver.columns import OWNER, format_time, usage_columns
 from scaffold.store.driver.connection import Connection, Row
 from scaffold.store.driver.gateway import TableGateway
 
+MAX_PAST_RUNS = 20
+BOOK = """
+INSERT INTO booking (run_id, payer, role, model, input_tokens, cached_input_tokens, output_tokens, requests, known_usd,
+                     unpriced_requests)
+VALUES (:run_id, :payer, :role, :model, :input_tokens, :cached_input_tokens, :output_tokens, :requests, :known_usd,
+        :unpriced)
+ON CONFLICT (run_id, payer, role, model) DO UPDATE
+SET input_tokens = booking.input_tokens + excluded.input_tokens,
+    cached_input_tokens = booking.cached_input_tokens + excluded.cached_input_tokens,
+    output_tokens = booking.output_tokens + excluded.output_tokens,
+    requests = booking.requests + excluded.requests,
+    known_usd = booking.known_usd + excluded.known_usd,
+    unpriced_requests = booking.unpriced_requests + excluded.unpriced_requests
+"""
+# The sums are about all that these runs used, also at other models.
+PAST_COSTS = """
+SELECT booking.run_id, SUM(input_tokens - cached_input_tokens + output_tokens) AS tokens, SUM(known_usd) AS usd,
+       SUM(unpriced_requests) AS unpriced, MAX(worked.actions) AS actions
+FROM booking JOIN (SELECT run_id, COUNT(DISTINCT action_id) AS actions FROM attempt
+                   WHERE model = :model AND requests > 0 GROUP BY run_id) AS worked ON worked.run_id = booking.run_id
+             JOIN run ON run.id = booking.run_id
+WHERE booking.run_id <> :but
+GROUP BY booking.run_id HAVING SUM(input_tokens - cached_input_tokens + output_tokens) > 0
+ORDER BY MAX(run.position) DESC LIMIT :most
+"""
+OF_RUN = "SELECT * FROM booking WHERE run_id = :run_id ORDER BY payer, role, model"
 ENQUEUE = """
 INSERT INTO reservation (id, account, payer, position, amount_usd, input_tokens, cached_input_tokens, output_tokens,
                          tries, role, model, granted, owner, at)
@@ -31,7 +57,6 @@ GRANT = "UPDATE reservation SET granted = 1 WHERE id = :id"
 SET_TRIES = "UPDATE reservation SET tries = :tries WHERE id = :id"
 RELEASE = "DELETE FROM reservation WHERE id = :id RETURNING *"
 OF_ACCOUNT = "SELECT * FROM reservation WHERE account = :account ORDER BY position"
-
 ADD_SPENT = """
 INSERT INTO budget_account (id, spent_usd, spent_tokens, estimated_tokens, error_tokens)
 VALUES (:id, :usd, :tokens, :estimated, :error)
@@ -42,6 +67,46 @@ SET spent_usd = budget_account.spent_usd + excluded.spent_usd,
     error_tokens = budget_account.error_tokens + excluded.error_tokens
 """
 TOTALS = "SELECT * FROM budget_account WHERE id = :id"
+
+
+class Bookings:
+    """One row for each run, payer and spender."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def book(self, run_id: RunId, payer: str, spender: Spender, usage: Usage) -> None:
+        """Add the usage of one or more requests; an unknown cost stays unknown, and what is known is kept."""
+        columns = usage_columns(usage)
+        del columns["cost_usd"]
+        self._connection.write(
+            BOOK,
+            run_id=run_id,
+            payer=payer,
+            role=spender.role,
+            model=spender.model,
+            **columns,
+            known_usd=usage.cost_usd or 0.0,
+            unpriced=max(1, usage.requests) if usage.cost_usd is None else 0,
+        )
+
+    def of_run(self, run_id: RunId) -> tuple[Booking, ...]:
+        """Return the bookings of a run."""
+        return tuple(map(_booking, self._connection.rows(OF_RUN, run_id=run_id)))
+
+    def past_costs(self, model: str, *, but: RunId, most: int = MAX_PAST_RUNS) -> tuple[PastCost, ...]:
+        """Return what an action cost in each of the latest runs whose work this model did, except in `but`.
+
+        A run that used no tokens, as replayed ones may, says nothing.
+        """
+        rows = self._connection.rows(PAST_COSTS, model=model, but=but, most=most)
+        return tuple(
+            PastCost(
+                int(row["tokens"]) / int(row["actions"]),
+                None if row["unpriced"] else float(row["usd"]) / int(row["actions"]),
+            )
+            for row in rows
+        )
 
 
 class Reservation(Struct, frozen=True, kw_only=True):
@@ -168,3 +233,18 @@ class BudgetAccounts:
             estimated_tokens=int(row["estimated_tokens"]),
             error_tokens=int(row["error_tokens"]),
         )
+
+
+def _booking(row: Row) -> Booking:
+    return Booking(
+        payer=row["payer"],
+        spender=Spender(row["role"], row["model"]),
+        usage=Usage(
+            input_tokens=int(row["input_tokens"]),
+            cached_input_tokens=int(row["cached_input_tokens"]),
+            output_tokens=int(row["output_tokens"]),
+            requests=int(row["requests"]),
+            cost_usd=None if row["unpriced_requests"] else float(row["known_usd"]),
+        ),
+        known_usd=float(row["known_usd"]),
+    )

@@ -1,7 +1,12 @@
 """The user's own database: data that belongs to no repository and is shared by all processes of the user."""
 
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from scaffold.core.conversation import Message
+from scaffold.core.ids import ConversationId
+from scaffold.core.model import ProcessIdentity, Usage
+from scaffold.core.ports import NO_USAGE
 from scaffold.store.driver.columns import TimeSource
 from scaffold.store.driver.connection import Connection
 from scaffold.store.driver.gateway import BaseStore
@@ -11,14 +16,12 @@ from scaffold.store.knowledge.tables import KnowledgeTables
 from scaffold.store.learnings import Learnings
 from scaffold.store.messages import Messages
 from scaffold.store.reservations import BudgetAccounts, Reservations
-from scaffold.store.user.conversations import Conversations
+from scaffold.store.user.conversations import Conversations, SeenFileVersions
 from scaffold.store.user.endpoint_throttles import EndpointThrottles
 from scaffold.store.user.logins import Logins
-from scaffold.store.user.mcp_approvals import McpApprovals
 from scaffold.store.user.second_reviewers import Reviewers
-from scaffold.store.user.seen_files import SeenFileVersions
 from scaffold.store.user.subagents import Subagents
-from scaffold.store.user.trusted_files import FolderTrusts
+from scaffold.store.user.trust_decisions import FolderTrusts, McpApprovals
 
 MIGRATIONS = Path(__file__).with_name("user_migrations")
 SESSIONS = "sessions"
@@ -69,3 +72,50 @@ class UserStore(BaseStore):
         """
         driver = SqliteDriver(path, create=create, timeout_s=timeout_s, private=True)
         return cls(open_connection(driver, SchemaSource(migrations, IN_USE), clock, create=create), clock)
+
+
+def no_versions() -> Mapping[str, str | None]:
+    """Return nothing: no file was read or written."""
+    return {}
+
+
+class ConversationHistory:
+    """Stores each message of one conversation as it is added. Implements `core.ports.History`.
+
+    Added messages survive the process. Raises ConversationBusy once another process has claimed the conversation.
+    """
+
+    def __init__(
+        self,
+        store: UserStore,
+        conversation_id: ConversationId,
+        me: ProcessIdentity,
+        *,
+        seen: Callable[[], Mapping[str, str | None]] = no_versions,
+    ) -> None:
+        """Take a conversation that the process `me` has claimed.
+
+        `seen` returns what changed since the last call in what it knows of files, as `store.seen_files.keep` takes it:
+        that is stored with the message that contains the results, or with a compaction.
+        """
+        self._store = store
+        self._id = conversation_id
+        self._me = me
+        self._seen = seen
+
+    def add(self, message: Message, usage: Usage = NO_USAGE) -> None:
+        """Store the next message and its usage; both are durable when this returns."""
+        with self._store.transaction():
+            self._store.conversations.add(self._id, message, usage, me=self._me)
+            self._store.seen_files.keep(self._id, self._seen())
+
+    def spend(self, usage: Usage) -> None:
+        """Store usage that no message came of; durable when this returns."""
+        with self._store.transaction():
+            self._store.conversations.spend(self._id, usage, me=self._me)
+
+    def compact(self, kept: int, summary: str) -> None:
+        """Replace all but the last `kept` messages with `summary` from now on; the stored messages stay."""
+        with self._store.transaction():
+            self._store.conversations.compact(self._id, kept, summary, me=self._me)
+            self._store.seen_files.keep(self._id, self._seen())

@@ -15,8 +15,7 @@ from scaffold.host.process.child import start_child
 from scaffold.host.process_identity import own_identity
 from scaffold.policy.rule.ruleset import PolicyDecision
 from scaffold.policy.secret.redaction import Redactor
-from scaffold.store.conversation_history import ConversationHistory
-from scaffold.store.user_store import SESSIONS, UserStore
+from scaffold.store.user_store import SESSIONS, ConversationHistory, UserStore
 
 SECRET = "sesame-42-open"
 ME = "ann"

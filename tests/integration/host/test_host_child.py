@@ -23,8 +23,8 @@ asyncio.run(main())
 """
 CHILD = """
 import os, pathlib, signal
-from scaffold.host.process import lifeline
-lifeline.watch_lifeline()
+from scaffold.host.process.async_runner import watch_lifeline
+watch_lifeline()
 helper = os.posix_spawnp("sleep", ["sleep", "60"], os.environ)
 pathlib.Path("helper.pid").write_text(f"{helper}\\n")
 pathlib.Path("child.pid").write_text(f"{os.getpid()}\\n")
@@ -102,8 +102,8 @@ async def test_a_child_and_its_helpers_end_when_their_parent_is_killed(tmp_path,
 async def test_a_child_may_handle_the_end_of_its_lifeline(tmp_path, env, eventually):
     script = (
         "import os, pathlib, signal\n"
-        "from scaffold.host.process import lifeline\n"
-        "lifeline.watch_lifeline(lambda: (pathlib.Path('cut').touch(), os._exit(9)))\n"
+        "from scaffold.host.process.async_runner import watch_lifeline\n"
+        "watch_lifeline(lambda: (pathlib.Path('cut').touch(), os._exit(9)))\n"
         "while True: signal.pause()\n"
     )
     one = await start_child([sys.executable, "-c", script], cwd=tmp_path, env=env, log=tmp_path / "log")

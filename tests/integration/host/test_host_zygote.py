@@ -22,7 +22,7 @@ pytestmark = pytest.mark.skipif(not can_fork(), reason="the fork server runs on 
 PROGRAM = """
 import os, pathlib, signal, socket, sys, time
 from scaffold.host.process import zygote_server
-from scaffold.host.process import lifeline
+from scaffold.host.process.async_runner import watch_lifeline
 
 def tell(argument):
     print("told", argument)
@@ -30,7 +30,7 @@ def tell(argument):
     return int(argument)
 
 def last(argument):
-    lifeline.watch_lifeline()
+    watch_lifeline()
     helper = os.posix_spawnp("sleep", ["sleep", "60"], os.environ)
     pathlib.Path(argument + ".helper").write_text(f"{helper}\\n")
     pathlib.Path(argument).write_text(f"{os.getpid()}\\n")

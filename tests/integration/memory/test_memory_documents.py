@@ -13,13 +13,12 @@ from scaffold.core.errors import IndexFull, StoreError, UsageError
 from scaffold.core.knowledge import DOCUMENTS, CollectionName
 from scaffold.host.clock import FakeClock
 from scaffold.memory.chunking.text_pieces import PieceSize
-from scaffold.memory.documents.folder import documents_below
 from scaffold.memory.documents.ingestion import Ingestion
 from scaffold.memory.documents.library import DocumentLibrary
 from scaffold.memory.documents.page_ranges import read_page_ranges
 from scaffold.memory.documents.parts import DocumentReader, ReadingOptions
 from scaffold.memory.documents.reader_sandbox import ReaderPlace
-from scaffold.memory.documents.source_files import opened_file
+from scaffold.memory.documents.source_files import documents_below, opened_file
 from scaffold.memory.memories import MemoryDatabases
 from scaffold.policy.secret.redaction import Redactor
 from scaffold.store.database import Store

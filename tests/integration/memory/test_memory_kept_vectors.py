@@ -15,8 +15,7 @@ from scaffold.host.atomic_files import write_atomic
 from scaffold.host.clock import FakeClock
 from scaffold.host.leftovers import own_mark
 from scaffold.host.startup import lazy_import
-from scaffold.memory.vectors.index_path import delete_index, index_path
-from scaffold.memory.vectors.memory_cache import let_go
+from scaffold.memory.vectors.memory_cache import delete_index, index_path, let_go
 from scaffold.store.database import Store
 
 pytestmark = needs_extra
@@ -134,7 +133,7 @@ def test_what_is_forgotten_leaves_the_memory_of_the_process(path: Path) -> None:
 def test_a_large_collection_is_searched_without_keeping_its_vectors(path: Path) -> None:
     """RA-7: with the same results."""
     searches, folders = (
-        "scaffold.memory.vectors.nearest_chunks:VectorSearch",
+        "scaffold.memory.vectors.database_search:VectorSearch",
         "scaffold.memory.vectors.index_file:IndexFolder",
     )
     with closing(Store.open(path, clock=FakeClock())) as store:

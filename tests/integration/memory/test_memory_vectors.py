@@ -9,8 +9,7 @@ from integration.memory.builders import needs_extra
 from scaffold.core.knowledge import MEMORIES
 from scaffold.host.startup import lazy_import
 from scaffold.memory.memories import Memories
-from scaffold.memory.vectors.index_path import index_folder, index_path
-from scaffold.memory.vectors.memory_cache import let_go
+from scaffold.memory.vectors.memory_cache import index_folder, index_path, let_go
 from scaffold.session.memory.commands import searched
 from scaffold.store.database import Store
 

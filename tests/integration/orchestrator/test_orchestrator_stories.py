@@ -16,7 +16,7 @@ from scaffold.orchestrator.user_control.session_changes import revert_action
 from scaffold.plan.source.task import SourceTask
 from scaffold.plan.story.stories_goal import stories_goal
 from scaffold.run.attempts.time_limit import attempt_timeout_s
-from scaffold.store.run.refused_edits import RejectedEdits
+from scaffold.store.run.story_records import RejectedEdits
 from support.harness import UNSANDBOXED, act, goal, poll_until
 
 SUMMARY = "SUMMARY\nlooked\nat\nit"

@@ -15,7 +15,7 @@ from scaffold.core.knowledge import LEARNINGS, CollectionName
 from scaffold.core.learning import Learning, Triple
 from scaffold.host.clock import FakeClock
 from scaffold.memory.hybrid import VectorLeg
-from scaffold.memory.vectors.index_path import index_folder, index_path
+from scaffold.memory.vectors.memory_cache import index_folder, index_path
 from scaffold.plan.learning.matching import Situation, matches
 from scaffold.run.learning.landed_memories import confirm_memories, doubt_memories
 from scaffold.run.learning.stores import LearningStores

@@ -27,11 +27,11 @@ from scaffold.host.clock import FakeClock
 from scaffold.store.database import Store
 from scaffold.store.run.attempts import SLOT_DEMANDS
 from scaffold.store.run.event_log import HAS_NOTICE
-from scaffold.store.run.landing.intents import OPEN_OF_RUN as OPEN_INTENTS
+from scaffold.store.run.landings import OPEN_INTENTS
 from scaffold.store.run.plan.actions import READY, OpenCompound
 from scaffold.store.run.plan.facts import HOLDING_BY_CHECKSUM, UNCHECKED_STALE_OF_GOAL, UNCHECKED_STALE_OF_RUN
 from scaffold.store.run.plan.goals import COUNT_UNFINISHED
-from scaffold.store.run.verification.baselines import LANDED_SETTLING_TESTS
+from scaffold.store.run.proof_records import LANDED_SETTLING_TESTS
 
 GIVEN = {
     "goal_id": "run-1/shop",

@@ -14,8 +14,7 @@ from scaffold.core.conversation import AssistantMessage, Image, Text, Thinking, 
 from scaffold.core.errors import ConversationBusy, StoreError, UsageError
 from scaffold.core.model import Usage
 from scaffold.host.clock import FakeClock
-from scaffold.store.conversation_history import ConversationHistory
-from scaffold.store.user_store import UserStore
+from scaffold.store.user_store import ConversationHistory, UserStore
 
 SAY_AND_WAIT = """
 import sys
@@ -24,7 +23,7 @@ from scaffold.core.conversation import Text, UserMessage
 from scaffold.core.model import Usage
 from scaffold.host.clock import FakeClock
 from scaffold.host.process_identity import own_identity
-from scaffold.store.conversation_history import ConversationHistory
+from scaffold.store.user_store import ConversationHistory
 from scaffold.store.user_store import UserStore
 
 store = UserStore.open(Path(sys.argv[1]), clock=FakeClock())

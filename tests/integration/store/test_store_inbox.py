@@ -16,7 +16,7 @@ from scaffold.core.states import Running, blocked_on_inbox, status_of
 from scaffold.host.clock import FakeClock
 from scaffold.store.database import Store
 from scaffold.store.driver.location import StoreLocation
-from scaffold.store.run.human.inbox_items import DECISIONS
+from scaffold.store.run.inbox_items import DECISIONS
 
 STATES = ("approved", "rejected", "answered")
 HOUR = timedelta(hours=1)

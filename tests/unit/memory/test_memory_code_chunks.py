@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scaffold.memory.chunking.languages import LANGUAGES
 from scaffold.memory.chunking.split import kind_of, pieces_of
 from scaffold.memory.chunking.text_pieces import PieceSize
-from scaffold.memory.documents.outline import Outline
+from scaffold.memory.documents.parts import Outline
 from scaffold.memory.documents.pdf_reader import PdfHeading
 
 pytest.importorskip("tree_sitter_go", reason="the extra `documents` is not installed")

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scaffold.memory.fusion import fuse
+from scaffold.memory.hybrid import fuse
 
 
 def test_what_both_rankings_have_comes_before_what_one_has():

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from scaffold.core.errors import UsageError
 from scaffold.core.knowledge import MEMORIES, Chunk, ChunkId
 from scaffold.host.clock import FakeClock
+from scaffold.memory.hybrid import search_parts, search_terms
 from scaffold.memory.markdown import memories_as_markdown, read_memories
 from scaffold.memory.notes import Memory, checked, contradict, fingerprint, first_line
-from scaffold.memory.search_words import search_parts, search_terms
 from scaffold.policy.secret.redaction import Redactor
 
 

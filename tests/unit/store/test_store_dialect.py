@@ -5,15 +5,13 @@ from types import ModuleType
 
 from scaffold.store import messages
 from scaffold.store.driver import postgres, schema
-from scaffold.store.run import attempts, event_log, runs
-from scaffold.store.run.human import inbox_items
-from scaffold.store.run.landing import intents
-from scaffold.store.run.plan import actions, facts, goals, status_counts
+from scaffold.store.run import attempts, event_log, inbox_items, landings, runs
+from scaffold.store.run.plan import actions, facts, goals
 
 SQLITE_ONLY = re.compile(
     r"INSERT OR|REPLACE INTO|ROWID|AUTOINCREMENT|PRAGMA|\bGLOB\b|\?|\bjson_|datetime\(", re.IGNORECASE
 )
-MODULES = (actions, attempts, event_log, facts, goals, inbox_items, intents, messages, runs, schema, status_counts)
+MODULES = (actions, attempts, event_log, facts, goals, inbox_items, landings, messages, runs, schema)
 
 
 def _statements(module: ModuleType) -> list[tuple[str, str]]:

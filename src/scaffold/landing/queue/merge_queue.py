@@ -12,7 +12,7 @@ from scaffold.core.ids import AttemptId, Commit
 from scaffold.core.model import Action, Attempt, Run
 from scaffold.core.ports import Merger
 from scaffold.core.proof.gates import GateResult
-from scaffold.host.cores import usable_cores
+from scaffold.host.slots import usable_cores
 from scaffold.landing.facts.landing_record import session_tip
 from scaffold.landing.facts.story_steps import unpin_contained
 from scaffold.landing.integration import Integrated, why_merge_failed

@@ -29,7 +29,7 @@ from scaffold.landing.queue.places import QueueState, places_of
 from scaffold.policy.path import globs
 from scaffold.run.attempts.lease import owner_transaction
 from scaffold.run.context import RunContext
-from scaffold.store.run.landing.merge_queues import WorkDoneAgain
+from scaffold.store.run.landings import WorkDoneAgain
 
 
 class QueueOrder:

@@ -9,12 +9,10 @@ from scaffold.core.errors import UsageError
 from scaffold.core.knowledge import CollectionName, Document
 from scaffold.memory.chunk_embedding import fill_in_vectors, vector_leg
 from scaffold.memory.documents.source_files import SOURCE
-from scaffold.memory.fusion import fuse
-from scaffold.memory.hybrid import FoundChunk, HybridSearch, QueryVectors, VectorLeg
+from scaffold.memory.hybrid import FoundChunk, HybridSearch, QueryVectors, VectorLeg, fuse
 from scaffold.memory.memories import FILLED_BY_SEARCH, MemoryDatabases
 from scaffold.memory.notes import MemoryScope
-from scaffold.memory.vectors.index_path import delete_index, index_folder
-from scaffold.memory.vectors.memory_cache import let_go
+from scaffold.memory.vectors.memory_cache import delete_index, index_folder, let_go
 from scaffold.plan.message_text import quoted, quoted_list
 from scaffold.store.database import Store
 from scaffold.store.driver.columns import TimeSource

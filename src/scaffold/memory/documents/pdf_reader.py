@@ -15,10 +15,17 @@ from scaffold.core.errors import UsageError
 from scaffold.host.child_environment import child_environment
 from scaffold.host.process.command_runner import CommandResult, Containment, OutputCapture, run_command
 from scaffold.memory.documents.page_ranges import PageRanges
-from scaffold.memory.documents.problems import DAMAGED, EMPTY, IMAGE
 from scaffold.memory.documents.reader_sandbox import MEMORY_BYTES, ReaderPlace
 from scaffold.memory.documents.source_files import HEAD_BYTES, MAGIC
 
+DAMAGED = "cannot be read: it is damaged"
+IMAGE = "has no text: it is an image, which needs OCR"
+EMPTY = "has no text: it is empty"
+PLURALS: Mapping[str, str] = {
+    DAMAGED: "cannot be read: they are damaged",
+    IMAGE: "have no text: they are images, which need OCR",
+    EMPTY: "have no text: they are empty",
+}
 Reader = Literal["pdfium", "pypdf"]
 LIBRARIES: Mapping[Reader, str] = {"pdfium": "pypdfium2", "pypdf": "pypdf"}
 """The library of each reader, the better one first."""
@@ -32,8 +39,6 @@ TIMEOUT_S = 30.0
 CPU_S = 20
 MAX_OUTPUT_BYTES = 64_000_000
 MOST_PAGES = 5_000_000
-
-
 ENCRYPTED = "encrypted"
 CPU_SIGNAL = 24
 """SIGXCPU."""
@@ -220,3 +225,8 @@ def _failure(finished: CommandResult) -> str:
     if named is not None and named[0] == MemoryError.__name__:
         return "it needs too much memory"
     return f"the reader failed ({named[0]})" if named is not None else "the reader failed"
+
+
+def in_number(problem: str, pages: int) -> str:
+    """Return the problem of so many pages."""
+    return problem if pages == 1 else PLURALS.get(problem, problem)

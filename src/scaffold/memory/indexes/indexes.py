@@ -12,8 +12,7 @@ from scaffold.host.startup import lazy_import
 from scaffold.memory.chunk_embedding import EXTRA_FIX, embed_chunks
 from scaffold.memory.chunking.split import TextKind, split_text
 from scaffold.memory.chunking.text_pieces import TextPiece
-from scaffold.memory.fusion import fuse
-from scaffold.memory.hybrid import VALID, FoundChunk, QueryVectors
+from scaffold.memory.hybrid import VALID, FoundChunk, QueryVectors, fuse
 from scaffold.memory.indexes.argument_checks import (
     checked_dimension,
     checked_metadata,
@@ -23,7 +22,6 @@ from scaffold.memory.indexes.argument_checks import (
     index_name,
     item_hash,
 )
-from scaffold.memory.indexes.deletion import delete_chunks, delete_whole_index
 from scaffold.memory.memories import IndexState, Memories
 from scaffold.memory.notes import MemoryScope
 from scaffold.plan.message_text import quoted, quoted_list
@@ -376,3 +374,20 @@ def _no_item(item: str, name: str) -> UsageError:
 def _of_kind(collection: Collection) -> str:
     kind = f"vectors of {collection.dimension} numbers" if collection.has_given_vectors else "texts"
     return f"It is one of {kind}; use it, or choose another name."
+
+
+def delete_whole_index(memories: Memories, scope: MemoryScope, index: CollectionName) -> tuple[int, bool]:
+    """Return how many chunks were deleted; and False if another process keeps old text in the log."""
+    database = dict(memories.databases())[scope]
+    with database.transaction(durable=True):
+        chunks = database.knowledge.chunks.count(index)
+        database.knowledge.forget_collection(index)
+    return chunks, memories.wipe([scope], index)
+
+
+def delete_chunks(memories: Memories, scope: MemoryScope, index: CollectionName, chunks: Sequence[ChunkId]) -> bool:
+    """Return False if another process keeps old text in the log."""
+    database = dict(memories.databases())[scope]
+    with database.transaction(durable=True):
+        database.knowledge.forget(chunks)
+    return memories.wipe([scope], index)

@@ -20,7 +20,7 @@ from scaffold.core.knowledge import CollectionName
 from scaffold.host.atomic_files import try_lock, write_atomic
 from scaffold.memory.embedders.vector_bytes import Matrix, unpacked
 from scaffold.memory.vectors.exact import Nearest, Numbers, VectorTable, nearest
-from scaffold.memory.vectors.index_path import delete_index, index_path
+from scaffold.memory.vectors.memory_cache import delete_index, index_path
 from scaffold.store.knowledge.changes import Moment
 from scaffold.store.knowledge.chunk_vectors import Embeddings, StoredVector
 

@@ -3,7 +3,10 @@
 Known without the libraries that compare vectors, as forgetting lets go of them at once.
 """
 
+import hashlib
 from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
 from threading import Lock
 from typing import Protocol, TypeVar
 
@@ -11,8 +14,11 @@ from msgspec import Struct
 
 from scaffold.core.knowledge import CollectionName
 
+UNFINISHED = ".by-"
+"""How the names of files begin that are being written, see `host/leftovers.py`."""
 MOST_VECTORS = 250_000
 """So many are kept in all; those that were used last, but always those of one collection."""
+_lock = Lock()
 
 
 class Kept(Protocol):
@@ -39,7 +45,6 @@ class Key(Struct, frozen=True):
 
 
 _kept: dict[Key, Kept] = {}
-_lock = Lock()
 
 
 def kept(key: Key, make: Callable[[], KeptType]) -> KeptType:
@@ -59,3 +64,25 @@ def let_go(database: str, collection: CollectionName) -> None:
     with _lock:
         for key in [each for each in _kept if (each.database, each.collection) == (database, collection)]:
             _kept.pop(key).clear()
+
+
+def index_folder(cache: Path, database: str) -> Path:
+    """Return the folder of a database's indices in the user's cache."""
+    return cache / "memory" / hashlib.sha256(database.encode()).hexdigest()[:16]
+
+
+def index_path(folder: Path, collection: CollectionName) -> Path:
+    """Return the file of a collection's index; its header is beside it, with the suffix `.json`."""
+    # A name may have any characters, and be long.
+    return folder / f"{hashlib.sha256(collection.encode()).hexdigest()[:32]}.usearch"
+
+
+def delete_index(folder: Path, collection: CollectionName) -> None:
+    """Delete a collection's index, if there is one: vectors in it may be of text that was forgotten.
+
+    With what was left of one that was being written, or still is: then it is not made.
+    """
+    path = index_path(folder, collection)
+    for each in (path.with_suffix(".json"), path, *folder.glob(f"{UNFINISHED}*")):
+        with suppress(FileNotFoundError):
+            each.unlink()

@@ -13,13 +13,12 @@ from scaffold.core.learning import Learning, LearningUse
 from scaffold.host.user_dirs import user_dirs
 from scaffold.memory.chunk_embedding import fill_in_vectors, vector_leg
 from scaffold.memory.hybrid import FoundChunk, HybridSearch, QueryVectors, VectorLeg
-from scaffold.memory.vectors.index_path import delete_index, index_folder
-from scaffold.memory.vectors.memory_cache import let_go
+from scaffold.memory.vectors.memory_cache import delete_index, index_folder, let_go
 from scaffold.plan.learning.evidence import Score, scores_of
 from scaffold.plan.learning.matching import Situation
 from scaffold.store.database import Store
 from scaffold.store.driver.columns import TimeSource
-from scaffold.store.knowledge.filters import EVERYTHING
+from scaffold.store.knowledge.chunks import EVERYTHING
 from scaffold.store.knowledge.tables import KnowledgeTables
 from scaffold.store.learnings import Learnings
 from scaffold.store.user_store import UserStore, user_database

@@ -8,8 +8,7 @@ from scaffold.core.knowledge import DOCUMENTS, LEARNINGS, MEMORIES, TRACES_LEFT,
 from scaffold.core.printable_text import count_of, format_usd, printable, utf8_safe
 from scaffold.memory.chunk_embedding import ignore_count
 from scaffold.memory.hybrid import FoundChunk
-from scaffold.memory.lookup import find_memory
-from scaffold.memory.memories import IndexState, Memories
+from scaffold.memory.memories import IndexState, Memories, find_memory
 from scaffold.memory.notes import Memory, MemoryType, contradictions, first_line
 from scaffold.memory.opening import open_memories
 from scaffold.plan.message_text import quoted, quoted_list

@@ -11,7 +11,7 @@ from scaffold.core.printable_text import count_of, one_line, printable, utf8_saf
 from scaffold.git.common_dir import find_top
 from scaffold.host.wall_clock import WallClock
 from scaffold.memory.documents.library import DocumentLibrary, FoundPassage, StoredDocument
-from scaffold.memory.documents.problems import in_number
+from scaffold.memory.documents.pdf_reader import in_number
 from scaffold.memory.documents.source_files import PAGES_OF, PDF_SUFFIX, SOURCE
 from scaffold.memory.notes import MemoryScope, first_line
 from scaffold.memory.opening import open_databases

@@ -8,9 +8,8 @@ from msgspec import Struct
 from scaffold.core.errors import UsageError
 from scaffold.core.knowledge import CAPACITIES, TRACES_LEFT, Chunk, ChunkFilter, ChunkId, CollectionName
 from scaffold.core.printable_text import count_of, printable, utf8_safe
-from scaffold.memory.fusion import fuse
-from scaffold.memory.hybrid import FoundChunk, QueryVectors
-from scaffold.memory.indexes.deletion import delete_chunks, delete_whole_index
+from scaffold.memory.hybrid import FoundChunk, QueryVectors, fuse
+from scaffold.memory.indexes.indexes import delete_chunks, delete_whole_index
 from scaffold.memory.memories import Memories
 from scaffold.memory.notes import MemoryScope, first_line
 from scaffold.plan.message_text import quoted, quoted_list

@@ -4,8 +4,7 @@ from contextlib import AbstractContextManager
 
 from scaffold.core.errors import ScaffoldError
 from scaffold.core.tool import ToolOutput
-from scaffold.memory.lookup import find_memory
-from scaffold.memory.memories import Memories
+from scaffold.memory.memories import Memories, find_memory
 from scaffold.memory.notes import scope_of, type_of
 from scaffold.memory.opening import open_memories
 from scaffold.memory.recall import recalled_for, recalled_text, remembered_text

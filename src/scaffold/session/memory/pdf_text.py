@@ -11,8 +11,7 @@ from msgspec import Struct, structs
 from scaffold.core.errors import UsageError
 from scaffold.core.tool import ToolOutput
 from scaffold.memory.documents.page_ranges import MAX_PARTS, PageRanges, read_page_ranges
-from scaffold.memory.documents.pdf_reader import PdfPage, PdfPart, PdfRequest, read_pdf
-from scaffold.memory.documents.problems import in_number
+from scaffold.memory.documents.pdf_reader import PdfPage, PdfPart, PdfRequest, in_number, read_pdf
 from scaffold.memory.documents.reader_sandbox import ReaderPlace, reader_place
 from scaffold.session.memory.workspace_pdf import OpenPdf, with_workspace_pdf
 from scaffold.tools.workspace import MAX_ANSWER_CHARS, Workspace

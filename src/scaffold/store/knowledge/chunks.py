@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from msgspec import Struct
+
 from scaffold.core.knowledge import (
     DECIDED_BY,
     LEARNINGS,
@@ -13,13 +15,24 @@ from scaffold.core.knowledge import (
     Span,
 )
 from scaffold.store.driver.columns import OBJECT, format_time, parse_optional_time, parse_time
-from scaffold.store.driver.connection import ColumnValue, Row
-from scaffold.store.driver.full_text import any_of
+from scaffold.store.driver.connection import ColumnValue, Connection, Row
 from scaffold.store.driver.gateway import TableGateway
 from scaffold.store.knowledge.changes import take_numbers
-from scaffold.store.knowledge.filters import EVERYTHING, conditions_of
-from scaffold.store.knowledge.word_query import word_query
 
+EVERYTHING = ChunkFilter(states=("active", "unconfirmed", "superseded"))
+MOST_RANKED = 4_000
+"""So many chunks are ranked at most, if rarer words leave it at that: each takes about a microsecond."""
+COUNT_WORDS: Mapping[str, str] = {
+    "sqlite": """
+        SELECT COUNT(*) AS chunks FROM (
+            SELECT 1 FROM chunk_words WHERE chunk_words MATCH :query LIMIT :most
+        ) AS found""",
+    "postgres": """
+        SELECT COUNT(*) AS chunks FROM (
+            SELECT 1 FROM chunk WHERE words @@ websearch_to_tsquery('english', :query) LIMIT :most
+        ) AS found""",
+}
+"""How many chunks a query finds, counted up to a limit, by dialect."""
 ADD = """
 INSERT INTO chunk (seq, id, collection, text, title, sha256, document_id, start_char, end_char, page, source, meta,
                    state, valid_from, valid_until, superseded_by, created_at)
@@ -76,6 +89,13 @@ MOST_AT_ONCE = 64
 """How many chunks one statement asks for by their numbers."""
 POSITION: Mapping[str, str] = {"sqlite": "instr", "postgres": "strpos"}
 """The function that finds a text in another one, by dialect."""
+
+
+class Conditions(Struct, frozen=True):
+    """Conditions on the table `chunk`, each beginning with AND, and the values that they name."""
+
+    text: str
+    values: Mapping[str, ColumnValue]
 
 
 class Chunks(TableGateway):
@@ -266,3 +286,74 @@ def _chunk(row: Row) -> Chunk:
         created_at=parse_time(row["created_at"]),
         seq=row["seq"],
     )
+
+
+def any_of(words: Iterable[str]) -> str:
+    """Return the query for texts with any of the words; empty without words. In quotes, no word is an operator."""
+    return " OR ".join(f'"{word}"' for word in words if word.isalnum())
+
+
+def all_of(words: Iterable[str]) -> str:
+    """Return the query for texts with all of the words; empty without words."""
+    return " ".join(f'"{word}"' for word in words if word.isalnum())
+
+
+def word_query(connection: Connection, words: Sequence[str]) -> str:
+    """Return the query for chunks with any of the words; empty without words.
+
+    Of many chunks, those with the rarer words are ranked; if all words are common, those that have several of them.
+    """
+    counts = {word: _matches(connection, any_of([word])) for word in words if any_of([word])}
+    if sum(counts.values()) <= MOST_RANKED:
+        return any_of(counts)
+    rarest = sorted((word for word in counts if counts[word]), key=lambda word: counts[word])
+    kept, ranked = [], 0
+    for word in rarest:
+        ranked += counts[word]
+        if ranked > MOST_RANKED:
+            break
+        kept.append(word)
+    return any_of(kept) if kept else _several_of(connection, rarest)
+
+
+def _several_of(connection: Connection, rarest: Sequence[str]) -> str:
+    """Return the query for chunks with so many of the words that few enough have them; with the rarest if none has."""
+    best = any_of(rarest[:1])
+    for count in range(2, len(rarest) + 1):
+        query = all_of(rarest[:count])
+        found = _matches(connection, query)
+        if not found:
+            return best
+        best = query
+        if found <= MOST_RANKED:
+            return best
+    return best
+
+
+def _matches(connection: Connection, query: str) -> int:
+    """Return how many chunks fit a query; one more than MOST_RANKED for all larger numbers."""
+    statement = COUNT_WORDS[connection.driver.dialect]
+    return int(connection.rows(statement, query=query, most=MOST_RANKED + 1)[0]["chunks"])
+
+
+def conditions_of(wanted: ChunkFilter) -> Conditions:
+    """Return the conditions of a filter; all of its words are values, none is part of the statement."""
+    values: dict[str, ColumnValue] = {f"state{place}": state for place, state in enumerate(wanted.states)}
+    parts = [f"AND chunk.state IN ({', '.join(f':{name}' for name in values)})" if values else "AND 1 = 0"]
+    if wanted.document is not None:
+        parts.append("AND chunk.document_id = :document")
+        values["document"] = wanted.document
+    if wanted.source:
+        parts.append("AND substr(chunk.source, 1, length(:source)) = :source")
+        values["source"] = wanted.source
+    if wanted.since is not None:
+        parts.append("AND chunk.created_at >= :since")
+        values["since"] = format_time(wanted.since)
+    if wanted.until is not None:
+        parts.append("AND chunk.created_at < :until")
+        values["until"] = format_time(wanted.until)
+    for place, (name, value) in enumerate(wanted.meta.items()):
+        fits = f"chunk_id = chunk.id AND name = :name{place} AND value = :value{place}"
+        parts.append(f"AND EXISTS (SELECT 1 FROM chunk_meta WHERE {fits})")  # noqa: S608 - names of our own
+        values |= {f"name{place}": name, f"value{place}": value}
+    return Conditions(" ".join(parts), values)

@@ -7,8 +7,7 @@ from scaffold.store.driver.columns import TimeSource
 from scaffold.store.driver.connection import Connection
 from scaffold.store.knowledge.chunk_vectors import Embeddings
 from scaffold.store.knowledge.chunks import Chunks
-from scaffold.store.knowledge.collections import Collections
-from scaffold.store.knowledge.stored_documents import Documents
+from scaffold.store.knowledge.collections import Collections, Documents
 
 
 class KnowledgeTables:

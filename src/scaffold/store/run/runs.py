@@ -1,15 +1,23 @@
 """Runs: their owner, state and settings, and the user's open request."""
 
 from scaffold.core.events import RunClaimed, RunStatusChanged
-from scaffold.core.ids import Commit, RunId
-from scaffold.core.model import ControlRequestKind, ProcessIdentity, Run, Usage
+from scaffold.core.ids import Commit, ControlRequestId, RunId
+from scaffold.core.model import ControlRequest, ControlRequestKind, ProcessIdentity, Run, Usage
 from scaffold.core.run_settings import RunSettings
 from scaffold.core.states import RUN_TRANSITIONS, RunState, parse_run_state, reason_of, status_of
 from scaffold.store.driver.columns import PROCESS, SETTINGS, format_time, parse_time, usage_of
 from scaffold.store.driver.connection import Row
+from scaffold.store.driver.gateway import TableGateway
 from scaffold.store.row_errors import illegal_transition, stale_fence
 from scaffold.store.run.event_log import RunTableGateway
 
+ADD_REQUEST = """
+INSERT INTO control_request (id, run_id, position, kind, goal_id, action_id, created_at)
+VALUES (:id, :run_id, (SELECT COALESCE(MAX(position), 0) + 1 FROM control_request WHERE run_id = :run_id),
+        :kind, :goal_id, :action_id, :at)
+"""
+OPEN_REQUESTS = "SELECT * FROM control_request WHERE run_id = :run_id AND completed_at IS NULL ORDER BY position"
+COMPLETE_REQUEST = "UPDATE control_request SET completed_at = :at WHERE id = :id AND completed_at IS NULL"
 ADD = """
 INSERT INTO run (id, position, request, input_hash, status, reason, base_branch, base_sha, session_branch,
                  settings, fence, owner, last_seq, created_at, updated_at)
@@ -58,6 +66,30 @@ SELECT COALESCE(SUM(input_tokens), 0) AS input_tokens, COALESCE(SUM(cached_input
        CASE WHEN COUNT(*) = COUNT(cost_usd) THEN COALESCE(SUM(cost_usd), 0.0) END AS cost_usd
 FROM usage_record WHERE run_id = :run_id
 """
+
+
+class ControlRequests(TableGateway):
+    """The requests about each run's goals and actions, in order; those about a whole run are stored with the run."""
+
+    def add(self, request: ControlRequest) -> None:
+        """Store a request for the run's owner."""
+        self._connection.write(
+            ADD_REQUEST,
+            id=request.id,
+            run_id=request.run_id,
+            kind=request.kind,
+            goal_id=request.goal_id,
+            action_id=request.action_id,
+            at=format_time(request.created_at),
+        )
+
+    def open_of_run(self, run_id: RunId) -> tuple[ControlRequest, ...]:
+        """Return the run's requests that are not handled yet."""
+        return tuple(map(_control_request, self._connection.rows(OPEN_REQUESTS, run_id=run_id)))
+
+    def settle(self, request_id: ControlRequestId) -> None:
+        """Mark a request as handled; safe to repeat."""
+        self._connection.write(COMPLETE_REQUEST, id=request_id, at=format_time(self._clock.now()))
 
 
 class Runs(RunTableGateway):
@@ -240,4 +272,15 @@ def _run(row: Row) -> Run:
         restarter=PROCESS.read(row["restarter"]),
         created_at=parse_time(row["created_at"]),
         updated_at=parse_time(row["updated_at"]),
+    )
+
+
+def _control_request(row: Row) -> ControlRequest:
+    return ControlRequest(
+        id=row["id"],
+        run_id=row["run_id"],
+        kind=row["kind"],
+        goal_id=row["goal_id"],
+        action_id=row["action_id"],
+        created_at=parse_time(row["created_at"]),
     )

@@ -1,5 +1,6 @@
 """Conversations and their messages; only one process at a time may write to a conversation."""
 
+from collections.abc import Mapping
 from datetime import datetime
 
 from msgspec import Struct
@@ -22,6 +23,12 @@ from scaffold.store.driver.columns import (
 from scaffold.store.driver.connection import Row
 from scaffold.store.driver.gateway import TableGateway
 
+SET_VERSION = """
+INSERT INTO seen_file (conversation_id, path, version, at) VALUES (:id, :path, :version, :at)
+ON CONFLICT (conversation_id, path) DO UPDATE SET version = excluded.version, at = excluded.at
+"""
+DELETE_VERSION = "DELETE FROM seen_file WHERE conversation_id = :id AND path = :path"
+VERSIONS = "SELECT path, version FROM seen_file WHERE conversation_id = :id ORDER BY at, path"
 ADD_CONVERSATION = """
 INSERT INTO conversation (id, parent, cwd, model, title, messages, input_tokens, cached_input_tokens, output_tokens,
                           cost_usd, requests, created_at, updated_at)
@@ -70,9 +77,25 @@ SELECT kept_from, summary FROM compaction WHERE conversation_id = :id ORDER BY a
 MESSAGES = "SELECT body FROM message WHERE conversation_id = :id AND seq >= :seq ORDER BY seq"
 DELETE = "DELETE FROM conversation WHERE id = :id"
 DELETE_IF_EMPTY = "DELETE FROM conversation WHERE id = :id AND messages = 0 AND owner IS NULL"
-
 MESSAGE = JsonColumn[Message](Message)
 TODOS = JsonColumn[TodoList](TodoList)
+
+
+class SeenFileVersions(TableGateway):
+    """What conversations know of files; a version is a text that only the tools understand."""
+
+    def keep(self, conversation_id: ConversationId, versions: Mapping[str, str | None]) -> None:
+        """Store the versions of files by absolute path; None forgets a file."""
+        at = format_time(self._clock.now())
+        for path, version in versions.items():
+            if version is None:
+                self._connection.write(DELETE_VERSION, id=conversation_id, path=path)
+            else:
+                self._connection.write(SET_VERSION, id=conversation_id, path=path, version=version, at=at)
+
+    def of(self, conversation_id: ConversationId) -> Mapping[str, str]:
+        """Return the versions by absolute path, those stored last at the end."""
+        return {row["path"]: row["version"] for row in self._connection.rows(VERSIONS, id=conversation_id)}
 
 
 class StoredConversation(Struct, frozen=True, kw_only=True):

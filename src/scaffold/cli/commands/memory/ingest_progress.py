@@ -16,11 +16,11 @@ from scaffold.core.knowledge import CollectionName
 from scaffold.core.printable_text import count_of, printable
 from scaffold.host.process.async_runner import run_async
 from scaffold.memory.chunking.text_pieces import PieceSize
-from scaffold.memory.documents.folder import documents_below
 from scaffold.memory.documents.ingestion import Progress
 from scaffold.memory.documents.library import DocumentLibrary
 from scaffold.memory.documents.page_ranges import read_page_ranges
 from scaffold.memory.documents.parts import ReadingOptions
+from scaffold.memory.documents.source_files import documents_below
 from scaffold.memory.notes import MemoryScope
 from scaffold.session.memory.answer import MemoryAnswer
 from scaffold.session.memory.ingest import IngestRequest, Reporting, ingested

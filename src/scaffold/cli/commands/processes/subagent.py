@@ -9,8 +9,7 @@ from scaffold.agent.model_access import open_user_store
 from scaffold.cli.exit_codes import FAILED, INTERRUPTED, OK
 from scaffold.cli.render.reporters import TextReporter
 from scaffold.core.ids import ConversationId
-from scaffold.host.process.async_runner import run_async
-from scaffold.host.process.lifeline import watch_lifeline
+from scaffold.host.process.async_runner import run_async, watch_lifeline
 from scaffold.host.startup import relax_gc
 from scaffold.session.subagent_task import do_subagent_task
 

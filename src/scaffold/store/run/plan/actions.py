@@ -31,7 +31,7 @@ from scaffold.store.driver.connection import ColumnValue, Connection, Row
 from scaffold.store.row_errors import illegal_transition
 from scaffold.store.run.event_log import Events, RunTableGateway
 from scaffold.store.run.plan.facts import Facts
-from scaffold.store.run.plan.status_counts import StatusCounts
+from scaffold.store.run.plan.goals import StatusCounts
 
 ADD = """
 INSERT INTO action (id, run_id, goal_id, parent_id, position, key, title, description, acceptance, verification_intent,

@@ -1,17 +1,29 @@
 """Goals: the desired states of a run."""
 
+from collections import Counter
+from collections.abc import Sequence
 from datetime import timedelta
 
 from scaffold.core.events import GoalStatusChanged
 from scaffold.core.ids import Assertion, GoalId, RunId
 from scaffold.core.model import Goal, ProcessIdentity, Rest
+from scaffold.core.proof.specification_audit import Requirement, RequirementId
 from scaffold.core.states import GOAL_TRANSITIONS, Active, GoalState, parse_goal_state, reason_of, status_of
 from scaffold.store.driver.columns import ASSERTIONS, PROCESS, TimeSource, format_time, parse_optional_time, parse_time
-from scaffold.store.driver.connection import Connection, Row
+from scaffold.store.driver.connection import ColumnValue, Connection, Row
 from scaffold.store.row_errors import illegal_transition
 from scaffold.store.run.event_log import Events, RunTableGateway
 from scaffold.store.run.plan.facts import Facts
 
+ADD_COUNT = """
+INSERT INTO action_status_count (goal_id, status, action_count) VALUES (:goal_id, :status, :actions)
+ON CONFLICT (goal_id, status) DO UPDATE SET action_count = action_status_count.action_count + excluded.action_count
+"""
+COUNTS_OF_GOAL = "SELECT status, action_count FROM action_status_count WHERE goal_id = :goal_id AND action_count > 0"
+ADD_REQUIREMENT = """
+INSERT INTO requirement (run_id, position, name, text, line) VALUES (:run_id, :position, :name, :text, :line)
+"""
+REQUIREMENTS_OF_RUN = "SELECT name, text, line FROM requirement WHERE run_id = :run_id ORDER BY position"
 ADD = """
 INSERT INTO goal (id, run_id, position, name, description, desired, status, reason, summary, persistent, worker_cap,
                   supervisor, supervisor_started_at, created_at, updated_at)
@@ -26,7 +38,6 @@ COUNT_UNFINISHED = """
 SELECT COUNT(*) AS goals FROM goal WHERE run_id = :run_id AND status IN ('planning', 'active', 'paused')
 """
 SET_STATUS = "UPDATE goal SET status = :status, reason = :reason, updated_at = :at WHERE id = :id AND status = :was"
-
 SET_SERVED = "UPDATE goal SET served_seq = :seq WHERE id = :id"
 SET_REST = "UPDATE goal SET rests_from = :since, rests_until = :until WHERE id = :id"
 FORGET_DEATHS = "UPDATE goal SET deaths = 0, rests_from = NULL, rests_until = NULL WHERE id = :id"
@@ -36,6 +47,60 @@ SET_SUPERVISOR = """
 UPDATE goal SET supervisor = :supervisor, supervisor_started_at = :since, updated_at = :at
 WHERE id = :id AND supervisor IS NOT DISTINCT FROM :was
 """
+
+
+class StatusCounts:
+    """Counts by goal and status; a transaction's changes are written at its end."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._changes: Counter[tuple[GoalId, str]] = Counter()
+        connection.keep(self)
+
+    def count(self, goal_id: GoalId, status: str, actions: int) -> None:
+        """Add `actions`, which may be negative, to the count of a status."""
+        self._changes[goal_id, status] += actions
+
+    def of_goal(self, goal_id: GoalId) -> dict[str, int]:
+        """Return the goal's counts; statuses without actions are left out."""
+        self.flush()
+        return {row["status"]: row["action_count"] for row in self._connection.rows(COUNTS_OF_GOAL, goal_id=goal_id)}
+
+    def flush(self) -> None:
+        """Write the transaction's changes so far."""
+        changes: list[dict[str, ColumnValue]] = [
+            {"goal_id": goal_id, "status": status, "actions": actions}
+            for (goal_id, status), actions in self._changes.items()
+            if actions
+        ]
+        if changes:
+            self._connection.write_each(ADD_COUNT, changes)
+        self._changes.clear()
+
+    def forget(self) -> None:
+        """Drop unwritten changes: the transaction is over."""
+        self._changes.clear()
+
+
+class Requirements:
+    """The requirements of each run, in the order of its specification."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def add(self, run_id: RunId, requirements: Sequence[Requirement]) -> None:
+        """Store the requirements of a run that has none yet."""
+        for position, each in enumerate(requirements):
+            self._connection.write(
+                ADD_REQUIREMENT, run_id=run_id, position=position, name=each.id, text=each.text, line=each.line
+            )
+
+    def of_run(self, run_id: RunId) -> tuple[Requirement, ...]:
+        """Return the requirements; empty for a run that is not audited, or whose planner has not listed them yet."""
+        return tuple(
+            Requirement(id=RequirementId(row["name"]), text=row["text"], line=row["line"])
+            for row in self._connection.rows(REQUIREMENTS_OF_RUN, run_id=run_id)
+        )
 
 
 class Goals(RunTableGateway):

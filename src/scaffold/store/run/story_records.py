@@ -1,14 +1,19 @@
-"""Edits of stories that were rejected, until their stories' notes say why."""
+"""What changed the steps of stories, and the edits that were rejected."""
+
+from collections.abc import Sequence
 
 from msgspec import Struct
 
-from scaffold.core.ids import ActionKey, AttemptId, RunId
+from scaffold.core.ids import ActionId, ActionKey, AttemptId, RunId
+from scaffold.plan.story.record import HistoryEntry
 from scaffold.store.driver.columns import JsonColumn
 from scaffold.store.driver.connection import Connection
 
-ADD = "UPDATE attempt SET refused_edits = :refused WHERE id = :id"
+SET_REFUSED = "UPDATE attempt SET refused_edits = :refused WHERE id = :id"
+
 SETTLE = "UPDATE attempt SET refused_edits = NULL WHERE id = :id"
-OF_RUN = """
+
+REFUSED_OF_RUN = """
 SELECT attempt.id, attempt.refused_edits, action.key AS step, story.key AS story
 FROM attempt JOIN action ON action.id = attempt.action_id JOIN action AS story ON story.id = action.parent_id
 WHERE attempt.run_id = :run_id AND attempt.refused_edits IS NOT NULL ORDER BY attempt.queued_seq
@@ -42,7 +47,7 @@ class RefusedEditsOfStories:
 
     def add(self, attempt: AttemptId, refusal: RejectedEdits) -> None:
         """Store that the edits of an attempt were rejected."""
-        self._connection.write(ADD, id=attempt, refused=REFUSAL.write(refusal))
+        self._connection.write(SET_REFUSED, id=attempt, refused=REFUSAL.write(refusal))
 
     def of_run(self, run_id: RunId) -> tuple[RefusedEdits, ...]:
         """Return those whose notes are missing, oldest first."""
@@ -50,9 +55,33 @@ class RefusedEditsOfStories:
             RefusedEdits(
                 attempt=row["id"], step=row["step"], story=row["story"], refusal=REFUSAL.read(row["refused_edits"])
             )
-            for row in self._connection.rows(OF_RUN, run_id=run_id)
+            for row in self._connection.rows(REFUSED_OF_RUN, run_id=run_id)
         )
 
     def settle(self, attempt: AttemptId) -> None:
         """Forget them: the notes say why."""
         self._connection.write(SETTLE, id=attempt)
+
+
+ADD_HISTORY = "INSERT INTO story_history (story_id, position, entry) VALUES (:story_id, :position, :entry)"
+
+HISTORY_OF_STORY = "SELECT entry FROM story_history WHERE story_id = :story_id ORDER BY position"
+
+ENTRY = JsonColumn[HistoryEntry](HistoryEntry)
+
+
+class StoryHistories:
+    """The history of each story, which is an action; entries are only ever added."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def add(self, story_id: ActionId, entries: Sequence[HistoryEntry]) -> None:
+        """Add entries at the end."""
+        first = len(self.of_story(story_id))
+        for position, entry in enumerate(entries, first):
+            self._connection.write(ADD_HISTORY, story_id=story_id, position=position, entry=ENTRY.write(entry))
+
+    def of_story(self, story_id: ActionId) -> tuple[HistoryEntry, ...]:
+        """Return the entries, oldest first."""
+        return tuple(ENTRY.read(row["entry"]) for row in self._connection.rows(HISTORY_OF_STORY, story_id=story_id))

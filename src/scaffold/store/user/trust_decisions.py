@@ -1,4 +1,4 @@
-"""The user's approvals of configuration files found in folders and repositories."""
+"""What the user has agreed to: configuration files of folders, tools of MCP servers."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -12,9 +12,10 @@ GRANT = """
 INSERT INTO folder_trust (identity, fingerprint, files, decided_at) VALUES (:identity, :fingerprint, :files, :at)
 ON CONFLICT (identity, fingerprint) DO UPDATE SET decided_at = excluded.decided_at
 """
-GRANTS = "SELECT files, decided_at FROM folder_trust WHERE identity = :identity ORDER BY decided_at, fingerprint"
-REVOKE = "DELETE FROM folder_trust WHERE identity = :identity"
 
+GRANTS = "SELECT files, decided_at FROM folder_trust WHERE identity = :identity ORDER BY decided_at, fingerprint"
+
+REVOKE = "DELETE FROM folder_trust WHERE identity = :identity"
 
 DIGESTS = JsonColumn[Mapping[str, str]](dict[str, str])
 
@@ -45,3 +46,29 @@ class FolderTrusts(TableGateway):
         known = len(self._connection.rows(GRANTS, identity=identity))
         self._connection.write(REVOKE, identity=identity)
         return known
+
+
+APPROVED = "SELECT tool, digest FROM mcp_approval WHERE scope = :scope AND server = :server AND program = :program"
+
+APPROVE = """
+INSERT INTO mcp_approval (scope, server, program, tool, digest, decided_at)
+VALUES (:scope, :server, :program, :tool, :digest, :at)
+ON CONFLICT (scope, server, program, tool) DO UPDATE SET digest = excluded.digest, decided_at = excluded.decided_at
+"""
+
+
+class McpApprovals(TableGateway):
+    """Approvals by server; one with another program or address is another server."""
+
+    def known(self, scope: str, server: str, program: str) -> Mapping[str, str]:
+        """Return the digest of each approved tool; empty if the server was never used."""
+        rows = self._connection.rows(APPROVED, scope=scope, server=server, program=program)
+        return {row["tool"]: row["digest"] for row in rows}
+
+    def approve(self, scope: str, server: str, program: str, digests: Mapping[str, str]) -> None:
+        """Store approvals; one of the same tool replaces the earlier one."""
+        at = format_time(self._clock.now())
+        for tool, digest in digests.items():
+            self._connection.write(
+                APPROVE, scope=scope, server=server, program=program, tool=tool, digest=digest, at=at
+            )
