@@ -123,7 +123,7 @@ class FileLock:
         fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
         with contextlib.ExitStack() as undo:
             undo.callback(os.close, fd)
-            await self._wait(fd)
+            await self._wait_for_lock(fd)
             os.ftruncate(fd, 0)
             os.write(fd, msgspec.json.encode(own_identity()))
             undo.pop_all()
@@ -138,20 +138,20 @@ class FileLock:
             os.close(self._fd)
             self._fd = None
 
-    async def _wait(self, fd: int) -> None:
+    async def _wait_for_lock(self, fd: int) -> None:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self._timeout_s
         pause_s = 0.002
         while not try_lock(fd):
             if loop.time() >= deadline:
                 raise ScaffoldError(
-                    f"{self._path} has been locked for {self._timeout_s:g} s{self._holder()}",
+                    f"{self._path} has been locked for {self._timeout_s:g} s{self._holder_text()}",
                     "wait for that process to exit, or stop it, then retry",
                 )
             await asyncio.sleep(pause_s)
             pause_s = min(pause_s * 2, 0.05)
 
-    def _holder(self) -> str:
+    def _holder_text(self) -> str:
         try:
             return f" by process {msgspec.json.decode(self._path.read_bytes(), type=ProcessIdentity).pid}"
         # The file is empty for a moment after each lock and before each release.

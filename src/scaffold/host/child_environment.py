@@ -51,10 +51,10 @@ def path_without_ours(environ: Mapping[str, str]) -> str:
     Its programs, such as type checkers and test runners with their plugins, are not those of the user's project.
     """
     path = environ.get("PATH") or os.defpath
-    if sys.prefix == sys.base_prefix or _same(environ.get("VIRTUAL_ENV", ""), sys.prefix):
+    if sys.prefix == sys.base_prefix or _is_same_path(environ.get("VIRTUAL_ENV", ""), sys.prefix):
         return path
     ours = Path(sys.prefix, "bin")
-    return os.pathsep.join(folder for folder in path.split(os.pathsep) if not _same(folder, ours))
+    return os.pathsep.join(folder for folder in path.split(os.pathsep) if not _is_same_path(folder, ours))
 
 
 def agent_variables(agent_id: str) -> dict[str, str]:
@@ -90,5 +90,5 @@ def _checkouts_around(folder: Path) -> Iterator[Path]:
     return (above for above in folder.parents if not home.is_relative_to(above) and os.path.lexists(above / ".git"))
 
 
-def _same(one: str, other: str | Path) -> bool:
+def _is_same_path(one: str, other: str | Path) -> bool:
     return bool(one) and _real_path(one) == _real_path(other)

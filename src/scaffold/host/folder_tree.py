@@ -49,7 +49,7 @@ def remove_tree(parent: int, name: str, *, most: int = sys.maxsize) -> None:
     top = open_folder(parent, name)
     stuck: dict[str, OSError] = {}
     try:
-        while most > 0 and (entries := [each for each in _names(top, most + len(stuck)) if each not in stuck]):
+        while most > 0 and (entries := [each for each in _entry_names(top, most + len(stuck)) if each not in stuck]):
             for entry in entries:
                 try:
                     most -= _remove_entry(top, entry, most)
@@ -82,7 +82,7 @@ def _remove_entry(top: int, name: str, most: int) -> int:
         return 1
     folder = open_folder(top, name)
     try:
-        entries = _names(folder, most)
+        entries = _entry_names(folder, most)
         for entry in entries:
             if not _is_unlinked(folder, entry):
                 os.close(open_folder(folder, entry))  # a folder can be moved only by those who may write to it
@@ -104,7 +104,7 @@ def _is_unlinked(folder: int, name: str) -> bool:
     return True
 
 
-def _names(folder: int, most: int) -> list[str]:
+def _entry_names(folder: int, most: int) -> list[str]:
     """Return the names of at most this number of entries."""
     with os.scandir(folder) as entries:
         return [entry.name for entry in islice(entries, most)]

@@ -69,25 +69,25 @@ async def newer_version(installation: Installation) -> str:
     """
     if installation.installer in {"pip", "pipx"}:
         command = (sys.executable, "-m", "pip", "install", *("--dry-run", "--no-deps", "--upgrade", "--quiet"))
-        done = await _run((*command, "--disable-pip-version-check", "--report", "-", PACKAGE))
+        done = await _run_installer((*command, "--disable-pip-version-check", "--report", "-", PACKAGE))
         if done.exit_code == 0:
             planned = [each["metadata"] for each in json.loads(done.stdout)["install"]]
             return next((str(each["version"]) for each in planned), "")
         if NO_PIP not in done.stderr.decode(errors="replace"):
-            raise _failure(done)
+            raise _update_error(done)
     arguments = ("--dry-run", "--no-deps", "--upgrade", "--refresh-package", PACKAGE, "--python", sys.executable)
-    done = await _run(("uv", "pip", "install", *arguments, PACKAGE))
+    done = await _run_installer(("uv", "pip", "install", *arguments, PACKAGE))
     if done.exit_code != 0:
-        raise _failure(done)
+        raise _update_error(done)
     lines = done.stderr.decode(errors="replace").splitlines()
     return next((line.partition("==")[2] for line in lines if line.strip().startswith(f"+ {PACKAGE}==")), "")
 
 
 async def install_newest(installation: Installation) -> None:
     """Let the installer put the newest release in place; UpdateError if it fails."""
-    done = await _run(installation.update_command, timeout_s=INSTALL_S)
+    done = await _run_installer(installation.update_command, timeout_s=INSTALL_S)
     if done.exit_code != 0:
-        raise _failure(done)
+        raise _update_error(done)
 
 
 def other_processes() -> tuple[int, ...]:
@@ -104,13 +104,13 @@ def other_processes() -> tuple[int, ...]:
     return tuple(sorted(found))
 
 
-async def _run(command: Sequence[str], timeout_s: float = ASK_S) -> CommandResult:
+async def _run_installer(command: Sequence[str], timeout_s: float = ASK_S) -> CommandResult:
     if shutil.which(command[0]) is None:
         raise UpdateError(f"`{command[0]}`, which installed this program, is not on PATH", "Add it to PATH.")
     return await run_command(command, cwd=Path.cwd(), env=os.environ, timeout_s=timeout_s)
 
 
-def _failure(done: CommandResult) -> UpdateError:
+def _update_error(done: CommandResult) -> UpdateError:
     text = (done.stderr or done.stdout).decode(errors="replace").strip()
     if any(words in text for words in NO_RELEASE):
         return UpdateError(

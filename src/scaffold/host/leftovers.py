@@ -20,7 +20,7 @@ _MARKED = re.compile(r"\.by-(?P<pid>\d+)-(?P<space>\w+)-(?P<hash>[0-9a-f]{8})\."
 def own_mark() -> str:
     """Return the part of a name that marks what this process made."""
     me = own_identity()
-    return f".by-{me.pid}-{_pid_space()}-{_hash(me)}."
+    return f".by-{me.pid}-{_pid_space()}-{_identity_hash(me)}."
 
 
 def made_by_dead_process(name: str) -> bool:
@@ -29,7 +29,7 @@ def made_by_dead_process(name: str) -> bool:
     if found is None or found["space"] != _pid_space():
         return False
     living = identify(int(found["pid"]))
-    return living is None or not is_alive(living) or _hash(living) != found["hash"]
+    return living is None or not is_alive(living) or _identity_hash(living) != found["hash"]
 
 
 def temporary_prefix(what: str = "") -> str:
@@ -56,7 +56,7 @@ def left_by_dead_processes(folders: Iterable[Path]) -> Iterator[Path]:
             yield from (folder / name for name in names)
 
 
-def _hash(identity: ProcessIdentity) -> str:
+def _identity_hash(identity: ProcessIdentity) -> str:
     return hashlib.sha256(f"{identity.pid} {identity.started} {identity.boot}".encode()).hexdigest()[:8]
 
 

@@ -70,7 +70,7 @@ class Pager:
     def wait(self) -> bool:
         """Say that this was all, and wait until the user quits it; return False if it could not be run at all."""
         # The pager handles Ctrl-C itself; we must not end before it does, or the shell and it would share the terminal.
-        with _ignored(signal.SIGINT):
+        with _ignore_signal(signal.SIGINT):
             if self._process.stdin is not None:
                 with contextlib.suppress(BrokenPipeError):
                     self._process.stdin.close()
@@ -78,7 +78,7 @@ class Pager:
 
 
 @contextlib.contextmanager
-def _ignored(number: signal.Signals) -> Iterator[None]:
+def _ignore_signal(number: signal.Signals) -> Iterator[None]:
     before = signal.signal(number, signal.SIG_IGN)
     try:
         yield

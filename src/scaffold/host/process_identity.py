@@ -12,19 +12,19 @@ from scaffold.core.model import ProcessIdentity
 def identify(pid: int) -> ProcessIdentity | None:
     """Return the identity of process `pid`; None if there is none. A zombie still has an identity."""
     found = _look_up(pid)
-    return ProcessIdentity(pid, found[1], _boot()) if found else None
+    return ProcessIdentity(pid, found[1], _boot_id()) if found else None
 
 
 def own_identity() -> ProcessIdentity:
     """Return the identity of this process."""
     mine = identify(os.getpid())
-    return mine or ProcessIdentity(os.getpid(), "", _boot())
+    return mine or ProcessIdentity(os.getpid(), "", _boot_id())
 
 
 def is_alive(identity: ProcessIdentity) -> bool:
     """Return True if exactly this process is running; a zombie is not."""
     # Start times count from the boot, so pid and start time together can repeat after the next one.
-    if identity.boot != _boot():
+    if identity.boot != _boot_id():
         return False
     found = _look_up(identity.pid)
     return found is not None and found[0] != "Z" and found[1] == identity.started
@@ -63,7 +63,7 @@ def _from_ps(pid: int) -> tuple[str, str] | None:
 
 
 @functools.cache
-def _boot() -> str:
+def _boot_id() -> str:
     if sys.platform == "linux":
         return Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
     return _output_of("sysctl", "-n", "kern.boottime")

@@ -27,20 +27,20 @@ class Slots:
     async def taken(self) -> AsyncIterator[None]:
         """Hold a slot while the block runs; waits for one without a timeout."""
         self._folder.mkdir(parents=True, exist_ok=True)
-        slot = await self._wait()
+        slot = await self._wait_for_slot()
         try:
             yield
         finally:
             os.close(slot)
 
-    async def _wait(self) -> int:
+    async def _wait_for_slot(self) -> int:
         pause_s = FIRST_PAUSE_S
-        while (free := self._free()) is None:
+        while (free := self._lock_free_slot()) is None:
             await asyncio.sleep(pause_s)
             pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
         return free
 
-    def _free(self) -> int | None:
+    def _lock_free_slot(self) -> int | None:
         """Lock a free slot and return its descriptor; None if all are taken."""
         for number in range(self._count):
             slot = os.open(self._folder / f"{number}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)

@@ -26,8 +26,8 @@ class HeldPorts:
         """
         self.ports: tuple[int, ...] = ()
         with ExitStack() as held:
-            for port in _candidates(name):
-                if (bound := _bind(port)) is not None:
+            for port in _candidate_ports(name):
+                if (bound := _bind_port(port)) is not None:
                     held.enter_context(bound)
                     self.ports += (port,)
                 if len(self.ports) == count:
@@ -43,7 +43,7 @@ class HeldPorts:
         self._held.close()
 
 
-def _candidates(name: str) -> Iterator[int]:
+def _candidate_ports(name: str) -> Iterator[int]:
     """Yield all ports of the range once, in an order that depends on the name."""
     digest = sha256(name.encode()).digest()
     # Odd, and no multiple of 5: such a step through 10,000 numbers meets each of them.
@@ -51,7 +51,7 @@ def _candidates(name: str) -> Iterator[int]:
     return ((start + step * number) % COUNT + FIRST for number in range(COUNT))
 
 
-def _bind(port: int) -> socket.socket | None:
+def _bind_port(port: int) -> socket.socket | None:
     """Return a socket that has the port on all IPv4 addresses; None if any program has it on one, or on one of IPv6."""
     bound = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     try:

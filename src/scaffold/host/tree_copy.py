@@ -30,7 +30,7 @@ async def copy_tree(source: Path, target: Path, *, led: LinkTargetMap = same_lin
     cancellation a partial copy is left at `target`, and the copying thread has stopped.
     """
     stop = threading.Event()
-    work = asyncio.ensure_future(asyncio.to_thread(_copy, str(source), str(target), led, stop))
+    work = asyncio.ensure_future(asyncio.to_thread(_copy_entry, str(source), str(target), led, stop))
     try:
         await asyncio.shield(work)
     except asyncio.CancelledError:
@@ -40,7 +40,7 @@ async def copy_tree(source: Path, target: Path, *, led: LinkTargetMap = same_lin
         raise
 
 
-def _copy(source: str, target: str, led: LinkTargetMap, stop: threading.Event) -> None:
+def _copy_entry(source: str, target: str, led: LinkTargetMap, stop: threading.Event) -> None:
     if stat.S_ISDIR(os.stat(source).st_mode):  # noqa: PTH116
         _copy_folder(source, target, led, stop)
     else:
@@ -70,7 +70,7 @@ def _copy_file(source: str, target: str) -> None:
         copy = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         try:
             found = os.fstat(original)
-            _transfer(original, copy, found.st_size)
+            _transfer_bytes(original, copy, found.st_size)
             os.fchmod(copy, stat.S_IMODE(found.st_mode) & ~(stat.S_ISUID | stat.S_ISGID))
             os.utime(copy, ns=(found.st_atime_ns, found.st_mtime_ns))  # .pyc files are checked against this
         finally:
@@ -79,7 +79,7 @@ def _copy_file(source: str, target: str) -> None:
         os.close(original)
 
 
-def _transfer(original: int, copy: int, size: int) -> None:
+def _transfer_bytes(original: int, copy: int, size: int) -> None:
     if sys.platform == "linux" and size:
         try:
             while os.copy_file_range(original, copy, CHUNK_BYTES):

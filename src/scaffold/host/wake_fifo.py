@@ -23,7 +23,7 @@ class WakeFifo:
     def __init__(self, path: Path, on_wake: Callable[[], None]) -> None:
         """Create the pipe at `path` and its folder; OSError on failure."""
         self._on_wake = on_wake
-        self._descriptor = _opened(path)
+        self._descriptor = _open_fifo(path)
         asyncio.get_running_loop().add_reader(self._descriptor, self._on_readable)
 
     def close(self) -> None:
@@ -66,7 +66,7 @@ def _waiting_bytes(descriptor: int) -> int:
     return int.from_bytes(answer, sys.byteorder)
 
 
-def _opened(path: Path) -> int:
+def _open_fifo(path: Path) -> int:
     """Create and open the pipe; read-write, because a read-only end would see EOF whenever no writer is open."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with contextlib.suppress(FileExistsError):

@@ -38,7 +38,7 @@ def vector_leg(knowledge: KnowledgeTables, folder: Path, embedder: Embedder | No
     Without an `embedder` it is the model of the extra.
     """
     try:
-        embedder = embedder or _embedder()
+        embedder = embedder or _local_embedder()
         open_searches: Callable[..., Any] = lazy_import(SEARCHES)
     except ImportError:
         return None
@@ -46,7 +46,7 @@ def vector_leg(knowledge: KnowledgeTables, folder: Path, embedder: Embedder | No
 
 
 @cache
-def _embedder() -> Embedder:
+def _local_embedder() -> Embedder:
     """Return the one model of this process, which takes long to load."""
     embedder: Embedder = lazy_import(MINILM)()
     return embedder
@@ -96,7 +96,7 @@ async def embed_chunks(
             if again and start == 0:
                 # Only now: a server that fails leaves the vectors that there are.
                 database.knowledge.collections.set_model(name, "", 0)
-            _put(database.knowledge, leg.embedder.model, name, list(zip(page, vectors, strict=True)))
+            _put_vectors(database.knowledge, leg.embedder.model, name, list(zip(page, vectors, strict=True)))
 
 
 def _to_embed(
@@ -110,7 +110,9 @@ def _to_embed(
     return knowledge.chunks.with_numbers(missing_vectors(knowledge, name, model, most=most))
 
 
-def _put(knowledge: KnowledgeTables, model: str, name: CollectionName, vectors: Sequence[tuple[Chunk, bytes]]) -> None:
+def _put_vectors(
+    knowledge: KnowledgeTables, model: str, name: CollectionName, vectors: Sequence[tuple[Chunk, bytes]]
+) -> None:
     stored, dimension = knowledge.collections.get(name), len(vectors[0][1]) // NUMBER_BYTES
     if stored is None or stored.has_given_vectors:
         return  # deleted meanwhile

@@ -97,9 +97,9 @@ class HybridSearch:
         chunks = self._knowledge.chunks
         words = chunks.search(collection, search_terms(query), wanted, most=depth)
         parts = chunks.containing(collection, search_parts(query), wanted, most=depth)
-        nearest = await self._nearest(collection, vectors or QueryVectors(query), wanted, depth)
+        nearest = await self._nearest_chunks(collection, vectors or QueryVectors(query), wanted, depth)
         cosines = {number: cosine for number, cosine in nearest if cosine >= LEAST_COSINE}
-        best = self._best(query, words, parts, tuple(cosines))[:most]
+        best = self._rank_chunks(query, words, parts, tuple(cosines))[:most]
         by_words = frozenset((*words, *parts))
         return [FoundChunk(chunk, cosines.get(chunk.seq), chunk.seq in by_words) for chunk in chunks.with_numbers(best)]
 
@@ -112,13 +112,15 @@ class HybridSearch:
         parts = chunks.containing(collection, search_parts(query), wanted, most=depth)
         return [FoundChunk(chunk, by_words=True) for chunk in chunks.with_numbers(fuse(words, parts)[:most])]
 
-    def _best(self, query: str, words: Sequence[int], parts: Sequence[int], near: Sequence[int]) -> Sequence[int]:
+    def _rank_chunks(
+        self, query: str, words: Sequence[int], parts: Sequence[int], near: Sequence[int]
+    ) -> Sequence[int]:
         """Return the numbers of chunks, the best first: a chunk with few of the query's words counts less by them."""
         if not near:
             return fuse(words, parts)
         stems = words_of(query[:MAX_CHARS])
         weights = {
-            chunk.seq: max(_share(stems, f"{chunk.title} {chunk.text}"), LEAST_WEIGHT)
+            chunk.seq: max(_share_of_words(stems, f"{chunk.title} {chunk.text}"), LEAST_WEIGHT)
             for chunk in self._knowledge.chunks.with_numbers(words)
         }
         return fuse_weighted(
@@ -127,7 +129,7 @@ class HybridSearch:
             [(each, 1.0) for each in near],
         )
 
-    async def _nearest(
+    async def _nearest_chunks(
         self, collection: CollectionName, query: QueryVectors, wanted: ChunkFilter, most: int
     ) -> Sequence[tuple[int, float]]:
         if self._leg is None:
@@ -147,7 +149,7 @@ class HybridSearch:
         return vectors.search(vector, most=most, among=among)
 
 
-def _share(stems: Sequence[str], text: str) -> float:
+def _share_of_words(stems: Sequence[str], text: str) -> float:
     """Return how many of the words are in a text, from 0 to 1."""
     folded = text.casefold()
     return sum(stem in folded for stem in stems) / len(stems) if stems else 0.0
@@ -176,7 +178,7 @@ def fuse(*rankings: Sequence[Item], k: int = K) -> tuple[Item, ...]:
 
 def search_terms(text: str) -> Sequence[str]:
     """Return the words of a query, without those that say nothing."""
-    start = f"{_beginning(text)} {_plain(text)}"
+    start = f"{_normalized_start(text)} {_fold_letters(text)}"
     # Full-text search keeps letters such as `ß` that `casefold` replaces.
     lowered = (word for word in re.findall(r"[^\W_]+", start.lower()) if word != word.casefold())
     return tuple(dict.fromkeys((*terms_of(start), *lowered)))[:MOST_WORDS]
@@ -184,17 +186,17 @@ def search_terms(text: str) -> Sequence[str]:
 
 def search_parts(text: str) -> Sequence[str]:
     """Return pairs of characters of a query in scripts without spaces; a single character, or a symbol, by itself."""
-    start = _beginning(text)
-    runs = _UNSPACED.findall(start) + _UNSPACED.findall(_plain(text))
+    start = _normalized_start(text)
+    runs = _UNSPACED.findall(start) + _UNSPACED.findall(_fold_letters(text))
     pairs = (one + other for run in runs for one, other in pairwise(run))
     symbols = (each for each in start if unicodedata.category(each) == "So")
     return tuple(dict.fromkeys((*pairs, *(run for run in runs if len(run) == 1), *symbols)))[:MOST_PARTS]
 
 
-def _beginning(text: str) -> str:
+def _normalized_start(text: str) -> str:
     return unicodedata.normalize("NFC", text[:MAX_CHARS])
 
 
-def _plain(text: str) -> str:
+def _fold_letters(text: str) -> str:
     """Return the query with letters in their usual form: of full or half width, in ligatures, drawn out."""
     return unicodedata.normalize("NFKC", text[:MAX_CHARS]).replace(_TATWEEL, "")

@@ -27,7 +27,7 @@ class ReadMemory(Struct, frozen=True):
 
 def memories_as_markdown(memories: Sequence[Memory]) -> str:
     """Return memories as Markdown: a section for each, with its text as a quotation."""
-    return "\n".join([TITLE, "", NOTE, *(line for each in memories for line in _section(each))]) + "\n"
+    return "\n".join([TITLE, "", NOTE, *(line for each in memories for line in _memory_section(each))]) + "\n"
 
 
 def is_export(text: str) -> bool:
@@ -42,7 +42,7 @@ def read_memories(text: str, path: PurePath) -> tuple[ReadMemory, ...]:
     return tuple(filter(None, map(_read_section, _HEADING.split(text)[1:])))
 
 
-def _section(memory: Memory) -> Iterator[str]:
+def _memory_section(memory: Memory) -> Iterator[str]:
     chunk = memory.chunk
     yield from ("", f"## {memory.id}", "")
     fields = {

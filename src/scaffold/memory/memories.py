@@ -120,13 +120,13 @@ class Memories:
         One of the user counts at once, any other is unconfirmed. UsageError for a text that may not be stored.
         """
         content = checked(text, self._redactor)
-        known = self._known(content)
+        known = self._find_same(content)
         if known is not None:
-            memory = self._confirmed(known) if source == USER else known
+            memory = self._confirm_memory(known) if source == USER else known
         else:
-            memory = self._add(content, source, scope or ("project" if self.has_project else "user"), kind)
+            memory = self._add_memory(content, source, scope or ("project" if self.has_project else "user"), kind)
         if supersedes is not None and supersedes.id != memory.id:
-            self._supersede(supersedes, by=memory)
+            self._supersede_memory(supersedes, by=memory)
         rivals = self.rivals(memory) if known is None else ()
         return Remembered(memory=memory, is_new=known is None, contradicts=rivals, superseded=supersedes)
 
@@ -135,7 +135,7 @@ class Memories:
         chunk = memory.chunk
         if "text" in changes:
             content = checked(changes["text"], self._redactor)
-            known = self._known(content)
+            known = self._find_same(content)
             if known is not None and known.id != memory.id:
                 raise UsageError(f"{known.id} says that already", f"Forget one of them: `forget {memory.id}`.")
             meta = {**chunk.meta, DECIDED_BY: USER}
@@ -148,7 +148,7 @@ class Memories:
             chunk = structs.replace(chunk, state=changes["state"], meta={**chunk.meta, DECIDED_BY: USER})
         if chunk.state != "superseded" and memory.chunk.state == "superseded":
             chunk = structs.replace(chunk, valid_until=None, superseded_by=None, valid_from=self._clock.now())
-        database = self._database(memory.scope)
+        database = self._scope_database(memory.scope)
         with database.transaction(durable=True):
             if database.knowledge.chunks.get(chunk.id) is None:
                 raise UsageError(
@@ -159,7 +159,7 @@ class Memories:
             else:
                 database.knowledge.replace(chunk)
         if chunk.text != memory.chunk.text:
-            self._wipe([memory.scope])
+            self._wipe_deleted([memory.scope])
         return Memory(chunk, memory.scope)
 
     def forget(self, memories: Iterable[Memory]) -> bool:
@@ -168,16 +168,16 @@ class Memories:
         for each in memories:
             ids.setdefault(each.scope, []).append(each.chunk.id)
         for scope, chunks in ids.items():
-            database = self._database(scope)
+            database = self._scope_database(scope)
             with database.transaction(durable=True):
                 database.knowledge.forget(chunks)
-        return self._wipe(ids)
+        return self._wipe_deleted(ids)
 
     def newest(self, wanted: ChunkFilter = EVERYTHING, *, most: int) -> tuple[Memory, ...]:
         """Return the memories that were stored last, the newest first."""
         found = [
             Memory(chunk, scope)
-            for scope, database in self._open()
+            for scope, database in self._open_databases()
             for chunk in database.knowledge.chunks.newest(MEMORIES, wanted, most=most)
         ]
         return tuple(sorted(found, key=lambda each: each.chunk.created_at, reverse=True)[:most])
@@ -186,7 +186,7 @@ class Memories:
         """Return the memories whose id starts with `text`; of another collection, its chunks."""
         return tuple(
             Memory(chunk, scope)
-            for scope, database in self._open()
+            for scope, database in self._open_databases()
             for chunk in database.knowledge.chunks.by_prefix(collection, text)
         )
 
@@ -194,7 +194,7 @@ class Memories:
         """Return the memories that fit a query best, the best first; those of the repository before equal ones."""
         found: dict[str, FoundMemory] = {}
         rankings, vectors = [], QueryVectors(query)
-        for scope, _ in self._open():
+        for scope, _ in self._open_databases():
             hits = await self.find_in(scope, MEMORIES, query, wanted, most=most, vectors=vectors)
             found |= {hit.chunk.id: FoundMemory(Memory(hit.chunk, scope), hit) for hit in hits}
             rankings.append([hit.chunk.id for hit in hits])
@@ -212,22 +212,22 @@ class Memories:
         vectors: QueryVectors,
     ) -> Sequence[FoundChunk]:
         """Return the chunks of a collection in one database that fit a query best."""
-        database, leg = self._database(scope), self._leg(scope)
+        database, leg = self._scope_database(scope), self._vector_leg(scope)
         if leg is not None:
             await fill_in_vectors(database, leg, collection, most=FILLED_BY_SEARCH)
         return await HybridSearch(database.knowledge, leg).find(collection, query, wanted, most=most, vectors=vectors)
 
     def databases(self) -> Iterable[tuple[MemoryScope, Store | UserStore]]:
         """Return the databases, that of the repository first."""
-        return self._open()
+        return self._open_databases()
 
     def leg(self, scope: MemoryScope) -> VectorLeg | None:
         """Return search by vector in a database; None if it is not possible here."""
-        return self._leg(scope)
+        return self._vector_leg(scope)
 
     def wipe(self, scopes: Iterable[MemoryScope], collection: CollectionName) -> bool:
         """Delete what is left outside of the tables of deleted chunks; False if another process keeps some of it."""
-        return self._wipe(scopes, collection)
+        return self._wipe_deleted(scopes, collection)
 
     @property
     def embedding_cost(self) -> Usage | None:
@@ -237,7 +237,7 @@ class Memories:
     @property
     def has_vectors(self) -> bool:
         """Whether memories are found by their meaning, too: the extra `memory` is installed."""
-        return all(self._leg(scope) is not None for scope, _ in self._open())
+        return all(self._vector_leg(scope) is not None for scope, _ in self._open_databases())
 
     async def index(self, *, again: bool = False, tell: Callable[[int], None] = ignore_count) -> tuple[int, int]:
         """Compute all vectors that are missing, and make the index files that are worth it; return both counts.
@@ -245,8 +245,8 @@ class Memories:
         `again`: compute all anew. `tell` is told how many are computed by then. EmbeddingError if one cannot be.
         """
         filled, files = 0, 0
-        for scope, database in self._open():
-            if (leg := self._leg(scope)) is None:
+        for scope, database in self._open_databases():
+            if (leg := self._vector_leg(scope)) is None:
                 continue
             for each in database.knowledge.collections.all():
                 so_far = partial(_tell_sum, tell, filled)
@@ -257,7 +257,7 @@ class Memories:
 
     def rivals(self, memory: Memory) -> tuple[Memory, ...]:
         """Return memories that seem to contradict this one."""
-        return contradictions(memory, self._alike(memory.chunk.text)) if memory.chunk.state != "superseded" else ()
+        return contradictions(memory, self._find_alike(memory.chunk.text)) if memory.chunk.state != "superseded" else ()
 
     def states(self) -> tuple[IndexState, ...]:
         """Return how full each collection is."""
@@ -269,13 +269,13 @@ class Memories:
                 vectors=knowledge.embeddings.count(collection.name),
                 by_state=knowledge.chunks.counts_by_state(collection.name),
             )
-            for scope, database in self._open()
+            for scope, database in self._open_databases()
             for knowledge in (database.knowledge,)
             for collection in knowledge.collections.all()
         )
 
-    def _add(self, content: str, source: str, scope: MemoryScope, kind: MemoryType) -> Memory:
-        database, now = self._database(scope), self._clock.now()
+    def _add_memory(self, content: str, source: str, scope: MemoryScope, kind: MemoryType) -> Memory:
+        database, now = self._scope_database(scope), self._clock.now()
         knowledge = database.knowledge
         chunk = Chunk(
             id=ChunkId(new_id()),
@@ -297,8 +297,8 @@ class Memories:
             (stored,) = knowledge.chunks.add([chunk])
         return Memory(stored, scope)
 
-    def _supersede(self, former: Memory, *, by: Memory) -> None:
-        database, now = self._database(former.scope), self._clock.now()
+    def _supersede_memory(self, former: Memory, *, by: Memory) -> None:
+        database, now = self._scope_database(former.scope), self._clock.now()
         with database.transaction(durable=True):
             chunk = database.knowledge.chunks.get(former.chunk.id)
             if chunk is not None and chunk.state != "superseded":
@@ -306,55 +306,55 @@ class Memories:
                     structs.replace(chunk, state="superseded", valid_until=now, superseded_by=by.chunk.id)
                 )
 
-    def _confirmed(self, memory: Memory) -> Memory:
+    def _confirm_memory(self, memory: Memory) -> Memory:
         if memory.chunk.state != "unconfirmed":
             return memory
         return self.edit(memory, state="active")
 
-    def _known(self, content: str) -> Memory | None:
+    def _find_same(self, content: str) -> Memory | None:
         """Return the memory that says the same, but for white space and the end of the sentence."""
-        for scope, database in self._open():
+        for scope, database in self._open_databases():
             for chunk in database.knowledge.chunks.same(MEMORIES, fingerprint(content)):
                 if chunk.state != "superseded":
                     return Memory(chunk, scope)
         return None
 
-    def _alike(self, content: str) -> list[Memory]:
+    def _find_alike(self, content: str) -> list[Memory]:
         found: list[Memory] = []
-        for scope, database in self._open():
+        for scope, database in self._open_databases():
             chunks = database.knowledge.chunks
             numbers = chunks.search(MEMORIES, search_terms(content), VALID, most=COMPARED)
             found += (Memory(chunk, scope) for chunk in chunks.with_numbers(numbers))
         return found
 
-    def _leg(self, scope: MemoryScope) -> VectorLeg | None:
+    def _vector_leg(self, scope: MemoryScope) -> VectorLeg | None:
         if scope not in self._legs:
-            database = self._database(scope)
+            database = self._scope_database(scope)
             by_meaning, embedder = self._databases.by_meaning, self._databases.embedder
-            folder = self._indices(database)
+            folder = self._index_folder(database)
             self._legs[scope] = vector_leg(database.knowledge, folder, embedder) if by_meaning else None
         return self._legs[scope]
 
-    def _wipe(self, scopes: Iterable[MemoryScope], collection: CollectionName = MEMORIES) -> bool:
+    def _wipe_deleted(self, scopes: Iterable[MemoryScope], collection: CollectionName = MEMORIES) -> bool:
         emptied = []
         for scope in scopes:
-            database = self._database(scope)
-            delete_index(self._indices(database), collection)
+            database = self._scope_database(scope)
+            delete_index(self._index_folder(database), collection)
             let_go(database.name, collection)
             emptied.append(database.knowledge.empty_log())
         return all(emptied)
 
-    def _indices(self, database: Store | UserStore) -> Path:
+    def _index_folder(self, database: Store | UserStore) -> Path:
         return index_folder(self._databases.cache, database.name)
 
-    def _open(self) -> Iterable[tuple[MemoryScope, Store | UserStore]]:
+    def _open_databases(self) -> Iterable[tuple[MemoryScope, Store | UserStore]]:
         if self._databases.project is not None:
             yield "project", self._databases.project
         if self._databases.user is not None:
             yield "user", self._databases.user
 
-    def _database(self, scope: MemoryScope) -> Store | UserStore:
-        for name, database in self._open():
+    def _scope_database(self, scope: MemoryScope) -> Store | UserStore:
+        for name, database in self._open_databases():
             if name == scope:
                 return database
         where = "this is not in a git repository" if scope == "project" else "there is no database of the user"

@@ -33,19 +33,19 @@ async def recalled_for(memories: Memories, message: str) -> str:
     found = await memories.find(message, most=LOOKED_AT)
     oldest = memories.now() - timedelta(days=UNCONFIRMED_DAYS)
     current = [each for each in found if each.memory.chunk.state == "active" or each.memory.chunk.created_at >= oldest]
-    fitting = [each.memory for each in current if _fits(each, message)][:CONTEXT_MEMORIES]
+    fitting = [each.memory for each in current if _fits_message(each, message)][:CONTEXT_MEMORIES]
     wanted = ChunkFilter(states=("active",), meta={"type": "preference"})
     preferences = memories.newest(wanted, most=CONTEXT_MEMORIES)
     chosen = list({each.id: each for each in (*preferences, *fitting)}.values())
-    kept = _within(CONTEXT_CHARS, chosen)
-    return "\n".join([HEADING, f"{DATA}]", *_block(kept)]) if kept else ""
+    kept = _memories_within(CONTEXT_CHARS, chosen)
+    return "\n".join([HEADING, f"{DATA}]", *_memory_block(kept)]) if kept else ""
 
 
 def recalled_text(found: Sequence[Memory]) -> str:
     """Return memories as the answer of a tool."""
     if not found:
         return "No memory fits."
-    return "\n".join([DATA, *_block(found)])
+    return "\n".join([DATA, *_memory_block(found)])
 
 
 def remembered_text(done: Remembered) -> str:
@@ -62,31 +62,31 @@ def remembered_text(done: Remembered) -> str:
     return "\n".join(lines)
 
 
-def _fits(found: FoundMemory, message: str) -> bool:
+def _fits_message(found: FoundMemory, message: str) -> bool:
     if found.hit.cosine is not None and found.hit.cosine >= NEAR:
         return True
     said, remembered = set(words_of(message[:MAX_CHARS])), set(words_of(found.memory.chunk.text))
     return found.hit.by_words and len(said & remembered) >= min(SHARED_WORDS, len(said), len(remembered))
 
 
-def _within(limit: int, memories: Iterable[Memory]) -> list[Memory]:
+def _memories_within(limit: int, memories: Iterable[Memory]) -> list[Memory]:
     """Return those of the memories, in order, for which there is room; a long one does not keep out a short one."""
     kept: list[Memory] = []
     for each in memories:
-        size = len(_line(each, ()))
+        size = len(_memory_line(each, ()))
         if size <= limit:
             kept.append(each)
             limit -= size
     return kept
 
 
-def _block(memories: Sequence[Memory]) -> Iterator[str]:
+def _memory_block(memories: Sequence[Memory]) -> Iterator[str]:
     yield "```jsonl"
-    yield from (_line(each, contradictions(each, memories)) for each in memories)
+    yield from (_memory_line(each, contradictions(each, memories)) for each in memories)
     yield "```"
 
 
-def _line(memory: Memory, against: Sequence[Memory]) -> str:
+def _memory_line(memory: Memory, against: Sequence[Memory]) -> str:
     chunk = memory.chunk
     parts = {
         RECALLED_KEY: memory.id,

@@ -103,7 +103,7 @@ class LearningUses(TableGateway):
 
     def of_learnings(self, learning_ids: Sequence[str]) -> tuple[LearningUse, ...]:
         """Return the uses of these learnings, oldest first for each; those of steps are left out."""
-        return tuple(_use(row) for each in learning_ids for row in self._connection.rows(OF_LEARNING, id=each))
+        return tuple(_read_use(row) for each in learning_ids for row in self._connection.rows(OF_LEARNING, id=each))
 
 
 class Learnings(TableGateway):
@@ -118,7 +118,7 @@ class Learnings(TableGateway):
 
         A former text is deleted for good; then `knowledge.empty_log`, outside of the transaction.
         """
-        chunk, former = _chunk(learning), self._knowledge.chunks.get(ChunkId(learning.id))
+        chunk, former = _learning_chunk(learning), self._knowledge.chunks.get(ChunkId(learning.id))
         if former is None:
             self._knowledge.collections.ensure(LEARNINGS)
             self._knowledge.chunks.add([chunk])
@@ -158,40 +158,44 @@ class Learnings(TableGateway):
     def get(self, learning_id: str) -> Learning | None:
         """Return the learning; None if there is none."""
         row = self._connection.row(GET, id=learning_id)
-        return None if row is None else _learning(row)
+        return None if row is None else _read_learning(row)
 
     def of_chunks(self, chunks: Iterable[ChunkId]) -> Iterator[Learning]:
         """Yield the learnings whose chunks these are, in that order."""
         ids = {f"id{place}": each for place, each in enumerate(chunks)}
         names = ", ".join(f":{name}" for name in ids)
-        found = {each.id: each for each in self._list(f"{FOUND} WHERE learning.id IN ({names})", **ids)} if ids else {}
+        found = (
+            {each.id: each for each in self._select_learnings(f"{FOUND} WHERE learning.id IN ({names})", **ids)}
+            if ids
+            else {}
+        )
         return (found[each] for each in ids.values() if each in found)
 
     def by_prefix(self, text: str) -> tuple[Learning, ...]:
         """Return the learnings whose id starts with `text`."""
-        return self._list(BY_PREFIX, text=text)
+        return self._select_learnings(BY_PREFIX, text=text)
 
     def same(self, triple: Triple) -> Learning | None:
         """Return a learning with this condition and advice that is not superseded; None if there is none."""
-        start = _text(Triple(triple.condition, triple.advice))
-        found = self._list(SAME, collection=LEARNINGS, start=start)
+        start = _triple_text(Triple(triple.condition, triple.advice))
+        found = self._select_learnings(SAME, collection=LEARNINGS, start=start)
         return found[0] if found else None
 
     def all(self) -> tuple[Learning, ...]:
         """Return all learnings, oldest first."""
-        return self._list(ALL)
+        return self._select_learnings(ALL)
 
     def with_concept(self, concept: str) -> tuple[Learning, ...]:
         """Return the learnings about a concept, oldest first."""
-        return self._list(WITH_CONCEPT, name=f"{CONCEPT}{concept}")
+        return self._select_learnings(WITH_CONCEPT, name=f"{CONCEPT}{concept}")
 
     def preferences(self) -> tuple[Learning, ...]:
         """Return what the user prefers, oldest first."""
-        return self._list(PREFERENCES)
+        return self._select_learnings(PREFERENCES)
 
     def of_failure(self, fingerprint: str) -> tuple[Learning, ...]:
         """Return the learnings that came from a failure with this fingerprint."""
-        return self._list(WITH_FINGERPRINT, fingerprint=fingerprint)
+        return self._select_learnings(WITH_FINGERPRINT, fingerprint=fingerprint)
 
     def concepts(self) -> dict[str, tuple[str, ...]]:
         """Return each concept with the ids of its learnings."""
@@ -201,17 +205,17 @@ class Learnings(TableGateway):
             found[name] = (*found.get(name, ()), row["id"])
         return found
 
-    def _list(self, statement: str, **values: str) -> tuple[Learning, ...]:
-        return tuple(map(_learning, self._connection.rows(statement, **values)))
+    def _select_learnings(self, statement: str, **values: str) -> tuple[Learning, ...]:
+        return tuple(map(_read_learning, self._connection.rows(statement, **values)))
 
 
-def _text(triple: Triple) -> str:
+def _triple_text(triple: Triple) -> str:
     """Return the triple as the text of a chunk: its parts are on one line each."""
     return "\n".join(structs.astuple(triple))
 
 
-def _chunk(learning: Learning) -> Chunk:
-    text = _text(learning.triple)
+def _learning_chunk(learning: Learning) -> Chunk:
+    text = _triple_text(learning.triple)
     state: ChunkState = "unconfirmed" if learning.unconfirmed else "active"
     return Chunk(
         id=ChunkId(learning.id),
@@ -230,7 +234,7 @@ def _chunk(learning: Learning) -> Chunk:
     )
 
 
-def _learning(row: Row) -> Learning:
+def _read_learning(row: Row) -> Learning:
     attempt = row["source"].removeprefix(OF_ATTEMPT) if row["source"].startswith(OF_ATTEMPT) else ""
     names = sorted(OBJECT.read(row["meta"]))
     return Learning(
@@ -256,18 +260,18 @@ def _learning(row: Row) -> Learning:
     )
 
 
-def _use(row: Row) -> LearningUse:
+def _read_use(row: Row) -> LearningUse:
     return LearningUse(
         learning=row["learning_id"],
         run=row["run_id"],
         at=parse_time(row["at"]),
         given=bool(row["given"]),
         moment=row["moment"],
-        helped=_helped(row),
+        helped=_has_helped(row),
     )
 
 
-def _helped(row: Row) -> bool | None:
+def _has_helped(row: Row) -> bool | None:
     if row["outcome"] in SUCCESS:
         return not row["reverted"]
     return False if row["outcome"] in COUNTED_FAILURES else None

@@ -64,7 +64,7 @@ class Messages(TableGateway):
 
         Raises StoreError if there is no such scope.
         """
-        return self._add(scope, sender, recipient, channel, body, expires_at)
+        return self._add_envelope(scope, sender, recipient, channel, body, expires_at)
 
     def subscribe(self, scope: str, channel: str, subscriber: str) -> None:
         """Deliver what others publish on the channel from now on to `subscriber`; safe to repeat."""
@@ -77,20 +77,20 @@ class Messages(TableGateway):
         rows = self._connection.rows(SUBSCRIBERS, scope=scope, channel=channel)
         recipients = [row["subscriber"] for row in rows if row["subscriber"] != sender]
         for recipient in recipients:
-            self._add(scope, sender, recipient, channel, body, expires_at)
+            self._add_envelope(scope, sender, recipient, channel, body, expires_at)
         return len(recipients)
 
     def peek(self, scope: str, recipient: str, *, channel: str | None = None, limit: int = 100) -> tuple[Envelope, ...]:
         """Return the agent's unread messages on the channel, or direct messages if None; nothing is consumed."""
         now = format_time(self._clock.now())
         rows = self._connection.rows(PEEK, scope=scope, recipient=recipient, channel=channel, now=now, limit=limit)
-        return tuple(map(_envelope, rows))
+        return tuple(map(_read_envelope, rows))
 
     def waiting(self, scope: str, recipient: str, *, but: str = "", limit: int = 100) -> tuple[Envelope, ...]:
         """Return the agent's unread messages on any channel except `but`; nothing is consumed."""
         now = format_time(self._clock.now())
         rows = self._connection.rows(UNREAD, scope=scope, recipient=recipient, but=but, now=now, limit=limit)
-        return tuple(map(_envelope, rows))
+        return tuple(map(_read_envelope, rows))
 
     def consume(self, scope: str, seq: int) -> bool:
         """Consume a message; return False if it was already consumed, has expired, or never existed."""
@@ -101,7 +101,7 @@ class Messages(TableGateway):
         """Delete expired messages, consumed or not, and return how many."""
         return len(self._connection.write_returning(DELETE_EXPIRED, scope=scope, now=format_time(self._clock.now())))
 
-    def _add(
+    def _add_envelope(
         self,
         scope: str,
         sender: str,
@@ -123,7 +123,7 @@ class Messages(TableGateway):
         return int(row["seq"])
 
 
-def _envelope(row: Row) -> Envelope:
+def _read_envelope(row: Row) -> Envelope:
     return Envelope(
         seq=row["seq"],
         scope=row["scope"],

@@ -92,7 +92,7 @@ class Bookings:
 
     def of_run(self, run_id: RunId) -> tuple[Booking, ...]:
         """Return the bookings of a run."""
-        return tuple(map(_booking, self._connection.rows(OF_RUN, run_id=run_id)))
+        return tuple(map(_read_booking, self._connection.rows(OF_RUN, run_id=run_id)))
 
     def past_costs(self, model: str, *, but: RunId, most: int = MAX_PAST_RUNS) -> tuple[PastCost, ...]:
         """Return what an action cost in each of the latest runs whose work this model did, except in `but`.
@@ -180,14 +180,14 @@ class Reservations(TableGateway):
     def free(self, reservation: ReservationId) -> Reservation | None:
         """Remove a granted or waiting reservation and return it; None if it was already removed."""
         rows = self._connection.write_returning(RELEASE, id=reservation)
-        return _reservation(rows[0]) if rows else None
+        return _read_reservation(rows[0]) if rows else None
 
     def of_account(self, account: str) -> tuple[Reservation, ...]:
         """Return the account's reservations, granted and waiting, in order."""
-        return tuple(map(_reservation, self._connection.rows(OF_ACCOUNT, account=account)))
+        return tuple(map(_read_reservation, self._connection.rows(OF_ACCOUNT, account=account)))
 
 
-def _reservation(row: Row) -> Reservation:
+def _read_reservation(row: Row) -> Reservation:
     return Reservation(
         id=row["id"],
         account=row["account"],
@@ -235,7 +235,7 @@ class BudgetAccounts:
         )
 
 
-def _booking(row: Row) -> Booking:
+def _read_booking(row: Row) -> Booking:
     return Booking(
         payer=row["payer"],
         spender=Spender(row["role"], row["model"]),

@@ -53,7 +53,7 @@ class SharedThrottle:
         """
         told = False
         while True:
-            state, now_s = self._state(endpoint), self._now_s()
+            state, now_s = self._current_state(endpoint), self._now_s()
             cooldown_s = cooldown_left_s(state, now_s)
             if cooldown_s > timeout_s:
                 raise self._cooldown_error(endpoint, state, cooldown_s)
@@ -64,40 +64,44 @@ class SharedThrottle:
                 on_cooldown = ignore_cooldown
             if cooldown_s == 0.0 and self._may_start(endpoint, state):
                 ticket = Ticket(next(self._names))
-                if state.max_in_flight is None or self._take(endpoint, ticket):
+                if state.max_in_flight is None or self._take_room(endpoint, ticket):
                     self._in_flight[ticket] = endpoint
                     return ticket
             if not told:
                 on_cooldown(0.0)
             told = True
-            delay_s = poll_delay_s(state, now_s, _jitter())
+            delay_s = poll_delay_s(state, now_s, _random_share())
             timeout_s -= min(cooldown_s, delay_s)
             await self._clock.sleep(delay_s)
 
     def wait_s(self, endpoint: str) -> float:
         """Return the seconds left of the endpoint's cooldown; 0 if there is none."""
-        return cooldown_left_s(self._state(endpoint), self._now_s())
+        return cooldown_left_s(self._current_state(endpoint), self._now_s())
 
     def leave(self, ticket: Ticket, verdict: RequestOutcome, *, retry_after_s: float | None = None) -> None:
         """Report how the request ended; `retry_after_s` is the wait the endpoint asked for with `limited`, or None."""
         endpoint = self._in_flight.pop(ticket)
-        if verdict in {"ok", "failed"} and endpoint not in self._counted and self._state(endpoint) == UNTHROTTLED:
+        if (
+            verdict in {"ok", "failed"}
+            and endpoint not in self._counted
+            and self._current_state(endpoint) == UNTHROTTLED
+        ):
             return  # the request was never counted, even if other processes have hit a limit meanwhile
         with self._store.transaction():
             state, now_s = self._endpoints.state(endpoint), self._now_s()
             self._endpoints.give_back(ticket)
             if verdict in {"limited", "unavailable"}:
-                self._count(endpoint, again=state.max_in_flight is None)
+                self._count_in_flight(endpoint, again=state.max_in_flight is None)
             # This request was in flight when it ended, but its ticket has just been given back.
             in_flight = self._endpoints.in_flight(endpoint) + 1
             changed = after_request(
-                state, verdict, now_s, retry_after_s=retry_after_s, in_flight=in_flight, jitter=_jitter()
+                state, verdict, now_s, retry_after_s=retry_after_s, in_flight=in_flight, jitter=_random_share()
             )
             self._endpoints.set_state(endpoint, changed)
-        # Our own commits do not change the data version, so `_state` would go on returning the old value.
+        # Our own commits do not change the data version, so `_current_state` would go on returning the old value.
         self._states[endpoint] = changed
 
-    def _state(self, endpoint: str) -> ThrottleState:
+    def _current_state(self, endpoint: str) -> ThrottleState:
         """Return the endpoint's state; read it again if another process may have changed it."""
         # Before the state is read: a commit in between is then noticed at the next call.
         version = self._store.data_version()
@@ -110,19 +114,19 @@ class SharedThrottle:
         return state
 
     def _may_start(self, endpoint: str, state: ThrottleState) -> bool:
-        """Return whether there seems to be room; decided without the lock, so `_take` has to check again."""
+        """Return whether there seems to be room; decided without the lock, so `_take_room` has to check again."""
         if state.max_in_flight is None:
             self._counted.discard(endpoint)
             return True
         if endpoint not in self._counted:
             with self._store.transaction():
-                self._count(endpoint, again=True)
+                self._count_in_flight(endpoint, again=True)
         if admits(state, self._now_s(), self._endpoints.in_flight(endpoint)):
             return True
         self._remove_dead_tickets(endpoint)
         return False
 
-    def _take(self, endpoint: str, ticket: Ticket) -> bool:
+    def _take_room(self, endpoint: str, ticket: Ticket) -> bool:
         """Count one more request if there is still room; return whether it was counted."""
         with self._store.transaction():
             state = self._endpoints.state(endpoint)
@@ -131,7 +135,7 @@ class SharedThrottle:
                 self._endpoints.take(endpoint, [ticket], self._me)
         return room
 
-    def _count(self, endpoint: str, *, again: bool) -> None:
+    def _count_in_flight(self, endpoint: str, *, again: bool) -> None:
         """Count this process's requests in flight in the database, once per period of limits; needs a transaction."""
         # Requests that started before the limit were not counted. Until they end they take room as well.
         if again or endpoint not in self._counted:
@@ -168,6 +172,6 @@ class SharedThrottle:
         )
 
 
-def _jitter() -> float:
+def _random_share() -> float:
     """Return a random number in [0, 1)."""
     return secrets.randbelow(1 << 20) / (1 << 20)

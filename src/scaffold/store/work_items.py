@@ -69,14 +69,14 @@ class WorkItems(TableGateway):
         blockers: dict[str, tuple[str, ...]] = {}
         for row in self._connection.rows(BLOCKERS):
             blockers[row["item_id"]] = (*blockers.get(row["item_id"], ()), row["blocked_by"])
-        return {row["id"]: _item(row, blockers.get(row["id"], ())) for row in self._connection.rows(ALL)}
+        return {row["id"]: _read_item(row, blockers.get(row["id"], ())) for row in self._connection.rows(ALL)}
 
     def count_of_attempt(self, attempt_id: str) -> int:
         """Return how many items the attempt has filed."""
         return int(self._connection.rows(COUNT_OF_ATTEMPT, attempt_id=attempt_id)[0]["items"])
 
 
-def _item(row: Row, blocked_by: tuple[str, ...]) -> WorkItem:
+def _read_item(row: Row, blocked_by: tuple[str, ...]) -> WorkItem:
     return WorkItem(
         id=row["id"],
         title=row["title"],

@@ -81,4 +81,4 @@ def test_a_port_on_which_a_program_listens_is_left_out(address):
 
 
 def test_every_port_of_the_range_is_tried_once():
-    assert sorted(tcp_ports._candidates("any")) == [*range(tcp_ports.FIRST, tcp_ports.FIRST + tcp_ports.COUNT)]
+    assert sorted(tcp_ports._candidate_ports("any")) == [*range(tcp_ports.FIRST, tcp_ports.FIRST + tcp_ports.COUNT)]

@@ -187,11 +187,11 @@ def test_an_index_is_not_kept_if_something_in_it_was_forgotten_while_it_was_made
         class Slow(folders):  # type: ignore[misc,valid-type]
             """Something is forgotten when the file has been computed, before it is written."""
 
-            def _write(self, *args: Any) -> None:
+            def _write_files(self, *args: Any) -> None:
                 with another.transaction():
                     another.knowledge.forget([chunks[3].id])
                 delete_index(tmp_path / "cache", MEMORIES)
-                super()._write(*args)
+                super()._write_files(*args)
 
         assert folders(tmp_path / "cache", exact_until=9).make(collection, store.knowledge.embeddings)
         assert index_path(tmp_path / "cache", MEMORIES).exists()

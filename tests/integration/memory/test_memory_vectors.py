@@ -65,7 +65,7 @@ async def test_a_lost_or_broken_index_file_changes_no_result(memories: Memories,
     """RA-7: HNSW above 20,000 vectors; forgetting deletes the file."""
     numpy = lazy_import("numpy:random")
     packed = lazy_import("scaffold.memory.embedders.vector_bytes:packed")
-    random, leg = numpy.default_rng(1), memories._leg("project")
+    random, leg = numpy.default_rng(1), memories._vector_leg("project")
     rows = packed(random.standard_normal((20_500, 384)).astype("float32"))
     template = memories.remember("Note 0", source="user").memory.chunk
     with store.transaction():

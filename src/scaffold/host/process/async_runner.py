@@ -39,10 +39,10 @@ def kill_own_group() -> None:
 
 def watch_lifeline(on_cut: Callable[[], None] = kill_own_group) -> None:
     """Read stdin in a daemon thread, ignoring its content; call `on_cut` in that thread at EOF."""
-    threading.Thread(target=_watch, args=(on_cut,), name="lifeline", daemon=True).start()
+    threading.Thread(target=_watch_stdin, args=(on_cut,), name="lifeline", daemon=True).start()
 
 
-def _watch(on_cut: Callable[[], None]) -> None:
+def _watch_stdin(on_cut: Callable[[], None]) -> None:
     while os.read(0, 512):
         pass
     on_cut()

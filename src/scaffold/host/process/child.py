@@ -41,11 +41,11 @@ class ChildProcess:
 
     def terminate(self) -> None:
         """Send SIGTERM to its process group; does nothing if it has exited."""
-        self._signal(signal.SIGTERM)
+        self._signal_group(signal.SIGTERM)
 
     def kill(self) -> None:
         """Send SIGKILL to its process group; does nothing if it has exited."""
-        self._signal(signal.SIGKILL)
+        self._signal_group(signal.SIGKILL)
 
     async def end(self, grace_s: float) -> int:
         """Send SIGTERM, kill what is left of its group after at most `grace_s`; return the exit code as `wait` does."""
@@ -57,7 +57,7 @@ class ChildProcess:
             signal_group(self._process.pid, signal.SIGKILL)
         return await self.wait()
 
-    def _signal(self, number: signal.Signals) -> None:
+    def _signal_group(self, number: signal.Signals) -> None:
         if self._process.returncode is None:
             signal_group(self._process.pid, number)
 

@@ -136,7 +136,7 @@ async def run_command(
     if containment and LOG.isEnabledFor(logging.DEBUG):
         LOG.debug("running %s in %s", shlex.join(argv), cwd)
     with contextlib.ExitStack() as stack:
-        sink = stack.enter_context(_overwritten(output.keep)) if output.keep else None
+        sink = stack.enter_context(_open_output(output.keep)) if output.keep else None
         out, err = output.sinks or (sink, sink)
         stdout = stack.enter_context(contextlib.closing(OutputPipe(output.limit_bytes, out)))
         stderr = stdout
@@ -147,7 +147,9 @@ async def run_command(
         try:
             launch = _prepared_launch(sandbox, argv, cwd, env, stack)
             if containment:
-                reaper = ReaperPipe(launch.argv, _limits(containment), launch.held, wrapped=launch.status is not None)
+                reaper = ReaperPipe(
+                    launch.argv, _resource_limits(containment), launch.held, wrapped=launch.status is not None
+                )
                 stack.callback(reaper.close)
                 if containment.control:
                     containment.control.attach(reaper)
@@ -156,13 +158,13 @@ async def run_command(
             code, timed_out = problem.code, False
             stdio.hand_over()
             stderr.take(problem.reason)
-        await _drain(stdout, stderr)
+        await _drain_pipes(stdout, stderr)
         too_many_processes = reaper is not None and reaper.too_many_processes
         errors = HeadTailBuffer(0) if output.one_stream else stderr.excerpt
-        result = _result(stdout.excerpt, errors, code, unfinished=timed_out or too_many_processes)
+        result = _command_result(stdout.excerpt, errors, code, unfinished=timed_out or too_many_processes)
         took_s = loop.time() - started
         if LOG.isEnabledFor(logging.DEBUG):
-            LOG.debug("%s: %s after %.3f s", shlex.join(argv), _ended(code, timed_out=timed_out), took_s)
+            LOG.debug("%s: %s after %.3f s", shlex.join(argv), _end_text(code, timed_out=timed_out), took_s)
         return structs.replace(result, timed_out=timed_out, too_many_processes=too_many_processes, duration_s=took_s)
 
 
@@ -172,7 +174,7 @@ def signal_group(leader: int, number: signal.Signals) -> None:
         os.killpg(leader, number)
 
 
-def _result(stdout: HeadTailBuffer, stderr: HeadTailBuffer, code: int, *, unfinished: bool) -> CommandResult:
+def _command_result(stdout: HeadTailBuffer, stderr: HeadTailBuffer, code: int, *, unfinished: bool) -> CommandResult:
     """Return the result for an exit code (or negated signal) and the captured output."""
     return CommandResult(
         exit_code=None if unfinished or code < 0 else code,
@@ -188,7 +190,7 @@ def _result(stdout: HeadTailBuffer, stderr: HeadTailBuffer, code: int, *, unfini
     )
 
 
-def _ended(code: int, *, timed_out: bool) -> str:
+def _end_text(code: int, *, timed_out: bool) -> str:
     return "timed out" if timed_out else f"signal {-code}" if code < 0 else f"exit {code}"
 
 
@@ -212,7 +214,7 @@ class _StartFailed(Exception):
         self.reason = f"{error.strerror}: {error.filename}\n".encode(errors="surrogateescape")
 
 
-def _limits(containment: Containment) -> ResourceLimits:
+def _resource_limits(containment: Containment) -> ResourceLimits:
     if containment.sandbox:
         return containment.sandbox.confinement.limits
     return structs.replace(UNCONFINED_LIMITS, processes=containment.max_processes)
@@ -234,7 +236,7 @@ async def _run_to_end(
 ) -> tuple[int, bool]:
     """Return the exit code, or the negated signal, and whether it timed out."""
     try:
-        process = await _started(launch, cwd, stdio, reaper)
+        process = await _start_process(launch, cwd, stdio, reaper)
     except OSError as error:
         raise _StartFailed(error) from error
     finally:
@@ -248,7 +250,7 @@ async def _run_to_end(
         timed_out = not await wait_for_exit(process, timeout_s)
     finally:
         if process.returncode is None:
-            await _end(process, reaper)
+            await _end_process(process, reaper)
     try:
         code = reaper.code() if reaper else await process.wait()
         # A bubblewrap that was killed has reported no exit code, which `launch.code` would take for a failed set-up.
@@ -257,7 +259,7 @@ async def _run_to_end(
         raise _StartFailed(error) from error
 
 
-async def _started(launch: LaunchSpec, cwd: Path, stdio: _Stdio, reaper: ReaperPipe | None) -> ProcessHandle:
+async def _start_process(launch: LaunchSpec, cwd: Path, stdio: _Stdio, reaper: ReaperPipe | None) -> ProcessHandle:
     """Start the command, or the reaper that will run it."""
     passed = [end.fileno() for end in launch.passed]
     if reaper:
@@ -286,7 +288,7 @@ async def wait_for_exit(process: ProcessHandle, seconds: float | None) -> bool:
     return True
 
 
-async def _end(process: ProcessHandle, reaper: ReaperPipe | None) -> None:
+async def _end_process(process: ProcessHandle, reaper: ReaperPipe | None) -> None:
     """End the command and reap it: SIGTERM first (so git removes its lock files), SIGKILL later."""
     try:
         if reaper:
@@ -312,7 +314,7 @@ async def _wait_for_reaper(reaper: ProcessHandle) -> None:
         raise
 
 
-async def _drain(*streams: OutputPipe) -> None:
+async def _drain_pipes(*streams: OutputPipe) -> None:
     """Read what is left in the pipes, for DRAIN_S at most: another process may hold them open forever."""
     await asyncio.wait([stream.closed for stream in streams], timeout=DRAIN_S)
     for stream in streams:
@@ -320,7 +322,7 @@ async def _drain(*streams: OutputPipe) -> None:
             raise stream.error
 
 
-def _overwritten(path: Path) -> BinaryIO:
+def _open_output(path: Path) -> BinaryIO:
     path.parent.mkdir(parents=True, exist_ok=True)
     return path.open("wb", buffering=0)
 

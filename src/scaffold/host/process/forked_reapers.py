@@ -34,7 +34,7 @@ class ForkedReaper:
         self._server = server
         self._loop = asyncio.get_running_loop()
         self._ended: asyncio.Future[None] = self._loop.create_future()
-        self._loop.add_reader(reaper.report, self._read)
+        self._loop.add_reader(reaper.report, self._read_report)
         self._timer = self._loop.call_later(BEGIN_S, self.kill)
 
     @property
@@ -58,7 +58,7 @@ class ForkedReaper:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.pid, signal.SIGKILL) if self.pid else self._server.kill()
 
-    def _read(self) -> None:
+    def _read_report(self) -> None:
         unknown = not self.pid
         at_end = self._reaper.read_report()
         if at_end or self.pid:
@@ -104,7 +104,7 @@ class ReaperServer:
             request = stack.enter_context(os.fdopen(os.memfd_create("request"), "wb", buffering=0))
             request.write(os.fsencode("\0".join(words)))
             descriptors = [request.fileno(), folder, *stdio, *passed, *reaper.passed]
-            if not self._send(descriptors):
+            if not self._send_request(descriptors):
                 return None
         return ForkedReaper(reaper, self)
 
@@ -122,7 +122,7 @@ class ReaperServer:
             os.kill(self._pid, signal.SIGKILL)
             self.close()
 
-    def _send(self, descriptors: Sequence[int]) -> bool:
+    def _send_request(self, descriptors: Sequence[int]) -> bool:
         """Send a request, to a new server if the old one is gone; return whether that worked."""
         for _ in range(2):
             with contextlib.suppress(OSError):

@@ -31,9 +31,11 @@ class PipedProcess:
         self._stdin, self._entrance = os.pipe()
         os.set_blocking(self._entrance, False)
         self._control = CommandControl()
-        self._task = asyncio.create_task(self._run(command, OutputCapture(limit_bytes=0, sinks=(stdout, stderr))))
+        self._task = asyncio.create_task(
+            self._run_contained(command, OutputCapture(limit_bytes=0, sinks=(stdout, stderr)))
+        )
         self._ended = ended
-        self._task.add_done_callback(self._close)
+        self._task.add_done_callback(self._close_pipe)
 
     async def send(self, data: bytes) -> None:
         """Write all of `data` to its standard input, however slowly it reads. Raises OSError if it has ended.
@@ -47,7 +49,7 @@ class PipedProcess:
             try:
                 rest = rest[os.write(self._entrance, rest) :]
             except BlockingIOError:
-                await self._room()
+                await self._wait_for_room()
 
     async def end(self, grace_s: float) -> None:
         """Send SIGTERM to its process group; after at most `grace_s`, kill it and all that it started."""
@@ -64,7 +66,7 @@ class PipedProcess:
         """Kill it and all that it started; safe to repeat."""
         self._task.cancel()
 
-    async def _run(self, command: PipedCommand, output: OutputCapture) -> CommandResult:
+    async def _run_contained(self, command: PipedCommand, output: OutputCapture) -> CommandResult:
         return await run_command(
             command.argv,
             cwd=command.cwd,
@@ -75,7 +77,7 @@ class PipedProcess:
             containment=Containment(sandbox=command.sandbox, control=self._control),
         )
 
-    def _close(self, task: asyncio.Task[CommandResult]) -> None:
+    def _close_pipe(self, task: asyncio.Task[CommandResult]) -> None:
         # Here and not in the task: one that is cancelled before it begins runs no `finally`.
         asyncio.get_running_loop().remove_writer(self._entrance)
         os.close(self._stdin)
@@ -83,7 +85,7 @@ class PipedProcess:
         if not task.cancelled() and task.exception() is None:
             self._ended(task.result())
 
-    async def _room(self) -> None:
+    async def _wait_for_room(self) -> None:
         """Wait until the pipe takes more, or the process has ended."""
         loop = asyncio.get_running_loop()
         room = asyncio.Event()

@@ -54,7 +54,7 @@ class HeadTailBuffer:
         self._tail += data[room:]
         # Cutting the tail to size for each piece would copy it each time.
         if len(self._tail) > 2 * self._tail_limit + READ_BYTES:
-            self._trim()
+            self._trim_tail()
 
     @property
     def left_out(self) -> int:
@@ -68,11 +68,11 @@ class HeadTailBuffer:
 
     def content(self) -> bytes:
         """Return the whole stream if it fits the limit, else head and tail with a line between that counts the rest."""
-        self._trim()
+        self._trim_tail()
         between = f"\n... {self.left_out} bytes omitted ...\n".encode() if self.left_out else b""
         return bytes(self._head + between + self._tail)
 
-    def _trim(self) -> None:
+    def _trim_tail(self) -> None:
         del self._tail[: max(0, len(self._tail) - self._tail_limit)]
 
 
@@ -88,7 +88,7 @@ class OutputPipe:
         self.entrance = os.fdopen(entrance, "wb", buffering=0)
         os.set_blocking(self._exit, False)
         self._loop = asyncio.get_running_loop()
-        self._loop.add_reader(self._exit, self._read)
+        self._loop.add_reader(self._exit, self._read_chunk)
         self.closed: asyncio.Future[None] = self._loop.create_future()
 
     def take(self, data: bytes) -> None:
@@ -105,7 +105,7 @@ class OutputPipe:
             os.close(self._exit)
             self.closed.set_result(None)
 
-    def _read(self) -> None:
+    def _read_chunk(self) -> None:
         try:
             data = os.read(self._exit, READ_BYTES)
         except BlockingIOError:
@@ -134,8 +134,8 @@ class ReaperPipe:
         self._program = argv[0]
         self.too_many_processes = False
         """True if the command had more descendants than `limits` allow; valid after `code` returned."""
-        self._tied, self._hold = _pipe()
-        self._report, self._pen = _pipe()
+        self._tied, self._hold = _open_pipe()
+        self._report, self._pen = _open_pipe()
         self._reported = b""
         self.passed = (self._tied.fileno(), self._pen.fileno())
         """The descriptors that the reaper must inherit; the last one is that of its report."""
@@ -224,6 +224,6 @@ class ReaperPipe:
             end.close()
 
 
-def _pipe() -> tuple[BinaryIO, BinaryIO]:
+def _open_pipe() -> tuple[BinaryIO, BinaryIO]:
     reading, writing = os.pipe()
     return os.fdopen(reading, "rb"), os.fdopen(writing, "wb")

@@ -78,27 +78,29 @@ def main(
         if not hold.begin(lifeline):
             return
         # On ourselves, because posix_spawn cannot set limits; the command inherits them.
-        _limit({resource.RLIMIT_DATA: memory, resource.RLIMIT_FSIZE: file})
-        pid = _spawn(hold.filled_in(command))
+        _set_limits({resource.RLIMIT_DATA: memory, resource.RLIMIT_FSIZE: file})
+        pid = _spawn_leader(hold.filled_in(command))
     except OSError as error:
         hold.end()
-        _report(report, b"error %d\n" % (error.errno or 0))
+        _report_line(report, b"error %d\n" % (error.errno or 0))
         return
     ended: dict[int, int] = {}
     try:
-        _report(report, b"began %d\n" % pid)
+        _report_line(report, b"began %d\n" % pid)
         # After the spawn: the command would inherit the real-time priority.
         _raise_priority()
-        too_many_processes = _watch(pid, lifeline, wake, ended, process_limit, terminate)
+        too_many_processes = _watch_command(pid, lifeline, wake, ended, process_limit, terminate)
     finally:
         # Placeholders go last: a process that still runs could create the real paths in their place.
         _end_everything(pid, ended)
         hold.end()
     # The status is missing if even SIGKILL did not end the command; the raw wait status of that death is the number 9.
-    _report(report, b"%s %d\n" % (b"too-many" if too_many_processes else b"status", ended.get(pid, signal.SIGKILL)))
+    _report_line(
+        report, b"%s %d\n" % (b"too-many" if too_many_processes else b"status", ended.get(pid, signal.SIGKILL))
+    )
 
 
-def _spawn(command: list[str]) -> int:
+def _spawn_leader(command: list[str]) -> int:
     """Start the command as the leader of a session, and return its pid."""
     # Python ignores SIGPIPE and SIGXFSZ, and an ignored signal stays ignored in the command.
     ignored = (signal.SIGPIPE, signal.SIGXFSZ)
@@ -133,7 +135,7 @@ class ProcessLimit:
         if threads and (threads <= self._most or grown <= room // 2):
             return False
         self._threads, self._count = threads, 0
-        for _ in _descendants():
+        for _ in _find_descendants():
             self._count += 1
             if self._count > self._most:
                 return True
@@ -175,10 +177,10 @@ class PathGuard:
                 # No link is followed: an earlier command may have planted it, and we act outside the sandbox.
                 self._folders[folder] = _open_folder(folder)
                 # Polled, as a blocking flock would not notice the end of our owner.
-                while not _locks(self._folders[folder], fcntl.LOCK_SH):
-                    if _readable(POLL_S, lifeline):
+                while not _try_lock(self._folders[folder], fcntl.LOCK_SH):
+                    if _wait_readable(POLL_S, lifeline):
                         return False
-            if target := _target(self._folders[folder], name):
+            if target := _link_target(self._folders[folder], name):
                 self._links.append((self._folders[folder], name, target))
             else:
                 _make_placeholder(self._folders[folder], name)
@@ -197,7 +199,7 @@ class PathGuard:
             _restore_link(folder, name, target)
         for path, folder in self._folders.items():
             # Our shared lock cannot be converted while another reaper holds one, which then removes the placeholders.
-            if _locks(folder, fcntl.LOCK_EX):
+            if _try_lock(folder, fcntl.LOCK_EX):
                 for held in self._paths:
                     above, name = os.path.split(held)
                     if above == path:
@@ -220,7 +222,7 @@ def _open_folder(path: str) -> int:
     return folder
 
 
-def _locks(folder: int, kind: int) -> bool:
+def _try_lock(folder: int, kind: int) -> bool:
     try:
         fcntl.flock(folder, kind | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -228,7 +230,7 @@ def _locks(folder: int, kind: int) -> bool:
     return True
 
 
-def _target(folder: int, name: str) -> str:
+def _link_target(folder: int, name: str) -> str:
     """Return the target of the symlink `name`; empty if it is not a symlink."""
     try:
         return os.readlink(name, dir_fd=folder)
@@ -260,7 +262,7 @@ def _remove_placeholder(folder: int, name: str) -> None:
 
 def _restore_link(folder: int, name: str, target: str) -> None:
     """Restore a changed symlink; rename what replaced it."""
-    if _target(folder, name) == target:
+    if _link_target(folder, name) == target:
         return
     try:
         if name in os.listdir(folder):
@@ -270,7 +272,7 @@ def _restore_link(folder: int, name: str, target: str) -> None:
         return
 
 
-def _limit(limits: dict[int, int]) -> None:
+def _set_limits(limits: dict[int, int]) -> None:
     """Set resource limits, which child processes inherit; core dumps are disabled."""
     for kind, most in {**limits, resource.RLIMIT_CORE: 0}.items():
         _, hard = resource.getrlimit(kind)
@@ -278,7 +280,7 @@ def _limit(limits: dict[int, int]) -> None:
             resource.setrlimit(kind, (most, most))
 
 
-def _report(report: int, line: bytes) -> None:
+def _report_line(report: int, line: bytes) -> None:
     """Write a line for our owner, which may be dead by now: its command must be ended all the same."""
     try:
         os.write(report, line)
@@ -313,7 +315,7 @@ def _wake_on(*signals: int) -> int:
     return wake
 
 
-def _readable(seconds: float | None, *descriptors: int) -> list[int]:
+def _wait_readable(seconds: float | None, *descriptors: int) -> list[int]:
     """Return the readable descriptors, after `seconds` at most; poll, as select fails for descriptors above 1023."""
     poll = select.poll()
     for descriptor in descriptors:
@@ -321,7 +323,7 @@ def _readable(seconds: float | None, *descriptors: int) -> list[int]:
     return [descriptor for descriptor, _ in poll.poll(None if seconds is None else seconds * 1000)]
 
 
-def _watch(
+def _watch_command(
     pid: int,
     lifeline: int,
     wake: int,
@@ -331,7 +333,7 @@ def _watch(
 ) -> bool:
     """Wait for the end of the command or the lifeline, or for a signal; return True if it had too many processes."""
     while not _has_ended(pid, ended):
-        ready = _readable(process_limit.pause_s, lifeline, wake)
+        ready = _wait_readable(process_limit.pause_s, lifeline, wake)
         if wake in ready and set(os.read(wake, 512)) - {signal.SIGCHLD}:
             return False
         if lifeline in ready:
@@ -345,16 +347,16 @@ def _watch(
 
 def _terminate_group(pid: int) -> None:
     """Send SIGTERM to the process group that `pid` leads."""
-    _send(-pid, signal.SIGTERM)
+    _send_signal(-pid, signal.SIGTERM)
 
 
 def _terminate_inside(pid: int) -> None:
     """Send SIGTERM to the process group that `pid` leads, but not to `pid`."""
-    for member in [each for each in _descendants() if each != pid and _group(each) == pid]:
-        _send(member, signal.SIGTERM)
+    for member in [each for each in _find_descendants() if each != pid and _group_of(each) == pid]:
+        _send_signal(member, signal.SIGTERM)
 
 
-def _group(pid: int) -> int:
+def _group_of(pid: int) -> int:
     """Return the process group of a process; 0 if it ended."""
     try:
         return os.getpgid(pid)
@@ -365,7 +367,7 @@ def _group(pid: int) -> int:
 def _has_ended(pid: int, ended: dict[int, int]) -> bool:
     """Return True if the command ended, and reap orphans; on Linux not the command itself, to keep its pid reserved."""
     if not LINUX:
-        _reap(ended)
+        _reap_children(ended)
         return pid in ended
     # WNOWAIT leaves the command a zombie: its pid also names its process group, which is signalled at the end.
     while (child := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)) and child.si_pid != pid:
@@ -379,16 +381,16 @@ def _end_everything(pid: int, ended: dict[int, int]) -> None:
     All are stopped before any is killed, the command's group with one signal, so that none can fork in between.
     """
     # Elsewhere descendants cannot be listed, so this one signal has to end the group.
-    _send(-pid, signal.SIGSTOP if LINUX else signal.SIGKILL)
+    _send_signal(-pid, signal.SIGSTOP if LINUX else signal.SIGKILL)
     quiet = 0
     while quiet < QUIET_ROUNDS:
         before = len(ended)
-        if not _reap(ended):
+        if not _reap_children(ended):
             return
         # Each process that ends is progress; a fork bomb of thousands takes longer than the limit for a quiet phase.
         quiet = quiet + 1 if len(ended) == before else 0
         for descendant in _stop_descendants():
-            _send(descendant, signal.SIGKILL)
+            _send_signal(descendant, signal.SIGKILL)
         select.select([], [], [], POLL_S)
 
 
@@ -397,16 +399,16 @@ def _stop_descendants() -> set[int]:
     found: set[int] = set()
     for _ in range(PASSES):
         before = len(found)
-        for pid in _descendants():
+        for pid in _find_descendants():
             if pid not in found:
-                _send(pid, signal.SIGSTOP)
+                _send_signal(pid, signal.SIGSTOP)
                 found.add(pid)
         if len(found) == before:
             break
     return found
 
 
-def _reap(ended: dict[int, int]) -> bool:
+def _reap_children(ended: dict[int, int]) -> bool:
     """Record the wait status of every child that ended; return True if others are left."""
     try:
         while True:
@@ -418,49 +420,49 @@ def _reap(ended: dict[int, int]) -> bool:
         return False
 
 
-def _descendants() -> Iterator[int]:
+def _find_descendants() -> Iterator[int]:
     """Yield all our descendants; none without /proc.
 
     Each is yielded before its own children are read: a caller that stops it first sees all of them.
     """
     us = os.getpid()
-    children = _children if os.path.exists(f"/proc/self/task/{us}/children") else _children_by_scan()  # noqa: PTH110
+    children = _child_pids if os.path.exists(f"/proc/self/task/{us}/children") else _children_by_scan()  # noqa: PTH110
     found = list(children(us))
     for pid in found:
         yield pid
         found += children(pid)
 
 
-def _children(pid: int) -> list[int]:
+def _child_pids(pid: int) -> list[int]:
     found: list[int] = []
     try:
         # A thread's list contains only the children that this thread has started.
         for task in os.listdir(f"/proc/{pid}/task"):  # noqa: PTH208
-            found += map(int, _content(f"/proc/{pid}/task/{task}/children").split())
+            found += map(int, _read_file(f"/proc/{pid}/task/{task}/children").split())
     except OSError:  # it ended meanwhile, so its children became ours
         return found
     return found
 
 
 def _children_by_scan() -> Callable[[int], list[int]]:
-    """Return a function like `_children` for kernels without /proc/PID/task/TID/children."""
+    """Return a function like `_child_pids` for kernels without /proc/PID/task/TID/children."""
     children: dict[int, list[int]] = {}
     for name in os.listdir("/proc") if LINUX else ():  # noqa: PTH208
-        if name.isdigit() and (parent := _parent(name)):
+        if name.isdigit() and (parent := _parent_pid(name)):
             children.setdefault(parent, []).append(int(name))
     return lambda pid: children.get(pid, [])
 
 
-def _parent(pid: str) -> int:
+def _parent_pid(pid: str) -> int:
     try:
-        stat = _content(f"/proc/{pid}/stat")
+        stat = _read_file(f"/proc/{pid}/stat")
     except OSError:
         return 0
     # The name before the last parenthesis may itself contain spaces and parentheses.
     return int(stat[stat.rindex(b")") + 2 :].split()[1])
 
 
-def _content(path: str) -> bytes:
+def _read_file(path: str) -> bytes:
     fd = os.open(path, os.O_RDONLY)
     try:
         content = b""
@@ -471,7 +473,7 @@ def _content(path: str) -> bytes:
         os.close(fd)
 
 
-def _send(pid: int, number: int) -> None:
+def _send_signal(pid: int, number: int) -> None:
     try:
         os.kill(pid, number)
     except (ProcessLookupError, PermissionError):

@@ -67,7 +67,7 @@ def _become_reaper(descriptors: list[int]) -> None:
     """Run the requested reaper, and exit."""
     os.setsid()
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    words = os.fsdecode(_content(descriptors[FILE])).split("\0")
+    words = os.fsdecode(_read_descriptor(descriptors[FILE])).split("\0")
     numbers, count = [int(each) for each in words[0].split(",")], int(words[1])
     report = descriptors[-1]
     os.write(report, b"reaper %d\n" % os.getpid())
@@ -90,7 +90,7 @@ def _become_reaper(descriptors: list[int]) -> None:
     os._exit(0)
 
 
-def _content(descriptor: int) -> bytes:
+def _read_descriptor(descriptor: int) -> bytes:
     content = b""
     while piece := os.pread(descriptor, 1 << 20, len(content)):
         content += piece

@@ -32,7 +32,7 @@ def main(command: list[str]) -> None:
     progress, deaths, has_started = "", 0, False
     options: list[str] = []
     while True:
-        code, report = _run([*command, *options])
+        code, report = _run_once([*command, *options])
         now = next((line.removeprefix(PROGRESS) for line in report if line.startswith(PROGRESS)), "")
         has_started = has_started or bool(report)
         if "ended" in report or code in WANTED or not has_started:
@@ -45,7 +45,7 @@ def main(command: list[str]) -> None:
         select.select([], [], [], PAUSES_S[min(deaths, len(PAUSES_S) - 1)])
 
 
-def _run(command: list[str]) -> tuple[int, list[str]]:
+def _run_once(command: list[str]) -> tuple[int, list[str]]:
     """Run the command to its end; return its exit code or negated signal, and the lines it reported."""
     reader, writer = os.pipe()
     os.set_inheritable(writer, True)
@@ -60,7 +60,7 @@ def _run(command: list[str]) -> tuple[int, list[str]]:
             setsigdef=(signal.SIGPIPE, signal.SIGXFSZ),
         )
         _, status = os.waitpid(pid, 0)
-        return os.waitstatus_to_exitcode(status), _reported(reader)
+        return os.waitstatus_to_exitcode(status), _read_report(reader)
     except OSError as error:
         print(f"cannot start {command[0]}: {error.strerror}", flush=True)
         return -signal.SIGKILL, []
@@ -69,7 +69,7 @@ def _run(command: list[str]) -> tuple[int, list[str]]:
         os.close(writer)
 
 
-def _reported(reader: int) -> list[str]:
+def _read_report(reader: int) -> list[str]:
     try:
         return os.read(reader, MAX_REPORT_BYTES).decode(errors="replace").splitlines()
     except BlockingIOError:

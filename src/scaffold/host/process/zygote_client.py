@@ -86,7 +86,7 @@ class Zygote:
             answer: asyncio.Future[_ForkedProcess] = asyncio.get_running_loop().create_future()
             self._waiting[number] = answer
             try:
-                await self._ask(ForkRequest(number, main, argument), cut.fileno(), sink.fileno())
+                await self._send_message(ForkRequest(number, main, argument), cut.fileno(), sink.fileno())
                 forked = await answer
             finally:
                 self._waiting.pop(number, None)
@@ -98,18 +98,18 @@ class Zygote:
 
     async def close(self) -> None:
         """End the zygote; running children continue and are ended through their lifelines."""
-        self._leave()
+        self._leave_zygote()
         self._child.kill()
         await self._child.wait()
 
-    async def _ask(self, message: ServerMessage, *descriptors: int) -> None:
+    async def _send_message(self, message: ServerMessage, *descriptors: int) -> None:
         while not self._gone:
             try:
                 socket.send_fds(self._line, [encode(message)], descriptors)
             except BlockingIOError:
                 await asyncio.sleep(SEND_RETRY_S)
             except OSError:
-                self._leave()
+                self._leave_zygote()
             else:
                 return
         raise ZygoteDied("the process that forks workers is not running", "Nothing is lost; start another one.")
@@ -123,35 +123,35 @@ class Zygote:
             except OSError:
                 message = b""
             if not message:
-                self._leave()
+                self._leave_zygote()
                 return
             self._handle_reply(decode(message, type=ForkReply))
 
     def _handle_reply(self, reply: ForkReply) -> None:
         match reply:
             case Forked(number=number, identity=identity):
-                self._begin(number, identity)
+                self._begin_child(number, identity)
             case ForkFailed(number=number, errno=errno):
                 if answer := self._waiting.pop(number, None):
                     answer.set_exception(OSError(errno, os.strerror(errno)))
             case ChildExited(number=number, code=code):
                 self._children.pop(number).end(code)
-                self._acknowledge(number)
+                self._acknowledge_exit(number)
             case _:
                 assert_never(reply)
 
-    def _acknowledge(self, number: int) -> None:
+    def _acknowledge_exit(self, number: int) -> None:
         """Let the zygote reap a child whose exit is known here; until then the child's pid is not reused."""
         if self._gone:
             return  # the zygote's children are not its own any more, so nothing waits for this
         try:
             self._line.send(encode(ExitAck(number)))
         except BlockingIOError:
-            asyncio.get_running_loop().call_later(SEND_RETRY_S, self._acknowledge, number)
+            asyncio.get_running_loop().call_later(SEND_RETRY_S, self._acknowledge_exit, number)
         except OSError:
-            self._leave()
+            self._leave_zygote()
 
-    def _begin(self, number: int, identity: ProcessIdentity) -> None:
+    def _begin_child(self, number: int, identity: ProcessIdentity) -> None:
         forked = self._children[number] = _ForkedProcess(identity)
         answer = self._waiting.pop(number, None)
         if answer and not answer.done():
@@ -159,7 +159,7 @@ class Zygote:
         else:  # the caller was cancelled and its lifeline closed, so the child would end itself; kill it at once
             forked.kill()
 
-    def _leave(self) -> None:
+    def _leave_zygote(self) -> None:
         """Close the line and watch the children ourselves from now on."""
         if self._gone:
             return

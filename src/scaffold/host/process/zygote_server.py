@@ -116,32 +116,32 @@ class _ForkServer:
                     return None
                 match decode(message, type=ServerMessage):
                     case ForkRequest() as request:
-                        if spec := self._fork(request, descriptors):
+                        if spec := self._fork_child(request, descriptors):
                             return spec
                     case ExitAck(number=number):
                         os.waitpid(self._ended.pop(number), 0)
 
-    def _fork(self, request: ForkRequest, descriptors: list[int]) -> ForkSpec | None:
+    def _fork_child(self, request: ForkRequest, descriptors: list[int]) -> ForkSpec | None:
         """Fork; return the child's task in the child, None in the zygote."""
         for stream in (sys.stdout, sys.stderr):
             stream.flush()  # buffered output would be written by both processes
         try:
             pid = os.fork()
         except OSError as error:
-            self._tell(ForkFailed(request.number, error.errno or 0))
+            self._send_reply(ForkFailed(request.number, error.errno or 0))
             pid = -1
         if pid == 0:
-            self._settle(*descriptors)
+            self._set_up_child(*descriptors)
             return ForkSpec(request.main, request.argument)
         for descriptor in descriptors:
             os.close(descriptor)
         if pid > 0:
             # An early exit is reported by a later round of `serve`, so the client always gets `Forked` first.
             self._living[pid] = request.number
-            self._tell(Forked(request.number, identify(pid) or ProcessIdentity(pid, "", "")))
+            self._send_reply(Forked(request.number, identify(pid) or ProcessIdentity(pid, "", "")))
         return None
 
-    def _settle(self, stdin: int, log: int) -> None:
+    def _set_up_child(self, stdin: int, log: int) -> None:
         """Set up the child: own session, default signals, its stdio, no descriptors of the zygote."""
         os.setsid()
         signal.set_wakeup_fd(-1)
@@ -162,9 +162,9 @@ class _ForkServer:
                 number = self._living.pop(pid)
                 self._ended[number] = pid
                 code = ended.si_status if ended.si_code == os.CLD_EXITED else -ended.si_status
-                self._tell(ChildExited(number, code))
+                self._send_reply(ChildExited(number, code))
 
-    def _tell(self, reply: ForkReply) -> None:
+    def _send_reply(self, reply: ForkReply) -> None:
         try:
             self._line.send(encode(reply))
         except (BrokenPipeError, ConnectionResetError):

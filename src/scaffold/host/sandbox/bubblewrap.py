@@ -101,7 +101,7 @@ def argv(
         *("--die-with-parent", "--cap-drop", "ALL", "--hostname", "sandbox"),
         *("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"),
         *("--size", str(SHARED_MEMORY_BYTES), "--tmpfs", str(SHARED_MEMORY)),
-        *[word for mount in mounts for word in _mounted(mount, sources)],
+        *[word for mount in mounts for word in _mount_arguments(mount, sources)],
         # After all mounts, because bubblewrap creates the mount points inside these folders.
         *[word for mount in mounts if mount.kind == "emptied" for word in ("--remount-ro", str(mount.path))],
         *("--remount-ro", "/dev", "--remount-ro", "/proc"),
@@ -126,20 +126,20 @@ def exit_code(raw: int, report: bytes) -> int:
     return 128 - raw if raw - 128 in SIGNALS else raw
 
 
-def _mounted(mount: Mount, sources: Mapping[Path, int]) -> tuple[str, ...]:
+def _mount_arguments(mount: Mount, sources: Mapping[Path, int]) -> tuple[str, ...]:
     path = str(mount.path)
     match mount.kind:
         case "writable":
-            return ("--bind-fd", _number(mount.path, sources), path)
+            return ("--bind-fd", _source_number(mount.path, sources), path)
         case "readable":
-            return ("--ro-bind-fd", _number(mount.path, sources), path)
+            return ("--ro-bind-fd", _source_number(mount.path, sources), path)
         case "emptied":
             return ("--tmpfs", path)
         case "masked":
             return ("--ro-bind", "/dev/null", path)
 
 
-def _number(path: Path, sources: Mapping[Path, int]) -> str:
+def _source_number(path: Path, sources: Mapping[Path, int]) -> str:
     return str(sources[path]) if path in sources else f"{HELD}{path}"
 
 

@@ -76,7 +76,7 @@ def prepare_launch(
     match sandbox.level:
         case "bubblewrap":
             confinement, command = _with_hosts(sandbox, argv)
-            with _wrapped(_wrapper(sandbox), confinement, command, cwd, env) as launch:
+            with _wrap_command(_find_wrapper(sandbox), confinement, command, cwd, env) as launch:
                 yield launch
         case "landlock":
             yield LaunchSpec(argv=landlock.argv(sandbox.confinement, argv), env=env)
@@ -118,7 +118,7 @@ def _with_hosts(sandbox: SandboxSpec, argv: Sequence[str]) -> tuple[Confinement,
     return structs.replace(confinement, readable=shown, sockets=sockets), relay.argv(proxy, argv)
 
 
-def _wrapper(sandbox: SandboxSpec) -> Path:
+def _find_wrapper(sandbox: SandboxSpec) -> Path:
     """Return the bubblewrap to start; FileNotFoundError if none is installed."""
     if sandbox.program:
         return Path(sandbox.program)
@@ -128,7 +128,7 @@ def _wrapper(sandbox: SandboxSpec) -> Path:
 
 
 @contextlib.contextmanager
-def _wrapped(
+def _wrap_command(
     wrapper: Path, confinement: Confinement, argv: Sequence[str], cwd: Path, env: Mapping[str, str]
 ) -> Iterator[LaunchSpec]:
     plan = plan_mounts(without_foreign_sockets(confinement))

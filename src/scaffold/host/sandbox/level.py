@@ -92,10 +92,10 @@ async def detect_level(
     `cache` and valid while user, boot, kernel, interpreter, namespaces and these programs stay the same.
     """
     programs = bubblewrap.programs() if programs is None else programs
-    machine = _machine(programs)
+    machine = _cache_key(programs)
     if cache and (cached := _read_cache(cache, machine)):
         return cached
-    finding = await _seatbelt(environ) if sys.platform == "darwin" else await _linux(environ, programs)
+    finding = await _detect_seatbelt(environ) if sys.platform == "darwin" else await _detect_linux(environ, programs)
     if cache:
         with contextlib.suppress(OSError):
             write_atomic(cache, msgspec.json.encode(_CachedLevel(machine, finding)))
@@ -110,13 +110,13 @@ def _read_cache(cache: Path, machine: str) -> DetectedLevel | None:
     return cached.finding if cached.machine == machine else None
 
 
-def _machine(programs: Sequence[Path]) -> str:
+def _cache_key(programs: Sequence[Path]) -> str:
     """Return the cache key: everything the result depends on, in one line."""
     tried = " ".join(f"{program} {program.stat().st_mtime_ns}" for program in programs)
-    return f"{own_identity().boot} {os.getuid()} {platform.release()} {tried} {sys.executable} {_surroundings()}"
+    return f"{own_identity().boot} {os.getuid()} {platform.release()} {tried} {sys.executable} {_own_restrictions()}"
 
 
-def _surroundings() -> str:
+def _own_restrictions() -> str:
     """Return the namespaces and filters of this process: a container may share this machine and its cache with us."""
     try:
         namespaces = [str(Path("/proc/self/ns", name).readlink()) for name in ("user", "mnt")]
@@ -127,27 +127,27 @@ def _surroundings() -> str:
     return " ".join((*namespaces, *filters))
 
 
-async def _linux(environ: Mapping[str, str], programs: Sequence[Path]) -> DetectedLevel:
+async def _detect_linux(environ: Mapping[str, str], programs: Sequence[Path]) -> DetectedLevel:
     if not seccomp.is_supported():
         problem = f"there is no seccomp filter for {platform.machine()} processors"
         return DetectedLevel("none", problem, "use a machine with an x86-64 or 64-bit ARM processor")
     reasons = []
     for program in map(str, programs):
-        reason = await _failure("bubblewrap", environ, program)
+        reason = await _failure_reason("bubblewrap", environ, program)
         if not reason:
             return DetectedLevel("bubblewrap", program=program)
         reasons.append(reason)
     reason = reasons[0] if reasons else "bubblewrap is not installed"
     fix = _userns_fix(programs[0]) if programs else _install_fix()
-    weaker = landlock.unsupported_reason() or await _failure("landlock", environ)
+    weaker = landlock.unsupported_reason() or await _failure_reason("landlock", environ)
     if weaker:
         return DetectedLevel("none", f"{reason.rstrip('.')}; {weaker}", fix)
     weakness = landlock.weakness()
     return DetectedLevel("landlock", f"{reason.rstrip('.')}; {weakness}" if weakness else reason, fix)
 
 
-async def _seatbelt(environ: Mapping[str, str]) -> DetectedLevel:
-    reason = await _failure("seatbelt", environ) if os.access(SEATBELT, os.X_OK) else f"{SEATBELT} is missing"
+async def _detect_seatbelt(environ: Mapping[str, str]) -> DetectedLevel:
+    reason = await _failure_reason("seatbelt", environ) if os.access(SEATBELT, os.X_OK) else f"{SEATBELT} is missing"
     return (
         DetectedLevel("none", reason, f"find out why {SEATBELT}, a part of macOS, does not start")
         if reason
@@ -155,22 +155,22 @@ async def _seatbelt(environ: Mapping[str, str]) -> DetectedLevel:
     )
 
 
-async def _failure(level: Level, environ: Mapping[str, str], program: str = "") -> str:
+async def _failure_reason(level: Level, environ: Mapping[str, str], program: str = "") -> str:
     """Run a test command at `level` (with the bubblewrap `program`); return why that fails, empty if it works."""
     try:
-        with tempfile.TemporaryDirectory(prefix=temporary_prefix(), dir=_temporary()) as folder:
-            return await _probe(level, program, Path(folder), environ)
+        with tempfile.TemporaryDirectory(prefix=temporary_prefix(), dir=_temporary_folder()) as folder:
+            return await _probe_level(level, program, Path(folder), environ)
     except OSError as error:
         return f"testing {level} failed: {error.strerror or error}"
 
 
-def _temporary() -> str:
+def _temporary_folder() -> str:
     """Return the system's temporary folder, with symlinks resolved."""
     # The paths of a confinement must be free of symlinks, and on macOS the temporary folder is behind one.
     return os.path.realpath(tempfile.gettempdir())
 
 
-async def _probe(level: Level, program: str, folder: Path, environ: Mapping[str, str]) -> str:
+async def _probe_level(level: Level, program: str, folder: Path, environ: Mapping[str, str]) -> str:
     inside, beside, temporary = (folder / name for name in ("inside", "beside", "temporary"))
     for each in (inside, beside, temporary):
         each.mkdir()
@@ -217,14 +217,14 @@ def _install_fix() -> str:
 def _userns_fix(program: Path) -> str:
     """Return the likely fix if the bubblewrap `program` does not work."""
     for path, value, setting in SWITCHES:
-        if _content(path) == value:
+        if _read_line(path) == value:
             return f"allow user namespaces: sudo sysctl -w {setting}; to keep the setting, write it to /etc/sysctl.d"
     if any(Path(path).exists() for path in CONTAINERS):
         return f"start the container with {CONTAINER_FLAGS}"
     return f"run `{program} --unshare-user --ro-bind / / --proc /proc true` and fix the error it reports"
 
 
-def _content(path: str) -> str:
+def _read_line(path: str) -> str:
     try:
         return Path(path).read_text("ascii").strip()
     except OSError:

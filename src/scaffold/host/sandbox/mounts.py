@@ -51,49 +51,51 @@ def plan_mounts(confinement: Confinement) -> MountPlan:
     """
     kinds: dict[Path, MountKind] = {}
     for path in (*ALWAYS_EMPTY, *confinement.hidden):
-        _hide(path, kinds)
+        _hide_path(path, kinds)
     writable = (*confinement.writable, confinement.temporary)
     kinds |= dict.fromkeys(writable, "writable")
     for path in (*ALWAYS_READABLE, *confinement.readable):
         # The whole disk is mounted read-only already, so only what lies inside something hidden needs its own mount.
-        if path not in writable and _around(path, kinds) in HIDDEN and _mode(path):
+        if path not in writable and _kind_around(path, kinds) in HIDDEN and _path_mode(path):
             kinds[path] = "readable"
     held: list[Path] = []
     for path in confinement.protected:
-        _seal(path, writable, kinds, held)
-    _pin(kinds, writable, held)
-    return MountPlan(mounts=tuple(_needed(kinds)), held=tuple(dict.fromkeys(held)))
+        _seal_path(path, writable, kinds, held)
+    _pin_folders(kinds, writable, held)
+    return MountPlan(mounts=tuple(_needed_mounts(kinds)), held=tuple(dict.fromkeys(held)))
 
 
 def is_placeholder(path: Path) -> bool:
     """Return True if `path` is only a placeholder that a reaper created while its command runs."""
-    return stat.S_ISSOCK(mode := _mode(path)) and stat.S_IMODE(mode) == 0
+    return stat.S_ISSOCK(mode := _path_mode(path)) and stat.S_IMODE(mode) == 0
 
 
-def _hide(path: Path, kinds: dict[Path, MountKind]) -> None:
-    target = Path(os.path.realpath(path)) if stat.S_ISLNK(_mode(path)) else path
+def _hide_path(path: Path, kinds: dict[Path, MountKind]) -> None:
+    target = Path(os.path.realpath(path)) if stat.S_ISLNK(_path_mode(path)) else path
     # What is still a link leads in a circle, so there is nothing to read.
-    if (mode := _mode(target)) and not stat.S_ISLNK(mode):
+    if (mode := _path_mode(target)) and not stat.S_ISLNK(mode):
         kinds[target] = "emptied" if stat.S_ISDIR(mode) else "masked"
 
 
-def _seal(path: Path, writable: Sequence[Path], kinds: dict[Path, MountKind], held: list[Path], links: int = 0) -> None:
+def _seal_path(
+    path: Path, writable: Sequence[Path], kinds: dict[Path, MountKind], held: list[Path], links: int = 0
+) -> None:
     """Protect `path`, or the first non-folder between it and the writable folder it lies in.
 
     A symlink on the way is guarded, and its target is protected too.
     """
-    root = _nearest(path, writable)
+    root = _nearest_folder(path, writable)
     if root is None or links > MAX_LINKS:
         return
-    for step in (*_between(root, path), path):
-        mode = _mode(step)
+    for step in (*_folders_between(root, path), path):
+        mode = _path_mode(step)
         # A hidden folder is empty and read-only: nothing can be created below it.
         if kinds.get(step) in HIDDEN:
             return
         if stat.S_ISLNK(mode):
             held.append(step)
             target = Path(os.path.realpath(step)) / path.relative_to(step)
-            _seal(target, writable, kinds, held, links + 1)
+            _seal_path(target, writable, kinds, held, links + 1)
             return
         # A missing folder on the way is sealed itself: a command that could create it could create `path` in it.
         if step == path or not stat.S_ISDIR(mode):
@@ -104,41 +106,41 @@ def _seal(path: Path, writable: Sequence[Path], kinds: dict[Path, MountKind], he
             return
 
 
-def _pin(kinds: dict[Path, MountKind], writable: Sequence[Path], held: Sequence[Path]) -> None:
+def _pin_folders(kinds: dict[Path, MountKind], writable: Sequence[Path], held: Sequence[Path]) -> None:
     """Mount the folders between a writable one and a protected or hidden path in it: a mount point cannot be moved."""
     for path in [*(path for path, kind in kinds.items() if kind != "writable"), *held]:
-        root = _nearest(path, writable)
-        for parent in _between(root, path) if root else ():
+        root = _nearest_folder(path, writable)
+        for parent in _folders_between(root, path) if root else ():
             if kinds.setdefault(parent, "writable") != "writable":
                 break
 
 
-def _between(root: Path, path: Path) -> list[Path]:
+def _folders_between(root: Path, path: Path) -> list[Path]:
     """Return the folders between `root` and `path`, outermost first."""
     return [parent for parent in reversed(path.parents) if parent != root and parent.is_relative_to(root)]
 
 
-def _needed(kinds: Mapping[Path, MountKind]) -> Iterator[Mount]:
+def _needed_mounts(kinds: Mapping[Path, MountKind]) -> Iterator[Mount]:
     """Yield the mounts that have an effect, parents first."""
     # A mount on a parent would cover those that were made below it before.
     for path in sorted(kinds, key=lambda path: len(path.parts)):
-        kind, above = kinds[path], _around(path.parent, kinds)
+        kind, above = kinds[path], _kind_around(path.parent, kinds)
         if not (kind == above == "readable" or (kind in HIDDEN and above in HIDDEN)):
             yield Mount(path, kind)
 
 
-def _around(path: Path, kinds: Mapping[Path, MountKind]) -> MountKind:
+def _kind_around(path: Path, kinds: Mapping[Path, MountKind]) -> MountKind:
     """Return the kind of `path` or of its nearest listed parent."""
     return next((kinds[each] for each in (path, *path.parents) if each in kinds), "readable")
 
 
-def _nearest(path: Path, folders: Sequence[Path]) -> Path | None:
+def _nearest_folder(path: Path, folders: Sequence[Path]) -> Path | None:
     """Return the innermost of `folders` that contains `path`; None if none does."""
     around = [folder for folder in folders if path.is_relative_to(folder)]
     return max(around, key=lambda folder: len(folder.parts), default=None)
 
 
-def _mode(path: Path) -> int:
+def _path_mode(path: Path) -> int:
     """Return the mode of `path`, 0 if it is missing; a placeholder has permission bits 0."""
     try:
         return path.lstat().st_mode

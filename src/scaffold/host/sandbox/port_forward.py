@@ -75,7 +75,7 @@ class _PortForwarder:
                 self._slots.release()
                 await asyncio.sleep(PAUSE_S)
             else:
-                self.begin(_serve(port, near), self._leave)
+                self.begin(_serve_connection(port, near), self._free_slot)
 
     async def end(self) -> None:
         """Close all connections and stop accepting."""
@@ -84,11 +84,11 @@ class _PortForwarder:
         if self._tasks:
             await asyncio.wait(self._tasks)
 
-    def _leave(self, _served: asyncio.Task[None]) -> None:
+    def _free_slot(self, _served: asyncio.Task[None]) -> None:
         self._slots.release()
 
 
-async def _serve(port: int, near: sockets.socket) -> None:
+async def _serve_connection(port: int, near: sockets.socket) -> None:
     """Pass bytes both ways until both have ended; an error on one side aborts both."""
     reader, writer = await asyncio.open_unix_connection(sock=near, limit=CHUNK_BYTES)
     unfinished = [writer]
@@ -96,9 +96,9 @@ async def _serve(port: int, near: sockets.socket) -> None:
         far_reader, far_writer = await asyncio.open_connection(LOOPBACK, port, limit=CHUNK_BYTES)
         unfinished.append(far_writer)
         async with asyncio.TaskGroup() as group:
-            group.create_task(_pump(reader, far_writer))
-            group.create_task(_pump(far_reader, writer))
-        await _flushed(unfinished)
+            group.create_task(_pump_bytes(reader, far_writer))
+            group.create_task(_pump_bytes(far_reader, writer))
+        await _flush_writers(unfinished)
         unfinished.clear()
     except* OSError:
         pass
@@ -107,7 +107,7 @@ async def _serve(port: int, near: sockets.socket) -> None:
             each.transport.abort()
 
 
-async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+async def _pump_bytes(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     """Copy bytes with backpressure until EOF, then close the write side; the other direction stays open."""
     while piece := await reader.read(CHUNK_BYTES):
         writer.write(piece)
@@ -116,7 +116,7 @@ async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
         writer.write_eof()
 
 
-async def _flushed(writers: Sequence[asyncio.StreamWriter]) -> None:
+async def _flush_writers(writers: Sequence[asyncio.StreamWriter]) -> None:
     for writer in writers:
         writer.close()
         await writer.wait_closed()

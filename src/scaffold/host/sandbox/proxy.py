@@ -116,7 +116,7 @@ class _Proxy(Struct):
 
     def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Serve a connection in a new task."""
-        task = asyncio.get_running_loop().create_task(self._serve(reader, writer))
+        task = asyncio.get_running_loop().create_task(self._serve_connection(reader, writer))
         self.tasks.add(task)
         task.add_done_callback(self.tasks.discard)
 
@@ -127,31 +127,31 @@ class _Proxy(Struct):
         if self.tasks:
             await asyncio.wait(self.tasks)
 
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _serve_connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(OSError, asyncio.IncompleteReadError, TimeoutError):
             try:
                 await self._pass_on(reader, writer)
             except ProxyRefusal as refusal:
                 self.tell(ConnectionAttempt(refusal.destination, refusal.reason))
-                await _answer(refusal, reader, writer)
+                await _send_refusal(refusal, reader, writer)
             finally:
                 writer.close()
 
     async def _pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if len(self.tasks) > self.bounds.connections:
             raise ProxyRefusal(503, "-", f"{self.bounds.connections} connections are already open; close some first")
-        request = parse_request(await self._head(reader))
-        far_reader, far_writer = await self._connect(request.destination)
+        request = parse_request(await self._read_head(reader))
+        far_reader, far_writer = await self._connect_allowed(request.destination)
         try:
             if request.forwarded:
                 far_writer.write(request.forwarded)
             else:
                 writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
-            await self._tunnel((reader, far_writer), (far_reader, writer))
+            await self._tunnel_bytes((reader, far_writer), (far_reader, writer))
         finally:
             far_writer.close()
 
-    async def _head(self, reader: asyncio.StreamReader) -> bytes:
+    async def _read_head(self, reader: asyncio.StreamReader) -> bytes:
         try:
             async with asyncio.timeout(self.bounds.head_s):
                 return await reader.readuntil(b"\r\n\r\n")
@@ -160,13 +160,13 @@ class _Proxy(Struct):
         except asyncio.LimitOverrunError:
             raise ProxyRefusal(431, "-", f"the request header is longer than {HEAD_BYTES} bytes") from None
 
-    async def _connect(self, destination: HostPort) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    async def _connect_allowed(self, destination: HostPort) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         """Connect to the first allowed address of an allowed host that answers."""
         if not matches_any_host(destination, self.hosts):
             raise ProxyRefusal(
                 403, str(destination), f"{destination} is not one of the hosts that this command may reach"
             )
-        addresses = await self._addresses(destination)
+        addresses = await self._resolve_addresses(destination)
         self.tell(ConnectionAttempt(str(destination), ""))
         # The checked addresses, not the name: resolving it again could give another answer (DNS rebinding).
         for address in addresses:
@@ -175,7 +175,7 @@ class _Proxy(Struct):
                     return await asyncio.open_connection(address, destination.port, limit=CHUNK_BYTES)
         raise ProxyRefusal(502, str(destination), f"{destination} cannot be reached")
 
-    async def _addresses(self, destination: HostPort) -> list[str]:
+    async def _resolve_addresses(self, destination: HostPort) -> list[str]:
         try:
             async with asyncio.timeout(self.bounds.connect_s):
                 found = await self.resolve(destination.host, destination.port)
@@ -192,7 +192,7 @@ class _Proxy(Struct):
             )
         return allowed
 
-    async def _tunnel(self, *directions: tuple[asyncio.StreamReader, asyncio.StreamWriter]) -> None:
+    async def _tunnel_bytes(self, *directions: tuple[asyncio.StreamReader, asyncio.StreamWriter]) -> None:
         """Pass bytes both ways until both have ended, or the connection was idle for `idle_s`."""
         loop = asyncio.get_running_loop()
         async with asyncio.timeout(self.bounds.idle_s) as idle_timeout:
@@ -205,12 +205,12 @@ class _Proxy(Struct):
             try:
                 async with asyncio.TaskGroup() as group:
                     for reader, writer in directions:
-                        group.create_task(_pump(reader, writer, extend))
+                        group.create_task(_pump_bytes(reader, writer, extend))
             except* OSError:  # one side closed the connection, so the other is closed too
                 pass
 
 
-async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, extend: Callable[[], None]) -> None:
+async def _pump_bytes(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, extend: Callable[[], None]) -> None:
     while piece := await reader.read(CHUNK_BYTES):
         extend()
         writer.write(piece)
@@ -220,7 +220,7 @@ async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, exte
         writer.write_eof()
 
 
-async def _answer(refusal: ProxyRefusal, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+async def _send_refusal(refusal: ProxyRefusal, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     """Send the refusal, then read on for LINGER_S: a client that is reset while sending would not read the answer."""
     writer.write(refusal.answer())
     writer.write_eof()

@@ -60,10 +60,10 @@ def matches_any_host(destination: HostPort, hosts: Sequence[str]) -> bool:
 
     A rule without a port means 80 and 443. An invalid rule matches nothing.
     """
-    return any(_names(rule.strip().casefold(), destination) for rule in hosts)
+    return any(_rule_matches(rule.strip().casefold(), destination) for rule in hosts)
 
 
-def _names(rule: str, destination: HostPort) -> bool:
+def _rule_matches(rule: str, destination: HostPort) -> bool:
     whole = _host_port(rule, 0)
     if whole is None:
         return False
@@ -85,10 +85,10 @@ def parse_request(head: bytes) -> ProxyRequest:
         if destination is None or not destination.port or "*" in destination.host:
             raise ProxyRefusal(400, target[:200], "CONNECT needs HOST:PORT")
         return ProxyRequest(destination, b"")
-    return _plain(method, target, fields)
+    return _plain_request(method, target, fields)
 
 
-def _plain(method: bytes, target: str, fields: list[bytes]) -> ProxyRequest:
+def _plain_request(method: bytes, target: str, fields: list[bytes]) -> ProxyRequest:
     scheme, _, rest = target.partition("://")
     authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
     destination = _host_port(authority, 80)

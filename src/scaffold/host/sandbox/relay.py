@@ -40,7 +40,9 @@ def main(path: str, command: list[str]) -> None:
     # Meant for the command, which gets it, too: with our end it would be killed at once.
     _signal.signal(_signal.SIGTERM, _signal.SIG_IGN)
     try:
-        pid = os.posix_spawnp(command[0], command, _environment(listener.getsockname()[1]), setsigdef=SIGNAL_DEFAULTS)
+        pid = os.posix_spawnp(
+            command[0], command, _proxy_environment(listener.getsockname()[1]), setsigdef=SIGNAL_DEFAULTS
+        )
     except OSError as error:
         os.write(2, f"{error.strerror}: {command[0]}\n".encode(errors="surrogateescape"))
         os._exit(127 if isinstance(error, FileNotFoundError) else 126)
@@ -48,10 +50,10 @@ def main(path: str, command: list[str]) -> None:
     # Only after the spawn, as the command must start in the folder it was given.
     os.chdir(folder)  # the bare name always fits into a socket address
     _thread.start_new_thread(serve, (listener, name, connection_slots()))
-    _end_like(_status(pid))
+    _end_like(_wait_for_exit(pid))
 
 
-def _environment(port: int) -> dict[str, str]:
+def _proxy_environment(port: int) -> dict[str, str]:
     """Return our environment with the proxy variables, and exceptions for the loopback."""
     proxy = f"http://127.0.0.1:{port}"
     names = ("http_proxy", "https_proxy", "all_proxy")
@@ -64,7 +66,7 @@ def _environment(port: int) -> dict[str, str]:
     }
 
 
-def _status(pid: int) -> int:
+def _wait_for_exit(pid: int) -> int:
     """Wait for the command, reaping orphans too; return its exit code, or negated signal."""
     while True:
         ended, status = os.waitpid(-1, 0)
@@ -110,7 +112,7 @@ def _relay_connection(near: _socket.socket, name: str, slots: _queue.SimpleQueue
         answered = _thread.allocate_lock()
         answered.acquire()
         _thread.start_new_thread(_pump_back, (far, near, answered))
-        _pump(near, far)
+        _pump_bytes(near, far)
         answered.acquire()
     except (OSError, RuntimeError):  # the proxy is gone: the client sees its connection close
         pass
@@ -122,23 +124,23 @@ def _relay_connection(near: _socket.socket, name: str, slots: _queue.SimpleQueue
 
 def _pump_back(far: _socket.socket, near: _socket.socket, answered: _thread.LockType) -> None:
     try:
-        _pump(far, near)
+        _pump_bytes(far, near)
     finally:
         answered.release()
 
 
-def _pump(source: _socket.socket, target: _socket.socket) -> None:
+def _pump_bytes(source: _socket.socket, target: _socket.socket) -> None:
     """Copy bytes until EOF, then shut down the target's write side; the other direction stays open."""
     try:
         while piece := source.recv(CHUNK_BYTES):
             target.sendall(piece)
-        _shut(target, _socket.SHUT_WR)
+        _shut_down(target, _socket.SHUT_WR)
     except OSError:  # one side is broken: close the other direction too
-        _shut(source, _socket.SHUT_RDWR)
-        _shut(target, _socket.SHUT_RDWR)
+        _shut_down(source, _socket.SHUT_RDWR)
+        _shut_down(target, _socket.SHUT_RDWR)
 
 
-def _shut(target: _socket.socket, how: int) -> None:
+def _shut_down(target: _socket.socket, how: int) -> None:
     try:
         target.shutdown(how)
     except OSError:

@@ -100,15 +100,15 @@ def profile(confinement: Confinement, proxy_port: int | None = None) -> str:
 
     ValueError for a path with a NUL character.
     """
-    return "\n".join(_lines(confinement, proxy_port)) + "\n"
+    return "\n".join(_profile_lines(confinement, proxy_port)) + "\n"
 
 
-def _lines(confinement: Confinement, proxy_port: int | None) -> Iterator[str]:
+def _profile_lines(confinement: Confinement, proxy_port: int | None) -> Iterator[str]:
     writable = (*confinement.writable, confinement.temporary)
     yield _PREAMBLE
-    yield from _reach(confinement, writable)
-    yield from (_rule("deny", "file-write*", path) for path in confinement.protected)
-    yield from _fixed((*confinement.protected, *confinement.hidden, *writable), writable)
+    yield from _access_rules(confinement, writable)
+    yield from (_path_rule("deny", "file-write*", path) for path in confinement.protected)
+    yield from _fixed_folder_rules((*confinement.protected, *confinement.hidden, *writable), writable)
     yield _TERMINALS
     if confinement.network == "open":
         yield _NETWORK
@@ -116,7 +116,7 @@ def _lines(confinement: Confinement, proxy_port: int | None) -> Iterator[str]:
         yield f'(allow network-outbound (remote ip "localhost:{proxy_port:d}"))'
 
 
-def _reach(confinement: Confinement, writable: Sequence[Path]) -> Iterator[str]:
+def _access_rules(confinement: Confinement, writable: Sequence[Path]) -> Iterator[str]:
     """Yield the read and write rules; deeper paths come later, so they decide."""
     marks = (
         *((path, 0) for path in writable),
@@ -124,25 +124,26 @@ def _reach(confinement: Confinement, writable: Sequence[Path]) -> Iterator[str]:
         *((path, 2) for path in confinement.readable),
     )
     for path, kind in sorted(marks, key=lambda mark: (len(mark[0].parts), mark[1])):
-        yield _rule(*_OPERATIONS[kind], path)
+        yield _path_rule(*_OPERATIONS[kind], path)
 
 
-def _rule(verdict: str, operations: str, path: Path) -> str:
+def _path_rule(verdict: str, operations: str, path: Path) -> str:
     """Return a rule for a path and everything below it."""
-    filters = f"(subpath {_quoted(path)})"
+    filters = f"(subpath {_quote_path(path)})"
     if verdict == "deny":
         filters += f' (regex #"^{_in_any_case(path)}(/|$)")'
     return f"({verdict} {operations} {filters})"
 
 
-def _fixed(paths: Sequence[Path], writable: Sequence[Path]) -> Iterator[str]:
+def _fixed_folder_rules(paths: Sequence[Path], writable: Sequence[Path]) -> Iterator[str]:
     """Yield rules that keep the writable folders, and the folders between them and `paths`, in place."""
     parents = {folder for path in paths for folder in path.parents} | set(writable)
     for each in sorted(each for each in parents if any(each.is_relative_to(folder) for folder in writable)):
-        yield f'(deny file-write-create file-write-unlink (literal {_quoted(each)}) (regex #"^{_in_any_case(each)}$"))'
+        path = f"(literal {_quote_path(each)}) (regex #\"^{_in_any_case(each)}$\")"
+        yield f"(deny file-write-create file-write-unlink {path})"
 
 
-def _quoted(path: Path) -> str:
+def _quote_path(path: Path) -> str:
     """Return a path as a quoted, escaped string of the profile language."""
     text = str(path)
     if "\0" in text:
@@ -156,12 +157,12 @@ def _in_any_case(path: Path) -> str:
     It may match more than the path, so use it in deny rules only. The number of `.+` is limited, because each one
     multiplies the matching time.
     """
-    pattern = _WILDCARDS.sub(".+", "".join(map(_character, str(path))))
+    pattern = _WILDCARDS.sub(".+", "".join(map(_regex_character, str(path))))
     first, *more = pattern.split(".+")
     return ".+".join([first, *more[: MAX_WILDCARDS - 1], ""]) if len(more) > MAX_WILDCARDS else pattern
 
 
-def _character(character: str) -> str:
+def _regex_character(character: str) -> str:
     if character not in _PLAIN:
         return "." if character.isascii() else ".+"
     return f"[{character.lower()}{character.upper()}]" if character.isalpha() else character

@@ -153,10 +153,10 @@ def program(network: NetworkAccess, machine: str = "") -> bytes:
     KeyError for an unknown processor.
     """
     machine = machine or platform.machine()
-    return assemble(machine, _rules(SYSCALL_TABLES[machine], network))
+    return assemble(machine, _filter_rules(SYSCALL_TABLES[machine], network))
 
 
-def _rules(processor: SyscallTable, network: NetworkAccess) -> Iterator[Instruction]:
+def _filter_rules(processor: SyscallTable, network: NetworkAccess) -> Iterator[Instruction]:
     for number in DENIED_AS_UNKNOWN:
         yield from ((EQUAL, 0, 1, number), deny(errno.ENOSYS))
     for number in processor.refused:
@@ -169,7 +169,7 @@ def _rules(processor: SyscallTable, network: NetworkAccess) -> Iterator[Instruct
         denied = _deny_setuid_modes(flags + 1)
         yield from on_syscall(number, (argument(flags), (ANY_OF, 0, len(denied), CREATE_FLAGS), *denied))
     yield from on_syscall(processor.ioctl, _deny_terminal_input())
-    yield from on_syscall(processor.socket, _sockets(network))
+    yield from on_syscall(processor.socket, _socket_rules(network))
 
 
 def _deny_setuid_modes(mode: int) -> tuple[Instruction, ...]:
@@ -182,7 +182,7 @@ def _deny_terminal_input() -> tuple[Instruction, ...]:
     return (argument(1), *tests)
 
 
-def _sockets(network: NetworkAccess) -> tuple[Instruction, ...]:
+def _socket_rules(network: NetworkAccess) -> tuple[Instruction, ...]:
     """Allow Unix sockets, internet sockets if there is a network, and netlink route queries (list interfaces)."""
     internet = () if network == "none" else (socket.AF_INET.value, socket.AF_INET6.value)
     families = [part for family in (socket.AF_UNIX.value, *internet) for part in ((EQUAL, 0, 1, family), ret(ALLOW))]

@@ -60,24 +60,24 @@ def main(words: list[str]) -> None:
     deadline = time.monotonic() + READY_S
     for service in services:
         if problem := service.wait_until_ready(deadline):
-            _exit(problem, NOT_READY)
-    _exec(words[3 + count :])
+            _exit_with(problem, NOT_READY)
+    _exec_command(words[3 + count :])
 
 
 def _forward_ports(socket_folder: str) -> None:
     """Fork a process that listens on the ports named in `socket_folder` and relays connections to the sockets."""
-    listeners = {name: _listening(int(name)) for name in os.listdir(socket_folder)}  # noqa: PTH208 - names alone
+    listeners = {name: _listen_on(int(name)) for name in os.listdir(socket_folder)}  # noqa: PTH208 - names alone
     if os.fork() == 0:
         _serve_forwards(socket_folder, listeners)
     for listener in listeners.values():
         listener.close()
 
 
-def _listening(port: int) -> socket.socket:
+def _listen_on(port: int) -> socket.socket:
     try:
         return socket.create_server(("127.0.0.1", port), backlog=relay.BACKLOG)
     except OSError as error:
-        _exit(f"Cannot listen on port {port} in the sandbox: {error.strerror}.\n", NOT_READY)
+        _exit_with(f"Cannot listen on port {port} in the sandbox: {error.strerror}.\n", NOT_READY)
 
 
 def _serve_forwards(socket_folder: str, listeners: dict[str, socket.socket]) -> NoReturn:
@@ -94,16 +94,16 @@ def _serve_forwards(socket_folder: str, listeners: dict[str, socket.socket]) -> 
         select.select([], [], [])
 
 
-def _exec(command: list[str]) -> None:
+def _exec_command(command: list[str]) -> None:
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # Python ignores it, but commands expect the default
     try:
         os.execvp(command[0], command)  # noqa: S606 - the command's own words
     except OSError as error:
         code = NOT_FOUND if isinstance(error, FileNotFoundError) else NOT_READY
-        _exit(f"{error.strerror}: {command[0]}\n", code)
+        _exit_with(f"{error.strerror}: {command[0]}\n", code)
 
 
-def _exit(why: str, code: int) -> NoReturn:
+def _exit_with(why: str, code: int) -> NoReturn:
     sys.stderr.write(why)
     sys.stderr.flush()
     os._exit(code)
@@ -120,22 +120,22 @@ class SidecarService:
         self._taken = [port for port in self._ports if _is_listening(port)]
         self._status: int | None = None
         if not self._taken:
-            self._start(top)
+            self._start_service(top)
 
     def wait_until_ready(self, deadline: float) -> str:
         """Wait until every port accepts connections; return why that failed, empty on success."""
         if self._taken:
             return f"The service `{self._command}` was not started: port {self._taken[0]} is already in use.\n"
         while not all(_is_listening(port) for port in self._ports):
-            if self._ended() not in {None, 0}:
-                return self._failure(f"ended with exit code {self._status} before it was ready")
+            if self._exit_code() not in {None, 0}:
+                return self._failure_text(f"ended with exit code {self._status} before it was ready")
             if time.monotonic() >= deadline:
                 ports = ", ".join(map(str, self._ports))
-                return self._failure(f"did not listen on {ports} within {READY_S:g} s")
+                return self._failure_text(f"did not listen on {ports} within {READY_S:g} s")
             select.select([], [], [], POLL_S)
         return ""
 
-    def _start(self, top: str) -> None:
+    def _start_service(self, top: str) -> None:
         self._output, self._log = tempfile.mkstemp(prefix="service-", suffix=".txt")
         script = 'cd "$1" && eval "$2"'
         self._pid = os.posix_spawn(
@@ -150,14 +150,14 @@ class SidecarService:
             setsid=True,
         )
 
-    def _ended(self) -> int | None:
+    def _exit_code(self) -> int | None:
         """Return its exit code, or negated signal; None while running. After exit 0 it may run on as a daemon."""
         if self._status is None:
             pid, status = os.waitpid(self._pid, os.WNOHANG)
             self._status = os.waitstatus_to_exitcode(status) if pid else None
         return self._status
 
-    def _failure(self, what: str) -> str:
+    def _failure_text(self, what: str) -> str:
         printed = Path(self._log).read_bytes()[-LAST_BYTES:].decode(errors="replace").strip()
         return f"The service `{self._command}` {what}.\n{printed}\n"
 

@@ -21,11 +21,11 @@ class _Section(Struct, frozen=True):
 
 def split_markdown(text: str, size: PieceSize = USUAL) -> Iterator[TextPiece]:
     """Yield the pieces of a Markdown text, in order; a heading is in the first piece of its section."""
-    for section in _sections(text):
+    for section in _find_sections(text):
         yield from split_paragraphs(text, section.start, section.end, title=section.title, size=size)
 
 
-def _sections(text: str) -> Iterator[_Section]:
+def _find_sections(text: str) -> Iterator[_Section]:
     path: list[tuple[int, str]] = []
     start, fence = 0, ""
     for line in _LINE.finditer(text):
@@ -36,13 +36,13 @@ def _sections(text: str) -> Iterator[_Section]:
         if heading is None or not line[0]:
             continue
         if line.start() > start:
-            yield _Section(_title(path), start, line.start())
+            yield _Section(_path_title(path), start, line.start())
         level = len(heading[1])
         path = [each for each in path if each[0] < level] + [(level, heading[2].strip())]
         start = line.start()
     if start < len(text):
-        yield _Section(_title(path), start, len(text))
+        yield _Section(_path_title(path), start, len(text))
 
 
-def _title(path: list[tuple[int, str]]) -> str:
+def _path_title(path: list[tuple[int, str]]) -> str:
     return PATH_SEPARATOR.join(heading for _, heading in path if heading)

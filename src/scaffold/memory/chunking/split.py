@@ -48,16 +48,16 @@ class _Module(Struct, frozen=True):
             last = self.starts[node.end_lineno or node.lineno]
             if first < start:
                 continue  # on one line with the definition before
-            yield from self._paragraphs(start, first, inside)
+            yield from self._split_range(start, first, inside)
             name = f"{inside}.{node.name}" if inside else node.name
             if isinstance(node, ast.ClassDef) and last - first > self.size.most:
                 yield from self.pieces(node.body, first, last, name)
             else:
-                yield from self._paragraphs(first, last, name)
+                yield from self._split_range(first, last, name)
             start = last
-        yield from self._paragraphs(start, end, inside)
+        yield from self._split_range(start, end, inside)
 
-    def _paragraphs(self, start: int, end: int, title: str) -> Iterator[TextPiece]:
+    def _split_range(self, start: int, end: int, title: str) -> Iterator[TextPiece]:
         return split_paragraphs(self.text, start, end, title=title, size=self.size)
 
 

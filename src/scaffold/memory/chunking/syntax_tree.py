@@ -24,18 +24,18 @@ _WRAPPERS = frozenset({"export_statement", "template_declaration", "declaration_
 def split_code(text: str, kind: str, size: PieceSize) -> Iterator[TextPiece] | None:
     """Return the pieces of code, in order; None without the grammar, or if the code is not in that language."""
     language, data = LANGUAGES[kind], text.encode("utf-8", "replace")
-    parser = _parser(language.grammar)
+    parser = _load_parser(language.grammar)
     if parser is None or len(data) > MAX_PARSED_BYTES:
         return None
     root = parser.parse(data).root_node
-    definitions = tuple(_definitions(root, language, size))
+    definitions = tuple(_find_definitions(root, language, size))
     if not definitions:
         return None
-    return _pieces(text, data, definitions, size)
+    return _split_definitions(text, data, definitions, size)
 
 
 @cache
-def _parser(grammar: str) -> Parser | None:
+def _load_parser(grammar: str) -> Parser | None:
     try:
         return Parser(Language(lazy_import(grammar)()))
     # A grammar for another version of the parser raises ValueError.
@@ -49,7 +49,7 @@ class _CodeDefinition(Struct, frozen=True):
     name: str
 
 
-def _definitions(root: Node, language: CodeLanguage, size: PieceSize) -> Iterator[_CodeDefinition]:
+def _find_definitions(root: Node, language: CodeLanguage, size: PieceSize) -> Iterator[_CodeDefinition]:
     """Yield the definitions in order, as bytes, those inside of a long one instead of it.
 
     An empty one says what the text from there on belongs to.
@@ -62,12 +62,12 @@ def _definitions(root: Node, language: CodeLanguage, size: PieceSize) -> Iterato
             continue
         is_container = node.type in language.containers
         known = is_container or node.type in language.definitions
-        name = f"{inside}.{_name(node)}".strip(".")[:NAME_CHARS] if known else inside
+        name = f"{inside}.{_definition_name(node)}".strip(".")[:NAME_CHARS] if known else inside
         is_open = is_container and node.end_byte - node.start_byte > size.most
         if known and not is_open:
             # What takes one line is no piece of its own.
             if node.end_point.row > node.start_point.row:
-                yield _outer(node, name)
+                yield _with_export(node, name)
             continue
         if is_open:
             yield _CodeDefinition(node.start_byte, node.start_byte, name)
@@ -76,7 +76,7 @@ def _definitions(root: Node, language: CodeLanguage, size: PieceSize) -> Iterato
             waiting += [(each, name, depth + 1) for each in reversed(node.named_children)]
 
 
-def _outer(node: Node, name: str) -> _CodeDefinition:
+def _with_export(node: Node, name: str) -> _CodeDefinition:
     """Return a definition with the `export` in front of it."""
     around = node.parent
     outer = around if around is not None and around.type == "export_statement" else node
@@ -87,7 +87,7 @@ def _may_contain(node: Node) -> bool:
     return node.type in _WRAPPERS or node.type.endswith(("_body", "_list", "_block"))
 
 
-def _name(node: Node) -> str:
+def _definition_name(node: Node) -> str:
     """Return the name of what a node defines; empty if it has none."""
     current: Node | None = node
     for _ in range(MAX_DEPTH):
@@ -104,7 +104,9 @@ def _name(node: Node) -> str:
     return text.decode("utf-8", "replace").split("\n")[0] if text is not None and len(text) <= NAME_CHARS else ""
 
 
-def _pieces(text: str, data: bytes, definitions: tuple[_CodeDefinition, ...], size: PieceSize) -> Iterator[TextPiece]:
+def _split_definitions(
+    text: str, data: bytes, definitions: tuple[_CodeDefinition, ...], size: PieceSize
+) -> Iterator[TextPiece]:
     """Yield the pieces of the whole text."""
     characters = _Characters(data)
     start, title = 0, ""

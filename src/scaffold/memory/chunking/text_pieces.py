@@ -52,11 +52,11 @@ def split_paragraphs(
 ) -> Iterator[TextPiece]:
     """Yield the pieces of a range of `text`, in order; they do not overlap, and only white space is between them."""
     whole = _Range(start, len(text) if end is None else end)
-    short = (part for each in _cut(text, whole, _PARAGRAPH_END) for part in _shortened(text, each, size))
-    yield from filter(None, (_piece(text, each, title) for each in _joined(short, size)))
+    short = (part for each in _cut_range(text, whole, _PARAGRAPH_END) for part in _shorten_range(text, each, size))
+    yield from filter(None, (_text_piece(text, each, title) for each in _join_ranges(short, size)))
 
 
-def _shortened(text: str, part: _Range, size: PieceSize) -> Iterator[_Range]:
+def _shorten_range(text: str, part: _Range, size: PieceSize) -> Iterator[_Range]:
     """Yield a range in parts that are short enough: cut at the largest boundaries that make them so."""
     pending: list[tuple[_Range, Sequence[re.Pattern[str]]]] = [(part, (_LINE_END, _SENTENCE_END, _WORD_END))]
     while pending:
@@ -64,13 +64,13 @@ def _shortened(text: str, part: _Range, size: PieceSize) -> Iterator[_Range]:
         if each.length <= size.most:
             yield each
         elif boundaries:
-            joined = _joined(_cut(text, each, boundaries[0]), size)
+            joined = _join_ranges(_cut_range(text, each, boundaries[0]), size)
             pending += [(inner, boundaries[1:]) for inner in reversed(tuple(joined))]
         else:
             yield from (_Range(at, min(at + size.most, each.end)) for at in range(each.start, each.end, size.most))
 
 
-def _cut(text: str, part: _Range, boundary: re.Pattern[str]) -> Iterator[_Range]:
+def _cut_range(text: str, part: _Range, boundary: re.Pattern[str]) -> Iterator[_Range]:
     start = part.start
     for found in boundary.finditer(text, part.start, part.end):
         if found.end() > start:
@@ -80,7 +80,7 @@ def _cut(text: str, part: _Range, boundary: re.Pattern[str]) -> Iterator[_Range]
         yield _Range(start, part.end)
 
 
-def _joined(parts: Iterable[_Range], size: PieceSize) -> Iterator[_Range]:
+def _join_ranges(parts: Iterable[_Range], size: PieceSize) -> Iterator[_Range]:
     """Yield neighbours as one, as long as they are no longer than pieces should be."""
     current: _Range | None = None
     for part in parts:
@@ -94,7 +94,7 @@ def _joined(parts: Iterable[_Range], size: PieceSize) -> Iterator[_Range]:
         yield current
 
 
-def _piece(text: str, part: _Range, title: str) -> TextPiece | None:
+def _text_piece(text: str, part: _Range, title: str) -> TextPiece | None:
     content = text[part.start : part.end]
     if not content.strip():
         return None

@@ -73,28 +73,30 @@ class Ingestion:
         if opened.is_pdf:
             check_pdf(opened.file, opened.name)
         version = opened.version
-        digest = _digest(opened, options)
-        source = _source(opened, options)
-        known = self._known(source, digest)
+        digest = _reading_digest(opened, options)
+        source = _document_source(opened, options)
+        known = self._find_version(source, digest)
         if known is not None and known.state == "read":
-            return self._ingested(known, "unchanged")
+            return self._ingested_document(known, "unchanged")
         if known is None:
             self._require_room(opened, options, source)
-        outcome: Outcome = "replaced" if self._former(source) else "added"
-        document = self._begin(opened, source, digest)
+        outcome: Outcome = "replaced" if self._former_versions(source) else "added"
+        document = self._begin_version(opened, source, digest)
         resumed = document.position > 0
         for _ in range(MOST_TAKEOVERS):
             try:
-                document = await self._read(opened, options, document)
+                document = await self._read_missing(opened, options, document)
                 _require_version(opened, version)
-                return structs.replace(self._ingested(self._finish(document), outcome), resumed=resumed)
+                return structs.replace(
+                    self._ingested_document(self._replace_former(document), outcome), resumed=resumed
+                )
             except UsageError:
                 self._drop_if_empty(document)
                 raise
             except StaleFence:
                 document = self._taken_over(document)
                 if document.state == "read":
-                    return self._ingested(document, outcome)
+                    return self._ingested_document(document, outcome)
         raise UsageError(f"{opened.name} is read by other processes, too", "Repeat the command.")
 
     def _require_texts(self) -> None:
@@ -106,16 +108,16 @@ class Ingestion:
                 "Choose another index.",
             )
 
-    async def _read(self, opened: OpenedFile, options: ReadingOptions, document: Document) -> Document:
+    async def _read_missing(self, opened: OpenedFile, options: ReadingOptions, document: Document) -> Document:
         """Store what is missing, and return the document as it is stored then."""
         chunks, start = 0, self._database.knowledge.documents.end(document.id) + 1
         async for part in self._reader.parts(opened, options, document, start):
-            document = self._store(document, part)
+            document = self._store_part(document, part)
             chunks += len(part.pieces)
             self._on_progress(Progress(document=document, unit="page" if opened.is_pdf else "character", chunks=chunks))
         return document
 
-    def _store(self, document: Document, part: DocumentPart) -> Document:
+    def _store_part(self, document: Document, part: DocumentPart) -> Document:
         """Store a part and how far the document is stored with it, in one transaction."""
         knowledge = self._database.knowledge
         after = structs.replace(document, position=part.position, length=part.length, missing=part.missing)
@@ -123,22 +125,22 @@ class Ingestion:
             # Before the chunks: another process may have stored the same ones.
             knowledge.documents.move(document, after)
             self._check_room(document, len(part.pieces))
-            state: ChunkState = "pending" if self._former(document.source) else "active"
-            knowledge.chunks.add([self._chunk(each, after, state) for each in part.pieces])
+            state: ChunkState = "pending" if self._former_versions(document.source) else "active"
+            knowledge.chunks.add([self._document_chunk(each, after, state) for each in part.pieces])
         return after
 
-    def _finish(self, document: Document) -> Document:
+    def _replace_former(self, document: Document) -> Document:
         """Let the new version take the place of the former ones, in one transaction."""
         documents = self._database.knowledge.documents
         after = structs.replace(document, state="read")
         with self._database.transaction(durable=True):
-            for each in self._former(document.source):
+            for each in self._former_versions(document.source):
                 documents.forget(each.id)
             documents.move(document, after)
             documents.activate(document.id)
         return after
 
-    def _begin(self, opened: OpenedFile, source: str, digest: str) -> Document:
+    def _begin_version(self, opened: OpenedFile, source: str, digest: str) -> Document:
         """Return the document of which a part may be stored; parts of other versions that were begun are deleted."""
         knowledge = self._database.knowledge
         with self._database.transaction(durable=True):
@@ -179,51 +181,51 @@ class Ingestion:
             )
         return now
 
-    def _known(self, source: str, digest: str) -> Document | None:
+    def _find_version(self, source: str, digest: str) -> Document | None:
         versions = self._database.knowledge.documents.of_source(self._index, source)
         return next((each for each in versions if each.sha256 == digest), None)
 
-    def _former(self, source: str) -> list[Document]:
+    def _former_versions(self, source: str) -> list[Document]:
         versions = self._database.knowledge.documents.of_source(self._index, source)
         return [each for each in versions if each.state == "read"]
 
     def _require_room(self, opened: OpenedFile, options: ReadingOptions, source: str) -> None:
         """Raise IndexFull if it is known before anything is stored that the document does not fit."""
-        room = self._room(source)
+        room = self._room_left(source)
         pieces = self._reader.count_pieces(opened, options, most=room + 1)
         if room <= 0 or (pieces is not None and pieces > room):
             needs = f"has more than {room:,} and " if room > 0 else ""
-            raise self._full(f"{opened.name} {needs}is not stored")
+            raise self._index_full(f"{opened.name} {needs}is not stored")
 
     def _check_room(self, document: Document, count: int) -> None:
-        if count > self._room(document.source):
+        if count > self._room_left(document.source):
             done = f"up to page {document.position:,} of {document.length:,}" if document.position else "not"
-            raise self._full(f"{document.name} is {done} stored")
+            raise self._index_full(f"{document.name} is {done} stored")
 
-    def _room(self, source: str) -> int:
+    def _room_left(self, source: str) -> int:
         """Return how many chunks the index has room for, once former versions of a document are gone."""
         knowledge = self._database.knowledge
-        former = sum(knowledge.documents.chunks(each.id) for each in self._former(source))
-        return self._capacity() - knowledge.chunks.count(self._index) + former
+        former = sum(knowledge.documents.chunks(each.id) for each in self._former_versions(source))
+        return self._index_capacity() - knowledge.chunks.count(self._index) + former
 
-    def _capacity(self) -> int:
+    def _index_capacity(self) -> int:
         stored = self._database.knowledge.collections.get(self._index)
         return capacity_of(self._index) if stored is None else stored.capacity
 
-    def _full(self, consequence: str) -> IndexFull:
+    def _index_full(self, consequence: str) -> IndexFull:
         count = self._database.knowledge.chunks.count(self._index)
         return IndexFull(
-            f"the index {self._index} has {count:,} of at most {self._capacity():,} chunks: {consequence}",
+            f"the index {self._index} has {count:,} of at most {self._index_capacity():,} chunks: {consequence}",
             "Make room (`memory documents` shows what is there, `memory forget-document ID` deletes one), or use "
             "another index with `--index NAME`; then repeat the command, which goes on where it was.",
         )
 
-    def _ingested(self, document: Document, outcome: Outcome) -> Ingested:
+    def _ingested_document(self, document: Document, outcome: Outcome) -> Ingested:
         return Ingested(
             document=document, outcome=outcome, chunks=self._database.knowledge.documents.chunks(document.id)
         )
 
-    def _chunk(self, each: Piece, document: Document, state: ChunkState) -> Chunk:
+    def _document_chunk(self, each: Piece, document: Document, state: ChunkState) -> Chunk:
         now, piece = self._clock.now(), each.piece
         return Chunk(
             id=ChunkId(new_id(CHUNK_ID_CHARS)),
@@ -245,12 +247,12 @@ def _require_version(opened: OpenedFile, version: tuple[int, int, int]) -> None:
         raise UsageError(f"{opened.name} was changed while it was read", "Repeat the command.")
 
 
-def _source(opened: OpenedFile, options: ReadingOptions) -> str:
+def _document_source(opened: OpenedFile, options: ReadingOptions) -> str:
     """Return by what other versions of a document are known; some of its pages are another document than all."""
     return f"{SOURCE}{opened.name}" + ("" if options.pages.is_all else f"{PAGES_OF}{options.pages}")
 
 
-def _digest(opened: OpenedFile, options: ReadingOptions) -> str:
+def _reading_digest(opened: OpenedFile, options: ReadingOptions) -> str:
     """Return what is the same as long as the content of a file, and how it is read, is."""
     parts = (content_hash(opened.file), str(options.pages), str(options.size.most), str(SPLITTING))
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()

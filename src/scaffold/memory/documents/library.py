@@ -62,7 +62,7 @@ class DocumentLibrary:
 
     async def fill(self, scope: MemoryScope, index: CollectionName, *, most: int = sys.maxsize) -> int:
         """Compute vectors that are missing, at most so many, and return how many; 0 without the extra `memory`."""
-        leg, database = self._leg(scope), self.database(scope)
+        leg, database = self._vector_leg(scope), self.database(scope)
         if leg is None:
             return 0
         before = database.knowledge.embeddings.count(index)
@@ -71,14 +71,14 @@ class DocumentLibrary:
 
     def has_vectors(self, scope: MemoryScope) -> bool:
         """Whether documents are found by their meaning, too: the extra `memory` is installed."""
-        return self._leg(scope) is not None
+        return self._vector_leg(scope) is not None
 
     async def find(self, index: CollectionName, query: str, *, most: int) -> Sequence[FoundPassage]:
         """Return the chunks of an index that fit a query best, the best first."""
         found: dict[str, FoundPassage] = {}
         rankings, vectors = [], QueryVectors(query)
-        for scope, database in self._open():
-            if (leg := self._leg(scope)) is not None:
+        for scope, database in self._open_databases():
+            if (leg := self._vector_leg(scope)) is not None:
                 await fill_in_vectors(database, leg, index, most=FILLED_BY_SEARCH)
             fair = leg if _mostly_embedded(database.knowledge, index) else None
             hits = await HybridSearch(database.knowledge, fair).find(index, query, most=most, vectors=vectors)
@@ -89,18 +89,20 @@ class DocumentLibrary:
     def all(self, index: CollectionName | None = None) -> list[StoredDocument]:
         """Return the documents of an index, or of all, by their names."""
         return [
-            self._stored(scope, document)
-            for scope, database in self._open()
+            self._stored_document(scope, document)
+            for scope, database in self._open_databases()
             for document in database.knowledge.documents.all(index)
         ]
 
     def named(self, name: str) -> StoredDocument:
         """Return the document with this name, or whose id starts so; UsageError if it is none, or several."""
-        known = [(scope, each) for scope, database in self._open() for each in database.knowledge.documents.all()]
+        known = [
+            (scope, each) for scope, database in self._open_databases() for each in database.knowledge.documents.all()
+        ]
         exact = [(scope, each) for scope, each in known if name in {each.name, each.id}]
         found = exact or [(scope, each) for scope, each in known if name and each.id.startswith(name)]
         if len(found) == 1:
-            return self._stored(*found[0])
+            return self._stored_document(*found[0])
         if found:
             ids = quoted_list([document.id for _, document in found])
             raise UsageError(f"{quoted(name)} is the name of several documents", f"Say which: {ids}.")
@@ -117,22 +119,24 @@ class DocumentLibrary:
 
     def indices(self) -> frozenset[str]:
         """Return the names of all indices."""
-        return frozenset(each.name for _, database in self._open() for each in database.knowledge.collections.all())
+        return frozenset(
+            each.name for _, database in self._open_databases() for each in database.knowledge.collections.all()
+        )
 
     def database(self, scope: MemoryScope) -> Store | UserStore:
         """Return a database; UsageError if there is none."""
-        for name, database in self._open():
+        for name, database in self._open_databases():
             if name == scope:
                 return database
         where = "this is not in a git repository" if scope == "project" else "there is no database of the user"
         raise UsageError(f"a document of the {scope} cannot be stored: {where}", "Choose the other scope.")
 
-    def _stored(self, scope: MemoryScope, document: Document) -> StoredDocument:
+    def _stored_document(self, scope: MemoryScope, document: Document) -> StoredDocument:
         documents = self.database(scope).knowledge.documents
         chunks, vectors = documents.chunks(document.id), documents.vectors(document.id)
         return StoredDocument(document=document, scope=scope, chunks=chunks, vectors=vectors)
 
-    def _leg(self, scope: MemoryScope) -> VectorLeg | None:
+    def _vector_leg(self, scope: MemoryScope) -> VectorLeg | None:
         if scope not in self._legs:
             database = self.database(scope)
             folder, by_meaning = index_folder(self._databases.cache, database.name), self._databases.by_meaning
@@ -140,7 +144,7 @@ class DocumentLibrary:
             self._legs[scope] = vector_leg(database.knowledge, folder, embedder) if by_meaning else None
         return self._legs[scope]
 
-    def _open(self) -> Iterable[tuple[MemoryScope, Store | UserStore]]:
+    def _open_databases(self) -> Iterable[tuple[MemoryScope, Store | UserStore]]:
         if self._databases.project is not None:
             yield "project", self._databases.project
         if self._databases.user is not None:

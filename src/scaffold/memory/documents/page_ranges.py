@@ -41,7 +41,7 @@ class PageRanges(Struct, frozen=True):
         return sum(max(min(each.last or total, total) - each.first + 1, 0) for each in self.parts)
 
     def __str__(self) -> str:
-        return ",".join(_shown(each) for each in self.parts)
+        return ",".join(_range_text(each) for each in self.parts)
 
 
 ALL_PAGES = PageRanges()
@@ -54,7 +54,7 @@ def read_page_ranges(text: str) -> PageRanges:
     parts = text.split(",")
     if len(parts) > MAX_PARTS:
         raise UsageError(f"`pages` has {len(parts)} parts, at most {MAX_PARTS}", FIX)
-    return PageRanges(_joined(sorted((_read_part(each) for each in parts), key=lambda each: each.first)))
+    return PageRanges(_join_ranges(sorted((_read_part(each) for each in parts), key=lambda each: each.first)))
 
 
 def _read_part(text: str) -> PageRange:
@@ -70,7 +70,7 @@ def _read_part(text: str) -> PageRange:
     return PageRange(first, last)
 
 
-def _joined(parts: Sequence[PageRange]) -> tuple[PageRange, ...]:
+def _join_ranges(parts: Sequence[PageRange]) -> tuple[PageRange, ...]:
     joined: list[PageRange] = []
     for part in parts:
         before = joined[-1] if joined else None
@@ -81,7 +81,7 @@ def _joined(parts: Sequence[PageRange]) -> tuple[PageRange, ...]:
     return tuple(joined)
 
 
-def _shown(part: PageRange) -> str:
+def _range_text(part: PageRange) -> str:
     if part.last is None:
         return f"{part.first}-"
     return f"{part.first}" if part.first == part.last else f"{part.first}-{part.last}"

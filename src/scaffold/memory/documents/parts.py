@@ -41,25 +41,25 @@ class Outline:
         self._pass_until(page)
         here = [each for each in self._headings[self._next :] if each.page == page]
         self._next += len(here)
-        places = _places(text, here)
+        places = _heading_positions(text, here)
         titles = []
         for piece in pieces:
             while places and places[0][0] <= (piece.start + piece.end) // 2:
-                self._enter(places.pop(0)[1])
-            titles.append(self._title())
+                self._enter_heading(places.pop(0)[1])
+            titles.append(self._section_title())
         for _, heading in places:
-            self._enter(heading)
+            self._enter_heading(heading)
         return titles
 
     def _pass_until(self, page: int) -> None:
         while self._next < len(self._headings) and self._headings[self._next].page < page:
-            self._enter(self._headings[self._next])
+            self._enter_heading(self._headings[self._next])
             self._next += 1
 
-    def _enter(self, heading: PdfHeading) -> None:
+    def _enter_heading(self, heading: PdfHeading) -> None:
         self._path = [*(each for each in self._path if each.level < heading.level), heading]
 
-    def _title(self) -> str:
+    def _section_title(self) -> str:
         return PATH_SEPARATOR.join(each.text for each in self._path)[:MAX_TITLE_CHARS]
 
 
@@ -116,7 +116,7 @@ class DocumentReader:
     def _text_parts(self, opened: OpenedFile, options: ReadingOptions, after: int) -> Iterator[DocumentPart]:
         if not options.pages.is_all:
             raise UsageError(f"{opened.name} has no pages", "Leave the pages out.")
-        length = len(self._text(opened))
+        length = len(self._clean_text(opened))
         rest = (each for each in self._text_pieces(opened, options) if each.start >= after)
         while pieces := tuple(islice(rest, PART_PIECES)):
             yield DocumentPart(
@@ -124,10 +124,10 @@ class DocumentReader:
             )
 
     def _text_pieces(self, opened: OpenedFile, options: ReadingOptions) -> Iterator[TextPiece]:
-        pieces = pieces_of(self._text(opened), kind_of(PurePath(opened.name)), options.size)
+        pieces = pieces_of(self._clean_text(opened), kind_of(PurePath(opened.name)), options.size)
         return (each for each in pieces if _has_words(each.text))
 
-    def _text(self, opened: OpenedFile) -> str:
+    def _clean_text(self, opened: OpenedFile) -> str:
         if self._text_of is None or self._text_of[0] != opened:
             self._text_of = opened, self._redactor.clean(read_text(opened))
         return self._text_of[1]
@@ -151,7 +151,7 @@ class DocumentReader:
             pieces: list[Piece] = []
             for page in part.pages:
                 found = self._pieces_of(page, options, outline)
-                pieces += (Piece(_moved(each, start), page.number) for each in found.pieces)
+                pieces += (Piece(_moved_piece(each, start), page.number) for each in found.pieces)
                 start += found.length
                 missing = with_problem(missing, page)
             unread.count(part.pages, opened.name)
@@ -207,7 +207,7 @@ def with_problem(missing: Mapping[str, str], page: PdfPage) -> Mapping[str, str]
     return {**missing, page.problem: parts if len(parts) < MISSING_CHARS else f"{known}{MORE}"}
 
 
-def _moved(piece: TextPiece, start: int) -> TextPiece:
+def _moved_piece(piece: TextPiece, start: int) -> TextPiece:
     return structs.replace(piece, start=piece.start + start, end=piece.end + start)
 
 
@@ -215,7 +215,7 @@ def _has_words(text: str) -> bool:
     return any(each.isalnum() for each in text)
 
 
-def _places(text: str, headings: Sequence[PdfHeading]) -> list[tuple[int, PdfHeading]]:
+def _heading_positions(text: str, headings: Sequence[PdfHeading]) -> list[tuple[int, PdfHeading]]:
     """Return where on their page the headings are, in order; one that is not found is where the one before is."""
     lowered, start, places = text.casefold(), 0, []
     for heading in headings:

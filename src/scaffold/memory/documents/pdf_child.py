@@ -23,7 +23,7 @@ _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f\ufffe\uffff]")
 def serve(reading: Callable[[BinaryIO, Mapping[str, Any]], Iterator[Mapping[str, Any]]]) -> None:
     """Print the number of pages, then each page, then that this is the end."""
     request = json.loads(sys.argv[1])
-    _limit(request)
+    _limit_resources(request)
     with open(0, "rb", closefd=False) as file:
         for part in reading(file, request):
             # One write for each line, so that all that was read before a crash is known.
@@ -33,7 +33,7 @@ def serve(reading: Callable[[BinaryIO, Mapping[str, Any]], Iterator[Mapping[str,
     os._exit(0)
 
 
-def _limit(request: Mapping[str, Any]) -> None:
+def _limit_resources(request: Mapping[str, Any]) -> None:
     seconds, memory = int(request["cpu_s"]), int(request["memory_bytes"])
     limits = {
         resource.RLIMIT_CPU: seconds,

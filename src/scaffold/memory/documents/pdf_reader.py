@@ -139,27 +139,27 @@ def check_pdf(file: int, name: str) -> None:
 
 async def _read_with(reader: Reader, file: int, request: PdfRequest, place: ReaderPlace) -> PdfPart | str:
     """Return the pages that a reader could read, the one at which it failed as the last; why, if it read none."""
-    finished = await _run(reader, file, request, place)
-    lines = tuple(_lines(finished.stdout))
+    finished = await _run_reader(reader, file, request, place)
+    lines = tuple(_parse_lines(finished.stdout))
     error = next((each.error for each in lines if each.error), None)
     if error is not None:
         return ENCRYPTED if error == "encrypted" else "it is damaged"
     total = next((each.total for each in lines if each.total is not None), None)
     if total is None:
-        return _failure(finished)
+        return _failure_reason(finished)
     if not 0 < total <= MOST_PAGES:
         return f"it claims to have {total:,} pages"
-    pages = tuple(_wanted(lines, request.pages, total))
-    following = _first(request.pages, total)
+    pages = tuple(_wanted_pages(lines, request.pages, total))
+    following = _first_page(request.pages, total)
     if not pages and following is not None:
         # A fresh process reads what comes after this page.
-        problem = f"cannot be read: {_failure(finished)}"
+        problem = f"cannot be read: {_failure_reason(finished)}"
         pages = (PdfPage(number=following, problem=problem, ended_reader=True),)
     headings = tuple(PdfHeading(*each) for line in lines for each in line.headings)
     return PdfPart(total=total, reader=reader, pages=pages, headings=headings)
 
 
-async def _run(reader: Reader, file: int, request: PdfRequest, place: ReaderPlace) -> CommandResult:
+async def _run_reader(reader: Reader, file: int, request: PdfRequest, place: ReaderPlace) -> CommandResult:
     asked = {
         "pages": [[each.first, each.last] for each in request.pages.parts],
         "most_pages": request.most_pages,
@@ -181,7 +181,7 @@ async def _run(reader: Reader, file: int, request: PdfRequest, place: ReaderPlac
     )
 
 
-def _lines(output: bytes) -> Iterator[_PdfLine]:
+def _parse_lines(output: bytes) -> Iterator[_PdfLine]:
     """Yield what a child has said, up to the first line that is not as agreed."""
     for line in output.split(b"\n"):
         try:
@@ -190,21 +190,21 @@ def _lines(output: bytes) -> Iterator[_PdfLine]:
             return
 
 
-def _wanted(lines: tuple[_PdfLine, ...], pages: PageRanges, total: int) -> Iterator[PdfPage]:
+def _wanted_pages(lines: tuple[_PdfLine, ...], pages: PageRanges, total: int) -> Iterator[PdfPage]:
     """Yield the pages that were wanted, in order, each once: whatever else a child says is left out."""
     rest = pages
     for line in lines:
-        if line.page is None or line.page != _first(rest, total):
+        if line.page is None or line.page != _first_page(rest, total):
             continue
         rest = rest.after(line.page)
-        yield _page(line)
+        yield _read_line(line)
 
 
-def _first(pages: PageRanges, total: int) -> int | None:
+def _first_page(pages: PageRanges, total: int) -> int | None:
     return next((each.first for each in pages.parts if each.first <= total), None)
 
 
-def _page(line: _PdfLine) -> PdfPage:
+def _read_line(line: _PdfLine) -> PdfPage:
     number, text = line.page or 0, line.text[:MAX_PAGE_CHARS]
     if line.damaged:
         return PdfPage(number=number, problem=DAMAGED)
@@ -214,7 +214,7 @@ def _page(line: _PdfLine) -> PdfPage:
     return PdfPage(number=number, text=text, problem=f"is read up to character {MAX_PAGE_CHARS:,}" if cut else "")
 
 
-def _failure(finished: CommandResult) -> str:
+def _failure_reason(finished: CommandResult) -> str:
     """Return why a child ended before it had read all that it should."""
     if finished.timed_out or finished.signal == CPU_SIGNAL:
         return "it takes too long"

@@ -23,7 +23,7 @@ def read_document(file: BinaryIO, request: Mapping[str, Any]) -> Iterator[Mappin
     total = len(document)
     yield {"total": total}
     if request["headings"]:
-        yield {"headings": _headings(document)}
+        yield {"headings": _read_headings(document)}
     for number in numbers(request, total):
         try:
             text, images = _read_page(document, number)
@@ -47,7 +47,7 @@ def _read_page(document: Any, number: int) -> tuple[str, bool]:
     return text, images
 
 
-def _headings(document: Any) -> list[tuple[int, int, str]]:
+def _read_headings(document: Any) -> list[tuple[int, int, str]]:
     """Return the table of contents: page, level and text of each heading."""
     found: list[tuple[int, int, str]] = []
     for mark in document.get_toc(max_depth=HEADING_DEPTH):

@@ -33,12 +33,12 @@ async def reader_place() -> AsyncIterator[ReaderPlace]:
     """
     detected = await detect_level(os.environ, cache=user_dirs().cache / LEVEL_CACHE)
     with tempfile.TemporaryDirectory(prefix=temporary_prefix()) as name:
-        confinement = _confinement(Path(name))
+        confinement = _reader_confinement(Path(name))
         sandbox = SandboxSpec(detected.level, confinement, program=detected.program)
         yield ReaderPlace(confinement.temporary, None if detected.level == "none" else sandbox)
 
 
-def _confinement(folder: Path) -> Confinement:
+def _reader_confinement(folder: Path) -> Confinement:
     hidden = (Path.home().resolve(), Path.cwd().resolve())
     return Confinement(
         writable=(),

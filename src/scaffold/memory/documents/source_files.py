@@ -96,7 +96,7 @@ def read_text(opened: OpenedFile) -> str:
     size = os.fstat(opened.file).st_size
     if size > MAX_TEXT_BYTES:
         raise UsageError(f"{opened.name} is too large: {size:,} bytes, at most {MAX_TEXT_BYTES:,}", "Split it.")
-    content = b"".join(_blocks(opened.file))
+    content = b"".join(_read_blocks(opened.file))
     encoding = next((name for mark, name in _ENCODINGS.items() if content.startswith(mark)), "utf-8")
     if b"\0" in content and encoding != "utf-16":
         raise UsageError(f"{opened.name} is not a text", "Convert it to a PDF or a text.")
@@ -110,7 +110,7 @@ def read_text(opened: OpenedFile) -> str:
     return plain
 
 
-def _blocks(file: int) -> Iterator[bytes]:
+def _read_blocks(file: int) -> Iterator[bytes]:
     at = 0
     while at < MAX_TEXT_BYTES and (block := os.pread(file, BLOCK_BYTES, at)):
         yield block
@@ -119,7 +119,7 @@ def _blocks(file: int) -> Iterator[bytes]:
 
 async def documents_below(folder: Path) -> list[Path]:
     """Return the documents below a folder, in order; UsageError if there are none, or too many."""
-    names = await _names(folder)
+    names = await _list_names(folder)
     found = [folder / each for each in sorted(names) if _is_document(folder, each)]
     if not found:
         raise UsageError(f"there are no documents below {folder}", "Name a file, or another folder.")
@@ -128,17 +128,17 @@ async def documents_below(folder: Path) -> list[Path]:
     return found
 
 
-async def _names(folder: Path) -> list[str]:
+async def _list_names(folder: Path) -> list[str]:
     """Return the paths of files relative to the folder: those that git does not ignore, without git those shown."""
     try:
         find_top(folder)
     except NotInRepository:
-        return list(_walked(folder))
+        return list(_walk_files(folder))
     listed = await Git(folder, environ=os.environ)("ls-files", "-z", "--cached", "--others", "--exclude-standard")
     return list(dict.fromkeys(listed.records))
 
 
-def _walked(top: Path) -> Iterator[str]:
+def _walk_files(top: Path) -> Iterator[str]:
     for folder, folders, files in walk(top):
         folders[:] = [each for each in folders if not each.startswith(".") and each not in SKIPPED]
         yield from (str((Path(folder) / each).relative_to(top)) for each in files if not each.startswith("."))

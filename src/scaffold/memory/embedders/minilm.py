@@ -45,11 +45,11 @@ class MiniLM:
 
     async def embed(self, texts: Sequence[str]) -> Sequence[bytes]:
         """Return the vector of each text, computed in a thread."""
-        return await asyncio.to_thread(self._embed, texts)
+        return await asyncio.to_thread(self._embed_locked, texts)
 
-    def _embed(self, texts: Sequence[str]) -> Sequence[bytes]:
+    def _embed_locked(self, texts: Sequence[str]) -> Sequence[bytes]:
         with self._lock:
-            session, tokenizer = self._session, self._tokenizer
+            session, tokenizer = self._load_session, self._load_tokenizer
         # Texts of about one length are computed together: each batch is as long as its longest.
         order = sorted(range(len(texts)), key=lambda place: len(texts[place]))
         found: dict[int, bytes] = {}
@@ -62,11 +62,11 @@ class MiniLM:
                 ["last_hidden_state"],
                 {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)},
             )
-            found.update(zip(places, packed(_mean(hidden, mask)), strict=True))
+            found.update(zip(places, packed(_mean_vectors(hidden, mask)), strict=True))
         return [found[place] for place in range(len(texts))]
 
     @cached_property
-    def _tokenizer(self) -> BertWordPieceTokenizer:
+    def _load_tokenizer(self) -> BertWordPieceTokenizer:
         words = lzma.decompress(VOCABULARY.read_bytes()).decode().splitlines()
         tokenizer = BertWordPieceTokenizer({word: place for place, word in enumerate(words)}, lowercase=True)
         tokenizer.enable_truncation(MAX_TOKENS)
@@ -74,7 +74,7 @@ class MiniLM:
         return tokenizer
 
     @cached_property
-    def _session(self) -> onnxruntime.InferenceSession:
+    def _load_session(self) -> onnxruntime.InferenceSession:
         try:
             content = self._path.read_bytes()
         except OSError as error:
@@ -89,7 +89,7 @@ class MiniLM:
         return onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
 
 
-def _mean(hidden: Matrix, mask: np.ndarray[tuple[int, ...], np.dtype[np.int64]]) -> Matrix:
+def _mean_vectors(hidden: Matrix, mask: np.ndarray[tuple[int, ...], np.dtype[np.int64]]) -> Matrix:
     """Return the mean of each text's token vectors."""
     weights = mask[:, :, None].astype(np.float32)
     mean: Matrix = (hidden * weights).sum(axis=1) / weights.sum(axis=1)

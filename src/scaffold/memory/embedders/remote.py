@@ -101,7 +101,7 @@ class RemoteEmbedder:
             if self.trouble is not None and self._clock.monotonic() < self._again_s:
                 raise self.trouble
             try:
-                found = await self._asked([self._redactor.clean(text)[:MAX_CHARS_READ] for text in texts])
+                found = await self._request_vectors([self._redactor.clean(text)[:MAX_CHARS_READ] for text in texts])
             except EmbeddingError as error:
                 # Searches that follow soon would wait as long in vain.
                 self.trouble, self._again_s = error, self._clock.monotonic() + self._waiting.pause_s
@@ -113,19 +113,19 @@ class RemoteEmbedder:
                 del self._queries[oldest]
         return found
 
-    async def _asked(self, texts: Sequence[str]) -> list[bytes]:
+    async def _request_vectors(self, texts: Sequence[str]) -> list[bytes]:
         try:
             at = find_embedding_endpoint(self._name, self._environ)
         except UsageError as error:
             raise EmbeddingError(error.what, error.fix) from error
         self._wire = self._wire or lazy_import(TRANSPORT)(self._environ)
         try:
-            return [vector for batch in self._batches(texts) for vector in await self._batch(at, batch)]
+            return [vector for batch in self._split_batches(texts) for vector in await self._embed_batch(at, batch)]
         finally:
             # The next texts may come in a while, or in another event loop.
             await self._wire.close()
 
-    def _batches(self, texts: Sequence[str]) -> Iterator[list[str]]:
+    def _split_batches(self, texts: Sequence[str]) -> Iterator[list[str]]:
         batch: list[str] = []
         for text in texts:
             if batch and (len(batch) == self._waiting.texts or sum(map(len, batch)) + len(text) > BATCH_CHARS):
@@ -135,20 +135,20 @@ class RemoteEmbedder:
         if batch:
             yield batch
 
-    async def _batch(self, at: EmbeddingEndpoint, texts: Sequence[str]) -> list[bytes]:
+    async def _embed_batch(self, at: EmbeddingEndpoint, texts: Sequence[str]) -> list[bytes]:
         """Return the vectors of one batch; of texts that are too long for the server, those of their beginnings."""
         try:
-            return self._checked(at, await self._paid(at, texts))
+            return self._check_vectors(at, await self._request_within_budget(at, texts))
         except ContextOverflow as error:
             longest = max(map(len, texts))
             if len(texts) == 1 and longest <= MIN_CHARS_READ:
                 raise _embedding_error(self.model, error) from error
         if len(texts) == 1:
-            return await self._batch(at, [texts[0][: longest // 2]])
+            return await self._embed_batch(at, [texts[0][: longest // 2]])
         middle = len(texts) // 2
-        return [*await self._batch(at, texts[:middle]), *await self._batch(at, texts[middle:])]
+        return [*await self._embed_batch(at, texts[:middle]), *await self._embed_batch(at, texts[middle:])]
 
-    async def _paid(self, at: EmbeddingEndpoint, texts: Sequence[str]) -> Sequence[Sequence[float]]:
+    async def _request_within_budget(self, at: EmbeddingEndpoint, texts: Sequence[str]) -> Sequence[Sequence[float]]:
         """Return the vectors as the server has them, within the budget. Raises ContextOverflow."""
         limit_s = self._waiting.limit_s
         deadlines = Deadlines(connect_s=min(10.0, limit_s), idle_s=limit_s, total_s=limit_s)
@@ -178,15 +178,15 @@ class RemoteEmbedder:
             raise _embedding_error(self.model, asked.trouble or error) from error
         finally:
             self._budget.settle(reservation, used)
-            self._count(used)
+            self._count_usage(used)
         return asked.vectors
 
-    def _count(self, used: Usage) -> None:
+    def _count_usage(self, used: Usage) -> None:
         if used != Usage():
             self.used += used
             self._spend(used)
 
-    def _checked(self, at: EmbeddingEndpoint, vectors: Sequence[Sequence[float]]) -> list[bytes]:
+    def _check_vectors(self, at: EmbeddingEndpoint, vectors: Sequence[Sequence[float]]) -> list[bytes]:
         dimension = len(vectors[0])
         expected = self._dimension or at.dimension
         if expected and dimension != expected:

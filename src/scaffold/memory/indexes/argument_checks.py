@@ -47,7 +47,7 @@ def checked_vector(given: Sequence[float], dimension: int) -> list[float]:
             f"the vector has {len(given):,} numbers, those of the index have {dimension:,}",
             "Give a vector of the same model, or create another index.",
         )
-    numbers = [_number(each) for each in given]
+    numbers = [_parse_number(each) for each in given]
     largest = max(map(abs, numbers))
     if not math.isfinite(largest) or largest == 0:
         raise UsageError("the vector is zero, or has numbers that are infinite or none", "Give finite numbers.")
@@ -56,7 +56,7 @@ def checked_vector(given: Sequence[float], dimension: int) -> list[float]:
 
 def checked_metadata(given: Mapping[str, Any], redactor: Redactor) -> dict[str, str]:
     """Return metadata as texts; UsageError if there is too much of it, or a secret in it."""
-    found = {utf8_safe(name).replace("\0", " "): _text(value) for name, value in given.items()}
+    found = {utf8_safe(name).replace("\0", " "): _metadata_text(value) for name, value in given.items()}
     if len(found) > MAX_FIELDS or any(len(name) > MAX_FIELD_CHARS for name in found):
         raise UsageError(
             "the metadata has too many fields, or too long names",
@@ -97,14 +97,14 @@ def item_hash(text: str, metadata: Mapping[str, str], vector: bytes = b"") -> st
     return hashlib.sha256(json.dumps([text, sorted(metadata.items())]).encode() + vector).hexdigest()
 
 
-def _number(given: float) -> float:
+def _parse_number(given: float) -> float:
     try:
         return float(given)
     except OverflowError:
         return math.inf
 
 
-def _text(value: Any) -> str:
+def _metadata_text(value: Any) -> str:
     plain = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
     return utf8_safe(plain).replace("\0", " ")
 

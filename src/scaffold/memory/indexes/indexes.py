@@ -76,11 +76,11 @@ class Indexes:
 
     def create(self, name: str, dimension: int | None) -> Place:
         """Create an index: of texts, or of vectors of this dimension that its user computes."""
-        wanted = _unreserved(name)
+        wanted = _changeable_name(name)
         scope, database = next(iter(self._memories.databases()))
         numbers = None if dimension is None else checked_dimension(dimension)
         with database.transaction(durable=True):
-            if taken := self._places(wanted):
+            if taken := self._find_places(wanted):
                 raise UsageError(f"there is an index {quoted(wanted)} already", _of_kind(taken[0].collection))
             database.knowledge.collections.ensure(wanted)
             if numbers is not None:
@@ -90,7 +90,7 @@ class Indexes:
 
     def delete(self, name: str) -> tuple[Place, int, bool]:
         """Delete an index for good; return it, how many items it had, and whether the database's log has none left."""
-        place = self._place(_unreserved(name))
+        place = self._first_place(_changeable_name(name))
         items, emptied = delete_whole_index(self._memories, place.scope, place.collection.name)
         return place, items, emptied
 
@@ -105,7 +105,7 @@ class Indexes:
         fix = "Add it with `vector_db_add_chunked_text`, in pieces."
         content = checked_text(text, self._redactor, MAX_TEXT_CHARS, fix)
         piece = TextPiece(content, 0, len(content))
-        return await self._with_vectors(place, self._add(place, [self._chunk(place, piece, fields)]))
+        return await self._with_vectors(place, self._add_chunks(place, [self._new_chunk(place, piece, fields)]))
 
     async def add_chunked_text(
         self, name: str, text: str, kind: TextKind, source: str, metadata: Mapping[str, Any]
@@ -114,37 +114,37 @@ class Indexes:
         place = self._place_of_texts(name)
         fields = checked_metadata({**metadata, **({"source": source} if source else {})}, self._redactor)
         content = checked_text(text, self._redactor, MAX_CHUNKED_CHARS, "Add it in several parts.")
-        chunks = [self._chunk(place, piece, fields) for piece in split_text(content, kind)]
-        return await self._with_vectors(place, self._add(place, chunks))
+        chunks = [self._new_chunk(place, piece, fields) for piece in split_text(content, kind)]
+        return await self._with_vectors(place, self._add_chunks(place, chunks))
 
     def add_vector(self, name: str, vector: Sequence[float], text: str, metadata: Mapping[str, Any]) -> Added:
         """Add a vector that the caller has computed, with the text that it stands for, if any."""
         place = self._place_of_vectors(name)
-        packed = _packed(vector, place.collection)
+        packed = _pack_vector(vector, place.collection)
         fields = checked_metadata(metadata, self._redactor)
         content = self._optional_text(text)
-        chunk = self._chunk(place, TextPiece(content, 0, len(content)), fields, packed)
-        return self._add(place, [chunk], packed)
+        chunk = self._new_chunk(place, TextPiece(content, 0, len(content)), fields, packed)
+        return self._add_chunks(place, [chunk], packed)
 
     def update(
         self, name: str, item: str, vector: Sequence[float] | None, text: str | None, metadata: Mapping[str, Any] | None
     ) -> Chunk:
         """Change what is given of an item; a former text is deleted for good."""
-        place = self._place(_unreserved(name))
+        place = self._first_place(_changeable_name(name))
         if vector is not None and not place.has_given_vectors:
             raise _computed_here(place)
-        packed = None if vector is None else _packed(vector, place.collection)
+        packed = None if vector is None else _pack_vector(vector, place.collection)
         fields = None if metadata is None else checked_metadata(metadata, self._redactor)
         knowledge = place.database.knowledge
         with place.database.transaction(durable=True):
-            _unchanged(place)
-            before = self._item(place, item)
+            _require_unchanged(place)
+            before = self._require_item(place, item)
             if packed is None and place.has_given_vectors:
                 packed = knowledge.embeddings.of_chunk(before)  # another text does not take it away
             content = before.text if text is None else self._new_text(place, text)
             meta = before.meta if fields is None else fields
             sha256 = item_hash(content, meta, packed or b"")
-            if any(each.id != before.id and each.place == before.place for each in self._same(place, sha256)):
+            if any(each.id != before.id and each.place == before.place for each in self._same_text(place, sha256)):
                 raise UsageError("another item says exactly that already", "Delete one of them.")
             after = structs.replace(before, text=content, meta=meta, sha256=sha256)
             (knowledge.chunks.change if content == before.text else knowledge.replace)(after)
@@ -155,31 +155,31 @@ class Indexes:
 
     def delete_items(self, name: str, items: Sequence[str]) -> tuple[Sequence[ChunkId], bool]:
         """Delete items for good, all or none; return their ids, and whether the database's log has none left."""
-        place = self._place(_unreserved(name))
+        place = self._first_place(_changeable_name(name))
         if not items:
             raise UsageError("no item is named", "Give the ids of the items.")
-        ids = list(dict.fromkeys(self._item(place, each).id for each in items))
+        ids = list(dict.fromkeys(self._require_item(place, each).id for each in items))
         return ids, delete_chunks(self._memories, place.scope, place.collection.name, ids)
 
     def item(self, name: str, item: str) -> tuple[Chunk, Sequence[float] | None]:
         """Return an item and its vector; None if it has none."""
-        for place in self._required(index_name(name)):
-            if (chunk := self._find(place, item)) is not None:
+        for place in self._require_places(index_name(name)):
+            if (chunk := self._find_item(place, item)) is not None:
                 vector = place.database.knowledge.embeddings.of_chunk(chunk)
-                return chunk, None if vector is None else _unpacked(vector)
+                return chunk, None if vector is None else _unpack_vector(vector)
         raise _no_item(item, name)
 
     def nearest(
         self, name: str, vector: Sequence[float], metadata: Mapping[str, Any], most: int
     ) -> Sequence[FoundChunk]:
         """Return the items nearest to a vector, the nearest first."""
-        wanted, found = self._filter(metadata), []
-        for place in self._required(index_name(name)):
+        wanted, found = self._metadata_filter(metadata), []
+        for place in self._require_places(index_name(name)):
             stored, knowledge = place.collection, place.database.knowledge
             if not stored.dimension:
                 continue  # nothing in it has a vector
-            query = _packed(vector, stored)
-            vectors = self._leg(place).vectors.of(stored.name, stored.model)
+            query = _pack_vector(vector, stored)
+            vectors = self._vector_leg(place).vectors.of(stored.name, stored.model)
             among = None if wanted == VALID else knowledge.chunks.numbers(stored.name, wanted)
             near = dict(vectors.search(query, most=most, among=among)) if vectors is not None else {}
             found += [FoundChunk(chunk, near[chunk.seq]) for chunk in knowledge.chunks.with_numbers(near)]
@@ -187,10 +187,10 @@ class Indexes:
 
     async def fitting(self, name: str, query: str, metadata: Mapping[str, Any], most: int) -> Sequence[FoundChunk]:
         """Return the items that fit a query best, by words and by meaning."""
-        wanted = self._filter(metadata)
+        wanted = self._metadata_filter(metadata)
         found: dict[str, FoundChunk] = {}
         rankings, vectors = [], QueryVectors(query)
-        for place in self._required(index_name(name)):
+        for place in self._require_places(index_name(name)):
             named = place.collection.name
             hits = await self._memories.find_in(place.scope, named, query, wanted, most=most, vectors=vectors)
             found |= {hit.chunk.id: hit for hit in hits}
@@ -202,19 +202,19 @@ class Indexes:
     ) -> Sequence[FoundChunk]:
         """Return the items that were stored in a period, the newest first."""
         wanted = structs.replace(
-            self._filter(metadata),
+            self._metadata_filter(metadata),
             since=None if since is None else checked_time("since", since),
             until=None if until is None else checked_time("until", until),
         )
         found = [
             chunk
-            for place in self._required(index_name(name))
+            for place in self._require_places(index_name(name))
             for chunk in place.database.knowledge.chunks.newest(place.collection.name, wanted, most=most)
         ]
         newest = sorted(found, key=lambda each: (each.created_at, each.seq), reverse=True)
         return [FoundChunk(each) for each in newest[:most]]
 
-    def _chunk(self, place: Place, piece: TextPiece, fields: Mapping[str, str], vector: bytes = b"") -> Chunk:
+    def _new_chunk(self, place: Place, piece: TextPiece, fields: Mapping[str, str], vector: bytes = b"") -> Chunk:
         now = self._clock.now()
         return Chunk(
             id=ChunkId(new_id()),
@@ -229,12 +229,12 @@ class Indexes:
             created_at=now,
         )
 
-    def _add(self, place: Place, chunks: Sequence[Chunk], vector: bytes = b"") -> Added:
+    def _add_chunks(self, place: Place, chunks: Sequence[Chunk], vector: bytes = b"") -> Added:
         name, knowledge = place.collection.name, place.database.knowledge
         with place.database.transaction(durable=True):
-            capacity = _unchanged(place).capacity
+            capacity = _require_unchanged(place).capacity
             # Those that are stored already take no room.
-            new = [each for each in chunks if not self._stored(place, each)]
+            new = [each for each in chunks if not self._is_stored(place, each)]
             if knowledge.chunks.count(name) + len(new) > capacity:
                 raise UsageError(
                     f"{quoted(name)} has no room for {len(new):,} more: it holds {capacity:,} items",
@@ -251,15 +251,15 @@ class Indexes:
         try:
             embeddings = place.database.knowledge.embeddings
             bare = [each for each in added.chunks if embeddings.of_chunk(each) is None]
-            await embed_chunks(place.database, self._leg(place), place.collection.name, bare)
+            await embed_chunks(place.database, self._vector_leg(place), place.collection.name, bare)
         except (EmbeddingError, StoreError, UsageError) as error:
             return structs.replace(added, problem=error.in_full)
         return added
 
-    def _stored(self, place: Place, chunk: Chunk) -> bool:
-        return any(each.place == chunk.place for each in self._same(place, chunk.sha256))
+    def _is_stored(self, place: Place, chunk: Chunk) -> bool:
+        return any(each.place == chunk.place for each in self._same_text(place, chunk.sha256))
 
-    def _same(self, place: Place, sha256: str) -> Iterable[Chunk]:
+    def _same_text(self, place: Place, sha256: str) -> Iterable[Chunk]:
         return place.database.knowledge.chunks.same(place.collection.name, sha256)
 
     def _optional_text(self, text: str) -> str:
@@ -270,27 +270,27 @@ class Indexes:
             return self._optional_text(text)
         return checked_text(text, self._redactor, MAX_TEXT_CHARS, "Add it in pieces.")
 
-    def _filter(self, metadata: Mapping[str, Any]) -> ChunkFilter:
+    def _metadata_filter(self, metadata: Mapping[str, Any]) -> ChunkFilter:
         return ChunkFilter(meta=checked_metadata(metadata, self._redactor))
 
-    def _item(self, place: Place, item: str) -> Chunk:
-        found = self._find(place, item)
+    def _require_item(self, place: Place, item: str) -> Chunk:
+        found = self._find_item(place, item)
         if found is None:
             raise _no_item(item, place.collection.name)
         return found
 
-    def _find(self, place: Place, item: str) -> Chunk | None:
+    def _find_item(self, place: Place, item: str) -> Chunk | None:
         found = place.database.knowledge.chunks.get(ChunkId(item.replace("\0", "")))
         return found if found is not None and found.collection == place.collection.name else None
 
-    def _leg(self, place: Place) -> Any:
+    def _vector_leg(self, place: Place) -> Any:
         leg = self._memories.leg(place.scope)
         if leg is None:
             raise UsageError("vectors are not computed or compared here", EXTRA_FIX)
         return leg
 
     def _place_of_texts(self, name: str) -> Place:
-        place = self._place(_unreserved(name))
+        place = self._first_place(_changeable_name(name))
         if place.has_given_vectors:
             raise UsageError(
                 f"{quoted(name)} is an index of vectors that you compute",
@@ -299,34 +299,34 @@ class Indexes:
         return place
 
     def _place_of_vectors(self, name: str) -> Place:
-        place = self._place(_unreserved(name))
+        place = self._first_place(_changeable_name(name))
         if not place.has_given_vectors:
             raise _computed_here(place)
         return place
 
-    def _place(self, name: CollectionName) -> Place:
+    def _first_place(self, name: CollectionName) -> Place:
         """Return the index of this name, that of the repository first."""
-        return self._required(name)[0]
+        return self._require_places(name)[0]
 
-    def _required(self, name: CollectionName) -> Sequence[Place]:
+    def _require_places(self, name: CollectionName) -> Sequence[Place]:
         """Return the indexes of this name; of one that the repository and the user have, both are searched."""
-        found = self._places(name)
+        found = self._find_places(name)
         if not found and name != MEMORIES:
             known = sorted({each.collection.name for each in self.states()})
             there = f"There is {quoted_list(known)}" if known else "There is none"
             raise UsageError(f"there is no index {quoted(name)}", f"{there}; `vector_db_create_index` creates one.")
         return found
 
-    def _places(self, name: CollectionName) -> Sequence[Place]:
-        return tuple(self._having(name))
+    def _find_places(self, name: CollectionName) -> Sequence[Place]:
+        return tuple(self._iter_places(name))
 
-    def _having(self, name: CollectionName) -> Iterator[Place]:
+    def _iter_places(self, name: CollectionName) -> Iterator[Place]:
         for scope, database in self._memories.databases():
             if (collection := database.knowledge.collections.get(name)) is not None:
                 yield Place(scope, database, collection)
 
 
-def _unreserved(name: str) -> CollectionName:
+def _changeable_name(name: str) -> CollectionName:
     """Return the name of an index that agents may change; UsageError for one that is built in."""
     wanted = index_name(name)
     if (fix := ONLY_THEIR_OWN.get(wanted)) is not None:
@@ -334,7 +334,7 @@ def _unreserved(name: str) -> CollectionName:
     return wanted
 
 
-def _unchanged(place: Place) -> Collection:
+def _require_unchanged(place: Place) -> Collection:
     """Return the index as it is in a transaction; UsageError if it was deleted since, also if it is there again."""
     before, found = place.collection, place.database.knowledge.collections.get(place.collection.name)
     if found is None or (found.has_given_vectors, found.created_at) != (before.has_given_vectors, before.created_at):
@@ -342,7 +342,7 @@ def _unchanged(place: Place) -> Collection:
     return found
 
 
-def _packed(vector: Sequence[float], collection: Collection) -> bytes:
+def _pack_vector(vector: Sequence[float], collection: Collection) -> bytes:
     numbers = checked_vector(vector, collection.dimension)
     try:
         pack = lazy_import(f"{NUMBERS}:packed")
@@ -352,7 +352,7 @@ def _packed(vector: Sequence[float], collection: Collection) -> bytes:
     return bytes(packed)
 
 
-def _unpacked(vector: bytes) -> Sequence[float] | None:
+def _unpack_vector(vector: bytes) -> Sequence[float] | None:
     try:
         unpack = lazy_import(f"{NUMBERS}:unpacked")
     except ImportError:

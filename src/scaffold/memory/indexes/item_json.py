@@ -21,20 +21,22 @@ def found_text(found: Sequence[FoundChunk]) -> str:
     """Return what a search has found, the best first."""
     if not found:
         return "Nothing fits."
-    return "\n".join([DATA, *_block(_within(MAX_LIST_CHARS, [_found(each) for each in found]))])
+    return "\n".join([DATA, *_fenced_block(_rows_within(MAX_LIST_CHARS, [_found_json(each) for each in found]))])
 
 
 def item_text(chunk: Chunk, vector: Sequence[float] | None) -> str:
     """Return an item in full."""
     digits = DIGITS if vector is None or len(vector) <= LONG_VECTOR else DIGITS_OF_LONG
     numbers = None if vector is None else [round(each, digits) for each in vector]
-    line = json.dumps(_item(chunk, len(chunk.text)) | {"vector": numbers}, ensure_ascii=False, separators=(",", ":"))
+    line = json.dumps(
+        _item_json(chunk, len(chunk.text)) | {"vector": numbers}, ensure_ascii=False, separators=(",", ":")
+    )
     return f"{DATA}\n```jsonl\n{line}\n```"
 
 
 def states_text(states: Sequence[IndexState]) -> str:
     """Return the indexes, and how full they are."""
-    return "\n".join(_block(state_json(each) for each in states)) if states else "There is no index yet."
+    return "\n".join(_fenced_block(state_json(each) for each in states)) if states else "There is no index yet."
 
 
 def state_json(state: IndexState) -> dict[str, Any]:
@@ -53,13 +55,13 @@ def state_json(state: IndexState) -> dict[str, Any]:
     }
 
 
-def _found(each: FoundChunk) -> dict[str, Any]:
+def _found_json(each: FoundChunk) -> dict[str, Any]:
     score = {} if each.cosine is None else {"score": round(each.cosine, DIGITS)}
     words = {"by_words": True} if each.by_words else {}
-    return {"id": each.chunk.id, **score, **words, **_item(each.chunk, MAX_SHOWN_CHARS)}
+    return {"id": each.chunk.id, **score, **words, **_item_json(each.chunk, MAX_SHOWN_CHARS)}
 
 
-def _item(chunk: Chunk, most: int) -> dict[str, Any]:
+def _item_json(chunk: Chunk, most: int) -> dict[str, Any]:
     span = {"start": chunk.span.start, "end": chunk.span.end} | ({"page": chunk.span.page} if chunk.span.page else {})
     parts = {
         "id": chunk.id,
@@ -75,21 +77,21 @@ def _item(chunk: Chunk, most: int) -> dict[str, Any]:
     return {name: value for name, value in parts.items() if value}
 
 
-def _within(limit: int, rows: Sequence[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+def _rows_within(limit: int, rows: Sequence[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
     """Yield the rows for which there is room, and how many there is none for."""
     for place, each in enumerate(rows):
-        limit -= len(_line(each))
+        limit -= len(_json_line(each))
         if limit < 0 and place:
             yield {"left_out": len(rows) - place}
             return
         yield each
 
 
-def _block(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+def _fenced_block(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
     yield "```jsonl"
-    yield from map(_line, rows)
+    yield from map(_json_line, rows)
     yield "```"
 
 
-def _line(row: Mapping[str, Any]) -> str:
+def _json_line(row: Mapping[str, Any]) -> str:
     return json.dumps(row, ensure_ascii=False)

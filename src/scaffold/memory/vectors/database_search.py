@@ -46,7 +46,7 @@ class VectorSearch:
     def needs_index(self, embeddings: Embeddings) -> bool:
         """Return whether a new index would make it faster."""
         with self._lock:
-            return self._refresh(embeddings) and is_stale(
+            return self._read_changes(embeddings) and is_stale(
                 self._index, self._table, exact_until=self._folder.exact_until
             )
 
@@ -59,7 +59,7 @@ class VectorSearch:
     ) -> Nearest:
         """Return the nearest chunks with their cosines, the nearest first; `among`: only those."""
         with self._lock:
-            if not self._refresh(embeddings):
+            if not self._read_changes(embeddings):
                 return nearest_stored(embeddings, self._collection.name, query, most=most, among=among)
             new = self._table.search(query, most=most, among=among)
             if self._index is None:
@@ -72,7 +72,7 @@ class VectorSearch:
         with self._lock:
             self._start_anew()
 
-    def _refresh(self, embeddings: Embeddings) -> bool:
+    def _read_changes(self, embeddings: Embeddings) -> bool:
         """Take in what has changed; return False if there are too many vectors to keep them in memory."""
         now = embeddings.moment()
         is_same = self._seen == now or embeddings.has_been(self._seen)
@@ -137,24 +137,24 @@ class OpenVectorSearches:
 
     def of(self, collection: CollectionName, model: str) -> OpenVectorSearch | ServerSearch | None:
         """Return the vectors of a collection; None if it has none by this model."""
-        stored = self._stored(collection, model)
+        stored = self._stored_collection(collection, model)
         if stored is None:
             return None
         server = self._knowledge.embeddings.server
-        return ServerSearch(stored, server) if server.compares(collection) else self._here(stored)
+        return ServerSearch(stored, server) if server.compares(collection) else self._local_search(stored)
 
-    def _stored(self, collection: CollectionName, model: str) -> KnowledgeCollection | None:
+    def _stored_collection(self, collection: CollectionName, model: str) -> KnowledgeCollection | None:
         stored = self._knowledge.collections.get(collection)
         return None if stored is None or stored.model != model or not stored.dimension else stored
 
-    def _here(self, stored: KnowledgeCollection) -> OpenVectorSearch:
+    def _local_search(self, stored: KnowledgeCollection) -> OpenVectorSearch:
         key = Key(self._knowledge.database, stored.name, f"{stored.model} {stored.dimension}", str(self._folder))
         vectors = kept(key, lambda: VectorSearch(stored, IndexFolder(self._folder, exact_until=self._exact_until)))
         return OpenVectorSearch(vectors, self._knowledge.embeddings)
 
     def make_index(self, collection: CollectionName, model: str) -> bool:
         """Make a new index of a collection if that makes it faster; return whether one was made."""
-        stored = self._stored(collection, model)
+        stored = self._stored_collection(collection, model)
         if stored is None:
             return False
         server = self._knowledge.embeddings.server
@@ -163,7 +163,7 @@ class OpenVectorSearches:
         if server.compares(collection):
             is_large = self._knowledge.embeddings.count(collection) > self._exact_until
             return is_large and server.make_index(collection, model, stored.dimension)
-        search = self._here(stored)
+        search = self._local_search(stored)
         return search.vectors.needs_index(search.embeddings) and search.vectors.make_index(search.embeddings)
 
 

@@ -55,19 +55,19 @@ class VectorTable:
         if now.number == self._seen:
             return
         if self._seen:
-            self._drop(embeddings.removed_between(self._collection, self._seen, now.number))
+            self._drop_chunks(embeddings.removed_between(self._collection, self._seen, now.number))
         else:
             self._make_room(embeddings.count(self._collection))
         for page in embeddings.between(self._collection, self._seen, now.number):
             for part in of_one_size(page):
-                self._append(part)
+                self._append_page(part)
         self._seen = now.number
 
     def search(self, query: bytes, *, most: int, among: Collection[int] | None = None) -> Nearest:
         """Return the nearest chunks, at most so many; `among`: only those."""
         vectors, chunks = self.vectors, self.chunks
         if among is not None:
-            fits = np.isin(chunks, _numbers(among))
+            fits = np.isin(chunks, _number_array(among))
             vectors, chunks = vectors[fits], chunks[fits]
         return nearest(unpacked([query]), vectors, chunks, most)
 
@@ -76,9 +76,9 @@ class VectorTable:
         self._matrix[:] = 0
         self._used = 0
 
-    def _drop(self, removed: Collection[int]) -> None:
+    def _drop_chunks(self, removed: Collection[int]) -> None:
         self.removed |= set(removed)
-        kept = ~np.isin(self.chunks, _numbers(removed)) if removed else None
+        kept = ~np.isin(self.chunks, _number_array(removed)) if removed else None
         if kept is None or kept.all():
             return
         count = int(kept.sum())
@@ -87,7 +87,7 @@ class VectorTable:
         self._chunks[:count] = self.chunks[kept]
         self._used = count
 
-    def _append(self, page: Sequence[StoredVector]) -> None:
+    def _append_page(self, page: Sequence[StoredVector]) -> None:
         vectors = unpacked([each.vector for each in page])
         dimension = vectors.shape[1]
         if self._used and self._matrix.shape[1] != dimension:
@@ -95,7 +95,7 @@ class VectorTable:
             self.clear()
         need = self._used + len(page)
         if need > len(self._matrix) or self._matrix.shape[1] != dimension:
-            self._grow(max(need, len(self._chunks)), dimension)
+            self._grow_matrix(max(need, len(self._chunks)), dimension)
         self._matrix[self._used : need] = vectors
         self._chunks[self._used : need] = [each.chunk for each in page]
         self._used = need
@@ -104,7 +104,7 @@ class VectorTable:
         """Let the first matrix have room for so many vectors."""
         self._chunks = np.zeros(rows + SPARE_ROWS, dtype=np.int64)
 
-    def _grow(self, rows: int, dimension: int) -> None:
+    def _grow_matrix(self, rows: int, dimension: int) -> None:
         room = max(rows + min(max(self._used // 2, SPARE_ROWS), MOST_SPARE_ROWS), len(self._chunks))
         matrix, chunks = np.empty((room, dimension), dtype=np.float32), np.zeros(room, dtype=np.int64)
         if self._used:
@@ -132,7 +132,7 @@ def nearest_stored(
     """Return the nearest chunks of a collection without keeping its vectors: they are read page by page."""
     wanted = unpacked([query])
     best: Nearest = ()
-    only = None if among is None else _numbers(among)
+    only = None if among is None else _number_array(among)
     for page in embeddings.between(collection, 0, embeddings.moment().number):
         chunks = np.fromiter((each.chunk for each in page), dtype=np.int64, count=len(page))
         fits = np.array([len(each.vector) == wanted.shape[1] * STORED.itemsize for each in page])
@@ -155,5 +155,5 @@ def of_one_size(page: Sequence[StoredVector]) -> list[Sequence[StoredVector]]:
     return [page[start:end] for start, end in pairwise(starts) if end > start]
 
 
-def _numbers(values: Collection[int]) -> Numbers:
+def _number_array(values: Collection[int]) -> Numbers:
     return np.fromiter(values, dtype=np.int64, count=len(values))

@@ -63,7 +63,7 @@ class IndexFile:
     def search(self, query: bytes, *, most: int, among: Collection[int] | None, without: Collection[int]) -> Nearest:
         """Return the nearest chunks among those that fit; exact if these are few."""
         if among is not None and len(among) <= EXACT_UNTIL:
-            return self._exact(query, most, [each for each in among if each not in without])
+            return self._exact_search(query, most, [each for each in among if each not in without])
         wanted = unpacked([query])
         share = 1.0 if among is None else max(len(among), 1) / max(len(self._index), 1)
         asked = min(len(self._index), int(SPARE * most / share) + len(without))
@@ -81,7 +81,7 @@ class IndexFile:
             return np.zeros((0, self._index.ndim), dtype=np.float32), []
         return np.asarray(self._index.get(np.array(kept, dtype=np.uint64)), dtype=np.float32), kept
 
-    def _exact(self, query: bytes, most: int, chunks: Collection[int]) -> Nearest:
+    def _exact_search(self, query: bytes, most: int, chunks: Collection[int]) -> Nearest:
         vectors, kept = self.vectors_of(chunks)
         return nearest(unpacked([query]), vectors, np.array(kept, dtype=np.int64), most)
 
@@ -97,14 +97,14 @@ class IndexFolder:
     def version(self, collection: CollectionName) -> object:
         """Return a value that is another one when the index is made again or deleted; None if there is none."""
         try:
-            header = self._path(collection).with_suffix(".json").stat()
+            header = self._file_path(collection).with_suffix(".json").stat()
         except OSError:
             return None
         return header.st_ino, header.st_mtime_ns
 
     def open(self, collection: KnowledgeCollection, embeddings: Embeddings) -> IndexFile | None:
         """Return the collection's index; None if there is none that is whole and fits the database."""
-        path = self._path(collection.name)
+        path = self._file_path(collection.name)
         try:
             header = msgspec.json.decode(path.with_suffix(".json").read_bytes(), type=IndexHeader)
             content = path.read_bytes()
@@ -115,7 +115,7 @@ class IndexFolder:
         if hashlib.sha256(content).hexdigest() != header.sha256 or header.seq > embeddings.moment().number:
             return None
         index = Index.restore(content, expansion_search=EXPANSION_SEARCH)
-        if index is None or not _fits(index, header, collection.name, embeddings):
+        if index is None or not _fits_database(index, header, collection.name, embeddings):
             return None
         return IndexFile(header, index)
 
@@ -135,7 +135,7 @@ class IndexFolder:
                 return False
             index = built(collection.dimension, table.chunks, table.vectors)
             try:
-                self._write(collection, index, now)
+                self._write_files(collection, index, now)
             except FileNotFoundError:
                 return False  # something was forgotten meanwhile, and the file deleted as it may have it
             # Or it was forgotten before the file was there: the process that forgot it found nothing to delete.
@@ -148,7 +148,7 @@ class IndexFolder:
         """Delete the collection's index: the vectors in it may be of text that was forgotten."""
         delete_index(self._folder, collection)
 
-    def _write(self, collection: KnowledgeCollection, index: Index, now: Moment) -> None:
+    def _write_files(self, collection: KnowledgeCollection, index: Index, now: Moment) -> None:
         content = bytes(index.save() or b"")
         header = IndexHeader(
             seq=now.number,
@@ -158,12 +158,12 @@ class IndexFolder:
             dimension=collection.dimension,
             sha256=hashlib.sha256(content).hexdigest(),
         )
-        path = self._path(collection.name)
+        path = self._file_path(collection.name)
         # In this order: with a header of another file, or none, the file does not count.
         write_atomic(path, content)
         write_atomic(path.with_suffix(".json"), msgspec.json.encode(header))
 
-    def _path(self, collection: CollectionName) -> Path:
+    def _file_path(self, collection: CollectionName) -> Path:
         return index_path(self._folder, collection)
 
     @contextmanager
@@ -194,7 +194,7 @@ def is_stale(index: IndexFile | None, table: VectorTable, *, exact_until: int = 
     return len(table) + len(table.removed) > STALE_SHARE * index.header.count
 
 
-def _fits(index: Index, header: IndexHeader, collection: CollectionName, embeddings: Embeddings) -> bool:
+def _fits_database(index: Index, header: IndexHeader, collection: CollectionName, embeddings: Embeddings) -> bool:
     """Return whether the index has what the database had at that change: a backup may have been restored since."""
     if len(index) != header.count or embeddings.count_at(collection, header.seq) != header.count:
         return False

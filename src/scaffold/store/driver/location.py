@@ -57,31 +57,31 @@ def database_path(common_dir: Path) -> Path:
 
 def existing_state_location(common_dir: Path, environ: Mapping[str, str]) -> StoreLocation | None:
     """Return the location of the repository's state; None if there was no run yet. Does not contact a server."""
-    url = _url(environ)
+    url = _database_url(environ)
     if url is None:
         path = database_path(common_dir)
         return path if path.exists() else None
-    schema = _schema(common_dir)
+    schema = _read_schema(common_dir)
     return None if schema is None else PostgresLocation(url, schema)
 
 
 def state_location(common_dir: Path, environ: Mapping[str, str]) -> StoreLocation:
     """Return the location of the repository's state; on a server, chooses and stores a schema name if necessary."""
-    url = _url(environ)
+    url = _database_url(environ)
     if url is None:
         return database_path(common_dir)
-    return PostgresLocation(url, _schema(common_dir) or _new_schema(common_dir))
+    return PostgresLocation(url, _read_schema(common_dir) or _new_schema(common_dir))
 
 
-def _url(environ: Mapping[str, str]) -> str | None:
+def _database_url(environ: Mapping[str, str]) -> str | None:
     url = environ.get(DATABASE_URL) or None
-    if url is not None and not (url.startswith(SCHEMES) and _readable(url)):
+    if url is not None and not (url.startswith(SCHEMES) and _is_parsable_url(url)):
         fix = f"Write it as postgresql://USER@HOST/DATABASE, or unset {DATABASE_URL} to keep the state in a file."
         raise UsageError(f"{DATABASE_URL} does not name a PostgreSQL server", fix)
     return url
 
 
-def _readable(url: str) -> bool:
+def _is_parsable_url(url: str) -> bool:
     try:
         urlsplit(url)
     except ValueError:
@@ -93,7 +93,7 @@ def _schema_file(common_dir: Path) -> Path:
     return common_dir / "scaffold" / "schema"
 
 
-def _schema(common_dir: Path) -> str | None:
+def _read_schema(common_dir: Path) -> str | None:
     """Return the name of the repository's schema on any server; None before its first run."""
     path = _schema_file(common_dir)
     try:
@@ -125,7 +125,7 @@ def _new_schema(common_dir: Path) -> str:
             # see half a name.
             os.link(draft, path)
         except FileExistsError:
-            return _schema(common_dir) or name
+            return _read_schema(common_dir) or name
         finally:
             draft.unlink()
     except OSError as error:

@@ -97,14 +97,14 @@ class PostgresDriver:
         pause_s = MIN_PAUSE_S
         while True:
             try:
-                return self._connect()
+                return self._open_session()
             except StoreUnavailable:
                 if time.monotonic() + pause_s > give_up_s:
                     raise
             Event().wait(pause_s)
             pause_s = min(2 * pause_s, MAX_PAUSE_S)
 
-    def _connect(self) -> None:
+    def _open_session(self) -> None:
         try:
             self._raw = psycopg.connect(
                 self._server.url,
@@ -117,7 +117,7 @@ class PostgresDriver:
             session = f"SET search_path TO {self._schema}; SET lock_timeout = {self._timeout_ms}"
             self._raw.execute(session.encode(), prepare=False)
         except psycopg.Error as error:
-            self._fail(error)
+            self._raise_store_error(error)
 
     def _reconnect_if_lost(self) -> None:
         """Connect again if the connection was lost.
@@ -127,19 +127,19 @@ class PostgresDriver:
         if self._raw.broken and not self._begun:
             self._connect_in_time()
 
-    def _retried(self, statement: Callable[[], psycopg.Cursor[dict[str, Any]]]) -> psycopg.Cursor[dict[str, Any]]:
+    def _retry_if_lost(self, statement: Callable[[], psycopg.Cursor[dict[str, Any]]]) -> psycopg.Cursor[dict[str, Any]]:
         """Execute a statement; once more if it finds that the connection was lost before, so that nothing was done."""
         self._reconnect_if_lost()
         try:
             return statement()
         except psycopg.Error as error:
             if self._begun or not self._raw.broken:
-                self._fail(error)
+                self._raise_store_error(error)
         self._reconnect_if_lost()
         try:
             return statement()
         except psycopg.Error as error:
-            self._fail(error)
+            self._raise_store_error(error)
 
     @property
     def in_transaction(self) -> bool:
@@ -149,19 +149,19 @@ class PostgresDriver:
 
     def rows(self, statement: str, values: Mapping[str, ColumnValue], /) -> list[Any]:
         """Execute a statement and return all of its rows."""
-        return self._execute(statement, values).fetchall()
+        return self._execute_statement(statement, values).fetchall()
 
     def change(self, statement: str, values: Mapping[str, ColumnValue], /) -> int:
         """Execute a statement and return how many rows it changed."""
-        return self._execute(statement, values).rowcount
+        return self._execute_statement(statement, values).rowcount
 
     def change_each(self, statement: str, rows: Iterable[Mapping[str, ColumnValue]], /) -> int:
         """Execute the statement for each of `rows` and return how many rows it changed in total."""
         cursor = self._raw.cursor()
         try:
-            cursor.executemany(psycopg_style(statement), [_storable(row) for row in rows])
+            cursor.executemany(psycopg_style(statement), [_storable_values(row) for row in rows])
         except psycopg.Error as error:
-            self._fail(error)
+            self._raise_store_error(error)
         return cursor.rowcount
 
     def attempt(self, statements: str, /) -> bool:
@@ -171,14 +171,14 @@ class PostgresDriver:
                 self._raw.execute(statements, prepare=False)
         except psycopg.Error as error:
             if self._raw.broken:
-                self._fail(error)
+                self._raise_store_error(error)
             return False
         return True
 
     def begin(self, *, durable: bool) -> None:
         """Lock the revision row; PostgreSQL grants the lock in the order of requests."""
         try:
-            self._script(BEGIN_DURABLE if durable else BEGIN)
+            self._execute_script(BEGIN_DURABLE if durable else BEGIN)
             self._begun = True
         except StoreError:
             # BEGIN itself succeeded; the statement after it failed, which leaves an aborted transaction.
@@ -188,20 +188,20 @@ class PostgresDriver:
 
     def begin_snapshot(self) -> None:
         """Start a transaction that reads one version of the data and changes none."""
-        self._script(BEGIN_SNAPSHOT)
+        self._execute_script(BEGIN_SNAPSHOT)
         self._begun = True
 
     def commit(self) -> None:
         """Commit everything since `begin`; raise RuntimeError if a statement failed: PostgreSQL would roll back."""
         if self._raw.pgconn.transaction_status == TransactionStatus.INERROR:
             raise RuntimeError("a statement of this transaction failed, so it cannot be committed")
-        self._script("COMMIT")
+        self._execute_script("COMMIT")
         # Only now: the number in the table counts committed transactions, and a rolled-back one leaves it as it was.
         self._own_commits += 1
 
     def roll_back(self) -> None:
         """Undo everything since `begin`."""
-        self._script("ROLLBACK")
+        self._execute_script("ROLLBACK")
 
     def ended(self) -> None:
         """Let the next statement connect again if the connection was lost."""
@@ -216,7 +216,7 @@ class PostgresDriver:
         if self.rows(IS_READY, {"table": f"{self._schema}.{REVISION}"})[0]["ready"]:
             return
         # IF NOT EXISTS is not atomic in PostgreSQL: without the lock, two processes at once make one of them fail.
-        self._script(f"{SCHEMA_LOCK}; CREATE SCHEMA IF NOT EXISTS {self._schema}; {MAKE_REVISION}")
+        self._execute_script(f"{SCHEMA_LOCK}; CREATE SCHEMA IF NOT EXISTS {self._schema}; {MAKE_REVISION}")
 
     def back_up(self, version: int) -> None:
         """Do nothing: a migration is one transaction here, and backups are up to the server's administrator."""
@@ -234,21 +234,21 @@ class PostgresDriver:
 
     def erase(self) -> None:
         """Drop the schema with all of its data; does nothing if it is missing."""
-        self._script(f"DROP SCHEMA IF EXISTS {self._schema} CASCADE")
+        self._execute_script(f"DROP SCHEMA IF EXISTS {self._schema} CASCADE")
 
     def close(self) -> None:
         """Close the connection; an open transaction is rolled back."""
         self._raw.close()
 
-    def _execute(self, statement: str, values: Mapping[str, ColumnValue]) -> psycopg.Cursor[dict[str, Any]]:
-        return self._retried(lambda: self._raw.execute(psycopg_style(statement), _storable(values)))
+    def _execute_statement(self, statement: str, values: Mapping[str, ColumnValue]) -> psycopg.Cursor[dict[str, Any]]:
+        return self._retry_if_lost(lambda: self._raw.execute(psycopg_style(statement), _storable_values(values)))
 
-    def _script(self, statements: str) -> None:
+    def _execute_script(self, statements: str) -> None:
         """Execute several statements in one round trip; in one transaction, unless they start one themselves."""
         # A prepared statement cannot contain several statements.
-        self._retried(lambda: self._raw.execute(statements, prepare=False))
+        self._retry_if_lost(lambda: self._raw.execute(statements, prepare=False))
 
-    def _fail(self, error: psycopg.Error) -> NoReturn:
+    def _raise_store_error(self, error: psycopg.Error) -> NoReturn:
         """Raise psycopg's error as StoreError; errors that indicate a bug are raised unchanged."""
         # An error without a code did not come from the server: the connection could not be made, or was lost.
         code = error.sqlstate or ("08" if isinstance(error, psycopg.OperationalError) else "")
@@ -260,7 +260,7 @@ class PostgresDriver:
         raise kind(f"{self.name}: {what} ({' '.join(str(error).split())})", fix) from error
 
 
-def _storable(values: Mapping[str, ColumnValue]) -> dict[str, ColumnValue]:
+def _storable_values(values: Mapping[str, ColumnValue]) -> dict[str, ColumnValue]:
     return {
         name: value.replace(NUL, SHOWN_NUL) if isinstance(value, str) and NUL in value else value
         for name, value in values.items()

@@ -55,7 +55,7 @@ def migrate(connection: Connection, schema: SchemaSource, clock: TimeSource, *, 
     """
     driver = connection.driver
     steps = sorted(schema.migrations.glob("*.sql"))
-    version = _version(connection)
+    version = _schema_version(connection)
     if version == 0 and not create:
         what = f"{driver.name}: the database is empty"
         raise StoreEmpty(what, f"{START_HINT}, or restore a backup of the file.")
@@ -64,14 +64,14 @@ def migrate(connection: Connection, schema: SchemaSource, clock: TimeSource, *, 
     elif driver.read_only is None:
         driver.make_ready()
         # Read without the lock, so that an up-to-date database is opened without waiting for a writer.
-        if _version(connection) < len(steps):
+        if _schema_version(connection) < len(steps):
             _apply_pending(connection, clock, steps, schema.in_use)
     elif version < len(steps):
         what = f"{driver.name}: the database was written by an older scaffold and cannot be migrated"
         raise StoreError(what, f"Make it writable, or use that version of scaffold; {driver.read_only}.")
 
 
-def _version(connection: Connection) -> int:
+def _schema_version(connection: Connection) -> int:
     """Return the schema version; 0 for an empty database."""
     tables = connection.driver.tables()
     if not tables:
@@ -95,13 +95,13 @@ def _open_read_only(connection: Connection, version: int, *, known: int, writing
 
 def _apply_pending(connection: Connection, clock: TimeSource, steps: Sequence[Path], in_use: str) -> None:
     with connection.transaction(durable=True):
-        version = _version(connection)
+        version = _schema_version(connection)
         # `version` was read with the lock held: another process may have migrated while this one waited for it.
         if 0 < version < len(steps):
             _refuse_while_in_use(connection, in_use)
             connection.driver.back_up(version)
         for number in range(version + 1, len(steps) + 1):
-            _apply(connection, steps[number - 1])
+            _apply_migration(connection, steps[number - 1])
             connection.write(WRITE_VERSION, version=number, at=format_time(clock.now()))
 
 
@@ -115,7 +115,7 @@ def _refuse_while_in_use(connection: Connection, in_use: str) -> None:
             raise StoreError(what, "Nothing was changed. Wait for it to end or stop it, then repeat the command.")
 
 
-def _apply(connection: Connection, step: Path) -> None:
+def _apply_migration(connection: Connection, step: Path) -> None:
     """Execute the file's statements one by one, since a script would commit the transaction."""
     for statement in step.read_text(encoding="utf-8").split(";\n"):
         only = _ONLY.search(statement)

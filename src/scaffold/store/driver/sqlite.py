@@ -88,10 +88,12 @@ class SqliteDriver:
             self._raw = sqlite3.connect(uri, uri=True, isolation_level=None, cached_statements=256)
             self._raw.row_factory = sqlite3.Row
         except sqlite3.Error as error:
-            self._fail(error)
+            self._raise_store_error(error)
         # These hold for one connection only. A negative cache_size is a size in KiB, a positive one a number of pages.
         for pragma in PRAGMAS:
-            self._execute(f"PRAGMA {pragma}")  # some read the file, which another process may be creating right now
+            self._execute_statement(
+                f"PRAGMA {pragma}"
+            )  # some read the file, which another process may be creating right now
 
     @property
     def in_transaction(self) -> bool:
@@ -101,22 +103,22 @@ class SqliteDriver:
     def rows(self, statement: str, values: Mapping[str, ColumnValue] = NO_VALUES, /) -> list[Any]:
         """Execute a statement and return all of its rows."""
         try:
-            return self._execute(statement, values).fetchall()
+            return self._execute_statement(statement, values).fetchall()
         except sqlite3.Error as error:
-            self._fail(error)
+            self._raise_store_error(error)
         except UnicodeDecodeError as error:
             raise StoreError(f"{self.name}: the database is corrupt ({error})", _BROKEN) from error
 
     def change(self, statement: str, values: Mapping[str, ColumnValue], /) -> int:
         """Execute a statement and return how many rows it changed."""
-        return self._execute(statement, values).rowcount
+        return self._execute_statement(statement, values).rowcount
 
     def change_each(self, statement: str, rows: Iterable[Mapping[str, ColumnValue]], /) -> int:
         """Execute the statement for each of `rows` and return how many rows it changed in total."""
         try:
             return self._raw.executemany(statement, rows).rowcount
         except sqlite3.Error as error:
-            self._fail(error)
+            self._raise_store_error(error)
 
     def attempt(self, _statements: str, /) -> bool:
         """Do nothing, and return False: what a database may lack, it has."""
@@ -128,19 +130,19 @@ class SqliteDriver:
             # Before BEGIN, because SQLite refuses to change this setting inside a transaction.
             self.rows(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
             self._durable = durable
-        self._execute("BEGIN IMMEDIATE")
+        self._execute_statement("BEGIN IMMEDIATE")
 
     def begin_snapshot(self) -> None:
         """Start a transaction that takes no lock a writer would wait for."""
-        self._execute("BEGIN DEFERRED")
+        self._execute_statement("BEGIN DEFERRED")
 
     def commit(self) -> None:
         """Commit everything since `begin`."""
-        self._execute("COMMIT")
+        self._execute_statement("COMMIT")
 
     def roll_back(self) -> None:
         """Undo everything since `begin`."""
-        self._execute("ROLLBACK")
+        self._execute_statement("ROLLBACK")
 
     def ended(self) -> None:
         """Do nothing: a file is never out of reach."""
@@ -178,7 +180,7 @@ class SqliteDriver:
 
     def rewrite_words(self, table: str) -> None:
         """Join the parts of an FTS5 index; a deleted word is in the older ones until then."""
-        self._execute(f"INSERT INTO {table} ({table}) VALUES ('optimize')")  # noqa: S608 - our table
+        self._execute_statement(f"INSERT INTO {table} ({table}) VALUES ('optimize')")  # noqa: S608 - our table
 
     def empty_log(self) -> bool:
         """Rewrite the file, and cut the log to nothing; return False if another process or a full disk prevents that.
@@ -187,7 +189,7 @@ class SqliteDriver:
         in the free space of pages, which only a new file does not have.
         """
         try:
-            self._execute("VACUUM")
+            self._execute_statement("VACUUM")
         except StoreUnavailable:
             return False
         return not self.rows("PRAGMA wal_checkpoint(TRUNCATE)")[0]["busy"]
@@ -199,12 +201,12 @@ class SqliteDriver:
         """Close the file; an open transaction is rolled back."""
         self._raw.close()
 
-    def _execute(self, statement: str, values: Mapping[str, ColumnValue] = NO_VALUES) -> sqlite3.Cursor:
+    def _execute_statement(self, statement: str, values: Mapping[str, ColumnValue] = NO_VALUES) -> sqlite3.Cursor:
         try:
             return self._raw.execute(statement, values)
         except sqlite3.Error as error:
             if _primary_code(error) != sqlite3.SQLITE_BUSY:
-                self._fail(error)
+                self._raise_store_error(error)
         return self._retry_while_busy(statement, values)
 
     def _retry_while_busy(self, statement: str, values: Mapping[str, ColumnValue]) -> sqlite3.Cursor:
@@ -217,7 +219,7 @@ class SqliteDriver:
                 return self._raw.execute(statement, values)
             except sqlite3.Error as error:
                 if _primary_code(error) != sqlite3.SQLITE_BUSY or time.monotonic() >= deadline:
-                    self._fail(error)
+                    self._raise_store_error(error)
 
     def _enable_wal(self) -> bool:
         """Enable the write-ahead log; return False if another process holds the lock needed for it."""
@@ -225,11 +227,11 @@ class SqliteDriver:
             self._raw.execute("PRAGMA journal_mode = WAL")
         except sqlite3.Error as error:
             if _primary_code(error) != sqlite3.SQLITE_BUSY:
-                self._fail(error)
+                self._raise_store_error(error)
             return False
         return True
 
-    def _fail(self, error: sqlite3.Error) -> NoReturn:
+    def _raise_store_error(self, error: sqlite3.Error) -> NoReturn:
         """Raise SQLite's error as StoreError; errors that indicate a bug are raised unchanged."""
         if isinstance(error, sqlite3.ProgrammingError):
             raise error

@@ -76,7 +76,7 @@ class Embeddings(TableGateway):
         rows = [(chunk, vector, seq) for (chunk, vector), seq in zip(vectors, numbers, strict=True)]
         self._connection.write_each(NOTE_REPLACED, [{"chunk": chunk.seq, "seq": seq} for chunk, _, seq in rows])
         near = self.server.column()
-        self._connection.write_each(PUT.format(near=near), [_columns(*row, model, near=near) for row in rows])
+        self._connection.write_each(PUT.format(near=near), [_embedding_columns(*row, model, near=near) for row in rows])
 
     def between(self, collection: CollectionName, after: int, until: int) -> Iterator[Sequence[StoredVector]]:
         """Yield the vectors that were stored by the changes after one and up to another, in order, in pages."""
@@ -122,7 +122,9 @@ class Embeddings(TableGateway):
         return has_been(self._connection, moment)
 
 
-def _columns(chunk: Chunk, vector: bytes, seq: int, model: str, *, near: ServerColumn) -> Mapping[str, ColumnValue]:
+def _embedding_columns(
+    chunk: Chunk, vector: bytes, seq: int, model: str, *, near: ServerColumn
+) -> Mapping[str, ColumnValue]:
     columns: dict[str, ColumnValue] = {
         "seq": seq,
         "chunk": chunk.seq,

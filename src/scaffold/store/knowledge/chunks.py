@@ -104,8 +104,8 @@ class Chunks(TableGateway):
     def add(self, chunks: Sequence[Chunk]) -> tuple[Chunk, ...]:
         """Store chunks and return them with their numbers; one whose text is stored already is returned as it is."""
         numbers = take_numbers(self._connection, len(chunks)) if chunks else range(0)
-        self._connection.write_each(ADD, [_columns(each, seq) for each, seq in zip(chunks, numbers, strict=True)])
-        stored = [self._stored(chunk, seq) for chunk, seq in zip(chunks, numbers, strict=True)]
+        self._connection.write_each(ADD, [_chunk_columns(each, seq) for each, seq in zip(chunks, numbers, strict=True)])
+        stored = [self._stored_chunk(chunk, seq) for chunk, seq in zip(chunks, numbers, strict=True)]
         new = [each for each, seq in zip(stored, numbers, strict=True) if each.seq == seq]
         self._connection.write_each(ADD_META, [row for each in new for row in _meta_rows(each)])
         return tuple(stored)
@@ -119,7 +119,7 @@ class Chunks(TableGateway):
         elif before is not None and before.state == "superseded":
             number = take_numbers(self._connection, 1)[0]
             self._connection.write(NOTE_RETURN, id=chunk.id, seq=number)
-        columns = _columns(chunk, 0)
+        columns = _chunk_columns(chunk, 0)
         for unchanged in ("seq", "collection", "document_id", "start_char", "end_char", "page", "created_at"):
             del columns[unchanged]
         self._connection.write(CHANGE, **columns)
@@ -139,7 +139,7 @@ class Chunks(TableGateway):
     def get(self, chunk: ChunkId) -> Chunk | None:
         """Return the chunk; None if there is none."""
         row = self._connection.row(GET, id=chunk)
-        return None if row is None else _chunk(row)
+        return None if row is None else _read_chunk(row)
 
     def with_numbers(self, numbers: Iterable[int]) -> tuple[Chunk, ...]:
         """Return the chunks with these numbers, in that order, without those that are gone."""
@@ -150,15 +150,15 @@ class Chunks(TableGateway):
             names = ", ".join(f":{name}" for name in values)
             rows = self._connection.rows(f"SELECT * FROM chunk WHERE seq IN ({names})", **values)  # noqa: S608 - our names
             found |= {row["seq"]: row for row in rows}
-        return tuple(_chunk(found[each]) for each in wanted if each in found)
+        return tuple(_read_chunk(found[each]) for each in wanted if each in found)
 
     def by_prefix(self, collection: CollectionName, text: str, most: int = 10) -> tuple[Chunk, ...]:
         """Return chunks of a collection whose id starts with `text`."""
-        return tuple(map(_chunk, self._connection.rows(BY_PREFIX, collection=collection, text=text, most=most)))
+        return tuple(map(_read_chunk, self._connection.rows(BY_PREFIX, collection=collection, text=text, most=most)))
 
     def same(self, collection: CollectionName, sha256: str) -> tuple[Chunk, ...]:
         """Return the chunks of a collection that have the text with this hash, without those that were superseded."""
-        return tuple(map(_chunk, self._connection.rows(SAME, collection=collection, sha256=sha256)))
+        return tuple(map(_read_chunk, self._connection.rows(SAME, collection=collection, sha256=sha256)))
 
     def count(self, collection: CollectionName) -> int:
         """Return how many chunks a collection has."""
@@ -218,7 +218,7 @@ class Chunks(TableGateway):
             most=most,
             **values,
         )
-        return tuple(map(_chunk, rows))
+        return tuple(map(_read_chunk, rows))
 
     def numbers(self, collection: CollectionName, wanted: ChunkFilter) -> frozenset[int]:
         """Return the numbers of all chunks that fit a filter."""
@@ -227,10 +227,10 @@ class Chunks(TableGateway):
         rows = self._connection.rows(statement, collection=collection, **conditions.values)
         return frozenset(int(row["seq"]) for row in rows)
 
-    def _stored(self, chunk: Chunk, seq: int) -> Chunk:
+    def _stored_chunk(self, chunk: Chunk, seq: int) -> Chunk:
         row = self._connection.row(BY_SEQ, seq=seq)
         if row is not None:
-            return _chunk(row)
+            return _read_chunk(row)
         same = self.same(chunk.collection, chunk.sha256)
         return next(each for each in same if each.place == chunk.place)
 
@@ -242,7 +242,7 @@ class Chunks(TableGateway):
         self._connection.write_each(FORGET_EMBEDDING, [{"id": each} for each in ids])
 
 
-def _columns(chunk: Chunk, seq: int) -> dict[str, ColumnValue]:
+def _chunk_columns(chunk: Chunk, seq: int) -> dict[str, ColumnValue]:
     return {
         "seq": seq,
         "id": chunk.id,
@@ -268,7 +268,7 @@ def _meta_rows(chunk: Chunk) -> Iterator[Mapping[str, ColumnValue]]:
     return ({"id": chunk.id, "name": name, "value": value} for name, value in chunk.meta.items())
 
 
-def _chunk(row: Row) -> Chunk:
+def _read_chunk(row: Row) -> Chunk:
     return Chunk(
         id=row["id"],
         collection=row["collection"],
@@ -303,7 +303,7 @@ def word_query(connection: Connection, words: Sequence[str]) -> str:
 
     Of many chunks, those with the rarer words are ranked; if all words are common, those that have several of them.
     """
-    counts = {word: _matches(connection, any_of([word])) for word in words if any_of([word])}
+    counts = {word: _count_matches(connection, any_of([word])) for word in words if any_of([word])}
     if sum(counts.values()) <= MOST_RANKED:
         return any_of(counts)
     rarest = sorted((word for word in counts if counts[word]), key=lambda word: counts[word])
@@ -321,7 +321,7 @@ def _several_of(connection: Connection, rarest: Sequence[str]) -> str:
     best = any_of(rarest[:1])
     for count in range(2, len(rarest) + 1):
         query = all_of(rarest[:count])
-        found = _matches(connection, query)
+        found = _count_matches(connection, query)
         if not found:
             return best
         best = query
@@ -330,7 +330,7 @@ def _several_of(connection: Connection, rarest: Sequence[str]) -> str:
     return best
 
 
-def _matches(connection: Connection, query: str) -> int:
+def _count_matches(connection: Connection, query: str) -> int:
     """Return how many chunks fit a query; one more than MOST_RANKED for all larger numbers."""
     statement = COUNT_WORDS[connection.driver.dialect]
     return int(connection.rows(statement, query=query, most=MOST_RANKED + 1)[0]["chunks"])

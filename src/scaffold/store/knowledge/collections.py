@@ -65,7 +65,7 @@ class Documents(TableGateway):
 
     def add(self, document: Document) -> None:
         """Store a document of which nothing is stored yet."""
-        self._connection.write(ADD_DOCUMENT, **_columns(document))
+        self._connection.write(ADD_DOCUMENT, **_document_columns(document))
 
     def move(self, before: Document, after: Document) -> None:
         """Store how far a document has been read; StaleFence if another process has read it further meanwhile."""
@@ -84,21 +84,21 @@ class Documents(TableGateway):
     def get(self, document: DocumentId) -> Document | None:
         """Return the document; None if there is none."""
         row = self._connection.row(GET_DOCUMENT, id=document)
-        return None if row is None else _document(row)
+        return None if row is None else _read_document(row)
 
     def of_source(self, collection: CollectionName, source: str) -> tuple[Document, ...]:
         """Return the versions of a document, the oldest first."""
-        return tuple(map(_document, self._connection.rows(OF_SOURCE, collection=collection, source=source)))
+        return tuple(map(_read_document, self._connection.rows(OF_SOURCE, collection=collection, source=source)))
 
     def all(self, collection: CollectionName | None = None) -> tuple[Document, ...]:
         """Return the documents of a collection, or of all, by their names."""
         if collection is None:
-            return tuple(map(_document, self._connection.rows(ALL_DOCUMENTS)))
-        return tuple(map(_document, self._connection.rows(OF_COLLECTION, collection=collection)))
+            return tuple(map(_read_document, self._connection.rows(ALL_DOCUMENTS)))
+        return tuple(map(_read_document, self._connection.rows(OF_COLLECTION, collection=collection)))
 
     def by_prefix(self, text: str, most: int = 10) -> tuple[Document, ...]:
         """Return documents whose id starts with `text`."""
-        return tuple(map(_document, self._connection.rows(BY_PREFIX, text=text, most=most)))
+        return tuple(map(_read_document, self._connection.rows(BY_PREFIX, text=text, most=most)))
 
     def chunks(self, document: DocumentId) -> int:
         """Return how many chunks a document has."""
@@ -142,16 +142,16 @@ class Collections(TableGateway):
         holds = capacity or capacity_of(name)
         at = format_time(self._clock.now())
         self._connection.write(ADD, name=name, model="", dimension=0, capacity=holds, created_at=at)
-        return _collection(self._connection.require_row(GET.replace(":name", ":id"), "collection", name))
+        return _read_collection(self._connection.require_row(GET.replace(":name", ":id"), "collection", name))
 
     def get(self, name: CollectionName) -> Collection | None:
         """Return the collection; None if there is none."""
         row = self._connection.row(GET, name=name)
-        return None if row is None else _collection(row)
+        return None if row is None else _read_collection(row)
 
     def all(self) -> tuple[Collection, ...]:
         """Return all collections, by name."""
-        return tuple(map(_collection, self._connection.rows(ALL)))
+        return tuple(map(_read_collection, self._connection.rows(ALL)))
 
     def set_model(self, name: CollectionName, model: str, dimension: int) -> None:
         """Let vectors of a collection be of this model; vectors of another one are deleted: they do not compare."""
@@ -177,7 +177,7 @@ def capacity_of(name: CollectionName) -> int:
     return CAPACITIES.get(name, DEFAULT_CAPACITY)
 
 
-def _collection(row: Row) -> Collection:
+def _read_collection(row: Row) -> Collection:
     return Collection(
         name=row["name"],
         model=row["model"],
@@ -187,7 +187,7 @@ def _collection(row: Row) -> Collection:
     )
 
 
-def _columns(document: Document) -> dict[str, ColumnValue]:
+def _document_columns(document: Document) -> dict[str, ColumnValue]:
     return {
         "id": document.id,
         "collection": document.collection,
@@ -202,7 +202,7 @@ def _columns(document: Document) -> dict[str, ColumnValue]:
     }
 
 
-def _document(row: Row) -> Document:
+def _read_document(row: Row) -> Document:
     return Document(
         id=row["id"],
         collection=row["collection"],

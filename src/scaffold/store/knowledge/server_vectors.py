@@ -84,7 +84,7 @@ class ServerVectors(TableGateway):
 
     def column(self) -> ServerColumn:
         """Return the column for the statement that stores a vector, made if possible. Needs a transaction."""
-        schema = self._column() or self._make_column()
+        schema = self._vector_column() or self._make_column()
         return (
             ServerColumn()
             if schema is None
@@ -95,7 +95,7 @@ class ServerVectors(TableGateway):
 
     def compares(self, collection: CollectionName) -> bool:
         """Return whether the server can compare all vectors of a collection."""
-        return self._column() is not None and not self._connection.rows(LACKING, collection=collection, most=1)
+        return self._vector_column() is not None and not self._connection.rows(LACKING, collection=collection, most=1)
 
     def search(
         self,
@@ -107,14 +107,14 @@ class ServerVectors(TableGateway):
         among: Collection[int] | None = None,
     ) -> tuple[tuple[int, float], ...]:
         """Return the numbers of the nearest chunks with their cosines; exact without an index, and `among` some."""
-        schema = self._column()
+        schema = self._vector_column()
         if schema is None or most <= 0:
             return ()
         values: Mapping[str, ColumnValue] = {"query": shown(vector), "most": most}
         if among is None:
             looked_at = min(max(LEAST_LOOKED_AT, 2 * most), MOST_LOOKED_AT)
             self._connection.rows(LOOK_AT, count=str(looked_at))
-            rows = self._connection.rows(_named(SEARCH, schema, collection, model, vector), **values)
+            rows = self._connection.rows(_with_constants(SEARCH, schema, collection, model, vector), **values)
         else:
             numbers = "{" + ",".join(map(str, among)) + "}"
             statement = SEARCH_AMONG.format(schema=schema)
@@ -135,25 +135,25 @@ class ServerVectors(TableGateway):
 
     def make_index(self, collection: CollectionName, model: str, dimension: int) -> bool:
         """Make the server's index of a collection, outside of a transaction; return False if there is one."""
-        schema, prefix = self._column(), _prefix(collection)
-        name = f"{prefix}{_hash(f'{model} {dimension}')}"
+        schema, prefix = self._vector_column(), _index_prefix(collection)
+        name = f"{prefix}{_short_hash(f'{model} {dimension}')}"
         found = {row["name"]: row["valid"] for row in self._connection.rows(INDICES, prefix=f"{prefix}%")}
         # One of another model, or one that was not completed.
         for former in (each for each in found if each != name or not found[each]):
             self._connection.driver.change(f"DROP INDEX CONCURRENTLY IF EXISTS {former}", {})
         if schema is None or found.get(name):
             return False
-        statement = _named(MAKE_INDEX, schema, collection, model, bytes(2 * dimension)).replace("{name}", name)
+        statement = _with_constants(MAKE_INDEX, schema, collection, model, bytes(2 * dimension)).replace("{name}", name)
         self._connection.driver.change(statement, {})
         return True
 
-    def _column(self) -> str | None:
+    def _vector_column(self) -> str | None:
         """Return the schema of the extension if the column is there; looked up until it is."""
         if self._schema is None and self.is_possible and self._connection.rows(HAS_COLUMN)[0]["columns"]:
-            self._schema = self._extension()
+            self._schema = self._find_extension()
         return self._schema
 
-    def _extension(self) -> str | None:
+    def _find_extension(self) -> str | None:
         row = self._connection.row(EXTENSION)
         return None if row is None else f'"{row["schema"]}"'
 
@@ -161,13 +161,13 @@ class ServerVectors(TableGateway):
         driver = self._connection.driver
         if self._refused or not self.is_possible:
             return None
-        if self._extension() is None:
+        if self._find_extension() is None:
             driver.attempt(CREATE_EXTENSION)
-        schema = self._extension()
+        schema = self._find_extension()
         if schema is None or not driver.attempt(ADD_COLUMN.format(schema=schema)):
             self._refused = True
             return None
-        return self._column()
+        return self._vector_column()
 
 
 def shown(vector: bytes) -> str:
@@ -175,24 +175,24 @@ def shown(vector: bytes) -> str:
     return f"[{','.join(map(str, struct.unpack(f'<{len(vector) // 2}e', vector)))}]"
 
 
-def _named(statement: str, schema: str, collection: CollectionName, model: str, vector: bytes) -> str:
+def _with_constants(statement: str, schema: str, collection: CollectionName, model: str, vector: bytes) -> str:
     """Return a statement with names as constants: an index is used only if its condition is seen to hold."""
     return statement.format(
         schema=schema,
         dimension=len(vector) // 2,
-        collection=_quoted(collection),
-        model=_quoted(model),
+        collection=_quote_text(collection),
+        model=_quote_text(model),
         name="{name}",
     )
 
 
-def _quoted(text: str) -> str:
+def _quote_text(text: str) -> str:
     return "'" + text.replace("\0", "").replace("'", "''") + "'"
 
 
-def _prefix(collection: CollectionName) -> str:
-    return f"embedding_near_{_hash(collection)}_"
+def _index_prefix(collection: CollectionName) -> str:
+    return f"embedding_near_{_short_hash(collection)}_"
 
 
-def _hash(text: str) -> str:
+def _short_hash(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:12]

@@ -54,12 +54,12 @@ class FileGrants(RunTableGateway):
 
     def of_action(self, action_id: ActionId) -> tuple[FileGrant, ...]:
         """Return the grants of the action."""
-        return tuple(map(_grant, self._connection.rows(GRANTS_OF_ACTION, action_id=action_id)))
+        return tuple(map(_read_grant, self._connection.rows(GRANTS_OF_ACTION, action_id=action_id)))
 
     def of_run(self, run_id: RunId) -> Mapping[ActionId, tuple[FileGrant, ...]]:
         """Return the grants of the run's actions; actions without any are left out."""
         by_action = groupby(self._connection.rows(GRANTS_OF_RUN, run_id=run_id), lambda row: row["action_id"])
-        return {action_id: tuple(map(_grant, rows)) for action_id, rows in by_action}
+        return {action_id: tuple(map(_read_grant, rows)) for action_id, rows in by_action}
 
 
 class Assumptions(RunTableGateway):
@@ -112,5 +112,5 @@ class WaitingTurns(TableGateway):
         self._connection.write(FORGET_TURNS, action_id=action_id)
 
 
-def _grant(row: Row) -> FileGrant:
+def _read_grant(row: Row) -> FileGrant:
     return FileGrant(path=row["path"], by=row["granted_by"], reason=row["reason"], at=parse_time(row["created_at"]))

@@ -172,7 +172,7 @@ class Attempts(RunTableGateway):
         if not self._connection.write_returning(OPEN, queued_seq=queued_seq, **attempt_columns(attempt)):
             what = f"action {attempt.action_id!r}, or the worktree that it shares, already has an open attempt"
             raise IllegalTransition(what, "Wait for that attempt to end; `scaffold status` shows it.")
-        key = self._row(attempt.id)["key"]
+        key = self._require_attempt(attempt.id)["key"]
         self._events.append(attempt.run_id, AttemptQueued(key, attempt.number, attempt.base_sha))
 
     def get(self, attempt_id: AttemptId) -> Attempt | None:
@@ -238,7 +238,7 @@ class Attempts(RunTableGateway):
             SlotDemand(
                 goal=row["id"],
                 working=taken.get(row["id"], 0),
-                wanted=min(int(row["ready"]), _cap(row) - taken.get(row["id"], 0)),
+                wanted=min(int(row["ready"]), _attempt_cap(row) - taken.get(row["id"], 0)),
                 served=int(row["served_seq"]),
             )
             for row in self._connection.rows(
@@ -258,7 +258,7 @@ class Attempts(RunTableGateway):
         self, attempt_id: AttemptId, *, fence: int, worker: ProcessIdentity, worktree: str, log_file: str
     ) -> None:
         """Assign a queued attempt to a worker process; raise StaleFence if it is not queued or has another fence."""
-        self._fenced(attempt_id, fence, "queued")
+        self._require_fence(attempt_id, fence, "queued")
         at = format_time(self._clock.now())
         written = PROCESS.write(worker)
         self._connection.compare_and_set(
@@ -280,7 +280,7 @@ class Attempts(RunTableGateway):
 
         Raises IllegalTransition if the phase would go back, except to `executing` while the worker has the attempt.
         """
-        row = self._fenced(attempt_id, fence, "claimed")
+        row = self._require_fence(attempt_id, fence, "claimed")
         if not _is_legal_phase_change(row["phase"], phase):
             raise illegal_transition("attempt", attempt_id, row["phase"], phase)
         self._connection.compare_and_set(
@@ -309,7 +309,7 @@ class Attempts(RunTableGateway):
 
     def keep_edits(self, attempt_id: AttemptId, edits: str, *, fence: int) -> None:
         """Store what a running attempt asks to change in its story, in place of what it asked for before."""
-        self._fenced(attempt_id, fence, "claimed")
+        self._require_fence(attempt_id, fence, "claimed")
         self._connection.write(KEEP_EDITS, id=attempt_id, edits=edits)
 
     def forget_edits(self, attempt_id: AttemptId) -> None:
@@ -318,7 +318,7 @@ class Attempts(RunTableGateway):
 
     def wait_for(self, attempt_id: AttemptId, item_id: str, *, fence: int, most: int) -> bool:
         """Let the attempt wait for the inbox item without a slot; False if `most` others of its run wait already."""
-        row = self._fenced(attempt_id, fence, "claimed")
+        row = self._require_fence(attempt_id, fence, "claimed")
         waiting = sum(use.working - use.held for use in self.slots(row["run_id"]).values())
         if row["waits_for"] is None and waiting >= most:
             return False
@@ -327,20 +327,20 @@ class Attempts(RunTableGateway):
 
     def waits(self, attempt_id: AttemptId) -> bool:
         """Return whether the attempt waits, for a human or for a slot to go on."""
-        return self._row(attempt_id)["waits_for"] is not None
+        return self._require_attempt(attempt_id)["waits_for"] is not None
 
     def has_slot(self, attempt_id: AttemptId, *, agents: int) -> bool:
         """Return whether the attempt holds a slot, or can take one now, in a run of so many `agents`."""
-        row = self._row(attempt_id)
+        row = self._require_attempt(attempt_id)
         if row["waits_for"] is None:
             return True
         held = {goal: use.held for goal, use in self.slots(row["run_id"]).items()}
         goal = self._connection.require_row(GOAL_OF, "action", row["action_id"])
-        return sum(held.values()) < agents and held.get(goal["id"], 0) < _cap(goal)
+        return sum(held.values()) < agents and held.get(goal["id"], 0) < _attempt_cap(goal)
 
     def take_slot(self, attempt_id: AttemptId, *, fence: int, agents: int) -> bool:
         """Let an attempt that has waited go on with a slot; False if `has_slot` is."""
-        row = self._fenced(attempt_id, fence, "claimed")
+        row = self._require_fence(attempt_id, fence, "claimed")
         if not self.has_slot(attempt_id, agents=agents):
             return False
         self._set_wait(row, None)
@@ -356,12 +356,12 @@ class Attempts(RunTableGateway):
 
         Raises StaleFence if the attempt ended or was taken over.
         """
-        self._fenced(attempt_id, fence, "claimed")
+        self._require_fence(attempt_id, fence, "claimed")
         self._connection.compare_and_set(HEARTBEAT, "attempt", attempt_id, at=at, ends_at=ends_at)
 
     def check(self, attempt_id: AttemptId, *, fence: int) -> None:
         """Raise StaleFence unless the attempt is claimed with this fence."""
-        self._fenced(attempt_id, fence, "claimed")
+        self._require_fence(attempt_id, fence, "claimed")
 
     def account(self, attempt_id: AttemptId, *, usage: Usage, fence: int | None = None) -> None:
         """Add a request's usage. Without `fence` it is added even to an ended attempt, since the money is spent."""
@@ -371,7 +371,7 @@ class Attempts(RunTableGateway):
 
     def mark_conflict(self, attempt_id: AttemptId, error: str) -> None:
         """Note that the work of a landed attempt is no longer on the branch: it did not fit another base."""
-        row = self._row(attempt_id)
+        row = self._require_attempt(attempt_id)
         self._connection.compare_and_set(MARK_CONFLICT, "attempt", attempt_id, error=error)
         self._events.append(row["run_id"], AttemptEnded(row["key"], row["number"], "conflict", error))
 
@@ -396,7 +396,7 @@ class Attempts(RunTableGateway):
 
         If its worker `died`, that is added to the deaths in a row of its action and its goal.
         """
-        row = self._fenced(attempt_id, fence, "queued", "claimed")
+        row = self._require_fence(attempt_id, fence, "queued", "claimed")
         at = format_time(self._clock.now())
         self._connection.compare_and_set(
             END, "attempt", attempt_id, fence=row["fence"], outcome=outcome, error=error, head_sha=head_sha, at=at
@@ -416,11 +416,11 @@ class Attempts(RunTableGateway):
         """Store which failure an attempt ended with, and what follows from it."""
         self._connection.write(CLASSIFY, id=attempt_id, fingerprint=fingerprint, escalation=escalation)
 
-    def _row(self, attempt_id: AttemptId) -> Row:
+    def _require_attempt(self, attempt_id: AttemptId) -> Row:
         return self._connection.require_row(GET_WITH_KEY, "attempt", attempt_id)
 
-    def _fenced(self, attempt_id: AttemptId, fence: int | None, *statuses: AttemptStatus) -> Row:
-        row = self._row(attempt_id)
+    def _require_fence(self, attempt_id: AttemptId, fence: int | None, *statuses: AttemptStatus) -> Row:
+        row = self._require_attempt(attempt_id)
         if fence is not None and row["fence"] != fence:
             raise stale_fence("attempt", attempt_id, f"its fence is {row['fence']}, not {fence}")
         if row["status"] not in statuses:
@@ -428,7 +428,7 @@ class Attempts(RunTableGateway):
         return row
 
 
-def _cap(row: Row) -> int:
+def _attempt_cap(row: Row) -> int:
     """Return how many attempts the goal may run: one at a time to see whether its workers still die."""
     return 1 if int(row["deaths"]) >= TELL_AFTER else int(row["worker_cap"])
 

@@ -55,7 +55,7 @@ class Activities(TableGateway):
 
     def of_run(self, run_id: RunId, *, fence: int) -> tuple[CurrentActivity, ...]:
         """Return what processes of the run's owner with this fence are doing, the owner's own first."""
-        return tuple(map(_activity, self._connection.rows(OF_RUN, run_id=run_id, fence=fence)))
+        return tuple(map(_read_activity, self._connection.rows(OF_RUN, run_id=run_id, fence=fence)))
 
     def keep_duration(self, work: Activity, duration_s: float) -> None:
         """Store how many seconds a whole command took, in place of what it took before."""
@@ -73,7 +73,7 @@ class Activities(TableGateway):
         return None if row is None else float(row["duration_s"])
 
 
-def _activity(row: Row) -> CurrentActivity:
+def _read_activity(row: Row) -> CurrentActivity:
     work = WORK.read(row["work"])
     return CurrentActivity(
         run_id=row["run_id"],

@@ -119,11 +119,11 @@ class Inbox(RunTableGateway):
         """
         # First, or the item would be merged with an open one that has expired and that no human can decide any more.
         self.expire(item.run_id)
-        fingerprint = _fingerprint(item)
+        fingerprint = _item_fingerprint(item)
         same = self._connection.row(FIND_OPEN, run_id=item.run_id, fingerprint=fingerprint)
         if same is None:
-            self._add(item, fingerprint)
-        stored = item if same is None else self._item(same)
+            self._add_item(item, fingerprint)
+        stored = item if same is None else self._read_item(same)
         if item.action_id is not None:
             self._connection.write(ADD_ASKER, item_id=stored.id, action_id=item.action_id)
         return stored
@@ -131,7 +131,7 @@ class Inbox(RunTableGateway):
     def get(self, item_id: str) -> InboxItem | None:
         """Return the item; None if there is none."""
         row = self._connection.row(GET, id=item_id)
-        return None if row is None else self._item(row)
+        return None if row is None else self._read_item(row)
 
     def is_open(self, item_id: str) -> bool:
         """Return whether the item still waits for a decision."""
@@ -144,43 +144,43 @@ class Inbox(RunTableGateway):
         A decision about one call does not apply if its id is among `used`.
         """
         found = self._connection.rows(
-            DECIDED, run_id=asked.run_id, fingerprint=_fingerprint(asked), now=format_time(self._clock.now())
+            DECIDED, run_id=asked.run_id, fingerprint=_item_fingerprint(asked), now=format_time(self._clock.now())
         )
-        decided = (item for item in map(self._item, found) if item.scope != "call" or item.id not in used)
+        decided = (item for item in map(self._read_item, found) if item.scope != "call" or item.id not in used)
         return next((item for item in decided if self._applies_to(item, asked)), None)
 
     def by_prefix(self, text: str) -> tuple[InboxItem, ...]:
         """Return the items whose id starts with `text`, in any state."""
-        return tuple(map(self._item, self._connection.rows(BY_PREFIX, text=text)))
+        return tuple(map(self._read_item, self._connection.rows(BY_PREFIX, text=text)))
 
     def all(self) -> tuple[InboxItem, ...]:
         """Return the items of all runs, in any state."""
-        return tuple(map(self._item, self._connection.rows(ALL)))
+        return tuple(map(self._read_item, self._connection.rows(ALL)))
 
     def approved(self, action_id: ActionId) -> tuple[InboxItem, ...]:
         """Return the items approved for an action, valid or not."""
-        return tuple(map(self._item, self._connection.rows(APPROVED, action_id=action_id)))
+        return tuple(map(self._read_item, self._connection.rows(APPROVED, action_id=action_id)))
 
     def of_action(self, action_id: ActionId) -> tuple[InboxItem, ...]:
         """Return what was asked for an action, in any state."""
-        return tuple(map(self._item, self._connection.rows(OF_ACTION, action_id=action_id)))
+        return tuple(map(self._read_item, self._connection.rows(OF_ACTION, action_id=action_id)))
 
     def answered(self, attempt_id: AttemptId) -> tuple[InboxItem, ...]:
         """Return the questions that an attempt asked and that were answered."""
-        return tuple(map(self._item, self._connection.rows(ANSWERED, attempt_id=attempt_id)))
+        return tuple(map(self._read_item, self._connection.rows(ANSWERED, attempt_id=attempt_id)))
 
     def rejected(self, action_id: ActionId) -> tuple[InboxItem, ...]:
         """Return the items rejected for an action, valid or not."""
-        return tuple(map(self._item, self._connection.rows(REJECTED, action_id=action_id)))
+        return tuple(map(self._read_item, self._connection.rows(REJECTED, action_id=action_id)))
 
     def open(self) -> tuple[InboxItem, ...]:
         """Return the open items of all runs."""
-        return tuple(map(self._item, self._connection.rows(OPEN, now=format_time(self._clock.now()))))
+        return tuple(map(self._read_item, self._connection.rows(OPEN, now=format_time(self._clock.now()))))
 
     def open_of_run(self, run_id: RunId) -> tuple[InboxItem, ...]:
         """Return the run's open items."""
         return tuple(
-            map(self._item, self._connection.rows(OPEN_OF_RUN, run_id=run_id, now=format_time(self._clock.now())))
+            map(self._read_item, self._connection.rows(OPEN_OF_RUN, run_id=run_id, now=format_time(self._clock.now())))
         )
 
     def show(self, item_id: str, text: str) -> None:
@@ -238,7 +238,7 @@ class Inbox(RunTableGateway):
             valid_until=format_time(valid_until),
         )
         self._events.append(row["run_id"], NoticeRaised("info", f"{row['kind']} {item_id} is {to}: {row['text']}"))
-        self._release(row["run_id"], item_id)
+        self._release_waiters(row["run_id"], item_id)
 
     def overdue(self, run_id: RunId) -> bool:
         """Return whether any open item has expired."""
@@ -247,40 +247,42 @@ class Inbox(RunTableGateway):
     def expire(self, run_id: RunId) -> tuple[str, ...]:
         """Close the run's open items that have expired and return their ids."""
         expired = self._connection.write_returning(EXPIRE, run_id=run_id, now=format_time(self._clock.now()))
-        return self._closed(run_id, expired, "warning", "expired without a decision")
+        return self._report_closed(run_id, expired, "warning", "expired without a decision")
 
     def withdraw(self, run_id: RunId) -> tuple[str, ...]:
         """Close the run's open approvals and questions and return their ids; if still needed, they are asked again."""
         withdrawn = self._connection.write_returning(CANCEL_ALL, run_id=run_id, now=format_time(self._clock.now()))
-        return self._closed(run_id, withdrawn, "info", "no longer needs a decision")
+        return self._report_closed(run_id, withdrawn, "info", "no longer needs a decision")
 
     def withdraw_unneeded(self, run_id: RunId) -> tuple[str, ...]:
         """Close the items of actions that have ended, unless another action waits for them; return their ids."""
         withdrawn = self._connection.write_returning(CANCEL_UNNEEDED, run_id=run_id, now=format_time(self._clock.now()))
-        return self._closed(run_id, withdrawn, "info", "no longer needs a decision")
+        return self._report_closed(run_id, withdrawn, "info", "no longer needs a decision")
 
     def withdraw_item(self, item_id: str) -> None:
         """Close an item without a decision if it is open: what it asks about has changed."""
         for row in self._connection.write_returning(WITHDRAW, id=item_id, now=format_time(self._clock.now())):
-            self._closed(row["run_id"], [row], "info", "no longer needs a decision")
+            self._report_closed(row["run_id"], [row], "info", "no longer needs a decision")
 
     def end_validity(self, item_id: str) -> None:
         """Let a decision apply to nothing from now on: what it was about has changed."""
         self._connection.write(END_VALIDITY, id=item_id, now=format_time(self._clock.now()))
 
-    def _closed(self, run_id: RunId, rows: list[Row], level: Literal["info", "warning"], what: str) -> tuple[str, ...]:
+    def _report_closed(
+        self, run_id: RunId, rows: list[Row], level: Literal["info", "warning"], what: str
+    ) -> tuple[str, ...]:
         for row in rows:
             self._events.append(run_id, NoticeRaised(level, f"{row['id']} {what}"))
-            self._release(run_id, row["id"])
+            self._release_waiters(run_id, row["id"])
         return tuple(row["id"] for row in rows)
 
-    def _release(self, run_id: RunId, item_id: str) -> None:
+    def _release_waiters(self, run_id: RunId, item_id: str) -> None:
         """Let the actions that wait for an item start again; no terminal asks it any more."""
         self._connection.write(FORGET_TERMINALS_OF, item_id=item_id)
         self._connection.write(FORGET_SHOWN, item_id=item_id)
         self._actions.release(run_id, item_id)
 
-    def _item(self, row: Row) -> InboxItem:
+    def _read_item(self, row: Row) -> InboxItem:
         """Return the item; an open one past its time is returned as expired even if not closed yet."""
         return InboxItem(
             id=row["id"],
@@ -303,7 +305,7 @@ class Inbox(RunTableGateway):
     def _is_expired(self, row: Row) -> bool:
         return row["expires_at"] is not None and row["expires_at"] <= format_time(self._clock.now())
 
-    def _add(self, item: InboxItem, fingerprint: str) -> None:
+    def _add_item(self, item: InboxItem, fingerprint: str) -> None:
         self._connection.write(
             ADD,
             id=item.id,
@@ -334,6 +336,6 @@ class Inbox(RunTableGateway):
                 assert_never(decided.scope)
 
 
-def _fingerprint(item: InboxItem) -> str:
+def _item_fingerprint(item: InboxItem) -> str:
     """Return the SHA-256 of the item's kind, text and detail: exactly what a human decides about."""
     return hashlib.sha256(encode([item.kind, item.text, item.detail], order="sorted")).hexdigest()

@@ -120,15 +120,15 @@ class BranchMoves(TableGateway):
 
     def open_of_run(self, run_id: RunId) -> tuple[BranchMove, ...]:
         """Return the run's open moves, oldest first."""
-        return tuple(map(_move, self._connection.rows(OPEN_MOVES, run_id=run_id)))
+        return tuple(map(_read_move, self._connection.rows(OPEN_MOVES, run_id=run_id)))
 
     def of_run(self, run_id: RunId) -> tuple[BranchMove, ...]:
         """Return all moves of the run, also those that did not happen, oldest first."""
-        return tuple(map(_move, self._connection.rows(MOVES_OF_RUN, run_id=run_id)))
+        return tuple(map(_read_move, self._connection.rows(MOVES_OF_RUN, run_id=run_id)))
 
     def done_of_run(self, run_id: RunId) -> tuple[BranchMove, ...]:
         """Return the run's moves that happened, oldest first."""
-        return tuple(map(_move, self._connection.rows(DONE_MOVES, run_id=run_id)))
+        return tuple(map(_read_move, self._connection.rows(DONE_MOVES, run_id=run_id)))
 
     def was_rebased(self, run_id: RunId) -> bool:
         """Return whether the run was carried over to another base: work that was made before has the former one."""
@@ -166,7 +166,7 @@ class Intents(TableGateway):
 
     def open_of_run(self, run_id: RunId) -> tuple[Intent, ...]:
         """Return the run's open intents, oldest first."""
-        return tuple(map(_intent, self._connection.rows(OPEN_INTENTS, run_id=run_id)))
+        return tuple(map(_read_intent, self._connection.rows(OPEN_INTENTS, run_id=run_id)))
 
     def relocate_last(self, run_id: RunId, tip: Commit) -> None:
         """Replace the tip of the last landing: the branch was carried over to another base."""
@@ -177,10 +177,10 @@ class Intents(TableGateway):
     def last_done(self, run_id: RunId) -> Intent | None:
         """Return the run's intent that was carried out last; None if nothing has landed."""
         row = self._connection.row(LAST_DONE_INTENT, run_id=run_id)
-        return None if row is None else _intent(row)
+        return None if row is None else _read_intent(row)
 
 
-def _intent(row: Row) -> Intent:
+def _read_intent(row: Row) -> Intent:
     return Intent(
         id=row["id"],
         run_id=row["run_id"],
@@ -193,7 +193,7 @@ def _intent(row: Row) -> Intent:
     )
 
 
-def _move(row: Row) -> BranchMove:
+def _read_move(row: Row) -> BranchMove:
     return BranchMove(
         id=row["id"],
         run_id=row["run_id"],

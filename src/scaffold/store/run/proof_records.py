@@ -105,12 +105,12 @@ class Baselines(TableGateway):
 
     def keep(self, run: GateRun, tree: TreeId) -> None:
         """Store a result on the tree; replaces an older one."""
-        key = _key(run.gate, tree, run.environment)
+        key = _result_key(run.gate, tree, run.environment)
         self._connection.write(SAVE_RUN, **key, body=RUN.write(run), at=format_time(self._clock.now()))
 
     def find(self, gate: Gate, tree: TreeId, environment: str) -> GateRun | None:
         """Return the gate's result on the tree in that environment; None if it was never run."""
-        row = self._connection.row(FIND_RUN, **_key(gate, tree, environment))
+        row = self._connection.row(FIND_RUN, **_result_key(gate, tree, environment))
         found = None if row is None else RUN.read(row["body"])
         # Whether a gate only warns, and its timeout, may have changed since; its results have not.
         return structs.replace(found, gate=gate) if found and found.gate.runner == gate.runner else None
@@ -160,7 +160,7 @@ class Baselines(TableGateway):
         if row is not None and results:
             environment = ENVIRONMENT.read(row["environment"])
             for gate in GATES.read(row["gates"]):
-                self._connection.write(DELETE_RUN, **_key(gate, row["tree_sha"], environment.fingerprint))
+                self._connection.write(DELETE_RUN, **_result_key(gate, row["tree_sha"], environment.fingerprint))
         self._connection.write(DELETE_BASELINE, run_id=run_id)
 
 
@@ -173,7 +173,7 @@ class SealedContracts(RunTableGateway):
         Raises IllegalTransition if a different contract is sealed for that phase.
         """
         body = CONTRACT_JSON.write(contract) or ""
-        digest = _digest(body)
+        digest = _body_digest(body)
         existing = next((seal for seal in self.of_action(action_id) if seal.phase == phase), None)
         if existing is not None:
             if existing.sha256 != digest:
@@ -196,25 +196,25 @@ class SealedContracts(RunTableGateway):
         if not rows:
             return None
         # Sorted by phase: `draft` comes before `final`.
-        seal = _seal(rows[-1])
+        seal = _read_seal(rows[-1])
         # The stored text: what a newer version would write for the same contract may have more fields.
-        if _digest(rows[-1]["body"]) != seal.sha256:
+        if _body_digest(rows[-1]["body"]) != seal.sha256:
             what = f"the {seal.phase} contract of action {action_id!r} does not match its seal {seal.sha256[:12]}"
             raise StoreError(what, "The database was changed by another program. Start a new run for this work.")
         return seal
 
     def of_action(self, action_id: ActionId) -> tuple[SealedContract, ...]:
         """Return the action's sealed contracts, the draft first; empty if its contract was given in the plan."""
-        return tuple(map(_seal, self._connection.rows(SEALS_OF_ACTION, action_id=action_id)))
+        return tuple(map(_read_seal, self._connection.rows(SEALS_OF_ACTION, action_id=action_id)))
 
 
-def _digest(body: str) -> str:
+def _body_digest(body: str) -> str:
     return hashlib.sha256(body.encode()).hexdigest()
 
 
-def _seal(row: Row) -> SealedContract:
+def _read_seal(row: Row) -> SealedContract:
     return SealedContract(phase=row["phase"], contract=CONTRACT_JSON.read(row["body"]), sha256=row["sha256"])
 
 
-def _key(gate: Gate, tree: TreeId, environment: str) -> dict[str, ColumnValue]:
+def _result_key(gate: Gate, tree: TreeId, environment: str) -> dict[str, ColumnValue]:
     return {"tree_sha": tree, "folder": gate.folder, "command": gate.command, "environment": environment}

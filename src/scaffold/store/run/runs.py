@@ -119,36 +119,36 @@ class Runs(RunTableGateway):
     def get(self, run_id: RunId) -> Run | None:
         """Return the run; None if there is none."""
         row = self._connection.row(GET, id=run_id)
-        return None if row is None else _run(row)
+        return None if row is None else _read_run(row)
 
     def all(self) -> tuple[Run, ...]:
         """Return all runs, the one touched last first."""
-        return tuple(map(_run, self._connection.rows(ALL)))
+        return tuple(map(_read_run, self._connection.rows(ALL)))
 
     def latest(self) -> Run | None:
         """Return the run that was touched last; None if there is none."""
         row = self._connection.row(LATEST)
-        return None if row is None else _run(row)
+        return None if row is None else _read_run(row)
 
     def underway(self) -> tuple[Run, ...]:
         """Return the runs that are in progress, or were when their owner died; the one touched last comes first."""
-        return tuple(map(_run, self._connection.rows(UNDERWAY)))
+        return tuple(map(_read_run, self._connection.rows(UNDERWAY)))
 
     def with_method(self, method: str) -> tuple[Run, ...]:
         """Return the runs that have started and have a compound with this method, newest first."""
-        return tuple(map(_run, self._connection.rows(WITH_METHOD, method=method)))
+        return tuple(map(_read_run, self._connection.rows(WITH_METHOD, method=method)))
 
     def by_prefix(self, text: str) -> tuple[Run, ...]:
         """Return the runs whose id starts with `text`, newest first."""
-        return tuple(map(_run, self._connection.rows(BY_PREFIX, text=text)))
+        return tuple(map(_read_run, self._connection.rows(BY_PREFIX, text=text)))
 
     def by_input(self, input_hash: str) -> tuple[Run, ...]:
         """Return the runs with the same input, newest first."""
-        return tuple(map(_run, self._connection.rows(BY_INPUT, input_hash=input_hash)))
+        return tuple(map(_read_run, self._connection.rows(BY_INPUT, input_hash=input_hash)))
 
     def move(self, run_id: RunId, to: RunState, *, fence: int | None = None) -> None:
         """Change the state; raise IllegalTransition if not allowed, StaleFence if `fence` is out of date."""
-        row = self._fenced(run_id, fence)
+        row = self._require_fence(run_id, fence)
         status = status_of(to)
         if row["status"] not in RUN_TRANSITIONS[status]:
             raise illegal_transition("run", run_id, row["status"], status)
@@ -166,7 +166,7 @@ class Runs(RunTableGateway):
 
     def take(self, run_id: RunId, owner: ProcessIdentity, *, expected_fence: int) -> int:
         """Make `owner` the owner and return the new fence; raise StaleFence if the run was taken meanwhile."""
-        self._fenced(run_id, expected_fence)
+        self._require_fence(run_id, expected_fence)
         self._connection.compare_and_set(
             CLAIM, "run", run_id, owner=PROCESS.write(owner), fence=expected_fence, at=format_time(self._clock.now())
         )
@@ -175,12 +175,12 @@ class Runs(RunTableGateway):
 
     def release(self, run_id: RunId, *, fence: int) -> None:
         """Remove the run's owner; raise StaleFence if another process has taken the run."""
-        self._fenced(run_id, fence)
+        self._require_fence(run_id, fence)
         self._connection.compare_and_set(RELEASE, "run", run_id, fence=fence, at=format_time(self._clock.now()))
 
     def hand_over(self, run_id: RunId, restarter: ProcessIdentity, *, fence: int) -> None:
         """Remove the run's owner: `restarter` starts another; raise StaleFence if another process has taken the run."""
-        self._fenced(run_id, fence)
+        self._require_fence(run_id, fence)
         self._connection.compare_and_set(
             HAND_OVER,
             "run",
@@ -192,42 +192,42 @@ class Runs(RunTableGateway):
 
     def record_heartbeat(self, run_id: RunId, *, fence: int, at: float) -> None:
         """Store a heartbeat at the monotonic time `at`; raise StaleFence if another process has taken the run."""
-        self._fenced(run_id, fence)
+        self._require_fence(run_id, fence)
         self._connection.compare_and_set(HEARTBEAT, "run", run_id, fence=fence, at=at)
 
     def wait_for(self, run_id: RunId, text: str, *, fence: int) -> None:
         """Store what the owner waits for, empty for nothing; raise StaleFence if another process has taken the run."""
-        self._fenced(run_id, fence)
+        self._require_fence(run_id, fence)
         self._connection.compare_and_set(SET_WAITS_FOR, "run", run_id, fence=fence, text=text)
 
     def check(self, run_id: RunId, *, fence: int) -> None:
         """Raise StaleFence unless `fence` is current; protects only writes in the same transaction."""
-        self._fenced(run_id, fence)
+        self._require_fence(run_id, fence)
 
     def configure(self, run_id: RunId, settings: RunSettings) -> None:
         """Replace the settings that processes read from now on."""
-        self._fenced(run_id, None)
+        self._require_fence(run_id, None)
         self._connection.write(
             SET_SETTINGS, id=run_id, settings=SETTINGS.write(settings), at=format_time(self._clock.now())
         )
 
     def advise(self, run_id: RunId, agents: int, why: str, *, fence: int) -> None:
         """Store how many agents the plan deserves; raise StaleFence if another process has taken the run."""
-        self._fenced(run_id, fence)
+        self._require_fence(run_id, fence)
         self._connection.compare_and_set(SET_ADVICE, "run", run_id, fence=fence, agents=agents, why=why)
 
     def agents(self, run_id: RunId) -> int:
         """Return how many agents of the run may work at once now."""
-        return _run(self._connection.require_row(GET, "run", run_id)).agents
+        return _read_run(self._connection.require_row(GET, "run", run_id)).agents
 
     def rebase(self, run_id: RunId, base: Commit) -> None:
         """Replace the commit that the run's work is based on."""
-        self._fenced(run_id, None)
+        self._require_fence(run_id, None)
         self._connection.write(SET_BASE, id=run_id, base_sha=base, at=format_time(self._clock.now()))
 
     def ask(self, run_id: RunId, request: ControlRequestKind | None) -> None:
         """Store a request for the owner; None withdraws it."""
-        self._fenced(run_id, None)
+        self._require_fence(run_id, None)
         self._connection.write(SET_CONTROL_REQUEST, id=run_id, request=request, at=format_time(self._clock.now()))
 
     def answer(self, run_id: RunId, request: ControlRequestKind) -> None:
@@ -245,14 +245,14 @@ class Runs(RunTableGateway):
         (row,) = self._connection.rows(SPENT, run_id=run_id)
         return usage_of(row)
 
-    def _fenced(self, run_id: RunId, fence: int | None) -> Row:
+    def _require_fence(self, run_id: RunId, fence: int | None) -> Row:
         row = self._connection.require_row(GET, "run", run_id)
         if fence is not None and row["fence"] != fence:
             raise stale_fence("run", run_id, f"its fence is {row['fence']}, not {fence}")
         return row
 
 
-def _run(row: Row) -> Run:
+def _read_run(row: Row) -> Run:
     return Run(
         id=row["id"],
         request=row["request"],

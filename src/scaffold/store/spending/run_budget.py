@@ -91,7 +91,7 @@ class RunBudget:
 
     async def reserve(self, estimate: Usage) -> ReservationId:
         """Reserve the estimated usage, in queue order; raise BudgetExceeded once a limit of the run is used up."""
-        self._check()
+        self._check_payer()
         return await self._budget.reserve(estimate)
 
     def set_tries(self, reservation: ReservationId, tries: int) -> None:
@@ -101,9 +101,9 @@ class RunBudget:
     def settle(self, reservation: ReservationId, usage: Usage) -> None:
         """Book the actual usage on the payer and release the reservation; safe to repeat."""
         self._budget.settle(reservation, usage)
-        self._check()
+        self._check_payer()
 
-    def _check(self) -> None:
+    def _check_payer(self) -> None:
         match self._payer:
             case Attempt(id=attempt_id, fence=fence):
                 self._store.attempts.check(attempt_id, fence=fence)

@@ -97,7 +97,7 @@ class SharedBudget:
             account.reservations.ask(reservation)
             admitted = account.reservations.hold(reservation, room)
         if not admitted:
-            await self._wait(reservation)
+            await self._wait_until_granted(reservation)
         return reservation.id
 
     def set_tries(self, reservation: ReservationId, tries: int) -> None:
@@ -111,22 +111,22 @@ class SharedBudget:
         with self._account.transaction(durable=True):
             # None: the reservation was settled before, by this caller or by a process that took this one for dead.
             if (settled := self._account.reservations.free(reservation)) is not None:
-                _book(self._account, settled, usage)
+                _book_usage(self._account, settled, usage)
 
-    async def _wait(self, reservation: Reservation) -> None:
+    async def _wait_until_granted(self, reservation: Reservation) -> None:
         """Return once the reservation is granted; on cancellation or an exceeded budget, leave the queue."""
         admitted = False
         try:
             while not admitted:
                 await self._clock.sleep(_poll_delay_s())
                 self._settle_dead_owners()
-                admitted = self._hold(reservation)
+                admitted = self._grant_if_next(reservation)
         finally:
             if not admitted:
                 with self._account.transaction():
                     self._account.reservations.free(reservation.id)
 
-    def _hold(self, reservation: Reservation) -> bool:
+    def _grant_if_next(self, reservation: Reservation) -> bool:
         """Grant the reservation if it is next; checks first without taking the lock."""
         account = self._account
         if not account.reservations.is_next(reservation, remaining(account)):
@@ -165,7 +165,7 @@ def _refuse_if_too_large(account: BudgetAccount, estimate: Usage) -> None:
         raise BudgetExceeded(what, account.fix(BudgetUse(limits=account.limits)))
 
 
-def _book(account: BudgetAccount, settled: Reservation, usage: Usage) -> None:
+def _book_usage(account: BudgetAccount, settled: Reservation, usage: Usage) -> None:
     """Book the usage of a request, how wrong its estimate was, and the warning that it causes."""
     measured = usage.counted_tokens - usage.estimated_tokens
     error_tokens = abs(measured - settled.estimate.counted_tokens) if measured > 0 else 0
@@ -191,7 +191,7 @@ def settle_dead_owners(account: BudgetAccount, *, but: ProcessIdentity) -> None:
             # What waited for its endpoint was not sent, and no one has billed it.
             if lost is not None and lost.granted and lost.tries:
                 usage = sum((lost.estimate.as_estimate,) * lost.tries, Usage())
-                _book(account, lost, structs.replace(usage, requests=1))
+                _book_usage(account, lost, structs.replace(usage, requests=1))
                 account.add_notice(_dead_owner_notice(lost, usage))
 
 

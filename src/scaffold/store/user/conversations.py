@@ -177,12 +177,12 @@ class Conversations(TableGateway):
         rows = self._connection.write_returning(
             ADD_USAGE, id=conversation_id, owner=owner, at=at, messages=messages, **usage_columns(usage)
         )
-        return self._own(conversation_id, rows)
+        return self._owned_count(conversation_id, rows)
 
     def compact(self, conversation_id: ConversationId, kept: int, summary: str, *, me: ProcessIdentity) -> None:
         """Replace all but the last `kept` messages with `summary` from now on; the stored messages stay."""
         rows = self._connection.rows(OWNED_MESSAGE_COUNT, id=conversation_id, owner=PROCESS.write(me))
-        last = self._own(conversation_id, rows)
+        last = self._owned_count(conversation_id, rows)
         self._connection.write(
             COMPACT,
             id=conversation_id,
@@ -195,35 +195,35 @@ class Conversations(TableGateway):
     def switch_model(self, conversation_id: ConversationId, model: str, *, me: ProcessIdentity) -> None:
         """Change the model that answers from now on."""
         rows = self._connection.write_returning(SWITCH_MODEL, id=conversation_id, owner=PROCESS.write(me), model=model)
-        self._own(conversation_id, rows)
+        self._owned_count(conversation_id, rows)
 
     def set_title_if_empty(self, conversation_id: ConversationId, title: str, *, me: ProcessIdentity) -> None:
         """Set the title if there is none."""
         rows = self._connection.write_returning(
             SET_TITLE, id=conversation_id, owner=PROCESS.write(me), title=utf8_safe(title)
         )
-        self._own(conversation_id, rows)
+        self._owned_count(conversation_id, rows)
 
     def keep_mode(self, conversation_id: ConversationId, mode: str, *, me: ProcessIdentity) -> None:
         """Store the mode of the conversation's agent."""
         rows = self._connection.write_returning(SET_MODE, id=conversation_id, owner=PROCESS.write(me), mode=mode)
-        self._own(conversation_id, rows)
+        self._owned_count(conversation_id, rows)
 
     def keep_effort(self, conversation_id: ConversationId, effort: str, *, me: ProcessIdentity) -> None:
         """Store how much the model thinks in this conversation."""
         rows = self._connection.write_returning(SET_EFFORT, id=conversation_id, owner=PROCESS.write(me), effort=effort)
-        self._own(conversation_id, rows)
+        self._owned_count(conversation_id, rows)
 
     def keep_todos(self, conversation_id: ConversationId, todos: TodoList, *, me: ProcessIdentity) -> None:
         """Store the agent's todo list, replacing the previous one."""
         rows = self._connection.write_returning(
             SET_TODOS, id=conversation_id, owner=PROCESS.write(me), todos=TODOS.write(todos)
         )
-        self._own(conversation_id, rows)
+        self._owned_count(conversation_id, rows)
 
     def state(self, conversation_id: ConversationId) -> ConversationState:
         """Return the conversation's mode, todo list and effort."""
-        row = self._row(conversation_id)
+        row = self._require_conversation(conversation_id)
         return ConversationState(row["mode"], TODOS.read(row["todos"]), row["effort"])
 
     def forget(self, conversation_id: ConversationId) -> None:
@@ -245,7 +245,7 @@ class Conversations(TableGateway):
         if len(rows) > 1:
             names = ", ".join(row["id"] for row in rows)
             raise UsageError(f"several conversations start with {text!r}: {names}", "Give one of the ids in full.")
-        return _conversation(rows[0]) if rows else None
+        return _read_conversation(rows[0]) if rows else None
 
     def latest(self, cwd: str) -> StoredConversation | None:
         """Return the directory's most recently used conversation; None if there is none."""
@@ -261,11 +261,11 @@ class Conversations(TableGateway):
             rows = self._connection.rows(LISTED, limit=limit)
         else:
             rows = self._connection.rows(LISTED_IN, cwd=utf8_safe(cwd), limit=limit)
-        return tuple(map(_conversation, rows))
+        return tuple(map(_read_conversation, rows))
 
     def load(self, conversation_id: ConversationId) -> tuple[str | None, tuple[Message, ...]]:
         """Return the summary of the compacted messages, None if there is none, and the messages after it."""
-        self._row(conversation_id)
+        self._require_conversation(conversation_id)
         compaction = self._connection.row(COMPACTION, id=conversation_id)
         summary, first = (None, 1) if compaction is None else (compaction["summary"], compaction["kept_from"])
         rows = self._connection.rows(MESSAGES, id=conversation_id, seq=first)
@@ -273,10 +273,10 @@ class Conversations(TableGateway):
 
     def messages(self, conversation_id: ConversationId) -> tuple[Message, ...]:
         """Return all messages, also those that a summary stands for."""
-        self._row(conversation_id)
+        self._require_conversation(conversation_id)
         return tuple(MESSAGE.read(row["body"]) for row in self._connection.rows(MESSAGES, id=conversation_id, seq=1))
 
-    def _row(self, conversation_id: ConversationId) -> Row:
+    def _require_conversation(self, conversation_id: ConversationId) -> Row:
         row = self._connection.row(GET, id=conversation_id)
         if row is None:
             what = f"there is no conversation {conversation_id!r}"
@@ -284,15 +284,15 @@ class Conversations(TableGateway):
         return row
 
     def _refuse_if_busy(self, conversation_id: ConversationId, me: ProcessIdentity | None) -> None:
-        owner = PROCESS.read(self._row(conversation_id)["owner"])
+        owner = PROCESS.read(self._require_conversation(conversation_id)["owner"])
         if owner is not None and owner != me and is_alive(owner):
             raise _busy_error(conversation_id, owner)
 
-    def _own(self, conversation_id: ConversationId, rows: list[Row]) -> int:
+    def _owned_count(self, conversation_id: ConversationId, rows: list[Row]) -> int:
         """Return the message count from `rows`, which is empty if this process does not own the conversation."""
         if rows:
             return int(rows[0]["messages"])
-        raise _busy_error(conversation_id, PROCESS.read(self._row(conversation_id)["owner"]))
+        raise _busy_error(conversation_id, PROCESS.read(self._require_conversation(conversation_id)["owner"]))
 
 
 def _busy_error(conversation_id: ConversationId, owner: ProcessIdentity | None) -> ConversationBusy:
@@ -301,7 +301,7 @@ def _busy_error(conversation_id: ConversationId, owner: ProcessIdentity | None) 
     return ConversationBusy(f"conversation {conversation_id!r} cannot be changed: {reason}", fix)
 
 
-def _conversation(row: Row) -> StoredConversation:
+def _read_conversation(row: Row) -> StoredConversation:
     return StoredConversation(
         id=row["id"],
         cwd=row["cwd"],

@@ -35,11 +35,11 @@ class EndpointThrottles:
     def state(self, name: str) -> ThrottleState:
         """Return the endpoint's throttle state; times are seconds since 1970."""
         row = self._connection.row(GET_STATE, name=name)
-        return UNTHROTTLED if row is None else _state(row)
+        return UNTHROTTLED if row is None else _read_state(row)
 
     def states(self) -> Mapping[str, ThrottleState]:
         """Return the states of all endpoints that are limited or had failures, by name."""
-        return {row["name"]: _state(row) for row in self._connection.rows(ALL_STATES)}
+        return {row["name"]: _read_state(row) for row in self._connection.rows(ALL_STATES)}
 
     def set_state(self, name: str, state: ThrottleState) -> None:
         """Store the endpoint's throttle state; without a limit its tickets are deleted."""
@@ -78,5 +78,5 @@ class EndpointThrottles:
         self._connection.write(DELETE_TICKETS_OF_OWNER, endpoint=name, owner=OWNER.write(owner))
 
 
-def _state(row: Row) -> ThrottleState:
+def _read_state(row: Row) -> ThrottleState:
     return ThrottleState(**{column: row[column] for column in COLUMNS})

@@ -80,15 +80,15 @@ class Reviewers(TableGateway):
         """Return all answers of each model, oldest first."""
         found: dict[str, list[ProbeAnswer]] = {}
         for row in self._connection.rows(PROBES):
-            found.setdefault(row["model"], []).append(_answer(row))
+            found.setdefault(row["model"], []).append(_read_answer(row))
         return {model: tuple(answers) for model, answers in found.items()}
 
     def probes_of(self, model: str) -> tuple[ProbeAnswer, ...]:
         """Return the answers of one model, oldest first."""
-        return tuple(map(_answer, self._connection.rows(PROBES_OF, model=model)))
+        return tuple(map(_read_answer, self._connection.rows(PROBES_OF, model=model)))
 
 
-def _answer(row: Row) -> ProbeAnswer:
+def _read_answer(row: Row) -> ProbeAnswer:
     return ProbeAnswer(
         id=row["id"],
         model=row["model"],

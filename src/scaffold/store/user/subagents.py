@@ -135,18 +135,18 @@ class Subagents(TableGateway):
         row = self._connection.row(GET, id=subagent_id)
         if row is None:
             raise StoreError(f"there is no subagent {subagent_id!r}", "Only sessions start subagents.")
-        return _subagent(row)
+        return _read_subagent(row)
 
     def of_parent(self, parent: ConversationId) -> tuple[StoredSubagent, ...]:
         """Return the session's subagents, running and ended, in the order they were started."""
-        return tuple(map(_subagent, self._connection.rows(OF_PARENT, parent=parent)))
+        return tuple(map(_read_subagent, self._connection.rows(OF_PARENT, parent=parent)))
 
     def running(self, parent: ConversationId) -> int:
         """Return how many of the session's subagents have not ended."""
         return int(self._connection.rows(RUNNING, parent=parent)[0]["running"])
 
 
-def _subagent(row: Row) -> StoredSubagent:
+def _read_subagent(row: Row) -> StoredSubagent:
     return StoredSubagent(
         id=row["id"],
         parent=row["parent"],

@@ -135,7 +135,7 @@ class Broker:
         pid = os.fork()
         if pid:
             theirs.close()
-            self._supervise(pid, ours)
+            self._supervise_command(pid, ours)
         ours.close()
         # Without us its calls would fail.
         self._kernel.control(PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -156,7 +156,7 @@ class Broker:
         connection.sendmsg([b"x"], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, right)])
         return True
 
-    def _supervise(self, pid: int, connection: _socket.socket) -> NoReturn:
+    def _supervise_command(self, pid: int, connection: _socket.socket) -> NoReturn:
         """Answer the calls of the command `pid` until it ends, then end like it."""
         for number in signal.valid_signals() - {signal.SIGCHLD, signal.SIGKILL, signal.SIGSTOP}:
             signal.signal(number, signal.SIG_IGN)  # they are meant for the command, which gets them, too
@@ -170,7 +170,7 @@ class Broker:
         _, rights, *_ = connection.recvmsg(1, _socket.CMSG_SPACE(4))
         connection.close()
         if rights:
-            _thread.start_new_thread(self._serve, (Listener(int.from_bytes(rights[0][2][:4], sys.byteorder)),))
+            _thread.start_new_thread(self._serve_calls, (Listener(int.from_bytes(rights[0][2][:4], sys.byteorder)),))
         status = self._wait_for(pid)
         self._memory.remove()
         if self._stock:
@@ -196,7 +196,7 @@ class Broker:
             except ProcessLookupError:  # killed meanwhile
                 continue
 
-    def _serve(self, listener: Listener) -> None:
+    def _serve_calls(self, listener: Listener) -> None:
         """Answer calls as long as this process lives."""
         try:
             while True:
@@ -204,18 +204,18 @@ class Broker:
                 if stopped and stopped.number in self._socket_calls:
                     self._answer_socket(listener, stopped)
                 elif stopped:
-                    self._answer(listener, stopped)
+                    self._answer_call(listener, stopped)
         finally:
             os._exit(126)  # an error in us: it ends the command, too, which would wait forever
 
-    def _answer(self, listener: Listener, stopped: StoppedCall) -> None:
+    def _answer_call(self, listener: Listener, stopped: StoppedCall) -> None:
         try:
-            entries = self._entries(stopped)
+            entries = self._call_entries(stopped)
         except OSError:  # the kernel finds out what is wrong with the arguments
             entries = []
         try:
             if any(entry.parent == self._memory_identity for entry in entries):
-                self._share(listener, stopped, entries)
+                self._share_memory(listener, stopped, entries)
             elif not self._changes.concern(entries):
                 listener.resume(stopped)
             elif all(map(self._changes.may_change, entries)) and listener.is_waiting(stopped):
@@ -245,13 +245,13 @@ class Broker:
                 listener.end(stopped, 0)
             elif sockets.blocks(inode):
                 # A server may need our answer before it accepts.
-                _start_thread(self._connect, listener, stopped, inode, address)
+                _start_thread(self._connect_socket, listener, stopped, inode, address)
             else:
-                self._connect(listener, stopped, inode, address)
+                self._connect_socket(listener, stopped, inode, address)
         except OSError as error:
             listener.end(stopped, error.errno or errno.EIO)
 
-    def _connect(self, listener: Listener, stopped: StoppedCall, inode: int, address: bytes) -> None:
+    def _connect_socket(self, listener: Listener, stopped: StoppedCall, inode: int, address: bytes) -> None:
         try:
             self._sockets.connect(inode, address)
         except OSError as error:
@@ -259,18 +259,18 @@ class Broker:
         else:
             listener.end(stopped, 0)
 
-    def _entries(self, stopped: StoppedCall) -> list[FolderEntry]:
+    def _call_entries(self, stopped: StoppedCall) -> list[FolderEntry]:
         _, places, _ = self._calls[stopped.number]
         entries: list[FolderEntry] = []
         try:
-            entries.extend(self._entry(stopped, place) for place in places)
+            entries.extend(self._resolve_entry(stopped, place) for place in places)
         except OSError:
             for entry in entries:
                 os.close(entry.folder)
             raise
         return entries
 
-    def _entry(self, stopped: StoppedCall, place: Place) -> FolderEntry:
+    def _resolve_entry(self, stopped: StoppedCall, place: Place) -> FolderEntry:
         """Return the entry that a path argument names; one in the system's shared memory is in our folder."""
         folder, name = stopped.folder(place)
         if identity(os.fstat(folder)) == self._shared:
@@ -278,7 +278,7 @@ class Broker:
             folder = os.dup(self._memory.fd)
         return FolderEntry(folder, name)
 
-    def _share(self, listener: Listener, stopped: StoppedCall, entries: list[FolderEntry]) -> None:
+    def _share_memory(self, listener: Listener, stopped: StoppedCall, entries: list[FolderEntry]) -> None:
         """Perform a call that concerns shared memory. It has no folders, and what is in it stays in it."""
         action, _, further = self._calls[stopped.number]
         if action not in {"open", "create", "unlink", "link", "rename"} or len({each.parent for each in entries}) > 1:

@@ -135,31 +135,31 @@ class Listener:
     def is_waiting(self, stopped: StoppedCall) -> bool:
         """Return False if the caller was killed: its number could be another process's by now."""
         try:
-            fcntl.ioctl(self._fd, IS_VALID, _packed((stopped.id, 8)))
+            fcntl.ioctl(self._fd, IS_VALID, _pack_fields((stopped.id, 8)))
         except OSError:
             return False
         return True
 
     def end(self, stopped: StoppedCall, problem: int) -> None:
         """Let the call fail with an errno, or succeed with the result 0 if that is 0."""
-        self._send(_packed((stopped.id, 8), (0, 8), (-problem, 4), (0, 4)))
+        self._send_answer(_pack_fields((stopped.id, 8), (0, 8), (-problem, 4), (0, 4)))
 
     def resume(self, stopped: StoppedCall) -> None:
         """Let the kernel perform the call."""
-        self._send(_packed((stopped.id, 8), (0, 8), (0, 4), (CONTINUE, 4)))
+        self._send_answer(_pack_fields((stopped.id, 8), (0, 8), (0, 4), (CONTINUE, 4)))
 
     def give(self, stopped: StoppedCall, fd: int, *, close_on_exec: bool) -> None:
         """Let the call succeed with a copy of our descriptor `fd`; OSError if the caller cannot take it."""
         close = os.O_CLOEXEC if close_on_exec else 0
-        fcntl.ioctl(self._fd, ADD_FD, _packed((stopped.id, 8), (SEND_WITH_FD, 4), (fd, 4), (0, 4), (close, 4)))
+        fcntl.ioctl(self._fd, ADD_FD, _pack_fields((stopped.id, 8), (SEND_WITH_FD, 4), (fd, 4), (0, 4), (close, 4)))
 
-    def _send(self, answer: bytes) -> None:
+    def _send_answer(self, answer: bytes) -> None:
         try:
             fcntl.ioctl(self._fd, SEND, answer)
         except FileNotFoundError:  # the caller was killed
             return
 
 
-def _packed(*fields: tuple[int, int]) -> bytes:
+def _pack_fields(*fields: tuple[int, int]) -> bytes:
     """Return the bytes of a struct from values and their sizes."""
     return b"".join(value.to_bytes(size, sys.byteorder, signed=value < 0) for value, size in fields)

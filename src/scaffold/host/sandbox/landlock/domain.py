@@ -167,9 +167,9 @@ class LandlockDomain:
     def enter(self, rules: Iterator[Rule]) -> None:
         """Restrict this process and its descendants to the rules and some harmless devices."""
         for path, rights in rules:
-            self._allow(path, rights)
+            self._allow_path(path, rights)
         for path in DEVICES:
-            self._allow(path, OF_DEVICES)
+            self._allow_path(path, OF_DEVICES)
         if stat.S_ISREG(os.fstat(0).st_mode):
             self.allow_descriptor(
                 0, READ_FILE
@@ -177,7 +177,7 @@ class LandlockDomain:
         self._kernel.control(PR_SET_NO_NEW_PRIVS, 1)
         self._kernel.call(RESTRICT_SELF, self._ruleset, 0)
 
-    def _allow(self, path: str, rights: int) -> None:
+    def _allow_path(self, path: str, rights: int) -> None:
         """Allow `rights` on an existing non-symlink; fewer if it is another name of a sealed or hidden file."""
         try:
             fd = open_without_links(path)
@@ -211,11 +211,11 @@ class RawSyscalls:
 
     def call(self, number: int, *arguments: object) -> int:
         """Make a system call by number; integer arguments must fit in 32 bits."""
-        return self._checked(self._library.syscall(ctypes.c_long(number), *map(_wide, arguments)))
+        return self._check_result(self._library.syscall(ctypes.c_long(number), *map(_widen_argument, arguments)))
 
     def control(self, operation: int, *arguments: object) -> int:
         """Call `prctl`."""
-        return self._checked(self._library.prctl(operation, *map(_wide, (*arguments, 0, 0, 0, 0)[:4])))
+        return self._check_result(self._library.prctl(operation, *map(_widen_argument, (*arguments, 0, 0, 0, 0)[:4])))
 
     def landlock_version(self) -> int:
         """Return this kernel's Landlock version; OSError if it has none."""
@@ -228,7 +228,7 @@ class RawSyscalls:
         while self._library.prctl(PR_CAPBSET_DROP, number, 0, 0, 0) == 0:
             number += 1
         header = (ctypes.c_uint32 * 2)(CAPABILITY_VERSION_3, 0)
-        self._checked(self._library.capset(header, (ctypes.c_uint32 * 6)()))
+        self._check_result(self._library.capset(header, (ctypes.c_uint32 * 6)()))
 
     def ask(self, program: bytes) -> None:
         """Install this seccomp program for all further calls."""
@@ -245,7 +245,7 @@ class RawSyscalls:
         for number in (SIGPIPE, SIGXFSZ):
             self._library.signal(number, ctypes.c_void_p(SIG_DFL))
 
-    def _checked(self, result: int) -> int:
+    def _check_result(self, result: int) -> int:
         if result < 0:
             number = ctypes.get_errno()
             raise OSError(number, os.strerror(number))
@@ -258,7 +258,7 @@ def _program_header(code: "ctypes.Array[ctypes.c_char]") -> bytes:
     return (len(code) // 8).to_bytes(8, sys.byteorder) + ctypes.addressof(code).to_bytes(8, sys.byteorder)
 
 
-def _wide(argument: object) -> object:
+def _widen_argument(argument: object) -> object:
     """Return an integer argument as a full register (c_long); others unchanged."""
     # `syscall` is variadic: ctypes passes an int with 32 bits and leaves the upper half of the register undefined.
     return ctypes.c_long(argument) if isinstance(argument, int) else argument

@@ -82,7 +82,7 @@ class FolderChanges:
         old, entry = entries[0], entries[-1]
         match action:
             case "open" | "create":
-                self._open(listener, stopped, entry, *opening(stopped, action, further))
+                self._open_new(listener, stopped, entry, *opening(stopped, action, further))
                 return
             case "mkdir":
                 self._make_folder(entry, flags & ~umask_of(stopped.pid) & 0o1777)
@@ -98,10 +98,10 @@ class FolderChanges:
             case "link":
                 os.link(old.name, entry.name, src_dir_fd=old.folder, dst_dir_fd=entry.folder, follow_symlinks=False)
             case _:
-                self._rename(old, entry, flags)
+                self._rename_entry(old, entry, flags)
         listener.end(stopped, 0)
 
-    def _open(self, listener: Listener, stopped: StoppedCall, entry: FolderEntry, flags: int, mode: int) -> None:
+    def _open_new(self, listener: Listener, stopped: StoppedCall, entry: FolderEntry, flags: int, mode: int) -> None:
         """Create a file and give the command its descriptor; what exists the kernel opens itself."""
         if entry.about() is not None or not flags & os.O_CREAT or flags & (os.O_DIRECTORY | os.O_PATH):
             listener.resume(stopped)
@@ -144,7 +144,7 @@ class FolderChanges:
         stock.folders.pop()
         os.close(spare)
 
-    def _rename(self, old: FolderEntry, new: FolderEntry, flags: int) -> None:
+    def _rename_entry(self, old: FolderEntry, new: FolderEntry, flags: int) -> None:
         about = old.about()
         moves_up = new.parent in self._restricted and old.parent not in self._restricted
         stock = self._stock

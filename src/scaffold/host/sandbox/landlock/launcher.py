@@ -53,9 +53,9 @@ class Arguments:
                 case "network":
                     self.open_network = True
                 case _:
-                    self._mark(kind, value)
+                    self._mark_path(kind, value)
 
-    def _mark(self, kind: str, path: str) -> None:
+    def _mark_path(self, kind: str, path: str) -> None:
         self.marks.setdefault(os.path.normpath(path), set()).add(kind)
         if kind in RESTRICTING:
             self.marks.setdefault(os.path.realpath(path), set()).add(kind)
@@ -69,7 +69,7 @@ def main(words: list[str]) -> None:
     try:
         kernel = RawSyscalls()
         kernel.drop_capabilities()
-        held = _identities(given.marks)
+        held = _file_identities(given.marks)
         domain = LandlockDomain(kernel, held, open_network=given.open_network)
         broker = prepare_broker(kernel, given.marks, held, domain, given.temporary) if given.notifying else None
         connection = broker.fork_command() if broker else None
@@ -82,16 +82,16 @@ def main(words: list[str]) -> None:
         for program in () if has_broker else given.alone:
             kernel.ask(program)
     except OSError as error:
-        _end(126, f"the sandbox could not be set up: {error}")
+        _end_with(126, f"the sandbox could not be set up: {error}")
     # Landlock checks the opening of a file. A descriptor that is open already keeps all its rights.
     os.closerange(3, os.sysconf("SC_OPEN_MAX"))
     try:
         os.execvp(command[0], command)  # noqa: S606 - no shell is wanted here
     except OSError as error:
-        _end(127 if isinstance(error, FileNotFoundError) else 126, f"{error.strerror}: {command[0]}")
+        _end_with(127 if isinstance(error, FileNotFoundError) else 126, f"{error.strerror}: {command[0]}")
 
 
-def _identities(marks: PathMarks) -> dict[tuple[int, int], set[str]]:
+def _file_identities(marks: PathMarks) -> dict[tuple[int, int], set[str]]:
     """Return the marks of sealed and hidden files by device and inode: a file may have several names."""
     found: dict[tuple[int, int], set[str]] = {}
     for path, kinds in marks.items():
@@ -101,6 +101,6 @@ def _identities(marks: PathMarks) -> dict[tuple[int, int], set[str]]:
     return found
 
 
-def _end(code: int, reason: str) -> None:
+def _end_with(code: int, reason: str) -> None:
     os.write(2, f"{reason}\n".encode(errors="surrogateescape"))
     os._exit(code)

@@ -73,7 +73,7 @@ def argv(confinement: Confinement, command: Sequence[str]) -> tuple[str, ...]:
     stopping = syscall_filter.notifying_program(machine, sockets=loopback) if brokered else b""
     return (
         *(sys.executable, "-I", "-S", "-c", BOOTSTRAP, str(Path(scaffold.__file__).parents[1])),
-        *(f"{kind}:{path}" for kind, paths in _marked(confinement) for path in paths),
+        *(f"{kind}:{path}" for kind, paths in _paths_by_kind(confinement) for path in paths),
         *(f"filter:{program.hex()}" for program in filters),
         *((f"alone:{seccomp.program('none').hex()}",) if loopback else ()),
         *((f"notify:{stopping.hex()}", f"temporary:{confinement.temporary}") if stopping else ()),
@@ -82,16 +82,16 @@ def argv(confinement: Confinement, command: Sequence[str]) -> tuple[str, ...]:
     )
 
 
-def _marked(confinement: Confinement) -> Iterator[tuple[str, Sequence[Path]]]:
+def _paths_by_kind(confinement: Confinement) -> Iterator[tuple[str, Sequence[Path]]]:
     """Yield each path kind of the launcher with its paths."""
     writable = (*confinement.writable, confinement.temporary)
     yield "writable", writable
     yield "sealed", confinement.protected
-    yield "hidden", tuple(_hidden(confinement, writable))
+    yield "hidden", tuple(_hidden_paths(confinement, writable))
     yield "shown", (*ALWAYS_READABLE, *confinement.readable)
 
 
-def _hidden(confinement: Confinement, writable: Sequence[Path]) -> Iterator[Path]:
+def _hidden_paths(confinement: Confinement, writable: Sequence[Path]) -> Iterator[Path]:
     """Yield the paths to hide; a missing path in a writable folder is skipped, as the command may create it."""
     yield from (path for path in HIDDEN_SYSTEM_FOLDERS if path not in writable)
     for path in confinement.hidden:

@@ -36,7 +36,7 @@ class LoopbackSockets:
     def create(self, family: int, kind: int, protocol: int) -> int:
         """Return the descriptor of a new socket, which is ours to close; OSError EPERM unless it is TCP."""
         if kind & TYPE_MASK != _socket.SOCK_STREAM or protocol not in {0, _socket.IPPROTO_TCP}:
-            raise _error(errno.EPERM)
+            raise _os_error(errno.EPERM)
         made = _socket.socket(family, kind & (TYPE_MASK | _socket.SOCK_NONBLOCK), protocol)
         made.setsockopt(_socket.SOL_SOCKET, SO_BINDTODEVICE, LOOPBACK)
         if len(self._kept) >= self._most:
@@ -46,57 +46,57 @@ class LoopbackSockets:
 
     def bind(self, inode: int, raw: bytes) -> None:
         """Bind the socket with this inode to a `struct sockaddr`; OSError as from the call."""
-        made = self._socket(inode)
-        host, port = _parsed(raw, made.family)
+        made = self._kept_socket(inode)
+        host, port = _parse_address(raw, made.family)
         if not _is_loopback(host) and host not in {"0.0.0.0", "::"}:  # noqa: S104 - on the loopback device only
-            raise _error(errno.EADDRNOTAVAIL)
-        for other in _reached(host, port, dual=True) - self._bound:
+            raise _os_error(errno.EADDRNOTAVAIL)
+        for other in _reached_addresses(host, port, dual=True) - self._bound:
             # Another server of the user that shares its port would get connections meant for this one.
             made.setsockopt(_socket.SOL_SOCKET, _socket.SO_REUSEPORT, 0)
             _refuse_shared(*other)  # the command can set the option again at any moment
         made.bind((host, port))
         dual = made.family == _socket.AF_INET6 and not made.getsockopt(_socket.IPPROTO_IPV6, _socket.IPV6_V6ONLY)
         host, port, *_ = made.getsockname()
-        self._bound.update(_reached(host, port, dual=dual))
-        self._release(inode)
+        self._bound.update(_reached_addresses(host, port, dual=dual))
+        self._release_socket(inode)
 
     def connect(self, inode: int, raw: bytes) -> None:
         """Connect the socket with this inode to a `struct sockaddr`; OSError as from the call."""
-        made = self._socket(inode)
-        host, port = _parsed(raw, made.family)
+        made = self._kept_socket(inode)
+        host, port = _parse_address(raw, made.family)
         host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 - as the kernel takes it
         if not _is_loopback(host):
-            raise _error(errno.ENETUNREACH)
+            raise _os_error(errno.ENETUNREACH)
         if (host.removeprefix("::ffff:"), port) not in self._bound:
-            raise _error(errno.ECONNREFUSED)
+            raise _os_error(errno.ECONNREFUSED)
         try:
             made.connect((host, port))
         except BlockingIOError:  # it goes on in the background
-            self._release(inode)
+            self._release_socket(inode)
             raise
-        self._release(inode)
+        self._release_socket(inode)
 
     def blocks(self, inode: int) -> bool:
         """Return True if the socket's calls wait until they are done."""
-        return os.get_blocking(self._socket(inode).fileno())
+        return os.get_blocking(self._kept_socket(inode).fileno())
 
-    def _socket(self, inode: int) -> _socket.socket:
+    def _kept_socket(self, inode: int) -> _socket.socket:
         if inode not in self._kept:
-            raise _error(errno.EPERM)
+            raise _os_error(errno.EPERM)
         return self._kept[inode]
 
-    def _release(self, inode: int) -> None:
+    def _release_socket(self, inode: int) -> None:
         if made := self._kept.pop(inode, None):
             made.close()
 
 
-def _parsed(raw: bytes, family: int) -> Address:
+def _parse_address(raw: bytes, family: int) -> Address:
     """Return the address of a `struct sockaddr_in` or `sockaddr_in6`."""
     size = 16 if family == _socket.AF_INET else 24
     if len(raw) < size:
-        raise _error(errno.EINVAL)
+        raise _os_error(errno.EINVAL)
     if int.from_bytes(raw[:2], sys.byteorder) != family:
-        raise _error(errno.EAFNOSUPPORT)
+        raise _os_error(errno.EAFNOSUPPORT)
     port = int.from_bytes(raw[2:4], "big")
     return _socket.inet_ntop(family, raw[4:8] if family == _socket.AF_INET else raw[8:24]), port
 
@@ -105,7 +105,7 @@ def _is_loopback(host: str) -> bool:
     return host == "::1" or host.removeprefix("::ffff:").startswith("127.")
 
 
-def _reached(host: str, port: int, *, dual: bool) -> set[Address]:
+def _reached_addresses(host: str, port: int, *, dual: bool) -> set[Address]:
     """Return the loopback addresses that reach a socket bound to `host`; `dual` if one for IPv6 also takes IPv4."""
     match host:
         case "0.0.0.0":  # noqa: S104 - compared only
@@ -126,5 +126,5 @@ def _refuse_shared(host: str, port: int) -> None:
         probe.close()
 
 
-def _error(number: int) -> OSError:
+def _os_error(number: int) -> OSError:
     return OSError(number, os.strerror(number))

@@ -49,7 +49,7 @@ class OwnFolder:
 
     def remove(self) -> None:
         """Remove it with everything in it."""
-        _remove(self._parent, self._name)
+        _remove_folder(self._parent, self._name)
 
 
 class Stock(OwnFolder):
@@ -97,12 +97,12 @@ def _remove_abandoned(parent: int, prefix: str) -> None:
         except OSError:  # its broker is alive
             continue
         else:
-            _remove(parent, name)
+            _remove_folder(parent, name)
         finally:
             os.close(folder)
 
 
-def _remove(parent: int, name: str) -> None:
+def _remove_folder(parent: int, name: str) -> None:
     """Remove a folder as far as possible. Commands made what is in it, and their processes may still add to it."""
     try:
         remove_tree(parent, name, most=MOST_REMOVED)

@@ -78,7 +78,7 @@ def program(machine: str, version: int) -> bytes:
 def notifying_program(machine: str, *, sockets: bool) -> bytes:
     """Return the program that stops the calls which the broker answers, those on `sockets` if it is to."""
     changes = CALLS[machine].items()
-    steps = [step for number, call in changes for step in _stop(number, call, OPEN_FLAGS[machine])]
+    steps = [step for number, call in changes for step in _stop_call(number, call, OPEN_FLAGS[machine])]
     return assemble(machine, (*steps, *(_stop_sockets(machine) if sockets else ())))
 
 
@@ -91,7 +91,7 @@ def _stop_sockets(machine: str) -> Iterator[Instruction]:
         yield from on_syscall(number, [argument(flags), (ANY_OF, 0, 1, MSG_FASTOPEN), deny()])
 
 
-def _stop(number: int, call: Call, flags: tuple[int, int]) -> tuple[Instruction, ...]:
+def _stop_call(number: int, call: Call, flags: tuple[int, int]) -> tuple[Instruction, ...]:
     action, _, further = call
     if action != "open":
         return on_syscall(number, [ret(NOTIFY)])

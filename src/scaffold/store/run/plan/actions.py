@@ -160,7 +160,7 @@ class Actions(RunTableGateway):
 
     def add(self, actions: Sequence[Action]) -> None:
         """Store new actions, parents and children in any order; `unmet` is computed here, the given value ignored."""
-        self._connection.write_each(ADD, map(_columns, actions))
+        self._connection.write_each(ADD, map(_action_columns, actions))
         self._connection.write_each(
             ADD_PRECONDITION, (_assertion_row(a, name) for a in actions for name in a.preconditions)
         )
@@ -173,24 +173,24 @@ class Actions(RunTableGateway):
     def get(self, action_id: ActionId) -> Action | None:
         """Return the action; None if there is none."""
         row = self._connection.row(GET, id=action_id)
-        return None if row is None else _action(row)
+        return None if row is None else _read_action(row)
 
     def by_key(self, run_id: RunId, key: ActionKey) -> Action | None:
         """Return the run's action with this key; None if there is none."""
         row = self._connection.row(BY_KEY, run_id=run_id, key=key)
-        return None if row is None else _action(row)
+        return None if row is None else _read_action(row)
 
     def of_goal(self, goal_id: GoalId) -> tuple[Action, ...]:
         """Return all actions of the goal."""
-        return self._list(OF_GOAL, goal_id=goal_id)
+        return self._select_actions(OF_GOAL, goal_id=goal_id)
 
     def of_run(self, run_id: RunId) -> tuple[Action, ...]:
         """Return all actions of the run."""
-        return self._list(OF_RUN, run_id=run_id)
+        return self._select_actions(OF_RUN, run_id=run_id)
 
     def children(self, parent_id: ActionId) -> tuple[Action, ...]:
         """Return the direct children of a compound."""
-        return self._list(CHILDREN, parent_id=parent_id)
+        return self._select_actions(CHILDREN, parent_id=parent_id)
 
     def has_children(self, action_id: ActionId) -> bool:
         """Return whether the compound has been decomposed."""
@@ -198,15 +198,15 @@ class Actions(RunTableGateway):
 
     def providers(self, goal_id: GoalId, assertion: Assertion) -> tuple[Action, ...]:
         """Return the goal's actions that have the assertion as an effect."""
-        return self._list(PROVIDERS, goal_id=goal_id, assertion=assertion)
+        return self._select_actions(PROVIDERS, goal_id=goal_id, assertion=assertion)
 
     def ready(self, goal_id: GoalId, limit: int) -> tuple[Action, ...]:
         """Return the first `limit` ready actions; the cost does not depend on the size of the plan."""
-        return self._list(READY, goal_id=goal_id, limit=limit)
+        return self._select_actions(READY, goal_id=goal_id, limit=limit)
 
     def running(self, goal_id: GoalId) -> tuple[Action, ...]:
         """Return the primitives that are running, verifying or landing."""
-        return self._list(RUNNING, goal_id=goal_id)
+        return self._select_actions(RUNNING, goal_id=goal_id)
 
     def tally(self, goal_id: GoalId) -> dict[str, int]:
         """Return the number of actions per status; statuses without actions are left out."""
@@ -218,18 +218,18 @@ class Actions(RunTableGateway):
 
     def open_compounds(self, goal_id: GoalId) -> tuple[OpenCompound, ...]:
         """Return the running compounds."""
-        return tuple(map(self._open_compound, self._list(RUNNING_COMPOUNDS, goal_id=goal_id)))
+        return tuple(map(self._open_compound, self._select_actions(RUNNING_COMPOUNDS, goal_id=goal_id)))
 
     def move(self, action_id: ActionId, to: ActionState, *, result: str | None = None) -> None:
         """Change the state; raise IllegalTransition if not allowed. A `result` of None keeps the stored one."""
-        self._move([self._connection.require_row(GET_STATUS, "action", action_id)], (to,), result)
+        self._move_rows([self._connection.require_row(GET_STATUS, "action", action_id)], (to,), result)
 
     def move_each(self, actions: Sequence[Action], *path: ActionState) -> None:
         """Move the actions through the states of `path`; raise IllegalTransition if a step is not allowed.
 
         Raises StaleFence if an action's status changed since it was read.
         """
-        self._move([_status_row(action) for action in actions], path)
+        self._move_rows([_status_row(action) for action in actions], path)
 
     def block(self, reasons: Mapping[ActionId, str]) -> None:
         """Block pending actions, each for its reason; raise IllegalTransition if one is not pending."""
@@ -239,7 +239,7 @@ class Actions(RunTableGateway):
     def unblock(self, goal_id: GoalId) -> tuple[ActionId, ...]:
         """Set the goal's actions that a failure blocked back to pending and return their ids."""
         rows = self._connection.rows(BLOCKED_BY_FAILURE, goal_id=goal_id)
-        self._move(rows, (Pending(),))
+        self._move_rows(rows, (Pending(),))
         return tuple(row["id"] for row in rows)
 
     def waiting(self, goal_id: GoalId) -> int:
@@ -248,12 +248,12 @@ class Actions(RunTableGateway):
 
     def waiters(self, run_id: RunId, item_id: str) -> tuple[Action, ...]:
         """Return the run's actions that wait for the inbox item."""
-        return self._list(WAITING_FOR_ITEM, run_id=run_id, reason=blocked_on_inbox(item_id).reason)
+        return self._select_actions(WAITING_FOR_ITEM, run_id=run_id, reason=blocked_on_inbox(item_id).reason)
 
     def release(self, run_id: RunId, item_id: str) -> None:
         """Set all actions that wait for the inbox item back to pending; earlier deaths of workers no longer count."""
         rows = self._connection.rows(WAITING_FOR_ITEM, run_id=run_id, reason=blocked_on_inbox(item_id).reason)
-        self._move(rows, (Pending(),))
+        self._move_rows(rows, (Pending(),))
         for row in rows:
             self._connection.write(FORGET_DEATHS, id=row["id"])
             self._connection.write(FORGET_DEATHS_OF_GOAL, goal_id=row["goal_id"])
@@ -268,7 +268,7 @@ class Actions(RunTableGateway):
 
     def skip_pending(self, goal_id: GoalId, reason: str) -> None:
         """Skip all pending and blocked actions of the goal."""
-        self._move(self._connection.rows(PENDING_OR_BLOCKED, goal_id=goal_id), (Skipped(reason),))
+        self._move_rows(self._connection.rows(PENDING_OR_BLOCKED, goal_id=goal_id), (Skipped(reason),))
 
     def failures(self, action_id: ActionId) -> int:
         """Return how many counted failures the action had since they were last reset."""
@@ -323,7 +323,7 @@ class Actions(RunTableGateway):
 
     def unhandled_failures(self, goal_id: GoalId) -> tuple[Action, ...]:
         """Return the finally failed primitives that no replan has handled yet."""
-        return self._list(UNHANDLED_FAILURES, goal_id=goal_id)
+        return self._select_actions(UNHANDLED_FAILURES, goal_id=goal_id)
 
     def mark_failures_handled(self, goal_id: GoalId) -> None:
         """Mark all failed primitives of the goal as handled by a replan."""
@@ -338,7 +338,9 @@ class Actions(RunTableGateway):
         self._connection.require_row(GET, "action", action_id)
         self._connection.write(RESET_FAILURES, id=action_id)
 
-    def _move(self, rows: Sequence[ActionStatusRow], path: Sequence[ActionState], result: str | None = None) -> None:
+    def _move_rows(
+        self, rows: Sequence[ActionStatusRow], path: Sequence[ActionState], result: str | None = None
+    ) -> None:
         """Move actions from the statuses in `rows`; stores the last state of the path, with an event for each step."""
         steps = [(status_of(state), reason_of(state)) for state in path]
         for row in rows:
@@ -369,8 +371,8 @@ class Actions(RunTableGateway):
         lacking = self._facts.lacking(compound.goal_id, compound.effects)
         return OpenCompound(compound, counts["children"], counts["open_children"], lacking)
 
-    def _list(self, statement: str, **values: ColumnValue) -> tuple[Action, ...]:
-        return tuple(map(_action, self._connection.rows(statement, **values)))
+    def _select_actions(self, statement: str, **values: ColumnValue) -> tuple[Action, ...]:
+        return tuple(map(_read_action, self._connection.rows(statement, **values)))
 
 
 def _status_row(action: Action) -> ActionStatusRow:
@@ -398,7 +400,7 @@ def _assertion_row(action: Action, assertion: Assertion) -> dict[str, ColumnValu
     return {"action_id": action.id, "goal_id": action.goal_id, "assertion": assertion}
 
 
-def _columns(action: Action) -> dict[str, ColumnValue]:
+def _action_columns(action: Action) -> dict[str, ColumnValue]:
     return {
         "id": action.id,
         "run_id": action.run_id,
@@ -434,7 +436,7 @@ _state = functools.lru_cache(maxsize=1024)(parse_action_state)
 """Cached, because most actions share few states and decoding the state is the slowest part of reading an action."""
 
 
-def _action(row: Row) -> Action:
+def _read_action(row: Row) -> Action:
     return Action(
         id=row["id"],
         run_id=row["run_id"],

@@ -131,7 +131,7 @@ class Facts(RunTableGateway):
     def _add_paths(self, goal_id: GoalId, facts: Sequence[dict[str, ColumnValue]], paths: Iterable[str]) -> None:
         """Let the facts be found by their paths; those of earlier evidence stay, and find nothing."""
         run_id = self._connection.require_row(GOAL, "goal", goal_id)["run_id"]
-        checksums = _checksums(paths)
+        checksums = _path_checksums(paths)
         self._connection.write_each(
             ADD_PATH, [fact | {"run_id": run_id, "checksum": each} for fact in facts for each in checksums]
         )
@@ -151,12 +151,12 @@ class Facts(RunTableGateway):
 
     def of_goal(self, goal_id: GoalId) -> tuple[Fact, ...]:
         """Return the goal's facts in any state, by name."""
-        return tuple(map(_fact, self._connection.rows(OF_GOAL, goal_id=goal_id)))
+        return tuple(map(_read_fact, self._connection.rows(OF_GOAL, goal_id=goal_id)))
 
     def get(self, goal_id: GoalId, assertion: Assertion) -> Fact | None:
         """Return a fact in any state; None if the assertion was never shown."""
         row = self._connection.row(GET, goal_id=goal_id, assertion=assertion)
-        return None if row is None else _fact(row)
+        return None if row is None else _read_fact(row)
 
     def of_assertions(self, goal_id: GoalId, assertions: Iterable[Assertion]) -> tuple[Fact, ...]:
         """Return the goal's facts of these assertions in any state, by name; reads no others."""
@@ -170,7 +170,7 @@ class Facts(RunTableGateway):
     def depending_on(self, run_id: RunId, paths: Collection[str]) -> tuple[Fact, ...]:
         """Return the facts of the run that hold and depend on one of `paths`, by goal, then by name."""
         changed = frozenset(paths)
-        checksums = [OF_ANY_PATH, *_checksums(changed)]
+        checksums = [OF_ANY_PATH, *_path_checksums(changed)]
         found = set[tuple[int, GoalId, Assertion]]()
         for first in range(0, len(checksums), MOST_AT_ONCE):
             for row in self._with_checksum(run_id, checksums[first : first + MOST_AT_ONCE]):
@@ -185,21 +185,21 @@ class Facts(RunTableGateway):
 
     def unchecked_stale(self, goal_id: GoalId) -> tuple[Fact, ...]:
         """Return the goal's stale facts that still need a check, i.e. whose provider counts as completed."""
-        return tuple(map(_fact, self._connection.rows(UNCHECKED_STALE_OF_GOAL, goal_id=goal_id)))
+        return tuple(map(_read_fact, self._connection.rows(UNCHECKED_STALE_OF_GOAL, goal_id=goal_id)))
 
     def unchecked_stale_of_run(self, run_id: RunId) -> tuple[Fact, ...]:
         """Return the stale facts of all goals of the run that still need a check, by goal, then by name."""
-        return tuple(map(_fact, self._connection.rows(UNCHECKED_STALE_OF_RUN, run_id=run_id)))
+        return tuple(map(_read_fact, self._connection.rows(UNCHECKED_STALE_OF_RUN, run_id=run_id)))
 
     def lacking(self, goal_id: GoalId, assertions: Sequence[Assertion]) -> tuple[Assertion, ...]:
         """Return those of `assertions` that do not hold in the goal, in order."""
-        return tuple(assertion for assertion in assertions if not self._holds(goal_id, assertion))
+        return tuple(assertion for assertion in assertions if not self._is_holding(goal_id, assertion))
 
     def count_holding(self, run_id: RunId) -> int:
         """Return how many facts hold in the run."""
         return int(self._connection.rows(COUNT_HOLDING, run_id=run_id)[0]["facts"])
 
-    def _holds(self, goal_id: GoalId, assertion: Assertion) -> bool:
+    def _is_holding(self, goal_id: GoalId, assertion: Assertion) -> bool:
         row = self._connection.row(GET, goal_id=goal_id, assertion=assertion)
         return row is not None and row["state"] == "holds"
 
@@ -211,12 +211,12 @@ class Facts(RunTableGateway):
         self._events.append_all(goal["run_id"], events)
 
 
-def _checksums(paths: Iterable[str]) -> tuple[int, ...]:
+def _path_checksums(paths: Iterable[str]) -> tuple[int, ...]:
     """Return the checksums of paths, from 0: short, whereas a path may be too long for an index."""
     return tuple(sorted({zlib.crc32(path.encode(errors="surrogatepass")) for path in paths}))
 
 
-def _fact(row: Row) -> Fact:
+def _read_fact(row: Row) -> Fact:
     return Fact(
         goal_id=row["goal_id"],
         assertion=row["assertion"],

@@ -133,11 +133,11 @@ class Goals(RunTableGateway):
     def get(self, goal_id: GoalId) -> Goal | None:
         """Return the goal; None if there is none."""
         row = self._connection.row(GET, id=goal_id)
-        return None if row is None else _goal(row)
+        return None if row is None else _read_goal(row)
 
     def of_run(self, run_id: RunId) -> tuple[Goal, ...]:
         """Return the run's goals in the order they were added."""
-        return tuple(map(_goal, self._connection.rows(OF_RUN, run_id=run_id)))
+        return tuple(map(_read_goal, self._connection.rows(OF_RUN, run_id=run_id)))
 
     def count_unfinished(self, run_id: RunId) -> int:
         """Return how many goals of the run are planning, active or paused."""
@@ -146,7 +146,7 @@ class Goals(RunTableGateway):
     def by_name(self, run_id: RunId, name: str) -> Goal | None:
         """Return the run's goal with this name; None if there is none."""
         row = self._connection.row(BY_NAME, run_id=run_id, name=name)
-        return None if row is None else _goal(row)
+        return None if row is None else _read_goal(row)
 
     def move(self, goal_id: GoalId, to: GoalState) -> None:
         """Change the state; raise IllegalTransition if it is not allowed."""
@@ -212,7 +212,7 @@ class Goals(RunTableGateway):
         return self._facts.lacking(goal_id, desired)
 
 
-def _goal(row: Row) -> Goal:
+def _read_goal(row: Row) -> Goal:
     return Goal(
         id=row["id"],
         run_id=row["run_id"],

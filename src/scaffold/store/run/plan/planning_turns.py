@@ -68,12 +68,12 @@ class PlanningTurns(RunTableGateway):
             log_file=turn.log_file,
             started_at=format_time(turn.started_at),
         )
-        row = self._row(turn.id)
+        row = self._require_turn(turn.id)
         self._events.append(turn.run_id, PlanningTurnStarted(turn.event, row["goal"], row["action"]))
 
     def check(self, turn_id: TurnId) -> None:
         """Raise StaleFence if the turn has ended."""
-        if self._row(turn_id)["outcome"] is not None:
+        if self._require_turn(turn_id)["outcome"] is not None:
             raise stale_fence("turn", turn_id, "it has ended")
 
     def account(self, turn_id: TurnId, *, usage: Usage) -> None:
@@ -82,7 +82,7 @@ class PlanningTurns(RunTableGateway):
 
     def end(self, turn_id: TurnId, outcome: PlanningTurnOutcome, *, error: str | None = None) -> None:
         """End a turn; raise StaleFence if it has already ended."""
-        row = self._row(turn_id)
+        row = self._require_turn(turn_id)
         self._connection.compare_and_set(
             END, "turn", turn_id, outcome=outcome, error=error, at=format_time(self._clock.now())
         )
@@ -94,11 +94,11 @@ class PlanningTurns(RunTableGateway):
 
     def of_run(self, run_id: RunId) -> tuple[PlanningTurn, ...]:
         """Return the run's turns."""
-        return tuple(map(_turn, self._connection.rows(OF_RUN, run_id=run_id)))
+        return tuple(map(_read_turn, self._connection.rows(OF_RUN, run_id=run_id)))
 
     def open_of_run(self, run_id: RunId) -> tuple[PlanningTurn, ...]:
         """Return the run's turns that have not ended."""
-        return tuple(map(_turn, self._connection.rows(OPEN_OF_RUN, run_id=run_id)))
+        return tuple(map(_read_turn, self._connection.rows(OPEN_OF_RUN, run_id=run_id)))
 
     def count_without_progress(self, goal_id: GoalId, event: PlanningEvent, action_id: ActionId | None) -> int:
         """Return how many turns for this event and compound ended since the goal last got a new fact."""
@@ -113,11 +113,11 @@ class PlanningTurns(RunTableGateway):
         """Stop counting the goal's past turns as without progress, because a human retries it."""
         self._connection.write(RESET_PROGRESS, goal_id=goal_id)
 
-    def _row(self, turn_id: TurnId) -> Row:
+    def _require_turn(self, turn_id: TurnId) -> Row:
         return self._connection.require_row(GET_WITH_NAMES, "turn", turn_id)
 
 
-def _turn(row: Row) -> PlanningTurn:
+def _read_turn(row: Row) -> PlanningTurn:
     return PlanningTurn(
         id=row["id"],
         run_id=row["run_id"],

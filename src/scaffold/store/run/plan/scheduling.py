@@ -210,7 +210,7 @@ class Scheduling(RunTableGateway):
         position, last, limit = -1, "", FIRST_PAGE
         while True:
             rows = self._connection.rows(READY_PAGE, goal_id=goal_id, position=position, id=last, limit=limit)
-            yield from map(_ready, rows)
+            yield from map(_startable_action, rows)
             if len(rows) < limit:
                 return
             position, last, limit = rows[-1]["position"], rows[-1]["id"], min(4 * limit, LARGEST_PAGE)
@@ -294,7 +294,7 @@ def _open_work(row: Row, granted: tuple[str, ...]) -> WorkUnderWay:
     phase = row["phase"]
     is_step = row["attempt_kind"] == "step" and phase == "candidate"  # it keeps its slot for the next step
     return WorkUnderWay(
-        **_placed(row),
+        **_place_columns(row),
         attempt_id=row["attempt_id"],
         is_at_work=row["waits_for"] is None and (phase in WORKER_PHASES or is_step),
         is_candidate=phase not in WORKER_PHASES,
@@ -302,16 +302,16 @@ def _open_work(row: Row, granted: tuple[str, ...]) -> WorkUnderWay:
     )
 
 
-def _ready(row: Row) -> StartableAction:
+def _startable_action(row: Row) -> StartableAction:
     position = row["id"], row["key"], row["kind"], _names(row["files"]), row["role"], row["method"], row["workspace"]
     return StartableAction(*position)
 
 
 def _placed_action(row: Row) -> WaitingWork:
-    return WaitingWork(**_placed(row), role=row["role"], method=row["method"], has_begun=bool(row["has_begun"]))
+    return WaitingWork(**_place_columns(row), role=row["role"], method=row["method"], has_begun=bool(row["has_begun"]))
 
 
-def _placed(row: Row) -> dict[str, Any]:
+def _place_columns(row: Row) -> dict[str, Any]:
     return {
         "id": row["id"],
         "key": row["key"],
