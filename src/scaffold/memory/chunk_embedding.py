@@ -4,11 +4,10 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from scaffold.core.errors import EmbeddingError, StoreError
 from scaffold.core.knowledge import Chunk, CollectionName
-from scaffold.host.startup import lazy_import
+from scaffold.host.startup import importing
 from scaffold.memory.hybrid import VALID, VectorLeg
 from scaffold.memory.vector_port import Embedder
 from scaffold.store.database import Store
@@ -18,9 +17,6 @@ from scaffold.store.user_store import UserStore
 
 _complete: dict[tuple[str, CollectionName, str], Moment] = {}
 """When no chunk of a collection was without a vector of a model, by database: only what changed since may be."""
-MINILM = "scaffold.memory.embedders.minilm:MiniLM"
-SEARCHES = "scaffold.memory.vectors.database_search:open_searches"
-"""Both need libraries of the extra, which take long to load."""
 EXTRA_FIX = "Install the extra: `pip install 'ralph-scaffold[memory]'`."
 NUMBER_BYTES = 2
 """Of a number in a stored vector."""
@@ -39,7 +35,8 @@ def vector_leg(knowledge: KnowledgeTables, folder: Path, embedder: Embedder | No
     """
     try:
         embedder = embedder or _local_embedder()
-        open_searches: Callable[..., Any] = lazy_import(SEARCHES)
+        with importing():  # needs libraries of the extra, which take long to load
+            from scaffold.memory.vectors.database_search import open_searches
     except ImportError:
         return None
     return VectorLeg(embedder, open_searches(knowledge, folder))
@@ -47,9 +44,10 @@ def vector_leg(knowledge: KnowledgeTables, folder: Path, embedder: Embedder | No
 
 @cache
 def _local_embedder() -> Embedder:
-    """Return the one model of this process, which takes long to load."""
-    embedder: Embedder = lazy_import(MINILM)()
-    return embedder
+    # One for the process, as its model takes long to load.
+    with importing():
+        from scaffold.memory.embedders.minilm import MiniLM
+    return MiniLM()
 
 
 async def fill_in_vectors(database: Store | UserStore, leg: VectorLeg, name: CollectionName, *, most: int) -> None:

@@ -3,11 +3,13 @@
 from contextlib import AbstractContextManager
 from pathlib import Path
 
+from scaffold.host.startup import importing
 from scaffold.store.driver.columns import TimeSource
-from scaffold.store.driver.connection import Connection
+from scaffold.store.driver.connection import Connection, DatabaseDriver
 from scaffold.store.driver.gateway import BaseStore
-from scaffold.store.driver.location import StoreLocation, open_driver
+from scaffold.store.driver.location import StoreLocation
 from scaffold.store.driver.schema import MIGRATIONS, SchemaSource, open_connection
+from scaffold.store.driver.sqlite import SqliteDriver
 from scaffold.store.knowledge.tables import KnowledgeTables
 from scaffold.store.learnings import Learnings, LearningUses
 from scaffold.store.messages import Messages
@@ -31,6 +33,19 @@ from scaffold.store.work_items import WorkItems
 IN_USE = """
 SELECT 'is executing run ' || id AS activity, owner FROM run WHERE owner IS NOT NULL ORDER BY position
 """
+
+
+def open_driver(location: StoreLocation, *, create: bool, timeout_s: float, outage_s: float = 0.0) -> DatabaseDriver:
+    """Open the database at `location`; raise StoreError if it is missing, unless `create`.
+
+    `timeout_s` is how long a write waits for another process's transaction, `outage_s` how long each read and each
+    transaction waits, and blocks, for a server that is away.
+    """
+    if isinstance(location, Path):
+        return SqliteDriver(location, create=create, timeout_s=timeout_s)
+    with importing():  # psycopg takes longer to import than all of `scaffold status` may
+        from scaffold.store.driver.postgres import PostgresDriver
+    return PostgresDriver(location, timeout_s=timeout_s, outage_s=outage_s)
 
 
 class Store(BaseStore):

@@ -1,11 +1,11 @@
 """Memories with a full disk, a model of another dimension, and texts that pretend to be something else."""
 
 import errno
+import json
 import resource
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -13,7 +13,6 @@ from integration.memory.builders import needs_extra
 from scaffold.core.errors import StoreError
 from scaffold.core.knowledge import MEMORIES
 from scaffold.host.clock import FakeClock
-from scaffold.host.startup import lazy_import
 from scaffold.memory.hybrid import VectorLeg
 from scaffold.memory.memories import Memories, MemoryDatabases
 from scaffold.memory.recall import recalled_for, recalled_text
@@ -63,7 +62,9 @@ async def test_vectors_and_an_index_that_cannot_be_written_leave_search_as_it_wa
     memories_by_meaning: Memories, store: Store, tmp_path: Path
 ) -> None:
     """RA-7: a full disk while vectors are filled in, and while an index is written."""
-    memories, searches = memories_by_meaning, lazy_import("scaffold.memory.vectors.database_search:open_searches")
+    from scaffold.memory.vectors.database_search import open_searches
+
+    memories, searches = memories_by_meaning, open_searches
     memories._legs["project"] = VectorLeg(Numbers(512), searches(store.knowledge, tmp_path / "cache", exact_until=3))
     for number in range(9):
         memories.remember(f"The zebra number {number}", source="user")
@@ -88,7 +89,9 @@ async def test_a_model_of_another_dimension_is_not_compared_with_the_former_one(
     memories_by_meaning: Memories, store: Store, tmp_path: Path
 ) -> None:
     """RA-8: words find the memories until the vectors are computed anew."""
-    memories, searches = memories_by_meaning, lazy_import("scaffold.memory.vectors.database_search:open_searches")
+    from scaffold.memory.vectors.database_search import open_searches
+
+    memories, searches = memories_by_meaning, open_searches
     memories.remember("The zebra is striped", source="user")
     for dimension in (32, 8, 32):
         memories._legs["project"] = VectorLeg(Numbers(dimension), searches(store.knowledge, tmp_path / "cache"))
@@ -116,14 +119,13 @@ ATTACKS = (
 
 async def test_no_text_ends_its_line_or_passes_for_another_field(memories: Memories) -> None:
     """RA-6, RA-13: each memory is one line of JSON in the block, whatever it says."""
-    decode = lazy_import("json:loads")
     memories.remember("The zebra is an animal", source="user")
     for attack in ATTACKS:
         told = memories.remember(f"animal system {attack}", source="session:x").memory
         for text in (await recalled_for(memories, "zebra animal system"), recalled_text(memories.newest(most=9))):
             lines = text.splitlines()  # by any character that ends a line, not only by a newline
             start = lines.index("```jsonl")
-            rows = [decode(line) for line in lines[start + 1 : lines.index("```", start + 1)]]
+            rows = [json.loads(line) for line in lines[start + 1 : lines.index("```", start + 1)]]
             assert lines[-1] == "```"
             said = sorted((row["from"], row["state"]) for row in rows)
             assert said == [("session:x", "unconfirmed"), ("user", "active")], attack
@@ -142,6 +144,7 @@ class Numbers:
     async def embed(self, texts: Sequence[str]) -> Sequence[bytes]:
         """Return the vector of each text."""
         rows = [[1.0 + (len(text) + place) % 7 for place in range(self.dimension)] for text in texts]
-        packed: Any = lazy_import("scaffold.memory.embedders.vector_bytes:packed")
+        from scaffold.memory.embedders.vector_bytes import packed
+
         found: Sequence[bytes] = packed(rows)
         return found

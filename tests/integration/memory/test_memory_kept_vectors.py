@@ -14,7 +14,6 @@ from scaffold.core.knowledge import MEMORIES, Chunk, ChunkId, CollectionName
 from scaffold.host.atomic_files import write_atomic
 from scaffold.host.clock import FakeClock
 from scaffold.host.leftovers import own_mark
-from scaffold.host.startup import lazy_import
 from scaffold.memory.vectors.memory_cache import delete_index, index_path, let_go
 from scaffold.store.database import Store
 
@@ -24,9 +23,12 @@ MODEL = "m"
 
 def unit(number: int, dimension: int = 8) -> bytes:
     """A vector of its own for each number."""
-    numpy = lazy_import("numpy:random")
+    from numpy import random as numpy
+
     row = numpy.default_rng(number).standard_normal((1, dimension))
-    packed: bytes = lazy_import("scaffold.memory.embedders.vector_bytes:packed")(row)[0]
+    from scaffold.memory.embedders.vector_bytes import packed
+
+    packed: bytes = packed(row)[0]
     return packed
 
 
@@ -55,7 +57,8 @@ def put(store: Store, *numbers: int, dimension: int = 8, model: str = MODEL) -> 
 def nearest(path: Path, number: int, *, most: int = 1, dimension: int = 8, model: str = MODEL) -> list[str]:
     """What a search finds that opens the database for itself."""
     with closing(Store.open(path, clock=FakeClock())) as store:
-        open_searches = lazy_import("scaffold.memory.vectors.database_search:open_searches")
+        from scaffold.memory.vectors.database_search import open_searches
+
         found = open_searches(store.knowledge, path.parent / "cache").of(MEMORIES, model)
         hits = found.search(unit(number, dimension), most=most)
         return [each.id for each in store.knowledge.chunks.with_numbers(seq for seq, _ in hits)]
@@ -108,10 +111,13 @@ def test_another_model_and_a_restored_backup_are_read_anew(path: Path, tmp_path:
 def test_what_is_forgotten_leaves_the_memory_of_the_process(path: Path) -> None:
     """RA-6: at the next search if another process forgot it, at once if this one did."""
     matrices: list[Any] = []
-    rows = lazy_import("scaffold.memory.embedders.vector_bytes:unpacked")([unit(7)])[0].tobytes()
+    from scaffold.memory.embedders.vector_bytes import unpacked
+
+    rows = unpacked([unit(7)])[0].tobytes()
 
     def has_it() -> bool:
-        searches = lazy_import("scaffold.memory.vectors.memory_cache:_kept")
+        from scaffold.memory.vectors.memory_cache import _kept as searches
+
         matrices.extend(each._table._matrix for key, each in searches.items() if key.database == str(path))
         return any(rows in each.tobytes() for each in matrices)
 
@@ -132,16 +138,15 @@ def test_what_is_forgotten_leaves_the_memory_of_the_process(path: Path) -> None:
 
 def test_a_large_collection_is_searched_without_keeping_its_vectors(path: Path) -> None:
     """RA-7: with the same results."""
-    searches, folders = (
-        "scaffold.memory.vectors.database_search:VectorSearch",
-        "scaffold.memory.vectors.index_file:IndexFolder",
-    )
+    from scaffold.memory.vectors.database_search import VectorSearch
+    from scaffold.memory.vectors.index_file import IndexFolder
+
     with closing(Store.open(path, clock=FakeClock())) as store:
         put(store, *range(60))
         collection = store.knowledge.collections.get(MEMORIES)
-        folder = lazy_import(folders)(path.parent / "cache")
-        large = lazy_import(searches)(collection, folder, most_kept=50)
-        usual = lazy_import(searches)(collection, folder)
+        folder = IndexFolder(path.parent / "cache")
+        large = VectorSearch(collection, folder, most_kept=50)
+        usual = VectorSearch(collection, folder)
         for number in range(5):
             for among in (None, {chunk.seq for chunk in store.knowledge.chunks.newest(MEMORIES, most=20)}):
                 expected = usual.search(store.knowledge.embeddings, unit(number), most=7, among=among)
@@ -176,7 +181,8 @@ def test_forgetting_deletes_what_was_left_of_an_index_that_was_being_written(tmp
 
 def test_an_index_is_not_kept_if_something_in_it_was_forgotten_while_it_was_made(tmp_path: Path, path: Path) -> None:
     """RA-6: it is deleted by who made it, as who forgot found no file."""
-    folders = lazy_import("scaffold.memory.vectors.index_file:IndexFolder")
+    from scaffold.memory.vectors.index_file import IndexFolder
+
     with (
         closing(Store.open(path, clock=FakeClock())) as store,
         closing(Store.open(path, clock=FakeClock())) as another,
@@ -184,7 +190,7 @@ def test_an_index_is_not_kept_if_something_in_it_was_forgotten_while_it_was_made
         chunks = put(store, *range(30))
         collection = store.knowledge.collections.get(MEMORIES)
 
-        class Slow(folders):  # type: ignore[misc,valid-type]
+        class Slow(IndexFolder):  # type: ignore[misc,valid-type]
             """Something is forgotten when the file has been computed, before it is written."""
 
             def _write_files(self, *args: Any) -> None:
@@ -193,7 +199,7 @@ def test_an_index_is_not_kept_if_something_in_it_was_forgotten_while_it_was_made
                 delete_index(tmp_path / "cache", MEMORIES)
                 super()._write_files(*args)
 
-        assert folders(tmp_path / "cache", exact_until=9).make(collection, store.knowledge.embeddings)
+        assert IndexFolder(tmp_path / "cache", exact_until=9).make(collection, store.knowledge.embeddings)
         assert index_path(tmp_path / "cache", MEMORIES).exists()
         assert not Slow(tmp_path / "cache", exact_until=9).make(collection, store.knowledge.embeddings)
         assert not index_path(tmp_path / "cache", MEMORIES).exists()

@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,6 @@ import pytest
 from integration.memory.builders import needs_extra
 from scaffold.core.knowledge import MEMORIES
 from scaffold.host.atomic_files import delete_path
-from scaffold.host.startup import lazy_import
 from scaffold.memory.vectors.memory_cache import let_go
 
 pytestmark = needs_extra
@@ -129,7 +129,7 @@ def test_no_kill_loses_what_was_remembered_or_leaves_what_was_forgotten(
     launcher: subprocess.Popen[str], tmp_path: Path
 ) -> None:
     """RA-6, RA-7: while it remembers, computes vectors, edits, forgets or makes an index; deleting the cache heals."""
-    support = lazy_import("importlib:import_module")("support.memory_kills")
+    support = import_module("support.memory_kills")
     expected = Expected()
     for seed in range(KILLS):
         expected.take(killed(launcher, seed))
@@ -145,7 +145,7 @@ def test_no_kill_loses_what_was_remembered_or_leaves_what_was_forgotten(
 @pytest.mark.slow
 def test_two_processes_remember_and_forget_at_the_same_time(tmp_path: Path) -> None:
     """RA-6: each finds what it did, and no other's vector; one index is made at a time."""
-    support = lazy_import("importlib:import_module")("support.memory_kills")
+    support = import_module("support.memory_kills")
     support.prepare(tmp_path)
     with launched(tmp_path) as one, launched(tmp_path) as other, ThreadPoolExecutor(2) as threads:
         said = [threads.submit(killed, each, seed, after_s=1.5) for each, seed in ((one, -1), (other, -2))]

@@ -14,7 +14,6 @@ from model_server.turn import Turn
 from scaffold.core.errors import BudgetExceeded, EmbeddingError
 from scaffold.core.knowledge import MEMORIES
 from scaffold.host.clock import FakeClock, SystemClock
-from scaffold.host.startup import lazy_import
 from scaffold.memory.memories import Memories, MemoryDatabases
 from scaffold.policy.secret.redaction import Redactor
 from scaffold.store.user_store import UserStore
@@ -38,8 +37,9 @@ def open_memories(user, tmp_path):
     """Return memories whose vectors are computed by this model, and the embedder."""
 
     def open_memories(model, environ, **given):
-        make = lazy_import("scaffold.memory.embedders.remote:RemoteEmbedder")
-        embedder = make(model, user, Redactor(), environ=environ, **{"budget": FakeBudget(), **given})
+        from scaffold.memory.embedders.remote import RemoteEmbedder
+
+        embedder = RemoteEmbedder(model, user, Redactor(), environ=environ, **{"budget": FakeBudget(), **given})
         databases = MemoryDatabases(None, user, tmp_path / "cache", embedder=embedder)
         return Memories(databases, clock=FakeClock(), redactor=Redactor()), embedder
 
@@ -123,7 +123,9 @@ FAULTS = {
 @pytest.mark.parametrize("fault", FAULTS)
 async def test_whatever_a_server_does_wrong_texts_are_found_by_their_words(open_memories, fault):
     """RA-8: the error says what to do, and the next searches do not wait."""
-    short = lazy_import("scaffold.memory.embedders.remote:Waiting")(limit_s=1.0, pause_s=30.0, texts=16)
+    from scaffold.memory.embedders.remote import Waiting
+
+    short = Waiting(limit_s=1.0, pause_s=30.0, texts=16)
     async with serve("chat", []) as server:
         server.others["/v1/embeddings"] = FAULTS[fault]
         memories, _ = open_memories(SMALL.replace("3-small", "of-mine"), variables(server), waiting=short)
@@ -160,9 +162,9 @@ async def test_another_model_makes_all_vectors_anew_and_none_is_compared_with_on
             memories.remember(f"{CAT} number {number}", source="user")
         assert await memories.index() == (40, 0)
         server.others["/v1/embeddings"] = partial(openai_answer, dimension=48)
-        other, _ = open_memories(
-            "openai:of-mine", variables(server), waiting=lazy_import("scaffold.memory.embedders.remote:INDEXING")
-        )
+        from scaffold.memory.embedders.remote import INDEXING
+
+        other, _ = open_memories("openai:of-mine", variables(server), waiting=INDEXING)
         counts = []
         assert await other.index(tell=counts.append) == (40, 0)
         assert counts == [40]
@@ -195,10 +197,12 @@ async def test_texts_that_are_too_long_for_a_server_are_cut(open_memories):
 
     async with serve("chat", []) as server:
         server.others["/v1/embeddings"] = strict
+        from scaffold.memory.embedders.remote import INDEXING
+
         memories, embedder = open_memories(
             SMALL.replace("3-small", "of-mine"),
             variables(server),
-            waiting=lazy_import("scaffold.memory.embedders.remote:INDEXING"),
+            waiting=INDEXING,
         )
         memories.remember(f"Long: {'word ' * 380}", source="user")
         memories.remember(CAT, source="user")

@@ -7,7 +7,6 @@ import pytest
 
 from integration.memory.builders import needs_extra
 from scaffold.core.knowledge import MEMORIES
-from scaffold.host.startup import lazy_import
 from scaffold.memory.memories import Memories
 from scaffold.memory.vectors.memory_cache import index_folder, index_path, let_go
 from scaffold.session.memory.commands import searched
@@ -45,13 +44,17 @@ async def test_a_memory_is_found_by_its_meaning_once_its_vector_is_there(memorie
 
 async def test_half_a_model_file_leaves_search_by_words(memories: Memories, store: Store, tmp_path: Path) -> None:
     """RA-8."""
-    minilm = lazy_import("scaffold.memory.embedders.minilm:MiniLM")
-    whole = minilm()._path.read_bytes()
+    from scaffold.memory.embedders.minilm import MiniLM
+
+    whole = MiniLM()._path.read_bytes()
     (tmp_path / "half.onnx").write_bytes(whole[: len(whole) // 2])
     memories.remember(CAT, source="user")
-    leg = lazy_import("scaffold.memory.hybrid:VectorLeg")(
-        minilm(tmp_path / "half.onnx"),
-        lazy_import("scaffold.memory.vectors.database_search:open_searches")(store.knowledge, tmp_path / "cache"),
+    from scaffold.memory.hybrid import VectorLeg
+    from scaffold.memory.vectors.database_search import open_searches
+
+    leg = VectorLeg(
+        MiniLM(tmp_path / "half.onnx"),
+        open_searches(store.knowledge, tmp_path / "cache"),
     )
     memories._legs["project"] = leg
     assert await best(memories, "cat") == CAT
@@ -63,8 +66,10 @@ async def test_half_a_model_file_leaves_search_by_words(memories: Memories, stor
 @pytest.mark.slow
 async def test_a_lost_or_broken_index_file_changes_no_result(memories: Memories, store: Store, tmp_path: Path) -> None:
     """RA-7: HNSW above 20,000 vectors; forgetting deletes the file."""
-    numpy = lazy_import("numpy:random")
-    packed = lazy_import("scaffold.memory.embedders.vector_bytes:packed")
+    from numpy import random as numpy
+
+    from scaffold.memory.embedders.vector_bytes import packed
+
     random, leg = numpy.default_rng(1), memories._vector_leg("project")
     rows = packed(random.standard_normal((20_500, 384)).astype("float32"))
     template = memories.remember("Note 0", source="user").memory.chunk
@@ -88,7 +93,9 @@ async def test_a_lost_or_broken_index_file_changes_no_result(memories: Memories,
     for broken in (content[: len(content) // 2], b"", content[:-1] + bytes([content[-1] ^ 1])):
         file.write_bytes(broken)
         let_go(store.name, MEMORIES)  # as in a new process, which has not read it yet
-        fresh = lazy_import("scaffold.memory.vectors.database_search:open_searches")(store.knowledge, file.parent)
+        from scaffold.memory.vectors.database_search import open_searches
+
+        fresh = open_searches(store.knowledge, file.parent)
         again = [fresh.of(MEMORIES, leg.embedder.model).search(each, most=5) for each in queries]
         assert [[key for key, _ in each] for each in again] == [[key for key, _ in each] for each in exact]
     file.write_bytes(content)

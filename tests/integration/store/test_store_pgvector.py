@@ -12,7 +12,6 @@ import pytest
 
 from scaffold.core.knowledge import MEMORIES, Chunk, ChunkId, CollectionName
 from scaffold.host.clock import FakeClock
-from scaffold.host.startup import lazy_import
 from scaffold.store.database import Store
 from scaffold.store.driver.location import PostgresLocation
 from support.postgres import new_location
@@ -27,8 +26,12 @@ ODD = CollectionName("it's 100% :odd\\")
 
 
 def units(count: int, dimension: int) -> list[bytes]:
-    rows = lazy_import("numpy:random").default_rng(dimension).standard_normal((count, dimension))
-    packed: list[bytes] = lazy_import("scaffold.memory.embedders.vector_bytes:packed")(rows)
+    from numpy import random
+
+    rows = random.default_rng(dimension).standard_normal((count, dimension))
+    from scaffold.memory.embedders.vector_bytes import packed
+
+    packed: list[bytes] = packed(rows)
     return packed
 
 
@@ -54,12 +57,14 @@ def put(store: Store, collection: CollectionName, vectors: list[bytes], *, model
 
 
 def found(store: Store, collection: CollectionName, vector: bytes, *, model: str = "m", **options: Any) -> Any:
-    open_searches = lazy_import("scaffold.memory.vectors.database_search:open_searches")
+    from scaffold.memory.vectors.database_search import open_searches
+
     return open_searches(store.knowledge, Path("unused")).of(collection, model).search(vector, **options)
 
 
 def exact(store: Store, collection: CollectionName, vector: bytes, **options: Any) -> dict[int, float]:
-    nearest_stored = lazy_import("scaffold.memory.vectors.exact:nearest_stored")
+    from scaffold.memory.vectors.exact import nearest_stored
+
     return dict(nearest_stored(store.knowledge.embeddings, collection, vector, **{"among": None} | options))
 
 
@@ -105,11 +110,14 @@ def test_its_index_serves_one_model_of_a_collection(store: Store, place: Postgre
     assert not server.make_index(ODD, "m", 16)
     with psycopg.connect(place.url, autocommit=True) as raw:
         raw.execute(f"SET search_path TO {place.schema}; SET enable_seqscan = off")
-        statement = lazy_import("scaffold.store.knowledge.server_vectors:_named")(
-            lazy_import("scaffold.store.knowledge.server_vectors:SEARCH"), '"public"', ODD, "m", vectors[0]
-        )
-        values = {"query": lazy_import("scaffold.store.knowledge.server_vectors:shown")(vectors[0]), "most": 5}
-        style = lazy_import("scaffold.store.driver.postgres:psycopg_style")
+        from scaffold.store.knowledge.server_vectors import SEARCH, _with_constants
+
+        statement = _with_constants(SEARCH, '"public"', ODD, "m", vectors[0])
+        from scaffold.store.knowledge.server_vectors import shown
+
+        values = {"query": shown(vectors[0]), "most": 5}
+        from scaffold.store.driver.postgres import psycopg_style as style
+
         plan = "\n".join(row[0] for row in raw.execute(f"EXPLAIN {style(statement)}", values))
         assert "embedding_near_" in plan
         [(name,)] = raw.execute("SELECT relname FROM pg_class WHERE relname LIKE 'embedding_near_%'").fetchall()
@@ -139,7 +147,8 @@ def test_a_user_who_may_not_create_the_extension_gets_exact_search(store: Store,
         assert dict(found(plain, MEMORIES, vectors[2], most=5)) == pytest.approx(
             exact(plain, MEMORIES, vectors[2], most=5), abs=1e-5
         )
-    open_searches = lazy_import("scaffold.memory.vectors.database_search:open_searches")
+    from scaffold.memory.vectors.database_search import open_searches
+
     open_searches(store.knowledge, Path("unused")).make_index(MEMORIES, "m")
     assert store.knowledge.embeddings.server.compares(MEMORIES)
     assert dict(found(store, MEMORIES, vectors[2], most=5)) == pytest.approx(
@@ -149,10 +158,13 @@ def test_a_user_who_may_not_create_the_extension_gets_exact_search(store: Store,
 
 async def test_memories_on_a_server_are_found_by_their_meaning(store: Store, tmp_path: Path) -> None:
     """RA-6, RA-7: `remember`, search, edit and forget do the same as in a file."""
-    memories_of = lazy_import("scaffold.memory.memories:Memories")
-    databases = lazy_import("scaffold.memory.memories:MemoryDatabases")(store, None, tmp_path)
-    redactor = lazy_import("scaffold.policy.secret.redaction:Redactor")()
-    memories = memories_of(databases, clock=FakeClock(), redactor=redactor)
+    from scaffold.memory.memories import Memories, MemoryDatabases
+
+    databases = MemoryDatabases(store, None, tmp_path)
+    from scaffold.policy.secret.redaction import Redactor
+
+    redactor = Redactor()
+    memories = Memories(databases, clock=FakeClock(), redactor=redactor)
     cat = memories.remember("The cat sat on the mat", source="user").memory
     memories.remember("Deployments happen on Fridays", source="user")
     found = await memories.find("feline resting on a rug", most=3)

@@ -139,7 +139,7 @@ def _fixed_folder_rules(paths: Sequence[Path], writable: Sequence[Path]) -> Iter
     """Yield rules that keep the writable folders, and the folders between them and `paths`, in place."""
     parents = {folder for path in paths for folder in path.parents} | set(writable)
     for each in sorted(each for each in parents if any(each.is_relative_to(folder) for folder in writable)):
-        path = f"(literal {_quote_path(each)}) (regex #\"^{_in_any_case(each)}$\")"
+        path = f'(literal {_quote_path(each)}) (regex #"^{_in_any_case(each)}$")'
         yield f"(deny file-write-create file-write-unlink {path})"
 
 

@@ -3,12 +3,12 @@
 import ast
 import re
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import PurePath
 
 from msgspec import Struct
 
-from scaffold.host.startup import lazy_import
+from scaffold.host.startup import importing
 from scaffold.memory.chunking.languages import LANGUAGES
 from scaffold.memory.chunking.markdown_sections import split_markdown
 from scaffold.memory.chunking.text_pieces import USUAL, PieceSize, TextPiece, split_paragraphs
@@ -29,8 +29,6 @@ KINDS: Mapping[str, TextKind] = {
     **{suffix: name for name, language in LANGUAGES.items() for suffix in language.suffixes},
 }
 """How files are split, by the end of their name."""
-SPLIT_CODE = "scaffold.memory.chunking.syntax_tree:split_code"
-"""Needs the parser, which takes long to load."""
 
 
 class _Module(Struct, frozen=True):
@@ -83,8 +81,9 @@ def _split_code(text: str, kind: TextKind, size: PieceSize) -> Iterator[TextPiec
     """Return the pieces of code; None if there is no grammar of its language, or it does not fit it."""
     if kind not in LANGUAGES:
         return None
-    split: Callable[[str, str, PieceSize], Iterator[TextPiece] | None] = lazy_import(SPLIT_CODE)
-    return split(text, kind, size)
+    with importing():  # needs the parser, which takes long to load
+        from scaffold.memory.chunking.syntax_tree import split_code
+    return split_code(text, kind, size)
 
 
 def split_python(text: str, size: PieceSize = USUAL) -> Iterator[TextPiece] | None:

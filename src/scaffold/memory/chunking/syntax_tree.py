@@ -1,12 +1,13 @@
 """Split code by its definitions, with the grammar of its language; each piece is named by what it defines."""
 
+import importlib
 from collections.abc import Iterator
 from functools import cache
 
 from msgspec import Struct
 from tree_sitter import Language, Node, Parser
 
-from scaffold.host.startup import lazy_import
+from scaffold.host.startup import importing
 from scaffold.memory.chunking.languages import LANGUAGES, CodeLanguage
 from scaffold.memory.chunking.text_pieces import PieceSize, TextPiece, split_paragraphs
 
@@ -36,8 +37,10 @@ def split_code(text: str, kind: str, size: PieceSize) -> Iterator[TextPiece] | N
 
 @cache
 def _load_parser(grammar: str) -> Parser | None:
+    module, _, name = grammar.partition(":")
     try:
-        return Parser(Language(lazy_import(grammar)()))
+        with importing():
+            return Parser(Language(getattr(importlib.import_module(module), name)()))
     # A grammar for another version of the parser raises ValueError.
     except (ImportError, AttributeError, ValueError):
         return None

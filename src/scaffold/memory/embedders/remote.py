@@ -12,7 +12,7 @@ from scaffold.core.model import Usage
 from scaffold.core.ports import Budget
 from scaffold.host.clock import SystemClock
 from scaffold.host.process_identity import own_identity
-from scaffold.host.startup import lazy_import
+from scaffold.host.startup import importing
 from scaffold.llm.registry.embedding_models import embedding_model
 from scaffold.llm.transport.embeddings_endpoint import EmbeddingEndpoint, find_embedding_endpoint
 from scaffold.llm.transport.embeddings_request import ASKED, EmbeddingRequest
@@ -23,7 +23,6 @@ from scaffold.policy.secret.redaction import Redactor
 from scaffold.store.shared_throttle import SharedThrottle
 from scaffold.store.user_store import UserStore
 
-TRANSPORT = "scaffold.llm.transport.http_client:Transport"
 MAX_CHARS_READ = 6_000
 """About what the models read of a text; more is not sent."""
 MIN_CHARS_READ = 200
@@ -118,7 +117,9 @@ class RemoteEmbedder:
             at = find_embedding_endpoint(self._name, self._environ)
         except UsageError as error:
             raise EmbeddingError(error.what, error.fix) from error
-        self._wire = self._wire or lazy_import(TRANSPORT)(self._environ)
+        with importing():
+            from scaffold.llm.transport.http_client import Transport
+        self._wire = self._wire or Transport(self._environ)
         try:
             return [vector for batch in self._split_batches(texts) for vector in await self._embed_batch(at, batch)]
         finally:

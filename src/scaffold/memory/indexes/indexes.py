@@ -8,7 +8,7 @@ from msgspec import Struct, structs
 from scaffold.core.errors import EmbeddingError, StoreError, UsageError
 from scaffold.core.knowledge import LEARNINGS, MEMORIES, Chunk, ChunkFilter, ChunkId, Collection, CollectionName, Span
 from scaffold.host.random_ids import new_id
-from scaffold.host.startup import lazy_import
+from scaffold.host.startup import importing
 from scaffold.memory.chunk_embedding import EXTRA_FIX, embed_chunks
 from scaffold.memory.chunking.split import TextKind, split_text
 from scaffold.memory.chunking.text_pieces import TextPiece
@@ -33,7 +33,6 @@ from scaffold.store.user_store import UserStore
 MAX_TEXT_CHARS = 8_000
 """Of one item; embedding models read hardly more."""
 MAX_CHUNKED_CHARS = 1_000_000
-NUMBERS = "scaffold.memory.embedders.vector_bytes"
 ONLY_THEIR_OWN: Mapping[CollectionName, str] = {
     MEMORIES: "Use `remember`, which says what is known already, and `forget_memory`.",
     LEARNINGS: "Learnings follow from the outcome of work; the user changes them with `scaffold learn`.",
@@ -345,19 +344,20 @@ def _require_unchanged(place: Place) -> Collection:
 def _pack_vector(vector: Sequence[float], collection: Collection) -> bytes:
     numbers = checked_vector(vector, collection.dimension)
     try:
-        pack = lazy_import(f"{NUMBERS}:packed")
+        with importing():
+            from scaffold.memory.embedders.vector_bytes import packed
     except ImportError as error:
         raise UsageError("vectors are not computed or compared here", EXTRA_FIX) from error
-    (packed,) = pack([numbers])
-    return bytes(packed)
+    return packed([numbers])[0]
 
 
 def _unpack_vector(vector: bytes) -> Sequence[float] | None:
     try:
-        unpack = lazy_import(f"{NUMBERS}:unpacked")
+        with importing():
+            from scaffold.memory.embedders.vector_bytes import unpacked
     except ImportError:
         return None
-    return [float(each) for each in unpack([vector])[0]]
+    return [float(each) for each in unpacked([vector])[0]]
 
 
 def _computed_here(place: Place) -> UsageError:

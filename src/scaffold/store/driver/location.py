@@ -1,6 +1,5 @@
-"""The location of a store: the git directory or the server named by SCAFFOLD_DATABASE_URL; opening its driver."""
+"""The location of a store: the git directory, or the server named by SCAFFOLD_DATABASE_URL."""
 
-import importlib
 import os
 import re
 import secrets
@@ -11,8 +10,6 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 
 from scaffold.core.errors import StoreError, UsageError
-from scaffold.store.driver.connection import DatabaseDriver
-from scaffold.store.driver.sqlite import SqliteDriver
 
 DATABASE_URL = "SCAFFOLD_DATABASE_URL"
 SCHEMES = ("postgresql://", "postgres://")
@@ -30,24 +27,6 @@ class PostgresLocation(Struct, frozen=True):
 
 StoreLocation = Path | PostgresLocation
 """A SQLite file, or a schema on a PostgreSQL server."""
-
-POSTGRES_DRIVER = "scaffold.store.driver.postgres:PostgresDriver"
-"""Imported only when used: importing psycopg takes longer than all of `scaffold status` may."""
-
-
-def open_driver(location: StoreLocation, *, create: bool, timeout_s: float, outage_s: float = 0.0) -> DatabaseDriver:
-    """Open the database at `location`; raise StoreError if it is missing, unless `create`.
-
-    `timeout_s` is how long a write waits for another process's transaction, `outage_s` how long each read and each
-    transaction waits, and blocks, for a server that is away.
-    """
-    if isinstance(location, Path):
-        return SqliteDriver(location, create=create, timeout_s=timeout_s)
-    module, _, name = POSTGRES_DRIVER.partition(":")
-    driver: DatabaseDriver = getattr(importlib.import_module(module), name)(
-        location, timeout_s=timeout_s, outage_s=outage_s
-    )
-    return driver
 
 
 def database_path(common_dir: Path) -> Path:
