@@ -6,7 +6,7 @@ Commands of agents and checks get more; see `policy/secret/command_environment.p
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 PROXIES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
@@ -74,7 +74,10 @@ def path_outside(environ: Mapping[str, str], folder: Path) -> str:
     That is `folder` and the checkouts around it, because an agent may have worked in these, too.
     """
     path = environ.get("PATH") or os.defpath
-    writable = (folder.resolve(), *_checkouts_around(folder.resolve()))
+    folder, home = folder.resolve(), Path.home().resolve()
+    # A home, or what is around it, may be a checkout, too; but users install programs there.
+    around = [each for each in folder.parents if not home.is_relative_to(each) and os.path.lexists(each / ".git")]
+    writable = (folder, *around)
     folders = [each for each in path.split(os.pathsep) if Path(each).is_absolute()]
     return os.pathsep.join(each for each in folders if not any(map(_real_path(each).is_relative_to, writable)))
 
@@ -82,12 +85,6 @@ def path_outside(environ: Mapping[str, str], folder: Path) -> str:
 def _real_path(path: str | Path) -> Path:
     """Return the path with links resolved; unlike `Path.resolve`, also if one leads in a circle."""
     return Path(os.path.realpath(path))
-
-
-def _checkouts_around(folder: Path) -> Iterator[Path]:
-    """Yield the folders above `folder` with a `.git`, but not a home or one around it: users install programs there."""
-    home = Path.home().resolve()
-    return (above for above in folder.parents if not home.is_relative_to(above) and os.path.lexists(above / ".git"))
 
 
 def _is_same_path(one: str, other: str | Path) -> bool:

@@ -38,13 +38,11 @@ def find_pager(environ: Mapping[str, str], folder: Path) -> PagerCommand | None:
     if named is None:
         found = next((name for name in CANDIDATES if shutil.which(name, path=own["PATH"])), None)
         return PagerCommand(found, own) if found is not None else None
-    return PagerCommand(named, own) if named not in {"", "cat"} and _is_well_formed(named) else None
-
-
-def _is_well_formed(command: str) -> bool:
-    """Return whether the shell can read the command; if not, the shell says so on standard error."""
-    # The exit code of a command that it cannot read is one that pagers use, too.
-    return subprocess.run([SHELL, "-n", "-c", command], stdin=subprocess.DEVNULL, check=False).returncode == 0
+    if named in {"", "cat"}:
+        return None
+    # Asked before, as the exit code of a command that the shell cannot read is one that pagers use, too.
+    is_readable = subprocess.run([SHELL, "-n", "-c", named], stdin=subprocess.DEVNULL, check=False).returncode == 0
+    return PagerCommand(named, own) if is_readable else None
 
 
 class Pager:

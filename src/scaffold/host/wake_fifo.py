@@ -55,15 +55,11 @@ def has_pending_wake(path: Path) -> bool:
         os.close(os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW))  # fails without a listener
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
         try:
-            return _waiting_bytes(descriptor) > 0
+            waiting = fcntl.ioctl(descriptor, termios.FIONREAD, bytes(4))
+            return int.from_bytes(waiting, sys.byteorder) > 0
         finally:
             os.close(descriptor)
     return False
-
-
-def _waiting_bytes(descriptor: int) -> int:
-    answer = fcntl.ioctl(descriptor, termios.FIONREAD, bytes(4))
-    return int.from_bytes(answer, sys.byteorder)
 
 
 def _open_fifo(path: Path) -> int:

@@ -3,7 +3,6 @@
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -70,10 +69,6 @@ class FoundMemory(Struct, frozen=True):
 
     memory: Memory
     hit: FoundChunk
-
-
-def _tell_sum(tell: Callable[[int], None], before: int, count: int) -> None:
-    tell(before + count)
 
 
 class IndexState(Struct, frozen=True, kw_only=True):
@@ -249,7 +244,11 @@ class Memories:
             if (leg := self._vector_leg(scope)) is None:
                 continue
             for each in database.knowledge.collections.all():
-                so_far = partial(_tell_sum, tell, filled)
+                before = filled
+
+                def so_far(count: int, before: int = before) -> None:
+                    tell(before + count)
+
                 filled += await compute_vectors(database, leg, each.name, most=sys.maxsize, again=again, tell=so_far)
                 model = "" if each.has_given_vectors else leg.embedder.model
                 files += leg.vectors.make_index(each.name, model)

@@ -99,16 +99,13 @@ class ProcessHandle(Protocol):
     @property
     def pid(self) -> int:
         """Return its pid, which is not reused while `returncode` is None."""
-        ...
 
     @property
     def returncode(self) -> int | None:
         """Return the exit code or negated signal; None while unknown."""
-        ...
 
     async def wait(self) -> int:
         """Wait for and return the `returncode`."""
-        ...
 
 
 _DEFAULT_OUTPUT = OutputCapture()
@@ -136,7 +133,10 @@ async def run_command(
     if containment and LOG.isEnabledFor(logging.DEBUG):
         LOG.debug("running %s in %s", shlex.join(argv), cwd)
     with contextlib.ExitStack() as stack:
-        sink = stack.enter_context(_open_output(output.keep)) if output.keep else None
+        sink = None
+        if output.keep:
+            output.keep.parent.mkdir(parents=True, exist_ok=True)
+            sink = stack.enter_context(output.keep.open("wb", buffering=0))
         out, err = output.sinks or (sink, sink)
         stdout = stack.enter_context(contextlib.closing(OutputPipe(output.limit_bytes, out)))
         stderr = stdout
@@ -164,7 +164,8 @@ async def run_command(
         result = _command_result(stdout.excerpt, errors, code, unfinished=timed_out or too_many_processes)
         took_s = loop.time() - started
         if LOG.isEnabledFor(logging.DEBUG):
-            LOG.debug("%s: %s after %.3f s", shlex.join(argv), _end_text(code, timed_out=timed_out), took_s)
+            end = "timed out" if timed_out else f"signal {-code}" if code < 0 else f"exit {code}"
+            LOG.debug("%s: %s after %.3f s", shlex.join(argv), end, took_s)
         return structs.replace(result, timed_out=timed_out, too_many_processes=too_many_processes, duration_s=took_s)
 
 
@@ -188,10 +189,6 @@ def _command_result(stdout: HeadTailBuffer, stderr: HeadTailBuffer, code: int, *
         stdout_bytes=stdout.total,
         stderr_bytes=stderr.total,
     )
-
-
-def _end_text(code: int, *, timed_out: bool) -> str:
-    return "timed out" if timed_out else f"signal {-code}" if code < 0 else f"exit {code}"
 
 
 class _Stdio(Struct):
@@ -320,11 +317,6 @@ async def _drain_pipes(*streams: OutputPipe) -> None:
     for stream in streams:
         if stream.error:
             raise stream.error
-
-
-def _open_output(path: Path) -> BinaryIO:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    return path.open("wb", buffering=0)
 
 
 def _stdin_descriptor(stdin: bytes | int, stack: contextlib.ExitStack) -> int:

@@ -79,7 +79,10 @@ def main(
             return
         # On ourselves, because posix_spawn cannot set limits; the command inherits them.
         _set_limits({resource.RLIMIT_DATA: memory, resource.RLIMIT_FSIZE: file})
-        pid = _spawn_leader(hold.filled_in(command))
+        filled = hold.filled_in(command)
+        # Python ignores SIGPIPE and SIGXFSZ, and an ignored signal stays ignored in the command.
+        ignored = (signal.SIGPIPE, signal.SIGXFSZ)
+        pid = os.posix_spawnp(filled[0], filled, os.environ, setsid=True, setsigmask=(), setsigdef=ignored)
     except OSError as error:
         hold.end()
         _report_line(report, b"error %d\n" % (error.errno or 0))
@@ -98,13 +101,6 @@ def main(
     _report_line(
         report, b"%s %d\n" % (b"too-many" if too_many_processes else b"status", ended.get(pid, signal.SIGKILL))
     )
-
-
-def _spawn_leader(command: list[str]) -> int:
-    """Start the command as the leader of a session, and return its pid."""
-    # Python ignores SIGPIPE and SIGXFSZ, and an ignored signal stays ignored in the command.
-    ignored = (signal.SIGPIPE, signal.SIGXFSZ)
-    return os.posix_spawnp(command[0], command, os.environ, setsid=True, setsigmask=(), setsigdef=ignored)
 
 
 class ProcessLimit:

@@ -71,7 +71,11 @@ def prepare_launch(
     confined = sandbox.confinement
     env = dict(env) | temporary_variables(confined.temporary) | {LEVEL_VARIABLE: sandbox.level}
     env |= NO_RETRIES if confined.network in {"none", "loopback"} else {}
-    argv = _with_loader_variables(env, argv)
+    # What starts the sandbox must not get the variables that make a program load code, as that may be in a folder which
+    # an agent writes; they are set inside.
+    set_inside = [f"{name}={value}" for name, value in env.items() if loads_code(name)]
+    if set_inside and "=" not in argv[0]:
+        argv = (str(bubblewrap.ENV_PROGRAM), *set_inside, *argv)
     env = {name: value for name, value in env.items() if not loads_code(name)}
     match sandbox.level:
         case "bubblewrap":
@@ -86,15 +90,6 @@ def prepare_launch(
             yield LaunchSpec(argv=tuple(argv), env=env)
         case never:
             assert_never(never)
-
-
-def _with_loader_variables(env: Mapping[str, str], argv: Sequence[str]) -> Sequence[str]:
-    """Return the command, which sets the variables that make a program load code, inside the sandbox.
-
-    What starts the sandbox must not get them: the code may be in a folder that an agent writes.
-    """
-    set_inside = [f"{name}={value}" for name, value in env.items() if loads_code(name)]
-    return (str(bubblewrap.ENV_PROGRAM), *set_inside, *argv) if set_inside and "=" not in argv[0] else argv
 
 
 def temporary_variables(temporary: Path) -> dict[str, str]:

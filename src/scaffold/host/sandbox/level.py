@@ -92,7 +92,10 @@ async def detect_level(
     `cache` and valid while user, boot, kernel, interpreter, namespaces and these programs stay the same.
     """
     programs = bubblewrap.programs() if programs is None else programs
-    machine = _cache_key(programs)
+    tried = " ".join(f"{program} {program.stat().st_mtime_ns}" for program in programs)
+    user = f"{own_identity().boot} {os.getuid()}"
+    # All that the result depends on.
+    machine = f"{user} {platform.release()} {tried} {sys.executable} {_own_restrictions()}"
     if cache and (cached := _read_cache(cache, machine)):
         return cached
     finding = await _detect_seatbelt(environ) if sys.platform == "darwin" else await _detect_linux(environ, programs)
@@ -108,12 +111,6 @@ def _read_cache(cache: Path, machine: str) -> DetectedLevel | None:
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
         return None
     return cached.finding if cached.machine == machine else None
-
-
-def _cache_key(programs: Sequence[Path]) -> str:
-    """Return the cache key: everything the result depends on, in one line."""
-    tried = " ".join(f"{program} {program.stat().st_mtime_ns}" for program in programs)
-    return f"{own_identity().boot} {os.getuid()} {platform.release()} {tried} {sys.executable} {_own_restrictions()}"
 
 
 def _own_restrictions() -> str:
@@ -158,14 +155,13 @@ async def _detect_seatbelt(environ: Mapping[str, str]) -> DetectedLevel:
 async def _failure_reason(level: Level, environ: Mapping[str, str], program: str = "") -> str:
     """Run a test command at `level` (with the bubblewrap `program`); return why that fails, empty if it works."""
     try:
-        with tempfile.TemporaryDirectory(prefix=temporary_prefix(), dir=_temporary_folder()) as folder:
+        with tempfile.TemporaryDirectory(prefix=temporary_prefix(), dir=_real_temporary_folder()) as folder:
             return await _probe_level(level, program, Path(folder), environ)
     except OSError as error:
         return f"testing {level} failed: {error.strerror or error}"
 
 
-def _temporary_folder() -> str:
-    """Return the system's temporary folder, with symlinks resolved."""
+def _real_temporary_folder() -> str:
     # The paths of a confinement must be free of symlinks, and on macOS the temporary folder is behind one.
     return os.path.realpath(tempfile.gettempdir())
 

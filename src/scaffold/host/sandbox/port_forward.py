@@ -75,7 +75,7 @@ class _PortForwarder:
                 self._slots.release()
                 await asyncio.sleep(PAUSE_S)
             else:
-                self.begin(_serve_connection(port, near), self._free_slot)
+                self.begin(_serve_connection(port, near), lambda _served: self._slots.release())
 
     async def end(self) -> None:
         """Close all connections and stop accepting."""
@@ -83,9 +83,6 @@ class _PortForwarder:
             task.cancel()
         if self._tasks:
             await asyncio.wait(self._tasks)
-
-    def _free_slot(self, _served: asyncio.Task[None]) -> None:
-        self._slots.release()
 
 
 async def _serve_connection(port: int, near: sockets.socket) -> None:

@@ -168,18 +168,14 @@ def _filter_rules(processor: SyscallTable, network: NetworkAccess) -> Iterator[I
     for number, flags in processor.opening:
         denied = _deny_setuid_modes(flags + 1)
         yield from on_syscall(number, (argument(flags), (ANY_OF, 0, len(denied), CREATE_FLAGS), *denied))
-    yield from on_syscall(processor.ioctl, _deny_terminal_input())
+    tests = [part for request in TERMINAL_INPUT for part in ((EQUAL, 0, 1, request), deny())]
+    yield from on_syscall(processor.ioctl, (argument(1), *tests))
     yield from on_syscall(processor.socket, _socket_rules(network))
 
 
 def _deny_setuid_modes(mode: int) -> tuple[Instruction, ...]:
     """Deny a mode with the setuid or setgid bit."""
     return (argument(mode), (ANY_OF, 0, 1, SETUID_BITS), deny())
-
-
-def _deny_terminal_input() -> tuple[Instruction, ...]:
-    tests = [part for request in TERMINAL_INPUT for part in ((EQUAL, 0, 1, request), deny())]
-    return (argument(1), *tests)
 
 
 def _socket_rules(network: NetworkAccess) -> tuple[Instruction, ...]:

@@ -121,17 +121,12 @@ def _split_definitions(
             yield from split_paragraphs(text, start, first, title=title, size=size)
             start, title = first, each.name
             continue
-        comment = _comment_start(text, start, first)
+        blank = text.rfind("\n\n", start, first)
+        comment = start if blank < 0 else blank + 2  # the lines directly above a definition belong to it
         yield from split_paragraphs(text, start, comment, title=title, size=size)
         yield from split_paragraphs(text, comment, last, title=each.name, size=size)
         start = last
     yield from split_paragraphs(text, start, len(text), title=title, size=size)
-
-
-def _comment_start(text: str, start: int, first: int) -> int:
-    """Return where the lines directly above a definition begin: up to a blank line, or `start`."""
-    blank = text.rfind("\n\n", start, first)
-    return start if blank < 0 else blank + 2
 
 
 class _Characters:

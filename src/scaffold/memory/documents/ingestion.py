@@ -74,8 +74,10 @@ class Ingestion:
             check_pdf(opened.file, opened.name)
         version = opened.version
         digest = _reading_digest(opened, options)
-        source = _document_source(opened, options)
-        known = self._find_version(source, digest)
+        # Some pages of a file are another document than all of them.
+        source = f"{SOURCE}{opened.name}" + ("" if options.pages.is_all else f"{PAGES_OF}{options.pages}")
+        versions = self._database.knowledge.documents.of_source(self._index, source)
+        known = next((each for each in versions if each.sha256 == digest), None)
         if known is not None and known.state == "read":
             return self._ingested_document(known, "unchanged")
         if known is None:
@@ -181,10 +183,6 @@ class Ingestion:
             )
         return now
 
-    def _find_version(self, source: str, digest: str) -> Document | None:
-        versions = self._database.knowledge.documents.of_source(self._index, source)
-        return next((each for each in versions if each.sha256 == digest), None)
-
     def _former_versions(self, source: str) -> list[Document]:
         versions = self._database.knowledge.documents.of_source(self._index, source)
         return [each for each in versions if each.state == "read"]
@@ -245,11 +243,6 @@ class Ingestion:
 def _require_version(opened: OpenedFile, version: tuple[int, int, int]) -> None:
     if opened.version != version:
         raise UsageError(f"{opened.name} was changed while it was read", "Repeat the command.")
-
-
-def _document_source(opened: OpenedFile, options: ReadingOptions) -> str:
-    """Return by what other versions of a document are known; some of its pages are another document than all."""
-    return f"{SOURCE}{opened.name}" + ("" if options.pages.is_all else f"{PAGES_OF}{options.pages}")
 
 
 def _reading_digest(opened: OpenedFile, options: ReadingOptions) -> str:

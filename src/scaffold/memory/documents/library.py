@@ -16,7 +16,6 @@ from scaffold.memory.vectors.memory_cache import delete_index, index_folder, let
 from scaffold.plan.message_text import quoted, quoted_list
 from scaffold.store.database import Store
 from scaffold.store.driver.columns import TimeSource
-from scaffold.store.knowledge.tables import KnowledgeTables
 from scaffold.store.user_store import UserStore
 
 
@@ -80,7 +79,9 @@ class DocumentLibrary:
         for scope, database in self._open_databases():
             if (leg := self._vector_leg(scope)) is not None:
                 await fill_in_vectors(database, leg, index, most=FILLED_BY_SEARCH)
-            fair = leg if _mostly_embedded(database.knowledge, index) else None
+            stored = database.knowledge
+            # Else those without a vector would be found too seldom.
+            fair = leg if stored.embeddings.count(index) >= EMBEDDED * stored.chunks.count(index) else None
             hits = await HybridSearch(database.knowledge, fair).find(index, query, most=most, vectors=vectors)
             found |= {hit.chunk.id: FoundPassage(hit, scope) for hit in hits}
             rankings.append([hit.chunk.id for hit in hits])
@@ -149,7 +150,3 @@ class DocumentLibrary:
             yield "project", self._databases.project
         if self._databases.user is not None:
             yield "user", self._databases.user
-
-
-def _mostly_embedded(knowledge: KnowledgeTables, index: CollectionName) -> bool:
-    return knowledge.embeddings.count(index) >= EMBEDDED * knowledge.chunks.count(index)

@@ -46,7 +46,7 @@ class Outline:
         for piece in pieces:
             while places and places[0][0] <= (piece.start + piece.end) // 2:
                 self._enter_heading(places.pop(0)[1])
-            titles.append(self._section_title())
+            titles.append(PATH_SEPARATOR.join(each.text for each in self._path)[:MAX_TITLE_CHARS])
         for _, heading in places:
             self._enter_heading(heading)
         return titles
@@ -58,9 +58,6 @@ class Outline:
 
     def _enter_heading(self, heading: PdfHeading) -> None:
         self._path = [*(each for each in self._path if each.level < heading.level), heading]
-
-    def _section_title(self) -> str:
-        return PATH_SEPARATOR.join(each.text for each in self._path)[:MAX_TITLE_CHARS]
 
 
 class Piece(Struct, frozen=True):
@@ -151,7 +148,8 @@ class DocumentReader:
             pieces: list[Piece] = []
             for page in part.pages:
                 found = self._pieces_of(page, options, outline)
-                pieces += (Piece(_moved_piece(each, start), page.number) for each in found.pieces)
+                moved = (structs.replace(each, start=each.start + start, end=each.end + start) for each in found.pieces)
+                pieces += (Piece(each, page.number) for each in moved)
                 start += found.length
                 missing = with_problem(missing, page)
             unread.count(part.pages, opened.name)
@@ -205,10 +203,6 @@ def with_problem(missing: Mapping[str, str], page: PdfPage) -> Mapping[str, str]
     else:
         parts = f"{known},{page.number}" if known else f"{page.number}"
     return {**missing, page.problem: parts if len(parts) < MISSING_CHARS else f"{known}{MORE}"}
-
-
-def _moved_piece(piece: TextPiece, start: int) -> TextPiece:
-    return structs.replace(piece, start=piece.start + start, end=piece.end + start)
 
 
 def _has_words(text: str) -> bool:

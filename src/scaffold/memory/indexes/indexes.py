@@ -80,7 +80,10 @@ class Indexes:
         numbers = None if dimension is None else checked_dimension(dimension)
         with database.transaction(durable=True):
             if taken := self._find_places(wanted):
-                raise UsageError(f"there is an index {quoted(wanted)} already", _of_kind(taken[0].collection))
+                there = taken[0].collection
+                kind = f"vectors of {there.dimension} numbers" if there.has_given_vectors else "texts"
+                fix = f"It is one of {kind}; use it, or choose another name."
+                raise UsageError(f"there is an index {quoted(wanted)} already", fix)
             database.knowledge.collections.ensure(wanted)
             if numbers is not None:
                 database.knowledge.collections.set_model(wanted, "", numbers)
@@ -369,11 +372,6 @@ def _computed_here(place: Place) -> UsageError:
 
 def _no_item(item: str, name: str) -> UsageError:
     return UsageError(f"{quoted(name)} has no item {quoted(item)}", "Searches show the ids of items.")
-
-
-def _of_kind(collection: Collection) -> str:
-    kind = f"vectors of {collection.dimension} numbers" if collection.has_given_vectors else "texts"
-    return f"It is one of {kind}; use it, or choose another name."
 
 
 def delete_whole_index(memories: Memories, scope: MemoryScope, index: CollectionName) -> tuple[int, bool]:

@@ -76,7 +76,8 @@ class VectorSearch:
         """Take in what has changed; return False if there are too many vectors to keep them in memory."""
         now = embeddings.moment()
         is_same = self._seen == now or embeddings.has_been(self._seen)
-        if not is_same or self._has_other_file():
+        is_large = self._index is not None or len(self._table) > self._folder.exact_until
+        if not is_same or (is_large and self._folder.version(self._collection.name) != self._version):
             self._start_anew()
         if self._seen == now:
             return self._count <= self._most_kept
@@ -89,10 +90,6 @@ class VectorSearch:
             self._table.refresh(embeddings, now)
         self._seen = now
         return self._count <= self._most_kept
-
-    def _has_other_file(self) -> bool:
-        is_large = self._index is not None or len(self._table) > self._folder.exact_until
-        return is_large and self._folder.version(self._collection.name) != self._version
 
     def _open_index(self, embeddings: Embeddings) -> None:
         self._version = self._folder.version(self._collection.name)

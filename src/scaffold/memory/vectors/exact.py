@@ -57,7 +57,8 @@ class VectorTable:
         if self._seen:
             self._drop_chunks(embeddings.removed_between(self._collection, self._seen, now.number))
         else:
-            self._make_room(embeddings.count(self._collection))
+            # The first matrix has room for all.
+            self._chunks = np.zeros(embeddings.count(self._collection) + SPARE_ROWS, dtype=np.int64)
         for page in embeddings.between(self._collection, self._seen, now.number):
             for part in of_one_size(page):
                 self._append_page(part)
@@ -99,10 +100,6 @@ class VectorTable:
         self._matrix[self._used : need] = vectors
         self._chunks[self._used : need] = [each.chunk for each in page]
         self._used = need
-
-    def _make_room(self, rows: int) -> None:
-        """Let the first matrix have room for so many vectors."""
-        self._chunks = np.zeros(rows + SPARE_ROWS, dtype=np.int64)
 
     def _grow_matrix(self, rows: int, dimension: int) -> None:
         room = max(rows + min(max(self._used // 2, SPARE_ROWS), MOST_SPARE_ROWS), len(self._chunks))

@@ -63,7 +63,8 @@ class IndexFile:
     def search(self, query: bytes, *, most: int, among: Collection[int] | None, without: Collection[int]) -> Nearest:
         """Return the nearest chunks among those that fit; exact if these are few."""
         if among is not None and len(among) <= EXACT_UNTIL:
-            return self._exact_search(query, most, [each for each in among if each not in without])
+            vectors, kept = self.vectors_of([each for each in among if each not in without])
+            return nearest(unpacked([query]), vectors, np.array(kept, dtype=np.int64), most)
         wanted = unpacked([query])
         share = 1.0 if among is None else max(len(among), 1) / max(len(self._index), 1)
         asked = min(len(self._index), int(SPARE * most / share) + len(without))
@@ -80,10 +81,6 @@ class IndexFile:
         if not kept:
             return np.zeros((0, self._index.ndim), dtype=np.float32), []
         return np.asarray(self._index.get(np.array(kept, dtype=np.uint64)), dtype=np.float32), kept
-
-    def _exact_search(self, query: bytes, most: int, chunks: Collection[int]) -> Nearest:
-        vectors, kept = self.vectors_of(chunks)
-        return nearest(unpacked([query]), vectors, np.array(kept, dtype=np.int64), most)
 
 
 class IndexFolder:

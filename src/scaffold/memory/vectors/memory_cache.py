@@ -28,7 +28,6 @@ class Kept(Protocol):
 
     def clear(self) -> None:
         """Let go of all vectors."""
-        ...
 
 
 KeptType = TypeVar("KeptType", bound=Kept)

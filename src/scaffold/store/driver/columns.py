@@ -26,7 +26,6 @@ class TimeSource(Protocol):
 
     def now(self) -> datetime:
         """Return the current time, aware, UTC."""
-        ...
 
 
 def format_time(at: datetime | None) -> str | None:

@@ -17,7 +17,6 @@ class Row(Protocol):
 
     def keys(self) -> Iterable[str]:
         """Return the column names, in order."""
-        ...
 
 
 class DatabaseDriver(Protocol):
@@ -33,66 +32,51 @@ class DatabaseDriver(Protocol):
     @property
     def in_transaction(self) -> bool:
         """Whether a transaction is open."""
-        ...
 
     def rows(self, statement: str, values: Mapping[str, ColumnValue], /) -> list[Any]:
         """Execute a statement and return all of its rows."""
-        ...
 
     def change(self, statement: str, values: Mapping[str, ColumnValue], /) -> int:
         """Execute a statement and return how many rows it changed."""
-        ...
 
     def change_each(self, statement: str, rows: Iterable[Mapping[str, ColumnValue]], /) -> int:
         """Execute the statement for each of `rows` and return how many rows it changed in total."""
-        ...
 
     def attempt(self, statements: str, /) -> bool:
         """Execute statements within a transaction; undo them and return False if one fails, which is no error.
 
         For what only one kind of database has; does nothing, and returns False, on the others.
         """
-        ...
 
     def begin(self, *, durable: bool) -> None:
         """Start a transaction with the exclusive write lock, waiting for the current writer; others can still read."""
-        ...
 
     def begin_snapshot(self) -> None:
         """Start a transaction that only reads: until `roll_back`, it shows the data as it was at its first read."""
-        ...
 
     def commit(self) -> None:
         """Commit everything since `begin`; from now on a `durable` transaction survives a power loss."""
-        ...
 
     def roll_back(self) -> None:
         """Undo everything since `begin`."""
-        ...
 
     def ended(self) -> None:
         """Take note that a transaction or snapshot is over, however it ended."""
-        ...
 
     def tables(self) -> frozenset[str]:
         """Return the names of the tables, without the driver's own."""
-        ...
 
     def make_ready(self) -> None:
         """Create what the driver itself needs before the first transaction; safe to repeat."""
-        ...
 
     def back_up(self, version: int) -> None:
         """Copy the committed data to a backup named after the schema version, if the database supports it."""
-        ...
 
     def data_version(self) -> int:
         """Return a number that changes if and only if another connection commits."""
-        ...
 
     def rewrite_words(self, table: str) -> None:
         """Rewrite the full-text index, in which deleted words stay until then; needs a transaction."""
-        ...
 
     def empty_log(self) -> bool:
         """Remove what deleted rows have left in the file and its log; return False if something prevents that now.
@@ -100,15 +84,12 @@ class DatabaseDriver(Protocol):
         Outside of a transaction; takes time with the size of the file. Does nothing for a server, whose administrator
         decides when space is reclaimed.
         """
-        ...
 
     def erase(self) -> None:
         """Delete all stored data on a server; does nothing for a file, which its owner deletes."""
-        ...
 
     def close(self) -> None:
         """Close the connection; an open transaction is rolled back."""
-        ...
 
 
 class DeferredWrites(Protocol):
@@ -116,11 +97,9 @@ class DeferredWrites(Protocol):
 
     def flush(self) -> None:
         """Write the collected changes, inside the transaction."""
-        ...
 
     def forget(self) -> None:
         """Drop the collected changes: the transaction is over."""
-        ...
 
 
 class Connection:
@@ -191,7 +170,8 @@ class Connection:
         driver = self.driver
         self._require_no_transaction()
         if driver.read_only is not None:
-            raise StoreUnavailable(*_read_only_error(driver.name, driver.read_only))
+            what = f"{driver.name}: the database is read-only: {driver.read_only}"
+            raise StoreUnavailable(what, "Nothing was changed; commands that only read still work.")
         driver.begin(durable=durable)
         try:
             yield
@@ -224,7 +204,3 @@ class Connection:
     def _require_no_transaction(self) -> None:
         if self.driver.in_transaction:
             raise RuntimeError("a transaction is already open on this store; end it before starting another")
-
-
-def _read_only_error(name: str, why: str) -> tuple[str, str]:
-    return f"{name}: the database is read-only: {why}", "Nothing was changed; commands that only read still work."

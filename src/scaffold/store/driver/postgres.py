@@ -80,7 +80,9 @@ class PostgresDriver:
         """
         if not SCHEMA.fullmatch(server.schema):
             raise ValueError(f"invalid schema name: {server.schema!r}")
-        self.name = _public_address(server)
+        parts = urlsplit(server.url)
+        # Without user, password and options.
+        self.name = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path} (schema {server.schema})"
         self.read_only: str | None = None
         self._schema = server.schema
         self._server = server
@@ -265,12 +267,6 @@ def _storable_values(values: Mapping[str, ColumnValue]) -> dict[str, ColumnValue
         name: value.replace(NUL, SHOWN_NUL) if isinstance(value, str) and NUL in value else value
         for name, value in values.items()
     }
-
-
-def _public_address(server: PostgresLocation) -> str:
-    """Return the address without user, password and options."""
-    parts = urlsplit(server.url)
-    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path} (schema {server.schema})"
 
 
 @functools.cache

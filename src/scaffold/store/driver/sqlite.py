@@ -81,7 +81,11 @@ class SqliteDriver:
         self._path = path
         self._durable = False
         self._timeout_s = timeout_s
-        mode = "rwc" if create else "rw" if self.read_only is None else _read_only_mode(path)
+        mode = "rwc" if create else "rw"
+        if self.read_only is not None:
+            log = path.with_name(f"{path.name}-wal")
+            # Without a log there is no writer, so `immutable` avoids taking locks.
+            mode = "ro" if log.exists() and log.stat().st_size else "ro&immutable=1"
         uri = "file::memory:" if in_memory else f"{path.absolute().as_uri()}?mode={mode}"
         try:
             # isolation_level None: otherwise Python would begin transactions by itself, and not with BEGIN IMMEDIATE.
@@ -280,9 +284,3 @@ def _why_read_only(path: Path) -> str | None:
         if not os.access(needed, os.W_OK, effective_ids=os.access in os.supports_effective_ids):
             return f"{needed} cannot be written"
     return None
-
-
-def _read_only_mode(path: Path) -> str:
-    """Return the URI mode for reading; without a log there is no writer, so `immutable` avoids taking locks."""
-    log = path.with_name(f"{path.name}-wal")
-    return "ro" if log.exists() and log.stat().st_size else "ro&immutable=1"

@@ -135,7 +135,7 @@ class ServerVectors(TableGateway):
 
     def make_index(self, collection: CollectionName, model: str, dimension: int) -> bool:
         """Make the server's index of a collection, outside of a transaction; return False if there is one."""
-        schema, prefix = self._vector_column(), _index_prefix(collection)
+        schema, prefix = self._vector_column(), f"embedding_near_{_short_hash(collection)}_"
         name = f"{prefix}{_short_hash(f'{model} {dimension}')}"
         found = {row["name"]: row["valid"] for row in self._connection.rows(INDICES, prefix=f"{prefix}%")}
         # One of another model, or one that was not completed.
@@ -188,10 +188,6 @@ def _with_constants(statement: str, schema: str, collection: CollectionName, mod
 
 def _quote_text(text: str) -> str:
     return "'" + text.replace("\0", "").replace("'", "''") + "'"
-
-
-def _index_prefix(collection: CollectionName) -> str:
-    return f"embedding_near_{_short_hash(collection)}_"
 
 
 def _short_hash(text: str) -> str:

@@ -281,8 +281,10 @@ class Attempts(RunTableGateway):
         Raises IllegalTransition if the phase would go back, except to `executing` while the worker has the attempt.
         """
         row = self._require_fence(attempt_id, fence, "claimed")
-        if not _is_legal_phase_change(row["phase"], phase):
-            raise illegal_transition("attempt", attempt_id, row["phase"], phase)
+        was: AttemptPhase = row["phase"]
+        is_sent_back = phase == "executing" and was in WORKER_PHASES
+        if not is_sent_back and PHASES.index(phase) < PHASES.index(was):
+            raise illegal_transition("attempt", attempt_id, was, phase)
         self._connection.compare_and_set(
             ADVANCE,
             "attempt",
@@ -431,8 +433,3 @@ class Attempts(RunTableGateway):
 def _attempt_cap(row: Row) -> int:
     """Return how many attempts the goal may run: one at a time to see whether its workers still die."""
     return 1 if int(row["deaths"]) >= TELL_AFTER else int(row["worker_cap"])
-
-
-def _is_legal_phase_change(was: AttemptPhase, to: AttemptPhase) -> bool:
-    sent_back = to == "executing" and was in WORKER_PHASES
-    return sent_back or PHASES.index(to) >= PHASES.index(was)

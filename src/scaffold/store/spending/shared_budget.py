@@ -41,23 +41,18 @@ class BudgetAccount(Protocol):
 
     def transaction(self, *, durable: bool = False) -> AbstractContextManager[None]:
         """Return a block whose changes are committed together."""
-        ...
 
     def totals(self) -> AccountTotals:
         """Return all that is booked; unknown costs count as 0."""
-        ...
 
     def book(self, payer: str, spender: Spender, usage: Usage, *, error_tokens: int) -> None:
         """Add `usage` to what `payer` has spent; needs a transaction."""
-        ...
 
     def add_notice(self, notice: str) -> None:
         """Record a notice for the user about the budget; needs a transaction."""
-        ...
 
     def fix(self, use: BudgetUse) -> str:
         """Return how a user continues once it is used up, as a sentence."""
-        ...
 
 
 class SharedBudget:
@@ -118,7 +113,7 @@ class SharedBudget:
         admitted = False
         try:
             while not admitted:
-                await self._clock.sleep(_poll_delay_s())
+                await self._clock.sleep((MIN_POLL_MS + secrets.randbelow(MAX_POLL_MS - MIN_POLL_MS)) / 1000)
                 self._settle_dead_owners()
                 admitted = self._grant_if_next(reservation)
         finally:
@@ -199,7 +194,3 @@ def _dead_owner_notice(lost: Reservation, usage: Usage) -> str:
     cost = "an unknown cost" if usage.cost_usd is None else format_usd(usage.cost_usd)
     tokens = f" and {usage.counted_tokens:,} tokens" if usage.counted_tokens else ""
     return f"process {lost.owner.pid} died during a request; its reservation, {cost}{tokens}, counts as spent"
-
-
-def _poll_delay_s() -> float:
-    return (MIN_POLL_MS + secrets.randbelow(MAX_POLL_MS - MIN_POLL_MS)) / 1000

@@ -63,7 +63,8 @@ class FolderChanges:
     def may_change(self, entry: FolderEntry) -> bool:
         """Return whether the confinement lets the command create, replace or remove this entry."""
         access, node = PathAccess(READING).at(self._top), self._top
-        for name in filter(None, _path_of(entry.folder).split("/")):
+        path = os.readlink(f"/proc/self/fd/{entry.folder}")  # noqa: PTH115 - pathlib would double our start-up
+        for name in filter(None, path.split("/")):
             if name not in node.below:
                 node = PathNode()
                 break
@@ -200,10 +201,6 @@ def opening(stopped: StoppedCall, action: str, further: tuple[int, ...]) -> tupl
     if action == "create":
         return os.O_WRONLY | os.O_CREAT | os.O_TRUNC, stopped.integer(further[0])
     return stopped.integer(further[0]), stopped.integer(further[1])
-
-
-def _path_of(fd: int) -> str:
-    return os.readlink(f"/proc/self/fd/{fd}")  # noqa: PTH115 - pathlib would double our start-up
 
 
 def identity(about: os.stat_result) -> Identity:

@@ -66,7 +66,8 @@ def program(machine: str, version: int) -> bytes:
     processor = SYSCALLS[machine]
     judged = [
         *on_syscall(processor.socket, [argument(0), (EQUAL, 0, 1, AF_UNIX), deny()]),
-        *on_syscall(processor.socketpair, _only_streams()),
+        # Only stream pairs: either end of a datagram pair can be reconnected to any socket of the machine.
+        *on_syscall(processor.socketpair, [argument(1), (AND, 0, 0, TYPE_MASK), (EQUAL, 0, 1, SOCK_DGRAM), deny()]),
         # Landlock has no rights for resource limits; pid 0 is the caller itself.
         *on_syscall(processor.prlimit, [argument(0), (EQUAL, 1, 0, 0), deny()]),
         *(step for number in processor.shared for step in on_syscall(number, [deny()])),
@@ -99,11 +100,6 @@ def _stop_call(number: int, call: Call, flags: tuple[int, int]) -> tuple[Instruc
     # Shared memory is opened without following links; else mostly folders are.
     unlinked = (ANY_OF, 2, 0, directory), (ANY_OF, 0, 1, no_follow), ret(NOTIFY)
     return on_syscall(number, [argument(further[0]), (ANY_OF, 0, 1, O_CREAT), ret(NOTIFY), *unlinked])
-
-
-def _only_streams() -> list[Instruction]:
-    """Deny datagram socket pairs: either end can be reconnected to any socket of the machine."""
-    return [argument(1), (AND, 0, 0, TYPE_MASK), (EQUAL, 0, 1, SOCK_DGRAM), deny()]
 
 
 def _deny_truncation(processor: LandlockSyscalls) -> list[Instruction]:

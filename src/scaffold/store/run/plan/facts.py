@@ -193,15 +193,12 @@ class Facts(RunTableGateway):
 
     def lacking(self, goal_id: GoalId, assertions: Sequence[Assertion]) -> tuple[Assertion, ...]:
         """Return those of `assertions` that do not hold in the goal, in order."""
-        return tuple(assertion for assertion in assertions if not self._is_holding(goal_id, assertion))
+        rows = ((each, self._connection.row(GET, goal_id=goal_id, assertion=each)) for each in assertions)
+        return tuple(each for each, row in rows if row is None or row["state"] != "holds")
 
     def count_holding(self, run_id: RunId) -> int:
         """Return how many facts hold in the run."""
         return int(self._connection.rows(COUNT_HOLDING, run_id=run_id)[0]["facts"])
-
-    def _is_holding(self, goal_id: GoalId, assertion: Assertion) -> bool:
-        row = self._connection.row(GET, goal_id=goal_id, assertion=assertion)
-        return row is not None and row["state"] == "holds"
 
     def _append_events(
         self, goal_id: GoalId, assertions: Sequence[Assertion], state: FactState, commit: Commit, *, only_orders: bool
