@@ -1,12 +1,12 @@
 """The memories of a repository and of its user: written, found and forgotten. No model is asked to remember."""
 
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from msgspec import Struct, structs
+from msgspec import Struct, field, structs
 
 from scaffold.core.errors import EmbeddingError, UsageError
 from scaffold.core.knowledge import (
@@ -62,6 +62,42 @@ class MemoryDatabases(Struct, frozen=True):
     """Whether a search looks at vectors, too, which takes more memory."""
     embedder: Embedder | None = None
     """None for the model that comes with the extra `memory`."""
+    legs: dict[MemoryScope, VectorLeg | None] = field(default_factory=dict)
+    """Search by vector in each, once it is open: it takes long to load."""
+
+    def all(self) -> Iterator[tuple[MemoryScope, Store | UserStore]]:
+        """Yield the databases, that of the repository first."""
+        if self.project is not None:
+            yield "project", self.project
+        if self.user is not None:
+            yield "user", self.user
+
+    def get(self, scope: MemoryScope, what: str = "memory") -> Store | UserStore:
+        """Return a database; UsageError, which says `what` cannot be stored, if there is none."""
+        for name, database in self.all():
+            if name == scope:
+                return database
+        where = "this is not in a git repository" if scope == "project" else "there is no database of the user"
+        raise UsageError(f"a {what} of the {scope} cannot be stored: {where}", "Choose the other scope.")
+
+    def leg(self, scope: MemoryScope) -> VectorLeg | None:
+        """Return search by vector in a database; None if it is not possible here."""
+        if scope not in self.legs:
+            database = self.get(scope)
+            folder = index_folder(self.cache, database.name)
+            self.legs[scope] = vector_leg(database.knowledge, folder, self.embedder) if self.by_meaning else None
+        return self.legs[scope]
+
+    def wipe(self, scopes: Iterable[MemoryScope], collection: CollectionName) -> bool:
+        """Delete what is left outside of the tables of deleted chunks; False if another process keeps some of it."""
+        emptied = []
+        for scope in scopes:
+            database = self.get(scope)
+            # Text of a deleted chunk can be guessed from its vector.
+            delete_index(index_folder(self.cache, database.name), collection)
+            let_go(database.name, collection)
+            emptied.append(database.knowledge.empty_log())
+        return all(emptied)
 
 
 class FoundMemory(Struct, frozen=True):
@@ -85,17 +121,16 @@ class Memories:
     """The memories of both databases. Each change is one transaction of its own."""
 
     def __init__(self, databases: MemoryDatabases, *, clock: TimeSource, redactor: Redactor) -> None:
-        self._databases = databases
+        self.databases = databases
         self._clock = clock
         self._redactor = redactor
         self.search_failure: EmbeddingError | None = None
         """Why the last search was by words alone, although there is a model."""
-        self._legs: dict[MemoryScope, VectorLeg | None] = {}
 
     @property
     def has_project(self) -> bool:
         """Whether memories of a repository can be stored."""
-        return self._databases.project is not None
+        return self.databases.project is not None
 
     def now(self) -> datetime:
         """Return the present time, by the clock of the databases."""
@@ -143,7 +178,7 @@ class Memories:
             chunk = structs.replace(chunk, state=changes["state"], meta={**chunk.meta, DECIDED_BY: USER})
         if chunk.state != "superseded" and memory.chunk.state == "superseded":
             chunk = structs.replace(chunk, valid_until=None, superseded_by=None, valid_from=self._clock.now())
-        database = self._scope_database(memory.scope)
+        database = self.databases.get(memory.scope)
         with database.transaction(durable=True):
             if database.knowledge.chunks.get(chunk.id) is None:
                 raise UsageError(
@@ -154,7 +189,7 @@ class Memories:
             else:
                 database.knowledge.replace(chunk)
         if chunk.text != memory.chunk.text:
-            self._wipe_deleted([memory.scope])
+            self.databases.wipe([memory.scope], MEMORIES)
         return Memory(chunk, memory.scope)
 
     def forget(self, memories: Iterable[Memory]) -> bool:
@@ -163,16 +198,16 @@ class Memories:
         for each in memories:
             ids.setdefault(each.scope, []).append(each.chunk.id)
         for scope, chunks in ids.items():
-            database = self._scope_database(scope)
+            database = self.databases.get(scope)
             with database.transaction(durable=True):
                 database.knowledge.forget(chunks)
-        return self._wipe_deleted(ids)
+        return self.databases.wipe(ids, MEMORIES)
 
     def newest(self, wanted: ChunkFilter = EVERYTHING, *, most: int) -> tuple[Memory, ...]:
         """Return the memories that were stored last, the newest first."""
         found = [
             Memory(chunk, scope)
-            for scope, database in self._open_databases()
+            for scope, database in self.databases.all()
             for chunk in database.knowledge.chunks.newest(MEMORIES, wanted, most=most)
         ]
         return tuple(sorted(found, key=lambda each: each.chunk.created_at, reverse=True)[:most])
@@ -181,7 +216,7 @@ class Memories:
         """Return the memories whose id starts with `text`; of another collection, its chunks."""
         return tuple(
             Memory(chunk, scope)
-            for scope, database in self._open_databases()
+            for scope, database in self.databases.all()
             for chunk in database.knowledge.chunks.by_prefix(collection, text)
         )
 
@@ -189,7 +224,7 @@ class Memories:
         """Return the memories that fit a query best, the best first; those of the repository before equal ones."""
         found: dict[str, FoundMemory] = {}
         rankings, vectors = [], QueryVectors(query)
-        for scope, _ in self._open_databases():
+        for scope, _ in self.databases.all():
             hits = await self.find_in(scope, MEMORIES, query, wanted, most=most, vectors=vectors)
             found |= {hit.chunk.id: FoundMemory(Memory(hit.chunk, scope), hit) for hit in hits}
             rankings.append([hit.chunk.id for hit in hits])
@@ -207,32 +242,20 @@ class Memories:
         vectors: QueryVectors,
     ) -> Sequence[FoundChunk]:
         """Return the chunks of a collection in one database that fit a query best."""
-        database, leg = self._scope_database(scope), self._vector_leg(scope)
+        database, leg = self.databases.get(scope), self.databases.leg(scope)
         if leg is not None:
             await fill_in_vectors(database, leg, collection, most=FILLED_BY_SEARCH)
         return await HybridSearch(database.knowledge, leg).find(collection, query, wanted, most=most, vectors=vectors)
 
-    def databases(self) -> Iterable[tuple[MemoryScope, Store | UserStore]]:
-        """Return the databases, that of the repository first."""
-        return self._open_databases()
-
-    def leg(self, scope: MemoryScope) -> VectorLeg | None:
-        """Return search by vector in a database; None if it is not possible here."""
-        return self._vector_leg(scope)
-
-    def wipe(self, scopes: Iterable[MemoryScope], collection: CollectionName) -> bool:
-        """Delete what is left outside of the tables of deleted chunks; False if another process keeps some of it."""
-        return self._wipe_deleted(scopes, collection)
-
     @property
     def embedding_cost(self) -> Usage | None:
         """What was paid for vectors by now; None if they are computed on this machine."""
-        return None if self._databases.embedder is None else self._databases.embedder.used
+        return None if self.databases.embedder is None else self.databases.embedder.used
 
     @property
     def has_vectors(self) -> bool:
         """Whether memories are found by their meaning, too: the extra `memory` is installed."""
-        return all(self._vector_leg(scope) is not None for scope, _ in self._open_databases())
+        return all(self.databases.leg(scope) is not None for scope, _ in self.databases.all())
 
     async def index(self, *, again: bool = False, tell: Callable[[int], None] = ignore_count) -> tuple[int, int]:
         """Compute all vectors that are missing, and make the index files that are worth it; return both counts.
@@ -240,8 +263,8 @@ class Memories:
         `again`: compute all anew. `tell` is told how many are computed by then. EmbeddingError if one cannot be.
         """
         filled, files = 0, 0
-        for scope, database in self._open_databases():
-            if (leg := self._vector_leg(scope)) is None:
+        for scope, database in self.databases.all():
+            if (leg := self.databases.leg(scope)) is None:
                 continue
             for each in database.knowledge.collections.all():
                 before = filled
@@ -268,13 +291,13 @@ class Memories:
                 vectors=knowledge.embeddings.count(collection.name),
                 by_state=knowledge.chunks.counts_by_state(collection.name),
             )
-            for scope, database in self._open_databases()
+            for scope, database in self.databases.all()
             for knowledge in (database.knowledge,)
             for collection in knowledge.collections.all()
         )
 
     def _add_memory(self, content: str, source: str, scope: MemoryScope, kind: MemoryType) -> Memory:
-        database, now = self._scope_database(scope), self._clock.now()
+        database, now = self.databases.get(scope), self._clock.now()
         knowledge = database.knowledge
         chunk = Chunk(
             id=ChunkId(new_id()),
@@ -297,7 +320,7 @@ class Memories:
         return Memory(stored, scope)
 
     def _supersede_memory(self, former: Memory, *, by: Memory) -> None:
-        database, now = self._scope_database(former.scope), self._clock.now()
+        database, now = self.databases.get(former.scope), self._clock.now()
         with database.transaction(durable=True):
             chunk = database.knowledge.chunks.get(former.chunk.id)
             if chunk is not None and chunk.state != "superseded":
@@ -312,7 +335,7 @@ class Memories:
 
     def _find_same(self, content: str) -> Memory | None:
         """Return the memory that says the same, but for white space and the end of the sentence."""
-        for scope, database in self._open_databases():
+        for scope, database in self.databases.all():
             for chunk in database.knowledge.chunks.same(MEMORIES, fingerprint(content)):
                 if chunk.state != "superseded":
                     return Memory(chunk, scope)
@@ -320,44 +343,11 @@ class Memories:
 
     def _find_alike(self, content: str) -> list[Memory]:
         found: list[Memory] = []
-        for scope, database in self._open_databases():
+        for scope, database in self.databases.all():
             chunks = database.knowledge.chunks
             numbers = chunks.search(MEMORIES, search_terms(content), VALID, most=COMPARED)
             found += (Memory(chunk, scope) for chunk in chunks.with_numbers(numbers))
         return found
-
-    def _vector_leg(self, scope: MemoryScope) -> VectorLeg | None:
-        if scope not in self._legs:
-            database = self._scope_database(scope)
-            by_meaning, embedder = self._databases.by_meaning, self._databases.embedder
-            folder = self._index_folder(database)
-            self._legs[scope] = vector_leg(database.knowledge, folder, embedder) if by_meaning else None
-        return self._legs[scope]
-
-    def _wipe_deleted(self, scopes: Iterable[MemoryScope], collection: CollectionName = MEMORIES) -> bool:
-        emptied = []
-        for scope in scopes:
-            database = self._scope_database(scope)
-            delete_index(self._index_folder(database), collection)
-            let_go(database.name, collection)
-            emptied.append(database.knowledge.empty_log())
-        return all(emptied)
-
-    def _index_folder(self, database: Store | UserStore) -> Path:
-        return index_folder(self._databases.cache, database.name)
-
-    def _open_databases(self) -> Iterable[tuple[MemoryScope, Store | UserStore]]:
-        if self._databases.project is not None:
-            yield "project", self._databases.project
-        if self._databases.user is not None:
-            yield "user", self._databases.user
-
-    def _scope_database(self, scope: MemoryScope) -> Store | UserStore:
-        for name, database in self._open_databases():
-            if name == scope:
-                return database
-        where = "this is not in a git repository" if scope == "project" else "there is no database of the user"
-        raise UsageError(f"a memory of the {scope} cannot be stored: {where}", "Choose the other scope.")
 
 
 def find_memory(memories: Memories, name: str) -> Memory:

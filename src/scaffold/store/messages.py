@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from scaffold.core.model import Envelope
-from scaffold.store.driver.columns import OBJECT, format_time, parse_optional_time, parse_time
+from scaffold.store.driver.columns import OBJECT, format_time, read_struct
 from scaffold.store.driver.connection import Row
 from scaffold.store.driver.gateway import TableGateway
 
@@ -124,13 +124,4 @@ class Messages(TableGateway):
 
 
 def _read_envelope(row: Row) -> Envelope:
-    return Envelope(
-        seq=row["seq"],
-        scope=row["scope"],
-        sender=row["sender"],
-        recipient=row["recipient"],
-        channel=row["channel"],
-        body=OBJECT.read(row["body"]),
-        created_at=parse_time(row["created_at"]),
-        expires_at=parse_optional_time(row["expires_at"]),
-    )
+    return read_struct(Envelope, row, body=OBJECT.read(row["body"]))

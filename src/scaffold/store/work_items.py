@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from scaffold.core.work_item import ItemLog, WorkItem
-from scaffold.store.driver.columns import NAMES, format_time, parse_time
+from scaffold.store.driver.columns import NAMES, format_time, parse_time, read_struct, struct_columns
 from scaffold.store.driver.connection import Row
 from scaffold.store.driver.gateway import TableGateway
 
@@ -36,21 +36,14 @@ class WorkItems(TableGateway):
         """Store an item, or its changes; `attempt` is the one that files it, for a new item."""
         self._connection.write(
             PUT,
-            id=item.id,
-            title=item.title,
-            description=item.description,
-            kind=item.kind,
-            status=item.status,
-            reason=item.reason,
-            priority=item.priority,
-            parent_id=item.parent,
-            project=item.project,
-            labels=NAMES.write(item.labels),
-            run_id=item.run,
-            action_key=item.action,
-            attempt_id=attempt,
-            by_agent=int(item.by_agent),
-            created_at=format_time(item.created_at),
+            **struct_columns(
+                item,
+                parent_id=item.parent,
+                labels=NAMES.write(item.labels),
+                run_id=item.run,
+                action_key=item.action,
+                attempt_id=attempt,
+            ),
             at=format_time(self._clock.now()),
         )
         self._connection.write(UNBLOCK, id=item.id)
@@ -77,21 +70,12 @@ class WorkItems(TableGateway):
 
 
 def _read_item(row: Row, blocked_by: tuple[str, ...]) -> WorkItem:
-    return WorkItem(
-        id=row["id"],
-        title=row["title"],
-        description=row["description"],
-        kind=row["kind"],
-        status=row["status"],
-        reason=row["reason"],
-        priority=row["priority"],
+    return read_struct(
+        WorkItem,
+        row,
         parent=row["parent_id"],
-        project=row["project"],
         labels=NAMES.read(row["labels"]),
         blocked_by=blocked_by,
         run=row["run_id"],
         action=row["action_key"],
-        by_agent=bool(row["by_agent"]),
-        created_at=parse_time(row["created_at"]),
-        updated_at=parse_time(row["updated_at"]),
     )

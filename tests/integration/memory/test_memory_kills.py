@@ -116,7 +116,7 @@ def results(folder: Path, support: Any, expected: Expected) -> None:
 
         with_cache = nearest()
         delete_path(folder / "cache")
-        let_go(memories._scope_database("project").name, MEMORIES)
+        let_go(memories.databases.get("project").name, MEMORIES)
         for exact, found in zip(nearest(), with_cache, strict=True):
             assert found[0][0] == exact[0][0]
             # Of two that are equally near but for rounding, an index may return the other one.

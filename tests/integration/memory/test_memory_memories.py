@@ -153,7 +153,7 @@ async def test_an_edit_deletes_the_former_text_and_forgetting_all_of_it(memories
 @pytest.mark.slow
 def test_no_copy_of_a_forgotten_text_stays_in_pages_that_were_rearranged(memories: Memories, tmp_path: Path) -> None:
     """RA-6: as SQLite overwrites a row only where it is in the end."""
-    chance, database, gone = random.Random(1), memories._scope_database("project"), []
+    chance, database, gone = random.Random(1), memories.databases.get("project"), []
     template = memories.remember("The quagga was here", source="user").memory.chunk
     known = [template]
     for number in range(1_200):
@@ -181,7 +181,7 @@ def test_no_copy_of_a_forgotten_text_stays_in_pages_that_were_rearranged(memorie
 def test_a_full_index_takes_no_more(memories: Memories) -> None:
     """RA-7: 100,000 memories."""
     memories.remember("one", source="user")
-    database = memories._scope_database("project")
+    database = memories.databases.get("project")
     with database.transaction():
         database._connection.write("UPDATE collection SET capacity = 1 WHERE name = :name", name=MEMORIES)
     with pytest.raises(UsageError, match="1 memories"):

@@ -70,7 +70,7 @@ async def test_a_lost_or_broken_index_file_changes_no_result(memories: Memories,
 
     from scaffold.memory.embedders.vector_bytes import packed
 
-    random, leg = numpy.default_rng(1), memories._vector_leg("project")
+    random, leg = numpy.default_rng(1), memories.databases.leg("project")
     rows = packed(random.standard_normal((20_500, 384)).astype("float32"))
     template = memories.remember("Note 0", source="user").memory.chunk
     with store.transaction():

@@ -233,7 +233,7 @@ async def test_what_is_deleted_is_gone_from_the_files_too(agent, place, tmp_path
 async def test_a_full_index_says_so_and_takes_all_or_nothing(agent):
     """RA-7: an error, which says what to do."""
     with open_memories(agent.access.cwd, agent.access.store, Redactor(), create=True) as memories:
-        _, database = next(iter(memories.databases()))
+        _, database = next(iter(memories.databases.all()))
         with database.transaction():
             database.knowledge.collections.ensure("small", capacity=3)
     await agent.do("add_text", index="small", text="One.")

@@ -1,18 +1,17 @@
 """The documents of a repository and of its user: stored, listed, searched and deleted."""
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from msgspec import Struct
 
 from scaffold.core.errors import UsageError
 from scaffold.core.knowledge import CollectionName, Document
-from scaffold.memory.chunk_embedding import fill_in_vectors, vector_leg
+from scaffold.memory.chunk_embedding import fill_in_vectors
 from scaffold.memory.documents.source_files import SOURCE
-from scaffold.memory.hybrid import FoundChunk, HybridSearch, QueryVectors, VectorLeg, fuse
+from scaffold.memory.hybrid import FoundChunk, HybridSearch, QueryVectors, fuse
 from scaffold.memory.memories import FILLED_BY_SEARCH, MemoryDatabases
 from scaffold.memory.notes import MemoryScope
-from scaffold.memory.vectors.memory_cache import delete_index, index_folder, let_go
 from scaffold.plan.message_text import quoted, quoted_list
 from scaffold.store.database import Store
 from scaffold.store.driver.columns import TimeSource
@@ -52,7 +51,6 @@ class DocumentLibrary:
     def __init__(self, databases: MemoryDatabases, *, clock: TimeSource) -> None:
         self._databases = databases
         self._clock = clock
-        self._legs: dict[MemoryScope, VectorLeg | None] = {}
 
     @property
     def usual_scope(self) -> MemoryScope:
@@ -61,7 +59,7 @@ class DocumentLibrary:
 
     async def fill(self, scope: MemoryScope, index: CollectionName, *, most: int = sys.maxsize) -> int:
         """Compute vectors that are missing, at most so many, and return how many; 0 without the extra `memory`."""
-        leg, database = self._vector_leg(scope), self.database(scope)
+        database, leg = self.database(scope), self._databases.leg(scope)
         if leg is None:
             return 0
         before = database.knowledge.embeddings.count(index)
@@ -70,14 +68,14 @@ class DocumentLibrary:
 
     def has_vectors(self, scope: MemoryScope) -> bool:
         """Whether documents are found by their meaning, too: the extra `memory` is installed."""
-        return self._vector_leg(scope) is not None
+        return self._databases.leg(scope) is not None
 
     async def find(self, index: CollectionName, query: str, *, most: int) -> Sequence[FoundPassage]:
         """Return the chunks of an index that fit a query best, the best first."""
         found: dict[str, FoundPassage] = {}
         rankings, vectors = [], QueryVectors(query)
-        for scope, database in self._open_databases():
-            if (leg := self._vector_leg(scope)) is not None:
+        for scope, database in self._databases.all():
+            if (leg := self._databases.leg(scope)) is not None:
                 await fill_in_vectors(database, leg, index, most=FILLED_BY_SEARCH)
             stored = database.knowledge
             # Else those without a vector would be found too seldom.
@@ -91,14 +89,14 @@ class DocumentLibrary:
         """Return the documents of an index, or of all, by their names."""
         return [
             self._stored_document(scope, document)
-            for scope, database in self._open_databases()
+            for scope, database in self._databases.all()
             for document in database.knowledge.documents.all(index)
         ]
 
     def named(self, name: str) -> StoredDocument:
         """Return the document with this name, or whose id starts so; UsageError if it is none, or several."""
         known = [
-            (scope, each) for scope, database in self._open_databases() for each in database.knowledge.documents.all()
+            (scope, each) for scope, database in self._databases.all() for each in database.knowledge.documents.all()
         ]
         exact = [(scope, each) for scope, each in known if name in {each.name, each.id}]
         found = exact or [(scope, each) for scope, each in known if name and each.id.startswith(name)]
@@ -114,39 +112,19 @@ class DocumentLibrary:
         database, document = self.database(stored.scope), stored.document
         with database.transaction(durable=True):
             database.knowledge.documents.forget_for_good(document.id)
-        delete_index(index_folder(self._databases.cache, database.name), document.collection)
-        let_go(database.name, document.collection)
-        return database.knowledge.empty_log()
+        return self._databases.wipe([stored.scope], document.collection)
 
     def indices(self) -> frozenset[str]:
         """Return the names of all indices."""
         return frozenset(
-            each.name for _, database in self._open_databases() for each in database.knowledge.collections.all()
+            each.name for _, database in self._databases.all() for each in database.knowledge.collections.all()
         )
 
     def database(self, scope: MemoryScope) -> Store | UserStore:
         """Return a database; UsageError if there is none."""
-        for name, database in self._open_databases():
-            if name == scope:
-                return database
-        where = "this is not in a git repository" if scope == "project" else "there is no database of the user"
-        raise UsageError(f"a document of the {scope} cannot be stored: {where}", "Choose the other scope.")
+        return self._databases.get(scope, "document")
 
     def _stored_document(self, scope: MemoryScope, document: Document) -> StoredDocument:
         documents = self.database(scope).knowledge.documents
         chunks, vectors = documents.chunks(document.id), documents.vectors(document.id)
         return StoredDocument(document=document, scope=scope, chunks=chunks, vectors=vectors)
-
-    def _vector_leg(self, scope: MemoryScope) -> VectorLeg | None:
-        if scope not in self._legs:
-            database = self.database(scope)
-            folder, by_meaning = index_folder(self._databases.cache, database.name), self._databases.by_meaning
-            embedder = self._databases.embedder
-            self._legs[scope] = vector_leg(database.knowledge, folder, embedder) if by_meaning else None
-        return self._legs[scope]
-
-    def _open_databases(self) -> Iterable[tuple[MemoryScope, Store | UserStore]]:
-        if self._databases.project is not None:
-            yield "project", self._databases.project
-        if self._databases.user is not None:
-            yield "user", self._databases.user

@@ -76,7 +76,7 @@ class Indexes:
     def create(self, name: str, dimension: int | None) -> Place:
         """Create an index: of texts, or of vectors of this dimension that its user computes."""
         wanted = _changeable_name(name)
-        scope, database = next(iter(self._memories.databases()))
+        scope, database = next(iter(self._memories.databases.all()))
         numbers = None if dimension is None else checked_dimension(dimension)
         with database.transaction(durable=True):
             if taken := self._find_places(wanted):
@@ -152,7 +152,7 @@ class Indexes:
             (knowledge.chunks.change if content == before.text else knowledge.replace)(after)
             if packed is not None:
                 knowledge.embeddings.put(place.collection.model, [(after, packed)])
-        self._memories.wipe([place.scope], place.collection.name)
+        self._memories.databases.wipe([place.scope], place.collection.name)
         return after
 
     def delete_items(self, name: str, items: Sequence[str]) -> tuple[Sequence[ChunkId], bool]:
@@ -286,7 +286,7 @@ class Indexes:
         return found if found is not None and found.collection == place.collection.name else None
 
     def _vector_leg(self, place: Place) -> Any:
-        leg = self._memories.leg(place.scope)
+        leg = self._memories.databases.leg(place.scope)
         if leg is None:
             raise UsageError("vectors are not computed or compared here", EXTRA_FIX)
         return leg
@@ -323,7 +323,7 @@ class Indexes:
         return tuple(self._iter_places(name))
 
     def _iter_places(self, name: CollectionName) -> Iterator[Place]:
-        for scope, database in self._memories.databases():
+        for scope, database in self._memories.databases.all():
             if (collection := database.knowledge.collections.get(name)) is not None:
                 yield Place(scope, database, collection)
 
@@ -376,16 +376,16 @@ def _no_item(item: str, name: str) -> UsageError:
 
 def delete_whole_index(memories: Memories, scope: MemoryScope, index: CollectionName) -> tuple[int, bool]:
     """Return how many chunks were deleted; and False if another process keeps old text in the log."""
-    database = dict(memories.databases())[scope]
+    database = memories.databases.get(scope)
     with database.transaction(durable=True):
         chunks = database.knowledge.chunks.count(index)
         database.knowledge.forget_collection(index)
-    return chunks, memories.wipe([scope], index)
+    return chunks, memories.databases.wipe([scope], index)
 
 
 def delete_chunks(memories: Memories, scope: MemoryScope, index: CollectionName, chunks: Sequence[ChunkId]) -> bool:
     """Return False if another process keeps old text in the log."""
-    database = dict(memories.databases())[scope]
+    database = memories.databases.get(scope)
     with database.transaction(durable=True):
         database.knowledge.forget(chunks)
-    return memories.wipe([scope], index)
+    return memories.databases.wipe([scope], index)

@@ -29,7 +29,7 @@ def newest_items(memories: Memories, index: CollectionName, most: int) -> list[I
     """Return the items of an index that were stored last, the newest first."""
     found = [
         IndexItem(chunk, scope)
-        for scope, database in memories.databases()
+        for scope, database in memories.databases.all()
         for chunk in database.knowledge.chunks.newest(index, most=most)
     ]
     return sorted(found, key=lambda each: each.chunk.created_at, reverse=True)[:most]
@@ -42,7 +42,7 @@ async def fitting_items(
     found: dict[str, tuple[IndexItem, FoundChunk]] = {}
     text = utf8_safe(query)
     rankings, vectors = [], QueryVectors(text)
-    for scope, _ in memories.databases():
+    for scope, _ in memories.databases.all():
         hits = await memories.find_in(scope, index, text, ChunkFilter(), most=most, vectors=vectors)
         found |= {hit.chunk.id: (IndexItem(hit.chunk, scope), hit) for hit in hits}
         rankings.append([hit.chunk.id for hit in hits])
@@ -57,7 +57,7 @@ def find_item(memories: Memories, name: str) -> IndexItem | None:
     plain = utf8_safe(name.strip()).replace("\0", "")
     found = [
         IndexItem(chunk, scope)
-        for scope, database in memories.databases()
+        for scope, database in memories.databases.all()
         for each in database.knowledge.collections.all()
         if plain and each.name not in CAPACITIES
         for chunk in database.knowledge.chunks.by_prefix(each.name, plain)
@@ -128,7 +128,7 @@ def drop_index(memories: Memories, index: CollectionName) -> tuple[str, dict[str
     if index in CAPACITIES:
         fix = "`memory forget ID...` and `learn forget ID` delete what is in it."
         raise UsageError(f"{quoted(index)} is built in and stays", fix)
-    scopes = [scope for scope, database in memories.databases() if database.knowledge.collections.get(index)]
+    scopes = [scope for scope, database in memories.databases.all() if database.knowledge.collections.get(index)]
     deleted = [delete_whole_index(memories, scope, index) for scope in scopes]
     items, emptied = sum(chunks for chunks, _ in deleted), all(each for _, each in deleted)
     lines = [f"deleted {printable(index)} with {count_of(items, 'item')}", *([] if emptied else [TRACES_LEFT])]

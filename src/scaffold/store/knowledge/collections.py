@@ -1,8 +1,8 @@
 """Collections: sets of chunks that are searched together, with at most so many chunks."""
 
 from scaffold.core.knowledge import CAPACITIES, Collection, CollectionName, Document, DocumentId
-from scaffold.store.driver.columns import OBJECT, format_time, parse_time
-from scaffold.store.driver.connection import ColumnValue, Row
+from scaffold.store.driver.columns import OBJECT, format_time, read_struct, struct_columns
+from scaffold.store.driver.connection import Row
 from scaffold.store.driver.gateway import TableGateway
 from scaffold.store.knowledge.changes import take_numbers
 
@@ -65,7 +65,7 @@ class Documents(TableGateway):
 
     def add(self, document: Document) -> None:
         """Store a document of which nothing is stored yet."""
-        self._connection.write(ADD_DOCUMENT, **_document_columns(document))
+        self._connection.write(ADD_DOCUMENT, **struct_columns(document, missing=OBJECT.write(document.missing)))
 
     def move(self, before: Document, after: Document) -> None:
         """Store how far a document has been read; StaleFence if another process has read it further meanwhile."""
@@ -142,16 +142,16 @@ class Collections(TableGateway):
         holds = capacity or capacity_of(name)
         at = format_time(self._clock.now())
         self._connection.write(ADD, name=name, model="", dimension=0, capacity=holds, created_at=at)
-        return _read_collection(self._connection.require_row(GET.replace(":name", ":id"), "collection", name))
+        return read_struct(Collection, self._connection.require_row(GET.replace(":name", ":id"), "collection", name))
 
     def get(self, name: CollectionName) -> Collection | None:
         """Return the collection; None if there is none."""
         row = self._connection.row(GET, name=name)
-        return None if row is None else _read_collection(row)
+        return None if row is None else read_struct(Collection, row)
 
     def all(self) -> tuple[Collection, ...]:
         """Return all collections, by name."""
-        return tuple(map(_read_collection, self._connection.rows(ALL)))
+        return tuple(read_struct(Collection, row) for row in self._connection.rows(ALL))
 
     def set_model(self, name: CollectionName, model: str, dimension: int) -> None:
         """Let vectors of a collection be of this model; vectors of another one are deleted: they do not compare."""
@@ -177,41 +177,5 @@ def capacity_of(name: CollectionName) -> int:
     return CAPACITIES.get(name, DEFAULT_CAPACITY)
 
 
-def _read_collection(row: Row) -> Collection:
-    return Collection(
-        name=row["name"],
-        model=row["model"],
-        dimension=row["dimension"],
-        capacity=row["capacity"],
-        created_at=parse_time(row["created_at"]),
-    )
-
-
-def _document_columns(document: Document) -> dict[str, ColumnValue]:
-    return {
-        "id": document.id,
-        "collection": document.collection,
-        "name": document.name,
-        "source": document.source,
-        "sha256": document.sha256,
-        "state": document.state,
-        "position": document.position,
-        "length": document.length,
-        "missing": OBJECT.write(document.missing),
-        "created_at": format_time(document.created_at),
-    }
-
-
 def _read_document(row: Row) -> Document:
-    return Document(
-        id=row["id"],
-        collection=row["collection"],
-        name=row["name"],
-        source=row["source"],
-        sha256=row["sha256"],
-        state=row["state"],
-        position=row["position"],
-        length=row["length"],
-        missing=OBJECT.read(row["error"]),
-        created_at=parse_time(row["created_at"]),
-    )
+    return read_struct(Document, row, missing=OBJECT.read(row["error"]))

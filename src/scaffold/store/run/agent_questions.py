@@ -7,7 +7,7 @@ from scaffold.core.conversation import WaitingTurn
 from scaffold.core.events import FilesGranted
 from scaffold.core.ids import ActionId, AttemptId, RunId
 from scaffold.core.model import Assumption, FileGrant, FileGrantor
-from scaffold.store.driver.columns import JsonColumn, format_time, parse_time
+from scaffold.store.driver.columns import JsonColumn, format_time, parse_time, read_struct, struct_columns
 from scaffold.store.driver.connection import Row
 from scaffold.store.driver.gateway import TableGateway
 from scaffold.store.run.event_log import RunTableGateway
@@ -67,28 +67,12 @@ class Assumptions(RunTableGateway):
 
     def add(self, run_id: RunId, assumption: Assumption) -> None:
         """Store an assumption; one that says nothing replaces none."""
-        self._connection.write(
-            ADD_ASSUMPTION,
-            run_id=run_id,
-            action_id=assumption.action_id,
-            attempt_id=assumption.attempt_id,
-            question=assumption.question,
-            assumed=assumption.assumed,
-            created_at=format_time(assumption.created_at),
-        )
+        self._connection.write(ADD_ASSUMPTION, run_id=run_id, **struct_columns(assumption))
 
     def of_run(self, run_id: RunId) -> tuple[Assumption, ...]:
         """Return the run's assumptions."""
-        return tuple(
-            Assumption(
-                action_id=row["action_id"],
-                attempt_id=row["attempt_id"],
-                question=row["question"],
-                assumed=row["assumed"],
-                created_at=parse_time(row["created_at"]),
-            )
-            for row in self._connection.rows(ASSUMPTIONS_OF_RUN, run_id=run_id)
-        )
+        rows = self._connection.rows(ASSUMPTIONS_OF_RUN, run_id=run_id)
+        return tuple(read_struct(Assumption, row) for row in rows)
 
 
 class WaitingTurns(TableGateway):

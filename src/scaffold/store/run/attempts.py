@@ -26,11 +26,13 @@ from scaffold.store.driver.columns import (
     SCORE,
     VERIFICATION,
     format_time,
+    read_struct,
+    struct_columns,
     usage_columns,
+    usage_of,
 )
-from scaffold.store.driver.connection import Row
+from scaffold.store.driver.connection import ColumnValue, Row
 from scaffold.store.row_errors import illegal_transition, stale_fence
-from scaffold.store.run.attempt_rows import attempt_columns, attempt_of
 from scaffold.store.run.event_log import RunTableGateway
 
 OPEN = """
@@ -169,7 +171,7 @@ class Attempts(RunTableGateway):
         """Store a new attempt; raise IllegalTransition if its action or its shared worktree already has an open one."""
         # The number of the event appended below: it orders the attempts even if the wall clock goes back.
         queued_seq = self._events.next_seq(attempt.run_id)
-        if not self._connection.write_returning(OPEN, queued_seq=queued_seq, **attempt_columns(attempt)):
+        if not self._connection.write_returning(OPEN, queued_seq=queued_seq, **_attempt_columns(attempt)):
             what = f"action {attempt.action_id!r}, or the worktree that it shares, already has an open attempt"
             raise IllegalTransition(what, "Wait for that attempt to end; `scaffold status` shows it.")
         key = self._require_attempt(attempt.id)["key"]
@@ -178,7 +180,7 @@ class Attempts(RunTableGateway):
     def get(self, attempt_id: AttemptId) -> Attempt | None:
         """Return the attempt; None if there is none."""
         row = self._connection.row(GET, id=attempt_id)
-        return None if row is None else attempt_of(row)
+        return None if row is None else _read_attempt(row)
 
     def is_in_use(self, workspace: str) -> bool:
         """Return whether an attempt in this shared worktree has not ended."""
@@ -187,15 +189,15 @@ class Attempts(RunTableGateway):
     def last_in_workspace(self, name: str) -> Attempt | None:
         """Return the latest attempt whose worktree has this name; None if there is none."""
         row = self._connection.row(LAST_IN_WORKSPACE, name=name)
-        return None if row is None else attempt_of(row)
+        return None if row is None else _read_attempt(row)
 
     def of_workspace(self, name: str) -> tuple[Attempt, ...]:
         """Return the attempts in a shared worktree, oldest first."""
-        return tuple(map(attempt_of, self._connection.rows(OF_WORKSPACE, name=name)))
+        return tuple(map(_read_attempt, self._connection.rows(OF_WORKSPACE, name=name)))
 
     def recorded_in_workspace(self, name: str) -> tuple[Attempt, ...]:
         """Return the recorded attempts in a shared worktree, oldest first: the next one begins where the last ended."""
-        return tuple(map(attempt_of, self._connection.rows(RECORDED_IN_WORKSPACE, name=name)))
+        return tuple(map(_read_attempt, self._connection.rows(RECORDED_IN_WORKSPACE, name=name)))
 
     def next_number(self, action_id: ActionId) -> int:
         """Return the number for the action's next attempt, from 1."""
@@ -203,19 +205,19 @@ class Attempts(RunTableGateway):
 
     def of_action(self, action_id: ActionId) -> tuple[Attempt, ...]:
         """Return the action's attempts by number."""
-        return tuple(map(attempt_of, self._connection.rows(OF_ACTION, action_id=action_id)))
+        return tuple(map(_read_attempt, self._connection.rows(OF_ACTION, action_id=action_id)))
 
     def of_run(self, run_id: RunId) -> tuple[Attempt, ...]:
         """Return the run's attempts in the order they were opened."""
-        return tuple(map(attempt_of, self._connection.rows(OF_RUN, run_id=run_id)))
+        return tuple(map(_read_attempt, self._connection.rows(OF_RUN, run_id=run_id)))
 
     def open_of_run(self, run_id: RunId) -> tuple[Attempt, ...]:
         """Return the run's attempts that have not ended, in the order they were opened."""
-        return tuple(map(attempt_of, self._connection.rows(OPEN_OF_RUN, run_id=run_id)))
+        return tuple(map(_read_attempt, self._connection.rows(OPEN_OF_RUN, run_id=run_id)))
 
     def queued(self, run_id: RunId) -> tuple[Attempt, ...]:
         """Return the run's attempts that no worker has claimed yet, in the order they were opened."""
-        return tuple(map(attempt_of, self._connection.rows(QUEUED, run_id=run_id)))
+        return tuple(map(_read_attempt, self._connection.rows(QUEUED, run_id=run_id)))
 
     def slots(self, run_id: RunId) -> Mapping[GoalId, SlotUse]:
         """Return the use of slots per goal; goals without an attempt that works are omitted."""
@@ -248,7 +250,7 @@ class Attempts(RunTableGateway):
 
     def waiting_to_land(self, run_id: RunId) -> tuple[Attempt, ...]:
         """Return the run's candidates, including one that is landing, in the order they became candidates."""
-        return tuple(map(attempt_of, self._connection.rows(WAITING_TO_LAND, run_id=run_id)))
+        return tuple(map(_read_attempt, self._connection.rows(WAITING_TO_LAND, run_id=run_id)))
 
     def ids_waiting_to_land(self, run_id: RunId) -> tuple[AttemptId, ...]:
         """Return the ids of the same candidates: a row has all that its checks showed, so it is long."""
@@ -433,3 +435,28 @@ class Attempts(RunTableGateway):
 def _attempt_cap(row: Row) -> int:
     """Return how many attempts the goal may run: one at a time to see whether its workers still die."""
     return 1 if int(row["deaths"]) >= TELL_AFTER else int(row["worker_cap"])
+
+
+def _attempt_columns(attempt: Attempt) -> dict[str, ColumnValue]:
+    """Return the values to insert."""
+    return struct_columns(
+        attempt,
+        worker=PROCESS.write(attempt.worker),
+        verification=VERIFICATION.write(attempt.verification),
+        score=SCORE.write(attempt.score),
+        escalation=attempt.escalation or "",
+        **usage_columns(attempt.usage),
+    )
+
+
+def _read_attempt(row: Row) -> Attempt:
+    """Return the attempt in a row."""
+    return read_struct(
+        Attempt,
+        row,
+        worker=PROCESS.read(row["worker"]),
+        verification=VERIFICATION.read(row["verification"]),
+        score=SCORE.read(row["score"]),
+        usage=usage_of(row),
+        escalation=row["escalation"] or None,
+    )

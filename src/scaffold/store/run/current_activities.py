@@ -2,7 +2,7 @@
 
 from scaffold.core.activity import Activity, CurrentActivity
 from scaffold.core.ids import AttemptId, RunId
-from scaffold.store.driver.columns import JsonColumn, format_time, parse_time
+from scaffold.store.driver.columns import JsonColumn, format_time, read_struct, struct_columns
 from scaffold.store.driver.connection import Row
 from scaffold.store.driver.gateway import TableGateway
 
@@ -38,14 +38,9 @@ class Activities(TableGateway):
         """Store what an attempt, or the owner, is doing now."""
         self._connection.write(
             SET,
-            run_id=activity.run_id,
-            attempt_id=activity.attempt_id or OF_RUN_ITSELF,
-            fence=activity.fence,
-            stage=activity.stage,
-            work=WORK.write(activity.work),
+            **struct_columns(activity, attempt_id=activity.attempt_id or OF_RUN_ITSELF, work=WORK.write(activity.work)),
             folder=activity.work.folder,
             command=activity.work.command,
-            since=format_time(activity.since),
         )
 
     def clear(self, activity: CurrentActivity) -> None:
@@ -75,12 +70,6 @@ class Activities(TableGateway):
 
 def _read_activity(row: Row) -> CurrentActivity:
     work = WORK.read(row["work"])
-    return CurrentActivity(
-        run_id=row["run_id"],
-        attempt_id=AttemptId(row["attempt_id"]) if row["attempt_id"] != OF_RUN_ITSELF else None,
-        fence=row["fence"],
-        stage=row["stage"],
-        work=work,
-        since=parse_time(row["since"]),
-        last_s=row["duration_s"] if work.is_whole else None,
-    )
+    attempt_id = AttemptId(row["attempt_id"]) if row["attempt_id"] != OF_RUN_ITSELF else None
+    last_s = row["duration_s"] if work.is_whole else None
+    return read_struct(CurrentActivity, row, attempt_id=attempt_id, work=work, last_s=last_s)

@@ -15,7 +15,14 @@ from scaffold.core.errors import IllegalTransition
 from scaffold.core.events import NoticeRaised
 from scaffold.core.ids import ActionId, AttemptId, RunId
 from scaffold.core.model import DecisionScope, InboxItem, InboxKind, InboxVerdict, ProcessIdentity
-from scaffold.store.driver.columns import OBJECT, OWNER, TimeSource, format_time, parse_optional_time, parse_time
+from scaffold.store.driver.columns import (
+    OBJECT,
+    OWNER,
+    TimeSource,
+    format_time,
+    read_struct,
+    struct_columns,
+)
 from scaffold.store.driver.connection import Connection, Row
 from scaffold.store.row_errors import illegal_transition
 from scaffold.store.run.event_log import Events, RunTableGateway
@@ -284,42 +291,16 @@ class Inbox(RunTableGateway):
 
     def _read_item(self, row: Row) -> InboxItem:
         """Return the item; an open one past its time is returned as expired even if not closed yet."""
-        return InboxItem(
-            id=row["id"],
-            run_id=row["run_id"],
-            goal_id=row["goal_id"],
-            action_id=row["action_id"],
-            attempt_id=row["attempt_id"],
-            kind=row["kind"],
-            text=row["text"],
-            detail=OBJECT.read(row["detail"]),
-            state="expired" if row["state"] == "open" and self._is_expired(row) else row["state"],
-            answer=row["answer"],
-            created_at=parse_time(row["created_at"]),
-            decided_at=parse_optional_time(row["decided_at"]),
-            expires_at=parse_optional_time(row["expires_at"]),
-            scope=row["scope"],
-            valid_until=parse_optional_time(row["valid_until"]),
-        )
+        is_over = row["state"] == "open" and self._is_expired(row)
+        state = "expired" if is_over else row["state"]
+        return read_struct(InboxItem, row, detail=OBJECT.read(row["detail"]), state=state)
 
     def _is_expired(self, row: Row) -> bool:
         return row["expires_at"] is not None and row["expires_at"] <= format_time(self._clock.now())
 
     def _add_item(self, item: InboxItem, fingerprint: str) -> None:
-        self._connection.write(
-            ADD,
-            id=item.id,
-            run_id=item.run_id,
-            goal_id=item.goal_id,
-            action_id=item.action_id,
-            attempt_id=item.attempt_id,
-            kind=item.kind,
-            text=item.text,
-            detail=OBJECT.write(item.detail),
-            created_at=format_time(item.created_at),
-            expires_at=format_time(item.expires_at),
-            fingerprint=fingerprint,
-        )
+        columns = struct_columns(item, detail=OBJECT.write(item.detail))
+        self._connection.write(ADD, **columns, fingerprint=fingerprint)
         self._events.append(item.run_id, NoticeRaised("warning", f"{item.kind} {item.id} waits for you: {item.text}"))
 
     def _applies_to(self, decided: InboxItem, asked: InboxItem) -> bool:

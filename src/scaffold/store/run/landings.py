@@ -9,7 +9,13 @@ from scaffold.core.landing.branch_move import BranchMove
 from scaffold.core.landing.queue_place import QueuePlace
 from scaffold.core.model import Intent
 from scaffold.core.states import PAUSED_BY_USER
-from scaffold.store.driver.columns import TAKEN_COMMITS, JsonColumn, format_time, parse_optional_time, parse_time
+from scaffold.store.driver.columns import (
+    TAKEN_COMMITS,
+    JsonColumn,
+    format_time,
+    read_struct,
+    struct_columns,
+)
 from scaffold.store.driver.connection import Row
 from scaffold.store.driver.gateway import TableGateway
 from scaffold.store.row_errors import illegal_transition
@@ -100,17 +106,14 @@ class BranchMoves(TableGateway):
         """Store a move before it happens, in a durable transaction."""
         self._connection.write(
             ADD_MOVE,
-            id=move.id,
-            run_id=move.run_id,
-            purpose=move.purpose,
-            branch=move.branch,
-            head_sha=move.head,
-            old_sha=move.old,
-            new_sha=move.new,
-            action_id=move.action_id,
-            commits=TAKEN_COMMITS.write(move.commits),
-            url=move.url,
-            at=format_time(move.created_at),
+            **struct_columns(
+                move,
+                head_sha=move.head,
+                old_sha=move.old,
+                new_sha=move.new,
+                commits=TAKEN_COMMITS.write(move.commits),
+                at=format_time(move.created_at),
+            ),
         )
 
     def settle(self, move_id: str, *, done: bool, url: str = "") -> None:
@@ -142,14 +145,7 @@ class Intents(TableGateway):
         """Store an intent before its ref update, in a durable transaction that also checks the run's fence."""
         self._connection.write(
             ADD_INTENT,
-            id=intent.id,
-            run_id=intent.run_id,
-            attempt_id=intent.attempt_id,
-            fence=intent.fence,
-            ref=intent.ref,
-            old_sha=intent.old,
-            new_sha=intent.new,
-            commit_sha=intent.commit,
+            **struct_columns(intent, old_sha=intent.old, new_sha=intent.new, commit_sha=intent.commit),
             at=format_time(self._clock.now()),
         )
 
@@ -181,30 +177,9 @@ class Intents(TableGateway):
 
 
 def _read_intent(row: Row) -> Intent:
-    return Intent(
-        id=row["id"],
-        run_id=row["run_id"],
-        attempt_id=row["attempt_id"],
-        fence=row["fence"],
-        ref=row["ref"],
-        old=row["old_sha"],
-        new=row["new_sha"],
-        commit=row["commit_sha"] or row["new_sha"],
-    )
+    return read_struct(Intent, row, old=row["old_sha"], new=row["new_sha"], commit=row["commit_sha"])
 
 
 def _read_move(row: Row) -> BranchMove:
-    return BranchMove(
-        id=row["id"],
-        run_id=row["run_id"],
-        purpose=row["purpose"],
-        branch=row["branch"],
-        head=row["head_sha"],
-        old=row["old_sha"],
-        new=row["new_sha"],
-        action_id=row["action_id"],
-        commits=TAKEN_COMMITS.read(row["commits"]),
-        url=row["url"],
-        created_at=parse_time(row["created_at"]),
-        resolved_at=parse_optional_time(row["resolved_at"]),
-    )
+    commits = TAKEN_COMMITS.read(row["commits"])
+    return read_struct(BranchMove, row, head=row["head_sha"], old=row["old_sha"], new=row["new_sha"], commits=commits)

@@ -10,7 +10,7 @@ from scaffold.core.ids import ActionId, Commit, RunId, TreeId
 from scaffold.core.proof.contract import Contract, ContractPhase, SealedContract
 from scaffold.core.proof.gates import Baseline, CheckEnvironment, Gate, GateRun
 from scaffold.core.proof.reviewer_record import GivenVerdict
-from scaffold.store.driver.columns import VERIFICATION, JsonColumn, format_time, parse_time
+from scaffold.store.driver.columns import VERIFICATION, JsonColumn, format_time, parse_time, read_struct, struct_columns
 from scaffold.store.driver.connection import ColumnValue, Row
 from scaffold.store.driver.gateway import TableGateway
 from scaffold.store.row_errors import illegal_transition
@@ -68,29 +68,13 @@ class ReviewVerdicts(TableGateway):
 
     def add(self, run_id: RunId, action_id: ActionId, given: GivenVerdict) -> None:
         """Store a verdict; the first one about a change stays."""
-        self._connection.write(
-            ADD_VERDICT,
-            run_id=run_id,
-            action_id=action_id,
-            attempt_id=given.attempt_id,
-            change=given.change,
-            model=given.model,
-            verdict=given.verdict,
-            given_at=format_time(given.at),
-        )
+        columns = struct_columns(given, given_at=format_time(given.at))
+        self._connection.write(ADD_VERDICT, run_id=run_id, action_id=action_id, **columns)
 
     def of_action(self, action_id: ActionId) -> tuple[GivenVerdict, ...]:
         """Return the verdicts about the changes of an action, oldest first."""
-        return tuple(
-            GivenVerdict(
-                attempt_id=row["attempt_id"],
-                model=row["model"],
-                verdict=row["verdict"],
-                change=row["change"],
-                at=parse_time(row["given_at"]),
-            )
-            for row in self._connection.rows(VERDICTS_OF_ACTION, action_id=action_id)
-        )
+        rows = self._connection.rows(VERDICTS_OF_ACTION, action_id=action_id)
+        return tuple(read_struct(GivenVerdict, row, at=parse_time(row["given_at"])) for row in rows)
 
     def actions(self, run_id: RunId) -> tuple[ActionId, ...]:
         """Return the actions of a run whose changes were judged."""

@@ -5,7 +5,14 @@ from scaffold.core.ids import Commit, ControlRequestId, RunId
 from scaffold.core.model import ControlRequest, ControlRequestKind, ProcessIdentity, Run, Usage
 from scaffold.core.run_settings import RunSettings
 from scaffold.core.states import RUN_TRANSITIONS, RunState, parse_run_state, reason_of, status_of
-from scaffold.store.driver.columns import PROCESS, SETTINGS, format_time, parse_time, usage_of
+from scaffold.store.driver.columns import (
+    PROCESS,
+    SETTINGS,
+    format_time,
+    read_struct,
+    struct_columns,
+    usage_of,
+)
 from scaffold.store.driver.connection import Row
 from scaffold.store.driver.gateway import TableGateway
 from scaffold.store.row_errors import illegal_transition, stale_fence
@@ -73,19 +80,12 @@ class ControlRequests(TableGateway):
 
     def add(self, request: ControlRequest) -> None:
         """Store a request for the run's owner."""
-        self._connection.write(
-            ADD_REQUEST,
-            id=request.id,
-            run_id=request.run_id,
-            kind=request.kind,
-            goal_id=request.goal_id,
-            action_id=request.action_id,
-            at=format_time(request.created_at),
-        )
+        self._connection.write(ADD_REQUEST, **struct_columns(request, at=format_time(request.created_at)))
 
     def open_of_run(self, run_id: RunId) -> tuple[ControlRequest, ...]:
         """Return the run's requests that are not handled yet."""
-        return tuple(map(_control_request, self._connection.rows(OPEN_REQUESTS, run_id=run_id)))
+        rows = self._connection.rows(OPEN_REQUESTS, run_id=run_id)
+        return tuple(read_struct(ControlRequest, row) for row in rows)
 
     def settle(self, request_id: ControlRequestId) -> None:
         """Mark a request as handled; safe to repeat."""
@@ -99,19 +99,13 @@ class Runs(RunTableGateway):
         """Store a new run; the caller appends RunCreated after adding its goals and actions."""
         self._connection.write(
             ADD,
-            id=run.id,
-            request=run.request,
-            input_hash=run.input_hash,
-            status=status_of(run.state),
-            reason=reason_of(run.state),
-            base_branch=run.base_branch,
-            base_sha=run.base_sha,
-            session_branch=run.session_branch,
-            settings=SETTINGS.write(run.settings),
-            fence=run.fence,
-            owner=PROCESS.write(run.owner),
-            created_at=format_time(run.created_at),
-            updated_at=format_time(run.updated_at),
+            **struct_columns(
+                run,
+                status=status_of(run.state),
+                reason=reason_of(run.state),
+                settings=SETTINGS.write(run.settings),
+                owner=PROCESS.write(run.owner),
+            ),
         )
         if run.advised_agents is not None:
             self.advise(run.id, run.advised_agents, run.advice, fence=run.fence)
@@ -253,34 +247,12 @@ class Runs(RunTableGateway):
 
 
 def _read_run(row: Row) -> Run:
-    return Run(
-        id=row["id"],
-        request=row["request"],
-        input_hash=row["input_hash"],
+    return read_struct(
+        Run,
+        row,
         state=parse_run_state(row["status"], row["reason"]),
-        base_branch=row["base_branch"],
-        base_sha=row["base_sha"],
-        session_branch=row["session_branch"],
         settings=SETTINGS.read(row["settings"]),
-        fence=row["fence"],
         owner=PROCESS.read(row["owner"]),
-        heartbeat_at=row["heartbeat_at"],
-        waits_for=row["waits_for"],
-        advised_agents=row["advised_agents"],
-        advice=row["advice"],
         request_to_owner=row["control_request"],
         restarter=PROCESS.read(row["restarter"]),
-        created_at=parse_time(row["created_at"]),
-        updated_at=parse_time(row["updated_at"]),
-    )
-
-
-def _control_request(row: Row) -> ControlRequest:
-    return ControlRequest(
-        id=row["id"],
-        run_id=row["run_id"],
-        kind=row["kind"],
-        goal_id=row["goal_id"],
-        action_id=row["action_id"],
-        created_at=parse_time(row["created_at"]),
     )

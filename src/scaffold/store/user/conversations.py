@@ -16,7 +16,7 @@ from scaffold.store.driver.columns import (
     PROCESS,
     JsonColumn,
     format_time,
-    parse_time,
+    read_struct,
     usage_columns,
     usage_of,
 )
@@ -302,14 +302,4 @@ def _busy_error(conversation_id: ConversationId, owner: ProcessIdentity | None) 
 
 
 def _read_conversation(row: Row) -> StoredConversation:
-    return StoredConversation(
-        id=row["id"],
-        cwd=row["cwd"],
-        model=row["model"],
-        title=row["title"],
-        messages=row["messages"],
-        usage=usage_of(row),
-        owner=PROCESS.read(row["owner"]),
-        created_at=parse_time(row["created_at"]),
-        updated_at=parse_time(row["updated_at"]),
-    )
+    return read_struct(StoredConversation, row, usage=usage_of(row), owner=PROCESS.read(row["owner"]))

@@ -4,7 +4,7 @@ from datetime import datetime
 
 from msgspec import Struct
 
-from scaffold.store.driver.columns import format_time, parse_optional_time, parse_time
+from scaffold.store.driver.columns import format_time, read_struct
 from scaffold.store.driver.gateway import TableGateway
 
 FIND = "SELECT * FROM login WHERE provider = :provider"
@@ -55,19 +55,7 @@ class Logins(TableGateway):
     def find(self, provider: str) -> StoredLogin | None:
         """Return the login; None if the user is not logged in."""
         row = self._connection.row(FIND, provider=provider)
-        if row is None:
-            return None
-        return StoredLogin(
-            account=row["account"],
-            tokens=row["tokens"],
-            key_place=row["key_place"],
-            key_name=row["key_name"],
-            renewals=row["renewals"],
-            renewing_since=parse_optional_time(row["renewing_since"]),
-            ended=row["ended"],
-            created_at=parse_time(row["created_at"]),
-            renewed_at=parse_time(row["renewed_at"]),
-        )
+        return None if row is None else read_struct(StoredLogin, row)
 
     def replace(self, provider: str, account: str, tokens: bytes, *, key_place: str, key_name: str) -> None:
         """Store a new login in place of any other one."""

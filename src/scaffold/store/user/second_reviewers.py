@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 
 from scaffold.core.proof.reviewer_record import GivenVerdict, ProbeAnswer, VerdictOutcome
-from scaffold.store.driver.columns import format_time, parse_time
+from scaffold.store.driver.columns import format_time, parse_time, read_struct, struct_columns
 from scaffold.store.driver.connection import Row
 from scaffold.store.driver.gateway import TableGateway
 
@@ -26,55 +26,19 @@ class Reviewers(TableGateway):
 
     def put(self, repository: str, outcomes: Iterable[VerdictOutcome]) -> None:
         """Store verdicts with what is known of them now."""
-        self._connection.write_each(
-            PUT,
-            [
-                {
-                    "attempt_id": each.given.attempt_id,
-                    "change": each.given.change,
-                    "model": each.given.model,
-                    "repository": repository,
-                    "run_id": each.run_id,
-                    "action": each.action,
-                    "verdict": each.given.verdict,
-                    "human": each.human,
-                    "fate": each.fate,
-                    "given_at": format_time(each.given.at),
-                }
-                for each in outcomes
-            ],
-        )
+        for each in outcomes:
+            verdict = struct_columns(each.given, given_at=format_time(each.given.at))
+            self._connection.write(PUT, repository=repository, **struct_columns(each), **verdict)
 
     def outcomes(self) -> tuple[VerdictOutcome, ...]:
         """Return all verdicts, oldest first."""
-        return tuple(
-            VerdictOutcome(
-                run_id=row["run_id"],
-                action=row["action"],
-                given=GivenVerdict(
-                    attempt_id=row["attempt_id"],
-                    model=row["model"],
-                    verdict=row["verdict"],
-                    change=row["change"],
-                    at=parse_time(row["given_at"]),
-                ),
-                human=row["human"],
-                fate=row["fate"],
-            )
-            for row in self._connection.rows(OUTCOMES)
-        )
+        rows = self._connection.rows(OUTCOMES)
+        given = (read_struct(GivenVerdict, row, at=parse_time(row["given_at"])) for row in rows)
+        return tuple(read_struct(VerdictOutcome, row, given=each) for row, each in zip(rows, given, strict=True))
 
     def add_probe(self, answer: ProbeAnswer) -> None:
         """Store what a reviewer said about one change of a probe."""
-        self._connection.write(
-            ADD_PROBE,
-            id=answer.id,
-            model=answer.model,
-            kind=answer.kind,
-            verdict=answer.verdict,
-            located=int(answer.located),
-            answered_at=format_time(answer.at),
-        )
+        self._connection.write(ADD_PROBE, **struct_columns(answer, answered_at=format_time(answer.at)))
 
     def probes(self) -> Mapping[str, tuple[ProbeAnswer, ...]]:
         """Return all answers of each model, oldest first."""
@@ -89,11 +53,4 @@ class Reviewers(TableGateway):
 
 
 def _read_answer(row: Row) -> ProbeAnswer:
-    return ProbeAnswer(
-        id=row["id"],
-        model=row["model"],
-        kind=row["kind"],
-        verdict=row["verdict"],
-        located=bool(row["located"]),
-        at=parse_time(row["answered_at"]),
-    )
+    return read_struct(ProbeAnswer, row, at=parse_time(row["answered_at"]))

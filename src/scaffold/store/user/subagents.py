@@ -9,7 +9,7 @@ from scaffold.core.errors import StoreError
 from scaffold.core.ids import ConversationId
 from scaffold.core.model import ProcessIdentity, Usage
 from scaffold.core.printable_text import utf8_safe
-from scaffold.store.driver.columns import PROCESS, format_time, parse_optional_time, parse_time, usage_of
+from scaffold.store.driver.columns import PROCESS, format_time, read_struct, usage_of
 from scaffold.store.driver.connection import Row
 from scaffold.store.driver.gateway import TableGateway
 
@@ -147,21 +147,4 @@ class Subagents(TableGateway):
 
 
 def _read_subagent(row: Row) -> StoredSubagent:
-    return StoredSubagent(
-        id=row["id"],
-        parent=row["parent"],
-        number=row["number"],
-        task=row["task"],
-        context=row["context"],
-        spec=row["spec"],
-        model=row["model"],
-        timeout_s=row["timeout_s"],
-        status=row["status"],
-        outcome=row["outcome"],
-        result=row["result"],
-        error=row["error"],
-        process=PROCESS.read(row["process"]),
-        usage=usage_of(row),
-        started_at=parse_time(row["started_at"]),
-        ended_at=parse_optional_time(row["ended_at"]),
-    )
+    return read_struct(StoredSubagent, row, process=PROCESS.read(row["process"]), usage=usage_of(row))

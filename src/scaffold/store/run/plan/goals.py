@@ -9,7 +9,15 @@ from scaffold.core.ids import Assertion, GoalId, RunId
 from scaffold.core.model import Goal, ProcessIdentity, Rest
 from scaffold.core.proof.specification_audit import Requirement, RequirementId
 from scaffold.core.states import GOAL_TRANSITIONS, Active, GoalState, parse_goal_state, reason_of, status_of
-from scaffold.store.driver.columns import ASSERTIONS, PROCESS, TimeSource, format_time, parse_optional_time, parse_time
+from scaffold.store.driver.columns import (
+    ASSERTIONS,
+    PROCESS,
+    TimeSource,
+    format_time,
+    parse_time,
+    read_struct,
+    struct_columns,
+)
 from scaffold.store.driver.connection import ColumnValue, Connection, Row
 from scaffold.store.row_errors import illegal_transition
 from scaffold.store.run.event_log import Events, RunTableGateway
@@ -114,20 +122,13 @@ class Goals(RunTableGateway):
         """Store a new goal as the run's last; raise StoreError if the run has one with the same name."""
         self._connection.write(
             ADD,
-            id=goal.id,
-            run_id=goal.run_id,
-            name=goal.name,
-            description=goal.description,
-            desired=ASSERTIONS.write(goal.desired),
-            status=status_of(goal.state),
-            reason=reason_of(goal.state),
-            summary=goal.summary,
-            persistent=int(goal.persistent),
-            worker_cap=goal.worker_cap,
-            supervisor=PROCESS.write(goal.supervisor),
-            supervisor_started_at=format_time(goal.supervisor_started_at),
-            created_at=format_time(goal.created_at),
-            updated_at=format_time(goal.updated_at),
+            **struct_columns(
+                goal,
+                desired=ASSERTIONS.write(goal.desired),
+                status=status_of(goal.state),
+                reason=reason_of(goal.state),
+                supervisor=PROCESS.write(goal.supervisor),
+            ),
         )
 
     def get(self, goal_id: GoalId) -> Goal | None:
@@ -213,20 +214,11 @@ class Goals(RunTableGateway):
 
 
 def _read_goal(row: Row) -> Goal:
-    return Goal(
-        id=row["id"],
-        run_id=row["run_id"],
-        name=row["name"],
-        description=row["description"],
+    return read_struct(
+        Goal,
+        row,
         desired=ASSERTIONS.read(row["desired"]),
         state=parse_goal_state(row["status"], row["reason"]),
-        summary=row["summary"],
-        persistent=bool(row["persistent"]),
-        worker_cap=row["worker_cap"],
         supervisor=PROCESS.read(row["supervisor"]),
-        supervisor_started_at=parse_optional_time(row["supervisor_started_at"]),
-        deaths=int(row["deaths"]),
         rest=Rest(parse_time(row["rests_from"]), parse_time(row["rests_until"])) if row["rests_until"] else None,
-        created_at=parse_time(row["created_at"]),
-        updated_at=parse_time(row["updated_at"]),
     )

@@ -5,8 +5,8 @@ from scaffold.core.ids import ActionId, GoalId, RunId, TurnId
 from scaffold.core.model import PlanningEvent, PlanningTurn, PlanningTurnOutcome, Usage
 from scaffold.store.driver.columns import (
     format_time,
-    parse_optional_time,
-    parse_time,
+    read_struct,
+    struct_columns,
     usage_columns,
     usage_of,
 )
@@ -56,18 +56,7 @@ class PlanningTurns(RunTableGateway):
 
     def begin(self, turn: PlanningTurn) -> None:
         """Store a turn that starts now; its `facts` are counted here."""
-        self._connection.write(
-            ADD_TURN,
-            id=turn.id,
-            run_id=turn.run_id,
-            goal_id=turn.goal_id,
-            action_id=turn.action_id,
-            event=turn.event,
-            model=turn.model,
-            **usage_columns(turn.usage),
-            log_file=turn.log_file,
-            started_at=format_time(turn.started_at),
-        )
+        self._connection.write(ADD_TURN, **struct_columns(turn, **usage_columns(turn.usage)))
         row = self._require_turn(turn.id)
         self._events.append(turn.run_id, PlanningTurnStarted(turn.event, row["goal"], row["action"]))
 
@@ -118,18 +107,4 @@ class PlanningTurns(RunTableGateway):
 
 
 def _read_turn(row: Row) -> PlanningTurn:
-    return PlanningTurn(
-        id=row["id"],
-        run_id=row["run_id"],
-        goal_id=row["goal_id"],
-        action_id=row["action_id"],
-        event=row["event"],
-        model=row["model"],
-        facts=row["facts_at_start"],
-        outcome=row["outcome"],
-        error=row["error"],
-        usage=usage_of(row),
-        log_file=row["log_file"],
-        started_at=parse_time(row["started_at"]),
-        ended_at=parse_optional_time(row["ended_at"]),
-    )
+    return read_struct(PlanningTurn, row, facts=row["facts_at_start"], usage=usage_of(row))
