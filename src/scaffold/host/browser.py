@@ -30,5 +30,5 @@ def open_in_background(url: str, environ: Mapping[str, str]) -> bool:
 
 
 def _has_browser(environ: Mapping[str, str]) -> bool:
-    """Return whether a browser would be seen; otherwise one for terminals could take over the user's."""
+    # Without a display, one for terminals could take over the user's.
     return sys.platform == "darwin" or any(environ.get(name) for name in ("BROWSER", "DISPLAY", "WAYLAND_DISPLAY"))

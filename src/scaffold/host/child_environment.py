@@ -83,7 +83,7 @@ def path_outside(environ: Mapping[str, str], folder: Path) -> str:
 
 
 def _real_path(path: str | Path) -> Path:
-    """Return the path with links resolved; unlike `Path.resolve`, also if one leads in a circle."""
+    # Unlike `Path.resolve`, also if a link leads in a circle.
     return Path(os.path.realpath(path))
 
 

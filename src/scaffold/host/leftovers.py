@@ -62,7 +62,7 @@ def _identity_hash(identity: ProcessIdentity) -> str:
 
 @functools.cache
 def _pid_space() -> str:
-    """Return which processes our pids name: containers can share a temporary folder, but not their pids."""
+    # Containers can share a temporary folder, but not their pids.
     if sys.platform != "linux":
         return "0"
     return hashlib.sha256(os.readlink("/proc/self/ns/pid").encode()).hexdigest()[:4]  # noqa: PTH115 - no path

@@ -63,7 +63,7 @@ def has_pending_wake(path: Path) -> bool:
 
 
 def _open_fifo(path: Path) -> int:
-    """Create and open the pipe; read-write, because a read-only end would see EOF whenever no writer is open."""
+    # Read-write, because a read-only end would see EOF whenever no writer is open.
     path.parent.mkdir(parents=True, exist_ok=True)
     with contextlib.suppress(FileExistsError):
         os.mkfifo(path, 0o600)

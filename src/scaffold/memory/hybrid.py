@@ -115,7 +115,7 @@ class HybridSearch:
     def _rank_chunks(
         self, query: str, words: Sequence[int], parts: Sequence[int], near: Sequence[int]
     ) -> Sequence[int]:
-        """Return the numbers of chunks, the best first: a chunk with few of the query's words counts less by them."""
+        # A chunk with few of the query's words counts less by them.
         if not near:
             return fuse(words, parts)
         stems = words_of(query[:MAX_CHARS])
@@ -198,5 +198,5 @@ def _normalized_start(text: str) -> str:
 
 
 def _fold_letters(text: str) -> str:
-    """Return the query with letters in their usual form: of full or half width, in ligatures, drawn out."""
+    # Of full or half width, in ligatures, drawn out: letters in their usual form.
     return unicodedata.normalize("NFKC", text[:MAX_CHARS]).replace(_TATWEEL, "")

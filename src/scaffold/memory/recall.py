@@ -70,7 +70,7 @@ def _fits_message(found: FoundMemory, message: str) -> bool:
 
 
 def _memories_within(limit: int, memories: Iterable[Memory]) -> list[Memory]:
-    """Return those of the memories, in order, for which there is room; a long one does not keep out a short one."""
+    # A long one does not keep out a short one.
     kept: list[Memory] = []
     for each in memories:
         size = len(_memory_line(each, ()))

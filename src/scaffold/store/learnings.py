@@ -210,7 +210,7 @@ class Learnings(TableGateway):
 
 
 def _triple_text(triple: Triple) -> str:
-    """Return the triple as the text of a chunk: its parts are on one line each."""
+    # One line for each part, so that they can be told apart again.
     return "\n".join(structs.astuple(triple))
 
 

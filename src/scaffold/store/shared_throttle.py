@@ -102,7 +102,7 @@ class SharedThrottle:
         self._states[endpoint] = changed
 
     def _current_state(self, endpoint: str) -> ThrottleState:
-        """Return the endpoint's state; read it again if another process may have changed it."""
+        # Read again if another process may have changed it.
         # Before the state is read: a commit in between is then noticed at the next call.
         version = self._store.data_version()
         if version != self._version:
@@ -114,7 +114,7 @@ class SharedThrottle:
         return state
 
     def _may_start(self, endpoint: str, state: ThrottleState) -> bool:
-        """Return whether there seems to be room; decided without the lock, so `_take_room` has to check again."""
+        # Decided without the lock, so `_take_room` has to check again.
         if state.max_in_flight is None:
             self._counted.discard(endpoint)
             return True
@@ -173,5 +173,4 @@ class SharedThrottle:
 
 
 def _random_share() -> float:
-    """Return a random number in [0, 1)."""
     return secrets.randbelow(1 << 20) / (1 << 20)

@@ -286,7 +286,7 @@ async def wait_for_exit(process: ProcessHandle, seconds: float | None) -> bool:
 
 
 async def _end_process(process: ProcessHandle, reaper: ReaperPipe | None) -> None:
-    """End the command and reap it: SIGTERM first (so git removes its lock files), SIGKILL later."""
+    # SIGTERM first, so that git removes its lock files.
     try:
         if reaper:
             reaper.cut()
@@ -303,7 +303,7 @@ async def _end_process(process: ProcessHandle, reaper: ReaperPipe | None) -> Non
 
 
 async def _wait_for_reaper(reaper: ProcessHandle) -> None:
-    """Wait for the reaper's end even if cancelled: only the reaper finds all the processes it has to end."""
+    # Even if cancelled: only the reaper finds all the processes it has to end.
     try:
         await wait_for_exit(reaper, REAPER_GRACE_S)
     except asyncio.CancelledError:
@@ -312,7 +312,7 @@ async def _wait_for_reaper(reaper: ProcessHandle) -> None:
 
 
 async def _drain_pipes(*streams: OutputPipe) -> None:
-    """Read what is left in the pipes, for DRAIN_S at most: another process may hold them open forever."""
+    # Not for longer: another process may hold them open forever.
     await asyncio.wait([stream.closed for stream in streams], timeout=DRAIN_S)
     for stream in streams:
         if stream.error:
@@ -320,7 +320,7 @@ async def _drain_pipes(*streams: OutputPipe) -> None:
 
 
 def _stdin_descriptor(stdin: bytes | int, stack: contextlib.ExitStack) -> int:
-    """Return a descriptor that yields `stdin`; a file, so that a command that does not read cannot block us."""
+    # A file, so that a command that does not read cannot block us.
     if isinstance(stdin, int):
         return stdin
     if not stdin:

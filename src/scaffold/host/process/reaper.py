@@ -142,7 +142,7 @@ class ProcessLimit:
         return int(os.pread(self._load, 100, 0).split()[3].partition(b"/")[2]) if LINUX else 0
 
     def _limit_user(self, threads: int) -> None:
-        """Set RLIMIT_NPROC against a fork bomb faster than our checks; it counts the user's threads, but not root's."""
+        # Against a fork bomb faster than our checks; it counts the user's threads, but not root's.
         soft, hard = resource.getrlimit(resource.RLIMIT_NPROC)
         # The kernel counts threads and MOST counts processes, so an allowed process needs room for several threads.
         limit = threads + self._most * max(LEAST_THREADS_EACH, os.cpu_count() or 1)
@@ -205,7 +205,7 @@ class PathGuard:
 
 
 def _open_folder(path: str) -> int:
-    """Open an absolute path step by step, without following a link: a command could have planted it meanwhile."""
+    # Step by step, without following a link: a command could have planted it meanwhile.
     folder = os.open("/", os.O_PATH)
     for name in (*filter(None, path.split("/")), "."):
         above = folder
@@ -235,7 +235,7 @@ def _link_target(folder: int, name: str) -> str:
 
 
 def _make_placeholder(folder: int, name: str) -> None:
-    """Create a placeholder: a socket, or an empty file if the file system does not support sockets."""
+    # An empty file where the file system does not support sockets.
     try:
         # mknod makes a socket without binding it, and with mode 0, by which `_remove_placeholder` recognises it.
         os.mknod(name, stat.S_IFSOCK, dir_fd=folder)
@@ -257,7 +257,6 @@ def _remove_placeholder(folder: int, name: str) -> None:
 
 
 def _restore_link(folder: int, name: str, target: str) -> None:
-    """Restore a changed symlink; rename what replaced it."""
     if _link_target(folder, name) == target:
         return
     try:
@@ -277,7 +276,7 @@ def _set_limits(limits: dict[int, int]) -> None:
 
 
 def _report_line(report: int, line: bytes) -> None:
-    """Write a line for our owner, which may be dead by now: its command must be ended all the same."""
+    # Our owner may be dead by now: its command must be ended all the same.
     try:
         os.write(report, line)
     except BrokenPipeError:
@@ -291,7 +290,7 @@ def _adopt_orphans() -> None:
 
 
 def _raise_priority() -> None:
-    """Take real-time priority if permitted: among thousands of processes we might not get CPU time to end them."""
+    # Among thousands of processes we might not get CPU time to end them.
     if LINUX:
         try:
             os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
@@ -312,7 +311,7 @@ def _wake_on(*signals: int) -> int:
 
 
 def _wait_readable(seconds: float | None, *descriptors: int) -> list[int]:
-    """Return the readable descriptors, after `seconds` at most; poll, as select fails for descriptors above 1023."""
+    # By poll, as select fails for descriptors above 1023.
     poll = select.poll()
     for descriptor in descriptors:
         poll.register(descriptor, select.POLLIN)

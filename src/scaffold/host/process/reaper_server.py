@@ -53,7 +53,7 @@ def _wait_for_ended(_number: int, _frame: object) -> None:
 
 
 def _close_inherited() -> None:
-    """Close all descriptors but the standard ones: our owner may have inherited some that commands must not get."""
+    # Our owner may have inherited some that commands must not get.
     for name in os.listdir("/proc/self/fd"):  # noqa: PTH208
         # The last one was that of the listing.
         if int(name) > 2:

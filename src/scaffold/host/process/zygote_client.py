@@ -141,7 +141,7 @@ class Zygote:
                 assert_never(reply)
 
     def _acknowledge_exit(self, number: int) -> None:
-        """Let the zygote reap a child whose exit is known here; until then the child's pid is not reused."""
+        # Until then the child's pid is not reused.
         if self._gone:
             return  # the zygote's children are not its own any more, so nothing waits for this
         try:

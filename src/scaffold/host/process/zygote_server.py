@@ -142,7 +142,6 @@ class _ForkServer:
         return None
 
     def _set_up_child(self, stdin: int, log: int) -> None:
-        """Set up the child: own session, default signals, its stdio, no descriptors of the zygote."""
         os.setsid()
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
@@ -154,7 +153,7 @@ class _ForkServer:
         self._line.close()
 
     def _look_after(self) -> None:
-        """Report exited children without reaping them: they keep their pids until the client acknowledges."""
+        # Not reaped: they keep their pids until the client acknowledges.
         # Pending SIGCHLDs merge into one, so each wake-up may stand for several children.
         for pid in list(self._living):
             ended = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)

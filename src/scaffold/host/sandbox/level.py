@@ -114,7 +114,7 @@ def _read_cache(cache: Path, machine: str) -> DetectedLevel | None:
 
 
 def _own_restrictions() -> str:
-    """Return the namespaces and filters of this process: a container may share this machine and its cache with us."""
+    # A container may share this machine and its cache with us.
     try:
         namespaces = [str(Path("/proc/self/ns", name).readlink()) for name in ("user", "mnt")]
         status = Path("/proc/self/status").read_text("utf-8").splitlines()

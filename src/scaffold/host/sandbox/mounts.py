@@ -107,7 +107,7 @@ def _seal_path(
 
 
 def _pin_folders(kinds: dict[Path, MountKind], writable: Sequence[Path], held: Sequence[Path]) -> None:
-    """Mount the folders between a writable one and a protected or hidden path in it: a mount point cannot be moved."""
+    # A mount point cannot be moved away.
     for path in [*(path for path, kind in kinds.items() if kind != "writable"), *held]:
         root = _nearest_folder(path, writable)
         for parent in _folders_between(root, path) if root else ():

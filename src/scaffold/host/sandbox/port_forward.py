@@ -86,7 +86,7 @@ class _PortForwarder:
 
 
 async def _serve_connection(port: int, near: sockets.socket) -> None:
-    """Pass bytes both ways until both have ended; an error on one side aborts both."""
+    # An error on one side aborts both.
     reader, writer = await asyncio.open_unix_connection(sock=near, limit=CHUNK_BYTES)
     unfinished = [writer]
     try:
@@ -105,7 +105,7 @@ async def _serve_connection(port: int, near: sockets.socket) -> None:
 
 
 async def _pump_bytes(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Copy bytes with backpressure until EOF, then close the write side; the other direction stays open."""
+    # At EOF only this direction ends.
     while piece := await reader.read(CHUNK_BYTES):
         writer.write(piece)
         await writer.drain()

@@ -221,7 +221,7 @@ async def _pump_bytes(reader: asyncio.StreamReader, writer: asyncio.StreamWriter
 
 
 async def _send_refusal(refusal: ProxyRefusal, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Send the refusal, then read on for LINGER_S: a client that is reset while sending would not read the answer."""
+    # Reads on for LINGER_S: a client that is reset while sending would not read the answer.
     writer.write(refusal.answer())
     writer.write_eof()
     async with asyncio.timeout(LINGER_S):

@@ -104,7 +104,7 @@ def _plain_request(method: bytes, target: str, fields: list[bytes]) -> ProxyRequ
 
 
 def _is_dropped(field: bytes) -> bool:
-    """Return True for hop-by-hop fields and Host; Host is always set to the host that was checked."""
+    # Hop-by-hop fields, and Host, which is always set to the host that was checked.
     name = field.partition(b":")[0].lower()
     return name in _DROPPED or name.startswith(b"proxy-")
 

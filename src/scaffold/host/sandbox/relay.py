@@ -130,7 +130,7 @@ def _pump_back(far: _socket.socket, near: _socket.socket, answered: _thread.Lock
 
 
 def _pump_bytes(source: _socket.socket, target: _socket.socket) -> None:
-    """Copy bytes until EOF, then shut down the target's write side; the other direction stays open."""
+    # At EOF only this direction ends.
     try:
         while piece := source.recv(CHUNK_BYTES):
             target.sendall(piece)

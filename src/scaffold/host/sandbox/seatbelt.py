@@ -117,7 +117,7 @@ def _profile_lines(confinement: Confinement, proxy_port: int | None) -> Iterator
 
 
 def _access_rules(confinement: Confinement, writable: Sequence[Path]) -> Iterator[str]:
-    """Yield the read and write rules; deeper paths come later, so they decide."""
+    # Deeper paths come later, so they decide.
     marks = (
         *((path, 0) for path in writable),
         *((path, 1) for path in (*HIDDEN_SYSTEM_FOLDERS, *confinement.hidden) if path not in writable),

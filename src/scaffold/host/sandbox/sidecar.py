@@ -81,7 +81,7 @@ def _listen_on(port: int) -> socket.socket:
 
 
 def _serve_forwards(socket_folder: str, listeners: dict[str, socket.socket]) -> NoReturn:
-    """Relay connections forever. Release the command's stdio first: its readers wait until all holders close it."""
+    # Without the command's stdio: its readers wait until all holders close it.
     os.setsid()
     null = os.open(os.devnull, os.O_RDWR)
     for stream in range(3):

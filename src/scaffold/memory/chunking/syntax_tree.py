@@ -80,7 +80,6 @@ def _find_definitions(root: Node, language: CodeLanguage, size: PieceSize) -> It
 
 
 def _with_export(node: Node, name: str) -> _CodeDefinition:
-    """Return a definition with the `export` in front of it."""
     around = node.parent
     outer = around if around is not None and around.type == "export_statement" else node
     return _CodeDefinition(outer.start_byte, outer.end_byte, name)
@@ -110,7 +109,6 @@ def _definition_name(node: Node) -> str:
 def _split_definitions(
     text: str, data: bytes, definitions: tuple[_CodeDefinition, ...], size: PieceSize
 ) -> Iterator[TextPiece]:
-    """Yield the pieces of the whole text."""
     characters = _Characters(data)
     start, title = 0, ""
     for each in definitions:

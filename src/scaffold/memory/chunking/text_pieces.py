@@ -57,7 +57,7 @@ def split_paragraphs(
 
 
 def _shorten_range(text: str, part: _Range, size: PieceSize) -> Iterator[_Range]:
-    """Yield a range in parts that are short enough: cut at the largest boundaries that make them so."""
+    # At the largest boundaries that make the parts short enough.
     pending: list[tuple[_Range, Sequence[re.Pattern[str]]]] = [(part, (_LINE_END, _SENTENCE_END, _WORD_END))]
     while pending:
         each, boundaries = pending.pop()
@@ -81,7 +81,6 @@ def _cut_range(text: str, part: _Range, boundary: re.Pattern[str]) -> Iterator[_
 
 
 def _join_ranges(parts: Iterable[_Range], size: PieceSize) -> Iterator[_Range]:
-    """Yield neighbours as one, as long as they are no longer than pieces should be."""
     current: _Range | None = None
     for part in parts:
         if current is not None and part.end - current.start <= size.aim:

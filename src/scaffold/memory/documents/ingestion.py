@@ -167,7 +167,7 @@ class Ingestion:
         return document
 
     def _drop_if_empty(self, document: Document) -> None:
-        """Delete a document of which nothing could be stored."""
+        # A document of which nothing could be stored would only be in the way.
         documents = self._database.knowledge.documents
         with self._database.transaction():
             stored = documents.get(document.id)
@@ -246,6 +246,6 @@ def _require_version(opened: OpenedFile, version: tuple[int, int, int]) -> None:
 
 
 def _reading_digest(opened: OpenedFile, options: ReadingOptions) -> str:
-    """Return what is the same as long as the content of a file, and how it is read, is."""
+    # The same as long as the content, and how it is read, is.
     parts = (content_hash(opened.file), str(options.pages), str(options.size.most), str(SPLITTING))
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()

@@ -210,7 +210,7 @@ def _has_words(text: str) -> bool:
 
 
 def _heading_positions(text: str, headings: Sequence[PdfHeading]) -> list[tuple[int, PdfHeading]]:
-    """Return where on their page the headings are, in order; one that is not found is where the one before is."""
+    # One that is not found is where the one before it is.
     lowered, start, places = text.casefold(), 0, []
     for heading in headings:
         found = lowered.find(heading.text.casefold(), start)

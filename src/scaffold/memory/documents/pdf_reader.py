@@ -182,7 +182,7 @@ async def _run_reader(reader: Reader, file: int, request: PdfRequest, place: Rea
 
 
 def _parse_lines(output: bytes) -> Iterator[_PdfLine]:
-    """Yield what a child has said, up to the first line that is not as agreed."""
+    # Up to the first line that is not as agreed.
     for line in output.split(b"\n"):
         try:
             yield _DECODER.decode(line)
@@ -191,7 +191,7 @@ def _parse_lines(output: bytes) -> Iterator[_PdfLine]:
 
 
 def _wanted_pages(lines: tuple[_PdfLine, ...], pages: PageRanges, total: int) -> Iterator[PdfPage]:
-    """Yield the pages that were wanted, in order, each once: whatever else a child says is left out."""
+    # Each once and in order: whatever else a child says is left out.
     rest = pages
     for line in lines:
         if line.page is None or line.page != _first_page(rest, total):

@@ -48,7 +48,6 @@ def _read_page(document: Any, number: int) -> tuple[str, bool]:
 
 
 def _read_headings(document: Any) -> list[tuple[int, int, str]]:
-    """Return the table of contents: page, level and text of each heading."""
     found: list[tuple[int, int, str]] = []
     for mark in document.get_toc(max_depth=HEADING_DEPTH):
         if len(found) >= MOST_HEADINGS:

@@ -129,7 +129,7 @@ async def documents_below(folder: Path) -> list[Path]:
 
 
 async def _list_names(folder: Path) -> list[str]:
-    """Return the paths of files relative to the folder: those that git does not ignore, without git those shown."""
+    # Those that git does not ignore; without git, those that are not hidden.
     try:
         find_top(folder)
     except NotInRepository:

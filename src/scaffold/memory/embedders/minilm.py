@@ -90,7 +90,6 @@ class MiniLM:
 
 
 def _mean_vectors(hidden: Matrix, mask: np.ndarray[tuple[int, ...], np.dtype[np.int64]]) -> Matrix:
-    """Return the mean of each text's token vectors."""
     weights = mask[:, :, None].astype(np.float32)
     mean: Matrix = (hidden * weights).sum(axis=1) / weights.sum(axis=1)
     return mean

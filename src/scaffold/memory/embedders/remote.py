@@ -137,7 +137,7 @@ class RemoteEmbedder:
             yield batch
 
     async def _embed_batch(self, at: EmbeddingEndpoint, texts: Sequence[str]) -> list[bytes]:
-        """Return the vectors of one batch; of texts that are too long for the server, those of their beginnings."""
+        # Of texts that are too long for the server, the beginnings are embedded.
         try:
             return self._check_vectors(at, await self._request_within_budget(at, texts))
         except ContextOverflow as error:

@@ -249,7 +249,7 @@ class Indexes:
         return Added(stored, sum(each.id in ids for each in stored))
 
     async def _with_vectors(self, place: Place, added: Added) -> Added:
-        """Compute the vectors of what was added; it is stored, and found by its words, also if that fails."""
+        # It is stored, and found by its words, even if that fails.
         try:
             embeddings = place.database.knowledge.embeddings
             bare = [each for each in added.chunks if embeddings.of_chunk(each) is None]
@@ -307,11 +307,10 @@ class Indexes:
         return place
 
     def _first_place(self, name: CollectionName) -> Place:
-        """Return the index of this name, that of the repository first."""
         return self._require_places(name)[0]
 
     def _require_places(self, name: CollectionName) -> Sequence[Place]:
-        """Return the indexes of this name; of one that the repository and the user have, both are searched."""
+        # Of a name that the repository and the user both use, both indexes are searched.
         found = self._find_places(name)
         if not found and name != MEMORIES:
             known = sorted({each.collection.name for each in self.states()})

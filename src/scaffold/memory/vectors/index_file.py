@@ -192,7 +192,7 @@ def is_stale(index: IndexFile | None, table: VectorTable, *, exact_until: int = 
 
 
 def _fits_database(index: Index, header: IndexHeader, collection: CollectionName, embeddings: Embeddings) -> bool:
-    """Return whether the index has what the database had at that change: a backup may have been restored since."""
+    # A backup may have been restored since.
     if len(index) != header.count or embeddings.count_at(collection, header.seq) != header.count:
         return False
     if index.ndim != header.dimension:

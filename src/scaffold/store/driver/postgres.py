@@ -94,7 +94,6 @@ class PostgresDriver:
         self._connect_in_time()
 
     def _connect_in_time(self) -> None:
-        """Connect, and try again as long as an outage may last."""
         give_up_s = time.monotonic() + self._outage_s
         pause_s = MIN_PAUSE_S
         while True:

@@ -106,7 +106,7 @@ def _apply_pending(connection: Connection, clock: TimeSource, steps: Sequence[Pa
 
 
 def _refuse_while_in_use(connection: Connection, in_use: str) -> None:
-    """Raise StoreError if a live process uses the database: its tables must not change while it runs."""
+    # The tables of a live process must not change while it runs.
     for row in connection.rows(in_use):
         owner = OWNER.read(row["owner"])
         if is_alive(owner):
@@ -116,7 +116,7 @@ def _refuse_while_in_use(connection: Connection, in_use: str) -> None:
 
 
 def _apply_migration(connection: Connection, step: Path) -> None:
-    """Execute the file's statements one by one, since a script would commit the transaction."""
+    # One by one, since a script would commit the transaction.
     for statement in step.read_text(encoding="utf-8").split(";\n"):
         only = _ONLY.search(statement)
         if statement.strip() and (only is None or only[1] == connection.driver.dialect):

@@ -214,7 +214,7 @@ class SqliteDriver:
         return self._retry_while_busy(statement, values)
 
     def _retry_while_busy(self, statement: str, values: Mapping[str, ColumnValue]) -> sqlite3.Cursor:
-        """Retry until the lock is free or the timeout is over; a statement that met the lock changed nothing."""
+        # Safe to repeat, as a statement that met the lock changed nothing.
         deadline = time.monotonic() + self._timeout_s
         while True:
             try:

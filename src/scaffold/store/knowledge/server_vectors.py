@@ -148,7 +148,7 @@ class ServerVectors(TableGateway):
         return True
 
     def _vector_column(self) -> str | None:
-        """Return the schema of the extension if the column is there; looked up until it is."""
+        # Looked up until it is there: another process may make it.
         if self._schema is None and self.is_possible and self._connection.rows(HAS_COLUMN)[0]["columns"]:
             self._schema = self._find_extension()
         return self._schema
@@ -176,7 +176,7 @@ def shown(vector: bytes) -> str:
 
 
 def _with_constants(statement: str, schema: str, collection: CollectionName, model: str, vector: bytes) -> str:
-    """Return a statement with names as constants: an index is used only if its condition is seen to hold."""
+    # With names as constants: an index is used only if its condition is seen to hold.
     return statement.format(
         schema=schema,
         dimension=len(vector) // 2,

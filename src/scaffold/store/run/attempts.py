@@ -433,7 +433,7 @@ class Attempts(RunTableGateway):
 
 
 def _attempt_cap(row: Row) -> int:
-    """Return how many attempts the goal may run: one at a time to see whether its workers still die."""
+    # One at a time, to see whether its workers still die.
     return 1 if int(row["deaths"]) >= TELL_AFTER else int(row["worker_cap"])
 
 

@@ -284,13 +284,13 @@ class Inbox(RunTableGateway):
         return tuple(row["id"] for row in rows)
 
     def _release_waiters(self, run_id: RunId, item_id: str) -> None:
-        """Let the actions that wait for an item start again; no terminal asks it any more."""
+        # The actions start again, and no terminal asks any more.
         self._connection.write(FORGET_TERMINALS_OF, item_id=item_id)
         self._connection.write(FORGET_SHOWN, item_id=item_id)
         self._actions.release(run_id, item_id)
 
     def _read_item(self, row: Row) -> InboxItem:
-        """Return the item; an open one past its time is returned as expired even if not closed yet."""
+        # One past its time counts as expired even if nothing has closed it yet.
         is_over = row["state"] == "open" and self._is_expired(row)
         state = "expired" if is_over else row["state"]
         return read_struct(InboxItem, row, detail=OBJECT.read(row["detail"]), state=state)
@@ -318,5 +318,5 @@ class Inbox(RunTableGateway):
 
 
 def _item_fingerprint(item: InboxItem) -> str:
-    """Return the SHA-256 of the item's kind, text and detail: exactly what a human decides about."""
+    # Exactly what a human decides about.
     return hashlib.sha256(encode([item.kind, item.text, item.detail], order="sorted")).hexdigest()

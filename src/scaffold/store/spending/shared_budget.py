@@ -122,7 +122,7 @@ class SharedBudget:
                     self._account.reservations.free(reservation.id)
 
     def _grant_if_next(self, reservation: Reservation) -> bool:
-        """Grant the reservation if it is next; checks first without taking the lock."""
+        # First without the lock, which most checks need not take.
         account = self._account
         if not account.reservations.is_next(reservation, remaining(account)):
             return False
@@ -130,7 +130,7 @@ class SharedBudget:
             return account.reservations.hold(reservation, remaining(account))
 
     def _settle_dead_owners(self) -> None:
-        """Book the reservations of dead processes as spent, since their requests may have been billed."""
+        # They count as spent, since their requests may have been billed.
         if self._clock.monotonic() < self._next_check_s:
             return
         self._next_check_s = self._clock.monotonic() + DEAD_OWNER_CHECK_S
@@ -151,7 +151,6 @@ def remaining(account: BudgetAccount) -> Amount:
 
 
 def _refuse_if_too_large(account: BudgetAccount, estimate: Usage) -> None:
-    """Raise BudgetExceeded for a request that alone would cost too much."""
     most_usd, cost_usd = account.largest_usd, estimate.cost_usd
     if most_usd is not None and cost_usd is not None and cost_usd > most_usd + ROUNDING_USD:
         what = (

@@ -197,7 +197,6 @@ class Broker:
                 continue
 
     def _serve_calls(self, listener: Listener) -> None:
-        """Answer calls as long as this process lives."""
         try:
             while True:
                 stopped = listener.receive()
@@ -271,7 +270,7 @@ class Broker:
         return entries
 
     def _resolve_entry(self, stopped: StoppedCall, place: Place) -> FolderEntry:
-        """Return the entry that a path argument names; one in the system's shared memory is in our folder."""
+        # One in the system's shared memory is in our folder.
         folder, name = stopped.folder(place)
         if identity(os.fstat(folder)) == self._shared:
             os.close(folder)

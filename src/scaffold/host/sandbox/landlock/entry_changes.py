@@ -103,7 +103,7 @@ class FolderChanges:
         listener.end(stopped, 0)
 
     def _open_new(self, listener: Listener, stopped: StoppedCall, entry: FolderEntry, flags: int, mode: int) -> None:
-        """Create a file and give the command its descriptor; what exists the kernel opens itself."""
+        # What exists the kernel opens itself.
         if entry.about() is not None or not flags & os.O_CREAT or flags & (os.O_DIRECTORY | os.O_PATH):
             listener.resume(stopped)
             return

@@ -92,7 +92,7 @@ def main(words: list[str]) -> None:
 
 
 def _file_identities(marks: PathMarks) -> dict[tuple[int, int], set[str]]:
-    """Return the marks of sealed and hidden files by device and inode: a file may have several names."""
+    # By device and inode, since a file may have several names.
     found: dict[tuple[int, int], set[str]] = {}
     for path, kinds in marks.items():
         if kinds & RESTRICTING and "shown" not in kinds and os.path.lexists(path):

@@ -92,7 +92,7 @@ def _paths_by_kind(confinement: Confinement) -> Iterator[tuple[str, Sequence[Pat
 
 
 def _hidden_paths(confinement: Confinement, writable: Sequence[Path]) -> Iterator[Path]:
-    """Yield the paths to hide; a missing path in a writable folder is skipped, as the command may create it."""
+    # A missing path in a writable folder is skipped, as the command may create it.
     yield from (path for path in HIDDEN_SYSTEM_FOLDERS if path not in writable)
     for path in confinement.hidden:
         exists = os.path.lexists(path)

@@ -103,7 +103,7 @@ def _remove_abandoned(parent: int, prefix: str) -> None:
 
 
 def _remove_folder(parent: int, name: str) -> None:
-    """Remove a folder as far as possible. Commands made what is in it, and their processes may still add to it."""
+    # As far as possible: commands made what is in it, and their processes may still add to it.
     try:
         remove_tree(parent, name, most=MOST_REMOVED)
     except OSError:

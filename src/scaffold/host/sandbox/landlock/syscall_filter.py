@@ -103,7 +103,7 @@ def _stop_call(number: int, call: Call, flags: tuple[int, int]) -> tuple[Instruc
 
 
 def _deny_truncation(processor: LandlockSyscalls) -> list[Instruction]:
-    """Deny truncating a file that is not open for writing; Landlock in old kernels does not check it."""
+    # Landlock in old kernels does not check it.
     opening = {processor.openat: 2, **({} if processor.open is None else {processor.open: 1})}
     return [
         *on_syscall(processor.truncate, [deny()]),

@@ -341,7 +341,7 @@ class Actions(RunTableGateway):
     def _move_rows(
         self, rows: Sequence[ActionStatusRow], path: Sequence[ActionState], result: str | None = None
     ) -> None:
-        """Move actions from the statuses in `rows`; stores the last state of the path, with an event for each step."""
+        # The last state of the path is stored, with an event for each step.
         steps = [(status_of(state), reason_of(state)) for state in path]
         for row in rows:
             _check_transitions(row, steps)

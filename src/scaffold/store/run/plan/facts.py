@@ -129,7 +129,7 @@ class Facts(RunTableGateway):
         self._append_events(goal_id, assertions, "holds", commit, only_orders=orders_only(evidence))
 
     def _add_paths(self, goal_id: GoalId, facts: Sequence[dict[str, ColumnValue]], paths: Iterable[str]) -> None:
-        """Let the facts be found by their paths; those of earlier evidence stay, and find nothing."""
+        # Those of earlier evidence stay: the fact itself says whether it depends on a path.
         run_id = self._connection.require_row(GOAL, "goal", goal_id)["run_id"]
         checksums = _path_checksums(paths)
         self._connection.write_each(
@@ -209,7 +209,7 @@ class Facts(RunTableGateway):
 
 
 def _path_checksums(paths: Iterable[str]) -> tuple[int, ...]:
-    """Return the checksums of paths, from 0: short, whereas a path may be too long for an index."""
+    # Short, whereas a path may be too long for an index.
     return tuple(sorted({zlib.crc32(path.encode(errors="surrogatepass")) for path in paths}))
 
 
