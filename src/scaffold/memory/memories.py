@@ -25,15 +25,7 @@ from scaffold.core.printable_text import utf8_safe
 from scaffold.host.random_ids import new_id
 from scaffold.memory.chunk_embedding import compute_vectors, fill_in_vectors, ignore_count, vector_leg
 from scaffold.memory.hybrid import VALID, FoundChunk, HybridSearch, QueryVectors, VectorLeg, fuse, search_terms
-from scaffold.memory.notes import (
-    Memory,
-    MemoryScope,
-    MemoryType,
-    Remembered,
-    checked,
-    contradictions,
-    fingerprint,
-)
+from scaffold.memory.notes import Memory, MemoryScope, MemoryType, Remembered, checked, contradictions, fingerprint
 from scaffold.memory.vector_port import Embedder
 from scaffold.memory.vectors.memory_cache import delete_index, index_folder, let_go
 from scaffold.plan.message_text import quoted, quoted_list

@@ -30,9 +30,7 @@ from scaffold.store.run.runs import ControlRequests, Runs
 from scaffold.store.run.story_records import RefusedEditsOfStories, StoryHistories
 from scaffold.store.work_items import WorkItems
 
-IN_USE = """
-SELECT 'is executing run ' || id AS activity, owner FROM run WHERE owner IS NOT NULL ORDER BY position
-"""
+IN_USE = "SELECT 'is executing run ' || id AS activity, owner FROM run WHERE owner IS NOT NULL ORDER BY position"
 
 
 def open_driver(location: StoreLocation, *, create: bool, timeout_s: float, outage_s: float = 0.0) -> DatabaseDriver:

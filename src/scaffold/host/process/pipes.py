@@ -139,12 +139,7 @@ class ReaperPipe:
         self._reported = b""
         self.passed = (self._tied.fileno(), self._pen.fileno())
         """The descriptors that the reaper must inherit; the last one is that of its report."""
-        numbers = (
-            *self.passed,
-            *(limits.processes, limits.memory_bytes, limits.file_bytes),
-            int(wrapped),
-            len(held),
-        )
+        numbers = (*self.passed, *(limits.processes, limits.memory_bytes, limits.file_bytes), int(wrapped), len(held))
         self.words = (*map(str, (*numbers, *held)), *argv)
         """The reaper's arguments."""
         self.argv = (*interpreter(REAPER_SCRIPT, "run_argv(sys.argv[2:])"), *self.words)

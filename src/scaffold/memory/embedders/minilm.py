@@ -59,8 +59,7 @@ class MiniLM:
             mask = np.array([each.attention_mask for each in encoded], dtype=np.int64)
             ids = np.array([each.ids for each in encoded], dtype=np.int64)
             (hidden,) = session.run(
-                ["last_hidden_state"],
-                {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)},
+                ["last_hidden_state"], {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
             )
             found.update(zip(places, packed(_mean_vectors(hidden, mask)), strict=True))
         return [found[place] for place in range(len(texts))]

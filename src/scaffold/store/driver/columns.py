@@ -14,11 +14,11 @@ from scaffold.core.events import Event
 from scaffold.core.ids import Assertion
 from scaffold.core.landing.branch_move import TakenCommit
 from scaffold.core.model import CriticScore, Evidence, ProcessIdentity, Usage
-from scaffold.core.ports import NO_USAGE
 from scaffold.core.proof.contract import Contract, Doubt, Verification
 from scaffold.core.run_settings import RunSettings
 from scaffold.store.driver.connection import ColumnValue, Row
 
+USAGE = ("input_tokens", "cached_input_tokens", "output_tokens", "cost_usd", "requests")
 T = TypeVar("T")
 StructType = TypeVar("StructType", bound=msgspec.Struct)
 
@@ -47,18 +47,12 @@ def parse_optional_time(text: str | None) -> datetime | None:
 
 def usage_columns(usage: Usage) -> dict[str, ColumnValue]:
     """Return the columns that store `usage`."""
-    return {
-        "input_tokens": usage.input_tokens,
-        "cached_input_tokens": usage.cached_input_tokens,
-        "output_tokens": usage.output_tokens,
-        "cost_usd": usage.cost_usd,
-        "requests": usage.requests,
-    }
+    return {name: getattr(usage, name) for name in USAGE}
 
 
 def usage_of(row: Row) -> Usage:
     """Return the usage stored in the columns of `usage_columns`."""
-    return Usage(**{column: row[column] for column in usage_columns(NO_USAGE)})
+    return Usage(**{name: row[name] for name in USAGE})
 
 
 def read_struct(kind: type[StructType], row: Row, **given: Any) -> StructType:

@@ -38,10 +38,7 @@ _ELSEWHERE = "Check that the path names a file in a directory you may write to, 
 _BROKEN = "Nothing was changed. Move the file away and restore a backup, or start without it."
 _UNEXPLAINED = ("the database failed", "Run `scaffold doctor`, then repeat the command.")
 _EXPLANATIONS: Mapping[int, tuple[str, str]] = {
-    sqlite3.SQLITE_BUSY: (
-        "another process holds the database lock",
-        "Wait for it or end it, then repeat the command.",
-    ),
+    sqlite3.SQLITE_BUSY: ("another process holds the database lock", "Wait for it or end it, then repeat the command."),
     sqlite3.SQLITE_LOCKED: (
         "another statement holds the database lock",
         "Wait for it to end, then repeat the command.",

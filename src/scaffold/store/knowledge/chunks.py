@@ -4,17 +4,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
-from scaffold.core.knowledge import (
-    DECIDED_BY,
-    LEARNINGS,
-    Chunk,
-    ChunkFilter,
-    ChunkId,
-    ChunkState,
-    CollectionName,
-    Span,
-)
-from scaffold.store.driver.columns import OBJECT, format_time, parse_optional_time, parse_time
+from scaffold.core.knowledge import DECIDED_BY, LEARNINGS, Chunk, ChunkFilter, ChunkId, ChunkState, CollectionName, Span
+from scaffold.store.driver.columns import OBJECT, format_time, parse_optional_time, parse_time, struct_columns
 from scaffold.store.driver.connection import ColumnValue, Connection, Row
 from scaffold.store.driver.gateway import TableGateway
 from scaffold.store.knowledge.changes import take_numbers
@@ -119,10 +110,7 @@ class Chunks(TableGateway):
         elif before is not None and before.state == "superseded":
             number = take_numbers(self._connection, 1)[0]
             self._connection.write(NOTE_RETURN, id=chunk.id, seq=number)
-        columns = _chunk_columns(chunk, 0)
-        for unchanged in ("seq", "collection", "document_id", "start_char", "end_char", "page", "created_at"):
-            del columns[unchanged]
-        self._connection.write(CHANGE, **columns)
+        self._connection.write(CHANGE, **_chunk_columns(chunk, 0))
         self._connection.write(FORGET_META, id=chunk.id)
         self._connection.write_each(ADD_META, _meta_rows(chunk))
 
@@ -243,25 +231,15 @@ class Chunks(TableGateway):
 
 
 def _chunk_columns(chunk: Chunk, seq: int) -> dict[str, ColumnValue]:
-    return {
-        "seq": seq,
-        "id": chunk.id,
-        "collection": chunk.collection,
-        "text": chunk.text,
-        "title": chunk.title,
-        "sha256": chunk.sha256,
-        "document_id": chunk.document,
-        "start_char": chunk.span.start,
-        "end_char": chunk.span.end,
-        "page": chunk.span.page,
-        "source": chunk.source,
-        "meta": OBJECT.write(chunk.meta),
-        "state": chunk.state,
-        "valid_from": format_time(chunk.valid_from),
-        "valid_until": format_time(chunk.valid_until),
-        "superseded_by": chunk.superseded_by,
-        "created_at": format_time(chunk.created_at),
-    }
+    return struct_columns(
+        chunk,
+        seq=seq,
+        document_id=chunk.document,
+        start_char=chunk.span.start,
+        end_char=chunk.span.end,
+        page=chunk.span.page,
+        meta=OBJECT.write(chunk.meta),
+    )
 
 
 def _meta_rows(chunk: Chunk) -> Iterator[Mapping[str, ColumnValue]]:

@@ -17,9 +17,7 @@ from scaffold.store.driver.gateway import TableGateway
 EXTENSION = """
 SELECT nspname AS schema FROM pg_extension JOIN pg_namespace ON pg_namespace.oid = extnamespace WHERE extname = 'vector'
 """
-CREATE_EXTENSION = """
-SELECT pg_advisory_xact_lock(7322); CREATE EXTENSION IF NOT EXISTS vector SCHEMA public
-"""
+CREATE_EXTENSION = "SELECT pg_advisory_xact_lock(7322); CREATE EXTENSION IF NOT EXISTS vector SCHEMA public"
 """Not in our schema, which goes with its repository. The lock is since IF NOT EXISTS is not atomic."""
 ADD_COLUMN = """
 ALTER TABLE embedding ADD COLUMN near {schema}.halfvec;
@@ -98,13 +96,7 @@ class ServerVectors(TableGateway):
         return self._vector_column() is not None and not self._connection.rows(LACKING, collection=collection, most=1)
 
     def search(
-        self,
-        collection: CollectionName,
-        model: str,
-        vector: bytes,
-        *,
-        most: int,
-        among: Collection[int] | None = None,
+        self, collection: CollectionName, model: str, vector: bytes, *, most: int, among: Collection[int] | None = None
     ) -> tuple[tuple[int, float], ...]:
         """Return the numbers of the nearest chunks with their cosines; exact without an index, and `among` some."""
         schema = self._vector_column()

@@ -51,9 +51,7 @@ GET = "SELECT * FROM attempt WHERE id = :id"
 LAST_IN_WORKSPACE = """
 SELECT * FROM attempt WHERE id = :name OR (workspace = :name AND workspace <> '') ORDER BY queued_seq DESC LIMIT 1
 """
-OF_WORKSPACE = """
-SELECT * FROM attempt WHERE workspace = :name AND workspace <> '' ORDER BY queued_seq
-"""
+OF_WORKSPACE = "SELECT * FROM attempt WHERE workspace = :name AND workspace <> '' ORDER BY queued_seq"
 # The conditions are those of the index `attempt_open_in_workspace`.
 OPEN_IN_WORKSPACE = "SELECT 1 FROM attempt WHERE workspace = :name AND workspace <> '' AND status <> 'ended' LIMIT 1"
 RECORDED_IN_WORKSPACE = """
@@ -105,9 +103,7 @@ WHERE id = :id AND status = 'queued' AND fence = :fence
 """
 HEARTBEAT = "UPDATE attempt SET heartbeat_at = :at, ends_at = :ends_at WHERE id = :id"
 # A candidate keeps its queue position; one that was sent back to work gets a new one.
-MARK_CONFLICT = """
-UPDATE attempt SET outcome = 'conflict', error = :error WHERE id = :id AND outcome = 'landed'
-"""
+MARK_CONFLICT = "UPDATE attempt SET outcome = 'conflict', error = :error WHERE id = :id AND outcome = 'landed'"
 LEAVE_WORKSPACE = "UPDATE attempt SET workspace = '' WHERE workspace = :name"
 KEEP_EDITS = "UPDATE attempt SET edits = :edits WHERE id = :id"
 FORGET_EDITS = "UPDATE attempt SET edits = NULL WHERE id = :id"

@@ -13,9 +13,7 @@ from scaffold.store.row_errors import not_found
 # order.
 LAST_SEQ = "SELECT last_seq FROM run WHERE id = :run_id"
 # What happens in a run makes it the one touched last; a counter, because clocks are set back.
-SET_LAST_SEQ = """
-UPDATE run SET last_seq = :last_seq, touched = (SELECT MAX(touched) + 1 FROM run) WHERE id = :run_id
-"""
+SET_LAST_SEQ = "UPDATE run SET last_seq = :last_seq, touched = (SELECT MAX(touched) + 1 FROM run) WHERE id = :run_id"
 APPEND = "INSERT INTO event (run_id, seq, at, body) VALUES (:run_id, :seq, :at, :body)"
 # The condition on the start of the body is that of the index `event_notice`.
 HAS_NOTICE = """

@@ -15,14 +15,7 @@ from scaffold.core.errors import IllegalTransition
 from scaffold.core.events import NoticeRaised
 from scaffold.core.ids import ActionId, AttemptId, RunId
 from scaffold.core.model import DecisionScope, InboxItem, InboxKind, InboxVerdict, ProcessIdentity
-from scaffold.store.driver.columns import (
-    OBJECT,
-    OWNER,
-    TimeSource,
-    format_time,
-    read_struct,
-    struct_columns,
-)
+from scaffold.store.driver.columns import OBJECT, OWNER, TimeSource, format_time, read_struct, struct_columns
 from scaffold.store.driver.connection import Connection, Row
 from scaffold.store.row_errors import illegal_transition
 from scaffold.store.run.event_log import Events, RunTableGateway

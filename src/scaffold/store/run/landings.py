@@ -9,13 +9,7 @@ from scaffold.core.landing.branch_move import BranchMove
 from scaffold.core.landing.queue_place import QueuePlace
 from scaffold.core.model import Intent
 from scaffold.core.states import PAUSED_BY_USER
-from scaffold.store.driver.columns import (
-    TAKEN_COMMITS,
-    JsonColumn,
-    format_time,
-    read_struct,
-    struct_columns,
-)
+from scaffold.store.driver.columns import TAKEN_COMMITS, JsonColumn, format_time, read_struct, struct_columns
 from scaffold.store.driver.connection import Row
 from scaffold.store.driver.gateway import TableGateway
 from scaffold.store.row_errors import illegal_transition
@@ -52,9 +46,7 @@ WHERE id = :id AND (status = 'open' OR (status = 'dropped' AND :status = 'done')
 OPEN_MOVES = "SELECT * FROM branch_move WHERE run_id = :run_id AND status = 'open' ORDER BY position"
 MOVES_OF_RUN = "SELECT * FROM branch_move WHERE run_id = :run_id ORDER BY position"
 DONE_MOVES = "SELECT * FROM branch_move WHERE run_id = :run_id AND status = 'done' ORDER BY position"
-WAS_REBASED = """
-SELECT id FROM branch_move WHERE run_id = :run_id AND purpose = 'rebase' AND status = 'done' LIMIT 1
-"""
+WAS_REBASED = "SELECT id FROM branch_move WHERE run_id = :run_id AND purpose = 'rebase' AND status = 'done' LIMIT 1"
 ADD_INTENT = """
 INSERT INTO intent (id, run_id, position, attempt_id, fence, ref, old_sha, new_sha, commit_sha, status, created_at)
 VALUES (:id, :run_id, (SELECT COALESCE(MAX(position), 0) + 1 FROM intent WHERE run_id = :run_id), :attempt_id, :fence,

@@ -5,14 +5,7 @@ from scaffold.core.ids import Commit, ControlRequestId, RunId
 from scaffold.core.model import ControlRequest, ControlRequestKind, ProcessIdentity, Run, Usage
 from scaffold.core.run_settings import RunSettings
 from scaffold.core.states import RUN_TRANSITIONS, RunState, parse_run_state, reason_of, status_of
-from scaffold.store.driver.columns import (
-    PROCESS,
-    SETTINGS,
-    format_time,
-    read_struct,
-    struct_columns,
-    usage_of,
-)
+from scaffold.store.driver.columns import PROCESS, SETTINGS, format_time, read_struct, struct_columns, usage_of
 from scaffold.store.driver.connection import Row
 from scaffold.store.driver.gateway import TableGateway
 from scaffold.store.row_errors import illegal_transition, stale_fence
@@ -176,12 +169,7 @@ class Runs(RunTableGateway):
         """Remove the run's owner: `restarter` starts another; raise StaleFence if another process has taken the run."""
         self._require_fence(run_id, fence)
         self._connection.compare_and_set(
-            HAND_OVER,
-            "run",
-            run_id,
-            fence=fence,
-            restarter=PROCESS.write(restarter),
-            at=format_time(self._clock.now()),
+            HAND_OVER, "run", run_id, fence=fence, restarter=PROCESS.write(restarter), at=format_time(self._clock.now())
         )
 
     def record_heartbeat(self, run_id: RunId, *, fence: int, at: float) -> None:

@@ -45,13 +45,7 @@ class SessionBudgetAccount:
 
 
 def session_budget(
-    store: UserStore,
-    account: str,
-    *,
-    limit_usd: float | None,
-    model: str = "",
-    clock: Clock,
-    owner: ProcessIdentity,
+    store: UserStore, account: str, *, limit_usd: float | None, model: str = "", clock: Clock, owner: ProcessIdentity
 ) -> SharedBudget:
     """Return the session's budget; each process creates its own object for the same account."""
     return SharedBudget(

@@ -12,14 +12,7 @@ from scaffold.core.model import ProcessIdentity, Usage
 from scaffold.core.printable_text import utf8_safe
 from scaffold.core.todo import TodoList
 from scaffold.host.process_identity import is_alive
-from scaffold.store.driver.columns import (
-    PROCESS,
-    JsonColumn,
-    format_time,
-    read_struct,
-    usage_columns,
-    usage_of,
-)
+from scaffold.store.driver.columns import PROCESS, JsonColumn, format_time, read_struct, usage_columns, usage_of
 from scaffold.store.driver.connection import Row
 from scaffold.store.driver.gateway import TableGateway
 
@@ -39,9 +32,7 @@ BY_PREFIX = """
 SELECT * FROM conversation WHERE substr(id, 1, length(:text)) = :text AND parent IS NULL
 ORDER BY updated_at DESC, id LIMIT 5
 """
-LISTED = """
-SELECT * FROM conversation WHERE messages > 0 AND parent IS NULL ORDER BY updated_at DESC, id LIMIT :limit
-"""
+LISTED = "SELECT * FROM conversation WHERE messages > 0 AND parent IS NULL ORDER BY updated_at DESC, id LIMIT :limit"
 LISTED_IN = """
 SELECT * FROM conversation WHERE cwd = :cwd AND messages > 0 AND parent IS NULL
 ORDER BY updated_at DESC, id LIMIT :limit
@@ -71,9 +62,7 @@ VALUES (:id, :after_seq, :kept_from, :summary, :at)
 ON CONFLICT (conversation_id, after_seq) DO UPDATE SET kept_from = excluded.kept_from, summary = excluded.summary,
                                                        at = excluded.at
 """
-COMPACTION = """
-SELECT kept_from, summary FROM compaction WHERE conversation_id = :id ORDER BY after_seq DESC LIMIT 1
-"""
+COMPACTION = "SELECT kept_from, summary FROM compaction WHERE conversation_id = :id ORDER BY after_seq DESC LIMIT 1"
 MESSAGES = "SELECT body FROM message WHERE conversation_id = :id AND seq >= :seq ORDER BY seq"
 DELETE = "DELETE FROM conversation WHERE id = :id"
 DELETE_IF_EMPTY = "DELETE FROM conversation WHERE id = :id AND messages = 0 AND owner IS NULL"
@@ -131,13 +120,7 @@ class Conversations(TableGateway):
     """A user's conversations. Only the process that claimed one may change it; others get ConversationBusy."""
 
     def begin(
-        self,
-        conversation_id: ConversationId,
-        *,
-        cwd: str,
-        model: str,
-        title: str,
-        parent: ConversationId | None = None,
+        self, conversation_id: ConversationId, *, cwd: str, model: str, title: str, parent: ConversationId | None = None
     ) -> None:
         """Store a new, unclaimed conversation; `parent` is the session for a subagent's, None for the user's."""
         self._connection.write(

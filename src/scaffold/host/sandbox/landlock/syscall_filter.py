@@ -50,13 +50,7 @@ SYSCALLS = {
         shared=(29, 30, 31, 64, 65, 66, 68, 69, 70, 71, 220, 240, 241),
     ),
     "aarch64": LandlockSyscalls(
-        socket=198,
-        socketpair=199,
-        prlimit=261,
-        truncate=45,
-        open=None,
-        openat=56,
-        shared=(*range(186, 198), 180, 181),
+        socket=198, socketpair=199, prlimit=261, truncate=45, open=None, openat=56, shared=(*range(186, 198), 180, 181)
     ),
 }
 

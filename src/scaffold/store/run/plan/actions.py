@@ -26,7 +26,15 @@ from scaffold.core.states import (
     reason_of,
     status_of,
 )
-from scaffold.store.driver.columns import ASSERTIONS, CONTRACT, NAMES, TimeSource, format_time, parse_time
+from scaffold.store.driver.columns import (
+    ASSERTIONS,
+    CONTRACT,
+    NAMES,
+    TimeSource,
+    format_time,
+    parse_time,
+    struct_columns,
+)
 from scaffold.store.driver.connection import ColumnValue, Connection, Row
 from scaffold.store.row_errors import illegal_transition
 from scaffold.store.run.event_log import Events, RunTableGateway
@@ -82,9 +90,7 @@ RUNNING = """
 SELECT * FROM action WHERE goal_id = :goal_id AND status IN ('running', 'verifying', 'landing') AND kind = 'primitive'
 ORDER BY position, id
 """
-STEPS = """
-SELECT status, COUNT(*) AS count FROM action WHERE goal_id = :goal_id AND workspace = 'parent' GROUP BY status
-"""
+STEPS = "SELECT status, COUNT(*) AS count FROM action WHERE goal_id = :goal_id AND workspace = 'parent' GROUP BY status"
 RUNNING_COMPOUNDS = """
 SELECT * FROM action WHERE goal_id = :goal_id AND status = 'running' AND kind = 'compound' ORDER BY position, id
 """
@@ -401,35 +407,16 @@ def _assertion_row(action: Action, assertion: Assertion) -> dict[str, ColumnValu
 
 
 def _action_columns(action: Action) -> dict[str, ColumnValue]:
-    return {
-        "id": action.id,
-        "run_id": action.run_id,
-        "goal_id": action.goal_id,
-        "parent_id": action.parent_id,
-        "position": action.position,
-        "key": action.key,
-        "title": action.title,
-        "description": action.description,
-        "acceptance": NAMES.write(action.acceptance),
-        "verification_intent": action.verification_intent,
-        "type": action.type,
-        "notes": action.notes,
-        "kind": action.kind,
-        "method": action.method,
-        "workspace": action.workspace,
-        "role": action.role,
-        "preconditions": ASSERTIONS.write(action.preconditions),
-        "effects": ASSERTIONS.write(action.effects),
-        "files": NAMES.write(action.files),
-        "contract": CONTRACT.write(action.contract),
-        "status": status_of(action.state),
-        "reason": reason_of(action.state),
-        "result": action.result,
-        "guidance": action.guidance,
-        "extra_attempts": action.extra_attempts,
-        "created_at": format_time(action.created_at),
-        "updated_at": format_time(action.updated_at),
-    }
+    return struct_columns(
+        action,
+        acceptance=NAMES.write(action.acceptance),
+        preconditions=ASSERTIONS.write(action.preconditions),
+        effects=ASSERTIONS.write(action.effects),
+        files=NAMES.write(action.files),
+        contract=CONTRACT.write(action.contract),
+        status=status_of(action.state),
+        reason=reason_of(action.state),
+    )
 
 
 _state = functools.lru_cache(maxsize=1024)(parse_action_state)

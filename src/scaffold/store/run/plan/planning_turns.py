@@ -3,13 +3,7 @@
 from scaffold.core.events import PlanningTurnEnded, PlanningTurnStarted
 from scaffold.core.ids import ActionId, GoalId, RunId, TurnId
 from scaffold.core.model import PlanningEvent, PlanningTurn, PlanningTurnOutcome, Usage
-from scaffold.store.driver.columns import (
-    format_time,
-    read_struct,
-    struct_columns,
-    usage_columns,
-    usage_of,
-)
+from scaffold.store.driver.columns import format_time, read_struct, struct_columns, usage_columns, usage_of
 from scaffold.store.driver.connection import Row
 from scaffold.store.row_errors import stale_fence
 from scaffold.store.run.event_log import RunTableGateway
