@@ -117,7 +117,7 @@ def test_what_cannot_be_stored_is_said_file_by_file(scenario):
     done = scenario.scaffold("memory", "ingest", "--no-vectors", "a.pdf", "b.md", "c.txt", ".env", code=64)
     for line in (
         "b.md: added: 1 chunk",
-        "a.pdf: not stored: a.pdf is no PDF",
+        "a.pdf: not stored: a.pdf is not a PDF",
         "c.txt is not a text",
         "contains secrets",
     ):

@@ -118,6 +118,4 @@ def _update_error(done: CommandResult) -> UpdateError:
         )
     if done.timed_out:
         return UpdateError("the installer did not answer in time", "Check the connection, then try again.")
-    return UpdateError(
-        f"the installer failed: {text.splitlines()[-1] if text else 'it says nothing'}", "Fix that first."
-    )
+    return UpdateError(f"the installer failed: {text.splitlines()[-1] if text else 'no output'}", "Fix that first.")

@@ -23,7 +23,7 @@ def take_protocol_streams(program: str, fix: str) -> ProtocolStreams:
     """
     for descriptor, name in ((0, "input"), (1, "output")):
         if not _is_pipe(descriptor):
-            raise UsageError(f"{program} speaks a protocol on its standard {name}, which is no pipe here", fix)
+            raise UsageError(f"{program} speaks a protocol on its standard {name}, which is not a pipe here", fix)
     streams = ProtocolStreams(receive=os.dup(0), send=os.dup(1))
     sys.stdout.flush()
     nothing = os.open(os.devnull, os.O_RDWR)

@@ -51,7 +51,7 @@ def _local_embedder() -> Embedder:
 
 
 async def fill_in_vectors(database: Store | UserStore, leg: VectorLeg, name: CollectionName, *, most: int) -> None:
-    """Do what `compute_vectors` does, if that is possible: what has no vector is found by its words."""
+    """Call `compute_vectors`, ignoring its failures: chunks without a vector are found by their words."""
     with suppress(EmbeddingError, StoreError):
         await compute_vectors(database, leg, name, most=most)
 
@@ -65,11 +65,10 @@ async def compute_vectors(
     again: bool = False,
     tell: Callable[[int], None] = ignore_count,
 ) -> int:
-    """Give at most so many chunks without a vector theirs, and return how many got one; safe to kill and to repeat.
+    """Embed up to `most` chunks that have no vector, and return how many; safe to kill and to repeat.
 
-    Vectors of another model than the embedder's are made anew, with `again` all are. `tell` is told how many have one
-    since. Raises EmbeddingError, and StoreError for a database that cannot be written now; what was computed before
-    stays.
+    Vectors of another model than the embedder's are recomputed, with `again` all are. `tell` gets the number so far.
+    Raises EmbeddingError, and StoreError for a database that cannot be written now; finished pages stay.
     """
     filled = 0
     while filled < most:
@@ -86,7 +85,7 @@ async def compute_vectors(
 async def embed_chunks(
     database: Store | UserStore, leg: VectorLeg, name: CollectionName, chunks: Sequence[Chunk], *, again: bool = False
 ) -> None:
-    """Give these chunks of a collection their vectors; with `again` no other keeps one. Raises as `compute_vectors`."""
+    """Embed these chunks of a collection; with `again`, drop all its other vectors. Raises as `compute_vectors`."""
     for start in range(0, len(chunks), PAGE):
         page = chunks[start : start + PAGE]
         vectors = await leg.embedder.embed([each.text for each in page])
@@ -102,7 +101,7 @@ def _to_embed(
 ) -> Sequence[Chunk]:
     stored = knowledge.collections.get(name)
     if stored is None or stored.has_given_vectors:
-        return ()
+        return ()  # given vectors come from a model that we do not know
     if again or stored.model not in {"", model}:
         return knowledge.chunks.newest(name, most=most, wanted=VALID)
     return knowledge.chunks.with_numbers(missing_vectors(knowledge, name, model, most=most))
@@ -116,15 +115,15 @@ def _put_vectors(
         return  # deleted meanwhile
     if stored.model == model and stored.dimension not in {0, dimension}:
         raise EmbeddingError(
-            f"{model} made vectors of {dimension:,} numbers, and of {stored.dimension:,} before",
-            "If its server has another model now, compute all anew: `scaffold memory index --again`.",
+            f"{model} returned {dimension:,} dimensions, {stored.dimension:,} before",
+            "If its server runs another model now, recompute all vectors: `scaffold memory index --again`.",
         )
     knowledge.collections.set_model(name, model, dimension)
     knowledge.embeddings.put(model, vectors)
 
 
 def missing_vectors(knowledge: KnowledgeTables, name: CollectionName, model: str, *, most: int) -> tuple[int, ...]:
-    """Return the numbers of chunks that have no vector yet, the oldest first, at most so many."""
+    """Return the numbers of up to `most` chunks without a vector, oldest first."""
     now, key = knowledge.embeddings.moment(), (knowledge.database, name, model)
     complete = _complete.get(key)
     if complete == now:
@@ -132,5 +131,5 @@ def missing_vectors(knowledge: KnowledgeTables, name: CollectionName, model: str
     after = complete.number if complete is not None and knowledge.embeddings.has_been(complete) else 0
     found = knowledge.embeddings.missing(name, most=most, after=after)
     if not found:
-        _complete[key] = now
+        _complete[key] = now  # only later changes can lack vectors, so the next search looks at these alone
     return found

@@ -36,11 +36,11 @@ from scaffold.store.knowledge.chunks import EVERYTHING
 from scaffold.store.user_store import UserStore
 
 COMPARED = 20
-"""How many memories with the same words a new one is compared with."""
+"""A new memory is compared with this many that share words with it."""
 USER = "user"
 """The source of what the user says: it counts at once."""
 FILLED_BY_SEARCH = 64
-"""How many memories get their vectors when something is looked for."""
+"""A search computes at most this many missing vectors."""
 
 
 class MemoryDatabases(Struct, frozen=True):
@@ -137,9 +137,9 @@ class Memories:
         kind: MemoryType = "fact",
         supersedes: Memory | None = None,
     ) -> Remembered:
-        """Store a memory, by default in the repository's database; it takes the place of the one it `supersedes`.
+        """Store a memory, by default in the repository's database; it replaces the one it `supersedes`.
 
-        One of the user counts at once, any other is unconfirmed. UsageError for a text that may not be stored.
+        A memory from the user counts at once, any other is unconfirmed. UsageError for a text that may not be stored.
         """
         content = checked(text, self._redactor)
         known = self._find_same(content)
@@ -173,14 +173,12 @@ class Memories:
         database = self.databases.get(memory.scope)
         with database.transaction(durable=True):
             if database.knowledge.chunks.get(chunk.id) is None:
-                raise UsageError(
-                    f"{memory.id} has been forgotten meanwhile", "Add what you want to be remembered anew."
-                )
+                raise UsageError(f"memory {memory.id} was deleted meanwhile", "Add it again if you still want it.")
             if chunk.text == memory.chunk.text:
                 database.knowledge.chunks.change(chunk)
             else:
                 database.knowledge.replace(chunk)
-        if chunk.text != memory.chunk.text:
+        if chunk.text != memory.chunk.text:  # the former text must be gone from the file, too
             self.databases.wipe([memory.scope], MEMORIES)
         return Memory(chunk, memory.scope)
 
@@ -196,7 +194,7 @@ class Memories:
         return self.databases.wipe(ids, MEMORIES)
 
     def newest(self, wanted: ChunkFilter = EVERYTHING, *, most: int) -> tuple[Memory, ...]:
-        """Return the memories that were stored last, the newest first."""
+        """Return the latest memories, newest first."""
         found = [
             Memory(chunk, scope)
             for scope, database in self.databases.all()
@@ -213,7 +211,7 @@ class Memories:
         )
 
     async def find(self, query: str, *, most: int, wanted: ChunkFilter = VALID) -> Sequence[FoundMemory]:
-        """Return the memories that fit a query best, the best first; those of the repository before equal ones."""
+        """Return the best matches for a query, best first; on a tie, the repository's before the user's."""
         found: dict[str, FoundMemory] = {}
         rankings, vectors = [], QueryVectors(query)
         for scope, _ in self.databases.all():
@@ -241,7 +239,7 @@ class Memories:
 
     @property
     def embedding_cost(self) -> Usage | None:
-        """What was paid for vectors by now; None if they are computed on this machine."""
+        """The cost of all vectors so far; None if they are computed on this machine."""
         return None if self.databases.embedder is None else self.databases.embedder.used
 
     @property
@@ -250,9 +248,9 @@ class Memories:
         return all(self.databases.leg(scope) is not None for scope, _ in self.databases.all())
 
     async def index(self, *, again: bool = False, tell: Callable[[int], None] = ignore_count) -> tuple[int, int]:
-        """Compute all vectors that are missing, and make the index files that are worth it; return both counts.
+        """Compute all missing vectors, build index files where they pay off, and return both counts.
 
-        `again`: compute all anew. `tell` is told how many are computed by then. EmbeddingError if one cannot be.
+        `again` recomputes all vectors. `tell` gets the number computed so far. Raises EmbeddingError.
         """
         filled, files = 0, 0
         for scope, database in self.databases.all():
@@ -305,9 +303,7 @@ class Memories:
         with database.transaction(durable=True):
             if knowledge.is_full(MEMORIES):
                 most = knowledge.chunks.count(MEMORIES)
-                raise UsageError(
-                    f"there are {most:,} memories already, as many as are kept", "Forget some of them first."
-                )
+                raise UsageError(f"the limit of {most:,} memories is reached", "Forget some of them first.")
             (stored,) = knowledge.chunks.add([chunk])
         return Memory(stored, scope)
 
@@ -329,7 +325,7 @@ class Memories:
         """Return the memory that says the same, but for white space and the end of the sentence."""
         for scope, database in self.databases.all():
             for chunk in database.knowledge.chunks.same(MEMORIES, fingerprint(content)):
-                if chunk.state != "superseded":
+                if chunk.state != "superseded":  # a replaced text may be remembered again
                     return Memory(chunk, scope)
         return None
 

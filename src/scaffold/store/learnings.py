@@ -9,7 +9,7 @@ from scaffold.core.ids import AttemptId
 from scaffold.core.knowledge import LEARNINGS, OF_ATTEMPT, Chunk, ChunkId, ChunkState
 from scaffold.core.learning import Learning, LearningMoment, LearningSource, LearningUse, Triple
 from scaffold.core.states import COUNTED_FAILURES, AttemptOutcome
-from scaffold.store.driver.columns import OBJECT, TimeSource, format_time, parse_optional_time, parse_time
+from scaffold.store.driver.columns import OBJECT, TimeSource, format_time, parse_time, read_struct, struct_columns
 from scaffold.store.driver.connection import Connection, Row
 from scaffold.store.driver.gateway import TableGateway
 from scaffold.store.knowledge.tables import KnowledgeTables
@@ -127,23 +127,10 @@ class Learnings(TableGateway):
             after = structs.replace(former, **{name: getattr(chunk, name) for name in names})
             is_reworded = (former.text, former.title) != (chunk.text, chunk.title)
             (self._knowledge.replace if is_reworded else self._knowledge.chunks.change)(after)
-        self._connection.write(
-            ADD,
-            id=learning.id,
-            scope=learning.scope,
-            module=learning.module,
-            preference=int(learning.preference),
-            outcome=learning.outcome,
-            commit_sha=learning.commit,
-            log=learning.log,
-            fingerprint=learning.fingerprint,
-            contradicts=learning.contradicts,
-            triggers=learning.triggers,
-            triggered_at=format_time(learning.triggered_at),
-        )
+        self._connection.write(ADD, **struct_columns(learning, commit_sha=learning.commit))
 
     def supersede(self, learning_id: str, *, by: str) -> None:
-        """Let another learning take the place of this one; it stays, and is given no more."""
+        """Replace this learning by another one; it is kept, but no longer given."""
         chunk = self._knowledge.chunks.get(ChunkId(learning_id))
         if chunk is not None:
             until = self._clock.now()
@@ -163,12 +150,10 @@ class Learnings(TableGateway):
     def of_chunks(self, chunks: Iterable[ChunkId]) -> Iterator[Learning]:
         """Yield the learnings whose chunks these are, in that order."""
         ids = {f"id{place}": each for place, each in enumerate(chunks)}
+        if not ids:
+            return iter(())  # PostgreSQL takes no empty list
         names = ", ".join(f":{name}" for name in ids)
-        found = (
-            {each.id: each for each in self._select_learnings(f"{FOUND} WHERE learning.id IN ({names})", **ids)}
-            if ids
-            else {}
-        )
+        found = {each.id: each for each in self._select_learnings(f"{FOUND} WHERE learning.id IN ({names})", **ids)}
         return (found[each] for each in ids.values() if each in found)
 
     def by_prefix(self, text: str) -> tuple[Learning, ...]:
@@ -237,41 +222,26 @@ def _learning_chunk(learning: Learning) -> Chunk:
 def _read_learning(row: Row) -> Learning:
     attempt = row["source"].removeprefix(OF_ATTEMPT) if row["source"].startswith(OF_ATTEMPT) else ""
     names = sorted(OBJECT.read(row["meta"]))
-    return Learning(
-        id=row["id"],
+    return read_struct(
+        Learning,
+        row,
         triple=Triple(*row["text"].split("\n", 2)),
-        scope=row["scope"],
-        module=row["module"],
-        preference=bool(row["preference"]),
         concepts=tuple(name.removeprefix(CONCEPT) for name in names if name.startswith(CONCEPT)),
-        outcome=row["outcome"],
         commit=row["commit_sha"],
-        log=row["log"],
-        fingerprint=row["fingerprint"],
         source="agent" if attempt or row["source"] == SOURCES["agent"] else "human",
         attempt=attempt,
         unconfirmed=row["state"] == "unconfirmed",
-        contradicts=row["contradicts"],
         superseded_by=row["superseded_by"] or "",
-        triggers=row["triggers"],
-        triggered_at=parse_optional_time(row["triggered_at"]),
-        created_at=parse_time(row["created_at"]),
         changed_at=parse_time(row["valid_from"]),
     )
 
 
 def _read_use(row: Row) -> LearningUse:
-    return LearningUse(
-        learning=row["learning_id"],
-        run=row["run_id"],
-        at=parse_time(row["at"]),
-        given=bool(row["given"]),
-        moment=row["moment"],
-        helped=_has_helped(row),
-    )
+    return read_struct(LearningUse, row, learning=row["learning_id"], run=row["run_id"], helped=_has_helped(row))
 
 
 def _has_helped(row: Row) -> bool | None:
     if row["outcome"] in SUCCESS:
         return not row["reverted"]
+    # An attempt that ended for another reason, e.g. cancelled, says nothing of its learnings.
     return False if row["outcome"] in COUNTED_FAILURES else None

@@ -167,7 +167,7 @@ BAD: tuple[tuple[str, dict[str, object], str], ...] = (
     ("add_vector", {"index": "texts", "vector": [1.0]}, "vector_db_add_text"),
     ("add_vector", {"index": "points", "vector": [1, 2, 3]}, "has 3 numbers, those of the index have 2"),
     ("add_vector", {"index": "points", "vector": [0, 0]}, "zero"),
-    ("add_vector", {"index": "points", "vector": "[NaN, 1]"}, "none"),
+    ("add_vector", {"index": "points", "vector": "[NaN, 1]"}, "NaN"),
     ("add_vector", {"index": "points", "vector": [1, 10**400]}, "infinite"),
     ("add_vector", {"index": "points", "vector": ["a", True]}, "must be a number"),
     ("add_vector", {"index": "points", "vector": []}, "has 0 numbers"),

@@ -22,7 +22,7 @@ LOG = logging.getLogger(__name__)
 
 
 class ChildProcess:
-    """A process in its own session. Its stdin is a pipe that closes when this process exits; see `lifeline`.
+    """A process in its own session. Its stdin is a pipe that closes when this process exits; see `watch_lifeline`.
 
     Keep a reference: garbage collection of this object closes the pipe, which tells the process to exit.
     """

@@ -24,7 +24,7 @@ LOADER_VARIABLE = "LD_LIBRARY_PATH"
 
 
 class ForkedReaper:
-    """A forked reaper; a `command.ProcessHandle`.
+    """A forked reaper; implements `ProcessHandle`.
 
     It may begin once it has told us its pid, and has ended once its report has.
     """

@@ -176,7 +176,7 @@ class Zygote:
 
 
 class _ForkedProcess:
-    """A child of a zygote; a `command.ProcessHandle`."""
+    """A child of a zygote; implements `ProcessHandle`."""
 
     def __init__(self, identity: ProcessIdentity) -> None:
         self.pid = identity.pid
@@ -214,7 +214,7 @@ class _ForkedProcess:
 
 
 async def open_zygote(argv: Callable[[int], Sequence[str]], *, cwd: Path, env: Mapping[str, str], log: Path) -> Zygote:
-    """Start a zygote: a program that calls `server.serve` on the socket with the given descriptor.
+    """Start a zygote: a program that calls `zygote_server.serve` on the socket with the given descriptor.
 
     `argv` builds its command line from that descriptor number. OSError if it cannot be started.
     """

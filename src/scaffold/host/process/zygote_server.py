@@ -1,8 +1,8 @@
 """The zygote's side: fork on request and report how the children end.
 
 Forking a process that has imported everything takes milliseconds, and its memory is shared until written to. To be
-safe to fork, the zygote has one thread and no event loop, opens nothing, and does nothing else. See `zygote` for the
-client side.
+safe to fork, the zygote has one thread and no event loop, opens nothing, and does nothing else. See `zygote_client` for
+the other side.
 """
 
 import gc
@@ -171,4 +171,4 @@ class _ForkServer:
 
 
 def _on_sigchld(_number: int, _frame: object) -> None:
-    """Do nothing, but let the wake-up descriptor fire; for an ignored signal it would not."""
+    """Do nothing: with a handler, unlike an ignored signal, the wake-up descriptor fires."""

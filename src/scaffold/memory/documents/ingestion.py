@@ -19,10 +19,10 @@ from scaffold.store.user_store import UserStore
 
 Outcome = Literal["added", "replaced", "unchanged"]
 SPLITTING = 1
-"""How documents are split; with another number, all are read anew when they are ingested again."""
+"""The version of the splitting: with another number, the next ingestion reads every document again."""
 CHUNK_ID_CHARS = 12
 MOST_TAKEOVERS = 1_000
-"""How often one process goes on from where another one has got to meanwhile."""
+"""How often one process continues where another one has stored more meanwhile."""
 
 
 class Progress(Struct, frozen=True, kw_only=True):
@@ -64,13 +64,13 @@ class Ingestion:
         self._on_progress = on_progress
 
     async def add(self, opened: OpenedFile, options: ReadingOptions) -> Ingested:
-        """Store a document, or what is missing of it; an unchanged one is left as it is.
+        """Store a document, or the rest of it; an unchanged one is left as it is.
 
-        A former version is found until the new one is complete. UsageError if it cannot be read, IndexFull if it does
-        not fit.
+        Until a new version is complete, searches find the former one. UsageError if it cannot be read, IndexFull if it
+        does not fit.
         """
         self._require_texts()
-        if opened.is_pdf:
+        if opened.is_pdf:  # before the hash, which reads the whole file
             check_pdf(opened.file, opened.name)
         version = opened.version
         digest = _reading_digest(opened, options)
@@ -99,14 +99,14 @@ class Ingestion:
                 document = self._taken_over(document)
                 if document.state == "read":
                     return self._ingested_document(document, outcome)
-        raise UsageError(f"{opened.name} is read by other processes, too", "Repeat the command.")
+        raise UsageError(f"other processes are reading {opened.name}, too", "Repeat the command.")
 
     def _require_texts(self) -> None:
         """Raise UsageError for an index whose vectors come with its items."""
         stored = self._database.knowledge.collections.get(self._index)
         if stored is not None and stored.has_given_vectors:
             raise UsageError(
-                f"the index {self._index} has vectors that are computed elsewhere, and takes no documents",
+                f"the index {self._index} stores vectors computed elsewhere and cannot take documents",
                 "Choose another index.",
             )
 
@@ -179,7 +179,7 @@ class Ingestion:
         now = self._database.knowledge.documents.get(document.id)
         if now is None:
             raise UsageError(
-                f"{document.name} was read in another version, or deleted, by another process", "Repeat the command."
+                f"another process deleted {document.name}, or read another version of it", "Repeat the command."
             )
         return now
 

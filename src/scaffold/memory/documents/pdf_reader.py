@@ -32,7 +32,7 @@ LIBRARIES: Mapping[Reader, str] = {"pdfium": "pypdfium2", "pypdf": "pypdf"}
 PROGRAMS = "scaffold.memory.documents.{}_child"
 MAX_FILE_BYTES = 1_000_000_000
 MAX_PAGE_CHARS = 200_000
-"""What is read of a page; a page of small print has 10,000."""
+"""The rest of a page is not read; a page of small print has 10,000."""
 PART_SECONDS = 2.0
 PART_PAGES = 500
 TIMEOUT_S = 30.0
@@ -105,7 +105,7 @@ async def read_pdf(
 ) -> PdfPart:
     """Return the first of the wanted pages of an open file, with the `reader` that has read others of it.
 
-    UsageError if it is no PDF, encrypted, damaged, or too large, or if no library that reads PDFs is installed.
+    UsageError if it is not a PDF, is encrypted, damaged or too large, or if no PDF library is installed.
     """
     check_pdf(file, name)
     readers = [each for each, library in LIBRARIES.items() if importlib.util.find_spec(library) is not None]
@@ -126,7 +126,7 @@ async def read_pdf(
 
 
 def check_pdf(file: int, name: str) -> None:
-    """Raise UsageError if an open file is no PDF that can be read."""
+    """Raise UsageError unless an open file is a PDF that can be read."""
     size = os.fstat(file).st_size
     if not size:
         raise UsageError(f"{name} is empty", "Name another file.")
@@ -134,7 +134,7 @@ def check_pdf(file: int, name: str) -> None:
         raise UsageError(f"{name} is too large: {size:,} bytes, at most {MAX_FILE_BYTES:,}", "Split it.")
     # Viewers accept some bytes before the header, and such files exist.
     if MAGIC not in os.pread(file, HEAD_BYTES, 0):
-        raise UsageError(f"{name} is no PDF", "Read a text with `read_file`; convert other documents to PDF first.")
+        raise UsageError(f"{name} is not a PDF", "Read a text with `read_file`; convert other documents to PDF first.")
 
 
 async def _read_with(reader: Reader, file: int, request: PdfRequest, place: ReaderPlace) -> PdfPart | str:
@@ -195,7 +195,7 @@ def _wanted_pages(lines: tuple[_PdfLine, ...], pages: PageRanges, total: int) ->
     rest = pages
     for line in lines:
         if line.page is None or line.page != _first_page(rest, total):
-            continue
+            continue  # repeated, skipped or made up
         rest = rest.after(line.page)
         yield _read_line(line)
 

@@ -1,4 +1,4 @@
-"""Files that are to be read: opened without waiting for a pipe, and told apart by what is in them."""
+"""Files to ingest: found below folders, opened without waiting for a pipe, told apart by their content."""
 
 import hashlib
 import os
@@ -26,7 +26,7 @@ MAX_TEXT_BYTES = 20_000_000
 BLOCK_BYTES = 1 << 20
 PDF_SUFFIX = ".pdf"
 SUFFIXES = frozenset({PDF_SUFFIX, *KINDS}) | OTHER_TEXTS
-"""What is read of a folder; any other file can be named."""
+"""The files read from a folder; a file named by the user may have any suffix."""
 SOURCE = "file:"
 """The beginning of the source of a document and its chunks; then comes its name."""
 PAGES_OF = "#pages="
@@ -42,7 +42,7 @@ class OpenedFile(Struct, frozen=True):
 
     file: int
     name: str
-    """How it is shown."""
+    """Its name in messages."""
 
     is_pdf: bool
     """Whether it is read as a PDF."""
@@ -92,7 +92,7 @@ def content_hash(file: int) -> str:
 
 
 def read_text(opened: OpenedFile) -> str:
-    """Return the text of an open file; UsageError if it is none, or too long."""
+    """Return the text of an open file; UsageError if it is binary, empty or too long."""
     size = os.fstat(opened.file).st_size
     if size > MAX_TEXT_BYTES:
         raise UsageError(f"{opened.name} is too large: {size:,} bytes, at most {MAX_TEXT_BYTES:,}", "Split it.")
@@ -102,7 +102,7 @@ def read_text(opened: OpenedFile) -> str:
         raise UsageError(f"{opened.name} is not a text", "Convert it to a PDF or a text.")
     try:
         text = content.decode(encoding)
-    except UnicodeDecodeError:
+    except UnicodeDecodeError:  # an old encoding without a mark: its words in ASCII are still found
         text = content.decode("latin-1" if encoding == "utf-8" else encoding, "replace")
     plain = text.replace("\r\n", "\n").replace("\0", " ")
     if not plain.strip():

@@ -34,18 +34,18 @@ KNOWN_TEXTS = 16
 
 
 class Waiting(Struct, frozen=True):
-    """How long a server is waited for."""
+    """How long to wait for a server."""
 
     limit_s: float
-    """For an answer, tries again included."""
+    """For an answer, including retries."""
     pause_s: float
-    """How long a server that has failed is left alone."""
+    """How long to pause after a failure."""
     texts: int
-    """How many are in one request: a small machine may compute only some a second."""
+    """Batch size: a small machine may compute only a few texts a second."""
 
 
 SEARCHING = Waiting(limit_s=5.0, pause_s=30.0, texts=16)
-"""The user waits, and can have what is found by words."""
+"""The user is waiting, and can have the results found by words."""
 INDEXING = Waiting(limit_s=90.0, pause_s=0.0, texts=64)
 
 
@@ -127,6 +127,7 @@ class RemoteEmbedder:
             await self._wire.close()
 
     def _split_batches(self, texts: Sequence[str]) -> Iterator[list[str]]:
+        # A large request could exceed the server's limit, or the time that a small machine needs.
         batch: list[str] = []
         for text in texts:
             if batch and (len(batch) == self._waiting.texts or sum(map(len, batch)) + len(text) > BATCH_CHARS):
@@ -183,7 +184,7 @@ class RemoteEmbedder:
         return asked.vectors
 
     def _count_usage(self, used: Usage) -> None:
-        if used != Usage():
+        if used != Usage():  # a free request is no news
             self.used += used
             self._spend(used)
 
@@ -192,8 +193,8 @@ class RemoteEmbedder:
         expected = self._dimension or at.dimension
         if expected and dimension != expected:
             raise EmbeddingError(
-                f"{self.model} made vectors of {dimension:,} numbers, not of {expected:,} as it should",
-                "Check which model its server has; if it is another one, name that in `models.embedding`.",
+                f"{self.model} returned {dimension:,} dimensions, expected {expected:,}",
+                "Check which model its server runs; if it is another one, set `models.embedding` to that.",
             )
         try:
             found = packed(vectors)
@@ -207,5 +208,5 @@ def _embedding_error(model: str, error: BaseException) -> EmbeddingError:
     what = error.what if isinstance(error, ScaffoldError) else f"{model} did not answer in time"
     return EmbeddingError(
         f"no vectors by {model}: {what}",
-        "Check `models.embedding`, its server and its key; until then, all is found by its words.",
+        "Check `models.embedding`, its server and its key; until then, search uses words only.",
     )

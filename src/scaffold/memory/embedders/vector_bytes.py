@@ -14,15 +14,13 @@ Matrix: TypeAlias = NDArray[np.float32]
 
 
 def packed(rows: Matrix | Sequence[Sequence[float]]) -> list[bytes]:
-    """Return vectors as bytes, scaled to length 1; raise EmbeddingError for one without a length or with no numbers."""
-    matrix = np.asarray(rows, dtype=np.float32)
+    """Return vectors as bytes, scaled to length 1; raise EmbeddingError for zero, infinite or NaN values."""
+    matrix = np.asarray(rows, dtype=np.float32)  # in half precision, the length would be too inexact
     if matrix.ndim != 2:
         raise EmbeddingError("vectors of different dimensions were given", "Give vectors of one dimension.")
     lengths = np.linalg.norm(matrix, axis=1, keepdims=True)
     if not np.isfinite(lengths).all() or (lengths == 0).any():
-        raise EmbeddingError(
-            "a vector is zero, or has numbers that are infinite or none", "Give other numbers, or another text."
-        )
+        raise EmbeddingError("a vector is zero, or has infinite or NaN values", "Give other numbers, or another text.")
     return [bytes(row.tobytes()) for row in (matrix / lengths).astype(STORED)]
 
 

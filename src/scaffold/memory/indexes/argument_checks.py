@@ -1,4 +1,4 @@
-"""What the tools of the vector database are given, checked: names, vectors, metadata, texts and times."""
+"""Checks of the arguments of the vector database's tools: names, vectors, metadata, texts and times."""
 
 import hashlib
 import json
@@ -48,9 +48,10 @@ def checked_vector(given: Sequence[float], dimension: int) -> list[float]:
             "Give a vector of the same model, or create another index.",
         )
     numbers = [_parse_number(each) for each in given]
+    # Scaled, because half-precision numbers would overflow.
     largest = max(map(abs, numbers))
     if not math.isfinite(largest) or largest == 0:
-        raise UsageError("the vector is zero, or has numbers that are infinite or none", "Give finite numbers.")
+        raise UsageError("the vector is zero, or has infinite or NaN values", "Give finite numbers.")
     return [each / largest for each in numbers]
 
 
@@ -84,7 +85,7 @@ def checked_text(given: str, redactor: Redactor, most: int, too_long: str) -> st
 
 
 def checked_time(name: str, given: str) -> datetime:
-    """Return a time with its zone, UTC if it names none; UsageError if it is none."""
+    """Return a time in UTC, which is also the default zone; UsageError if it cannot be parsed."""
     try:
         found = datetime.fromisoformat(given.strip())
         return (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone(UTC)

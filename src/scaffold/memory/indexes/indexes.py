@@ -37,7 +37,7 @@ ONLY_THEIR_OWN: Mapping[CollectionName, str] = {
     MEMORIES: "Use `remember`, which says what is known already, and `forget_memory`.",
     LEARNINGS: "Learnings follow from the outcome of work; the user changes them with `scaffold learn`.",
 }
-"""What to do instead of changing an index that is built in."""
+"""The advice for each built-in index, which these tools cannot change."""
 
 
 class Place(Struct, frozen=True):
@@ -54,11 +54,11 @@ class Place(Struct, frozen=True):
 
 
 class Added(Struct, frozen=True):
-    """Items that are stored now."""
+    """The result of adding items."""
 
     chunks: Sequence[Chunk]
     new: int
-    """How many of them were not stored before."""
+    """The number of chunks that were not stored before."""
     problem: str = ""
     """Why they have no vectors yet; empty if they have, or need none."""
 
@@ -112,7 +112,7 @@ class Indexes:
     async def add_chunked_text(
         self, name: str, text: str, kind: TextKind, source: str, metadata: Mapping[str, Any]
     ) -> Added:
-        """Add a long text in pieces; none of them is stored if not all can be."""
+        """Add a long text in pieces, all or none."""
         place = self._place_of_texts(name)
         fields = checked_metadata({**metadata, **({"source": source} if source else {})}, self._redactor)
         content = checked_text(text, self._redactor, MAX_CHUNKED_CHARS, "Add it in several parts.")
@@ -120,7 +120,7 @@ class Indexes:
         return await self._with_vectors(place, self._add_chunks(place, chunks))
 
     def add_vector(self, name: str, vector: Sequence[float], text: str, metadata: Mapping[str, Any]) -> Added:
-        """Add a vector that the caller has computed, with the text that it stands for, if any."""
+        """Add a vector computed by the caller, with its text, if any."""
         place = self._place_of_vectors(name)
         packed = _pack_vector(vector, place.collection)
         fields = checked_metadata(metadata, self._redactor)
@@ -131,7 +131,7 @@ class Indexes:
     def update(
         self, name: str, item: str, vector: Sequence[float] | None, text: str | None, metadata: Mapping[str, Any] | None
     ) -> Chunk:
-        """Change what is given of an item; a former text is deleted for good."""
+        """Change the given parts of an item; a replaced text is deleted for good."""
         place = self._first_place(_changeable_name(name))
         if vector is not None and not place.has_given_vectors:
             raise _computed_here(place)
@@ -235,7 +235,7 @@ class Indexes:
         name, knowledge = place.collection.name, place.database.knowledge
         with place.database.transaction(durable=True):
             capacity = _require_unchanged(place).capacity
-            # Those that are stored already take no room.
+            # Items that are stored already take no room.
             new = [each for each in chunks if not self._is_stored(place, each)]
             if knowledge.chunks.count(name) + len(new) > capacity:
                 raise UsageError(
@@ -288,7 +288,7 @@ class Indexes:
     def _vector_leg(self, place: Place) -> Any:
         leg = self._memories.databases.leg(place.scope)
         if leg is None:
-            raise UsageError("vectors are not computed or compared here", EXTRA_FIX)
+            raise UsageError("vector search is not installed", EXTRA_FIX)
         return leg
 
     def _place_of_texts(self, name: str) -> Place:
@@ -331,7 +331,7 @@ def _changeable_name(name: str) -> CollectionName:
     """Return the name of an index that agents may change; UsageError for one that is built in."""
     wanted = index_name(name)
     if (fix := ONLY_THEIR_OWN.get(wanted)) is not None:
-        raise UsageError(f"{quoted(wanted)} can be searched, but not changed by this tool", fix)
+        raise UsageError(f"{quoted(wanted)} is built in: this tool can search it, but not change it", fix)
     return wanted
 
 
@@ -349,7 +349,7 @@ def _pack_vector(vector: Sequence[float], collection: Collection) -> bytes:
         with importing():
             from scaffold.memory.embedders.vector_bytes import packed
     except ImportError as error:
-        raise UsageError("vectors are not computed or compared here", EXTRA_FIX) from error
+        raise UsageError("vector search is not installed", EXTRA_FIX) from error
     return packed([numbers])[0]
 
 

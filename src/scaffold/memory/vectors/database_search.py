@@ -22,8 +22,8 @@ NEVER = Moment(-1, "")
 class VectorSearch:
     """The vectors of one collection, which stay in memory when its database is closed.
 
-    Each use reads what has changed since the last one; everything anew if the database is not the one that it was,
-    as after a backup was restored, or if its index file has changed or gone, as when something is forgotten.
+    Each use reads the changes since the last one. It reads everything again if the database was replaced, e.g. by a
+    backup, or if its index file was changed or deleted, e.g. because something was forgotten.
     """
 
     def __init__(self, collection: KnowledgeCollection, folder: IndexFolder, *, most_kept: int = KEPT_MOST) -> None:
@@ -103,7 +103,7 @@ class VectorSearch:
 
 
 class OpenVectorSearch(Struct, frozen=True):
-    """The vectors of one collection of an open database. Implements `ports.NearestChunks`."""
+    """The vectors of one collection of an open database. Implements `vector_port.NearestChunks`."""
 
     vectors: VectorSearch
     embeddings: Embeddings
@@ -114,7 +114,7 @@ class OpenVectorSearch(Struct, frozen=True):
 
 
 class ServerSearch(Struct, frozen=True):
-    """The vectors of one collection, compared by the server that has them. Implements `ports.NearestChunks`."""
+    """The vectors of one collection, compared by the server that has them. Implements `vector_port.NearestChunks`."""
 
     collection: KnowledgeCollection
     server: ServerVectors
@@ -125,7 +125,7 @@ class ServerSearch(Struct, frozen=True):
 
 
 class OpenVectorSearches:
-    """Implements `ports.VectorSearches`."""
+    """The vectors of an open database, by collection. Implements `vector_port.VectorSearches`."""
 
     def __init__(self, knowledge: KnowledgeTables, folder: Path, *, exact_until: int) -> None:
         self._knowledge = knowledge
@@ -145,6 +145,7 @@ class OpenVectorSearches:
         return None if stored is None or stored.model != model or not stored.dimension else stored
 
     def _local_search(self, stored: KnowledgeCollection) -> OpenVectorSearch:
+        # Without the dimension, vectors of a server that has another model now would be taken for the same.
         key = Key(self._knowledge.database, stored.name, f"{stored.model} {stored.dimension}", str(self._folder))
         vectors = kept(key, lambda: VectorSearch(stored, IndexFolder(self._folder, exact_until=self._exact_until)))
         return OpenVectorSearch(vectors, self._knowledge.embeddings)

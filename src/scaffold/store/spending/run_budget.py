@@ -14,7 +14,7 @@ from scaffold.store.spending.shared_budget import SharedBudget
 
 
 class RunBudgetAccount:
-    """A run's account; its attempts and planning turns are the payers. Implements `budget.BudgetAccount`."""
+    """A run's account; its attempts and planning turns are the payers. Implements `BudgetAccount`."""
 
     name = "the budget"
 

@@ -11,7 +11,7 @@ from scaffold.store.user_store import UserStore
 
 
 class SessionBudgetAccount:
-    """A session's account, which is its own payer. Implements `budget.BudgetAccount`."""
+    """A session's account, which is its own payer. Implements `BudgetAccount`."""
 
     name = "the session's budget"
 

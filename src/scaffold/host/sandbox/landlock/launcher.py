@@ -6,7 +6,7 @@ repeated; `notify:HEX` is one that stops the calls which the broker answers, whi
 command's TMPDIR; `alone:HEX` is used if there can be no broker. `network:open` leaves the network
 unrestricted. The command replaces us (exec); if it has a broker, it becomes our child and we the broker. It has no
 capabilities and none of our descriptors. Exit code 126 if the sandbox could not be set up, 127 if the command was not
-found. This must start fast, so it imports little. `command.py` describes what this sandbox does and does not restrict.
+found. This must start fast, so it imports little. `sandboxed_command.py` describes what it restricts.
 """
 
 import os
