@@ -103,7 +103,11 @@ class LearningUses(TableGateway):
 
     def of_learnings(self, learning_ids: Sequence[str]) -> tuple[LearningUse, ...]:
         """Return the uses of these learnings, oldest first for each; those of steps are left out."""
-        return tuple(_read_use(row) for each in learning_ids for row in self._connection.rows(OF_LEARNING, id=each))
+        rows = (row for each in learning_ids for row in self._connection.rows(OF_LEARNING, id=each))
+        return tuple(
+            read_struct(LearningUse, row, learning=row["learning_id"], run=row["run_id"], helped=_has_helped(row))
+            for row in rows
+        )
 
 
 class Learnings(TableGateway):
@@ -234,10 +238,6 @@ def _read_learning(row: Row) -> Learning:
         superseded_by=row["superseded_by"] or "",
         changed_at=parse_time(row["valid_from"]),
     )
-
-
-def _read_use(row: Row) -> LearningUse:
-    return read_struct(LearningUse, row, learning=row["learning_id"], run=row["run_id"], helped=_has_helped(row))
 
 
 def _has_helped(row: Row) -> bool | None:

@@ -1,1 +1,1 @@
-"""Start and end processes."""
+"""Start processes and end them with all that they started, however we end ourselves."""

@@ -1,1 +1,1 @@
-"""Sandboxes: what a command may reach, and how the system is made to hold it to that."""
+"""Sandboxes: what a command may reach, and the mechanism of each system that enforces it."""

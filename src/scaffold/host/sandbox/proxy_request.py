@@ -97,16 +97,16 @@ def _plain_request(method: bytes, target: str, fields: list[bytes]) -> ProxyRequ
     path = rest.removeprefix(authority).partition("#")[0]
     path = path if path.startswith("/") else f"/{path}"
     host = str(destination).removesuffix(":80")
-    kept = (field for field in fields if not _is_dropped(field))
+    # Without hop-by-hop fields, and without Host, which is always set to the host that was checked.
+    names = (field.partition(b":")[0].lower() for field in fields)
+    kept = [
+        field
+        for field, name in zip(fields, names, strict=True)
+        if name not in _DROPPED and not name.startswith(b"proxy-")
+    ]
     head = (method + b" " + path.encode("latin-1") + b" HTTP/1.1", b"Host: " + host.encode(), *kept)
     # What follows the head is passed on unread, so the server must not keep the connection for another request.
     return ProxyRequest(destination, b"\r\n".join((*head, b"Connection: close")) + b"\r\n\r\n")
-
-
-def _is_dropped(field: bytes) -> bool:
-    # Hop-by-hop fields, and Host, which is always set to the host that was checked.
-    name = field.partition(b":")[0].lower()
-    return name in _DROPPED or name.startswith(b"proxy-")
 
 
 def _host_port(authority: str, port: int) -> HostPort | None:

@@ -1,1 +1,1 @@
-"""Texts split into chunks."""
+"""Split texts, Markdown and code into pieces that an embedding model can read."""

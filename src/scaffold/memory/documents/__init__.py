@@ -1,1 +1,1 @@
-"""Documents: text read from files, by page where they have pages, and stored in pieces that can be searched."""
+"""Documents: read from files, page by page where they have pages, and stored in pieces that can be searched."""

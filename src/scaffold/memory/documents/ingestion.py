@@ -73,7 +73,9 @@ class Ingestion:
         if opened.is_pdf:  # before the hash, which reads the whole file
             check_pdf(opened.file, opened.name)
         version = opened.version
-        digest = _reading_digest(opened, options)
+        # The same as long as the content, and how it is read, is.
+        parts = (content_hash(opened.file), str(options.pages), str(options.size.most), str(SPLITTING))
+        digest = hashlib.sha256("\n".join(parts).encode()).hexdigest()
         # Some pages of a file are another document than all of them.
         source = f"{SOURCE}{opened.name}" + ("" if options.pages.is_all else f"{PAGES_OF}{options.pages}")
         versions = self._database.knowledge.documents.of_source(self._index, source)
@@ -243,9 +245,3 @@ class Ingestion:
 def _require_version(opened: OpenedFile, version: tuple[int, int, int]) -> None:
     if opened.version != version:
         raise UsageError(f"{opened.name} was changed while it was read", "Repeat the command.")
-
-
-def _reading_digest(opened: OpenedFile, options: ReadingOptions) -> str:
-    # The same as long as the content, and how it is read, is.
-    parts = (content_hash(opened.file), str(options.pages), str(options.size.most), str(SPLITTING))
-    return hashlib.sha256("\n".join(parts).encode()).hexdigest()

@@ -1,1 +1,1 @@
-"""Embedders: what turns text into vectors. Needs the extra `memory`."""
+"""Models that turn text into vectors, here or on a server, and the bytes of a vector. Needs the extra `memory`."""

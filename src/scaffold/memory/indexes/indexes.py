@@ -1,6 +1,6 @@
 """Indexes of both databases, as agents use them: created, filled, searched and deleted. One transaction a change."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct, structs
@@ -146,7 +146,8 @@ class Indexes:
             content = before.text if text is None else self._new_text(place, text)
             meta = before.meta if fields is None else fields
             sha256 = item_hash(content, meta, packed or b"")
-            if any(each.id != before.id and each.place == before.place for each in self._same_text(place, sha256)):
+            same = knowledge.chunks.same(place.collection.name, sha256)
+            if any(each.id != before.id and each.place == before.place for each in same):
                 raise UsageError("another item says exactly that already", "Delete one of them.")
             after = structs.replace(before, text=content, meta=meta, sha256=sha256)
             (knowledge.chunks.change if content == before.text else knowledge.replace)(after)
@@ -234,9 +235,9 @@ class Indexes:
     def _add_chunks(self, place: Place, chunks: Sequence[Chunk], vector: bytes = b"") -> Added:
         name, knowledge = place.collection.name, place.database.knowledge
         with place.database.transaction(durable=True):
-            capacity = _require_unchanged(place).capacity
+            capacity, same = _require_unchanged(place).capacity, knowledge.chunks.same
             # Items that are stored already take no room.
-            new = [each for each in chunks if not self._is_stored(place, each)]
+            new = [each for each in chunks if all(one.place != each.place for one in same(name, each.sha256))]
             if knowledge.chunks.count(name) + len(new) > capacity:
                 raise UsageError(
                     f"{quoted(name)} has no room for {len(new):,} more: it holds {capacity:,} items",
@@ -257,12 +258,6 @@ class Indexes:
         except (EmbeddingError, StoreError, UsageError) as error:
             return structs.replace(added, problem=error.in_full)
         return added
-
-    def _is_stored(self, place: Place, chunk: Chunk) -> bool:
-        return any(each.place == chunk.place for each in self._same_text(place, chunk.sha256))
-
-    def _same_text(self, place: Place, sha256: str) -> Iterable[Chunk]:
-        return place.database.knowledge.chunks.same(place.collection.name, sha256)
 
     def _optional_text(self, text: str) -> str:
         return checked_text(text, self._redactor, MAX_TEXT_CHARS, "Give a shorter one.") if text else ""

@@ -1,1 +1,1 @@
-"""Vectors: exact search, and an index that can be deleted at any time. Needs the extra `memory`."""
+"""Search by vector: exact, and by an index file that can be deleted at any time. Needs the extra `memory`."""

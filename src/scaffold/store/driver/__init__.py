@@ -1,1 +1,1 @@
-"""Connections to SQLite and PostgreSQL, schema migrations, column types."""
+"""Connections to SQLite and PostgreSQL: transactions, schema migrations, and how values become columns."""

@@ -72,11 +72,7 @@ def _field_readers(kind: type[msgspec.Struct]) -> Mapping[str, Callable[[Any], A
         datetime | None: parse_optional_time,
         bool: bool,
     }
-    return {field.name: readers.get(field.type, _as_stored) for field in msgspec.structs.fields(kind)}
-
-
-def _as_stored(value: Any) -> Any:
-    return value
+    return {field.name: readers.get(field.type, lambda value: value) for field in msgspec.structs.fields(kind)}
 
 
 def struct_columns(value: msgspec.Struct, **given: ColumnValue) -> dict[str, ColumnValue]:

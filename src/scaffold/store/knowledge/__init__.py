@@ -1,1 +1,1 @@
-"""What is remembered, and documents: chunks, their words and vectors."""
+"""The gateways of what is remembered and of documents: chunks, their words and vectors; in both databases."""

@@ -1,1 +1,1 @@
-"""The aggregates of a repository's database: runs, goals, actions, attempts, facts and so on."""
+"""The gateways of runs: their events, attempts, inbox, landings and proofs."""

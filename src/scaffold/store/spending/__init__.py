@@ -1,1 +1,1 @@
-"""Budgets as reservations shared by all processes."""
+"""Budgets as reservations in a database, shared by all processes of a run or session."""

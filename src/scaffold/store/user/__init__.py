@@ -1,1 +1,1 @@
-"""The aggregates of the user's database: conversations, subagents, trust, throttles."""
+"""The gateways of the user's own database: conversations, subagents, logins, trust, reviewers, throttles."""

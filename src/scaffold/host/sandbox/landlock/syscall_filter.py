@@ -102,9 +102,11 @@ def _deny_truncation(processor: LandlockSyscalls) -> list[Instruction]:
     return [
         *on_syscall(processor.truncate, [deny()]),
         *on_syscall(processor.openat2, [deny(errno.ENOSYS)]),
-        *(step for number, flags in opening.items() for step in on_syscall(number, _deny_truncating_open(flags))),
+        *(
+            step
+            for number, flags in opening.items()
+            for step in on_syscall(
+                number, [argument(flags), (AND, 0, 0, O_ACCMODE | O_TRUNC), (EQUAL, 0, 1, O_TRUNC), deny()]
+            )
+        ),
     ]
-
-
-def _deny_truncating_open(flags: int) -> list[Instruction]:
-    return [argument(flags), (AND, 0, 0, O_ACCMODE | O_TRUNC), (EQUAL, 0, 1, O_TRUNC), deny()]

@@ -1,1 +1,1 @@
-"""Plan."""
+"""The gateways of plans: goals, actions, facts, planning turns, and what may run at the same time."""
