@@ -128,16 +128,11 @@ async def run_command(
     descriptor as `stdin` is closed by the caller. OSError if `output.keep` cannot be written; its failures never raise.
     """
     sandbox = containment.sandbox if containment else None
-    loop = asyncio.get_running_loop()
-    started = loop.time()
+    started = asyncio.get_running_loop().time()
     if containment and LOG.isEnabledFor(logging.DEBUG):
         LOG.debug("running %s in %s", shlex.join(argv), cwd)
     with contextlib.ExitStack() as stack:
-        sink = None
-        if output.keep:
-            output.keep.parent.mkdir(parents=True, exist_ok=True)
-            sink = stack.enter_context(output.keep.open("wb", buffering=0))
-        out, err = output.sinks or (sink, sink)
+        out, err = output.sinks or _kept_output(output.keep, stack)
         stdout = stack.enter_context(contextlib.closing(OutputPipe(output.limit_bytes, out)))
         stderr = stdout
         if not output.one_stream:
@@ -162,11 +157,22 @@ async def run_command(
         too_many_processes = reaper is not None and reaper.too_many_processes
         errors = HeadTailBuffer(0) if output.one_stream else stderr.excerpt
         result = _command_result(stdout.excerpt, errors, code, unfinished=timed_out or too_many_processes)
-        took_s = loop.time() - started
+        took_s = asyncio.get_running_loop().time() - started
         if LOG.isEnabledFor(logging.DEBUG):
-            end = "timed out" if timed_out else f"signal {-code}" if code < 0 else f"exit {code}"
-            LOG.debug("%s: %s after %.3f s", shlex.join(argv), end, took_s)
+            LOG.debug("%s: %s after %.3f s", shlex.join(argv), _end_text(code, timed_out=timed_out), took_s)
         return structs.replace(result, timed_out=timed_out, too_many_processes=too_many_processes, duration_s=took_s)
+
+
+def _kept_output(path: Path | None, stack: contextlib.ExitStack) -> tuple[OutputSink | None, OutputSink | None]:
+    if path is None:
+        return None, None
+    path.parent.mkdir(parents=True, exist_ok=True)
+    sink = stack.enter_context(path.open("wb", buffering=0))
+    return sink, sink  # one file, so that both streams are in order of arrival
+
+
+def _end_text(code: int, *, timed_out: bool) -> str:
+    return "timed out" if timed_out else f"signal {-code}" if code < 0 else f"exit {code}"
 
 
 def signal_group(leader: int, number: signal.Signals) -> None:

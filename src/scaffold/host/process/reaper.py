@@ -41,6 +41,8 @@ FAST_POLL_S = 0.005
 FAST_POLL_GROWTH = 50
 LEAST_THREADS_EACH = 2
 HELD = "held:"
+# By Python; an ignored signal would stay ignored in the command.
+IGNORED = (signal.SIGPIPE, signal.SIGXFSZ)
 
 
 def run_argv(words: list[str]) -> None:
@@ -79,10 +81,8 @@ def main(
             return
         # On ourselves, because posix_spawn cannot set limits; the command inherits them.
         _set_limits({resource.RLIMIT_DATA: memory, resource.RLIMIT_FSIZE: file})
-        filled = hold.filled_in(command)
-        # Python ignores SIGPIPE and SIGXFSZ, and an ignored signal stays ignored in the command.
-        ignored = (signal.SIGPIPE, signal.SIGXFSZ)
-        pid = os.posix_spawnp(filled[0], filled, os.environ, setsid=True, setsigmask=(), setsigdef=ignored)
+        command = hold.filled_in(command)
+        pid = os.posix_spawnp(command[0], command, os.environ, setsid=True, setsigmask=(), setsigdef=IGNORED)
     except OSError as error:
         hold.end()
         _report_line(report, b"error %d\n" % (error.errno or 0))
