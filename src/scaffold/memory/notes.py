@@ -70,6 +70,7 @@ def checked(text: str, redactor: Redactor) -> str:
             "Remember one thing at a time, each in a sentence or two.",
         )
     plain = utf8_safe(text).replace("\0", " ").replace("\r\n", "\n")
+    # Composed letters, so that equal texts have equal hashes.
     content = printable(unicodedata.normalize("NFC", plain)).strip()
     if not any(each.isalnum() for each in content):
         raise UsageError("there is nothing to remember: the text has no words", "Say in a sentence what to remember.")
@@ -85,6 +86,7 @@ def checked(text: str, redactor: Redactor) -> str:
 def fingerprint(content: str) -> str:
     """Return the hash of a text that is the same for other white space and another end of the sentence."""
     plain = _SPACE.sub(" ", content).strip().rstrip(".!").rstrip()
+    # Only the first letter: elsewhere its case may be that of a name.
     return hashlib.sha256((plain[:1].casefold() + plain[1:]).encode()).hexdigest()
 
 

@@ -65,6 +65,7 @@ def remembered_text(done: Remembered) -> str:
 def _fits_message(found: FoundMemory, message: str) -> bool:
     if found.hit.cosine is not None and found.hit.cosine >= NEAR:
         return True
+    # One word in common fits too many memories.
     said, remembered = set(words_of(message[:MAX_CHARS])), set(words_of(found.memory.chunk.text))
     return found.hit.by_words and len(said & remembered) >= min(SHARED_WORDS, len(said), len(remembered))
 

@@ -70,9 +70,9 @@ class Store(BaseStore):
         self.review_verdicts = ReviewVerdicts(connection, clock)
         self.inbox = Inbox(connection, clock, self.events, self.actions)
         self.activities = Activities(connection, clock)
-        self.requirements = Requirements(connection)
-        self.story_histories = StoryHistories(connection)
-        self.refused_edits = RefusedEditsOfStories(connection)
+        self.requirements = Requirements(connection, clock)
+        self.story_histories = StoryHistories(connection, clock)
+        self.refused_edits = RefusedEditsOfStories(connection, clock)
         self.waiting_turns = WaitingTurns(connection, clock)
         self.knowledge = KnowledgeTables(connection, clock)
         self.learnings = Learnings(connection, clock, self.knowledge)
@@ -80,8 +80,8 @@ class Store(BaseStore):
         self.work_items = WorkItems(connection, clock)
         self.messages = Messages(connection, clock)
         self.reservations = Reservations(connection, clock)
-        self.accounts = BudgetAccounts(connection)
-        self.bookings = Bookings(connection)
+        self.accounts = BudgetAccounts(connection, clock)
+        self.bookings = Bookings(connection, clock)
 
     @classmethod
     def open(

@@ -7,7 +7,7 @@ from scaffold.core.ids import ReservationId, RunId
 from scaffold.core.model import ProcessIdentity, Usage
 from scaffold.core.spending import AccountTotals, Amount, Booking, PastCost, Spender
 from scaffold.store.driver.columns import OWNER, format_time, usage_columns
-from scaffold.store.driver.connection import Connection, Row
+from scaffold.store.driver.connection import Row
 from scaffold.store.driver.gateway import TableGateway
 
 MAX_PAST_RUNS = 20
@@ -42,6 +42,7 @@ INSERT INTO reservation (id, account, payer, position, amount_usd, input_tokens,
 VALUES (:id, :account, :payer, (SELECT COALESCE(MAX(position), 0) + 1 FROM reservation WHERE account = :account),
         :cost_usd, :input_tokens, :cached_input_tokens, :output_tokens, :tries, :role, :model, 0, :owner, :at)
 """
+# In order of arrival, whatever their size: otherwise a large request could be overtaken for ever.
 BEFORE = """
 SELECT COUNT(earlier.id) AS before FROM reservation AS mine
 LEFT JOIN reservation AS earlier ON earlier.account = mine.account AND earlier.granted = 0
@@ -69,11 +70,8 @@ SET spent_usd = budget_account.spent_usd + excluded.spent_usd,
 TOTALS = "SELECT * FROM budget_account WHERE id = :id"
 
 
-class Bookings:
+class Bookings(TableGateway):
     """One row for each run, payer and spender."""
-
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
 
     def book(self, run_id: RunId, payer: str, spender: Spender, usage: Usage) -> None:
         """Add the usage of one or more requests; an unknown cost stays unknown, and what is known is kept."""
@@ -206,11 +204,8 @@ def _read_reservation(row: Row) -> Reservation:
     )
 
 
-class BudgetAccounts:
+class BudgetAccounts(TableGateway):
     """The totals of each account; the first booking creates it."""
-
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
 
     def book(self, account: str, usage: Usage, *, error_tokens: int = 0) -> None:
         """Add the usage to the account's totals; `error_tokens` says how wrong its estimate was."""

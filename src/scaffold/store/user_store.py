@@ -43,7 +43,7 @@ class UserStore(BaseStore):
         super().__init__(connection)
         self.conversations = Conversations(connection, clock)
         self.reservations = Reservations(connection, clock)
-        self.accounts = BudgetAccounts(connection)
+        self.accounts = BudgetAccounts(connection, clock)
         self.endpoints = EndpointThrottles(connection)
         self.messages = Messages(connection, clock)
         self.subagents = Subagents(connection, clock)
@@ -70,6 +70,7 @@ class UserStore(BaseStore):
         Raises StoreError, and changes nothing, if the database is missing (without `create`), inaccessible, corrupt,
         foreign, too new, or of an older version while a process uses a conversation.
         """
+        # Private: it has the conversations of the user, and tokens.
         driver = SqliteDriver(path, create=create, timeout_s=timeout_s, private=True)
         return cls(open_connection(driver, SchemaSource(migrations, IN_USE), clock, create=create), clock)
 

@@ -169,6 +169,7 @@ async def _run_reader(reader: Reader, file: int, request: PdfRequest, place: Rea
         "cpu_s": CPU_S,
         "memory_bytes": MEMORY_BYTES,
     }
+    # An earlier reader has moved the position, which it shares with us.
     os.lseek(file, 0, os.SEEK_SET)
     return await run_command(
         [sys.executable, "-I", "-m", PROGRAMS.format(reader), json.dumps(asked)],

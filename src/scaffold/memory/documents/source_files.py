@@ -140,6 +140,7 @@ async def _list_names(folder: Path) -> list[str]:
 
 def _walk_files(top: Path) -> Iterator[str]:
     for folder, folders, files in walk(top):
+        # Hidden folders have settings and caches, no documents.
         folders[:] = [each for each in folders if not each.startswith(".") and each not in SKIPPED]
         yield from (str((Path(folder) / each).relative_to(top)) for each in files if not each.startswith("."))
 

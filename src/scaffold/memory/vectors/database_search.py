@@ -158,7 +158,7 @@ class OpenVectorSearches:
         server = self._knowledge.embeddings.server
         if server.is_possible:
             server.complete(collection)
-        if server.compares(collection):
+        if server.compares(collection):  # then it has an index of its own
             is_large = self._knowledge.embeddings.count(collection) > self._exact_until
             return is_large and server.make_index(collection, model, stored.dimension)
         search = self._local_search(stored)

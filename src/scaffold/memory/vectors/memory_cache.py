@@ -53,6 +53,7 @@ def kept(key: Key, make: Callable[[], KeptType]) -> KeptType:
         if found is None:
             found = make()
         _kept[key] = found
+        # The first is the one that was not used for longest.
         while len(_kept) > 1 and sum(len(each) for each in _kept.values()) > MOST_VECTORS:
             _kept.pop(next(iter(_kept))).clear()
         return found  # type: ignore[return-value]

@@ -11,6 +11,7 @@ from scaffold.store.driver.gateway import TableGateway
 from scaffold.store.knowledge.changes import Moment, has_been, last_moment, take_numbers
 from scaffold.store.knowledge.server_vectors import ServerColumn, ServerVectors, shown
 
+# A chunk that is superseded or pending is never found, so it gets no vector.
 PUT = """
 INSERT INTO embedding (seq, chunk_seq, collection, model, vector{near.name})
 SELECT :seq, seq, collection, :model, :vector{near.value} FROM chunk

@@ -142,6 +142,7 @@ class Collections(TableGateway):
         holds = capacity or capacity_of(name)
         at = format_time(self._clock.now())
         self._connection.write(ADD, name=name, model="", dimension=0, capacity=holds, created_at=at)
+        # `require_row` finds by `:id`.
         return read_struct(Collection, self._connection.require_row(GET.replace(":name", ":id"), "collection", name))
 
     def get(self, name: CollectionName) -> Collection | None:

@@ -104,6 +104,7 @@ class ServerVectors(TableGateway):
             return ()
         values: Mapping[str, ColumnValue] = {"query": shown(vector), "most": most}
         if among is None:
+            # With fewer neighbours than are wanted, the index would return fewer chunks.
             looked_at = min(max(LEAST_LOOKED_AT, 2 * most), MOST_LOOKED_AT)
             self._connection.rows(LOOK_AT, count=str(looked_at))
             rows = self._connection.rows(_with_constants(SEARCH, schema, collection, model, vector), **values)

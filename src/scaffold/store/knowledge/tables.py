@@ -29,6 +29,7 @@ class KnowledgeTables:
     def forget(self, chunks: Iterable[ChunkId]) -> None:
         """Delete chunks with their words and vectors for good; then `empty_log` outside of the transaction."""
         self.chunks.forget(chunks)
+        # Words of deleted text stay in the older parts of the index until it is rewritten.
         self._connection.driver.rewrite_words("chunk_words")
 
     def forget_collection(self, name: CollectionName) -> None:

@@ -7,17 +7,18 @@ from msgspec import Struct
 from scaffold.core.ids import ActionId, ActionKey, AttemptId, RunId
 from scaffold.plan.story.record import HistoryEntry
 from scaffold.store.driver.columns import JsonColumn
-from scaffold.store.driver.connection import Connection
+from scaffold.store.driver.gateway import TableGateway
 
 SET_REFUSED = "UPDATE attempt SET refused_edits = :refused WHERE id = :id"
-
 SETTLE = "UPDATE attempt SET refused_edits = NULL WHERE id = :id"
-
 REFUSED_OF_RUN = """
 SELECT attempt.id, attempt.refused_edits, action.key AS step, story.key AS story
 FROM attempt JOIN action ON action.id = attempt.action_id JOIN action AS story ON story.id = action.parent_id
 WHERE attempt.run_id = :run_id AND attempt.refused_edits IS NOT NULL ORDER BY attempt.queued_seq
 """
+ADD_HISTORY = "INSERT INTO story_history (story_id, position, entry) VALUES (:story_id, :position, :entry)"
+HISTORY_OF_STORY = "SELECT entry FROM story_history WHERE story_id = :story_id ORDER BY position"
+ENTRY = JsonColumn[HistoryEntry](HistoryEntry)
 
 
 class RejectedEdits(Struct, frozen=True, kw_only=True):
@@ -39,11 +40,8 @@ class RefusedEdits(Struct, frozen=True, kw_only=True):
 REFUSAL = JsonColumn[RejectedEdits](RejectedEdits)
 
 
-class RefusedEditsOfStories:
+class RefusedEditsOfStories(TableGateway):
     """Rejected edits, from the transaction that rejects them to the one after their note is written."""
-
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
 
     def add(self, attempt: AttemptId, refusal: RejectedEdits) -> None:
         """Store that the edits of an attempt were rejected."""
@@ -63,18 +61,8 @@ class RefusedEditsOfStories:
         self._connection.write(SETTLE, id=attempt)
 
 
-ADD_HISTORY = "INSERT INTO story_history (story_id, position, entry) VALUES (:story_id, :position, :entry)"
-
-HISTORY_OF_STORY = "SELECT entry FROM story_history WHERE story_id = :story_id ORDER BY position"
-
-ENTRY = JsonColumn[HistoryEntry](HistoryEntry)
-
-
-class StoryHistories:
+class StoryHistories(TableGateway):
     """The history of each story, which is an action; entries are only ever added."""
-
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
 
     def add(self, story_id: ActionId, entries: Sequence[HistoryEntry]) -> None:
         """Add entries at the end."""

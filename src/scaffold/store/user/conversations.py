@@ -48,6 +48,7 @@ UPDATE conversation SET title = CASE WHEN title = '' THEN :title ELSE title END 
 RETURNING messages
 """
 # The sum of costs is unknown as soon as one of them is, as in `Usage.__add__`.
+# The owner is part of the condition: a process that has lost the conversation changes nothing.
 ADD_USAGE = """
 UPDATE conversation SET messages = messages + :messages, input_tokens = input_tokens + :input_tokens,
        cached_input_tokens = cached_input_tokens + :cached_input_tokens, output_tokens = output_tokens + :output_tokens,

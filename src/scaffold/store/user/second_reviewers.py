@@ -7,6 +7,7 @@ from scaffold.store.driver.columns import format_time, parse_time, read_struct, 
 from scaffold.store.driver.connection import Row
 from scaffold.store.driver.gateway import TableGateway
 
+# A verdict never changes; what became of it may.
 PUT = """
 INSERT INTO reviewer_outcome (attempt_id, change, model, repository, run_id, action, verdict, human, fate, given_at)
 VALUES (:attempt_id, :change, :model, :repository, :run_id, :action, :verdict, :human, :fate, :given_at)

@@ -19,6 +19,7 @@ from scaffold.store.driver.columns import (
     struct_columns,
 )
 from scaffold.store.driver.connection import ColumnValue, Connection, Row
+from scaffold.store.driver.gateway import TableGateway
 from scaffold.store.row_errors import illegal_transition
 from scaffold.store.run.event_log import Events, RunTableGateway
 from scaffold.store.run.plan.facts import Facts
@@ -90,11 +91,8 @@ class StatusCounts:
         self._changes.clear()
 
 
-class Requirements:
+class Requirements(TableGateway):
     """The requirements of each run, in the order of its specification."""
-
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
 
     def add(self, run_id: RunId, requirements: Sequence[Requirement]) -> None:
         """Store the requirements of a run that has none yet."""

@@ -11,9 +11,9 @@ from scaffold.core.plan import ActionKind, Method, Workspace
 from scaffold.core.states import WORKER_PHASES
 from scaffold.plan.collisions.layout import SourceLayout
 from scaffold.plan.failures.worker_deaths import ASK_AFTER
-from scaffold.store.driver.columns import NAMES, JsonColumn, TimeSource, format_time
-from scaffold.store.driver.connection import Connection, Row
-from scaffold.store.run.event_log import Events, RunTableGateway
+from scaffold.store.driver.columns import NAMES, JsonColumn, format_time
+from scaffold.store.driver.connection import Row
+from scaffold.store.run.event_log import RunTableGateway
 
 MAX_HOTSPOTS = 2_000
 FIRST_PAGE, LARGEST_PAGE = 16, 1_000
@@ -186,9 +186,6 @@ class Forecast(Struct, frozen=True):
 
 class Scheduling(RunTableGateway):
     """What the collision rules are asked with."""
-
-    def __init__(self, connection: Connection, clock: TimeSource, events: Events) -> None:
-        super().__init__(connection, clock, events)
 
     def open_work(self, run_id: RunId) -> tuple[WorkUnderWay, ...]:
         """Return the actions with an open attempt that changes something, in the order these were opened."""
