@@ -119,10 +119,11 @@ class HybridSearch:
         if not near:
             return fuse(words, parts)
         stems = words_of(query[:MAX_CHARS])
-        weights = {
-            chunk.seq: max(_share_of_words(stems, f"{chunk.title} {chunk.text}"), LEAST_WEIGHT)
-            for chunk in self._knowledge.chunks.with_numbers(words)
+        found = {
+            each.seq: f"{each.title} {each.text}".casefold() for each in self._knowledge.chunks.with_numbers(words)
         }
+        shares = {seq: sum(stem in text for stem in stems) / max(len(stems), 1) for seq, text in found.items()}
+        weights = {seq: max(share, LEAST_WEIGHT) for seq, share in shares.items()}
         return fuse_weighted(
             [(each, weights.get(each, LEAST_WEIGHT)) for each in words],
             [(each, 1.0) for each in parts],
@@ -147,12 +148,6 @@ class HybridSearch:
             return ()
         among = None if wanted == VALID else self._knowledge.chunks.numbers(collection, wanted)
         return vectors.search(vector, most=most, among=among)
-
-
-def _share_of_words(stems: Sequence[str], text: str) -> float:
-    """Return how many of the words are in a text, from 0 to 1."""
-    folded = text.casefold()
-    return sum(stem in folded for stem in stems) / len(stems) if stems else 0.0
 
 
 def fuse_weighted(*rankings: Sequence[tuple[Item, float]], k: int = K) -> tuple[Item, ...]:

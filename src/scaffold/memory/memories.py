@@ -144,7 +144,8 @@ class Memories:
         content = checked(text, self._redactor)
         known = self._find_same(content)
         if known is not None:
-            memory = self._confirm_memory(known) if source == USER else known
+            is_confirmed = source == USER and known.chunk.state == "unconfirmed"
+            memory = self.edit(known, state="active") if is_confirmed else known
         else:
             memory = self._add_memory(content, source, scope or ("project" if self.has_project else "user"), kind)
         if supersedes is not None and supersedes.id != memory.id:
@@ -269,7 +270,14 @@ class Memories:
 
     def rivals(self, memory: Memory) -> tuple[Memory, ...]:
         """Return memories that seem to contradict this one."""
-        return contradictions(memory, self._find_alike(memory.chunk.text)) if memory.chunk.state != "superseded" else ()
+        if memory.chunk.state == "superseded":
+            return ()
+        alike: list[Memory] = []
+        for scope, database in self.databases.all():
+            chunks = database.knowledge.chunks
+            numbers = chunks.search(MEMORIES, search_terms(memory.chunk.text), VALID, most=COMPARED)
+            alike += (Memory(chunk, scope) for chunk in chunks.with_numbers(numbers))
+        return contradictions(memory, alike)
 
     def states(self) -> tuple[IndexState, ...]:
         """Return how full each collection is."""
@@ -316,11 +324,6 @@ class Memories:
                     structs.replace(chunk, state="superseded", valid_until=now, superseded_by=by.chunk.id)
                 )
 
-    def _confirm_memory(self, memory: Memory) -> Memory:
-        if memory.chunk.state != "unconfirmed":
-            return memory
-        return self.edit(memory, state="active")
-
     def _find_same(self, content: str) -> Memory | None:
         """Return the memory that says the same, but for white space and the end of the sentence."""
         for scope, database in self.databases.all():
@@ -328,14 +331,6 @@ class Memories:
                 if chunk.state != "superseded":  # a replaced text may be remembered again
                     return Memory(chunk, scope)
         return None
-
-    def _find_alike(self, content: str) -> list[Memory]:
-        found: list[Memory] = []
-        for scope, database in self.databases.all():
-            chunks = database.knowledge.chunks
-            numbers = chunks.search(MEMORIES, search_terms(content), VALID, most=COMPARED)
-            found += (Memory(chunk, scope) for chunk in chunks.with_numbers(numbers))
-        return found
 
 
 def find_memory(memories: Memories, name: str) -> Memory:

@@ -128,7 +128,9 @@ class Ingestion:
         with self._database.transaction(durable=True):
             # Before the chunks: another process may have stored the same ones.
             knowledge.documents.move(document, after)
-            self._check_room(document, len(part.pieces))
+            if len(part.pieces) > self._room_left(document.source):
+                done = f"up to page {document.position:,} of {document.length:,}" if document.position else "not"
+                raise self._index_full(f"{document.name} is {done} stored")
             state: ChunkState = "pending" if self._former_versions(document.source) else "active"
             knowledge.chunks.add([self._document_chunk(each, after, state) for each in part.pieces])
         return after
@@ -196,11 +198,6 @@ class Ingestion:
         if room <= 0 or (pieces is not None and pieces > room):
             needs = f"has more than {room:,} and " if room > 0 else ""
             raise self._index_full(f"{opened.name} {needs}is not stored")
-
-    def _check_room(self, document: Document, count: int) -> None:
-        if count > self._room_left(document.source):
-            done = f"up to page {document.position:,} of {document.length:,}" if document.position else "not"
-            raise self._index_full(f"{document.name} is {done} stored")
 
     def _room_left(self, source: str) -> int:
         """Return how many chunks the index has room for, once former versions of a document are gone."""

@@ -41,7 +41,8 @@ class PageRanges(Struct, frozen=True):
         return sum(max(min(each.last or total, total) - each.first + 1, 0) for each in self.parts)
 
     def __str__(self) -> str:
-        return ",".join(_range_text(each) for each in self.parts)
+        ends = ((each.first, "" if each.last is None else each.last) for each in self.parts)
+        return ",".join(f"{first}" if first == last else f"{first}-{last}" for first, last in ends)
 
 
 ALL_PAGES = PageRanges()
@@ -79,9 +80,3 @@ def _join_ranges(parts: Sequence[PageRange]) -> tuple[PageRange, ...]:
         elif before.last is not None:
             joined[-1] = PageRange(before.first, None if part.last is None else max(part.last, before.last))
     return tuple(joined)
-
-
-def _range_text(part: PageRange) -> str:
-    if part.last is None:
-        return f"{part.first}-"
-    return f"{part.first}" if part.first == part.last else f"{part.first}-{part.last}"

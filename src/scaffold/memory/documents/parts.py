@@ -38,7 +38,9 @@ class Outline:
 
     def titles(self, page: int, text: str, pieces: Sequence[TextPiece]) -> list[str]:
         """Return the title of each piece of a page, in order."""
-        self._pass_until(page)
+        while self._next < len(self._headings) and self._headings[self._next].page < page:
+            self._enter_heading(self._headings[self._next])
+            self._next += 1
         here = [each for each in self._headings[self._next :] if each.page == page]
         self._next += len(here)
         places = _heading_positions(text, here)
@@ -50,11 +52,6 @@ class Outline:
         for _, heading in places:
             self._enter_heading(heading)
         return titles
-
-    def _pass_until(self, page: int) -> None:
-        while self._next < len(self._headings) and self._headings[self._next].page < page:
-            self._enter_heading(self._headings[self._next])
-            self._next += 1
 
     def _enter_heading(self, heading: PdfHeading) -> None:
         self._path = [*(each for each in self._path if each.level < heading.level), heading]

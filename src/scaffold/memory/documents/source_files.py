@@ -96,7 +96,9 @@ def read_text(opened: OpenedFile) -> str:
     size = os.fstat(opened.file).st_size
     if size > MAX_TEXT_BYTES:
         raise UsageError(f"{opened.name} is too large: {size:,} bytes, at most {MAX_TEXT_BYTES:,}", "Split it.")
-    content = b"".join(_read_blocks(opened.file))
+    content = b""
+    while len(content) < MAX_TEXT_BYTES and (block := os.pread(opened.file, BLOCK_BYTES, len(content))):
+        content += block
     encoding = next((name for mark, name in _ENCODINGS.items() if content.startswith(mark)), "utf-8")
     if b"\0" in content and encoding != "utf-16":
         raise UsageError(f"{opened.name} is not a text", "Convert it to a PDF or a text.")
@@ -108,13 +110,6 @@ def read_text(opened: OpenedFile) -> str:
     if not plain.strip():
         raise UsageError(f"{opened.name} is empty", "Name another file.")
     return plain
-
-
-def _read_blocks(file: int) -> Iterator[bytes]:
-    at = 0
-    while at < MAX_TEXT_BYTES and (block := os.pread(file, BLOCK_BYTES, at)):
-        yield block
-        at += len(block)
 
 
 async def documents_below(folder: Path) -> list[Path]:

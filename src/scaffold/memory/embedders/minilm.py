@@ -61,7 +61,9 @@ class MiniLM:
             (hidden,) = session.run(
                 ["last_hidden_state"], {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
             )
-            found.update(zip(places, packed(_mean_vectors(hidden, mask)), strict=True))
+            weights = mask[:, :, None].astype(np.float32)  # padding does not count
+            mean: Matrix = (hidden * weights).sum(axis=1) / weights.sum(axis=1)
+            found.update(zip(places, packed(mean), strict=True))
         return [found[place] for place in range(len(texts))]
 
     @cached_property
@@ -86,9 +88,3 @@ class MiniLM:
         options.intra_op_num_threads = self._threads
         options.inter_op_num_threads = 1
         return onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
-
-
-def _mean_vectors(hidden: Matrix, mask: np.ndarray[tuple[int, ...], np.dtype[np.int64]]) -> Matrix:
-    weights = mask[:, :, None].astype(np.float32)
-    mean: Matrix = (hidden * weights).sum(axis=1) / weights.sum(axis=1)
-    return mean

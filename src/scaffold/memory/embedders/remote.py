@@ -180,13 +180,10 @@ class RemoteEmbedder:
             raise _embedding_error(self.model, asked.trouble or error) from error
         finally:
             self._budget.settle(reservation, used)
-            self._count_usage(used)
+            if used != Usage():  # a free request is no news
+                self.used += used
+                self._spend(used)
         return asked.vectors
-
-    def _count_usage(self, used: Usage) -> None:
-        if used != Usage():  # a free request is no news
-            self.used += used
-            self._spend(used)
 
     def _check_vectors(self, at: EmbeddingEndpoint, vectors: Sequence[Sequence[float]]) -> list[bytes]:
         dimension = len(vectors[0])

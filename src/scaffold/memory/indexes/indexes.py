@@ -1,6 +1,6 @@
 """Indexes of both databases, as agents use them: created, filled, searched and deleted. One transaction a change."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct, structs
@@ -121,7 +121,9 @@ class Indexes:
 
     def add_vector(self, name: str, vector: Sequence[float], text: str, metadata: Mapping[str, Any]) -> Added:
         """Add a vector computed by the caller, with its text, if any."""
-        place = self._place_of_vectors(name)
+        place = self._first_place(_changeable_name(name))
+        if not place.has_given_vectors:
+            raise _computed_here(place)
         packed = _pack_vector(vector, place.collection)
         fields = checked_metadata(metadata, self._redactor)
         content = self._optional_text(text)
@@ -143,7 +145,11 @@ class Indexes:
             before = self._require_item(place, item)
             if packed is None and place.has_given_vectors:
                 packed = knowledge.embeddings.of_chunk(before)  # another text does not take it away
-            content = before.text if text is None else self._new_text(place, text)
+            content = before.text
+            if text is not None and place.has_given_vectors:
+                content = self._optional_text(text)
+            elif text is not None:
+                content = checked_text(text, self._redactor, MAX_TEXT_CHARS, "Add it in pieces.")
             meta = before.meta if fields is None else fields
             sha256 = item_hash(content, meta, packed or b"")
             same = knowledge.chunks.same(place.collection.name, sha256)
@@ -262,11 +268,6 @@ class Indexes:
     def _optional_text(self, text: str) -> str:
         return checked_text(text, self._redactor, MAX_TEXT_CHARS, "Give a shorter one.") if text else ""
 
-    def _new_text(self, place: Place, text: str) -> str:
-        if place.has_given_vectors:
-            return self._optional_text(text)
-        return checked_text(text, self._redactor, MAX_TEXT_CHARS, "Add it in pieces.")
-
     def _metadata_filter(self, metadata: Mapping[str, Any]) -> ChunkFilter:
         return ChunkFilter(meta=checked_metadata(metadata, self._redactor))
 
@@ -295,12 +296,6 @@ class Indexes:
             )
         return place
 
-    def _place_of_vectors(self, name: str) -> Place:
-        place = self._first_place(_changeable_name(name))
-        if not place.has_given_vectors:
-            raise _computed_here(place)
-        return place
-
     def _first_place(self, name: CollectionName) -> Place:
         return self._require_places(name)[0]
 
@@ -314,12 +309,8 @@ class Indexes:
         return found
 
     def _find_places(self, name: CollectionName) -> Sequence[Place]:
-        return tuple(self._iter_places(name))
-
-    def _iter_places(self, name: CollectionName) -> Iterator[Place]:
-        for scope, database in self._memories.databases.all():
-            if (collection := database.knowledge.collections.get(name)) is not None:
-                yield Place(scope, database, collection)
+        found = [(*each, each[1].knowledge.collections.get(name)) for each in self._memories.databases.all()]
+        return [Place(scope, database, collection) for scope, database, collection in found if collection is not None]
 
 
 def _changeable_name(name: str) -> CollectionName:

@@ -21,7 +21,12 @@ def found_text(found: Sequence[FoundChunk]) -> str:
     """Return what a search has found, the best first."""
     if not found:
         return "Nothing fits."
-    return "\n".join([DATA, *_fenced_block(_rows_within(MAX_LIST_CHARS, [_found_json(each) for each in found]))])
+    rows = []
+    for each in found:
+        score = {} if each.cosine is None else {"score": round(each.cosine, DIGITS)}
+        words = {"by_words": True} if each.by_words else {}
+        rows.append({"id": each.chunk.id, **score, **words, **_item_json(each.chunk, MAX_SHOWN_CHARS)})
+    return "\n".join([DATA, *_fenced_block(_rows_within(MAX_LIST_CHARS, rows))])
 
 
 def item_text(chunk: Chunk, vector: Sequence[float] | None) -> str:
@@ -53,12 +58,6 @@ def state_json(state: IndexState) -> dict[str, Any]:
         "dimension": stored.dimension or None,
         "created": stored.created_at.isoformat(),
     }
-
-
-def _found_json(each: FoundChunk) -> dict[str, Any]:
-    score = {} if each.cosine is None else {"score": round(each.cosine, DIGITS)}
-    words = {"by_words": True} if each.by_words else {}
-    return {"id": each.chunk.id, **score, **words, **_item_json(each.chunk, MAX_SHOWN_CHARS)}
 
 
 def _item_json(chunk: Chunk, most: int) -> dict[str, Any]:

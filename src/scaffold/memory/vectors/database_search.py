@@ -86,16 +86,13 @@ class VectorSearch:
             self._start_anew()
         else:
             if self._seen == NEVER and self._count > self._folder.exact_until:
-                self._open_index(embeddings)
+                self._version = self._folder.version(self._collection.name)
+                self._index = self._folder.open(self._collection, embeddings)
+                if self._index is not None:
+                    self._table = VectorTable(self._collection.name, after=self._index.header.seq)
             self._table.refresh(embeddings, now)
         self._seen = now
         return self._count <= self._most_kept
-
-    def _open_index(self, embeddings: Embeddings) -> None:
-        self._version = self._folder.version(self._collection.name)
-        self._index = self._folder.open(self._collection, embeddings)
-        if self._index is not None:
-            self._table = VectorTable(self._collection.name, after=self._index.header.seq)
 
     def _start_anew(self) -> None:
         self._table.clear()

@@ -96,19 +96,17 @@ class VectorTable:
             self.clear()
         need = self._used + len(page)
         if need > len(self._matrix) or self._matrix.shape[1] != dimension:
-            self._grow_matrix(max(need, len(self._chunks)), dimension)
+            # More room than is needed, so that few pages copy the matrix.
+            spare = min(max(self._used // 2, SPARE_ROWS), MOST_SPARE_ROWS)
+            room = max(need, len(self._chunks)) + spare
+            matrix, numbers = np.empty((room, dimension), dtype=np.float32), np.zeros(room, dtype=np.int64)
+            if self._used:
+                matrix[: self._used], numbers[: self._used] = self.vectors, self.chunks
+                self._matrix[:] = 0
+            self._matrix, self._chunks = matrix, numbers
         self._matrix[self._used : need] = vectors
         self._chunks[self._used : need] = [each.chunk for each in page]
         self._used = need
-
-    def _grow_matrix(self, rows: int, dimension: int) -> None:
-        room = max(rows + min(max(self._used // 2, SPARE_ROWS), MOST_SPARE_ROWS), len(self._chunks))
-        matrix, chunks = np.empty((room, dimension), dtype=np.float32), np.zeros(room, dtype=np.int64)
-        if self._used:
-            matrix[: self._used] = self.vectors
-            chunks[: self._used] = self.chunks
-            self._matrix[:] = 0
-        self._matrix, self._chunks = matrix, chunks
 
 
 def nearest(query: Matrix, vectors: Matrix, chunks: Numbers, most: int) -> Nearest:

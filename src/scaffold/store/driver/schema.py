@@ -101,7 +101,11 @@ def _apply_pending(connection: Connection, clock: TimeSource, steps: Sequence[Pa
             _refuse_while_in_use(connection, in_use)
             connection.driver.back_up(version)
         for number in range(version + 1, len(steps) + 1):
-            _apply_migration(connection, steps[number - 1])
+            # One by one, since a script would commit the transaction.
+            for statement in steps[number - 1].read_text(encoding="utf-8").split(";\n"):
+                only = _ONLY.search(statement)
+                if statement.strip() and (only is None or only[1] == connection.driver.dialect):
+                    connection.write(statement)
             connection.write(WRITE_VERSION, version=number, at=format_time(clock.now()))
 
 
@@ -113,11 +117,3 @@ def _refuse_while_in_use(connection: Connection, in_use: str) -> None:
             name = connection.driver.name
             what = f"{name}: an older scaffold (process {owner.pid}) {row['activity']} on this database"
             raise StoreError(what, "Nothing was changed. Wait for it to end or stop it, then repeat the command.")
-
-
-def _apply_migration(connection: Connection, step: Path) -> None:
-    # One by one, since a script would commit the transaction.
-    for statement in step.read_text(encoding="utf-8").split(";\n"):
-        only = _ONLY.search(statement)
-        if statement.strip() and (only is None or only[1] == connection.driver.dialect):
-            connection.write(statement)

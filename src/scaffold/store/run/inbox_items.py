@@ -122,7 +122,10 @@ class Inbox(RunTableGateway):
         fingerprint = _item_fingerprint(item)
         same = self._connection.row(FIND_OPEN, run_id=item.run_id, fingerprint=fingerprint)
         if same is None:
-            self._add_item(item, fingerprint)
+            columns = struct_columns(item, detail=OBJECT.write(item.detail))
+            self._connection.write(ADD, **columns, fingerprint=fingerprint)
+            notice = NoticeRaised("warning", f"{item.kind} {item.id} waits for you: {item.text}")
+            self._events.append(item.run_id, notice)
         stored = item if same is None else self._read_item(same)
         if item.action_id is not None:
             self._connection.write(ADD_ASKER, item_id=stored.id, action_id=item.action_id)
@@ -290,11 +293,6 @@ class Inbox(RunTableGateway):
 
     def _is_expired(self, row: Row) -> bool:
         return row["expires_at"] is not None and row["expires_at"] <= format_time(self._clock.now())
-
-    def _add_item(self, item: InboxItem, fingerprint: str) -> None:
-        columns = struct_columns(item, detail=OBJECT.write(item.detail))
-        self._connection.write(ADD, **columns, fingerprint=fingerprint)
-        self._events.append(item.run_id, NoticeRaised("warning", f"{item.kind} {item.id} waits for you: {item.text}"))
 
     def _applies_to(self, decided: InboxItem, asked: InboxItem) -> bool:
         """Return whether the decision applies to the asking action: it asked for it, or is within its scope."""

@@ -110,24 +110,19 @@ class SharedBudget:
 
     async def _wait_until_granted(self, reservation: Reservation) -> None:
         """Return once the reservation is granted; on cancellation or an exceeded budget, leave the queue."""
-        admitted = False
+        account, admitted = self._account, False
         try:
             while not admitted:
                 await self._clock.sleep((MIN_POLL_MS + secrets.randbelow(MAX_POLL_MS - MIN_POLL_MS)) / 1000)
                 self._settle_dead_owners()
-                admitted = self._grant_if_next(reservation)
+                # First without the lock, which most checks need not take.
+                if account.reservations.is_next(reservation, remaining(account)):
+                    with account.transaction(durable=True):
+                        admitted = account.reservations.hold(reservation, remaining(account))
         finally:
             if not admitted:
                 with self._account.transaction():
                     self._account.reservations.free(reservation.id)
-
-    def _grant_if_next(self, reservation: Reservation) -> bool:
-        # First without the lock, which most checks need not take.
-        account = self._account
-        if not account.reservations.is_next(reservation, remaining(account)):
-            return False
-        with account.transaction(durable=True):
-            return account.reservations.hold(reservation, remaining(account))
 
     def _settle_dead_owners(self) -> None:
         # They count as spent, since their requests may have been billed.

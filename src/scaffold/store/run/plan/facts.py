@@ -38,8 +38,6 @@ FROM fact_path JOIN fact ON fact.goal_id = fact_path.goal_id AND fact.assertion 
 JOIN goal ON goal.id = fact.goal_id
 WHERE fact_path.run_id = :run_id AND fact_path.checksum IN ({checksums}) AND fact.state = 'holds'
 """
-OF_ANY_PATH = -1
-"""The checksum of facts whose paths were stored without one."""
 MOST_AT_ONCE = 500
 """How many checksums one statement looks for."""
 # If its provider is not completed, a stale fact needs no check: the provider will prove it again, or fail to. While
@@ -125,16 +123,11 @@ class Facts(RunTableGateway):
         # Before the facts are written: the statement passes over facts that hold already, so none counts twice.
         self._connection.write_each(DECREMENT_UNMET, facts)
         self._connection.write_each(SET_HOLDS, [fact | columns for fact in facts])
-        self._add_paths(goal_id, facts, paths)
-        self._append_events(goal_id, assertions, "holds", commit, only_orders=orders_only(evidence))
-
-    def _add_paths(self, goal_id: GoalId, facts: Sequence[dict[str, ColumnValue]], paths: Iterable[str]) -> None:
-        # Those of earlier evidence stay: the fact itself says whether it depends on a path.
         run_id = self._connection.require_row(GOAL, "goal", goal_id)["run_id"]
-        checksums = _path_checksums(paths)
-        self._connection.write_each(
-            ADD_PATH, [fact | {"run_id": run_id, "checksum": each} for fact in facts for each in checksums]
-        )
+        # Rows of earlier evidence stay: the fact itself says whether it depends on a path.
+        found_by = [{"run_id": run_id, "checksum": each} for each in _path_checksums(paths)]
+        self._connection.write_each(ADD_PATH, [fact | each for fact in facts for each in found_by])
+        self._append_events(goal_id, assertions, "holds", commit, only_orders=orders_only(evidence))
 
     def invalidate(self, goal_id: GoalId, assertion: Assertion, state: Literal["stale", "refuted"]) -> None:
         """Mark a fact as stale or refuted; does nothing if it already is, or if there is no such fact."""
@@ -170,18 +163,15 @@ class Facts(RunTableGateway):
     def depending_on(self, run_id: RunId, paths: Collection[str]) -> tuple[Fact, ...]:
         """Return the facts of the run that hold and depend on one of `paths`, by goal, then by name."""
         changed = frozenset(paths)
-        checksums = [OF_ANY_PATH, *_path_checksums(changed)]
+        checksums = _path_checksums(changed)
         found = set[tuple[int, GoalId, Assertion]]()
         for first in range(0, len(checksums), MOST_AT_ONCE):
-            for row in self._with_checksum(run_id, checksums[first : first + MOST_AT_ONCE]):
+            values = {f"checksum{n}": each for n, each in enumerate(checksums[first : first + MOST_AT_ONCE])}
+            statement = HOLDING_BY_CHECKSUM.format(checksums=", ".join(f":{name}" for name in values))
+            for row in self._connection.rows(statement, run_id=run_id, **values):
                 if not changed.isdisjoint(NAMES.read(row["paths"])):
                     found.add((row["position"], row["goal_id"], row["assertion"]))
         return tuple(fact for _, goal_id, name in sorted(found) if (fact := self.get(goal_id, name)) is not None)
-
-    def _with_checksum(self, run_id: RunId, checksums: Sequence[int]) -> Sequence[Row]:
-        values = {f"checksum{number}": each for number, each in enumerate(checksums)}
-        statement = HOLDING_BY_CHECKSUM.format(checksums=", ".join(f":{name}" for name in values))
-        return self._connection.rows(statement, run_id=run_id, **values)
 
     def unchecked_stale(self, goal_id: GoalId) -> tuple[Fact, ...]:
         """Return the goal's stale facts that still need a check, i.e. whose provider counts as completed."""
