@@ -36,7 +36,11 @@ def write_atomic(path: Path, data: bytes) -> None:
     finally:
         written.unlink(missing_ok=True)
     # The rename itself is only on the disk once its folder is.
-    _sync_directory(path.parent)
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
 
 
 def delete_path(path: Path) -> None:
@@ -167,11 +171,3 @@ def try_lock(fd: int, *, shared: bool = False) -> bool:
     except BlockingIOError:
         return False
     return True
-
-
-def _sync_directory(path: Path) -> None:
-    fd = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)

@@ -23,7 +23,11 @@ class WakeFifo:
     def __init__(self, path: Path, on_wake: Callable[[], None]) -> None:
         """Create the pipe at `path` and its folder; OSError on failure."""
         self._on_wake = on_wake
-        self._descriptor = _open_fifo(path)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with contextlib.suppress(FileExistsError):
+            os.mkfifo(path, 0o600)
+        # Read-write, because a read-only end would see EOF whenever no writer is open.
+        self._descriptor = os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_NOFOLLOW)
         asyncio.get_running_loop().add_reader(self._descriptor, self._on_readable)
 
     def close(self) -> None:
@@ -60,11 +64,3 @@ def has_pending_wake(path: Path) -> bool:
         finally:
             os.close(descriptor)
     return False
-
-
-def _open_fifo(path: Path) -> int:
-    # Read-write, because a read-only end would see EOF whenever no writer is open.
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with contextlib.suppress(FileExistsError):
-        os.mkfifo(path, 0o600)
-    return os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_NOFOLLOW)

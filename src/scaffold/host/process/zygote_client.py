@@ -130,7 +130,12 @@ class Zygote:
     def _handle_reply(self, reply: ForkReply) -> None:
         match reply:
             case Forked(number=number, identity=identity):
-                self._begin_child(number, identity)
+                forked = self._children[number] = _ForkedProcess(identity)
+                answer = self._waiting.pop(number, None)
+                if answer and not answer.done():
+                    answer.set_result(forked)
+                else:  # the caller was cancelled and its lifeline closed: the child would end anyway
+                    forked.kill()
             case ForkFailed(number=number, errno=errno):
                 if answer := self._waiting.pop(number, None):
                     answer.set_exception(OSError(errno, os.strerror(errno)))
@@ -150,14 +155,6 @@ class Zygote:
             asyncio.get_running_loop().call_later(SEND_RETRY_S, self._acknowledge_exit, number)
         except OSError:
             self._leave_zygote()
-
-    def _begin_child(self, number: int, identity: ProcessIdentity) -> None:
-        forked = self._children[number] = _ForkedProcess(identity)
-        answer = self._waiting.pop(number, None)
-        if answer and not answer.done():
-            answer.set_result(forked)
-        else:  # the caller was cancelled and its lifeline closed, so the child would end itself; kill it at once
-            forked.kill()
 
     def _leave_zygote(self) -> None:
         """Close the line and watch the children ourselves from now on."""

@@ -90,7 +90,7 @@ def argv(
 ) -> tuple[str, ...]:
     """Return the bubblewrap command line for `command`, with its own network namespace unless `network` is `open`.
 
-    No source but `/` and `/dev/null` is a path; see `mount_sources`. The user namespace is always requested:
+    No source but `/` and `/dev/null` is a path; see `open_sources`. The user namespace is always requested:
     without root it is required, and root would otherwise keep all capabilities.
     """
     sources = descriptors.sources
@@ -146,25 +146,24 @@ def _source_number(path: Path, sources: Mapping[Path, int]) -> str:
 def open_sources(plan: MountPlan, writable: Sequence[Path], stack: contextlib.ExitStack) -> dict[Path, OpenedPath]:
     """Return the opened source of each bind mount, by its path; `stack` closes them.
 
+    A path below a folder that a command may write means what the last command made of it: a link to the user's home
+    would be mounted instead, writable. Therefore bubblewrap gets descriptors that were opened without following links.
     PermissionError if one is missing, or has become a link in a writable folder. The paths that the reaper guards are
     left out: it opens them once it has created them.
     """
     opened: dict[Path, OpenedPath] = {}
     for mount in plan.mounts:
         if mount.kind in BOUND and mount.path not in plan.held:
-            opened[mount.path] = OpenedPath(_open_source(mount.path, writable))
-            stack.callback(opened[mount.path].close)
+            path = mount.path
+            may_be_replaced = any(path.is_relative_to(folder) for folder in writable)
+            try:
+                fd = _open_real_path(path) if may_be_replaced else os.open(path, os.O_PATH | os.O_CLOEXEC)
+            except OSError as error:
+                what = f"the sandbox cannot mount it ({error.strerror})"
+                raise PermissionError(errno.EACCES, what, str(path)) from error
+            opened[path] = OpenedPath(fd)
+            stack.callback(opened[path].close)
     return opened
-
-
-def _open_source(path: Path, writable: Sequence[Path]) -> int:
-    """Open a path; links are followed only where no command can place one."""
-    try:
-        if any(path.is_relative_to(folder) for folder in writable):
-            return _open_real_path(path)
-        return os.open(path, os.O_PATH | os.O_CLOEXEC)
-    except OSError as error:
-        raise PermissionError(errno.EACCES, f"the sandbox cannot mount it ({error.strerror})", str(path)) from error
 
 
 def _open_real_path(path: Path) -> int:

@@ -51,7 +51,10 @@ def plan_mounts(confinement: Confinement) -> MountPlan:
     """
     kinds: dict[Path, MountKind] = {}
     for path in (*ALWAYS_EMPTY, *confinement.hidden):
-        _hide_path(path, kinds)
+        target = Path(os.path.realpath(path)) if stat.S_ISLNK(_path_mode(path)) else path
+        # What is still a link leads in a circle, so there is nothing to read.
+        if (mode := _path_mode(target)) and not stat.S_ISLNK(mode):
+            kinds[target] = "emptied" if stat.S_ISDIR(mode) else "masked"
     writable = (*confinement.writable, confinement.temporary)
     kinds |= dict.fromkeys(writable, "writable")
     for path in (*ALWAYS_READABLE, *confinement.readable):
@@ -68,13 +71,6 @@ def plan_mounts(confinement: Confinement) -> MountPlan:
 def is_placeholder(path: Path) -> bool:
     """Return True if `path` is only a placeholder that a reaper created while its command runs."""
     return stat.S_ISSOCK(mode := _path_mode(path)) and stat.S_IMODE(mode) == 0
-
-
-def _hide_path(path: Path, kinds: dict[Path, MountKind]) -> None:
-    target = Path(os.path.realpath(path)) if stat.S_ISLNK(_path_mode(path)) else path
-    # What is still a link leads in a circle, so there is nothing to read.
-    if (mode := _path_mode(target)) and not stat.S_ISLNK(mode):
-        kinds[target] = "emptied" if stat.S_ISDIR(mode) else "masked"
 
 
 def _seal_path(

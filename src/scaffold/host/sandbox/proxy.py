@@ -133,7 +133,12 @@ class _Proxy(Struct):
                 await self._pass_on(reader, writer)
             except ProxyRefusal as refusal:
                 self.tell(ConnectionAttempt(refusal.destination, refusal.reason))
-                await _send_refusal(refusal, reader, writer)
+                writer.write(refusal.answer())
+                writer.write_eof()
+                # A client that is reset while sending would not read the answer.
+                async with asyncio.timeout(LINGER_S):
+                    while await reader.read(CHUNK_BYTES):
+                        pass
             finally:
                 writer.close()
 
@@ -218,12 +223,3 @@ async def _pump_bytes(reader: asyncio.StreamReader, writer: asyncio.StreamWriter
         extend()
     if writer.can_write_eof():
         writer.write_eof()
-
-
-async def _send_refusal(refusal: ProxyRefusal, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    # Reads on for LINGER_S: a client that is reset while sending would not read the answer.
-    writer.write(refusal.answer())
-    writer.write_eof()
-    async with asyncio.timeout(LINGER_S):
-        while await reader.read(CHUNK_BYTES):
-            pass

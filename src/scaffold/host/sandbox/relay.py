@@ -50,7 +50,15 @@ def main(path: str, command: list[str]) -> None:
     # Only after the spawn, as the command must start in the folder it was given.
     os.chdir(folder)  # the bare name always fits into a socket address
     _thread.start_new_thread(serve, (listener, name, connection_slots()))
-    _end_like(_wait_for_exit(pid))
+    ended = status = 0
+    while ended != pid:  # orphans end here, too
+        ended, status = os.waitpid(-1, 0)
+    code = os.waitstatus_to_exitcode(status)
+    if code < 0:
+        if -code not in UNCATCHABLE:
+            _signal.signal(-code, _signal.SIG_DFL)
+        os.kill(os.getpid(), -code)
+    os._exit(abs(code))
 
 
 def _proxy_environment(port: int) -> dict[str, str]:
@@ -64,22 +72,6 @@ def _proxy_environment(port: int) -> dict[str, str]:
         **dict.fromkeys(("no_proxy", "NO_PROXY"), near),
         "NODE_USE_ENV_PROXY": "1",
     }
-
-
-def _wait_for_exit(pid: int) -> int:
-    """Wait for the command, reaping orphans too; return its exit code, or negated signal."""
-    while True:
-        ended, status = os.waitpid(-1, 0)
-        if ended == pid:
-            return os.waitstatus_to_exitcode(status)
-
-
-def _end_like(code: int) -> None:
-    if code < 0:
-        if -code not in UNCATCHABLE:
-            _signal.signal(-code, _signal.SIG_DFL)
-        os.kill(os.getpid(), -code)
-    os._exit(abs(code))
 
 
 def connection_slots() -> _queue.SimpleQueue[None]:

@@ -106,25 +106,26 @@ def profile(confinement: Confinement, proxy_port: int | None = None) -> str:
 def _profile_lines(confinement: Confinement, proxy_port: int | None) -> Iterator[str]:
     writable = (*confinement.writable, confinement.temporary)
     yield _PREAMBLE
-    yield from _access_rules(confinement, writable)
-    yield from (_path_rule("deny", "file-write*", path) for path in confinement.protected)
-    yield from _fixed_folder_rules((*confinement.protected, *confinement.hidden, *writable), writable)
-    yield _TERMINALS
-    if confinement.network == "open":
-        yield _NETWORK
-    if proxy_port is not None:
-        yield f'(allow network-outbound (remote ip "localhost:{proxy_port:d}"))'
-
-
-def _access_rules(confinement: Confinement, writable: Sequence[Path]) -> Iterator[str]:
-    # Deeper paths come later, so they decide.
     marks = (
         *((path, 0) for path in writable),
         *((path, 1) for path in (*HIDDEN_SYSTEM_FOLDERS, *confinement.hidden) if path not in writable),
         *((path, 2) for path in confinement.readable),
     )
+    # Deeper paths come later, so they decide.
     for path, kind in sorted(marks, key=lambda mark: (len(mark[0].parts), mark[1])):
         yield _path_rule(*_OPERATIONS[kind], path)
+    yield from (_path_rule("deny", "file-write*", path) for path in confinement.protected)
+    # The writable folders, and those between them and a path in them, have to stay in place.
+    kept = (*confinement.protected, *confinement.hidden, *writable)
+    parents = {folder for path in kept for folder in path.parents} | set(writable)
+    for each in sorted(each for each in parents if any(each.is_relative_to(folder) for folder in writable)):
+        named = f'(literal {_quote_path(each)}) (regex #"^{_in_any_case(each)}$")'
+        yield f"(deny file-write-create file-write-unlink {named})"
+    yield _TERMINALS
+    if confinement.network == "open":
+        yield _NETWORK
+    if proxy_port is not None:
+        yield f'(allow network-outbound (remote ip "localhost:{proxy_port:d}"))'
 
 
 def _path_rule(verdict: str, operations: str, path: Path) -> str:
@@ -133,14 +134,6 @@ def _path_rule(verdict: str, operations: str, path: Path) -> str:
     if verdict == "deny":
         filters += f' (regex #"^{_in_any_case(path)}(/|$)")'
     return f"({verdict} {operations} {filters})"
-
-
-def _fixed_folder_rules(paths: Sequence[Path], writable: Sequence[Path]) -> Iterator[str]:
-    """Yield rules that keep the writable folders, and the folders between them and `paths`, in place."""
-    parents = {folder for path in paths for folder in path.parents} | set(writable)
-    for each in sorted(each for each in parents if any(each.is_relative_to(folder) for folder in writable)):
-        path = f'(literal {_quote_path(each)}) (regex #"^{_in_any_case(each)}$")'
-        yield f"(deny file-write-create file-write-unlink {path})"
 
 
 def _quote_path(path: Path) -> str:
