@@ -3,7 +3,7 @@
 import functools
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -58,21 +58,28 @@ def usage_of(row: Row) -> Usage:
 def read_struct(kind: type[StructType], row: Row, **given: Any) -> StructType:
     """Return a value whose fields are columns of the same name, but for those `given`: stored otherwise or elsewhere.
 
-    Where a plan has thousands of rows, their fields are written out instead: that takes half the time.
+    Where a plan has thousands of rows, their fields are written out instead, which is faster.
     """
-    plain = {name: read(row[name]) for name, read in _field_readers(kind).items() if name not in given}
-    return kind(**plain, **given)
+    plain, converted = _columns_of(kind, tuple(given))
+    values = {name: row[name] for name in plain}
+    for name, read in converted:
+        values[name] = read(row[name])
+    return kind(**values, **given)
 
 
 @functools.cache
-def _field_readers(kind: type[msgspec.Struct]) -> Mapping[str, Callable[[Any], Any]]:
+def _columns_of(
+    kind: type[msgspec.Struct], given: tuple[str, ...]
+) -> tuple[Sequence[str], Sequence[tuple[str, Callable[[Any], Any]]]]:
     # Both databases have times as text and flags as numbers; all else comes as it was stored.
     readers: Mapping[Any, Callable[[Any], Any]] = {
         datetime: parse_time,
         datetime | None: parse_optional_time,
         bool: bool,
     }
-    return {field.name: readers.get(field.type, lambda value: value) for field in msgspec.structs.fields(kind)}
+    fields = [field for field in msgspec.structs.fields(kind) if field.name not in given]
+    plain = tuple(field.name for field in fields if field.type not in readers)
+    return plain, tuple((field.name, readers[field.type]) for field in fields if field.type in readers)
 
 
 def struct_columns(value: msgspec.Struct, **given: ColumnValue) -> dict[str, ColumnValue]:
