@@ -17,9 +17,8 @@ from scaffold.cli.wiring import repository_context, repository_here
 from scaffold.core.errors import StoreUnavailable
 from scaffold.core.ids import AttemptId, GoalId
 from scaffold.git.repository import Repository
-from scaffold.host.process.async_runner import run_async
+from scaffold.host.process.async_runner import run_async, watch_lifeline
 from scaffold.host.process.forked_reapers import reaper_server
-from scaffold.host.process.async_runner import watch_lifeline
 from scaffold.host.process.zygote_server import serve
 from scaffold.host.startup import relax_gc
 from scaffold.orchestrator.planning.supervisor_agent import SupervisorAgent
