@@ -112,9 +112,9 @@ def install_elsewhere() -> None:
 
 def install_at(phase):
     """Put a point right after an attempt has entered the phase, and one after it was `criticised`."""
-    from scaffold.worker.attempt_record import AttemptRecorder
+    from scaffold.worker.attempt_records import AttemptRecords
 
-    enter, criticised = AttemptRecorder.enter, AttemptRecorder.criticised
+    enter, criticised = AttemptRecords.enter, AttemptRecords.criticised
 
     def crashing_enter(self, entered, **options):
         enter(self, entered, **options)
@@ -126,7 +126,7 @@ def install_at(phase):
         if phase == "criticised":
             point(phase)
 
-    AttemptRecorder.enter, AttemptRecorder.criticised = crashing_enter, crashing_criticised
+    AttemptRecords.enter, AttemptRecords.criticised = crashing_enter, crashing_criticised
 
 
 def install_within(phase):

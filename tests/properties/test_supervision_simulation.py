@@ -209,7 +209,7 @@ PLANTED = {
         "for landing in landings[:1]]\n",
     ),
     "effects are facts when a candidate is submitted": (
-        "worker/attempt_record.py",
+        "worker/attempt_records.py",
         "            store.actions.move(attempt.action_id, Landing())\n",
         (
             "            store.actions.move(attempt.action_id, Landing())\n"

@@ -21,7 +21,7 @@ from scaffold.run.failures.attempt_end import AttemptEnd, end_attempt
 from scaffold.store.spending.run_budget import RunBudgetAccount
 from scaffold.store.spending.shared_budget import remaining
 from scaffold.worker.activity_clock import attempt_activity
-from scaffold.worker.attempt_record import AttemptRecorder
+from scaffold.worker.attempt_records import AttemptRecords
 from scaffold.worker.inbox_approval import InboxApprover
 from scaffold.worker.story.rebase_step import REBASE_STEP
 from scaffold.worker.workspace.attempt_worktree import pin_earlier_work, rescue_and_remove, rescue_work
@@ -183,7 +183,7 @@ class SimulatedWorker:
 
     async def _attempt(self, run: Run, attempt: Attempt, action: Action, folder: Path) -> AttemptEnd | None:
         """Return None once a candidate is submitted."""
-        record = AttemptRecorder(self._context, attempt, action)
+        record = self._records(run, attempt, action)
         await pin_earlier_work(self._context, attempt)
         self._worktrees.open(folder, attempt.start, attempt.id)
         record.enter("executing")
@@ -245,13 +245,18 @@ class SimulatedWorker:
             case "mute":
                 await self._work(10_000.0, 10_000.0)
 
-    async def _ask(self, run: Run, attempt: Attempt, action: Action) -> None:
-        """Ask a human as a real worker does, and go on after the answer."""
+    def _records(self, run: Run, attempt: Attempt, action: Action) -> AttemptRecords:
         goal = self._context.store.goals.get(action.goal_id)
         if goal is None:
             raise LookupError(action.goal_id)
         task = Assignment(run=run, goal=goal, action=action, attempt=attempt)
-        human = InboxApprover(self._context, task, attempt_activity(self._context.clock, task))
+        activity = attempt_activity(self._context.clock, task)
+        return AttemptRecords(run_context=self._context, task=task, activity=activity)
+
+    async def _ask(self, run: Run, attempt: Attempt, action: Action) -> None:
+        """Ask a human as a real worker does, and go on after the answer."""
+        records = self._records(run, attempt, action)
+        human = InboxApprover(self._context, records.task, records.activity)
         await human.answer(f"{QUESTION} {attempt.id}", ())
         await self._work(0.1, 1.5)
 

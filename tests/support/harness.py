@@ -43,7 +43,7 @@ from scaffold.run.context import RunContext
 from scaffold.run.failures.attempt_end import AttemptEnd
 from scaffold.store.database import Store
 from scaffold.worker.attempt import Worker
-from scaffold.worker.attempt_record import CandidateReady
+from scaffold.worker.attempt_records import CandidateReady
 from support.samples import folder_until_exit, place_empty_store
 from support.scenario import PATIENCE_S
 

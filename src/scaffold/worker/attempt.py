@@ -3,9 +3,8 @@
 import asyncio
 from collections.abc import Mapping
 
-import msgspec
+from msgspec import structs
 
-from scaffold.agent.journal import JournalFile
 from scaffold.core.errors import (
     BudgetExceeded,
     ContextOverflow,
@@ -20,28 +19,22 @@ from scaffold.core.errors import (
 )
 from scaffold.core.model import Attempt, ProcessIdentity
 from scaffold.core.ports import Model
-from scaffold.core.proof.gates import CheckEnvironment
 from scaffold.core.states import COUNTED_FAILURES, Escalation, Failed
-from scaffold.host.sandbox.confinement import SandboxSpec
 from scaffold.plan.failures.recurrence import first_same
-from scaffold.run.activity_recorder import ActivityRecorder
 from scaffold.run.attempts.assignment import Assignment
 from scaffold.run.context import RunContext
 from scaffold.run.failures.attempt_end import AttemptEnd, end_attempt
 from scaffold.run.failures.ladder import failure_text
 from scaffold.run.failures.refused_work import first_failure
-from scaffold.run.notices import warn
 from scaffold.run.resources.attempt_resources import AttemptResources
-from scaffold.run.resources.candidate_environment import environment_at
 from scaffold.run.resources.held_resources import held_resources
-from scaffold.run.resources.sandbox import open_sandbox, remove_temporary_folder
+from scaffold.run.resources.sandbox import remove_temporary_folder
 from scaffold.run.shared_notes import SCRATCH, UnusableNotes, add_notes
-from scaffold.verify.environment.check_env import with_shown_folders
 from scaffold.verify.environment.provisioning import provision_checkout
 from scaffold.worker.activity_clock import ActivityClock, attempt_activity
+from scaffold.worker.agent.capabilities import AgentCapabilities
 from scaffold.worker.agent.native_executor import watched_agent
-from scaffold.worker.attempt_context import AttemptContext
-from scaffold.worker.attempt_record import AttemptRecorder, CandidateReady
+from scaffold.worker.attempt_records import AttemptRecords, CandidateReady
 from scaffold.worker.change_loop import make_change
 from scaffold.worker.declaration_review import DeclarationReviewer, no_reviewer
 from scaffold.worker.extensions.hooks import worker_hooks
@@ -63,7 +56,8 @@ from scaffold.worker.workspace.attempt_worktree import (
     rescue_and_release,
 )
 from scaffold.worker.workspace.rescue_diff import write_rescue_diff
-from scaffold.worker.workspace.shared_folder import merge_shared_folder, open_shared_folder
+from scaffold.worker.workspace.shared_folder import merge_shared_folder
+from scaffold.worker.workspace.workplace import Workplace, open_workplace
 
 
 class Worker:
@@ -86,13 +80,15 @@ class Worker:
         `activity` records when the model waits for its endpoint; the default is a new one.
         """
         self._run_context = run_context
-        self._reviewer = reviewer
         self._task = task
-        self._model = model
-        self._side_models = side_models or {}
-        self._activity = activity or attempt_activity(run_context.clock, task)
-        self._human = InboxApprover(run_context, task, self._activity)
-        self._activities = ActivityRecorder(run_context, task.run, attempt_id=task.attempt.id)
+        activity = activity or attempt_activity(run_context.clock, task)
+        self._records = AttemptRecords(run_context=run_context, task=task, activity=activity)
+        self._capabilities = AgentCapabilities(
+            model=model,
+            side_models=side_models or {},
+            human=InboxApprover(run_context, task, activity),
+            reviewer=reviewer,
+        )
         self._workspace: AttemptWorkspace | None = None
 
     async def execute(self, identity: ProcessIdentity, *, log_file: str) -> CandidateReady | AttemptEnd:
@@ -123,7 +119,7 @@ class Worker:
             run_context.store,
             run,
             attempt.id,
-            msgspec.structs.replace(ending, error=run_context.redactor.clean(ending.error)),
+            structs.replace(ending, error=run_context.redactor.clean(ending.error)),
             head=pinned,
             fence=attempt.fence,
         )
@@ -140,19 +136,12 @@ class Worker:
                 text = f"{action.key} failed: {first_failure(action.state.reason)}"
                 written = await add_notes(run_context, SCRATCH, f"- {text}")
                 if isinstance(written, UnusableNotes):
-                    warn(run_context, run.id, f"{text}. The notes of all agents do not say so: {written.why}.")
+                    self._records.warn(f"{text}. The notes of all agents do not say so: {written.why}.")
 
     def _note_failure(self, ended: Attempt, escalation: Escalation) -> None:
         """Write into the agent's journal how its attempt failed, and what follows."""
-        run_context, task = self._run_context, self._task
-        same = first_same(run_context.store.attempts.of_action(ended.action_id), ended)
-        journal = JournalFile(
-            run_context.journal(*task.journal_names),
-            clock=run_context.clock,
-            fields={"run": ended.run_id, "action": task.action.key, "attempt": ended.number},
-            redactor=run_context.redactor,
-        )
-        journal.note("notice", text=failure_text(ended, escalation, same))
+        same = first_same(self._records.store.attempts.of_action(ended.action_id), ended)
+        self._records.open_journal().note("notice", text=failure_text(ended, escalation, same))
 
     async def _run_with_timeout(self) -> CandidateReady | AttemptEnd:
         ending = await self._ended()
@@ -163,7 +152,7 @@ class Worker:
         return ending
 
     async def _ended(self) -> CandidateReady | AttemptEnd:
-        limit = self._activity.limit
+        limit = self._records.activity.limit
         soft = SoftTimeout(self._run_context, self._task, limit)
         try:
             async with soft.watched():
@@ -188,62 +177,35 @@ class Worker:
 
     async def _work_with(self, resources: AttemptResources) -> CandidateReady | AttemptEnd:
         """Open the worktree, the sandbox and what else the attempt has, and run its work."""
-        task = self._task
-        self._workspace = workspace = await open_workspace(self._run_context, task.attempt)
-        baseline = self._run_context.store.baselines.of_run(task.run.id)
-        environment = baseline.environment if baseline else None
-        if environment is not None:
-            found = await environment_at(
-                self._run_context, task.run, environment, workspace.base, during=self._activities.during
-            )
-            environment = found.environment
-        async with open_sandbox(self._run_context, task.run, workspace.path, name=task.attempt.id) as sandbox:
-            story = task.parent.key if task.parent and task.parent.method == "story" else None
-            shared = open_shared_folder(self._run_context, task, sandbox, story)
-            context = msgspec.structs.replace(
-                self._context(workspace, sandbox, environment), resources=resources, shared=shared
-            )
-            await provision_checkout(environment, workspace.path)
-            grant_approved_requests(context)
+        run_context, task, records = self._run_context, self._task, self._records
+        self._workspace = workspace = await open_workspace(run_context, task.attempt)
+        async with open_workplace(run_context, task, workspace, resources) as place:
+            shared, asked = place.shared, self._capabilities.asked_edits
+            await provision_checkout(place.environment, workspace.path)
+            grant_approved_requests(records)
             ending = None
             try:
-                async with worker_hooks(context) as hooks, worker_plugins(context) as plugins:
-                    more = await server_tools(context)
-                    context = msgspec.structs.replace(context, plugins=plugins, hooks=hooks, server_tools=more)
-                    ending = await self._execute(context)
+                async with worker_hooks(place, records) as hooks, worker_plugins(place, records) as plugins:
+                    more = await server_tools(self._capabilities.human, records)
+                    capabilities = structs.replace(self._capabilities, plugins=plugins, hooks=hooks, server_tools=more)
+                    ending = await self._execute(place, capabilities)
             finally:
-                await merge_shared_folder(self._run_context, task, shared)
+                if shared is not None:
+                    await merge_shared_folder(run_context, task, shared)
                 if not isinstance(ending, CandidateReady):
-                    await collect_left_edits(context)
+                    await collect_left_edits(shared, asked, records)
             return ending
 
-    async def _execute(self, context: AttemptContext) -> CandidateReady | AttemptEnd:
+    async def _execute(self, place: Workplace, capabilities: AgentCapabilities) -> CandidateReady | AttemptEnd:
         """Run the kind of work that the action requires."""
+        records = self._records
         if self._task.attempt.kind == "review":
-            continued = await take_up_turn(context)
-            return await run_review(context, watched_agent(context, self._model, continued), continued)
-        if self._reviewer is no_reviewer:
-            context = msgspec.structs.replace(context, reviewer=declaration_reviewer(context, self._model))
-        return await (run_step if self._task.attempt.kind == "step" else make_change)(context, self._model)
-
-    def _context(
-        self, workspace: AttemptWorkspace, sandbox: SandboxSpec | None, environment: CheckEnvironment | None = None
-    ) -> AttemptContext:
-        baseline = self._run_context.store.baselines.of_run(self._task.run.id)
-        return AttemptContext(
-            run_context=self._run_context,
-            task=self._task,
-            workspace=workspace,
-            sandbox=with_shown_folders(environment, sandbox),
-            human=self._human,
-            activity=self._activity,
-            record=AttemptRecorder(self._run_context, self._task.attempt, self._task.action),
-            activities=self._activities,
-            baseline=baseline,
-            environment=environment,
-            reviewer=self._reviewer,
-            side_models=self._side_models,
-        )
+            continued = await take_up_turn(place, records)
+            return await run_review(place, records, watched_agent(place, capabilities, records, continued), continued)
+        if capabilities.reviewer is no_reviewer:
+            reviewer = declaration_reviewer(place, capabilities, records)
+            capabilities = structs.replace(capabilities, reviewer=reviewer)
+        return await (run_step if self._task.attempt.kind == "step" else make_change)(place, capabilities, records)
 
 
 def _ending_of(error: ScaffoldError) -> AttemptEnd:

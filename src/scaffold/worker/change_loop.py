@@ -11,7 +11,6 @@ from scaffold.core.conversation import WaitingTurn
 from scaffold.core.errors import BudgetExceeded, HumanDecisionRequired, ModelError
 from scaffold.core.ids import Commit
 from scaffold.core.model import Attempt
-from scaffold.core.ports import Model
 from scaffold.core.printable_text import truncate_text
 from scaffold.core.proof.contract import Contract, Verification
 from scaffold.core.states import AttemptOutcome
@@ -21,14 +20,13 @@ from scaffold.run.attempts.assignment import TESTING_ROLE
 from scaffold.run.failures.attempt_end import AttemptEnd
 from scaffold.run.failures.refused_work import summarize_failures
 from scaffold.run.failures.stored_fingerprints import AGENT_SAID
-from scaffold.run.notices import inform
 from scaffold.verify.contract.check_runs import unchanged_result
 from scaffold.verify.guard import PROTECTED_FILES_CHECK
+from scaffold.worker.agent.capabilities import AgentCapabilities
 from scaffold.worker.agent.native_executor import watched_agent
 from scaffold.worker.agent.prompt_learnings import last_failure, with_learnings, with_learnings_of_failure
 from scaffold.worker.agent.watchdog import NoProgress, WatchedAgent
-from scaffold.worker.attempt_context import AttemptContext
-from scaffold.worker.attempt_record import CandidateReady
+from scaffold.worker.attempt_records import AttemptRecords, CandidateReady
 from scaffold.worker.extensions.hooks import accepted_by_hooks
 from scaffold.worker.hook_fixes import HookFixes
 from scaffold.worker.human.continued_turn import take_up_turn
@@ -57,6 +55,7 @@ from scaffold.worker.task_prompts import failure_prompt
 from scaffold.worker.verification import AttemptVerifier
 from scaffold.worker.work_commit import WorkCommit, commit_work, hand_in, step_ended
 from scaffold.worker.workspace.attempt_worktree import rescue_work
+from scaffold.worker.workspace.workplace import Workplace
 
 DIFF_BYTES = 128 * 1024
 """Bytes of the change's diff; the critic's prompt cuts it further."""
@@ -91,8 +90,10 @@ class StepsAdded(Struct, frozen=True):
 
 
 class Judges(Struct, frozen=True, kw_only=True):
-    """The agents that judge work which passed its checks; without them (None), passing is enough."""
+    """Judges of the work: its checks, then agents if it passed them; without agents (None), passing is enough."""
 
+    verifier: AttemptVerifier
+    """Runs the checks and gates."""
     critic: Critic | None = None
     """Scores each version, so that it gets better."""
     second: ChangeJudge | None = None
@@ -101,26 +102,30 @@ class Judges(Struct, frozen=True, kw_only=True):
     """Says what was learned from work that passes and had failed; it judges nothing."""
 
 
-async def make_change(context: AttemptContext, model: Model) -> CandidateReady | AttemptEnd:
+async def make_change(
+    place: Workplace, capabilities: AgentCapabilities, records: AttemptRecords
+) -> CandidateReady | AttemptEnd:
     """Prepare the contract, then run the agent, whose work is verified and criticised in each iteration."""
-    verifier = await AttemptVerifier.prepare(context, model)
-    critic = Critic(context, model) if context.task.run.settings.planning.critic else None
-    git, base = context.workspace.git, context.workspace.base
+    verifier = await AttemptVerifier.prepare(place, capabilities, records)
+    workspace, settings = place.workspace, records.task.run.settings
+    critic = Critic(workspace, records, capabilities.model_of("critic")) if settings.planning.critic else None
     # What earlier steps changed is part of the work, so it is verified even if nothing is added to it.
-    inherits = context.workspace.start != base
+    inherits = workspace.start != workspace.base
     start = IterationResult(
-        left="" if inherits else await commits.tree_of(git, base), verification=unchanged_result(base)
+        left="" if inherits else await commits.tree_of(workspace.git, workspace.base),
+        verification=unchanged_result(workspace.base),
     )
-    continued = await take_up_turn(context)
-    agent = watched_agent(context, model, continued)
-    learner = Learner(context, model) if context.task.run.settings.learning.extract else None
-    judges = Judges(critic=critic, second=_change_judge(context, model), learner=learner)
-    return await ChangeLoop(context, agent, verifier, judges, start).execute(continued)
+    continued = await take_up_turn(place, records)
+    agent = watched_agent(place, capabilities, records, continued)
+    learner = Learner(workspace, capabilities, records) if settings.learning.extract else None
+    second = _change_judge(place, capabilities, records)
+    judges = Judges(verifier=verifier, critic=critic, second=second, learner=learner)
+    return await ChangeLoop(place, capabilities, records, agent, judges, start).execute(continued)
 
 
-def _change_judge(context: AttemptContext, model: Model) -> ChangeJudge | None:
-    reviewer, settings = second_reviewer(context, model), context.task.run.settings.planning.reviewer
-    return ChangeJudge(context, reviewer, settings) if reviewer and settings else None
+def _change_judge(place: Workplace, capabilities: AgentCapabilities, records: AttemptRecords) -> ChangeJudge | None:
+    reviewer, settings = second_reviewer(place, capabilities, records), records.task.run.settings.planning.reviewer
+    return ChangeJudge(place.workspace, records, reviewer, settings) if reviewer and settings else None
 
 
 class ChangeLoop:
@@ -128,22 +133,25 @@ class ChangeLoop:
 
     def __init__(
         self,
-        context: AttemptContext,
+        place: Workplace,
+        capabilities: AgentCapabilities,
+        records: AttemptRecords,
         agent: WatchedAgent,
-        verifier: AttemptVerifier,
         judges: Judges,
         start: IterationResult,
     ) -> None:
         """`start` is the unchanged base, which does not pass."""
-        self._context = context
+        self._place = place
+        self._capabilities = capabilities
+        self._records = records
         self._agent = agent
-        self._verifier = verifier
+        self._verifier = judges.verifier
         self._judges = judges
         self._start = start
         self._last = start
         self._passed: IterationResult | None = None
         """The latest iteration that passed."""
-        self._hooks = HookFixes(context, verifier.keep_hook_run)
+        self._hooks = HookFixes(place, records, judges.verifier.keep_hook_run)
         self._said = ""
         """The agent's latest answer."""
         self._failure: Verification | None = None
@@ -154,13 +162,16 @@ class ChangeLoop:
 
         The first one finishes the turn that is `continued`, if any.
         """
-        self._context.record.enter("executing")
-        if continued is None and (before := await restore_waiting_change(self._context)) is not None:
+        self._records.enter("executing")
+        if (
+            continued is None
+            and (before := await restore_waiting_change(self._place.workspace, self._records)) is not None
+        ):
             ending = await self._hand_in_restored(before)
             if ending is not None:
                 return ending
         prompt = continued or await self._first_prompt()
-        for iteration in range(1, self._context.task.run.settings.tier.iterations + 1):
+        for iteration in range(1, self._records.task.run.settings.tier.iterations + 1):
             move = await self._iteration(prompt, iteration)
             match move:
                 case AttemptEnd():
@@ -171,7 +182,9 @@ class ChangeLoop:
                 case StopFailed():
                     return await self._failed(move, iteration)
                 case StepsAdded(head=head):
-                    return await hand_in(self._context, step_ended(head, "its agent added steps before it"))
+                    return await hand_in(
+                        self._place.workspace, self._records, step_ended(head, "its agent added steps before it")
+                    )
                 case Improve():
                     prompt = await self._next_prompt()
                 case _:
@@ -180,41 +193,43 @@ class ChangeLoop:
 
     async def _first_prompt(self) -> str:
         """Return the first prompt; a change that a human rejected is restored, and is what the agent begins with."""
-        prompt = first_prompt(self._context, self._verifier.contract)
-        if (rejected := await restore_rejected_change(self._context)) is None:
-            return with_learnings(self._context, prompt)
+        prompt = first_prompt(self._place, self._records, self._verifier.contract)
+        if (rejected := await restore_rejected_change(self._place, self._records)) is None:
+            return with_learnings(self._records, prompt)
         # The same change again is no rework: no human is asked about it twice.
         self._start = self._last = structs.replace(self._start, left=rejected)
-        return with_learnings(self._context, f"{prompt}\n\n{REWORK}")
+        return with_learnings(self._records, f"{prompt}\n\n{REWORK}")
 
     async def _hand_in_restored(self, before: Attempt) -> CandidateReady | AttemptEnd | None:
         """Hand in the restored work that waited for a human; None if it no longer passes and has to be redone."""
-        record, workspace = self._context.record, self._context.workspace
-        work = await commit_work(self._context)
+        records, workspace = self._records, self._place.workspace
+        work = await commit_work(self._place, self._records)
         if isinstance(work, WorkCommit):
             # The row of this attempt is new; without the earlier answer the landing would record no result.
-            record.answered(before.result or "", iteration=before.iteration)
-            record.enter("verifying")
+            records.answered(before.result or "", iteration=before.iteration)
+            records.enter("verifying")
             verification = await self._second_reviewed(await self._verified(work.head))
             if verification.passed and before.edits is not None:
-                record.asked(before.edits)
+                records.asked(before.edits)
             if lost := blocking_losses(verification):
-                record.took_up(before)
+                records.took_up(before)
                 return await self._left_to_human(verification, lost)
             if verification.passed:
-                record.took_up(before)
+                records.took_up(before)
                 return await self._hand_in(verification)
         # The approval was for that change alone. The agent starts over from the
         # base, not from work that no longer passes.
         await worktree.restore(workspace.git, workspace.start)
-        record.enter("executing")
+        records.enter("executing")
         return None
 
     async def _iteration(self, prompt: str | WaitingTurn, iteration: int) -> NextStep | AttemptEnd | StepsAdded:
         """Run one iteration; once something has passed, stop early enough to hand that in."""
         # Without it, the deadline of the whole attempt would end an improvement
         # and the work that had already passed with it.
-        limited = nullcontext() if self._passed is None else self._context.human.deadline(spare_s=HAND_IN_RESERVE_S)
+        limited = (
+            nullcontext() if self._passed is None else self._capabilities.human.deadline(spare_s=HAND_IN_RESERVE_S)
+        )
         deadline: asyncio.Timeout | None = None
         try:
             async with limited as deadline:
@@ -237,17 +252,17 @@ class ChangeLoop:
 
     async def _evaluate(self, finish: TurnResult, iteration: int) -> NextStep | StepsAdded:
         """Commit, verify and criticise the turn's work, and return the next step."""
-        record, settings = self._context.record, self._context.task.run.settings
-        edits = await collect_edits(self._context)
-        record.answered(finish.text, iteration=iteration, edits=edits)
+        records, settings = self._records, self._records.task.run.settings
+        edits = await collect_edits(self._place.shared, self._capabilities.asked_edits, records)
+        records.answered(finish.text, iteration=iteration, edits=edits)
         self._said = finish.text
-        work = await commit_work(self._context)
+        work = await commit_work(self._place, self._records)
         # Before its checks: what they would find is perhaps what the steps are for.
-        if isinstance(work, WorkCommit) and edits is not None and repeats_step(self._context, edits):
-            record.enter("verifying")
+        if isinstance(work, WorkCommit) and edits is not None and repeats_step(records, edits):
+            records.enter("verifying")
             return StepsAdded(work.head)
         if isinstance(work, WorkCommit):
-            work = await denied_criteria(self._context, finish.text, work.head) or work
+            work = await denied_criteria(records, finish.text, work.head) or work
         if isinstance(work, WorkCommit):
             hooked = await self._hooks.apply(work.head, work.tree)
             work = WorkCommit(hooked.head, hooked.tree)
@@ -255,7 +270,7 @@ class ChangeLoop:
         left = work.tree if isinstance(work, WorkCommit) else work
         changed = left != self._last.left
         if changed:
-            record.enter("verifying")
+            records.enter("verifying")
             # `DONE` answers a critique; in a first answer it is just a word.
             asked = self._last.critique is not None and requests_end(finish.text)
             self._last = await self._judged(work, iteration, asked_for_end=asked)
@@ -274,13 +289,13 @@ class ChangeLoop:
         if changed and critique is not None:
             done = isinstance(move, HandIn)
             score = critique.score(threshold=settings.tier.threshold)
-            record.criticised(last.verification, iteration=iteration, score=score, done=done)
+            records.criticised(last.verification, iteration=iteration, score=score, done=done)
         return await self._after_second_review(state) if isinstance(move, HandIn) else move
 
     async def _after_second_review(self, state: IterationState) -> NextStep:
         """Have the second reviewer judge work that is about to be handed in, and return the next step."""
         if not state.changed:
-            self._context.record.enter("verifying")
+            self._records.enter("verifying")
         verification = await self._second_reviewed(self._last.verification)
         if verification is self._last.verification:
             return decide_next_step(state)
@@ -288,8 +303,8 @@ class ChangeLoop:
         # Earlier versions have not been judged, so none of them stands in for one that was rejected.
         self._passed = self._last if self._last.passed else None
         if not self._last.passed:
-            await worktree.restore(self._context.workspace.git, verification.commit)
-            self._context.record.enter("executing", verification=verification)
+            await worktree.restore(self._place.workspace.git, verification.commit)
+            self._records.enter("executing", verification=verification)
         return decide_next_step(structs.replace(state, passed=self._last.passed, reviewed=True))
 
     async def _second_reviewed(self, verification: Verification) -> Verification:
@@ -305,8 +320,8 @@ class ChangeLoop:
         verification = await self._verified(work.head)
         if verification.passed:
             verification = await self._verifier.strengthened(verification)
-            verification = await with_uncited_criteria(self._context, self._said, verification)
-            verification = await accepted_by_hooks(self._context, verification)
+            verification = await with_uncited_criteria(self._records, self._said, verification)
+            verification = await accepted_by_hooks(self._capabilities.hooks, self._records.task.action, verification)
         judged = IterationResult(left=work.tree, verification=verification, asked_for_end=asked_for_end)
         if not judged.passed:
             return judged
@@ -314,7 +329,7 @@ class ChangeLoop:
         self._passed = judged
         if self._judges.critic is None or asked_for_end:
             return judged
-        self._context.record.enter("critiquing", verification=verification)
+        self._records.enter("critiquing", verification=verification)
         critique = await self._judges.critic.critique(await self._question(verification, iteration))
         return IterationResult(left=work.tree, verification=verification, critique=critique)
 
@@ -326,9 +341,9 @@ class ChangeLoop:
             return found
         judged = await self._judges.second.judged_losses(found, self._verifier.contract, lost)
         # Each way leads out of the phase in which the reviewer was asked.
-        self._context.record.enter("executing")
-        self._context.record.enter("verifying")
-        await worktree.restore(self._context.workspace.git, head)
+        self._records.enter("executing")
+        self._records.enter("verifying")
+        await worktree.restore(self._place.workspace.git, head)
         if not judged.accepted:
             return judged
         again = await self._verifier.verify(head, accepted=lost)
@@ -336,28 +351,28 @@ class ChangeLoop:
 
     async def _left_to_human(self, found: Verification, lost: tuple[str, ...]) -> CandidateReady | AttemptEnd:
         """Hand in work that only lost tests block if a human agrees to their loss; otherwise return the ending."""
-        context = self._context
-        await worktree.restore(context.workspace.git, found.commit)
-        decided = await human_decision(context, found, lost)
+        records, workspace = self._records, self._place.workspace
+        await worktree.restore(workspace.git, found.commit)
+        decided = await human_decision(workspace, self._capabilities.human, records, found, lost)
         if decided.state != "approved":
             why = f": {decided.answer}" if decided.answer else ""
             return AttemptEnd("gate_failed", f"a human rejected the loss of {named(lost)}{why}")
-        context.record.enter("executing")
-        context.record.enter("verifying")
+        records.enter("executing")
+        records.enter("verifying")
         agreed = await self._verifier.verify(found.commit, accepted=lost)
         if not agreed.passed:
             return AttemptEnd(_outcome(agreed), summarize_failures(agreed))
         return await self._hand_in(structs.replace(agreed, reviewed=True))
 
     async def _question(self, verification: Verification, iteration: int) -> str:
-        git, base = self._context.workspace.git, self._context.workspace.base
+        git, base = self._place.workspace.git, self._place.workspace.base
         return critique_prompt(
-            self._context.task.action,
+            self._records.task.action,
             self._verifier.contract,
             verification,
             await commits.diff_text(git, base, verification.commit, limit_bytes=DIFF_BYTES),
             iteration=iteration,
-            maximum=self._context.task.run.settings.tier.iterations,
+            maximum=self._records.task.run.settings.tier.iterations,
         )
 
     async def _next_prompt(self) -> str:
@@ -365,22 +380,22 @@ class ChangeLoop:
         last = self._last
         if last.passed:
             # The worktree keeps what the checks of passing work left behind, such as caches and reports.
-            await worktree.restore(self._context.workspace.git, last.verification.commit)
-        self._context.record.enter("executing", verification=last.verification)
+            await worktree.restore(self._place.workspace.git, last.verification.commit)
+        self._records.enter("executing", verification=last.verification)
         if last.critique is not None:
             return improve_prompt(last.critique)
         self._failure = last.verification
         prompt = failure_prompt(last.verification, asked_for_end=last.asked_for_end)
-        return with_learnings_of_failure(self._context, prompt, last.verification)
+        return with_learnings_of_failure(self._records, prompt, last.verification)
 
     async def _failed(self, move: StopFailed, iteration: int) -> CandidateReady | AttemptEnd:
         """Return the ending for work that does not pass."""
         if self._last is self._start:
-            ending = await _end_unchanged(self._context, self._verifier.contract)
+            ending = await _end_unchanged(self._place, self._records, self._verifier.contract)
             return _with_words(ending, self._said) if isinstance(ending, AttemptEnd) else ending
         failed = self._last.verification
         lost = blocking_losses(failed)
-        if lost and self._passed is None and not self._context.task.run.settings.permissions.yolo:
+        if lost and self._passed is None and not self._records.task.run.settings.permissions.yolo:
             return await self._left_to_human(failed, lost)
         if move.reason == "refused":
             return await self._last_passed_or(AttemptEnd(_outcome(failed), protected_refusal(failed), permanent=True))
@@ -388,22 +403,22 @@ class ChangeLoop:
             gave_up = _with_words(AttemptEnd(_outcome(failed), _nothing_changed(failed)), self._said)
             return await self._last_passed_or(gave_up)
         if self._passed is None:
-            self._context.record.never_passed(failed, iterations=iteration, summary=summarize_failures(failed))
+            self._records.never_passed(failed, iterations=iteration, summary=summarize_failures(failed))
         return await self._last_passed_or(AttemptEnd(_outcome(failed), summarize_failures(failed)))
 
     async def _last_passed_or(self, gave_up: AttemptEnd) -> CandidateReady | AttemptEnd:
         """Hand in the latest work that passed, or return `gave_up` if none did. Later work is pinned."""
         if self._passed is None:
             return gave_up
-        context, key = self._context, self._context.task.action.key
+        records, task = self._records, self._records.task
         # The unfinished improvement gets a rescue ref; what is handed in is older.
-        await rescue_work(context.run_context, context.task.run, context.task.attempt.id)
+        await rescue_work(records.run_context, task.run, task.attempt.id)
         why = gave_up.error.partition("\n")[0]
-        text = f"{key} is submitted as it last passed; improving it further failed: {why}"
-        inform(context.run_context, context.task.run.id, text)
+        text = f"{task.action.key} is submitted as it last passed; improving it further failed: {why}"
+        records.inform(text)
         # From `critiquing` a phase goes back to `executing` only, so `verifying` takes two steps.
-        context.record.enter("executing")
-        context.record.enter("verifying")
+        records.enter("executing")
+        records.enter("verifying")
         verification = await self._second_reviewed(self._passed.verification)
         if not verification.passed:
             return AttemptEnd(_outcome(verification), summarize_failures(verification))
@@ -411,40 +426,44 @@ class ChangeLoop:
 
     async def _hand_in(self, verification: Verification) -> CandidateReady | AttemptEnd:
         """Offer passing work for landing; a change of protected paths first needs a human's approval."""
-        context, head = self._context, verification.commit
+        workspace, records, head = self._place.workspace, self._records, verification.commit
         try:
-            rejected = await approve_protected_change(context, head, verification.review)
+            rejected = await approve_protected_change(
+                workspace, self._capabilities.human, records, head, verification.review
+            )
         except HumanDecisionRequired:
             # The rescue takes a snapshot of the worktree, and the approval is for
             # exactly this change: remove what the checks left.
-            await worktree.restore(context.workspace.git, head)
+            await worktree.restore(workspace.git, head)
             raise
         if rejected is not None:
             return rejected
-        failed = self._failure or last_failure(context)
+        failed = self._failure or last_failure(records)
         if self._judges.learner is not None and failed is not None:
             await self._judges.learner.propose(failed, verification)
-        return await hand_in(context, verification)
+        return await hand_in(workspace, records, verification)
 
 
-async def _end_unchanged(context: AttemptContext, contract: Contract | None) -> CandidateReady | AttemptEnd:
+async def _end_unchanged(
+    place: Workplace, records: AttemptRecords, contract: Contract | None
+) -> CandidateReady | AttemptEnd:
     """Return the ending of an attempt that changed nothing.
 
     A tester hands in the base if the contract's checks pass on it: existing tests may already show the behaviour. So
     does the work of a round, also without a contract: whether nothing is left to do, gates or the next audit find out.
     """
-    in_round, testing = context.task.action.method == "round", context.task.action.role == TESTING_ROLE
+    in_round, testing = records.task.action.method == "round", records.task.action.role == TESTING_ROLE
     if in_round and (contract is None or contract.empty):
-        context.record.enter("verifying")
-        ended = step_ended(context.workspace.base, "its agent changed nothing")
-        context.record.hand_in(ended.commit, ended)
+        records.enter("verifying")
+        ended = step_ended(place.workspace.base, "its agent changed nothing")
+        records.hand_in(ended.commit, ended)
         return CandidateReady(ended.commit)
-    if in_round or (testing and context.task.prerequisite_facts):
-        context.record.enter("verifying")
-        results = tuple(await context.results_at_base(contract))
-        found = Verification(commit=context.workspace.base, results=results)
+    if in_round or (testing and records.task.prerequisite_facts):
+        records.enter("verifying")
+        results = tuple(await place.results_at_base(contract))
+        found = Verification(commit=place.workspace.base, results=results)
         if any(result.verdict == "pass" for result in results) and found.passed:
-            context.record.hand_in(found.commit, found)
+            records.hand_in(found.commit, found)
             return CandidateReady(found.commit)
         if not found.passed:
             return AttemptEnd("contract_failed", _nothing_changed(found))

@@ -9,12 +9,12 @@ from scaffold.core.printable_text import count_of
 from scaffold.core.proof.gates import GateRun
 from scaffold.git import commits
 from scaffold.git.checkouts import worktree
-from scaffold.run.notices import inform
 from scaffold.verify.gates.repository_hooks import HookInput, HookRun, run_hooks
 from scaffold.verify.regression.baseline_capture import hooks_apply
 from scaffold.verify.regression.gate_results import gate_timeout_s
 from scaffold.verify.regression.hook_results import hook_key
-from scaffold.worker.attempt_context import AttemptContext
+from scaffold.worker.attempt_records import AttemptRecords
+from scaffold.worker.workspace.workplace import Workplace
 
 MOST_REPEATS = 2
 """A hook that fixes files fails at first; fixes of one may be fixed by another."""
@@ -31,11 +31,12 @@ class HookedWork(Struct, frozen=True, kw_only=True):
 class HookFixes:
     """Runs the hooks that the repository has at the base of the run. Whether they pass, the proof decides."""
 
-    def __init__(self, context: AttemptContext, keep: Callable[[GateRun, TreeId], None]) -> None:
+    def __init__(self, place: Workplace, records: AttemptRecords, keep: Callable[[GateRun, TreeId], None]) -> None:
         """`keep` stores a run for the proof of the same tree."""
-        self._context = context
+        self._place = place
+        self._records = records
         self._keep = keep
-        runs = context.baseline.runs if context.baseline and context.task.run.settings.gates.enabled else ()
+        runs = place.baseline.runs if place.baseline and place.task.run.settings.gates.enabled else ()
         self._before = next((run for run in runs if run.gate.runner == "hooks" and hooks_apply(run)), None)
 
     async def apply(self, head: Commit, tree: TreeId) -> HookedWork:
@@ -43,8 +44,8 @@ class HookFixes:
 
         Fixes that other fixes undo, or of hooks that did not end, are left out.
         """
-        work, base = HookedWork(head=head, tree=tree), self._context.workspace.base
-        unchanged = await commits.tree_of(self._context.workspace.git, base)
+        work, base = HookedWork(head=head, tree=tree), self._place.workspace.base
+        unchanged = await commits.tree_of(self._place.workspace.git, base)
         if self._before is None or tree == unchanged:
             return work
         found = await self._run(self._before, head, tree)
@@ -61,16 +62,16 @@ class HookFixes:
         return work if found.left == work.tree else await self._committed(work, found.left)
 
     async def _run(self, before: GateRun, head: Commit, tree: TreeId) -> HookRun:
-        context = self._context
-        given = HookInput(staged=tree, head=context.workspace.base, definitions=before.commit)
-        environment = context.environment.fingerprint if context.environment else ""
-        timeout_s = gate_timeout_s(before.gate, before, context.task.run.settings.gates.timeout_s)
-        return await run_hooks(before.gate, context.tree(head), given, environment=environment, timeout_s=timeout_s)
+        place = self._place
+        given = HookInput(staged=tree, head=place.workspace.base, definitions=before.commit)
+        environment = place.environment.fingerprint if place.environment else ""
+        timeout_s = gate_timeout_s(before.gate, before, place.task.run.settings.gates.timeout_s)
+        return await run_hooks(before.gate, place.tree(head), given, environment=environment, timeout_s=timeout_s)
 
     async def _committed(self, work: HookedWork, tree: TreeId) -> HookedWork:
         """Commit what the hooks fixed on top of the work, and check that out in the worktree."""
-        context = self._context
-        git, identity, key = context.workspace.git, context.task.run.settings.identity, context.task.action.key
+        git, task = self._place.workspace.git, self._place.task
+        identity, key = task.run.settings.identity, task.action.key
         head = await commits.commit_tree(
             git,
             tree,
@@ -82,5 +83,5 @@ class HookFixes:
         await worktree.restore(git, head)
         fixed = await commits.changed_paths(git, work.head, head)
         text = f"The commit hooks fixed {count_of(len(fixed), 'file')} of {key}: {', '.join(fixed[:5])}."
-        inform(context.run_context, context.task.run.id, text)
+        self._records.inform(text)
         return HookedWork(head=head, tree=tree)

@@ -5,7 +5,6 @@ from contextlib import suppress
 from scaffold.core.errors import BudgetExceeded, ModelError, UsageError
 from scaffold.core.learning import Learning, Triple
 from scaffold.core.plan import full_text
-from scaffold.core.ports import Model
 from scaffold.core.printable_text import truncate_text, utf8_safe
 from scaffold.core.proof.contract import Verification
 from scaffold.git import commits
@@ -14,10 +13,12 @@ from scaffold.plan.learning.triples import read_triple
 from scaffold.run.failures.refused_work import summarize_failures
 from scaffold.run.failures.stored_fingerprints import verification_fingerprint
 from scaffold.run.learning.stores import LearningStores
+from scaffold.worker.agent.capabilities import AgentCapabilities
 from scaffold.worker.agent.side_agent import SideAgent
 from scaffold.worker.agent.watchdog import NoProgress
-from scaffold.worker.attempt_context import AttemptContext
+from scaffold.worker.attempt_records import AttemptRecords
 from scaffold.worker.second_review.review_agent import HAND_IN_RESERVE_S
+from scaffold.worker.workspace.attempt_worktree import AttemptWorkspace
 
 TASK_CHARS, FAILURE_CHARS, DIFF_CHARS = 6_000, 8_000, 24_000
 DIFF_BYTES = 64 * 1024
@@ -26,16 +27,17 @@ DIFF_BYTES = 64 * 1024
 class Learner:
     """Asks once, paid from the attempt's budget; whatever goes wrong, the work is handed in as it is."""
 
-    def __init__(self, context: AttemptContext, model: Model) -> None:
-        self._context = context
-        self._model = model
+    def __init__(self, workspace: AttemptWorkspace, capabilities: AgentCapabilities, records: AttemptRecords) -> None:
+        self._workspace = workspace
+        self._capabilities = capabilities
+        self._records = records
 
     async def propose(self, failed: Verification, passed: Verification) -> None:
         """Store what the learner answers about work that had failed, unproven; it counts once this work has landed."""
-        side_agent = SideAgent(self._context, self._model, "learner")
-        key, deadline = self._context.task.action.key, None
+        side_agent = SideAgent(self._workspace, self._records, self._capabilities.model_of("learner"), "learner")
+        key, deadline = self._records.task.action.key, None
         try:
-            async with self._context.human.deadline(spare_s=HAND_IN_RESERVE_S) as deadline:
+            async with self._capabilities.human.deadline(spare_s=HAND_IN_RESERVE_S) as deadline:
                 finish = await side_agent.turn(await self._question(failed, passed))
         except TimeoutError:
             if deadline is None or not deadline.expired():
@@ -49,7 +51,7 @@ class Learner:
             self._store(finish.text, failed, passed)
 
     async def _question(self, failed: Verification, passed: Verification) -> str:
-        workspace, action = self._context.workspace, self._context.task.action
+        workspace, action = self._workspace, self._records.task.action
         diff = await commits.diff_text(workspace.git, workspace.base, passed.commit, limit_bytes=DIFF_BYTES)
         parts = (
             f"# The task: {action.key} (role: {action.role})\n{truncate_text(full_text(action), TASK_CHARS)}",
@@ -61,7 +63,7 @@ class Learner:
 
     def _store(self, answer: str, failed: Verification, passed: Verification) -> None:
         """Store the answer's last line, if it is a learning without a secret."""
-        run_context, attempt = self._context.run_context, self._context.task.attempt
+        run_context, attempt = self._records.run_context, self._records.task.attempt
         lines = [line.strip().strip("`") for line in utf8_safe(answer).splitlines() if line.strip()]
         triple = read_triple(lines[-1]) if lines else ""
         if not isinstance(triple, Triple) or run_context.redactor.clean(lines[-1]) != lines[-1]:
@@ -85,7 +87,7 @@ class Learner:
 
     def _log(self) -> str:
         """Return the journal of the work, relative to the repository if it is in there."""
-        run_context = self._context.run_context
-        path = run_context.journal(*self._context.task.journal_names)
+        run_context = self._records.run_context
+        path = run_context.journal(*self._records.task.journal_names)
         root = run_context.repository.root
         return str(path.relative_to(root) if path.is_relative_to(root) else path)

@@ -2,16 +2,16 @@
 
 from msgspec import Struct
 
-from scaffold.core.ports import Model
 from scaffold.core.proof.contract import Verification
 from scaffold.plan.story.summary import ASK_FOR_SUMMARY, find_summary
+from scaffold.run.attempts.assignment import Assignment
 from scaffold.run.failures.attempt_end import AttemptEnd
 from scaffold.run.failures.refused_work import summarize_failures
+from scaffold.worker.agent.capabilities import AgentCapabilities
 from scaffold.worker.agent.native_executor import watched_agent
 from scaffold.worker.agent.prompt_learnings import with_learnings, with_learnings_of_failure
 from scaffold.worker.agent.watchdog import NoProgress, WatchedAgent
-from scaffold.worker.attempt_context import AttemptContext
-from scaffold.worker.attempt_record import CandidateReady
+from scaffold.worker.attempt_records import AttemptRecords, CandidateReady
 from scaffold.worker.human.continued_turn import take_up_turn
 from scaffold.worker.story.criteria import unmet_criteria
 from scaffold.worker.story.edits import collect_edits
@@ -21,6 +21,7 @@ from scaffold.worker.story.rebase_step import merge_note, prepare_merge, with_se
 from scaffold.worker.task_prompts import failure_prompt
 from scaffold.worker.work_commit import WorkCommit, commit_work, hand_in, step_ended
 from scaffold.worker.workspace.shared_folder import merge_shared_folder
+from scaffold.worker.workspace.workplace import Workplace
 
 
 class _Answer(Struct, frozen=True):
@@ -29,53 +30,55 @@ class _Answer(Struct, frozen=True):
     text: str
 
 
-async def run_step(context: AttemptContext, model: Model) -> CandidateReady | AttemptEnd:
+async def run_step(
+    place: Workplace, capabilities: AgentCapabilities, records: AttemptRecords
+) -> CandidateReady | AttemptEnd:
     """Run the step's agent and hand in what it left; the work is checked when all of it is to land."""
-    continued = await take_up_turn(context)
-    agent = watched_agent(context, model, continued)
-    context.record.enter("executing")
-    linted = None if continued else await lint_before_agent(context)
+    continued = await take_up_turn(place, records)
+    agent = watched_agent(place, capabilities, records, continued)
+    records.enter("executing")
+    linted = None if continued else await lint_before_agent(place)
     if linted is not None and linted.passed:
-        context.record.answered(lint_answer(linted), iteration=1)
-        context.record.enter("verifying")
-        return await hand_in(context, linted)
-    merge = None if continued else await prepare_merge(context)
+        records.answered(lint_answer(linted), iteration=1)
+        records.enter("verifying")
+        return await hand_in(place.workspace, records, linted)
+    merge = None if continued else await prepare_merge(place)
     prompt = continued or "\n\n".join(
         [
-            with_learnings(context, first_prompt(context, failure=lint_failure(linted))),
+            with_learnings(records, first_prompt(place, records, failure=lint_failure(linted))),
             *([merge_note(merge)] if merge else []),
         ]
     )
-    unusable, asked = Verification(commit=context.workspace.start, results=()), False
-    for iteration in range(1, context.task.run.settings.tier.iterations + 1):
+    unusable, asked = Verification(commit=place.workspace.start, results=()), False
+    for iteration in range(1, records.task.run.settings.tier.iterations + 1):
         finish = await agent.turn(prompt)
-        answer = finish if isinstance(finish, NoProgress) else await _with_summary(context, agent, finish.text)
+        answer = finish if isinstance(finish, NoProgress) else await _with_summary(records.task, agent, finish.text)
         if isinstance(answer, NoProgress):
             return AttemptEnd(answer.outcome, answer.cause)
-        edits = await collect_edits(context)
-        context.record.answered(answer.text, iteration=iteration, edits=edits)
-        if context.shared is not None:  # the next step begins as soon as this one is handed in
-            await merge_shared_folder(context.run_context, context.task, context.shared)
-        context.record.enter("verifying")
-        work = await commit_work(context)
+        edits = await collect_edits(place.shared, capabilities.asked_edits, records)
+        records.answered(answer.text, iteration=iteration, edits=edits)
+        if place.shared is not None:  # the next step begins as soon as this one is handed in
+            await merge_shared_folder(records.run_context, records.task, place.shared)
+        records.enter("verifying")
+        work = await commit_work(place, records)
         if merge is not None and isinstance(work, WorkCommit):
-            work = await with_second_parent(context, merge, work)
+            work = await with_second_parent(place, merge, work)
         if isinstance(work, Verification):
-            unusable, prompt = work, with_learnings_of_failure(context, failure_prompt(work), work)
-            context.record.enter("executing", verification=work)
+            unusable, prompt = work, with_learnings_of_failure(records, failure_prompt(work), work)
+            records.enter("executing", verification=work)
             continue
         # Asked once: what is not met after that, the final review finds again.
-        unmet = "" if edits or asked else await unmet_criteria(context, answer.text, work.head)
-        if not unmet or iteration == context.task.run.settings.tier.iterations:
-            return await hand_in(context, step_ended(work.head, "its agent ended its turn"))
+        unmet = "" if edits or asked else await unmet_criteria(records, answer.text, work.head)
+        if not unmet or iteration == records.task.run.settings.tier.iterations:
+            return await hand_in(place.workspace, records, step_ended(work.head, "its agent ended its turn"))
         asked, prompt = True, unmet
-        context.record.enter("executing")
+        records.enter("executing")
     return AttemptEnd("executor_failed", summarize_failures(unusable))
 
 
-async def _with_summary(context: AttemptContext, agent: WatchedAgent, text: str) -> _Answer | NoProgress:
+async def _with_summary(task: Assignment, agent: WatchedAgent, text: str) -> _Answer | NoProgress:
     """Ask once for the summary that later steps read, if the answer has none."""
-    if not is_step_of_story(context.task) or find_summary(text) is not None:
+    if not is_step_of_story(task) or find_summary(text) is not None:
         return _Answer(text)
     finish = await agent.turn(ASK_FOR_SUMMARY)
     return finish if isinstance(finish, NoProgress) else _Answer(f"{text}\n\n{finish.text}".strip())

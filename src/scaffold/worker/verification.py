@@ -9,7 +9,6 @@ import msgspec
 from scaffold.core.activity import Activity
 from scaffold.core.errors import BudgetExceeded
 from scaffold.core.ids import Commit, TreeId
-from scaffold.core.ports import Model
 from scaffold.core.proof.contract import Contract, Verification
 from scaffold.core.proof.gates import CheckEnvironment, Gate, GateRun, RunnerKind
 from scaffold.git import commits
@@ -20,7 +19,6 @@ from scaffold.host.slots import Slots
 from scaffold.policy.path.protected_areas import ProtectedAreas
 from scaffold.run.attempts.assignment import TESTING_ROLE
 from scaffold.run.attempts.contracts import contract_in_force
-from scaffold.run.notices import warn
 from scaffold.run.resources.candidate_environment import environment_at
 from scaffold.verify.contract.base_checks import BaseCheckResults, with_timeouts
 from scaffold.verify.contract.check_runs import PASSES_WITHOUT_WORK, Tree, required_names
@@ -40,9 +38,11 @@ from scaffold.verify.regression.base_check_files import doubts_about_check_files
 from scaffold.verify.regression.flaky_tests import doubts_about_flaky_tests
 from scaffold.verify.regression.shared_checks import changed_tests_runner
 from scaffold.verify.regression.stability import unstable_result
-from scaffold.worker.attempt_context import AttemptContext
+from scaffold.worker.agent.capabilities import AgentCapabilities
+from scaffold.worker.attempt_records import AttemptRecords
 from scaffold.worker.contract.drafting import check_on_base, draft_contract, refine_contract, try_write_contract_files
 from scaffold.worker.workspace.attempt_worktree import pinned_meanwhile
+from scaffold.worker.workspace.workplace import Workplace
 
 PROVING = Activity(label="proves the work", is_whole=False, surrounds=True)
 OBSERVED_RUNNERS: frozenset[RunnerKind] = frozenset({"pytest", "unittest"})
@@ -52,38 +52,47 @@ OBSERVED_RUNNERS: frozenset[RunnerKind] = frozenset({"pytest", "unittest"})
 class AttemptVerifier:
     """Verifies one attempt's work; reads the contract from the store each time, out of the agent's reach."""
 
-    def __init__(self, context: AttemptContext, model: Model, base_results: BaseCheckResults | None) -> None:
+    def __init__(
+        self,
+        place: Workplace,
+        capabilities: AgentCapabilities,
+        records: AttemptRecords,
+        base_results: BaseCheckResults | None,
+    ) -> None:
         """`base_results` are the contract's results on the base; None without a contract."""
-        self._context = context
-        self._model = model
+        self._place = place
+        self._capabilities = capabilities
+        self._records = records
         self._base_results = base_results
         self._clean = False
         """Whether the checkout of the latest proof is certainly what a new one would be."""
         self._runs: dict[tuple[str, str, TreeId, str], GateRun] = {}
 
     @classmethod
-    async def prepare(cls, context: AttemptContext, model: Model) -> "AttemptVerifier":
+    async def prepare(
+        cls, place: Workplace, capabilities: AgentCapabilities, records: AttemptRecords
+    ) -> "AttemptVerifier":
         """Return the verifier before the work begins: draft a contract if there is none, and run it on the base."""
-        try_write_contract_files(context)  # an earlier attempt may have died between sealing and writing
-        contract = contract_in_force(context.run_context.store, context.task.action.id)
-        if contract is None and context.task.run.settings.planning.drafter:
-            contract = await draft_contract(context, model)
+        try_write_contract_files(records)  # an earlier attempt may have died between sealing and writing
+        contract = contract_in_force(records.store, records.task.action.id)
+        if contract is None and records.task.run.settings.planning.drafter:
+            contract = await draft_contract(place, capabilities, records)
         if contract is None or contract.empty:
-            return cls(context, model, None)
+            return cls(place, capabilities, records, None)
         # Now, while the worktree still shows the base: afterwards it has to be swapped out and back.
-        return cls(context, model, await check_on_base(context, contract))
+        return cls(place, capabilities, records, await check_on_base(place, contract))
 
     @property
     def contract(self) -> Contract | None:
         """The contract in force; None if there is none."""
-        return contract_in_force(self._context.run_context.store, self._context.task.action.id)
+        return contract_in_force(self._records.store, self._records.task.action.id)
 
     async def verify(self, head: Commit, *, accepted: Collection[str] = ()) -> Verification:
         """Verify the commit in a clean, provisioned worktree; tests named in `accepted` may be lost.
 
         Afterwards the worktree keeps what the checks left behind if the work passes, and is restored if it fails.
         """
-        async with self._context.activities.during(PROVING):
+        async with self._place.activities.during(PROVING):
             return await self._verified(head, accepted)
 
     async def _verified(self, head: Commit, accepted: Collection[str]) -> Verification:
@@ -91,7 +100,7 @@ class AttemptVerifier:
         request, environment = await self._with_environment(terms, head)
 
         async def clean_tree(commit: Commit) -> Tree:
-            return await self._clean_tree(commit, environment if commit == head else self._context.environment)
+            return await self._clean_tree(commit, environment if commit == head else self._place.environment)
 
         tree = await clean_tree(head)
         clean = self._clean
@@ -124,22 +133,22 @@ class AttemptVerifier:
         self, request: ProofRequest, head: Commit
     ) -> tuple[ProofRequest, CheckEnvironment | None]:
         """Return the request in the environment of the work, and that environment; None without a baseline."""
-        context = self._context
-        if context.baseline is None:
+        place = self._place
+        if place.baseline is None:
             return request, None
-        allowed = partial(may_run, request, context.tree(head))
-        base = context.baseline.environment
+        allowed = partial(may_run, request, place.tree(head))
+        base = place.baseline.environment
         found = await environment_at(
-            context.run_context, context.task.run, base, head, during=context.activities.during, may_run=allowed
+            place.run_context, place.task.run, base, head, during=place.activities.during, may_run=allowed
         )
         return with_environment(request, found.environment, lacks=found.lacks), found.environment
 
     async def _clean_tree(self, commit: Commit, environment: CheckEnvironment | None) -> Tree:
         """Check a commit out in the provisioned worktree, and return it with a new temporary folder."""
         # Ignored files are deleted, since a candidate lands without them and must pass without them, too.
-        async with reprovision(environment, self._context.workspace.path):
+        async with reprovision(environment, self._place.workspace.path):
             self._clean = await self._check_out(commit)
-        return self._context.tree(commit, environment)
+        return self._place.tree(commit, environment)
 
     async def _proven(self, request: ProofRequest, tree: Tree) -> Verification:
         """Prove the tree, with what can be seen of its contract's checks from inside of them."""
@@ -162,21 +171,21 @@ class AttemptVerifier:
         changes = await commits.path_changes(tree.git, tree.base, tree.commit)
         if self._is_tests_alone(changes):
             return PointOfContract()
-        async with pinned_meanwhile(self._context.run_context, self._context.task.attempt.id, tree.commit):
+        async with pinned_meanwhile(self._place.run_context, self._place.task.attempt.id, tree.commit):
             direct = [command for command in red if detect_runner("test", command, {}) in OBSERVED_RUNNERS]
             return await check_point(contract, red, changes, tree, failed_on_base=failed_on_base, direct=direct)
 
     def _is_tests_alone(self, changes: Sequence[PathChange]) -> bool:
         """Return True if the tests are the work, and the code they test existed before."""
-        return self._context.task.action.role == TESTING_ROLE and all(is_test(change.path) for change in changes)
+        return self._place.task.action.role == TESTING_ROLE and all(is_test(change.path) for change in changes)
 
     async def _check_out(self, commit: Commit) -> bool:
         """Check the commit out and return whether the checkout is certainly what a new one would be.
 
         Without a sandbox, an agent's command could have made git overlook a changed file, or stopped being found.
         """
-        git = self._context.workspace.git
-        confined = self._context.sandbox is not None and sys.platform == "linux"
+        git = self._place.workspace.git
+        confined = self._place.sandbox is not None and sys.platform == "linux"
         if confined and await worktree.recycle_worktree(git, commit):
             await check_out_submodules(git)
             return True
@@ -190,20 +199,20 @@ class AttemptVerifier:
 
         A check that passes there proves nothing about the change itself.
         """
-        context, contract = self._context, self._contract_with_timeouts
+        place, contract = self._place, self._contract_with_timeouts
         if not found.passed or contract is None or self._base_results is None:
             return found
-        changes = await commits.path_changes(context.workspace.git, context.workspace.base, found.commit)
+        changes = await commits.path_changes(place.workspace.git, place.workspace.base, found.commit)
         if self._is_tests_alone(changes):
             return found
-        baseline = self._context.baseline
+        baseline = self._place.baseline
         tests = changed_tests(
             changes, files_with_tests(baseline.runs if baseline else (), [each.path for each in changes])
         )
         if not tests:
             return found
-        async with pinned_meanwhile(context.run_context, context.task.attempt.id, found.commit):
-            tree, run = context.tree(found.commit), changed_tests_runner(baseline, tests, self._slots)
+        async with pinned_meanwhile(place.run_context, place.task.attempt.id, found.commit):
+            tree, run = place.tree(found.commit), changed_tests_runner(baseline, tests, self._slots)
             red = await red_with_new_tests(contract, found.failed_on_base, tests, tree, run=run)
             others = tuple(doubt for doubt in found.doubts if doubt != PASSES_WITHOUT_WORK)
             doubts = (PASSES_WITHOUT_WORK, *others) if required_names(contract).isdisjoint(red) else others
@@ -216,30 +225,26 @@ class AttemptVerifier:
         """Have the drafter strengthen the contract that the work passed; verify again if it changed."""
         before = self.contract
         try:
-            after = await refine_contract(self._context, self._model, passed.commit)
+            after = await refine_contract(self._place, self._capabilities, self._records, passed.commit)
         # The work has passed its draft; a budget that ends now must not lose it.
         except BudgetExceeded as error:
-            key = self._context.task.action.key
-            warn(
-                self._context.run_context,
-                self._context.task.run.id,
-                f"The contract of {key} stays as drafted: {error.what}",
-            )
+            key = self._place.task.action.key
+            self._records.warn(f"The contract of {key} stays as drafted: {error.what}")
             return passed
         if after is None or after == before:
             return passed
         # While the base is checked out, the worktree does not show the work: a rescue would find nothing.
-        async with pinned_meanwhile(self._context.run_context, self._context.task.attempt.id, passed.commit):
+        async with pinned_meanwhile(self._place.run_context, self._place.task.attempt.id, passed.commit):
             self._base_results = await self._check_on_clean_base(after)
             # All checks: only those that run are observed from inside.
             return await self.verify(passed.commit, accepted=passed.accepted)
 
     async def _check_on_clean_base(self, contract: Contract) -> BaseCheckResults:
         """Check out the base in place of the work and return the contract's results on it."""
-        workspace = self._context.workspace
-        async with reprovision(self._context.environment, workspace.path):
+        workspace = self._place.workspace
+        async with reprovision(self._place.environment, workspace.path):
             await worktree.reset_and_clean(workspace.git, workspace.base)
-        return await check_on_base(self._context, contract)
+        return await check_on_base(self._place, contract)
 
     @property
     def _contract_with_timeouts(self) -> Contract | None:
@@ -249,21 +254,21 @@ class AttemptVerifier:
 
     @property
     def _slots(self) -> Slots:
-        return self._context.run_context.slots(self._context.task.run.settings.gates.slots)
+        return self._place.run_context.slots(self._place.task.run.settings.gates.slots)
 
     def _proof_request(self, head: Commit, accepted: Collection[str]) -> ProofRequest:
-        settings, base_results = self._context.task.run.settings, self._base_results
-        gates, declaration = settings.gates, self._context.declaration
+        settings, base_results = self._place.task.run.settings, self._base_results
+        gates, declaration = settings.gates, self._records.declaration
         return ProofRequest(
             contract=self._contract_with_timeouts,
             files=declaration.files,
             granted=declaration.by_rule,
             areas=ProtectedAreas.with_added(settings.permissions.areas),
-            installed=self._context.environment.installed if self._context.environment else (),
+            installed=self._place.environment.installed if self._place.environment else (),
             accepted_losses=frozenset(accepted),
-            settled=self._context.run_context.store.baselines.settled_tests(self._context.task.run.id),
+            settled=self._records.store.baselines.settled_tests(self._place.task.run.id),
             failed_on_base=base_results.failed_on_base if base_results else None,
-            baseline=self._context.baseline if gates.enabled else None,
+            baseline=self._place.baseline if gates.enabled else None,
             tagged=gates.tagged,
             gates_given=gates.given,
             gates_off=gates.off,
@@ -271,13 +276,13 @@ class AttemptVerifier:
             slots=self._slots,
             find_gate_run=self._find,
             store_gate_run=self._keep,
-            pinned_meanwhile=partial(pinned_meanwhile, self._context.run_context, self._context.task.attempt.id, head),
+            pinned_meanwhile=partial(pinned_meanwhile, self._place.run_context, self._place.task.attempt.id, head),
         )
 
     def _find(self, gate: Gate, tree: TreeId, environment: str) -> GateRun | None:
         """Return the run of a gate on the tree, from the store or of this attempt."""
         own = self._runs.get((gate.folder, gate.command, tree, environment))
-        return own or self._context.run_context.store.baselines.find(gate, tree, environment)
+        return own or self._records.store.baselines.find(gate, tree, environment)
 
     def keep_hook_run(self, run: GateRun, tree: TreeId) -> None:
         """Keep a run of the commit hooks, which have a checkout of their own, for this attempt and its landing."""
@@ -291,8 +296,6 @@ class AttemptVerifier:
             self._store(run, tree)
 
     def _store(self, run: GateRun, tree: TreeId) -> None:
-        store, attempt = self._context.run_context.store, self._context.task.attempt
-        with store.transaction():
-            # Results that are kept serve other runs as well, so a worker that was replaced must not add any.
-            store.attempts.check(attempt.id, fence=attempt.fence)
-            store.baselines.keep(run, tree)
+        # Results that are kept serve other runs as well, so a worker that was replaced must not add any.
+        with self._records.transaction():
+            self._records.store.baselines.keep(run, tree)

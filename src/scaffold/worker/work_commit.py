@@ -10,10 +10,10 @@ from scaffold.git import commits, refs
 from scaffold.run.ignored_archive import archive_ignored
 from scaffold.run.task_list import own_changed_paths
 from scaffold.verify.contract.check_runs import STEP_CHECK
-from scaffold.worker.attempt_context import AttemptContext
-from scaffold.worker.attempt_record import CandidateReady
-from scaffold.worker.workspace.attempt_worktree import copied_files
+from scaffold.worker.attempt_records import AttemptRecords, CandidateReady
+from scaffold.worker.workspace.attempt_worktree import AttemptWorkspace, copied_files
 from scaffold.worker.workspace.stray_work import pin_staged
+from scaffold.worker.workspace.workplace import Workplace
 
 
 class WorkCommit(Struct, frozen=True):
@@ -23,26 +23,26 @@ class WorkCommit(Struct, frozen=True):
     tree: TreeId
 
 
-async def commit_work(context: AttemptContext) -> WorkCommit | Verification:
+async def commit_work(place: Workplace, records: AttemptRecords) -> WorkCommit | Verification:
     """Commit everything git does not ignore, whether or not the agent made commits.
 
     If that fails, return a failed verification: the agent may have caused the failure and can fix it.
     """
-    git, start, identity = context.workspace.git, context.workspace.start, context.task.run.settings.identity
-    message = f"Work on {context.task.action.key}"
+    git, start, identity = place.workspace.git, place.workspace.start, records.task.run.settings.identity
+    message = f"Work on {records.task.action.key}"
     try:
         # The commit has the files, and what is staged becomes the same.
-        await pin_staged(context.run_context, context.task.run, context.task.attempt, git)
-        kept_out = await copied_files(context.run_context, context.task.run.id, start)
+        await pin_staged(records.run_context, records.task.run, records.task.attempt, git)
+        kept_out = await copied_files(records.run_context, records.task.run.id, start)
         head = await commits.commit_all_info(
             git, message, author=identity.author, committer=identity.committer, kept_out=kept_out
         )
         # Checking the work deletes them, as a new checkout would not have them.
-        await archive_ignored(context.run_context, context.task.run, context.task.attempt, git)
+        await archive_ignored(records.run_context, records.task.run, records.task.attempt, git)
         # An agent may have checked out another commit or rewritten history; its
         # work would then revert what it started from contains.
         if await commits.contains(git, head, start):
-            await _tell_changed_paths(context, head.commit)
+            await _tell_changed_paths(place, records, head.commit)
             return WorkCommit(head.commit, TreeId(head.tree))
     except GitError as error:
         return _uncommitted(start, f"{error.what}\n{error.fix}")
@@ -50,14 +50,14 @@ async def commit_work(context: AttemptContext) -> WorkCommit | Verification:
     return _uncommitted(start, f"HEAD does not contain the commit this task starts from. {fix}")
 
 
-async def _tell_changed_paths(context: AttemptContext, head: Commit) -> None:
+async def _tell_changed_paths(place: Workplace, records: AttemptRecords, head: Commit) -> None:
     """Store which paths the work changes, if its files are unknown: others that change them are held back."""
-    task, base = context.task, context.workspace.base
+    task, base = records.task, place.workspace.base
     is_known = task.action.files or (task.action.workspace == "parent" and task.parent and task.parent.files)
     if head == base or is_known or not task.run.settings.scheduling.collisions:
         return
-    paths = await own_changed_paths(context.run_context.git, task.run.settings.landing.tracked_list, base, head)
-    context.record.changed([utf8_safe(path) for path in paths], head)
+    paths = await own_changed_paths(records.run_context.git, task.run.settings.landing.tracked_list, base, head)
+    records.changed([utf8_safe(path) for path in paths], head)
 
 
 def step_ended(head: Commit, detail: str) -> Verification:
@@ -65,13 +65,13 @@ def step_ended(head: Commit, detail: str) -> Verification:
     return Verification(commit=head, results=(CheckResult(name=STEP_CHECK, verdict="pass", detail=detail),))
 
 
-async def hand_in(context: AttemptContext, verification: Verification) -> CandidateReady:
+async def hand_in(workspace: AttemptWorkspace, records: AttemptRecords, verification: Verification) -> CandidateReady:
     """Pin the verified commit and offer it for landing, or for being recorded."""
     # The ref comes before the row: a candidate in the store always has its
     # commit, even if this process dies in between.
-    work = refs.work_ref(context.task.attempt.id)
-    await refs.pin(context.run_context.git, work, verification.commit, known=context.workspace.start)
-    context.record.hand_in(verification.commit, verification)
+    work = refs.work_ref(records.task.attempt.id)
+    await refs.pin(records.run_context.git, work, verification.commit, known=workspace.start)
+    records.hand_in(verification.commit, verification)
     return CandidateReady(verification.commit)
 
 

@@ -18,7 +18,7 @@ from scaffold.landing.proving.proof_setup import ProofSetup
 from scaffold.landing.queue.merge_queue import MergeQueue
 from scaffold.landing.queue.step_result import BatchLanded
 from scaffold.orchestrator.owner.run_baseline import ensure_baseline
-from scaffold.worker.attempt_record import CandidateReady
+from scaffold.worker.attempt_records import CandidateReady
 from support.harness import act, goal
 
 pytestmark = pytest.mark.timeout(500)

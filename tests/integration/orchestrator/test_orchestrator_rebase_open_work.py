@@ -19,7 +19,7 @@ from scaffold.landing.taking.revert import move_session_branch
 from scaffold.orchestrator.dispatch import attempt_briefing
 from scaffold.orchestrator.owner.run_lease import release_run
 from scaffold.orchestrator.user_control.session_changes import rebase_run
-from scaffold.worker.attempt_record import CandidateReady
+from scaffold.worker.attempt_records import CandidateReady
 from support.harness import UNSANDBOXED, act, goal
 
 MOVED_ON = "echo theirs > other; echo top > README"

@@ -6,10 +6,11 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from msgspec import structs
+from msgspec import Struct, structs
 
 from scaffold.core.events import CritiqueRecorded
 from scaffold.core.model import Attempt, Run
+from scaffold.core.ports import Model
 from scaffold.core.run_settings import ModelSettings, ReviewerSettings
 from scaffold.llm.cassette_model import (
     Cassette,
@@ -22,12 +23,14 @@ from scaffold.llm.cassette_model import (
 from scaffold.run.attempts.assignment import read_assignment
 from scaffold.run.failures.attempt_end import AttemptEnd
 from scaffold.run.notices import warn
-from scaffold.run.resources.sandbox import open_sandbox
+from scaffold.run.resources.attempt_resources import AttemptResources
 from scaffold.store.database import Store
-from scaffold.worker.attempt import Worker
-from scaffold.worker.attempt_context import AttemptContext
-from scaffold.worker.attempt_record import CandidateReady
+from scaffold.worker.activity_clock import attempt_activity
+from scaffold.worker.agent.capabilities import AgentCapabilities
+from scaffold.worker.attempt_records import AttemptRecords, CandidateReady
+from scaffold.worker.inbox_approval import InboxApprover
 from scaffold.worker.workspace.attempt_worktree import open_workspace
+from scaffold.worker.workspace.workplace import Workplace, open_workplace
 from support.harness import UNSANDBOXED, Harness, poll_until, scripted_model
 
 NO_CRITIQUES: Mapping[int, Sequence[str]] = {}
@@ -180,15 +183,31 @@ class Looks:
             await poll_until(lambda seen=seen: getattr(self, kind) > seen)
 
 
+class ClaimedAttempt(Struct, frozen=True, kw_only=True):
+    """An attempt that is claimed and at its base: where it works, what it may use, where it records."""
+
+    place: Workplace
+    capabilities: AgentCapabilities
+    records: AttemptRecords
+
+    def with_model(self, model: Model) -> tuple[Workplace, AgentCapabilities, AttemptRecords]:
+        """Return the three values, with this model of its work."""
+        return self.place, structs.replace(self.capabilities, model=model), self.records
+
+
 @asynccontextmanager
 async def claimed_attempt(harness: Harness, run: Run, key: str):
-    """Yield the context of a new, claimed attempt of an action, at its base."""
+    """Yield a new, claimed attempt of an action, at its base."""
     attempt = await harness.queue(run, key)
     task = read_assignment(harness.store, attempt.id)
     harness.claim(attempt)
     workspace = await open_workspace(harness.context, attempt)
-    async with open_sandbox(harness.context, run, workspace.path, name=attempt.id) as walls:
-        yield Worker(harness.context, task, drafter([]))._context(workspace, walls)
+    records = AttemptRecords(
+        run_context=harness.context, task=task, activity=attempt_activity(harness.context.clock, task)
+    )
+    capabilities = AgentCapabilities(model=drafter([]), human=InboxApprover(harness.context, task, records.activity))
+    async with open_workplace(harness.context, task, workspace, AttemptResources()) as place:
+        yield ClaimedAttempt(place=place, capabilities=capabilities, records=records)
 
 
 def drafter(replies: Sequence[str | dict[str, Any]], *, event: str = "draft") -> CassetteModel:
@@ -202,7 +221,3 @@ def drafter(replies: Sequence[str | dict[str, Any]], *, event: str = "draft") ->
         for turn, text in enumerate(replies, 1)
     ]
     return CassetteModel(Cassette(path=Path("script"), digest="", entries=tuple(entries)))
-
-
-def base_of(attempt_context: AttemptContext) -> str:
-    return attempt_context.workspace.base

@@ -15,7 +15,7 @@ from scaffold.llm.cassette_model import CassetteEntry
 from scaffold.run.attempts.assignment import read_assignment
 from scaffold.run.failures.attempt_end import AttemptEnd, end_attempt
 from scaffold.worker.activity_clock import attempt_activity
-from scaffold.worker.attempt_record import CandidateReady
+from scaffold.worker.attempt_records import CandidateReady
 from scaffold.worker.inbox_approval import InboxApprover
 from support.harness import DEAD_PROCESS, act, goal, poll_until, scripted_model
 

@@ -11,7 +11,7 @@ from scaffold.core.states import Active
 from scaffold.git import refs
 from scaffold.git.checkouts import worktree
 from scaffold.run.failures.attempt_end import AttemptEnd, end_attempt
-from scaffold.worker.attempt_record import CandidateReady
+from scaffold.worker.attempt_records import CandidateReady
 from scaffold.worker.workspace.attempt_worktree import pinned_meanwhile, rescue_and_remove
 from support.harness import AUTHOR, COMMITTER, DEAD_PROCESS, UNSANDBOXED, act, goal
 

@@ -15,7 +15,7 @@ from scaffold.landing.queue.merge_queue import MergeQueue
 from scaffold.llm.cassette_model import CassetteEntry
 from scaffold.orchestrator.user_control.open_run import reconfigure_run
 from scaffold.run.failures.attempt_end import AttemptEnd, end_attempt
-from scaffold.worker.attempt_record import CandidateReady
+from scaffold.worker.attempt_records import CandidateReady
 from support.harness import act, goal
 
 ASK = ("ask_human", {"question": "Which word?"})

@@ -6,7 +6,7 @@ from inline_snapshot import snapshot
 from integration.worker.builders import WITH_CRITIC, critique_text, hand_in, run_criticised, scores
 from scaffold.core.events import AttemptPhaseChanged, VerificationFailed
 from scaffold.git import refs
-from scaffold.worker.attempt_record import CandidateReady
+from scaffold.worker.attempt_records import CandidateReady
 from support.harness import act, goal
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from scaffold.worker.attempt_record import CandidateReady
+from scaffold.worker.attempt_records import CandidateReady
 from support.harness import UNSANDBOXED, act, goal
 
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="needs Linux: finds processes in /proc")

@@ -4,7 +4,7 @@ import pytest
 
 from integration.worker.test_worker_verification import LINT, hold
 from scaffold.core.states import Running
-from scaffold.worker.attempt_record import CandidateReady
+from scaffold.worker.attempt_records import CandidateReady
 from support.harness import UNSANDBOXED, act, goal
 
 KEY = "US-1/step-001"

@@ -9,7 +9,7 @@ from scaffold.tools.command.python import python
 from scaffold.tools.command.shell import shell
 from scaffold.tools.workspace import Workspace
 from scaffold.worker.agent.watchdog import worktree_fingerprint
-from scaffold.worker.attempt_record import CandidateReady
+from scaffold.worker.attempt_records import CandidateReady
 from scaffold.worker.workspace.attempt_worktree import open_workspace
 from support.harness import act, goal
 

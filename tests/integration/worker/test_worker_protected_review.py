@@ -15,13 +15,18 @@ from support.harness import UNSANDBOXED, act, goal
 ASKED = {"sandbox": "off", "inbox_wait_s": 0.0, "planner": True}
 
 
+async def approve(working, head):
+    human = working.capabilities.human
+    return await approve_protected_change(working.place.workspace, human, working.records, head)
+
+
 async def committed(working, **texts):
     """Write files, with a double underscore in a name for a dot, and return the commit."""
     for name, text in texts.items():
-        (working.workspace.path / name.replace("__", ".")).write_text(text)
-    settings = working.task.run.settings
+        (working.place.workspace.path / name.replace("__", ".")).write_text(text)
+    settings = working.records.task.run.settings
     return await commit_all(
-        working.workspace.git, "work", author=settings.identity.author, committer=settings.identity.committer
+        working.place.workspace.git, "work", author=settings.identity.author, committer=settings.identity.committer
     )
 
 
@@ -38,14 +43,14 @@ async def test_a_declared_change_of_a_protected_area_waits_for_a_human(harness):
     async with claimed_attempt(harness, run, "a") as working:
         head = await committed(working, login__sql="DROP", other__py="x")
         with pytest.raises(HumanDecisionRequired, match=r"login\.sql"):
-            await approve_protected_change(working, head)
+            await approve(working, head)
         item = decide(harness, run, "approved")
         assert item.detail["protected"] == ["login.sql"]
-        assert item.detail["base"] == working.workspace.base
-        assert await approve_protected_change(working, head) is None
+        assert item.detail["base"] == working.place.workspace.base
+        assert await approve(working, head) is None
         other = await committed(working, login__sql="DROP ALL")
         with pytest.raises(HumanDecisionRequired):
-            await approve_protected_change(working, other)
+            await approve(working, other)
 
 
 async def test_a_rejected_change_fails_the_action_permanently(harness):
@@ -53,9 +58,9 @@ async def test_a_rejected_change_fails_the_action_permanently(harness):
     async with claimed_attempt(harness, run, "a") as working:
         head = await committed(working, login__sql="DROP")
         with pytest.raises(HumanDecisionRequired):
-            await approve_protected_change(working, head)
+            await approve(working, head)
         decide(harness, run, "rejected", answer="not today")
-        given_up = await approve_protected_change(working, head)
+        given_up = await approve(working, head)
         assert given_up.permanent
         assert given_up.error == snapshot("a human rejected the change to login.sql: not today")
 
@@ -81,6 +86,6 @@ async def test_which_changes_need_an_approval(harness):
         async with claimed_attempt(harness, run, "a") as working:
             head = await committed(working, **{changed: "x"})
             with suppress(HumanDecisionRequired):
-                assert await approve_protected_change(working, head) is None
+                assert await approve(working, head) is None
         asked[what] = bool(harness.store.inbox.open_of_run(run.id))
     assert asked == {what: each[-1] for what, each in CHANGES.items()}

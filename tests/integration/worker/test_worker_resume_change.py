@@ -5,7 +5,7 @@ import pytest
 from integration.worker.builders import critique_text, run_criticised
 from scaffold.landing.queue.merge_queue import MergeQueue
 from scaffold.run.failures.attempt_end import AttemptEnd
-from scaffold.worker.attempt_record import CandidateReady
+from scaffold.worker.attempt_records import CandidateReady
 from support.harness import act, goal
 
 ASKED = {"sandbox": "off", "allow": ("shell:cp",), "inbox_wait_s": 0.0, "planner": True}

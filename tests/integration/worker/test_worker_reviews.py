@@ -12,7 +12,7 @@ from scaffold.git import refs
 from scaffold.llm.cassette_model import CassetteEntry, RequestMatcher
 from scaffold.run.failures.attempt_end import AttemptEnd
 from scaffold.verify.contract.review_verdict import reviews
-from scaffold.worker.attempt_record import CandidateReady
+from scaffold.worker.attempt_records import CandidateReady
 from support.harness import UNSANDBOXED, act, goal
 
 CITED = [{"file": "list", "line": 2, "note": "has two"}]

@@ -8,7 +8,7 @@ from scaffold.landing.queue.merge_queue import MergeQueue
 from scaffold.landing.queue.step_result import ReviewRecorded
 from scaffold.llm.cassette_model import CassetteEntry
 from scaffold.run.attempts.assignment import read_assignment
-from scaffold.worker.attempt_record import CandidateReady
+from scaffold.worker.attempt_records import CandidateReady
 from support.harness import UNSANDBOXED, act, goal
 
 

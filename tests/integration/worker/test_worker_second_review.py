@@ -20,7 +20,7 @@ from scaffold.llm.cassette_model import Cassette, CassetteEntry, CassetteModel, 
 from scaffold.run.failures.attempt_end import AttemptEnd
 from scaffold.run.learning.reviewer_records import reviewer_rates
 from scaffold.run.learning.stores import user_store_if_any
-from scaffold.worker.attempt_record import CandidateReady
+from scaffold.worker.attempt_records import CandidateReady
 from scaffold.worker.second_review.path_request import judge_path_request
 from scaffold.worker.second_review.review_agent import second_reviewer
 from support.harness import act, goal
@@ -269,8 +269,8 @@ async def test_an_agents_request_for_further_files_is_judged_with_citations(harn
             for turn, text in enumerate(answers, 1)
         )
         model = CassetteModel(Cassette(path=harness.repo / "script", digest="", entries=entries))
-        reviewer = second_reviewer(working, model)
-        found = await judge_path_request(working, reviewer, ["tests/conftest.py"], "Fixture!")
+        reviewer = second_reviewer(*working.with_model(model))
+        found = await judge_path_request(working.place, reviewer, ["tests/conftest.py"], "Fixture!")
     assert (found and found.verdict) == word
     (asked, *_) = harness.prompts("reviewer")
     assert "- tests/conftest.py" in asked
@@ -281,7 +281,7 @@ async def test_a_run_without_a_second_reviewer_has_nobody_to_ask(harness):
     """AL-23."""
     run = await begin(harness, reviewer=None)
     async with claimed_attempt(harness, run, "a") as working:
-        assert second_reviewer(working, None) is None
+        assert second_reviewer(*working.with_model(None)) is None
 
 
 def store_probes(harness, found):

@@ -37,7 +37,7 @@ async def test_a_reviewers_own_model_is_waited_for_in_the_open_and_booked_as_its
     own = structs.replace(REVIEWED["reviewer"], model=ModelSettings(name="cassette:/judge.yaml"))
     run = await harness.own(goal("g", act("a")), **(REVIEWED | {"reviewer": own}))
     async with claimed_attempt(harness, run, "a") as made:
-        agent = SideAgent(made, judge(), "reviewer")
+        agent = SideAgent(made.place.workspace, made.records, judge(), "reviewer")
         for _ in range(2):
             await agent.turn("Is it right?")
     assert harness.notices(run) == snapshot(
@@ -51,5 +51,5 @@ async def test_a_reviewers_own_model_is_waited_for_in_the_open_and_booked_as_its
 async def test_the_models_that_the_run_watches_are_not_told_twice(harness):
     run = await harness.own(goal("g", act("a")), **REVIEWED)
     async with claimed_attempt(harness, run, "a") as made:
-        await SideAgent(made, judge(), "reviewer").turn("Is it right?")
+        await SideAgent(made.place.workspace, made.records, judge(), "reviewer").turn("Is it right?")
     assert harness.notices(run) == []

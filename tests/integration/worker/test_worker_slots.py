@@ -15,7 +15,7 @@ from scaffold.host.process_identity import own_identity
 from scaffold.llm.cassette_model import CassetteEntry
 from scaffold.orchestrator.dispatch import slots_by_goal
 from scaffold.run.failures.attempt_end import AttemptEnd, end_attempt
-from scaffold.worker.attempt_record import CandidateReady
+from scaffold.worker.attempt_records import CandidateReady
 from support.harness import act, goal, poll_until, scripted_model
 
 ASK = ("ask_human", {"question": "Which word?"})

@@ -9,7 +9,7 @@ from scaffold.orchestrator.owner.recovery.interrupted_run import recover_run
 from scaffold.orchestrator.user_control.inbox_decisions import InboxDecision, decide_items
 from scaffold.run.failures.attempt_end import AttemptEnd, end_attempt
 from scaffold.run.failures.soft_timeouts import granted_extensions
-from scaffold.worker.attempt_record import CandidateReady
+from scaffold.worker.attempt_records import CandidateReady
 from support.harness import act, goal, poll_until
 
 

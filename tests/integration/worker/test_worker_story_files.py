@@ -12,7 +12,7 @@ from integration.worker.test_worker_approvals import carried_out, decide
 from scaffold.core.states import Running
 from scaffold.llm.cassette_model import CassetteEntry
 from scaffold.run.shared_notes import MAX_BYTES
-from scaffold.worker.attempt_record import CandidateReady
+from scaffold.worker.attempt_records import CandidateReady
 from support.harness import UNSANDBOXED, act, goal
 
 KEY = "US-1/step-001"

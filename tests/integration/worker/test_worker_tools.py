@@ -5,7 +5,7 @@ from pathlib import Path
 
 from fakes import RecordingModel, call_entry, cassette_model
 from scaffold.llm.cassette_model import CassetteEntry
-from scaffold.worker.attempt_record import CandidateReady
+from scaffold.worker.attempt_records import CandidateReady
 from support.harness import act, goal
 
 DELTA = {"operation": "replace", "start_line": 1, "expected": "one", "content": "uno"}

@@ -14,7 +14,7 @@ from scaffold.core.states import Failed
 from scaffold.git import refs
 from scaffold.plan.text.file_format import contract_document
 from scaffold.run.attempts.assignment import TESTING_ROLE
-from scaffold.worker.attempt_record import CandidateReady
+from scaffold.worker.attempt_records import CandidateReady
 from support.harness import UNSANDBOXED, act, goal
 
 LINT = Gate(kind="lint", command="! grep -rn bad .", runner="findings")

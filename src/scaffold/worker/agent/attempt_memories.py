@@ -8,7 +8,7 @@ from scaffold.memory.memories import Memories, MemoryDatabases
 from scaffold.memory.notes import type_of
 from scaffold.memory.recall import recalled_text, remembered_text
 from scaffold.run.learning.landed_memories import source_of
-from scaffold.worker.attempt_context import AttemptContext
+from scaffold.worker.attempt_records import AttemptRecords
 
 MOST = 5
 """Memories of one attempt: one that notes down more has not chosen."""
@@ -18,10 +18,10 @@ CONFIRMED = ChunkFilter(states=("active",))
 class AttemptMemories:
     """The memories of one attempt's agent. Implements `tools.memory.NotedMemories`."""
 
-    def __init__(self, context: AttemptContext) -> None:
-        run = context.run_context
+    def __init__(self, records: AttemptRecords) -> None:
+        run = records.run_context
         self._store = run.store
-        self._attempt: AttemptId = context.task.attempt.id
+        self._attempt: AttemptId = records.task.attempt.id
         # By words alone: many workers may share this machine.
         databases = MemoryDatabases(run.store, None, run.cache, by_meaning=False)
         self._memories = Memories(databases, clock=run.clock, redactor=run.redactor)

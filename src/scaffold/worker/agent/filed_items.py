@@ -7,8 +7,7 @@ from scaffold.core.tool import ToolOutput
 from scaffold.core.work_item import WorkItem
 from scaffold.host.random_ids import new_id
 from scaffold.run.item_changes import add_item
-from scaffold.run.notices import inform
-from scaffold.worker.attempt_context import AttemptContext
+from scaffold.worker.attempt_records import AttemptRecords
 
 MOST = 20
 """Items of one attempt: an agent that finds more has read something other than its task."""
@@ -17,12 +16,12 @@ MOST = 20
 class FiledItems:
     """Files items for one attempt; people decide what becomes of them."""
 
-    def __init__(self, context: AttemptContext) -> None:
-        self._context = context
+    def __init__(self, records: AttemptRecords) -> None:
+        self._records = records
 
     def file(self, title: str, description: str, labels: Sequence[str]) -> ToolOutput:
         """Store an item without its secrets, and return what became of it."""
-        run_context, task = self._context.run_context, self._context.task
+        run_context, task = self._records.run_context, self._records.task
         if run_context.store.work_items.count_of_attempt(task.attempt.id) >= MOST:
             why = f"this attempt has filed {MOST} already. Name the rest in your final message"
             return ToolOutput(f"Not filed: {why}.", failed=True)
@@ -43,5 +42,5 @@ class FiledItems:
             return ToolOutput(f"Not filed: {stored}.", failed=True)
         if stored.id != item.id:
             return ToolOutput(f"Item {stored.id} says that already. Go on with your task.")
-        inform(run_context, task.run.id, f"{task.action.key} filed item {stored.id}: {stored.title}")
+        self._records.inform(f"{task.action.key} filed item {stored.id}: {stored.title}")
         return ToolOutput(f"Filed as item {stored.id}. Go on with your task, and leave this as it is.")

@@ -11,18 +11,18 @@ from scaffold.agent.extensions.hook_access import NO_HOOKS, AgentHooks
 from scaffold.agent.files_note import files_note
 from scaffold.agent.instruction_files import find_instructions
 from scaffold.agent.io_port import AgentIO, MergedIncoming
-from scaffold.agent.journal import Journal, JournalFile, approval_logger
+from scaffold.agent.journal import Journal, approval_logger
 from scaffold.agent.prompts import auditor_prompt, step_prompt_rules, with_instructions, worker_prompt
 from scaffold.agent.role_tools import kept_tools
-from scaffold.agent.skills import skill_folders, skill_tools, skills_section
+from scaffold.agent.skills import SkillPlace, skill_folders, skill_tools, skills_section
 from scaffold.agent.todo_reminder import TodoContext
 from scaffold.agent.turn_loop import Agent, AgentRecords, AgentSpec, TurnResult
 from scaffold.core.conversation import Caller, WaitingTurn
-from scaffold.core.ports import Model
+from scaffold.core.extension_set import Role
 from scaffold.core.spending import Spender
 from scaffold.core.tool import Tool
 from scaffold.host.process_identity import own_identity
-from scaffold.run.notices import warn
+from scaffold.run.attempts.assignment import Assignment
 from scaffold.run.resources.sandbox import folders_without_sandbox
 from scaffold.store.spending.run_budget import RunBudget
 from scaffold.tools.catalog import builtin_tools
@@ -38,27 +38,34 @@ from scaffold.tools.workspace import Workspace as ToolRoot
 from scaffold.verify.contract.review_verdict import is_audit, is_review
 from scaffold.worker.activity_clock import WaitAwareBudget
 from scaffold.worker.agent.attempt_memories import AttemptMemories
+from scaffold.worker.agent.capabilities import AgentCapabilities
 from scaffold.worker.agent.filed_items import FiledItems
 from scaffold.worker.agent.incoming_messages import IncomingMessages
 from scaffold.worker.agent.watchdog import RepeatGuard, TurnTaker, WatchedAgent, worktree_fingerprint
-from scaffold.worker.attempt_context import AttemptContext
-from scaffold.worker.extensions.roles import worker_role
-from scaffold.worker.extensions.skills import worker_skills
+from scaffold.worker.attempt_records import AttemptRecords
 from scaffold.worker.human.file_requests import FileRequests
 from scaffold.worker.human.questions import AgentQuestions
-from scaffold.worker.inbox_approval import InboxApprover, worker_gate
+from scaffold.worker.inbox_approval import worker_gate
 from scaffold.worker.story.edit_tool import edit_workflow
+from scaffold.worker.workspace.workplace import Workplace
 
 
-def watched_agent(context: AttemptContext, model: Model, continued: WaitingTurn | None = None) -> WatchedAgent:
+def watched_agent(
+    place: Workplace,
+    capabilities: AgentCapabilities,
+    records: AttemptRecords,
+    continued: WaitingTurn | None = None,
+) -> WatchedAgent:
     """Return a watched agent that works in the attempt's workspace and is paid from the run's budget.
 
     `continued` is the turn that it continues, if any.
     """
-    repeats = RepeatGuard(partial(worktree_fingerprint, context.workspace.git, context.workspace.base))
-    commands = BackgroundCommands(context.run_context.outputs(context.task.attempt.run_id, context.task.attempt.id))
-    agent = AgentWithoutLeftovers(native_agent(context, model, repeats, commands, continued), commands, context.hooks)
-    return WatchedAgent(agent, context.activity, repeats, idle_s=context.task.run.settings.limits.idle_s)
+    repeats = RepeatGuard(partial(worktree_fingerprint, place.workspace.git, place.workspace.base))
+    task = records.task
+    commands = BackgroundCommands(records.run_context.outputs(task.attempt.run_id, task.attempt.id))
+    agent = native_agent(place, capabilities, records, repeats, commands, continued)
+    without_leftovers = AgentWithoutLeftovers(agent, commands, capabilities.hooks)
+    return WatchedAgent(without_leftovers, records.activity, repeats, idle_s=task.run.settings.limits.idle_s)
 
 
 class AgentWithoutLeftovers:
@@ -79,20 +86,16 @@ class AgentWithoutLeftovers:
 
 
 def native_agent(
-    context: AttemptContext,
-    model: Model,
+    place: Workplace,
+    capabilities: AgentCapabilities,
+    records: AttemptRecords,
     repeats: RepeatGuard,
     commands: BackgroundCommands,
     continued: WaitingTurn | None = None,
 ) -> Agent:
     """Return the agent without its watchdog; `repeats` sees its failing tool calls and can send it a message."""
-    run_context, task, attempt = context.run_context, context.task, context.task.attempt
-    journal = JournalFile(
-        run_context.journal(*task.journal_names),
-        clock=run_context.clock,
-        fields={"run": attempt.run_id, "action": task.action.key, "attempt": attempt.number},
-        redactor=run_context.redactor,
-    )
+    run_context, task, attempt = records.run_context, records.task, records.task.attempt
+    journal = records.open_journal()
     own = task.run.settings.worker_model(task.action.role, task.action.type)
     budget = RunBudget(
         run_context.store,
@@ -103,28 +106,30 @@ def native_agent(
         owner=own_identity(),
     )
     todos, seen = Todos(continued.todos if continued else EMPTY_LIST), SeenFiles()
-    tools = map(context.plugins.watch, _tools(context, journal, todos, commands, seen))
+    tools = map(capabilities.plugins.watch, _tools(place, capabilities, records, journal, todos, commands, seen))
     agent = Agent(
-        model=context.plugins.hooked(model),
-        tools=tuple(map(context.activity.guard, tools)),
+        model=capabilities.plugins.hooked(capabilities.model),
+        tools=tuple(map(records.activity.guard, tools)),
         brief=AgentSpec(
             caller=Caller(role=task.action.role, action=task.action.key, attempt=attempt.number),
-            system=_system_prompt(context, journal),
-            context=TodoContext(f"Platform: {platform.system()}\n{files_note(context.workspace.path)}", todos),
+            system=_system_prompt(place, records, journal),
+            context=TodoContext(f"Platform: {platform.system()}\n{files_note(place.workspace.path)}", todos),
             effort=own.effort_of("worker"),
             compaction=own.compaction,
             whole_prompt=True,
         ),
         io=AgentIO(
-            on_delta=context.activity.on_delta,
+            on_delta=records.activity.on_delta,
             on_compaction=seen.forget_lines,
             incoming=MergedIncoming(repeats, IncomingMessages(run_context, attempt)),
             watch=repeats.watch,
             redactor=run_context.redactor,
         ),
-        records=AgentRecords(journal=journal, budget=WaitAwareBudget(budget, context.activity, context.human.goes_on)),
+        records=AgentRecords(
+            journal=journal, budget=WaitAwareBudget(budget, records.activity, capabilities.human.goes_on)
+        ),
     )
-    context.human.keeps(partial(_waiting_turn, agent, todos))
+    capabilities.human.keeps(partial(_waiting_turn, agent, todos))
     return agent
 
 
@@ -133,78 +138,86 @@ def _waiting_turn(agent: Agent, todos: Todos) -> WaitingTurn | None:
     return None if turn is None else structs.replace(turn, todos=todos.saved)
 
 
-def _system_prompt(context: AttemptContext, journal: Journal) -> str:
+def _system_prompt(place: Workplace, records: AttemptRecords, journal: Journal) -> str:
     """Return the system prompt of the action's role; warn once in a run about an unusable custom prompt."""
 
     def notice(text: str) -> None:
         journal.note("notice", text=text)
-        warn(context.run_context, context.task.run.id, text)
+        records.warn(text)
 
-    folders, root = context.task.run.settings.planning.prompts, context.workspace.path
-    action = context.task.action
+    task, root = records.task, place.workspace.path
+    action, folders = task.action, task.run.settings.planning.prompts
     if action.method == "story":
         prompt = step_prompt_rules()
     elif is_audit(action):
         prompt = auditor_prompt(folders, notice)
     else:
-        role = worker_role(context)
+        role = _custom_role(task)
         given = role.prompt if role else ""
         prompt = worker_prompt(action.role, reviews=is_review(action), folders=folders, notice=notice, given=given)
-    prompt = "\n\n".join(filter(None, (prompt, skills_section(context.task.run.settings.extensions.skills))))
+    prompt = "\n\n".join(filter(None, (prompt, skills_section(task.run.settings.extensions.skills))))
     instructions = find_instructions(root, home=root)
     for each in instructions:
         if each.notice:
             notice(each.notice)
-    return context.run_context.redactor.clean(with_instructions(prompt, instructions))
+    return records.redactor.clean(with_instructions(prompt, instructions))
 
 
-def reading_tools(context: AttemptContext, journal: Journal) -> Iterator[Tool]:
+def reading_tools(place: Workplace, records: AttemptRecords, journal: Journal) -> Iterator[Tool]:
     """Yield the tools that only read files of the worktree, for an agent that judges; nothing is asked for it."""
-    root, outputs = _tool_root(context, SeenFiles())
+    root, outputs = _tool_root(place, records, SeenFiles())
     tools = with_read_cache(builtin_tools(root, outputs=outputs), root.root)
-    yield from _guarded(context, journal, None, (each for each in tools if each.category == "file_read"))
+    yield from _guarded(place, records, journal, None, (each for each in tools if each.category == "file_read"))
 
 
 def _tools(
-    context: AttemptContext, journal: Journal, todos: Todos, commands: BackgroundCommands, seen: SeenFiles
+    place: Workplace,
+    capabilities: AgentCapabilities,
+    records: AttemptRecords,
+    journal: Journal,
+    todos: Todos,
+    commands: BackgroundCommands,
+    seen: SeenFiles,
 ) -> Iterator[Tool]:
     """Yield a worker's tools: files, commands and Python in its worktree, a todo list, and questions to the human.
 
     A reviewer gets no tools to write files, nor to ask for some.
     """
-    reviews = is_review(context.task.action)
-    root, outputs = _tool_root(context, seen)
+    reviews, human = is_review(records.task.action), capabilities.human
+    root, outputs = _tool_root(place, records, seen)
     built_in = builtin_tools(root, outputs=outputs, commands=commands)
     tools = with_read_cache((*built_in, todo_write(todos), todo_read(todos)), root.root, seen)
     offered = (each for each in tools if not (reviews and each.category == "file_write"))
-    role, all_tools = worker_role(context), (*offered, *context.plugins.tools, *context.server_tools)
+    role = _custom_role(records.task)
+    all_tools = (*offered, *capabilities.plugins.tools, *capabilities.server_tools)
     kept = all_tools if role is None else kept_tools(all_tools, role)
-    yield from _guarded(context, journal, context.human, kept)
+    yield from _guarded(place, records, journal, capabilities, kept)
     # With `--yolo` no human is expected to answer, and a question would only block the action.
-    if not context.task.run.settings.permissions.yolo:
-        yield ask_human(AgentQuestions(context).answer)
-    yield file_item(FiledItems(context).file)
-    memories = AttemptMemories(context)
+    if not records.task.run.settings.permissions.yolo:
+        yield ask_human(AgentQuestions(place.workspace, human, records).answer)
+    yield file_item(FiledItems(records).file)
+    memories = AttemptMemories(records)
     yield from (remember(memories), recall_memories(memories))
-    yield from skill_tools(worker_skills(context))
-    if (edits := edit_workflow(context)) is not None:
+    yield from skill_tools(_skill_place(place))
+    if (edits := edit_workflow(place.shared, capabilities.asked_edits, records)) is not None:
         yield edits
     if not reviews:
-        yield context.human.guard(request_files(FileRequests(context).ask))
+        requests = FileRequests(place, human, capabilities.reviewer, records)
+        yield human.guard(request_files(requests.ask))
 
 
-def _tool_root(context: AttemptContext, seen: SeenFiles) -> tuple[ToolRoot, Path]:
+def _tool_root(place: Workplace, records: AttemptRecords, seen: SeenFiles) -> tuple[ToolRoot, Path]:
     """Return the workspace of the attempt's tools, and the folder of their long outputs."""
-    attempt = context.task.attempt
-    outputs = context.run_context.outputs(attempt.run_id, attempt.id)
-    folders = folders_without_sandbox(context.run_context, context.task.run, context.sandbox, name=attempt.id)
+    run, attempt = records.task.run, records.task.attempt
+    outputs = records.run_context.outputs(attempt.run_id, attempt.id)
+    folders = folders_without_sandbox(records.run_context, run, place.sandbox, name=attempt.id)
     root = ToolRoot(
-        context.workspace.path,
-        context.environ | folders,
-        readable=(outputs, *skill_folders(worker_skills(context))),
-        sandbox=context.sandbox,
-        redactor=context.run_context.redactor,
-        on_output=context.activity.beat,
+        place.workspace.path,
+        place.environ | folders,
+        readable=(outputs, *skill_folders(_skill_place(place))),
+        sandbox=place.sandbox,
+        redactor=records.redactor,
+        on_output=records.activity.beat,
         seen=seen,
         replaces_unread=True,
     )
@@ -212,17 +225,32 @@ def _tool_root(context: AttemptContext, seen: SeenFiles) -> tuple[ToolRoot, Path
 
 
 def _guarded(
-    context: AttemptContext, journal: Journal, human: InboxApprover | None, tools: Iterable[Tool]
+    place: Workplace,
+    records: AttemptRecords,
+    journal: Journal,
+    capabilities: AgentCapabilities | None,
+    tools: Iterable[Tool],
 ) -> Iterator[Tool]:
-    """Yield the tools, each guarded; `human` decides what the rules leave open."""
+    """Yield the tools, each guarded; a human decides what the rules leave open, unless there are no `capabilities`."""
+    human = capabilities.human if capabilities is not None else None
     gate = worker_gate(
-        context.run_context,
-        context.task.run.settings.permissions,
-        context.workspace.path,
+        records.run_context,
+        records.task.run.settings.permissions,
+        place.workspace.path,
         human,
-        confined=context.sandbox is not None,
+        confined=place.sandbox is not None,
         tell=approval_logger(journal),
     )
-    if human is not None:
-        gate.hooks = context.hooks
-    yield from map(gate.guard, tools if human is None else map(human.guard, tools))
+    if capabilities is not None:
+        gate.hooks, tools = capabilities.hooks, map(capabilities.human.guard, tools)
+    yield from map(gate.guard, tools)
+
+
+def _custom_role(task: Assignment) -> Role | None:
+    """Return the user's role of the name that the action's has; None if there is none."""
+    return next((role for role in task.run.settings.extensions.roles if role.name == task.action.role), None)
+
+
+def _skill_place(place: Workplace) -> SkillPlace:
+    # Files beside the project's skills are read as the worktree has them.
+    return SkillPlace(place.task.run.settings.extensions, place.workspace.path)

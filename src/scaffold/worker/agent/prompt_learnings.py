@@ -12,54 +12,54 @@ from scaffold.run.failures.refused_work import summarize_failures
 from scaffold.run.failures.stored_fingerprints import attempt_fingerprint, verification_fingerprint
 from scaffold.run.learning.told_learnings import tell_unusable, told_stores
 from scaffold.store.user_store import UserStore
-from scaffold.worker.attempt_context import AttemptContext
+from scaffold.worker.attempt_records import AttemptRecords
 
 
-def with_learnings(context: AttemptContext, prompt: str) -> str:
+def with_learnings(records: AttemptRecords, prompt: str) -> str:
     """Return the first prompt of an attempt with the learnings that fit its task, or how the last attempt failed."""
-    task = context.task
-    last = last_failed_attempt(context)
+    task = records.task
+    last = last_failed_attempt(records)
     parts = (full_text(task.action), task.attempt.briefing, full_text(task.parent) if task.parent else "")
     situation = Situation(
         "\n".join((task.action.key, *parts)),
-        context.declaration.files,
+        records.declaration.files,
         attempt_fingerprint(last) if last is not None else "",
     )
-    return _joined(prompt, _learnings(context, "start", situation))
+    return _joined(prompt, _learnings(records, "start", situation))
 
 
-def with_learnings_of_failure(context: AttemptContext, prompt: str, failed: Verification) -> str:
+def with_learnings_of_failure(records: AttemptRecords, prompt: str, failed: Verification) -> str:
     """Return the prompt that sends failed work back, with the learnings that fit the failure."""
     failure = summarize_failures(failed)
-    situation = Situation(failure, context.declaration.files, verification_fingerprint(failed))
-    return _joined(prompt, _learnings(context, "failure", situation))
+    situation = Situation(failure, records.declaration.files, verification_fingerprint(failed))
+    return _joined(prompt, _learnings(records, "failure", situation))
 
 
 def _joined(prompt: str, section: str) -> str:
     return f"{prompt}\n\n{section}" if section else prompt
 
 
-def last_failure(context: AttemptContext) -> Verification | None:
+def last_failure(records: AttemptRecords) -> Verification | None:
     """Return what the last attempt's checks showed; None if none failed."""
-    last = last_failed_attempt(context)
+    last = last_failed_attempt(records)
     return None if last is None or last.verification is None or last.verification.passed else last.verification
 
 
-def last_failed_attempt(context: AttemptContext) -> Attempt | None:
+def last_failed_attempt(records: AttemptRecords) -> Attempt | None:
     """Return the last attempt of the action that failed; None if none did."""
-    attempt = context.task.attempt
-    earlier = context.run_context.store.attempts.of_action(attempt.action_id)
+    attempt = records.task.attempt
+    earlier = records.store.attempts.of_action(attempt.action_id)
     failed = [each for each in earlier if each.number < attempt.number and each.outcome in COUNTED_FAILURES]
     return failed[-1] if failed else None
 
 
-def _learnings(context: AttemptContext, moment: LearningMoment, situation: Situation) -> str:
+def _learnings(records: AttemptRecords, moment: LearningMoment, situation: Situation) -> str:
     """Return the section with what fits, and record what the attempt was given; empty if nothing fits."""
-    run_context, attempt = context.run_context, context.task.attempt
-    tokens = context.task.run.settings.learning.tokens
+    run_context, attempt = records.run_context, records.task.attempt
+    tokens = records.task.run.settings.learning.tokens
     if not tokens:
         return ""
-    with told_stores(run_context, context.task.run) as stores:
+    with told_stores(run_context, records.task.run) as stores:
         now, known = run_context.clock.now(), run_context.store.learning_uses.of_attempt(attempt.id)
         candidates = [each for each in stores.candidates(situation) if each.is_current(now) and each.id not in known]
         scores = stores.scores(candidates, now)
@@ -68,19 +68,18 @@ def _learnings(context: AttemptContext, moment: LearningMoment, situation: Situa
         found = [each.id for each in (*chosen.given, *chosen.withheld)]
         if not found:
             return ""
-        with run_context.store.transaction():
-            run_context.store.attempts.check(attempt.id, fence=attempt.fence)
+        with records.transaction():
             given, withheld = ([each.id for each in some] for some in (chosen.given, chosen.withheld))
             run_context.store.learning_uses.add(attempt.id, moment, given=given, withheld=withheld)
             run_context.store.learnings.trigger(found)
         if stores.user is not None:
-            _trigger_in(context, stores.user, found)
+            _trigger_in(records, stores.user, found)
     return run_context.redactor.clean(prompt_section(chosen.given, scores, moment))
 
 
-def _trigger_in(context: AttemptContext, user: UserStore, found: list[str]) -> None:
+def _trigger_in(records: AttemptRecords, user: UserStore, found: list[str]) -> None:
     try:
         with user.transaction():
             user.learnings.trigger(found)
     except StoreError as error:
-        tell_unusable(context.run_context, context.task.run, error)
+        tell_unusable(records.run_context, records.task.run, error)

@@ -5,7 +5,7 @@ from functools import partial
 from typing import Literal
 
 from scaffold.agent.io_port import AgentIO
-from scaffold.agent.journal import Journal, JournalFile
+from scaffold.agent.journal import Journal
 from scaffold.agent.prompts import system_prompt
 from scaffold.agent.turn_loop import Agent, AgentRecords, AgentSpec, TurnResult
 from scaffold.core.conversation import Caller, Delta, RetryWait
@@ -14,11 +14,11 @@ from scaffold.core.run_settings import ModelSettings, RunSettings
 from scaffold.core.spending import Spender
 from scaffold.core.tool import Tool
 from scaffold.host.process_identity import own_identity
-from scaffold.run.notices import warn
 from scaffold.store.spending.run_budget import RunBudget
 from scaffold.worker.activity_clock import WaitAwareBudget
 from scaffold.worker.agent.watchdog import NoProgress, RepeatGuard, WatchedAgent, worktree_fingerprint
-from scaffold.worker.attempt_context import AttemptContext
+from scaffold.worker.attempt_records import AttemptRecords
+from scaffold.worker.workspace.attempt_worktree import AttemptWorkspace
 
 SideRole = Literal["critic", "drafter", "reviewer", "learner"]
 MAX_REQUESTS = 40
@@ -50,28 +50,20 @@ class SideAgent:
 
     def __init__(
         self,
-        context: AttemptContext,
+        workspace: AttemptWorkspace,
+        records: AttemptRecords,
         model: Model,
         role: SideRole,
         *,
         event: str | None = None,
         tools: Callable[[Journal], Iterable[Tool]] = no_tools,
     ) -> None:
-        """`tools` gets the journal and returns what the agent may call.
-
-        `model` is that of the attempt's work; a role with a model of its own uses that one.
-        """
-        self._context = context
+        """`tools` gets the journal and returns what the agent may call."""
+        self._records = records
         self._role = role
-        run_context, pulse, task = context.run_context, context.activity, context.task
+        run_context, pulse, task = records.run_context, records.activity, records.task
         run, attempt, key = task.run, task.attempt, task.action.key
-        fields = {"run": run.id, "action": key, "attempt": attempt.number, "role": role}
-        self.journal = JournalFile(
-            run_context.journal(*context.task.journal_names),
-            clock=run_context.clock,
-            fields=fields,
-            redactor=run_context.redactor,
-        )
+        self.journal = records.open_journal(role=role)
         budget = RunBudget(
             run_context.store,
             attempt,
@@ -80,9 +72,9 @@ class SideAgent:
             clock=run_context.clock,
             owner=own_identity(),
         )
-        repeats = RepeatGuard(partial(worktree_fingerprint, context.workspace.git, context.workspace.base))
+        repeats = RepeatGuard(partial(worktree_fingerprint, workspace.git, workspace.base))
         agent = Agent(
-            model=context.side_models.get(role, model),
+            model=model,
             tools=tuple(map(pulse.guard, tools(self.journal))),
             brief=AgentSpec(
                 caller=Caller(role=role, action=key, attempt=attempt.number, event=event),
@@ -100,17 +92,17 @@ class SideAgent:
 
     def _heard(self, delta: Delta) -> None:
         """Note a sign of life; say once in the run if the adviser's own model, which no one watches, is waited for."""
-        self._context.activity.on_delta(delta)
+        self._records.activity.on_delta(delta)
         if self._tells_waits and isinstance(delta, RetryWait) and delta.seconds > TELL_AFTER_S:
             self._tells_waits = False
-            key, waits = self._context.task.action.key, f"{delta.seconds:.0f} s at least"
+            key, waits = self._records.task.action.key, f"{delta.seconds:.0f} s at least"
             self.warn(f"{key} waits for the model of its {self._role}, for {waits}: {delta.reason}")
 
     async def turn(self, prompt: str) -> TurnResult | NoProgress:
         """Send `prompt`, without secrets, and return the result; NoProgress if the agent stays idle after a nudge."""
-        return await self._watched.turn(self._context.run_context.redactor.clean(prompt))
+        return await self._watched.turn(self._records.redactor.clean(prompt))
 
     def warn(self, text: str) -> None:
         """Add a warning to the run and to the journal."""
         self.journal.note("notice", text=text)
-        warn(self._context.run_context, self._context.task.run.id, text)
+        self._records.warn(text)

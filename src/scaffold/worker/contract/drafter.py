@@ -8,17 +8,18 @@ from msgspec import Struct, structs
 
 from scaffold.agent.journal import approval_logger
 from scaffold.core.errors import PlanInvalid, ScaffoldError
-from scaffold.core.ports import Model
 from scaffold.core.proof.contract import Contract
 from scaffold.core.tool import Tool, ToolOutput
 from scaffold.plan.text.file_format import read_contract
 from scaffold.tools.arguments import object_schema
 from scaffold.verify.contract.strictness import find_weakenings, strengthen
+from scaffold.worker.agent.capabilities import AgentCapabilities
 from scaffold.worker.agent.side_agent import SideAgent
 from scaffold.worker.agent.watchdog import NoProgress
-from scaffold.worker.attempt_context import AttemptContext
+from scaffold.worker.attempt_records import AttemptRecords
 from scaffold.worker.contract.drafter_prompts import intent_of, unreadable_prompt, weakened_prompt
 from scaffold.worker.inbox_approval import worker_gate
+from scaffold.worker.workspace.workplace import Workplace
 
 MAX_ASKS = 3
 """Answers a drafter may give until one can be used."""
@@ -35,10 +36,18 @@ class NoContract(ScaffoldError):
 class ContractDrafter:
     """One conversation with the drafter, paid from the attempt's budget and recorded in the action's journal."""
 
-    def __init__(self, context: AttemptContext, model: Model, event: Literal["draft", "refine"]) -> None:
-        self._context = context
+    def __init__(
+        self,
+        place: Workplace,
+        capabilities: AgentCapabilities,
+        records: AttemptRecords,
+        event: Literal["draft", "refine"],
+    ) -> None:
+        self._place = place
+        self._human = capabilities.human
+        self._records = records
         self._asked = 0
-        self._side_agent = SideAgent(context, model, "drafter", event=event)
+        self._side_agent = SideAgent(place.workspace, records, capabilities.model_of("drafter"), "drafter", event=event)
 
     async def contract(self, prompt: str) -> Contract:
         """Return a contract whose commands may be run; NoContract if the drafter gives none."""
@@ -77,15 +86,15 @@ class ContractDrafter:
         return finish.text
 
     def _with_intent(self, contract: Contract) -> Contract:
-        return contract if contract.intent else structs.replace(contract, intent=intent_of(self._context.task.action))
+        return contract if contract.intent else structs.replace(contract, intent=intent_of(self._records.task.action))
 
     async def _denied(self, contract: Contract) -> str:
         """Return why a command may not be run; empty if all may, as always in a sandbox."""
-        context, permissions = self._context, self._context.task.run.settings.permissions
-        if context.sandbox is not None:
+        place, permissions = self._place, self._records.task.run.settings.permissions
+        if place.sandbox is not None:
             return ""
-        root, tell = context.workspace.path, approval_logger(self._side_agent.journal)
-        gate = worker_gate(context.run_context, permissions, root, context.human, confined=False, tell=tell)
+        root, tell = place.workspace.path, approval_logger(self._side_agent.journal)
+        gate = worker_gate(place.run_context, permissions, root, self._human, confined=False, tell=tell)
         shell = gate.guard(_COMMAND_PROBE)
         for check in contract.commands:
             judged = await shell.run({"command": check.command})

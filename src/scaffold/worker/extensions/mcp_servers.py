@@ -5,8 +5,8 @@ from collections.abc import Callable
 from scaffold.agent.extensions.server_access import connect_servers
 from scaffold.core.tool import Tool
 from scaffold.host.startup import lazy_import
-from scaffold.run.notices import warn
-from scaffold.worker.attempt_context import AttemptContext
+from scaffold.worker.attempt_records import AttemptRecords
+from scaffold.worker.inbox_approval import InboxApprover
 
 QUESTIONS = "scaffold.extensions.mcp.question_text:asked_text"
 SUGGESTIONS = "scaffold.extensions.mcp.question_text:suggested_answers"
@@ -14,26 +14,27 @@ MAX_QUESTIONS = 10
 """Of servers, to the user, in one attempt; further ones are declined."""
 
 
-async def server_tools(context: AttemptContext) -> tuple[Tool, ...]:
+async def server_tools(human: InboxApprover, records: AttemptRecords) -> tuple[Tool, ...]:
     """Return the tools of the run's servers, not gated; empty if its settings name none."""
-    run = context.task.run
+    run = records.task.run
     if not run.settings.mcp.workers:
         return ()
-    socket = context.run_context.mcp_socket(run.id)
+    socket = records.run_context.mcp_socket(run.id)
     if not socket.exists():
         return ()  # the owner has said why there are none
-    servers = await connect_servers(socket, _Questions(context).ask)
+    servers = await connect_servers(socket, _Questions(human, records).ask)
     tools = await servers.tools()
     if servers.trouble:
-        warn(context.run_context, run.id, f"workers do not reach the MCP servers: {servers.trouble}")
+        records.warn(f"workers do not reach the MCP servers: {servers.trouble}")
     return tools
 
 
 class _Questions:
     """Passes questions of servers on to the inbox."""
 
-    def __init__(self, context: AttemptContext) -> None:
-        self._context = context
+    def __init__(self, human: InboxApprover, records: AttemptRecords) -> None:
+        self._human = human
+        self._records = records
         self._asked = 0
         self._text: Callable[..., str] = lazy_import(QUESTIONS)
         self._suggestions: Callable[..., tuple[str, ...]] = lazy_import(SUGGESTIONS)
@@ -42,6 +43,6 @@ class _Questions:
         """Return the user's words; None if nobody is asked."""
         self._asked += 1
         # With `--yolo` no human is expected to answer, and a question would only block the action.
-        if self._asked > MAX_QUESTIONS or self._context.task.run.settings.permissions.yolo:
+        if self._asked > MAX_QUESTIONS or self._records.task.run.settings.permissions.yolo:
             return None
-        return await self._context.human.answer(self._text(question), self._suggestions(question))
+        return await self._human.answer(self._text(question), self._suggestions(question))

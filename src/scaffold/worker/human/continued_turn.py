@@ -11,10 +11,10 @@ from scaffold.core.model import Attempt
 from scaffold.core.printable_text import join_limited, utf8_safe
 from scaffold.git import commits, refs
 from scaffold.git.trees.merge import Conflicted, merge_commits, on_base
-from scaffold.run.notices import inform
-from scaffold.worker.attempt_context import AttemptContext
+from scaffold.worker.attempt_records import AttemptRecords
 from scaffold.worker.story.rebase_step import REBASE_STEP
 from scaffold.worker.workspace.shared_folder import SHARED
+from scaffold.worker.workspace.workplace import Workplace
 
 MAX_PATHS = 20
 """How many changed files the message to the agent names."""
@@ -24,33 +24,32 @@ RESTORED = (
 )
 
 
-async def take_up_turn(context: AttemptContext) -> WaitingTurn | None:
+async def take_up_turn(place: Workplace, records: AttemptRecords) -> WaitingTurn | None:
     """Restore the files of the last attempt if it waited for a human, and return its turn; None to start over.
 
     Call it before the attempt executes: until then the last attempt counts, whatever happens to this one. If its turn
     cannot be continued, a notice says why.
     """
-    store, attempt = context.run_context.store, context.task.attempt
-    before = _last_executed(context)
+    store, attempt = records.store, records.task.attempt
+    before = _last_executed(records)
     turn = store.waiting_turns.get(before.id) if before else None
     if before is None or turn is None:
         return None
-    key = context.task.action.key
-    restored = await _restore(context, before)
+    key = records.task.action.key
+    restored = await _restore(place, before)
     if isinstance(restored, Impossible):
-        inform(context.run_context, attempt.run_id, f"{key} starts over after attempt {before.number}: {restored.why}.")
+        records.inform(f"{key} starts over after attempt {before.number}: {restored.why}.")
         with store.transaction():
             store.waiting_turns.forget(attempt.action_id)
         return None
-    messages = tuple(_moved(message, before, context) for message in turn.messages)
+    messages = tuple(_moved(message, before, place) for message in turn.messages)
     turn = msgspec.structs.replace(turn, messages=messages, news=restored)
-    with store.transaction(durable=True):
-        store.attempts.check(attempt.id, fence=attempt.fence)
+    with records.transaction(durable=True):
         store.waiting_turns.keep(attempt.id, turn)
         store.learning_uses.carry(before.id, attempt.id)
         if before.edits is not None:
             store.attempts.keep_edits(attempt.id, before.edits, fence=attempt.fence)
-    inform(context.run_context, attempt.run_id, f"{key} continues where attempt {before.number} waited for you.")
+    records.inform(f"{key} continues where attempt {before.number} waited for you.")
     return turn
 
 
@@ -60,26 +59,26 @@ class Impossible(msgspec.Struct, frozen=True):
     why: str
 
 
-def _last_executed(context: AttemptContext) -> Attempt | None:
+def _last_executed(records: AttemptRecords) -> Attempt | None:
     """Return the last earlier attempt whose agent may have begun; None if there is none."""
-    attempt = context.task.attempt
-    earlier = context.run_context.store.attempts.of_action(attempt.action_id)
+    attempt = records.task.attempt
+    earlier = records.store.attempts.of_action(attempt.action_id)
     begun = [each for each in earlier if each.number < attempt.number and each.phase != "workspace"]
     return begun[-1] if begun else None
 
 
-async def _restore(context: AttemptContext, before: Attempt) -> str | Impossible:
+async def _restore(place: Workplace, before: Attempt) -> str | Impossible:
     """Restore the attempt's work on the present base and return what its agent should know; HEAD does not move."""
-    git, base, now = context.workspace.git, context.workspace.base, context.task.attempt
+    git, base, now = place.workspace.git, place.workspace.base, place.task.attempt
     if before.model != now.model:
         return Impossible(f"its conversation is with {before.model}, and the model is now {now.model}")
-    if now.kind == "step" and context.task.action.role == REBASE_STEP:
+    if now.kind == "step" and place.task.action.role == REBASE_STEP:
         return Impossible("the merge that it resolves is made again, with what has landed by now")
-    head = before.head_sha or await refs.resolve(context.run_context.git, refs.rescue_ref(before.id))
+    head = before.head_sha or await refs.resolve(place.run_context.git, refs.rescue_ref(before.id))
     if head is not None:
-        if await refs.resolve(context.run_context.git, head) is None:
+        if await refs.resolve(place.run_context.git, head) is None:
             return Impossible("the repository no longer has its work")
-        tree = await work_on_base(context, before, head)
+        tree = await work_on_base(place, before, head)
         if isinstance(tree, Impossible):
             return tree
         await git("read-tree", "-u", "--reset", tree)
@@ -90,12 +89,12 @@ async def _restore(context: AttemptContext, before: Attempt) -> str | Impossible
     return f"{RESTORED} Other work has landed since and is in your files now; read these again: {named}"
 
 
-async def work_on_base(context: AttemptContext, before: Attempt, head: Commit) -> str | Impossible:
+async def work_on_base(place: Workplace, before: Attempt, head: Commit) -> str | Impossible:
     """Return the commit or tree with the work of an earlier attempt on the present base."""
-    base = context.workspace.base
+    base = place.workspace.base
     if before.base_sha == base:
         return head
-    git = context.run_context.git
+    git = place.run_context.git
     merged = await merge_commits(git, await on_base(git, base, before.base_sha), head)
     if isinstance(merged, Conflicted):
         paths = join_limited([utf8_safe(path) for path in merged.paths], MAX_PATHS)
@@ -103,14 +102,14 @@ async def work_on_base(context: AttemptContext, before: Attempt, head: Commit) -
     return merged.tree
 
 
-def _moved(message: Message, before: Attempt, context: AttemptContext) -> Message:
+def _moved(message: Message, before: Attempt, place: Workplace) -> Message:
     """Return the message with this attempt's folders in place of the earlier one's, except in what a model signed."""
-    old = context.run_context.worktree_of(before)
-    moves = [(_pattern({old, old.resolve(), Path(before.worktree or old)}), context.workspace.path)]
-    if context.shared is not None:
-        temporary = context.run_context.temporary(before.run_id, before.id)
+    old = place.run_context.worktree_of(before)
+    moves = [(_pattern({old, old.resolve(), Path(before.worktree or old)}), place.workspace.path)]
+    if place.shared is not None:
+        temporary = place.run_context.temporary(before.run_id, before.id)
         # A sandbox has a folder of its own in it.
-        moves.append((_pattern({temporary, temporary.resolve()}, rf"(?:/\w+)?/{SHARED}"), context.shared.path))
+        moves.append((_pattern({temporary, temporary.resolve()}, rf"(?:/\w+)?/{SHARED}"), place.shared.path))
 
     def moved(part: object) -> object:
         for pattern, new in moves:

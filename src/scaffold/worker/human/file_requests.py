@@ -12,8 +12,10 @@ from scaffold.policy.path.protected_areas import ProtectedAreas
 from scaffold.run.attempts.contracts import contract_in_force
 from scaffold.verify.proof_request import ProofRequest
 from scaffold.verify.requested_paths import RequestedEntry, classify_requested
-from scaffold.worker.attempt_context import AttemptContext
-from scaffold.worker.declaration_review import DeclarationAnswer, DeclarationQuestion
+from scaffold.worker.attempt_records import AttemptRecords
+from scaffold.worker.declaration_review import DeclarationAnswer, DeclarationQuestion, DeclarationReviewer
+from scaffold.worker.inbox_approval import InboxApprover
+from scaffold.worker.workspace.workplace import Workplace
 
 MAX_QUESTIONS = 5
 """Requests of one attempt that a reviewer or a human is asked about."""
@@ -32,21 +34,26 @@ OTHERWISE = (
 class FileRequests:
     """Answers the requests of one attempt; equal requests get the same answer."""
 
-    def __init__(self, context: AttemptContext) -> None:
-        self._context = context
+    def __init__(
+        self, place: Workplace, human: InboxApprover, reviewer: DeclarationReviewer, records: AttemptRecords
+    ) -> None:
+        self._place = place
+        self._human = human
+        self._reviewer = reviewer
+        self._records = records
         self._decided: dict[frozenset[str], DeclarationAnswer] = {}
 
     async def ask(self, paths: Sequence[str], reason: str) -> ToolOutput:
         """Return what was granted and what was denied; HumanDecisionRequired if a human has not decided in time."""
-        context, declaration = self._context, self._context.declaration
+        declaration = self._records.declaration
         problems = [f"`{path}` {problem}" for path in paths if (problem := bad_glob(path))]
         if len(declaration.grants) + len(paths) > MAX_GRANTS:
             problems.append(f"this task was granted {count_of(len(declaration.grants), 'entry', 'entries')} already")
         if problems:
             return ToolOutput(f"Not granted: {'; '.join(problems)}. {OTHERWISE}", failed=True)
-        workspace = context.workspace
-        found = await classify_requested(_judged_by(context), workspace.git, workspace.base, paths)
-        reason = context.run_context.redactor.clean(utf8_safe(reason))
+        workspace = self._place.workspace
+        found = await classify_requested(_judged_by(self._place, self._records), workspace.git, workspace.base, paths)
+        reason = self._records.redactor.clean(utf8_safe(reason))
         # Before anyone is asked: the attempt may end while it waits for an answer.
         self._grant([each for each in found if each.kind == "free"], "rule", reason)
         judging = [each for each in found if each.kind == "judges"]
@@ -62,14 +69,14 @@ class FileRequests:
         if len(self._decided) >= MAX_QUESTIONS:
             return DeclarationAnswer(False, f"this attempt has asked {MAX_QUESTIONS} times already")
         question = DeclarationQuestion(
-            action=self._context.task.action,
+            action=self._records.task.action,
             entries=entries,
             judging={path: why for each in judging for path, why in each.judging.items()},
             reason=reason,
-            base=self._context.workspace.base,
+            base=self._place.workspace.base,
         )
         by: FileGrantor = "reviewer"
-        answer = await self._context.reviewer(question)
+        answer = await self._reviewer(question)
         if answer is None:
             by, answer = "human", await self._ask_human(question)
         self._decided[frozenset(entries)] = answer
@@ -78,7 +85,7 @@ class FileRequests:
         return answer
 
     async def _ask_human(self, question: DeclarationQuestion) -> DeclarationAnswer:
-        if self._context.task.run.settings.permissions.yolo:
+        if self._records.task.run.settings.permissions.yolo:
             return DeclarationAnswer(False, "this run asks no human")
         named = join_limited(question.entries, MAX_NAMED)
         text = f"{question.action.key} asks to change files that judge its work: {named}"
@@ -89,46 +96,45 @@ class FileRequests:
             "judging": [*reasons[:MAX_SHOWN], *(["..."] if len(reasons) > MAX_SHOWN else [])],
             "reason": question.reason,
         }
-        return _answer_of(await self._context.human.request_approval(text, detail))
+        return _answer_of(await self._human.request_approval(text, detail))
 
     def _rejected_before(self, entries: Sequence[str]) -> DeclarationAnswer | None:
         """Return a human's earlier rejection of the same entries that still applies, whatever reason they had."""
-        store, now = self._context.run_context.store, self._context.run_context.clock.now()
-        for item in store.inbox.rejected(self._context.task.action.id):
+        store, now = self._records.store, self._records.run_context.clock.now()
+        for item in store.inbox.rejected(self._records.task.action.id):
             if sorted(item.detail.get(FILES_KEY, ())) == list(entries) and _still_applies(item, now):
                 return _answer_of(item)
         return None
 
     def _grant(self, entries: Sequence[RequestedEntry], by: FileGrantor, reason: str) -> None:
         if entries:
-            store, attempt = self._context.run_context.store, self._context.task.attempt
-            with store.transaction():
-                store.attempts.check(attempt.id, fence=attempt.fence)
-                store.file_grants.add(attempt.action_id, [each.entry for each in entries], by=by, reason=reason)
+            with self._records.transaction() as attempt:
+                self._records.store.file_grants.add(
+                    attempt.action_id, [each.entry for each in entries], by=by, reason=reason
+                )
 
 
-def grant_approved_requests(context: AttemptContext) -> None:
+def grant_approved_requests(records: AttemptRecords) -> None:
     """Store the grants that a human approved while no attempt of the action was running."""
-    store, attempt, now = context.run_context.store, context.task.attempt, context.run_context.clock.now()
-    items = [item for item in store.inbox.approved(attempt.action_id) if item.detail.get(FILES_KEY)]
-    with store.transaction():
-        store.attempts.check(attempt.id, fence=attempt.fence)
+    store, now = records.store, records.run_context.clock.now()
+    items = [item for item in store.inbox.approved(records.task.action.id) if item.detail.get(FILES_KEY)]
+    with records.transaction() as attempt:
         for item in items:
             if _still_applies(item, now):
                 reason = str(item.detail.get("reason", ""))
                 store.file_grants.add(attempt.action_id, item.detail[FILES_KEY], by="human", reason=reason)
 
 
-def _judged_by(context: AttemptContext) -> ProofRequest:
+def _judged_by(place: Workplace, records: AttemptRecords) -> ProofRequest:
     """Return what the guard judges the work's paths by, with what is declared now."""
-    settings, declaration = context.task.run.settings, context.declaration
+    settings, declaration = records.task.run.settings, records.declaration
     return ProofRequest(
-        contract=contract_in_force(context.run_context.store, context.task.action.id),
+        contract=contract_in_force(records.store, records.task.action.id),
         files=declaration.files,
         granted=declaration.by_rule,
         areas=ProtectedAreas.with_added(settings.permissions.areas),
-        installed=context.environment.installed if context.environment else (),
-        baseline=context.baseline if settings.gates.enabled else None,
+        installed=place.environment.installed if place.environment else (),
+        baseline=place.baseline if settings.gates.enabled else None,
     )
 
 

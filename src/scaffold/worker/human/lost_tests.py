@@ -4,8 +4,10 @@ from scaffold.core.model import InboxItem
 from scaffold.core.printable_text import count_of, join_limited, utf8_safe
 from scaffold.core.proof.contract import Verification
 from scaffold.core.proof.gates import GateResult
-from scaffold.worker.attempt_context import AttemptContext
+from scaffold.worker.attempt_records import AttemptRecords
 from scaffold.worker.human.protected_review import change_hash
+from scaffold.worker.inbox_approval import InboxApprover
+from scaffold.worker.workspace.attempt_worktree import AttemptWorkspace
 
 MAX_NAMED = 5
 
@@ -27,12 +29,18 @@ def _lost_in(gate: GateResult) -> tuple[str, ...]:
     return new if gate.verdict == "new_failure" and named and only_lost else ()
 
 
-async def human_decision(context: AttemptContext, found: Verification, lost: tuple[str, ...]) -> InboxItem:
+async def human_decision(
+    workspace: AttemptWorkspace,
+    human: InboxApprover,
+    records: AttemptRecords,
+    found: Verification,
+    lost: tuple[str, ...],
+) -> InboxItem:
     """Return the item by which a human approved or rejected the loss of these tests by exactly this change.
 
     HumanDecisionRequired if no decision comes in time.
     """
-    key = context.task.action.key
+    key = records.task.action.key
     # Without what differs from run to run: an answer holds for exactly this text.
     others = sorted({doubt.code for doubt in found.doubts} - {"tests_lost"})
     more = f" `scaffold contract {key}` has other doubts, too: {', '.join(others)}." if others else ""
@@ -40,10 +48,10 @@ async def human_decision(context: AttemptContext, found: Verification, lost: tup
     detail = {
         "action": key,
         "lost": [utf8_safe(name) for name in lost],
-        "base": context.workspace.base,
-        "change": await change_hash(context, found.commit),
+        "base": workspace.base,
+        "change": await change_hash(workspace, found.commit),
     }
-    return await context.human.request_approval(text, detail)
+    return await human.request_approval(text, detail)
 
 
 def named(lost: tuple[str, ...]) -> str:

@@ -15,14 +15,20 @@ from scaffold.policy.path.protected_files import protected_entry
 from scaffold.run.failures.attempt_end import AttemptEnd
 from scaffold.store.database import Store
 from scaffold.verify.guard import PROTECTED_FILES_CHECK, declared_protected_paths
-from scaffold.worker.attempt_context import AttemptContext
+from scaffold.worker.attempt_records import AttemptRecords
+from scaffold.worker.inbox_approval import InboxApprover
+from scaffold.worker.workspace.attempt_worktree import AttemptWorkspace
 
 MAX_PATHS_SHOWN = 5
 DECLARE_FILES = "If they are to change, declare them in the action's `files`; you are asked before they land."
 
 
 async def approve_protected_change(
-    context: AttemptContext, head: Commit, review: ChangeReview | None = None
+    workspace: AttemptWorkspace,
+    human: InboxApprover,
+    records: AttemptRecords,
+    head: Commit,
+    review: ChangeReview | None = None,
 ) -> AttemptEnd | None:
     """Return None if the work may be handed in, the attempt's ending if a human rejects it.
 
@@ -30,23 +36,23 @@ async def approve_protected_change(
     second reviewer approved the change in a tier that lets it. The decision holds for the same change of the same base.
     HumanDecisionRequired if none comes in time. Not asked where a human reviews every change.
     """
-    git, base = context.workspace.git, context.workspace.base
+    git, base = workspace.git, workspace.base
     # The merge queue asks a human about the whole change.
-    if context.task.run.settings.human_reviews:
+    if records.task.run.settings.human_reviews:
         return None
-    if not context.declaration.files:  # verification has already refused undeclared changes of protected paths
+    if not records.declaration.files:  # verification has already refused undeclared changes of protected paths
         return None
     inner = [change.path for change in await commits.submodule_changes(git, base, head)]
     files = tuple(path for path in inner if protected_entry(path))
-    touched = _paths_to_approve(context, (*await commits.changed_paths(git, base, head), *files))
-    change = await change_hash(context, head)
+    touched = _paths_to_approve(records, (*await commits.changed_paths(git, base, head), *files))
+    change = await change_hash(workspace, head)
     verdict = review.review if review is not None and review.holds_for(base, change, ()) else None
     if verdict is not None and review is not None and review.approves:
-        left_to_reviewer = paths_for_reviewer(context, touched)
+        left_to_reviewer = paths_for_reviewer(records, touched)
         touched = tuple(path for path in touched if path not in left_to_reviewer)
     if not touched:
         return None
-    key = context.task.action.key
+    key = records.task.action.key
     detail = {
         "action": key,
         "protected": [utf8_safe(path) for path in touched],
@@ -57,7 +63,7 @@ async def approve_protected_change(
         f". The second reviewer rejects it: {verdict.summary}" if verdict and verdict.verdict == "reject" else ""
     )
     text = f"{key} changes protected paths: {_named(touched)}{objection}"
-    decided = await context.human.request_approval(text, detail)
+    decided = await human.request_approval(text, detail)
     if decided.state == "approved":
         return None
     why = f": {decided.answer}" if decided.answer else ""
@@ -72,27 +78,27 @@ def protected_refusal(failed: Verification) -> str:
     return f"{named}\n{problem.rstrip(':')}. {DECLARE_FILES}"
 
 
-async def change_hash(context: AttemptContext, head: Commit) -> str:
+async def change_hash(workspace: AttemptWorkspace, head: Commit) -> str:
     """Return the hash of the attempt's change: the same for the same paths, modes and blobs before and after."""
-    fingerprint = await commits.patch_fingerprint(context.workspace.git, context.workspace.base, head)
+    fingerprint = await commits.patch_fingerprint(workspace.git, workspace.base, head)
     return hashlib.sha256(fingerprint).hexdigest()
 
 
-def paths_for_reviewer(context: AttemptContext, changed: tuple[str, ...]) -> tuple[str, ...]:
+def paths_for_reviewer(records: AttemptRecords, changed: tuple[str, ...]) -> tuple[str, ...]:
     """Return the changed paths that need approval and that the second reviewer may approve: protected areas only.
 
     Protected files, such as hooks of git, and everything in some tiers, are left to a human.
     """
-    settings = context.task.run.settings
+    settings = records.task.run.settings
     if settings.planning.reviewer is None or settings.human_reviews:
         return ()
-    return tuple(path for path in _paths_to_approve(context, changed) if not protected_entry(path))
+    return tuple(path for path in _paths_to_approve(records, changed) if not protected_entry(path))
 
 
-def _paths_to_approve(context: AttemptContext, changed: tuple[str, ...]) -> tuple[str, ...]:
-    settings, planned = context.task.run.settings, context.task.action.files
+def _paths_to_approve(records: AttemptRecords, changed: tuple[str, ...]) -> tuple[str, ...]:
+    settings, planned = records.task.run.settings, records.task.action.files
     permissions = settings.permissions
-    touched = declared_protected_paths(changed, context.declaration.files, ProtectedAreas.with_added(permissions.areas))
+    touched = declared_protected_paths(changed, records.declaration.files, ProtectedAreas.with_added(permissions.areas))
     if permissions.yolo:
         return tuple(path for path in touched if protected_entry(path))
     if settings.planning.planner:
@@ -105,19 +111,19 @@ def _named(paths: tuple[str, ...]) -> str:
     return utf8_safe(join_limited(paths, MAX_PATHS_SHOWN))
 
 
-async def restore_waiting_change(context: AttemptContext) -> Attempt | None:
+async def restore_waiting_change(workspace: AttemptWorkspace, records: AttemptRecords) -> Attempt | None:
     """Restore the previous attempt's files if its change waited for approval; return that attempt, else None.
 
     Only on the same base: on another base the approval would be for a different change. HEAD does not move.
     """
-    store, base = context.run_context.store, context.workspace.base
-    before = _previous_attempt(store, context.task.attempt)
+    store, base = records.store, workspace.base
+    before = _previous_attempt(store, records.task.attempt)
     # Only a wait for approval leaves finished work; any other end means that the work is to be redone.
     if before is None or before.outcome != "waiting" or before.base_sha != base or before.head_sha is None:
         return None
     if not _was_submitted_for_approval(store, before):
         return None
-    await context.workspace.git("read-tree", "-u", "--reset", before.head_sha)
+    await workspace.git("read-tree", "-u", "--reset", before.head_sha)
     return before
 
 

@@ -8,10 +8,10 @@ from scaffold.core.states import COUNTED_FAILURES
 from scaffold.plan.question_budget import AskingAgent, why_not_asked
 from scaffold.policy.path.protected_areas import ProtectedAreas
 from scaffold.policy.path.protected_files import protected_entry
-from scaffold.run.notices import inform
 from scaffold.tools.human_question import HumanQuestion
-from scaffold.worker.attempt_context import AttemptContext
-from scaffold.worker.inbox_approval import is_asked_by_agent
+from scaffold.worker.attempt_records import AttemptRecords
+from scaffold.worker.inbox_approval import InboxApprover, is_asked_by_agent
+from scaffold.worker.workspace.attempt_worktree import AttemptWorkspace
 
 DECIDE = (
     "No human is asked: {why}. Decide it yourself, in the way that is easiest to change later. Then call `ask_human` "
@@ -23,24 +23,26 @@ NOTED = "No human is asked: {why}. Your assumption is noted, and the user reads 
 class AgentQuestions:
     """Answers one attempt's agent: a human does, or the agent itself."""
 
-    def __init__(self, context: AttemptContext) -> None:
-        self._context = context
+    def __init__(self, workspace: AttemptWorkspace, human: InboxApprover, records: AttemptRecords) -> None:
+        self._workspace = workspace
+        self._human = human
+        self._records = records
 
     async def answer(self, question: HumanQuestion) -> str:
         """Return a human's answer, or that there is none and what the agent is to do instead."""
         why = await self._why_not_asked(question)
         if not why:
-            return await self._context.human.answer(question.text, question.options, kind=question.kind)
+            return await self._human.answer(question.text, question.options, kind=question.kind)
         self._note(question)
         return (NOTED if question.assumption else DECIDE).format(why=why)
 
     async def _why_not_asked(self, question: HumanQuestion) -> str:
-        store, task = self._context.run_context.store, self._context.task
+        store, task = self._records.store, self._records.task
         # What the run asks by itself, e.g. after the last failure, is none of the agents' questions.
         items = filter(is_asked_by_agent, store.inbox.of_action(task.action.id))
         asked = [item.detail["question"] for item in items]
         # It was asked before this attempt, or its answer was not awaited: it costs nothing to hear that.
-        if self._context.run_context.redactor.clean(utf8_safe(question.text)) in asked:
+        if self._records.redactor.clean(utf8_safe(question.text)) in asked:
             return ""
         agent = AskingAgent(tier=task.run.settings.tier, asked=len(asked))
         if not why_not_asked(agent, question.kind):
@@ -52,8 +54,8 @@ class AgentQuestions:
 
     def _failed_executions(self) -> int:
         """Return how often work of the action failed: each iteration whose checks failed, and each failed attempt."""
-        attempts = self._context.run_context.store.attempts.of_action(self._context.task.action.id)
-        own = self._context.task.attempt.id
+        attempts = self._records.store.attempts.of_action(self._records.task.action.id)
+        own = self._records.task.attempt.id
         failed = sum(max(1, each.iteration) for each in attempts if each.outcome in COUNTED_FAILURES)
         now = next((each for each in attempts if each.id == own), None)
         # Work that passed is improved for a critic: that is no failure.
@@ -62,28 +64,26 @@ class AgentQuestions:
 
     async def _protected(self) -> str:
         """Return a protected path that the action declares or that its work has changed; empty if there is none."""
-        git, base = self._context.workspace.git, self._context.workspace.base
+        git, base = self._workspace.git, self._workspace.base
         changed = await git("diff", "--name-only", "--no-renames", "--no-ext-diff", "-z", base)
         new = await git("ls-files", "--others", "--exclude-standard", "-z", "--", ":/")
-        areas = ProtectedAreas.with_added(self._context.task.run.settings.permissions.areas)
-        paths: Iterable[str] = (*self._context.declaration.all, *changed.records, *new.records)
+        areas = ProtectedAreas.with_added(self._records.task.run.settings.permissions.areas)
+        paths: Iterable[str] = (*self._records.declaration.all, *changed.records, *new.records)
         return next((path for path in paths if areas.of(path) or protected_entry(path)), "")
 
     def _note(self, question: HumanQuestion) -> None:
-        context, task = self._context.run_context, self._context.task
-        clean = context.redactor.clean
+        store, task, clean = self._records.store, self._records.task, self._records.redactor.clean
         asked, assumed = clean(utf8_safe(question.text)), clean(utf8_safe(question.assumption))
-        with context.store.transaction():
-            context.store.attempts.check(task.attempt.id, fence=task.attempt.fence)
-            context.store.assumptions.add(
+        with self._records.transaction():
+            store.assumptions.add(
                 task.run.id,
                 Assumption(
                     action_id=task.action.id,
                     attempt_id=task.attempt.id,
                     question=asked,
                     assumed=assumed,
-                    created_at=context.clock.now(),
+                    created_at=self._records.run_context.clock.now(),
                 ),
             )
         said = f"{task.action.key} assumes: {assumed}" if assumed else f"{task.action.key} decides by itself: {asked}"
-        inform(context, task.run.id, said)
+        self._records.inform(said)

@@ -11,7 +11,7 @@ from scaffold.core.printable_text import truncate_text
 from scaffold.core.proof.contract import Contract, Verification
 from scaffold.worker.agent.side_agent import SideAgent
 from scaffold.worker.agent.watchdog import NoProgress
-from scaffold.worker.attempt_context import AttemptContext
+from scaffold.worker.attempt_records import AttemptRecords
 from scaffold.worker.review.critique import (
     MAX_TOTAL,
     SCORE_FORMAT,
@@ -21,6 +21,7 @@ from scaffold.worker.review.critique import (
     read_critique,
 )
 from scaffold.worker.task_prompts import contract_section
+from scaffold.worker.workspace.attempt_worktree import AttemptWorkspace
 
 MAX_ASKS = 3
 """Answers a critic may give until one can be used."""
@@ -35,8 +36,9 @@ MAX_RESULTS = 60
 class Critic:
     """Criticises the work of one attempt and is paid from its budget; each critique is a new conversation."""
 
-    def __init__(self, context: AttemptContext, model: Model) -> None:
-        self._context = context
+    def __init__(self, workspace: AttemptWorkspace, records: AttemptRecords, model: Model) -> None:
+        self._workspace = workspace
+        self._records = records
         self._model = model
 
     async def critique(self, question: str) -> Critique | None:
@@ -44,7 +46,10 @@ class Critic:
 
         The work has passed, so a failing critic must not lose it.
         """
-        key, side_agent = self._context.task.action.key, SideAgent(self._context, self._model, "critic")
+        key, side_agent = (
+            self._records.task.action.key,
+            SideAgent(self._workspace, self._records, self._model, "critic"),
+        )
         try:
             answer = await _answer(side_agent, question)
         except (ModelError, BudgetExceeded) as error:

@@ -13,8 +13,7 @@ from scaffold.git.checkouts import worktree
 from scaffold.plan.review_rates import unreliable_text
 from scaffold.policy.path.protected_areas import ProtectedAreas
 from scaffold.run.learning.reviewer_standing import reviewer_standing
-from scaffold.run.notices import warn
-from scaffold.worker.attempt_context import AttemptContext
+from scaffold.worker.attempt_records import AttemptRecords
 from scaffold.worker.human.protected_review import change_hash, paths_for_reviewer
 from scaffold.worker.second_review.changed_tests import base_tests_in_doubt
 from scaffold.worker.second_review.decision import (
@@ -27,6 +26,7 @@ from scaffold.worker.second_review.decision import (
 )
 from scaffold.worker.second_review.review_agent import ReviewEvent, ReviewQuestion, YesNoReviewer
 from scaffold.worker.second_review.reviewer_prompts import ReviewSubject, change_prompt, losses_prompt
+from scaffold.worker.workspace.attempt_worktree import AttemptWorkspace
 
 DIFF_BYTES = 128 * 1024
 """Bytes of the change's diff; the prompt cuts it further."""
@@ -35,11 +35,18 @@ DIFF_BYTES = 128 * 1024
 class ChangeJudge:
     """Judges the changes of one attempt. A verdict about the same change is given once, in whatever attempt."""
 
-    def __init__(self, context: AttemptContext, reviewer: YesNoReviewer, settings: ReviewerSettings) -> None:
-        self._context = context
+    def __init__(
+        self,
+        workspace: AttemptWorkspace,
+        records: AttemptRecords,
+        reviewer: YesNoReviewer,
+        settings: ReviewerSettings,
+    ) -> None:
+        self._workspace = workspace
+        self._records = records
         self._reviewer = reviewer
         self._settings = settings
-        self._standing = reviewer_standing(settings.model.name, context.run_context.clock)
+        self._standing = reviewer_standing(settings.model.name, records.run_context.clock)
         self._given: list[ChangeReview] = []
         """The verdicts of this attempt; its row keeps the latest only."""
 
@@ -49,7 +56,7 @@ class ChangeJudge:
         Unchanged if the work needs no second review, or if there is no usable verdict.
         """
         scope = await self._scope(passed.commit)
-        task, share = self._context.task, self._settings.share
+        task, share = self._records.task, self._settings.share
         sampled = is_sampled(task.run.id, task.action.key, share)
         reasons = review_reasons(passed.doubts, scope, sampled=sampled)
         if not reasons:
@@ -78,7 +85,7 @@ class ChangeJudge:
 
     def _stored(self, judged: Verification) -> Verification:
         """Store a verdict at once, so that it survives this process; return the verification."""
-        self._context.record.enter("critiquing", verification=judged)
+        self._records.enter("critiquing", verification=judged)
         return judged
 
     async def _verdict(
@@ -91,7 +98,7 @@ class ChangeJudge:
         lost: tuple[str, ...],
     ) -> ChangeReview | None:
         """Return the verdict about a change, one that is known already if possible; None without a usable one."""
-        change = await change_hash(self._context, found.commit)
+        change = await change_hash(self._workspace, found.commit)
         review = self._known(change, found, lost)
         if review is None:
             review = await self._asked(event, found, contract, reasons, change=change, lost=lost)
@@ -100,20 +107,20 @@ class ChangeJudge:
         return review
 
     async def _scope(self, head: Commit) -> ChangeScope:
-        git, base = self._context.workspace.git, self._context.workspace.base
-        areas = ProtectedAreas.with_added(self._context.task.run.settings.permissions.areas)
+        git, base = self._workspace.git, self._workspace.base
+        areas = ProtectedAreas.with_added(self._records.task.run.settings.permissions.areas)
         paths = await commits.changed_paths(git, base, head)
         return ChangeScope(
             lines=await commits.changed_line_count(git, base, head),
             packages=len(changed_packages(paths)),
             protected=tuple(filter(areas.of, paths)),
-            asked_about=paths_for_reviewer(self._context, paths),
+            asked_about=paths_for_reviewer(self._records, paths),
         )
 
     def _known(self, change: str, found: Verification, lost: tuple[str, ...]) -> ChangeReview | None:
         """Return the verdict that was given about the same change, by this attempt or an earlier one."""
-        base = self._context.workspace.base
-        earlier = self._context.run_context.store.attempts.of_action(self._context.task.action.id)
+        base = self._workspace.base
+        earlier = self._records.store.attempts.of_action(self._records.task.action.id)
         stored = (each.verification.review for each in earlier if each.verification is not None)
         reviews = (*self._given, *(each for each in stored if each is not None))
         return next((each for each in reversed(reviews) if each.holds_for(base, change, found.doubts, lost)), None)
@@ -128,12 +135,12 @@ class ChangeJudge:
         change: str,
         lost: tuple[str, ...],
     ) -> ChangeReview | None:
-        context, git, base = self._context, self._context.workspace.git, self._context.workspace.base
-        context.record.enter("critiquing", verification=found)
+        records, git, base = self._records, self._workspace.git, self._workspace.base
+        records.enter("critiquing", verification=found)
         # The reviewer reads the work as it would land, not what the checks left behind.
         await worktree.restore(git, found.commit)
         subject = ReviewSubject(
-            action=context.task.action,
+            action=records.task.action,
             contract=contract,
             verification=found,
             tests=await base_tests_in_doubt(git, base, found),
@@ -146,16 +153,16 @@ class ChangeJudge:
             return None
         name = self._settings.model.name
         given = GivenVerdict(
-            attempt_id=context.task.attempt.id,
+            attempt_id=records.task.attempt.id,
             model=name,
             verdict=review.verdict,
             change=change,
-            at=context.run_context.clock.now(),
+            at=records.run_context.clock.now(),
         )
-        with context.run_context.store.transaction():
-            context.run_context.store.review_verdicts.add(context.task.run.id, context.task.action.id, given)
+        with records.store.transaction():
+            records.store.review_verdicts.add(records.task.run.id, records.task.action.id, given)
         if self._standing.is_unreliable and review.verdict == "approve":
-            warn(context.run_context, context.task.run.id, unreliable_text(name, self._standing))
+            records.warn(unreliable_text(name, self._standing))
         return ChangeReview(
             review=review,
             model=name,

@@ -17,13 +17,14 @@ from scaffold.core.ports import Model
 from scaffold.core.proof.citation import Review
 from scaffold.git.client.command_line import Git
 from scaffold.llm.transport.live_context import Patience
-from scaffold.run.notices import warn
 from scaffold.verify.contract.review_verdict import parse_review, unresolved_citations
+from scaffold.worker.agent.capabilities import AgentCapabilities
 from scaffold.worker.agent.native_executor import reading_tools
 from scaffold.worker.agent.side_agent import SideAgent
 from scaffold.worker.agent.watchdog import NoProgress
-from scaffold.worker.attempt_context import AttemptContext
+from scaffold.worker.attempt_records import AttemptRecords
 from scaffold.worker.second_review.reviewer_prompts import unusable_prompt
+from scaffold.worker.workspace.workplace import Workplace
 
 MAX_ASKS = 3
 """Answers a reviewer may give until one can be used."""
@@ -59,10 +60,11 @@ class YesNoReviewer(Protocol):
 class SecondReviewer:
     """Asks another model, or the same one in a conversation of its own. Implements `YesNoReviewer`."""
 
-    def __init__(self, context: AttemptContext, model: Model, name: str) -> None:
+    def __init__(self, place: Workplace, capabilities: AgentCapabilities, records: AttemptRecords, name: str) -> None:
         """`name` is the reviewer's model string; `model` is that of the work, used if it is the same model."""
-        self._context = context
-        self._model = model
+        self._place = place
+        self._capabilities = capabilities
+        self._records = records
         self.model_name = name
 
     async def ask(self, question: ReviewQuestion) -> Review | None:
@@ -73,7 +75,7 @@ class SecondReviewer:
         deadline: asyncio.Timeout | None = None
         try:
             async with (
-                self._context.human.deadline(spare_s=HAND_IN_RESERVE_S) as deadline,
+                self._capabilities.human.deadline(spare_s=HAND_IN_RESERVE_S) as deadline,
                 self._opened_model() as model,
             ):
                 answer = await self._usable(model, question)
@@ -84,28 +86,28 @@ class SecondReviewer:
         except (ModelError, BudgetExceeded, UsageError) as error:
             answer = error.what
         if isinstance(answer, Review):
-            clean = self._context.run_context.redactor.clean_all(msgspec.to_builtins(answer))
+            clean = self._records.redactor.clean_all(msgspec.to_builtins(answer))
             return msgspec.convert(clean, Review)
-        task = self._context.task
-        warn(self._context.run_context, task.run.id, f"{task.action.key} got no second review: {answer}")
+        task = self._records.task
+        self._records.warn(f"{task.action.key} got no second review: {answer}")
         return None
 
     @asynccontextmanager
     async def _opened_model(self) -> AsyncIterator[Model]:
-        task = self._context.task
+        task = self._records.task
         settings = task.run.settings
         if self.model_name == settings.worker_model(task.action.role, task.action.type).name:
-            yield self._model
+            yield self._capabilities.model
             return
-        patience = Patience(settings.limits.model_wait_s, self._context.activity.parked)
+        patience = Patience(settings.limits.model_wait_s, self._records.activity.parked)
         async with connect_model(self.model_name, patience=patience, windows=settings.model.windows) as model:
             yield model
 
     async def _usable(self, model: Model, question: ReviewQuestion) -> Review | str:
-        tools = partial(reading_tools, self._context)
-        agent = SideAgent(self._context, model, "reviewer", event=question.event, tools=tools)
+        tools = partial(reading_tools, self._place, self._records)
+        agent = SideAgent(self._place.workspace, self._records, model, "reviewer", event=question.event, tools=tools)
         return await usable_verdict(
-            agent.turn, question, git=self._context.run_context.git, base=self._context.workspace.base
+            agent.turn, question, git=self._place.run_context.git, base=self._place.workspace.base
         )
 
 
@@ -136,7 +138,9 @@ async def _problem(review: Review, question: ReviewQuestion, git: Git, base: Com
     return ""
 
 
-def second_reviewer(context: AttemptContext, model: Model) -> SecondReviewer | None:
+def second_reviewer(
+    place: Workplace, capabilities: AgentCapabilities, records: AttemptRecords
+) -> SecondReviewer | None:
     """Return the second reviewer of the run, None if it has none; `model` is that of the attempt's work."""
-    settings = context.task.run.settings.planning.reviewer
-    return None if settings is None else SecondReviewer(context, model, settings.model.name)
+    settings = records.task.run.settings.planning.reviewer
+    return None if settings is None else SecondReviewer(place, capabilities, records, settings.model.name)

@@ -9,7 +9,7 @@ from scaffold.core.proof.contract import CheckResult, Doubt, Verification
 from scaffold.plan.story.criteria_review import CriterionVerdict, judge_criteria, unmet_feedback
 from scaffold.plan.story.prompt import JUDGING_STEPS, MAX_CRITERIA
 from scaffold.verify.contract.review_verdict import citation_problem, line_counts
-from scaffold.worker.attempt_context import AttemptContext
+from scaffold.worker.attempt_records import AttemptRecords
 from scaffold.worker.story.first_prompt import is_step_of_story
 
 CRITERIA = "criteria"
@@ -17,24 +17,24 @@ CRITERIA = "criteria"
 MAX_NAMES = 3
 
 
-async def unmet_criteria(context: AttemptContext, answer: str, commit: Commit) -> str:
+async def unmet_criteria(records: AttemptRecords, answer: str, commit: Commit) -> str:
     """Return the message about the criteria that a review does not show to be met at `commit`; empty if all are.
 
     Empty in steps that judge none, too.
     """
-    return unmet_feedback(await _verdicts(context, answer, commit))
+    return unmet_feedback(await _verdicts(records, answer, commit))
 
 
-async def denied_criteria(context: AttemptContext, answer: str, commit: Commit) -> Verification | None:
+async def denied_criteria(records: AttemptRecords, answer: str, commit: Commit) -> Verification | None:
     """Return a failed verification of work whose final review says that a criterion is unmet; None if it does not."""
-    denied = unmet_feedback([each for each in await _verdicts(context, answer, commit) if each.denied])
+    denied = unmet_feedback([each for each in await _verdicts(records, answer, commit) if each.denied])
     failed = CheckResult(name=CRITERIA, verdict="fail", detail=denied)
     return Verification(commit=commit, results=(failed,)) if denied else None
 
 
-async def with_uncited_criteria(context: AttemptContext, answer: str, found: Verification) -> Verification:
+async def with_uncited_criteria(records: AttemptRecords, answer: str, found: Verification) -> Verification:
     """Return a verification with a doubt about the criteria for which a final review cites no line that exists."""
-    unmet = [each for each in await _verdicts(context, answer, found.commit) if not each.met]
+    unmet = [each for each in await _verdicts(records, answer, found.commit) if not each.met]
     if not unmet:
         return found
     named = join_limited([f"{each.number} ({each.problem})" for each in unmet], MAX_NAMES)
@@ -42,8 +42,8 @@ async def with_uncited_criteria(context: AttemptContext, answer: str, found: Ver
     return structs.replace(found, doubts=(*found.doubts, Doubt("criteria_not_cited", text)))
 
 
-async def _verdicts(context: AttemptContext, answer: str, commit: Commit) -> tuple[CriterionVerdict, ...]:
-    task = context.task
+async def _verdicts(records: AttemptRecords, answer: str, commit: Commit) -> tuple[CriterionVerdict, ...]:
+    task = records.task
     if task.parent is None or not is_step_of_story(task) or task.action.role not in JUDGING_STEPS:
         return ()
     criteria = task.parent.acceptance[:MAX_CRITERIA]
@@ -54,5 +54,5 @@ async def _verdicts(context: AttemptContext, answer: str, commit: Commit) -> tup
         return True
 
     judge_criteria(answer, criteria, note)
-    lines = await line_counts(context.run_context.git, commit, sorted(cited))
+    lines = await line_counts(records.run_context.git, commit, sorted(cited))
     return judge_criteria(answer, criteria, lambda each: citation_problem(each, lines) is None)

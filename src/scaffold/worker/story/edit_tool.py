@@ -11,31 +11,32 @@ from scaffold.plan.story.step_type import STEP_TYPES
 from scaffold.tools.arguments import object_schema
 from scaffold.tools.workspace import failed_answer
 from scaffold.views.story_edits import judge_edits
-from scaffold.worker.attempt_context import AttemptContext
-from scaffold.worker.story.edits import edit_folder
+from scaffold.worker.attempt_records import AttemptRecords
+from scaffold.worker.story.edits import AskedEdits, edit_folder
+from scaffold.worker.workspace.shared_folder import SharedFolder
 
 NAME = "edit_workflow"
 
 
-def edit_workflow(context: AttemptContext) -> Tool | None:
+def edit_workflow(shared: SharedFolder | None, asked: AskedEdits, records: AttemptRecords) -> Tool | None:
     """Return the tool; None if the attempt is at no step that may edit its story."""
-    story = context.task.parent
-    role = context.task.action.role
+    task, role = records.task, records.task.action.role
+    story = task.parent
     if (
-        edit_folder(context) is None
+        edit_folder(task, shared) is None
         or story is None
         or not any(each == role and STEP_TYPES[each].may_edit for each in STEP_TYPES)
     ):
         return None
 
     async def run(args: Mapping[str, Any]) -> ToolOutput:
-        text = msgspec.json.encode(context.run_context.redactor.clean_all(args["operations"])).decode()
-        store, task, now = context.run_context.store, context.task, context.run_context.clock.now()
+        text = msgspec.json.encode(records.redactor.clean_all(args["operations"])).decode()
+        now = records.run_context.clock.now()
         # Judged now, so that the agent can correct itself; what counts is the same at the end of the step.
-        outcome = judge_edits(store, story, task.action, task.attempt, text, now).outcome
+        outcome = judge_edits(records.store, story, task.action, task.attempt, text, now).outcome
         if not isinstance(outcome, EditsApplied | EditsKnown):
             return failed_answer(outcome.feedback)
-        context.asked_edits.ask(text)
+        asked.ask(text)
         return ToolOutput("These edits, in place of any earlier ones, are applied when your step ends.")
 
     return Tool(

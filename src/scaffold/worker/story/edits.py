@@ -17,9 +17,8 @@ from scaffold.plan.story.step_edit import MAX_EDIT_BYTES
 from scaffold.run.attempts.assignment import Assignment
 from scaffold.run.context import RunContext, safe_file_name
 from scaffold.run.edit_files import EDITS, edit_file_name, keep_edits, keep_unused_edits, keep_unused_file
-from scaffold.run.notices import warn
 from scaffold.run.shared_notes import UnusableNotes, add_notes, notes_of_story
-from scaffold.worker.attempt_context import AttemptContext
+from scaffold.worker.attempt_records import AttemptRecords
 from scaffold.worker.workspace.shared_folder import SharedFolder
 
 MAX_FOREIGN = 20
@@ -38,6 +37,22 @@ class EditFolder(Struct, frozen=True, kw_only=True):
         return self.shared.path / EDITS / edit_file_name(self.story)
 
 
+class AskedEdits:
+    """The edits that an agent has asked for by the tool since they were last taken; each attempt has its own."""
+
+    def __init__(self) -> None:
+        self._text: str | None = None
+
+    def ask(self, text: str) -> None:
+        """Ask for these edits in place of earlier ones."""
+        self._text = text
+
+    def take(self) -> str | None:
+        """Return the edits and forget them; None if there are none."""
+        text, self._text = self._text, None
+        return text
+
+
 class _FolderContent(Struct, frozen=True, kw_only=True):
     """What was in the folder; the files are removed from it."""
 
@@ -49,22 +64,22 @@ class _FolderContent(Struct, frozen=True, kw_only=True):
     """Why the folder is not used."""
 
 
-def edit_folder(context: AttemptContext) -> EditFolder | None:
+def edit_folder(task: Assignment, shared: SharedFolder | None) -> EditFolder | None:
     """Return the folder of the attempt, which may not exist; None if it is no step of a story."""
-    story = _story_of(context.task)
-    return None if context.shared is None or story is None else EditFolder(shared=context.shared, story=story)
+    story = _story_of(task)
+    return None if shared is None or story is None else EditFolder(shared=shared, story=story)
 
 
-async def collect_edits(context: AttemptContext) -> str | None:
+async def collect_edits(shared: SharedFolder | None, asked: AskedEdits, records: AttemptRecords) -> str | None:
     """Return the text of the edits that the agent has asked for since the last call; None without any.
 
     Those of the tool come before a file. A file that is not used is kept, and the story's notes say why.
     """
-    folder = edit_folder(context)
+    folder = edit_folder(records.task, shared)
     if folder is None:
         return None
-    found, own, clean = _take_files(folder), edit_file_name(folder.story), context.run_context.redactor.clean
-    text, why = context.asked_edits.take(), found.problem
+    found, own, clean = _take_files(folder), edit_file_name(folder.story), records.redactor.clean
+    text, why = asked.take(), found.problem
     if found.own is not None:
         if text is None:
             text, why = _text_of(found.own)
@@ -73,23 +88,23 @@ async def collect_edits(context: AttemptContext) -> str | None:
     refused = [f"{each.what}. {each.fix}" for each in foreign_files([name for name, _ in found.foreign], own)]
     if why:
         refused.append(f"the edit file `{own}` is not used: {why}.")
-    await _note(context, folder.story, refused)
+    await _note(records, folder.story, refused)
     unused = [*found.foreign, *([(own, found.own)] if why and found.own is not None else [])]
     for name, content in unused:
         if isinstance(content, bytes):
-            keep_unused_file(context.run_context, context.task.attempt.id, clean(name), _cleaned(context, content))
+            keep_unused_file(records.run_context, records.task.attempt.id, clean(name), _cleaned(records, content))
     if text is None:
         return None
     text = clean(text)
-    keep_edits(context.run_context, folder.story, text)
+    keep_edits(records.run_context, folder.story, text)
     return text
 
 
-async def collect_left_edits(context: AttemptContext) -> None:
+async def collect_left_edits(shared: SharedFolder | None, asked: AskedEdits, records: AttemptRecords) -> None:
     """Store the edits that the agent asked for in a turn that did not end."""
-    text = await collect_edits(context)
+    text = await collect_edits(shared, asked, records)
     if text is not None:
-        context.record.asked(text)
+        records.asked(text)
 
 
 def keep_edits_of_failed(context: RunContext, task: Assignment, attempt: Attempt) -> None:
@@ -152,22 +167,22 @@ def _text_of(content: bytes | str) -> tuple[str | None, str]:
     return (None, "it contains NUL") if "\0" in text else (text, "")
 
 
-def _cleaned(context: AttemptContext, content: bytes) -> bytes:
+def _cleaned(records: AttemptRecords, content: bytes) -> bytes:
     """Return the content of any file without secrets."""
     text = content.decode("utf-8", "surrogateescape")
-    return context.run_context.redactor.clean(text).encode("utf-8", "surrogateescape")
+    return records.redactor.clean(text).encode("utf-8", "surrogateescape")
 
 
-async def _note(context: AttemptContext, story: ActionKey, refused: Sequence[str]) -> None:
+async def _note(records: AttemptRecords, story: ActionKey, refused: Sequence[str]) -> None:
     """Say in the story's notes what is not used, or in a warning if they cannot be written."""
     if not refused:
         return
-    key = context.task.action.key
+    key = records.task.action.key
     written = await add_notes(
-        context.run_context, notes_of_story(story), "\n".join(f"- {key}: {each}" for each in refused)
+        records.run_context, notes_of_story(story), "\n".join(f"- {key}: {each}" for each in refused)
     )
     if isinstance(written, UnusableNotes):
         text = (
             f"{key} wrote edits that are not used, and its story's notes do not say why ({written.why}): {refused[0]}"
         )
-        warn(context.run_context, context.task.run.id, text)
+        records.warn(text)

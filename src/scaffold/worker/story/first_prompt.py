@@ -1,20 +1,19 @@
 """The first prompt of an attempt: that of a task, or that of a step with what earlier steps left for it."""
 
 from collections.abc import Mapping
-from functools import partial
 
 from scaffold.agent.prompts import custom_prompt
 from scaffold.core.proof.contract import Contract
 from scaffold.core.proof.gates import GateKind
 from scaffold.plan.story.prompt import SharedFiles, StepContext, step_prompt
 from scaffold.run.attempts.assignment import Assignment
-from scaffold.run.notices import warn
 from scaffold.run.shared_notes import SCRATCH
 from scaffold.views.story_record import step_id, story_record
-from scaffold.worker.attempt_context import AttemptContext
+from scaffold.worker.attempt_records import AttemptRecords
 from scaffold.worker.story.edits import edit_folder
 from scaffold.worker.story.lint_step import LINT_KINDS, LINT_STEP
 from scaffold.worker.task_prompts import BRIEFING_CHARS, clipped_section, contract_section, task_prompt
+from scaffold.worker.workspace.workplace import Workplace
 
 GATE_KINDS: Mapping[str, frozenset[GateKind]] = {LINT_STEP: LINT_KINDS, "initial_testing": frozenset({"test"})}
 """Of the commands that matter in a step, by its type; in others, all do."""
@@ -25,22 +24,24 @@ def is_step_of_story(task: Assignment) -> bool:
     return task.parent is not None and task.parent.method == "story"
 
 
-def first_prompt(context: AttemptContext, contract: Contract | None = None, *, failure: str = "") -> str:
+def first_prompt(
+    place: Workplace, records: AttemptRecords, contract: Contract | None = None, *, failure: str = ""
+) -> str:
     """Return the first prompt of the attempt; `contract` None means the action's own.
 
     `failure`: what the step's commands printed when they were run before the agent.
     """
-    task = context.task
-    shared, step = context.shared, step_id(task.action)
+    task = records.task
+    shared, step = place.shared, step_id(task.action)
     if task.parent is None or shared is None or not is_step_of_story(task):
-        return task_prompt(task, contract, context.declaration)
-    folder = edit_folder(context)
+        return task_prompt(task, contract, records.declaration)
+    folder = edit_folder(task, shared)
     files = SharedFiles(
         scratch=str(shared.path / SCRATCH),
         story_scratch=str(shared.path / shared.story_scratch),
         edits=str(folder.own) if folder else "",
     )
-    gates = [run.gate for run in context.baseline.runs] if context.baseline else []
+    gates = [run.gate for run in place.baseline.runs] if place.baseline else []
     wanted = GATE_KINDS.get(task.action.role)
     told = StepContext(
         files=files,
@@ -48,12 +49,10 @@ def first_prompt(context: AttemptContext, contract: Contract | None = None, *, f
         story_scratch=shared.given[shared.story_scratch],
         commands=[gate.command for gate in gates if wanted is None or gate.kind in wanted],
         failure=failure,
-        instructions=custom_prompt(
-            task.action.role, task.run.settings.planning.prompts, partial(warn, context.run_context, task.run.id)
-        ),
+        instructions=custom_prompt(task.action.role, task.run.settings.planning.prompts, records.warn),
     )
     parts = (
-        step_prompt(task.parent, story_record(context.run_context.store, task.parent), step, told),
+        step_prompt(task.parent, story_record(records.run_context.store, task.parent), step, told),
         contract_section(contract or task.action.contract),
         clipped_section("# What earlier attempts at this step showed", task.attempt.briefing, BRIEFING_CHARS),
     )

@@ -9,24 +9,24 @@ from scaffold.run.failures.refused_work import describe_failed_checks
 from scaffold.verify.contract.check_runs import STEP_CHECK
 from scaffold.verify.proof_request import ProofRequest
 from scaffold.verify.regression.gate_results import judge_gates
-from scaffold.worker.attempt_context import AttemptContext
+from scaffold.worker.workspace.workplace import Workplace
 
 LINT_STEP = "linting"
 LINT_KINDS: frozenset[GateKind] = frozenset({"lint", "typecheck"})
 
 
-async def lint_before_agent(context: AttemptContext) -> Verification | None:
+async def lint_before_agent(place: Workplace) -> Verification | None:
     """Run the lint gates on the work so far; None if the attempt is at another step, or if there is no such gate.
 
     Failures that the base has, too, do not count.
     """
-    baseline, settings = context.baseline, context.task.run.settings
-    if context.task.action.role != LINT_STEP or context.task.attempt.kind != "step" or baseline is None:
+    baseline, settings = place.baseline, place.task.run.settings
+    if place.task.action.role != LINT_STEP or place.task.attempt.kind != "step" or baseline is None:
         return None
     runs = tuple(run for run in baseline.runs if run.gate.kind in LINT_KINDS)
     if not runs or not settings.gates.enabled:
         return None
-    start = context.workspace.start
+    start = place.workspace.start
     linting = structs.replace(baseline, runs=runs)
     request = ProofRequest(
         baseline=linting,
@@ -34,11 +34,11 @@ async def lint_before_agent(context: AttemptContext) -> Verification | None:
         files=("**",),
         gates_off=settings.gates.off,
         gate_timeout_s=settings.gates.timeout_s,
-        slots=context.run_context.slots(settings.gates.slots),
-        find_gate_run=context.run_context.store.baselines.find,
+        slots=place.run_context.slots(settings.gates.slots),
+        find_gate_run=place.run_context.store.baselines.find,
     )
-    results = await judge_gates(request, linting, context.tree(start))
-    await worktree.restore(context.workspace.git, start)
+    results = await judge_gates(request, linting, place.tree(start))
+    await worktree.restore(place.workspace.git, start)
     judged = [each for each in results if each.gate.kind in LINT_KINDS]
     ended = CheckResult(name=STEP_CHECK, verdict="pass", detail=", ".join(f"{each.gate.name}" for each in judged))
     found = Verification(commit=start, results=(ended,), gates=tuple(judged))

@@ -9,8 +9,8 @@ from scaffold.core.printable_text import join_limited, utf8_safe
 from scaffold.core.proof.contract import CheckResult, Verification
 from scaffold.git import commits, refs
 from scaffold.git.trees.merge import Conflicted, merge_commits
-from scaffold.worker.attempt_context import AttemptContext
 from scaffold.worker.work_commit import WorkCommit
+from scaffold.worker.workspace.workplace import Workplace
 
 REBASE_STEP = "rebase_resolve"
 MARKERS_CHECK = "conflict markers"
@@ -25,15 +25,15 @@ class PreparedMerge(Struct, frozen=True):
     """The files in conflict."""
 
 
-async def prepare_merge(context: AttemptContext) -> PreparedMerge | None:
+async def prepare_merge(place: Workplace) -> PreparedMerge | None:
     """Show the merge with what landed in the worktree; None if the attempt is at another step. HEAD does not move."""
-    if context.task.action.role != REBASE_STEP or context.task.attempt.kind != "step":
+    if place.task.action.role != REBASE_STEP or place.task.attempt.kind != "step":
         return None
-    git, start = context.workspace.git, context.workspace.start
-    tip = await refs.resolve(context.run_context.git, context.task.run.session_ref)
+    git, start = place.workspace.git, place.workspace.start
+    tip = await refs.resolve(place.run_context.git, place.task.run.session_ref)
     if tip is None:
         return None
-    merged = await merge_commits(context.run_context.git, start, tip)
+    merged = await merge_commits(place.run_context.git, start, tip)
     await git("read-tree", "-u", "--reset", merged.tree)
     paths = merged.paths if isinstance(merged, Conflicted) else ()
     if paths:  # conflict markers are no version of a file that its agent has staged
@@ -51,12 +51,10 @@ def merge_note(merge: PreparedMerge) -> str:
     )
 
 
-async def with_second_parent(
-    context: AttemptContext, merge: PreparedMerge, work: WorkCommit
-) -> WorkCommit | Verification:
+async def with_second_parent(place: Workplace, merge: PreparedMerge, work: WorkCommit) -> WorkCommit | Verification:
     """Return the work as a merge with the tip; a failed verification while files have conflict markers."""
-    git, identity = context.workspace.git, context.task.run.settings.identity
-    left = [path for path in merge.paths if await _has_markers(context, work.head, path)]
+    git, identity = place.workspace.git, place.task.run.settings.identity
+    left = [path for path in merge.paths if await _has_markers(place, work.head, path)]
     if left:
         names = join_limited([utf8_safe(path) for path in left], 20)
         problem = CheckResult(name=MARKERS_CHECK, verdict="fail", detail=f"These files have conflict markers: {names}")
@@ -65,14 +63,14 @@ async def with_second_parent(
         git,
         work.tree,
         parents=[work.head, merge.tip],
-        message=f"Merge what landed into {context.task.action.key}",
+        message=f"Merge what landed into {place.task.action.key}",
         author=identity.author,
         committer=identity.committer,
     )
     return structs.replace(work, head=head)
 
 
-async def _has_markers(context: AttemptContext, commit: Commit, path: str) -> bool:
-    found = await context.run_context.git("cat-file", "blob", f"{commit}:{path}", ok=frozenset({0, 128}))
+async def _has_markers(place: Workplace, commit: Commit, path: str) -> bool:
+    found = await place.run_context.git("cat-file", "blob", f"{commit}:{path}", ok=frozenset({0, 128}))
     lines = found.out.decode("utf-8", "replace").splitlines()
     return any(line.startswith(_MARKERS) for line in lines)

@@ -1,52 +1,46 @@
-"""The context of one running attempt: its task, workspace, sandbox, human and records."""
+"""Where an attempt works: its worktree, its sandbox, and the environment of its commands and checks."""
 
 import contextlib
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from functools import partial
 
-from msgspec import Struct, field
+from msgspec import Struct
 
-from scaffold.agent.extensions.hook_access import NO_HOOKS, AgentHooks
-from scaffold.agent.extensions.plugin_access import NO_PLUGINS, AgentPlugins
 from scaffold.core.ids import Commit
-from scaffold.core.ports import Model
 from scaffold.core.proof.contract import CheckResult, Contract
 from scaffold.core.proof.gates import Baseline, CheckEnvironment
-from scaffold.core.tool import Tool
 from scaffold.git.checkouts import worktree
 from scaffold.host.child_environment import agent_variables
 from scaffold.host.sandbox.confinement import SandboxSpec
 from scaffold.run.activity_recorder import ActivityRecorder
 from scaffold.run.attempts.assignment import Assignment
-from scaffold.run.attempts.declaration import Declaration, read_declaration
 from scaffold.run.context import RunContext
 from scaffold.run.gate_logs import keep_gate_log
 from scaffold.run.resources.attempt_resources import AttemptResources
-from scaffold.run.resources.sandbox import check_services, folders_without_sandbox, with_new_temporary_folder
+from scaffold.run.resources.candidate_environment import environment_at
+from scaffold.run.resources.sandbox import (
+    check_services,
+    folders_without_sandbox,
+    open_sandbox,
+    with_new_temporary_folder,
+)
 from scaffold.run.resources.worktree_environment import hook_place, worktree_environment
 from scaffold.verify.contract.check_runs import Tree, run_checks
 from scaffold.verify.environment.check_env import check_environ, with_shown_folders
-from scaffold.worker.activity_clock import ActivityClock
-from scaffold.worker.asked_edits import AskedEdits
-from scaffold.worker.attempt_record import AttemptRecorder
-from scaffold.worker.declaration_review import DeclarationReviewer, no_reviewer
-from scaffold.worker.inbox_approval import InboxApprover
 from scaffold.worker.workspace.attempt_worktree import AttemptWorkspace
-from scaffold.worker.workspace.shared_folder import SharedFolder
+from scaffold.worker.workspace.shared_folder import SharedFolder, open_shared_folder
 
 
-class AttemptContext(Struct, frozen=True, kw_only=True):
-    """One running attempt and the objects its phases share."""
+class Workplace(Struct, frozen=True, kw_only=True):
+    """Where the agent and the checks of one attempt work."""
 
     run_context: RunContext
     task: Assignment
     workspace: AttemptWorkspace
     sandbox: SandboxSpec | None
     """Confines the commands of the agent and of the checks; without it (None) the agent's commands need approval."""
-    human: InboxApprover
-    activity: ActivityClock
-    record: AttemptRecorder
     activities: ActivityRecorder
+    """Says what a check is doing, for people who watch."""
     baseline: Baseline | None = None
     """The run's baseline; None if none was captured."""
     environment: CheckEnvironment | None = None
@@ -55,18 +49,6 @@ class AttemptContext(Struct, frozen=True, kw_only=True):
     """What the attempt has for itself on this machine."""
     shared: SharedFolder | None = None
     """Where its agent shares notes with others; None for checks alone."""
-    asked_edits: AskedEdits = field(default_factory=AskedEdits)
-    """What its agent asks to change in its story by the tool."""
-    side_models: Mapping[str, Model] = {}
-    """The models of agents that advise on it, by role, where they are not that of its work."""
-    plugins: AgentPlugins = NO_PLUGINS
-    """The user's plugins that its agent works with."""
-    server_tools: tuple[Tool, ...] = ()
-    """The tools of the run's MCP servers, not gated."""
-    hooks: AgentHooks = NO_HOOKS
-    """The hooks of the run, around the calls and turns of its agent."""
-    reviewer: DeclarationReviewer = no_reviewer
-    """Decides requests for files that judge the work, before a human is asked."""
 
     @property
     def environ(self) -> dict[str, str]:
@@ -81,11 +63,6 @@ class AttemptContext(Struct, frozen=True, kw_only=True):
         marks |= self.shared.variables if self.shared else {}
         own = worktree_environment(context, task.run, self.workspace.path, marks=marks)
         return check_environ(environment, self.workspace.path, own)
-
-    @property
-    def declaration(self) -> Declaration:
-        """What the action may change, with what was granted since it was planned."""
-        return read_declaration(self.run_context.store, self.task.action)
 
     def tree(self, commit: Commit, environment: CheckEnvironment | None = None) -> Tree:
         """Return the worktree as a tree to check at `commit`, which must be checked out with that environment.
@@ -125,3 +102,30 @@ class AttemptContext(Struct, frozen=True, kw_only=True):
             await worktree.restore(self.workspace.git, self.workspace.base)
         yield
         await worktree.restore(self.workspace.git, self.workspace.start)
+
+
+@contextlib.asynccontextmanager
+async def open_workplace(
+    context: RunContext, task: Assignment, workspace: AttemptWorkspace, resources: AttemptResources
+) -> AsyncIterator[Workplace]:
+    """Yield the workplace in this worktree, with a sandbox as long as the block runs."""
+    run, attempt = task.run, task.attempt
+    activities = ActivityRecorder(context, run, attempt_id=attempt.id)
+    baseline = context.store.baselines.of_run(run.id)
+    environment = baseline.environment if baseline else None
+    if environment is not None:
+        found = await environment_at(context, run, environment, workspace.base, during=activities.during)
+        environment = found.environment
+    async with open_sandbox(context, run, workspace.path, name=attempt.id) as sandbox:
+        story = task.parent.key if task.parent and task.parent.method == "story" else None
+        yield Workplace(
+            run_context=context,
+            task=task,
+            workspace=workspace,
+            sandbox=with_shown_folders(environment, sandbox),
+            activities=activities,
+            baseline=baseline,
+            environment=environment,
+            resources=resources,
+            shared=open_shared_folder(context, task, sandbox, story),
+        )

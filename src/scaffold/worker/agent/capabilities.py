@@ -1,0 +1,37 @@
+"""What the agent of an attempt may use."""
+
+from collections.abc import Mapping
+
+from msgspec import Struct, field
+
+from scaffold.agent.extensions.hook_access import NO_HOOKS, AgentHooks
+from scaffold.agent.extensions.plugin_access import NO_PLUGINS, AgentPlugins
+from scaffold.core.ports import Model
+from scaffold.core.tool import Tool
+from scaffold.worker.declaration_review import DeclarationReviewer, no_reviewer
+from scaffold.worker.inbox_approval import InboxApprover
+from scaffold.worker.story.edits import AskedEdits
+
+
+class AgentCapabilities(Struct, frozen=True, kw_only=True):
+    """The models, people and extensions that an attempt's agent and its advisers work with."""
+
+    model: Model
+    """The model of the work."""
+    side_models: Mapping[str, Model] = {}
+    """The models of agents that advise on the work, by role, where they are not `model`."""
+    human: InboxApprover
+    reviewer: DeclarationReviewer = no_reviewer
+    """Decides requests for files that judge the work, before a human is asked."""
+    plugins: AgentPlugins = NO_PLUGINS
+    """The user's plugins."""
+    hooks: AgentHooks = NO_HOOKS
+    """The hooks of the run, around the agent's calls and turns."""
+    server_tools: tuple[Tool, ...] = ()
+    """The tools of the run's MCP servers, not gated."""
+    asked_edits: AskedEdits = field(default_factory=AskedEdits)
+    """What the agent asks to change in its story by the tool."""
+
+    def model_of(self, role: str) -> Model:
+        """Return the model of an agent that advises on the work in this role."""
+        return self.side_models.get(role, self.model)
