@@ -22,7 +22,7 @@ from scaffold.store.spending.run_budget import RunBudgetAccount
 from scaffold.store.spending.shared_budget import remaining
 from scaffold.worker.activity_clock import attempt_activity
 from scaffold.worker.attempt_records import AttemptRecords
-from scaffold.worker.inbox_approval import InboxApprover
+from scaffold.worker.human.inbox_approval import InboxApprover
 from scaffold.worker.story.rebase_step import REBASE_STEP
 from scaffold.worker.workspace.attempt_worktree import pin_earlier_work, rescue_and_remove, rescue_work
 from simulator.faults import FaultInjector

@@ -28,7 +28,6 @@ from scaffold.worker.agent.prompt_learnings import last_failure, with_learnings,
 from scaffold.worker.agent.watchdog import NoProgress, WatchedAgent
 from scaffold.worker.attempt_records import AttemptRecords, CandidateReady
 from scaffold.worker.extensions.hooks import accepted_by_hooks
-from scaffold.worker.hook_fixes import HookFixes
 from scaffold.worker.human.continued_turn import take_up_turn
 from scaffold.worker.human.lost_tests import blocking_losses, human_decision, named
 from scaffold.worker.human.protected_review import approve_protected_change, protected_refusal, restore_waiting_change
@@ -53,8 +52,9 @@ from scaffold.worker.story.first_prompt import first_prompt
 from scaffold.worker.story.repeated_step import repeats_step
 from scaffold.worker.task_prompts import failure_prompt
 from scaffold.worker.verification import AttemptVerifier
-from scaffold.worker.work_commit import WorkCommit, commit_work, hand_in, step_ended
 from scaffold.worker.workspace.attempt_worktree import rescue_work
+from scaffold.worker.workspace.hook_fixes import HookFixes
+from scaffold.worker.workspace.work_commit import WorkCommit, commit_work, hand_in, step_ended
 from scaffold.worker.workspace.workplace import Workplace
 
 DIFF_BYTES = 128 * 1024

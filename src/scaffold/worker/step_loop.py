@@ -19,8 +19,8 @@ from scaffold.worker.story.first_prompt import first_prompt, is_step_of_story
 from scaffold.worker.story.lint_step import lint_answer, lint_before_agent, lint_failure
 from scaffold.worker.story.rebase_step import merge_note, prepare_merge, with_second_parent
 from scaffold.worker.task_prompts import failure_prompt
-from scaffold.worker.work_commit import WorkCommit, commit_work, hand_in, step_ended
 from scaffold.worker.workspace.shared_folder import merge_shared_folder
+from scaffold.worker.workspace.work_commit import WorkCommit, commit_work, hand_in, step_ended
 from scaffold.worker.workspace.workplace import Workplace
 
 

@@ -28,7 +28,7 @@ from scaffold.store.database import Store
 from scaffold.worker.activity_clock import attempt_activity
 from scaffold.worker.agent.capabilities import AgentCapabilities
 from scaffold.worker.attempt_records import AttemptRecords, CandidateReady
-from scaffold.worker.inbox_approval import InboxApprover
+from scaffold.worker.human.inbox_approval import InboxApprover
 from scaffold.worker.workspace.attempt_worktree import open_workspace
 from scaffold.worker.workspace.workplace import Workplace, open_workplace
 from support.harness import UNSANDBOXED, Harness, poll_until, scripted_model

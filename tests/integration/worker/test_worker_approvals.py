@@ -16,7 +16,7 @@ from scaffold.run.attempts.assignment import read_assignment
 from scaffold.run.failures.attempt_end import AttemptEnd, end_attempt
 from scaffold.worker.activity_clock import attempt_activity
 from scaffold.worker.attempt_records import CandidateReady
-from scaffold.worker.inbox_approval import InboxApprover
+from scaffold.worker.human.inbox_approval import InboxApprover
 from support.harness import DEAD_PROCESS, act, goal, poll_until, scripted_model
 
 NOBODY_S = 0.05

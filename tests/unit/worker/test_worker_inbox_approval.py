@@ -1,7 +1,7 @@
 """What a worker may do without asking, depending on its sandbox."""
 
 from scaffold.core.run_settings import PermissionSettings
-from scaffold.worker.inbox_approval import worker_rules
+from scaffold.worker.human.inbox_approval import worker_rules
 
 
 def test_file_tools_are_free_in_the_worktree_and_commands_in_a_sandbox():

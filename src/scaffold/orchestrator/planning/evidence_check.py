@@ -26,7 +26,7 @@ from scaffold.policy.shell.parse.plain_commands import parse_plain
 from scaffold.policy.shell.workspace_paths import WorkspacePaths
 from scaffold.run.context import RunContext
 from scaffold.verify.contract.check_runs import Tree, run_check
-from scaffold.worker.inbox_approval import worker_rules
+from scaffold.worker.human.inbox_approval import worker_rules
 
 DETAIL_CHARS = 1_000
 """Limit for the output of a command in an answer, in characters."""

@@ -24,7 +24,7 @@ from scaffold.store.database import Store
 from scaffold.tools.catalog import builtin_tools
 from scaffold.tools.read_cache import with_read_cache
 from scaffold.tools.workspace import Workspace
-from scaffold.worker.inbox_approval import worker_rules
+from scaffold.worker.human.inbox_approval import worker_rules
 
 ToolWrapper = Callable[[Tool], Tool]
 """Returns a tool that does the same and also reports its calls."""

@@ -44,8 +44,8 @@ from scaffold.worker.agent.incoming_messages import IncomingMessages
 from scaffold.worker.agent.watchdog import RepeatGuard, TurnTaker, WatchedAgent, worktree_fingerprint
 from scaffold.worker.attempt_records import AttemptRecords
 from scaffold.worker.human.file_requests import FileRequests
+from scaffold.worker.human.inbox_approval import worker_gate
 from scaffold.worker.human.questions import AgentQuestions
-from scaffold.worker.inbox_approval import worker_gate
 from scaffold.worker.story.edit_tool import edit_workflow
 from scaffold.worker.workspace.workplace import Workplace
 

@@ -18,7 +18,7 @@ from scaffold.worker.agent.side_agent import SideAgent
 from scaffold.worker.agent.watchdog import NoProgress
 from scaffold.worker.attempt_records import AttemptRecords
 from scaffold.worker.contract.drafter_prompts import intent_of, unreadable_prompt, weakened_prompt
-from scaffold.worker.inbox_approval import worker_gate
+from scaffold.worker.human.inbox_approval import worker_gate
 from scaffold.worker.workspace.workplace import Workplace
 
 MAX_ASKS = 3

@@ -6,7 +6,7 @@ from scaffold.agent.extensions.server_access import connect_servers
 from scaffold.core.tool import Tool
 from scaffold.host.startup import lazy_import
 from scaffold.worker.attempt_records import AttemptRecords
-from scaffold.worker.inbox_approval import InboxApprover
+from scaffold.worker.human.inbox_approval import InboxApprover
 
 QUESTIONS = "scaffold.extensions.mcp.question_text:asked_text"
 SUGGESTIONS = "scaffold.extensions.mcp.question_text:suggested_answers"

@@ -13,8 +13,8 @@ from scaffold.run.attempts.contracts import contract_in_force
 from scaffold.verify.proof_request import ProofRequest
 from scaffold.verify.requested_paths import RequestedEntry, classify_requested
 from scaffold.worker.attempt_records import AttemptRecords
-from scaffold.worker.declaration_review import DeclarationAnswer, DeclarationQuestion, DeclarationReviewer
-from scaffold.worker.inbox_approval import InboxApprover
+from scaffold.worker.human.declaration_review import DeclarationAnswer, DeclarationQuestion, DeclarationReviewer
+from scaffold.worker.human.inbox_approval import InboxApprover
 from scaffold.worker.workspace.workplace import Workplace
 
 MAX_QUESTIONS = 5

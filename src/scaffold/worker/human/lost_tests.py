@@ -5,8 +5,8 @@ from scaffold.core.printable_text import count_of, join_limited, utf8_safe
 from scaffold.core.proof.contract import Verification
 from scaffold.core.proof.gates import GateResult
 from scaffold.worker.attempt_records import AttemptRecords
+from scaffold.worker.human.inbox_approval import InboxApprover
 from scaffold.worker.human.protected_review import change_hash
-from scaffold.worker.inbox_approval import InboxApprover
 from scaffold.worker.workspace.attempt_worktree import AttemptWorkspace
 
 MAX_NAMED = 5

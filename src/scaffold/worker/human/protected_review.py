@@ -16,7 +16,7 @@ from scaffold.run.failures.attempt_end import AttemptEnd
 from scaffold.store.database import Store
 from scaffold.verify.guard import PROTECTED_FILES_CHECK, declared_protected_paths
 from scaffold.worker.attempt_records import AttemptRecords
-from scaffold.worker.inbox_approval import InboxApprover
+from scaffold.worker.human.inbox_approval import InboxApprover
 from scaffold.worker.workspace.attempt_worktree import AttemptWorkspace
 
 MAX_PATHS_SHOWN = 5

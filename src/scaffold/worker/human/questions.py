@@ -10,7 +10,7 @@ from scaffold.policy.path.protected_areas import ProtectedAreas
 from scaffold.policy.path.protected_files import protected_entry
 from scaffold.tools.human_question import HumanQuestion
 from scaffold.worker.attempt_records import AttemptRecords
-from scaffold.worker.inbox_approval import InboxApprover, is_asked_by_agent
+from scaffold.worker.human.inbox_approval import InboxApprover, is_asked_by_agent
 from scaffold.worker.workspace.attempt_worktree import AttemptWorkspace
 
 DECIDE = (

@@ -6,7 +6,7 @@ from scaffold.core.proof.citation import Review
 from scaffold.run.learning.reviewer_standing import reviewer_standing
 from scaffold.worker.agent.capabilities import AgentCapabilities
 from scaffold.worker.attempt_records import AttemptRecords
-from scaffold.worker.declaration_review import (
+from scaffold.worker.human.declaration_review import (
     DeclarationAnswer,
     DeclarationQuestion,
     DeclarationReviewer,

@@ -39,7 +39,7 @@ from scaffold.tools.read_cache import with_read_cache
 from scaffold.tools.workspace import Workspace
 from scaffold.verify.planted_faults import Fault, LandedFile, chosen_fault, faults_in, shuffled
 from scaffold.worker.agent.side_agent import MAX_REQUESTS, PROMPTS, SideRole
-from scaffold.worker.inbox_approval import worker_gate
+from scaffold.worker.human.inbox_approval import worker_gate
 from scaffold.worker.second_review.changed_tests import base_tests_in_doubt
 from scaffold.worker.second_review.judge import DIFF_BYTES
 from scaffold.worker.second_review.review_agent import ReviewQuestion, usable_verdict

@@ -9,7 +9,7 @@ from scaffold.core.printable_text import join_limited, utf8_safe
 from scaffold.core.proof.contract import CheckResult, Verification
 from scaffold.git import commits, refs
 from scaffold.git.trees.merge import Conflicted, merge_commits
-from scaffold.worker.work_commit import WorkCommit
+from scaffold.worker.workspace.work_commit import WorkCommit
 from scaffold.worker.workspace.workplace import Workplace
 
 REBASE_STEP = "rebase_resolve"
