@@ -164,7 +164,7 @@ PLANTED = {
         "if not isinstance",
     ),
     "what runs is not in the way of what is ready": (
-        "run/collisions/board.py",
+        "run/collision_board.py",
         "return Board(self.limits, self._running, self._reserved)",
         "return Board(self.limits, (), self._reserved)",
     ),

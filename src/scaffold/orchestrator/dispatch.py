@@ -19,10 +19,10 @@ from scaffold.orchestrator.other_approach import other_approach_briefing, takes_
 from scaffold.plan import slot_shares
 from scaffold.plan.collisions.rules import HeldBack
 from scaffold.run.attempts.lease import owner_transaction
-from scaffold.run.collisions.board import RunBoard, StartPicker
+from scaffold.run.collision_board import RunBoard, StartPicker
 from scaffold.run.context import RunContext
+from scaffold.run.failures.ladder import failure_kind, most_telling
 from scaffold.run.failures.refused_work import FAILURES_CHARS, summarize_failures
-from scaffold.run.failures.telling_failure import failure_kind, most_telling
 from scaffold.run.failures.worker_losses import is_about_deaths
 from scaffold.store.database import Store
 from scaffold.verify.contract.review_verdict import work_kind

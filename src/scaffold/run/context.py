@@ -20,6 +20,13 @@ from scaffold.run.projections import PROJECTIONS, report_places
 from scaffold.store.database import Store
 from scaffold.verify.environment.included_files import kept_snapshots
 
+FAULT_EXIT_CODE = 4
+"""The machine failed: git, the database or the file system, which says nothing about the work."""
+
+DATABASE_OUTAGE_S = 600.0
+"""How long a worker or supervisor waits for a database server that is away, before it ends with that code."""
+
+
 MAX_NAME_BYTES = 100
 """Longest part of a path segment that comes from a user-chosen name; file systems allow 255 bytes in all."""
 LOG_TAIL_CHARS = 1_000

@@ -2,7 +2,16 @@
 
 from scaffold.core.events import NoticeRaised
 from scaffold.core.ids import RunId
+from scaffold.core.model import ProcessIdentity
+from scaffold.host.process_identity import is_alive, is_stopped
 from scaffold.run.context import RunContext
+from scaffold.store.database import Store
+
+HUMAN = "human"
+"""The user, whose messages are orders to the agent."""
+
+MERGE_QUEUE = "merge queue"
+"""The owner, whose messages are facts about what has landed."""
 
 
 def warn(context: RunContext, run_id: RunId, text: str) -> None:
@@ -19,3 +28,12 @@ def _append_once(context: RunContext, run_id: RunId, notice: NoticeRaised) -> No
     with context.store.transaction():
         if not context.store.events.has_notice(run_id, notice):
             context.store.events.append(run_id, notice)
+
+
+def asked_items(store: Store, run_id: RunId) -> frozenset[str]:
+    """Return the run's inbox items that a process asks at a terminal; one that is suspended asks nothing."""
+    return frozenset(item for item, asking in store.inbox.terminals(run_id).items() if any(map(_asks, asking)))
+
+
+def _asks(process: ProcessIdentity) -> bool:
+    return is_alive(process) and not is_stopped(process)

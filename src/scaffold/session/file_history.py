@@ -12,7 +12,7 @@ from msgspec import Struct, field
 
 from scaffold.core.tool import Tool, ToolCategory, ToolOutput
 from scaffold.host.atomic_files import delete_folder_if_possible, write_atomic
-from scaffold.tools.content.change_record import CHANGE_RECORDER, FileChange
+from scaffold.tools.content.safe_open import CHANGE_RECORDER, FileChange
 from scaffold.views.text_format import clip
 
 FILE_HISTORY_FOLDER = "file-history"

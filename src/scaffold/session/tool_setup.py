@@ -22,13 +22,13 @@ from scaffold.policy.secret.redaction import Redactor
 from scaffold.session.file_history import FILE_HISTORY_FOLDER, FileHistory
 from scaffold.tools.catalog import all_tools
 from scaffold.tools.command.background_commands import BackgroundCommands
-from scaffold.tools.command.retention import remove_expired
+from scaffold.tools.command.spooled_output import remove_expired
 from scaffold.tools.command.user_tools import UserToolEnv, load_user_tools
 from scaffold.tools.content.seen_files import SeenFiles
 from scaffold.tools.nested_repositories import NestedRepositories
-from scaffold.tools.pdf_tools import DocumentActions, pdf_document_tool, pdf_extract_text
 from scaffold.tools.read_cache import with_read_cache
 from scaffold.tools.todos import Todos
+from scaffold.tools.vector_db import DocumentActions, pdf_document_tool, pdf_extract_text
 from scaffold.tools.workspace import Workspace
 
 USER_TOOLS_FOLDER = "tools"

@@ -5,16 +5,13 @@ from pathlib import Path
 from scaffold.core.tool import Tool
 from scaffold.tools.command.background_commands import BackgroundCommands, background
 from scaffold.tools.command.packages import pip_install, pip_list
-from scaffold.tools.command.python import python
-from scaffold.tools.command.shell import shell
+from scaffold.tools.command.shell import python, shell
 from scaffold.tools.file.append import append_file
 from scaffold.tools.file.apply_patch import apply_patch
-from scaffold.tools.file.edit_lines import apply_delta
+from scaffold.tools.file.edit_lines import apply_delta, edit
 from scaffold.tools.file.info import file_info
 from scaffold.tools.file.read_write import list_dir, read_file, write_file
-from scaffold.tools.file.replace_text import edit
-from scaffold.tools.search.find_files import find_files
-from scaffold.tools.search.search_files import search_files
+from scaffold.tools.search.search_files import find_files, search_files
 from scaffold.tools.todos import Todos, todo_read, todo_write
 from scaffold.tools.web.fetch import FetchFunction, fetch_tool
 from scaffold.tools.workspace import Workspace

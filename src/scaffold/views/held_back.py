@@ -5,7 +5,7 @@ from msgspec import Struct
 from scaffold.core.ids import ActionKey
 from scaffold.core.model import Run
 from scaffold.plan.collisions.rules import HeldBack
-from scaffold.run.collisions.board import held_back_actions
+from scaffold.run.collision_board import held_back_actions
 from scaffold.views.store_reader import StoreAccess, is_executed
 
 

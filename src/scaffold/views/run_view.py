@@ -34,8 +34,8 @@ from scaffold.plan.collisions.rules import HeldBack
 from scaffold.plan.failures.answers import CHOICES
 from scaffold.plan.review_rates import unreliable_text
 from scaffold.plan.slot_shares import free_slots
-from scaffold.run.collisions.board import held_back_actions
-from scaffold.run.learning.reviewer_standing import reviewer_standing
+from scaffold.run.collision_board import held_back_actions
+from scaffold.run.learning.stores import reviewer_standing
 from scaffold.store.database import Store
 from scaffold.store.spending.run_budget import budget_use
 from scaffold.views.agent_list import (

@@ -8,7 +8,7 @@ from scaffold.core.errors import IllegalTransition, UsageError
 from scaffold.core.model import Action, Attempt
 from scaffold.plan.story.apply_edit import EditOutcome, EditRequest, EditsApplied, EditsRejected, apply_file
 from scaffold.plan.story.record import StoryRecord
-from scaffold.run.edit_files import EDITS
+from scaffold.run.shared_notes import EDITS
 from scaffold.store.database import Store
 from scaffold.views.story_record import step_id, story_record
 

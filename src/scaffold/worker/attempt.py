@@ -40,12 +40,11 @@ from scaffold.worker.extensions.hooks import worker_hooks
 from scaffold.worker.extensions.mcp_servers import server_tools
 from scaffold.worker.extensions.plugins import worker_plugins
 from scaffold.worker.human.continued_turn import take_up_turn
-from scaffold.worker.human.declaration_review import DeclarationReviewer, no_reviewer
-from scaffold.worker.human.file_requests import grant_approved_requests
+from scaffold.worker.human.file_requests import DeclarationReviewer, grant_approved_requests, no_reviewer
 from scaffold.worker.human.inbox_approval import InboxApprover
 from scaffold.worker.human.soft_timeout_question import SoftTimeout
 from scaffold.worker.review.review_loop import run_review
-from scaffold.worker.second_review.path_request import declaration_reviewer
+from scaffold.worker.second_review.review_agent import declaration_reviewer
 from scaffold.worker.step_loop import run_step
 from scaffold.worker.story.edits import collect_left_edits, keep_edits_of_failed
 from scaffold.worker.workspace.attempt_worktree import (

@@ -15,8 +15,7 @@ from scaffold.core.states import AttemptPhase, Landing, Running, Verifying
 from scaffold.host.wake_fifo import wake_up
 from scaffold.plan.collisions.boundary import boundary_of
 from scaffold.policy.secret.redaction import Redactor
-from scaffold.run.attempts.assignment import Assignment
-from scaffold.run.attempts.declaration import Declaration, read_declaration
+from scaffold.run.attempts.assignment import Assignment, Declaration, read_declaration
 from scaffold.run.context import RunContext
 from scaffold.run.notices import inform, warn
 from scaffold.store.database import Store

@@ -18,8 +18,8 @@ from scaffold.git import commits
 from scaffold.git.checkouts import worktree
 from scaffold.run.attempts.assignment import TESTING_ROLE
 from scaffold.run.failures.attempt_end import AttemptEnd
+from scaffold.run.failures.ladder import AGENT_SAID
 from scaffold.run.failures.refused_work import summarize_failures
-from scaffold.run.failures.stored_fingerprints import AGENT_SAID
 from scaffold.verify.contract.check_runs import unchanged_result
 from scaffold.verify.guard import PROTECTED_FILES_CHECK
 from scaffold.worker.agent.capabilities import AgentCapabilities
@@ -28,12 +28,16 @@ from scaffold.worker.agent.prompt_learnings import last_failure, with_learnings,
 from scaffold.worker.agent.watchdog import NoProgress, WatchedAgent
 from scaffold.worker.attempt_records import AttemptRecords, CandidateReady
 from scaffold.worker.extensions.hooks import accepted_by_hooks
-from scaffold.worker.human.continued_turn import take_up_turn
-from scaffold.worker.human.lost_tests import blocking_losses, human_decision, named
-from scaffold.worker.human.protected_review import approve_protected_change, protected_refusal, restore_waiting_change
-from scaffold.worker.human.rejected_change import REWORK, restore_rejected_change
-from scaffold.worker.learner import Learner
-from scaffold.worker.review.critic import Critic, critique_prompt, improve_prompt
+from scaffold.worker.human.continued_turn import REWORK, restore_rejected_change, take_up_turn
+from scaffold.worker.human.protected_review import (
+    approve_protected_change,
+    blocking_losses,
+    human_decision,
+    named,
+    protected_refusal,
+    restore_waiting_change,
+)
+from scaffold.worker.review.critic import Critic, improve_prompt
 from scaffold.worker.review.critique import (
     Critique,
     HandIn,
@@ -44,12 +48,12 @@ from scaffold.worker.review.critique import (
     decide_next_step,
     requests_end,
 )
+from scaffold.worker.review.learner import Learner
 from scaffold.worker.second_review.judge import ChangeJudge
 from scaffold.worker.second_review.review_agent import HAND_IN_RESERVE_S, second_reviewer
 from scaffold.worker.story.criteria import denied_criteria, with_uncited_criteria
-from scaffold.worker.story.edits import collect_edits
+from scaffold.worker.story.edits import collect_edits, repeats_step
 from scaffold.worker.story.first_prompt import first_prompt
-from scaffold.worker.story.repeated_step import repeats_step
 from scaffold.worker.task_prompts import failure_prompt
 from scaffold.worker.verification import AttemptVerifier
 from scaffold.worker.workspace.attempt_worktree import rescue_work
@@ -57,8 +61,6 @@ from scaffold.worker.workspace.hook_fixes import HookFixes
 from scaffold.worker.workspace.work_commit import WorkCommit, commit_work, hand_in, step_ended
 from scaffold.worker.workspace.workplace import Workplace
 
-DIFF_BYTES = 128 * 1024
-"""Bytes of the change's diff; the critic's prompt cuts it further."""
 WORDS_CHARS = 800
 """Limit for the agent's answer in the ending of an attempt that changed nothing."""
 
@@ -118,14 +120,10 @@ async def make_change(
     continued = await take_up_turn(place, records)
     agent = watched_agent(place, capabilities, records, continued)
     learner = Learner(workspace, capabilities, records) if settings.learning.extract else None
-    second = _change_judge(place, capabilities, records)
+    reviewer, reviewing = second_reviewer(place, capabilities, records), settings.planning.reviewer
+    second = ChangeJudge(workspace, records, reviewer, reviewing) if reviewer and reviewing else None
     judges = Judges(verifier=verifier, critic=critic, second=second, learner=learner)
     return await ChangeLoop(place, capabilities, records, agent, judges, start).execute(continued)
-
-
-def _change_judge(place: Workplace, capabilities: AgentCapabilities, records: AttemptRecords) -> ChangeJudge | None:
-    reviewer, settings = second_reviewer(place, capabilities, records), records.task.run.settings.planning.reviewer
-    return ChangeJudge(place.workspace, records, reviewer, settings) if reviewer and settings else None
 
 
 class ChangeLoop:
@@ -142,7 +140,9 @@ class ChangeLoop:
     ) -> None:
         """`start` is the unchanged base, which does not pass."""
         self._place = place
+        self._workspace = place.workspace
         self._capabilities = capabilities
+        self._human = capabilities.human
         self._records = records
         self._agent = agent
         self._verifier = judges.verifier
@@ -163,13 +163,9 @@ class ChangeLoop:
         The first one finishes the turn that is `continued`, if any.
         """
         self._records.enter("executing")
-        if (
-            continued is None
-            and (before := await restore_waiting_change(self._place.workspace, self._records)) is not None
-        ):
-            ending = await self._hand_in_restored(before)
-            if ending is not None:
-                return ending
+        before = None if continued else await restore_waiting_change(self._workspace, self._records)
+        if before is not None and (ending := await self._hand_in_restored(before)) is not None:
+            return ending
         prompt = continued or await self._first_prompt()
         for iteration in range(1, self._records.task.run.settings.tier.iterations + 1):
             move = await self._iteration(prompt, iteration)
@@ -182,9 +178,8 @@ class ChangeLoop:
                 case StopFailed():
                     return await self._failed(move, iteration)
                 case StepsAdded(head=head):
-                    return await hand_in(
-                        self._place.workspace, self._records, step_ended(head, "its agent added steps before it")
-                    )
+                    ended = step_ended(head, "its agent added steps before it")
+                    return await hand_in(self._workspace, self._records, ended)
                 case Improve():
                     prompt = await self._next_prompt()
                 case _:
@@ -202,7 +197,7 @@ class ChangeLoop:
 
     async def _hand_in_restored(self, before: Attempt) -> CandidateReady | AttemptEnd | None:
         """Hand in the restored work that waited for a human; None if it no longer passes and has to be redone."""
-        records, workspace = self._records, self._place.workspace
+        records, workspace = self._records, self._workspace
         work = await commit_work(self._place, self._records)
         if isinstance(work, WorkCommit):
             # The row of this attempt is new; without the earlier answer the landing would record no result.
@@ -227,9 +222,7 @@ class ChangeLoop:
         """Run one iteration; once something has passed, stop early enough to hand that in."""
         # Without it, the deadline of the whole attempt would end an improvement
         # and the work that had already passed with it.
-        limited = (
-            nullcontext() if self._passed is None else self._capabilities.human.deadline(spare_s=HAND_IN_RESERVE_S)
-        )
+        limited = nullcontext() if self._passed is None else self._human.deadline(spare_s=HAND_IN_RESERVE_S)
         deadline: asyncio.Timeout | None = None
         try:
             async with limited as deadline:
@@ -303,7 +296,7 @@ class ChangeLoop:
         # Earlier versions have not been judged, so none of them stands in for one that was rejected.
         self._passed = self._last if self._last.passed else None
         if not self._last.passed:
-            await worktree.restore(self._place.workspace.git, verification.commit)
+            await worktree.restore(self._workspace.git, verification.commit)
             self._records.enter("executing", verification=verification)
         return decide_next_step(structs.replace(state, passed=self._last.passed, reviewed=True))
 
@@ -330,7 +323,7 @@ class ChangeLoop:
         if self._judges.critic is None or asked_for_end:
             return judged
         self._records.enter("critiquing", verification=verification)
-        critique = await self._judges.critic.critique(await self._question(verification, iteration))
+        critique = await self._judges.critic.critique(verification, self._verifier.contract, iteration)
         return IterationResult(left=work.tree, verification=verification, critique=critique)
 
     async def _verified(self, head: Commit) -> Verification:
@@ -343,7 +336,7 @@ class ChangeLoop:
         # Each way leads out of the phase in which the reviewer was asked.
         self._records.enter("executing")
         self._records.enter("verifying")
-        await worktree.restore(self._place.workspace.git, head)
+        await worktree.restore(self._workspace.git, head)
         if not judged.accepted:
             return judged
         again = await self._verifier.verify(head, accepted=lost)
@@ -351,9 +344,9 @@ class ChangeLoop:
 
     async def _left_to_human(self, found: Verification, lost: tuple[str, ...]) -> CandidateReady | AttemptEnd:
         """Hand in work that only lost tests block if a human agrees to their loss; otherwise return the ending."""
-        records, workspace = self._records, self._place.workspace
+        records, workspace = self._records, self._workspace
         await worktree.restore(workspace.git, found.commit)
-        decided = await human_decision(workspace, self._capabilities.human, records, found, lost)
+        decided = await human_decision(workspace, self._human, records, found, lost)
         if decided.state != "approved":
             why = f": {decided.answer}" if decided.answer else ""
             return AttemptEnd("gate_failed", f"a human rejected the loss of {named(lost)}{why}")
@@ -364,23 +357,12 @@ class ChangeLoop:
             return AttemptEnd(_outcome(agreed), summarize_failures(agreed))
         return await self._hand_in(structs.replace(agreed, reviewed=True))
 
-    async def _question(self, verification: Verification, iteration: int) -> str:
-        git, base = self._place.workspace.git, self._place.workspace.base
-        return critique_prompt(
-            self._records.task.action,
-            self._verifier.contract,
-            verification,
-            await commits.diff_text(git, base, verification.commit, limit_bytes=DIFF_BYTES),
-            iteration=iteration,
-            maximum=self._records.task.run.settings.tier.iterations,
-        )
-
     async def _next_prompt(self) -> str:
         """Restore passing work as it was committed, and return the prompt of the next iteration."""
         last = self._last
         if last.passed:
             # The worktree keeps what the checks of passing work left behind, such as caches and reports.
-            await worktree.restore(self._place.workspace.git, last.verification.commit)
+            await worktree.restore(self._workspace.git, last.verification.commit)
         self._records.enter("executing", verification=last.verification)
         if last.critique is not None:
             return improve_prompt(last.critique)
@@ -414,8 +396,7 @@ class ChangeLoop:
         # The unfinished improvement gets a rescue ref; what is handed in is older.
         await rescue_work(records.run_context, task.run, task.attempt.id)
         why = gave_up.error.partition("\n")[0]
-        text = f"{task.action.key} is submitted as it last passed; improving it further failed: {why}"
-        records.inform(text)
+        records.inform(f"{task.action.key} is submitted as it last passed; improving it further failed: {why}")
         # From `critiquing` a phase goes back to `executing` only, so `verifying` takes two steps.
         records.enter("executing")
         records.enter("verifying")
@@ -426,11 +407,9 @@ class ChangeLoop:
 
     async def _hand_in(self, verification: Verification) -> CandidateReady | AttemptEnd:
         """Offer passing work for landing; a change of protected paths first needs a human's approval."""
-        workspace, records, head = self._place.workspace, self._records, verification.commit
+        workspace, records, head = self._workspace, self._records, verification.commit
         try:
-            rejected = await approve_protected_change(
-                workspace, self._capabilities.human, records, head, verification.review
-            )
+            rejected = await approve_protected_change(workspace, self._human, records, head, verification.review)
         except HumanDecisionRequired:
             # The rescue takes a snapshot of the worktree, and the approval is for
             # exactly this change: remove what the checks left.

@@ -1,10 +1,14 @@
 """Run the attempt of a worker process, and record unexpected errors."""
 
 import traceback
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
 
+from scaffold.agent.model_access import connect_run_model
 from scaffold.core.errors import GitError, StaleFence, StoreUnavailable
 from scaffold.core.ids import AttemptId
+from scaffold.core.ports import Model
+from scaffold.core.run_settings import RunSettings
 from scaffold.core.states import AttemptOutcome
 from scaffold.host.process_identity import own_identity
 from scaffold.llm.transport.live_context import Patience
@@ -13,7 +17,7 @@ from scaffold.run.attempts.lease import send_heartbeats
 from scaffold.run.context import RunContext
 from scaffold.run.failures.attempt_end import AttemptEnd, end_attempt
 from scaffold.worker.activity_clock import attempt_activity
-from scaffold.worker.agent.work_models import connect_work_models
+from scaffold.worker.agent.side_agent import SideRole
 from scaffold.worker.attempt import Worker
 
 
@@ -52,3 +56,35 @@ async def _run_recording_errors(context: RunContext, task: Assignment, log: Call
         )
         ending = AttemptEnd(outcome, clean(f"{type(error).__name__}: {error}"))
         end_attempt(context.store, task.run, task.attempt.id, ending, fence=task.attempt.fence)
+
+
+@asynccontextmanager
+async def connect_work_models(
+    task: Assignment, *, patience: Patience
+) -> AsyncIterator[tuple[Model, Mapping[str, Model]]]:
+    """Yield the model of the work, and by role the models of agents that have another one.
+
+    The second reviewer opens its own, if it is asked. Raises as `connect_model` does.
+    """
+    settings = task.run.settings
+    work = settings.worker_model(task.action.role, task.action.type, alternative=task.attempt.alternative)
+    async with AsyncExitStack() as stack:
+        model = await stack.enter_async_context(connect_run_model(work, patience=patience))
+        opened, side = {(work.name, work.others): model}, dict[str, Model]()
+        for role in _side_roles(settings):
+            own = settings.agent_model(role)
+            place = (own.name, own.others)
+            if place not in opened:
+                opened[place] = await stack.enter_async_context(connect_run_model(own, patience=patience))
+            if opened[place] is not model:
+                side[role] = opened[place]
+        yield model, side
+
+
+def _side_roles(settings: RunSettings) -> Iterator[SideRole]:
+    if settings.planning.drafter:
+        yield "drafter"
+    if settings.planning.critic:
+        yield "critic"
+    if settings.learning.extract:
+        yield "learner"

@@ -7,8 +7,7 @@ from scaffold.core.model import Action, Fact, Goal
 from scaffold.core.plan import full_text
 from scaffold.core.printable_text import count_of, truncate_text
 from scaffold.core.proof.contract import Check, Contract, ExitCode, OutputContains, Verification
-from scaffold.run.attempts.assignment import TESTING_ROLE, Assignment
-from scaffold.run.attempts.declaration import Declaration
+from scaffold.run.attempts.assignment import TESTING_ROLE, Assignment, Declaration
 from scaffold.run.failures.refused_work import summarize_failures
 from scaffold.verify.contract.review_verdict import is_review
 
@@ -161,3 +160,9 @@ def _results_section(heading: str, actions: Sequence[Action], *, each: int, tota
     if len(actions) > len(shown):
         sections.append(f"… and the results of {count_of(len(actions) - len(shown), 'more action')}")
     return "\n\n".join([heading + "\n" + sections[0], *sections[1:]])
+
+
+def result_lines(verification: Verification) -> Iterator[str]:
+    """Yield a line for each check and gate with its verdict."""
+    yield from (f"- {result.verdict}: {result.name}" for result in verification.results)
+    yield from (f"- {gate.verdict}: {gate.gate.name}, `{gate.gate.command}`" for gate in verification.gates)

@@ -25,9 +25,8 @@ from scaffold.policy.shell.workspace_paths import WorkspacePaths
 from scaffold.session.running_tools import RunningTools
 from scaffold.session.slash.syntax import COMMANDS
 from scaffold.tools.file.append import append_file
-from scaffold.tools.file.edit_lines import apply_delta
+from scaffold.tools.file.edit_lines import apply_delta, edit
 from scaffold.tools.file.read_write import write_file
-from scaffold.tools.file.replace_text import edit
 from scaffold.tools.workspace import Workspace
 
 

@@ -11,7 +11,7 @@ from scaffold.orchestrator.supervisor.goal_view import read_goal_view
 from scaffold.plan.collisions.layout import SourceLayout
 from scaffold.plan.collisions.rules import MOST_OVERTAKEN
 from scaffold.plan.decide import Dispatch, decide
-from scaffold.run.collisions.source_layout import ensure_source_layout
+from scaffold.run.source_layout import ensure_source_layout
 from support.harness import act, goal
 
 

@@ -10,7 +10,7 @@ from scaffold.orchestrator.owner.processes.engine import AttemptExit
 from scaffold.orchestrator.owner.processes.task_engine import TaskEngine
 from scaffold.orchestrator.owner.processes.worker_exits import OVERTIME_S, WorkerExitHandler
 from scaffold.orchestrator.owner.watch.machine_watch import MachineWatch
-from scaffold.run.machine_faults import FAULT_EXIT_CODE
+from scaffold.run.context import FAULT_EXIT_CODE
 from support.harness import act, goal
 
 

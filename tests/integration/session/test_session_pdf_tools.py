@@ -16,7 +16,7 @@ from scaffold.session.memory.lazy_memories import MemoryAccess
 from scaffold.session.memory.pdf_documents import PdfDocuments
 from scaffold.session.memory.pdf_text import pdf_text
 from scaffold.store.user_store import UserStore
-from scaffold.tools.pdf_tools import pdf_document_tool, pdf_extract_text
+from scaffold.tools.vector_db import pdf_document_tool, pdf_extract_text
 from scaffold.tools.workspace import MAX_ANSWER_CHARS, Workspace
 from support.pdf_files import pdf_of
 

@@ -10,7 +10,7 @@ from scaffold.session.file_history import MAX_TURNS, FileHistory
 from scaffold.session.undo import undo_note, undo_text, undo_turn
 from scaffold.session.working_tree import NO_CHANGE, start_of_changes, tool_changes, tree_changes
 from scaffold.tools.catalog import builtin_tools
-from scaffold.tools.content.change_record import MAX_KEPT_BYTES
+from scaffold.tools.content.safe_open import MAX_KEPT_BYTES
 from scaffold.tools.workspace import Workspace
 
 

@@ -7,7 +7,7 @@ from scaffold.core.errors import StoreError
 from scaffold.core.events import FilesGranted
 from scaffold.core.model import FileGrant
 from scaffold.host.clock import FakeClock
-from scaffold.run.attempts.declaration import read_declaration
+from scaffold.run.attempts.assignment import read_declaration
 from scaffold.store.database import Store
 
 ACTION = "run-1/x"

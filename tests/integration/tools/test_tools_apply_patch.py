@@ -10,8 +10,8 @@ from scaffold.agent.toolbox import Toolbox
 from scaffold.core.conversation import ToolCall
 from scaffold.policy.path.containment import Refusal
 from scaffold.tools.catalog import builtin_tools
-from scaffold.tools.content.file_set import PlannedFile, change_files
 from scaffold.tools.content.safe_open import read_whole
+from scaffold.tools.file.apply_patch import PlannedFile, change_files
 from scaffold.tools.workspace import Workspace
 
 

@@ -3,7 +3,7 @@
 import pytest
 from inline_snapshot import snapshot
 
-from scaffold.tools.search.find_files import MAX_SHOWN, find_files
+from scaffold.tools.search.search_files import MAX_SHOWN, find_files
 from scaffold.tools.workspace import Workspace
 
 

@@ -5,8 +5,7 @@ import sys
 import pytest
 
 from scaffold.policy.secret.redaction import Redactor
-from scaffold.tools.command.python import python
-from scaffold.tools.command.shell import shell
+from scaffold.tools.command.shell import python, shell
 from scaffold.tools.command.spooled_output import CommandSpec, run_spooled
 from scaffold.tools.workspace import Workspace
 

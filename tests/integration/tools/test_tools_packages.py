@@ -5,7 +5,7 @@ import zipfile
 import pytest
 
 from scaffold.tools.command.packages import pip_install, pip_list
-from scaffold.tools.command.python import python
+from scaffold.tools.command.shell import python
 from scaffold.tools.workspace import Workspace
 
 

@@ -2,7 +2,7 @@ import os
 
 import pytest
 
-from scaffold.tools.command.python import python
+from scaffold.tools.command.shell import python
 from scaffold.tools.workspace import Workspace
 
 

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from scaffold.tools.command.retention import MAX_AGE, MAX_TOTAL_BYTES, remove_expired
+from scaffold.tools.command.spooled_output import MAX_AGE, MAX_KEPT_BYTES, remove_expired
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -53,8 +53,8 @@ def test_a_subagent_and_its_session_retain_each_others_output(keep, left):
 
 def test_the_oldest_output_is_removed_above_the_total_limit(keep, left):
     """RA-4: bounded in bytes; sparse files here."""
-    keep("first", timedelta(hours=3), 1), keep("second", timedelta(hours=2), MAX_TOTAL_BYTES)
-    keep("third", timedelta(hours=1), MAX_TOTAL_BYTES // 2)
+    keep("first", timedelta(hours=3), 1), keep("second", timedelta(hours=2), MAX_KEPT_BYTES)
+    keep("third", timedelta(hours=1), MAX_KEPT_BYTES // 2)
     assert left("mine") == {"third"}
 
 

@@ -14,8 +14,7 @@ from scaffold.landing.queue.merge_queue import MergeQueue
 from scaffold.landing.queue.step_result import BatchLanded
 from scaffold.llm.cassette_model import CassetteEntry
 from scaffold.worker.attempt_records import CandidateReady
-from scaffold.worker.human.declaration_review import DeclarationAnswer, no_reviewer
-from scaffold.worker.human.file_requests import MAX_QUESTIONS
+from scaffold.worker.human.file_requests import MAX_QUESTIONS, DeclarationAnswer, no_reviewer
 from support.harness import act, goal
 
 TEST = "def test_it(): pass\n"

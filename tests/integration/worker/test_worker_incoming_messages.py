@@ -1,6 +1,6 @@
 """Messages from the human: every attempt of the action gets each one once, before its next request."""
 
-from scaffold.run.senders import HUMAN
+from scaffold.run.notices import HUMAN
 from scaffold.worker.agent.incoming_messages import IncomingMessages
 from support.harness import act, goal
 

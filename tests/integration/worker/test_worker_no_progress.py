@@ -5,8 +5,7 @@ import pytest
 from fakes import RecordingModel, call_entry, cassette_model
 from scaffold.git import refs
 from scaffold.llm.cassette_model import CassetteEntry
-from scaffold.tools.command.python import python
-from scaffold.tools.command.shell import shell
+from scaffold.tools.command.shell import python, shell
 from scaffold.tools.workspace import Workspace
 from scaffold.worker.agent.watchdog import worktree_fingerprint
 from scaffold.worker.attempt_records import CandidateReady

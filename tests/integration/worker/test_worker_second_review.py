@@ -21,8 +21,7 @@ from scaffold.run.failures.attempt_end import AttemptEnd
 from scaffold.run.learning.reviewer_records import reviewer_rates
 from scaffold.run.learning.stores import user_store_if_any
 from scaffold.worker.attempt_records import CandidateReady
-from scaffold.worker.second_review.path_request import judge_path_request
-from scaffold.worker.second_review.review_agent import second_reviewer
+from scaffold.worker.second_review.review_agent import judge_path_request, second_reviewer
 from support.harness import act, goal
 
 

@@ -3,7 +3,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scaffold.tools.search.regex_literals import required_literals
+from scaffold.tools.search.ripgrep import required_literals
 
 PIECES = st.sampled_from(
     [

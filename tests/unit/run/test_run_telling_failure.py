@@ -3,7 +3,7 @@
 from builders import an_action, an_attempt
 from scaffold.core.proof.contract import CheckResult, Verification
 from scaffold.core.proof.gates import Gate, GateResult
-from scaffold.run.failures.telling_failure import failure_kind, most_telling
+from scaffold.run.failures.ladder import failure_kind, most_telling
 
 GATE = Gate(kind="test", command="pytest")
 REGRESSION = Verification(

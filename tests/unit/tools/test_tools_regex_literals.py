@@ -1,6 +1,6 @@
 import re
 
-from scaffold.tools.search.regex_literals import required_literals
+from scaffold.tools.search.ripgrep import required_literals
 
 
 def test_required_words_of_an_expression_are_found():

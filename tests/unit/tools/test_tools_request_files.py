@@ -1,7 +1,7 @@
 """The tool by which an agent asks for further files."""
 
 from scaffold.core.tool import ToolOutput
-from scaffold.tools.request_files import MAX_PATH_CHARS, MAX_PATHS, MAX_REASON_CHARS, request_files
+from scaffold.tools.human_question import MAX_PATH_CHARS, MAX_PATHS, MAX_REASON_CHARS, request_files
 
 
 class RecordingHandler:

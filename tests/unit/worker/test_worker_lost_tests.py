@@ -3,7 +3,7 @@
 from scaffold.core.ids import Commit
 from scaffold.core.proof.contract import CheckResult, Verification
 from scaffold.core.proof.gates import Gate, GateResult
-from scaffold.worker.human.lost_tests import blocking_losses
+from scaffold.worker.human.protected_review import blocking_losses
 
 
 def gate(verdict="new_failure", *, lost=(), failing=(), unnamed=0, kind="test"):

@@ -17,8 +17,7 @@ from scaffold.git.repository import Repository
 from scaffold.host.clock import SystemClock
 from scaffold.host.slots import Slots
 from scaffold.run.trial.gate_trial import TrialRequest, try_gates
-from scaffold.run.trial.gate_verdicts import GateTrial, Trial
-from scaffold.run.trial.last_trial import keep_trial, latest_trial
+from scaffold.run.trial.gate_verdicts import GateTrial, Trial, keep_trial, latest_trial
 from scaffold.run.trial.temporary_checkout import remove_dead_trials, trial_place
 from scaffold.verify.gates.detection import DetectedGates
 

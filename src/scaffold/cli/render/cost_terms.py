@@ -17,7 +17,7 @@ from scaffold.llm.registry.model_name import parse_model
 from scaffold.llm.registry.prices import Prices
 from scaffold.plan.budget import UNPLANNED_ACTIONS, format_tokens, spending_limits
 from scaffold.plan.review_rates import unreliable_text
-from scaffold.run.learning.reviewer_standing import reviewer_standing
+from scaffold.run.learning.stores import reviewer_standing
 
 TYPICAL_REQUEST = Usage(input_tokens=20_000, cached_input_tokens=16_000, output_tokens=600, requests=1)
 REQUESTS_PER_ACTION = 20

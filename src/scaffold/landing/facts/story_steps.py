@@ -22,11 +22,10 @@ from scaffold.plan.story.rebase import with_rebase_step
 from scaffold.plan.story.record import StoryRecord
 from scaffold.run.attempts.lease import owner_transaction
 from scaffold.run.context import RunContext
-from scaffold.run.edit_files import keep_unused_edits
 from scaffold.run.failures.attempt_end import AttemptEnd, block_unreachable_actions, record_attempt_end
 from scaffold.run.new_actions import new_actions
 from scaffold.run.notices import warn
-from scaffold.run.shared_notes import UnusableNotes, add_notes, notes_of_story
+from scaffold.run.shared_notes import UnusableNotes, add_notes, keep_unused_edits, notes_of_story
 from scaffold.store.database import Store
 from scaffold.store.run.story_records import RejectedEdits
 from scaffold.views.story_edits import JudgedEdits, judge_edits

@@ -18,6 +18,7 @@ from scaffold.git.client.command_line import Git
 from scaffold.host.child_environment import agent_variables
 from scaffold.run.context import RunContext
 from scaffold.run.gate_logs import keep_gate_log
+from scaffold.run.resources.candidate_environment import hook_place, worktree_environment
 from scaffold.run.resources.held_resources import held_resources
 from scaffold.run.resources.sandbox import (
     check_services,
@@ -26,7 +27,6 @@ from scaffold.run.resources.sandbox import (
     remove_temporary_folder,
     stop_leftover_services,
 )
-from scaffold.run.resources.worktree_environment import hook_place, worktree_environment
 from scaffold.verify.contract.check_runs import During, Tree, unseen
 from scaffold.verify.environment.check_env import check_environ, with_shown_folders
 from scaffold.verify.environment.provisioning import reprovision

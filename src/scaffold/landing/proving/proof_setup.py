@@ -11,8 +11,8 @@ from scaffold.core.proof.contract import Verification
 from scaffold.core.proof.gates import Baseline, CheckEnvironment, GateRun
 from scaffold.git import commits
 from scaffold.policy.path.protected_areas import ProtectedAreas
+from scaffold.run.attempts.assignment import read_declaration
 from scaffold.run.attempts.contracts import contract_with_timings
-from scaffold.run.attempts.declaration import read_declaration
 from scaffold.run.attempts.lease import owner_transaction
 from scaffold.run.context import RunContext
 from scaffold.run.resources.candidate_environment import environment_at

@@ -14,7 +14,7 @@ from scaffold.git.added_lines import added_lines_of
 from scaffold.git.checkouts import worktree
 from scaffold.git.client.command_line import Git
 from scaffold.run.context import RunContext
-from scaffold.run.senders import MERGE_QUEUE
+from scaffold.run.notices import MERGE_QUEUE
 from scaffold.run.task_list import own_changed_paths
 
 MAX_PATHS = 500

@@ -22,8 +22,8 @@ from scaffold.orchestrator.owner.run_loop import RunOwner, recover_run_owner
 from scaffold.orchestrator.planning.agreed_plan import store_agreed_actions
 from scaffold.orchestrator.planning.supervisor_agent import SupervisorAgent
 from scaffold.orchestrator.supervisor.goal_process import supervise_goals
-from scaffold.run.collisions.source_layout import ensure_source_layout
 from scaffold.run.context import RunContext
+from scaffold.run.source_layout import ensure_source_layout
 from scaffold.worker.contract.checkout_files import write_projections
 
 

@@ -27,7 +27,7 @@ from scaffold.plan.decide import decide
 from scaffold.run.attempts.lease import owner_transaction
 from scaffold.run.context import RunContext
 from scaffold.run.failures.attempt_end import AttemptEnd, end_attempt
-from scaffold.run.terminals import asked_items
+from scaffold.run.notices import asked_items
 from scaffold.store.database import Store
 
 FinalGateStatus = Literal["proven", "unproven"] | Failed

@@ -21,7 +21,7 @@ from scaffold.core.model import Action, Goal, PlanningTurn, Run
 from scaffold.core.printable_text import count_of
 from scaffold.core.states import Pending
 from scaffold.plan.message_text import quoted_list
-from scaffold.run.collisions.board import is_all_held_back
+from scaffold.run.collision_board import is_all_held_back
 from scaffold.store.database import Store
 
 MAX_WASTED_TURNS = 3

@@ -5,7 +5,7 @@ from scaffold.core.model import Action, Attempt, Run
 from scaffold.core.printable_text import utf8_safe
 from scaffold.core.states import WORKER_PHASES, Cancelled, Completed, Skipped, status_of
 from scaffold.run.context import RunContext
-from scaffold.run.senders import HUMAN
+from scaffold.run.notices import HUMAN
 from scaffold.worker.agent.incoming_messages import MAX_MESSAGE_CHARS
 
 SEE_TASKS = "`scaffold tasks` shows every action."

@@ -18,8 +18,7 @@ from scaffold.core.states import (
 )
 from scaffold.plan.failures.escalation import ATTEMPTED
 from scaffold.plan.graph.readiness import ActionNode, blocked_by_failure
-from scaffold.run.failures.ladder import escalate
-from scaffold.run.failures.telling_failure import most_telling
+from scaffold.run.failures.ladder import escalate, most_telling
 from scaffold.run.failures.worker_losses import LOSSES, record_death, record_loss
 from scaffold.store.database import Store
 

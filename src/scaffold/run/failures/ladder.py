@@ -1,10 +1,14 @@
 """The failure ladder in the store: what follows from a failed attempt, decided in the transaction that ends it."""
 
 from collections.abc import Sequence
+from typing import Final, Literal, assert_never
+
+from msgspec import structs
 
 from scaffold.core.events import NoticeRaised
 from scaffold.core.ids import GoalId
 from scaffold.core.model import Action, Attempt, Run
+from scaffold.core.proof.contract import CheckResult, Verification
 from scaffold.core.states import COUNTED_FAILURES, WORKER_PHASES, Escalation
 from scaffold.plan.failures.escalation import (
     ATTEMPTED,
@@ -12,16 +16,25 @@ from scaffold.plan.failures.escalation import (
     FailureHistory,
     next_escalation,
 )
+from scaffold.plan.failures.fingerprint import ShownFailure, failure_fingerprint
 from scaffold.plan.failures.recurrence import same_failure
 from scaffold.plan.learning.matching import Situation, matches
 from scaffold.plan.learning.selection import select
-from scaffold.run.attempts.declaration import read_declaration
-from scaffold.run.failures.refused_work import summarize_failures
-from scaffold.run.failures.stored_fingerprints import attempt_fingerprint
-from scaffold.run.failures.telling_failure import failure_kind
+from scaffold.run.attempts.assignment import read_declaration
+from scaffold.run.failures.refused_work import RefusalReason, refusals_of, summarize_failures
 from scaffold.run.learning.stores import LearningStores
 from scaffold.store.database import Store
 from scaffold.verify.contract.review_verdict import is_audit
+
+FailureKind = Literal["named", "refused", "unimproved", "unchanged", "timeout", "error"]
+"""How an attempt failed: refused with the names of tests, files or facts | refused by a check | the agent changed
+nothing after its work was refused | it changed nothing at all | out of time | an error of its agent or provider."""
+
+MOST_TELLING_FIRST: Sequence[FailureKind] = ("named", "refused", "unimproved", "unchanged", "timeout", "error")
+
+
+AGENT_SAID: Final = "\nThe agent said: "
+"""Separates why an attempt that changed nothing ended from the words of its agent, which differ each time."""
 
 
 def attempts_allowed(run: Run, action: Action, attempt: Attempt | None = None) -> int:
@@ -114,3 +127,81 @@ def failure_text(attempt: Attempt, found: Escalation, same: Attempt | None) -> s
     """Return how an attempt failed, compared with those before it, and what follows."""
     again = f"in the same way as attempt {same.number}" if same else "in a way that is new"
     return f"attempt {attempt.number} failed {again}; {ESCALATION_TEXT[found]}"
+
+
+def verification_fingerprint(verification: Verification) -> str:
+    """Return the fingerprint of why work is refused; empty for work that passed."""
+    gates = refusals_of(structs.replace(verification, results=()))
+    return failure_fingerprint(*map(_of_check, verification.failures), *map(_of_gate, gates))
+
+
+def attempt_fingerprint(attempt: Attempt) -> str:
+    """Return the fingerprint of how an ended attempt failed: of what refused its work, else of its error."""
+    if attempt.verification is not None and not attempt.verification.passed:
+        return verification_fingerprint(attempt.verification)
+    error = (attempt.error or "").partition(AGENT_SAID)[0]
+    return failure_fingerprint(ShownFailure(attempt.outcome or "", error)) if error else ""
+
+
+def _of_check(result: CheckResult) -> ShownFailure:
+    # The name of the check is not its output, so no program of an agent can pass for the failure of another check.
+    return ShownFailure(f"{result.name} {result.verdict}", result.detail)
+
+
+def _of_gate(refusal: RefusalReason) -> ShownFailure:
+    return ShownFailure(refusal.what.partition("\n")[0], "\n".join((*refusal.items, refusal.output)))
+
+
+def most_telling(attempts: Sequence[Attempt]) -> Attempt:
+    """Return the attempt whose failure says most about the work; the latest of those that say the same.
+
+    There must be at least one.
+    """
+    return min(reversed(attempts), key=lambda each: MOST_TELLING_FIRST.index(failure_kind(each)))
+
+
+def failure_kind(attempt: Attempt) -> FailureKind:
+    """Return how an ended attempt failed; `error` for outcomes that are no verdict on the work."""
+    match attempt.outcome:
+        case "contract_failed" | "gate_failed":
+            return _refusal_kind(attempt)
+        case "rejected":
+            return "named"
+        case "timeout":
+            return "timeout"
+        case (
+            "executor_failed"
+            | "conflict"
+            | "budget"
+            | "cancelled"
+            | "lost"
+            | "unavailable"
+            | "no_access"
+            | "waiting"
+            | "landed"
+            | "recorded"
+            | "restarted"
+            | None
+        ):
+            return "error"
+        case _:
+            assert_never(attempt.outcome)
+
+
+def _refusal_kind(attempt: Attempt) -> FailureKind:
+    # A candidate had passed before; what refused it there names what it broke.
+    if attempt.phase not in WORKER_PHASES:
+        return "named"
+    if attempt.verification is None or attempt.verification.passed:
+        return "unchanged"
+    # Work is checked in a later phase: an attempt that ends while its agent works did not change what was refused.
+    if attempt.phase == "executing":
+        return "unimproved"
+    return "named" if _names_something(attempt.verification) else "refused"
+
+
+def _names_something(verification: Verification) -> bool:
+    """Return whether a failure names a test, a finding or a path; a failed command tells only its output."""
+    return any(gate.tests for gate in verification.broken_gates) or any(
+        result.exit_code is None and result.verdict == "fail" for result in verification.failures
+    )

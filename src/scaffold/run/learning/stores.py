@@ -7,7 +7,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from scaffold.core.errors import UsageError
+from scaffold.core.errors import StoreError, UsageError
 from scaffold.core.knowledge import LEARNINGS, ChunkFilter, ChunkId
 from scaffold.core.learning import Learning, LearningUse
 from scaffold.host.user_dirs import user_dirs
@@ -16,6 +16,7 @@ from scaffold.memory.hybrid import FoundChunk, HybridSearch, QueryVectors, Vecto
 from scaffold.memory.vectors.memory_cache import delete_index, index_folder, let_go
 from scaffold.plan.learning.evidence import Score, scores_of
 from scaffold.plan.learning.matching import Situation
+from scaffold.plan.review_rates import ProbeStanding, standing_of
 from scaffold.store.database import Store
 from scaffold.store.driver.columns import TimeSource
 from scaffold.store.knowledge.chunks import EVERYTHING
@@ -189,3 +190,12 @@ def user_store_if_any(clock: TimeSource, *, create: bool = False) -> Iterator[Us
         return
     with closing(UserStore.open(path, clock=clock, create=create)) as store:
         yield store
+
+
+def reviewer_standing(model: str, clock: TimeSource) -> ProbeStanding:
+    """Return how the reviewer did on planted faults; without the user's database nothing is known."""
+    try:
+        with user_store_if_any(clock) as user:
+            return standing_of(user.reviewers.probes_of(model)) if user is not None else ProbeStanding()
+    except StoreError:
+        return ProbeStanding()

@@ -1,8 +1,9 @@
 """The environment of a candidate's checks: that of the base, or a new one if the work changed its dependencies."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
+from pathlib import Path
 
 from msgspec import Struct, structs
 
@@ -11,12 +12,12 @@ from scaffold.core.model import Run
 from scaffold.core.printable_text import join_limited
 from scaffold.core.proof.gates import CheckEnvironment
 from scaffold.git import commits
-from scaffold.policy.secret.command_environment import command_environment
+from scaffold.policy.secret.command_environment import command_environment, relocated
 from scaffold.run.context import RunContext
 from scaffold.run.notices import inform
 from scaffold.run.resources.sandbox import open_sandbox, remove_temporary_folder
 from scaffold.verify.check_readiness import NotReady
-from scaffold.verify.contract.check_runs import During
+from scaffold.verify.contract.check_runs import During, HookPlace
 from scaffold.verify.environment.check_env import PYTHON_PATH
 from scaffold.verify.environment.later_commit import (
     DependencyChange,
@@ -25,7 +26,12 @@ from scaffold.verify.environment.later_commit import (
     names_of,
 )
 from scaffold.verify.environment.preparation import EnvironmentRequest, PreparedEnvironment, prepare_environment
+from scaffold.verify.environment.provisioning import provision_checkout
 from scaffold.verify.gates.detection import detect_at_commit
+
+FIXED = ("PATH", "HOME")
+"""Variables whose paths stay those of the user's checkout: its programs are used in place."""
+
 
 MAX_NAMED = 3
 SETUP_FOLDER = "setup"
@@ -134,3 +140,23 @@ def _lacks(change: DependencyChange, why: str) -> str:
     if not names:
         return ""
     return f"Not installed here: {join_limited(names, MAX_NAMED)}. {why}."
+
+
+def worktree_environment(context: RunContext, run: Run, worktree: Path, *, marks: Mapping[str, str]) -> dict[str, str]:
+    """Return the user's environment without secrets, with paths in the checkout replaced by those in `worktree`.
+
+    `marks` are further variables.
+    """
+    own = command_environment(context.environ, names=run.settings.environment.variables)
+    return relocated(own, context.repository.root, worktree, fixed=FIXED) | dict(marks)
+
+
+def hook_place(context: RunContext, run: Run, environment: CheckEnvironment | None) -> HookPlace | None:
+    """Return where the repository's commit hooks run; None if they may not, as the folder is not trusted."""
+    if not run.settings.environment.trusted:
+        return None
+    return HookPlace(
+        common_dir=context.repository.common_dir,
+        prepare=partial(provision_checkout, environment),
+        trusted=run.settings.environment.hooks,
+    )

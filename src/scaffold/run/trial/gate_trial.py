@@ -15,8 +15,8 @@ from scaffold.host.slots import Slots
 from scaffold.policy.secret.command_environment import command_environment, relocated
 from scaffold.policy.secret.sources import redactor_for
 from scaffold.run.gate_logs import write_gate_log
+from scaffold.run.resources.candidate_environment import FIXED
 from scaffold.run.resources.sandbox import SandboxPlace, open_checkout_sandbox
-from scaffold.run.resources.worktree_environment import FIXED
 from scaffold.run.trial.gate_verdicts import GateTrial, Trial, judged
 from scaffold.run.trial.temporary_checkout import TrialPlace, add_checkout, guarded
 from scaffold.verify.check_readiness import NotReady

@@ -2,17 +2,24 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 from typing import Literal
 
+import msgspec
 from msgspec import Struct
 
 from scaffold.core.ids import Commit
 from scaffold.core.printable_text import count_of, join_limited
 from scaffold.core.proof.gates import EXIT_OUTCOME, GateKind, GateRun
+from scaffold.git.repository import Repository
+from scaffold.host.atomic_files import write_atomic
 from scaffold.verify.gates.refusals import describe_refused
 from scaffold.verify.regression.baseline_capture import UNINFORMATIVE, gate_problem, missing_dependency
 from scaffold.verify.regression.comparison import FAILING_OUTCOMES
+
+FILE = "scaffold/trial.json"
+
 
 TrialVerdict = Literal["passes", "fails", "ran_nothing", "cannot_judge", "not_tried"]
 """`fails`: on the base commit, without any work; it can judge nevertheless, unless `informative` is False."""
@@ -134,3 +141,17 @@ def _failed(run: GateRun, failed: Sequence[str]) -> str:
 def _counts(run: GateRun) -> str:
     counts = Counter(run.outcomes.values())
     return ", ".join(f"{count:,} {outcome}" for outcome, count in sorted(counts.items(), key=lambda each: -each[1]))
+
+
+def keep_trial(repository: Repository, trial: Trial) -> None:
+    """Replace the stored trial; does nothing if it cannot be written."""
+    with suppress(OSError):
+        write_atomic(repository.common_dir / FILE, msgspec.json.encode(trial))
+
+
+def latest_trial(repository: Repository) -> Trial | None:
+    """Return the stored trial; None if there is none that can be read."""
+    try:
+        return msgspec.json.decode((repository.common_dir / FILE).read_bytes(), type=Trial)
+    except (OSError, msgspec.MsgspecError):
+        return None

@@ -18,8 +18,7 @@ from scaffold.session.memory.embedding import EmbedderSource
 from scaffold.store.driver.location import existing_state_location
 from scaffold.store.user_store import UserStore
 from scaffold.tools.memory_tools import MemoryActions, memory_tools, recall_memories
-from scaffold.tools.pdf_tools import DocumentActions
-from scaffold.tools.vector_db import VectorDatabase, vector_db_tools
+from scaffold.tools.vector_db import DocumentActions, VectorDatabase, vector_db_tools
 from scaffold.tools.workspace import Workspace
 
 ACTIONS = "scaffold.session.memory.opened_memories:OpenedMemories"

@@ -5,11 +5,14 @@ import contextlib
 import os
 import signal
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
+from datetime import UTC, datetime, timedelta
+from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
 from msgspec import Struct
 
+from scaffold.host.atomic_files import delete_folder_if_possible
+from scaffold.host.folder_tree import walk
 from scaffold.host.process.command_runner import (
     MAX_PROCESSES,
     CommandResult,
@@ -20,6 +23,19 @@ from scaffold.host.process.command_runner import (
 from scaffold.host.random_ids import new_id
 from scaffold.host.sandbox.confinement import SandboxSpec
 from scaffold.tools.workspace import MAX_ANSWER_CHARS, ignore_output
+
+MAX_AGE = timedelta(days=7)
+"""Since the last change for a conversation."""
+
+MAX_KEPT_BYTES = 8 << 30
+"""Of all conversations together; the oldest are removed first."""
+
+
+class _ConversationOutput(Struct, frozen=True):
+    folder: Path
+    size: int
+    changed: datetime
+
 
 MAX_STREAM_BYTES = 1 << 30
 """Of each of stdout and stderr; the rest is discarded."""
@@ -302,3 +318,31 @@ def _by_age(outputs: Path) -> Sequence[tuple[Path, int]]:
             status = file.lstat()
             found.append((status.st_mtime_ns, file, status.st_size))
     return [(file, size) for _, file, size in sorted(found, reverse=True)]
+
+
+def remove_expired(outputs: Path, *, conversation: str, now: datetime) -> None:
+    """Remove expired folders of conversations from `outputs`, but never that of `conversation` and its subagents.
+
+    `outputs` may be missing; folders that cannot be removed stay.
+    """
+    own = PurePosixPath(conversation).parts[0]
+    room = MAX_KEPT_BYTES
+    for kept in sorted(_conversations(outputs), key=lambda each: each.changed, reverse=True):
+        room -= kept.size
+        if kept.folder.name != own and (room < 0 or now - kept.changed > MAX_AGE):
+            delete_folder_if_possible(kept.folder)
+
+
+def _conversations(outputs: Path) -> Iterator[_ConversationOutput]:
+    """Yield each conversation's saved output; stop at the first folder that another process removes."""
+    with contextlib.suppress(OSError):
+        for folder in list(outputs.iterdir()):
+            status = [path.lstat() for path in _everything(folder)]
+            changed = datetime.fromtimestamp(max(each.st_mtime for each in status), UTC)
+            yield _ConversationOutput(folder, sum(each.st_size for each in status), changed)
+
+
+def _everything(folder: Path) -> Iterator[Path]:
+    yield folder
+    for parent, folders, files in walk(folder):
+        yield from (Path(parent, name) for name in (*folders, *files))

@@ -4,9 +4,13 @@ from collections.abc import Iterator
 from difflib import SequenceMatcher
 from heapq import nlargest
 from itertools import islice
-from pathlib import Path, PurePosixPath
+from pathlib import Path, PurePath, PurePosixPath
 
-from scaffold.tools.content.walk import files_below
+from scaffold.host.folder_tree import walk
+
+SKIPPED_FOLDERS = frozenset({".git", ".venv", "node_modules", "__pycache__", ".mypy_cache", ".ruff_cache"})
+"""Skipped below the searched folder, but searched if named directly."""
+
 
 MAX_LOOKED_AT = 20_000
 """Files that are compared; in a larger folder, what comes later in walk order is not found."""
@@ -67,3 +71,19 @@ def _likeness(matcher: "SequenceMatcher[str]", name: str) -> float:
     if matcher.real_quick_ratio() < NEAR or matcher.quick_ratio() < NEAR:
         return 0.0
     return matcher.ratio()
+
+
+def files_below(path: Path) -> Iterator[Path]:
+    """Yield the files below `path` in walk order, or `path` itself if it is a file; symlinks are skipped."""
+    if path.is_file():
+        yield path
+        return
+    for folder, folders, names in walk(path):
+        folders[:] = sorted(name for name in folders if name not in SKIPPED_FOLDERS)
+        files = (Path(folder, name) for name in sorted(names) if name != ".git")
+        yield from (file for file in files if not file.is_symlink())
+
+
+def walk_order(path: PurePath) -> tuple[tuple[bool, str], ...]:
+    """Return a sort key that puts relative paths in walk order: a folder's files first, then its subfolders."""
+    return (*((True, name) for name in path.parts[:-1]), (False, path.name))

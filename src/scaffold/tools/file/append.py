@@ -9,8 +9,7 @@ from scaffold.core.printable_text import count_of
 from scaffold.core.tool import Tool, ToolOutput
 from scaffold.policy.path.containment import Refusal
 from scaffold.tools.arguments import object_schema
-from scaffold.tools.content.change_record import record_append
-from scaffold.tools.content.safe_open import open_file, read_head, unreadable_reason
+from scaffold.tools.content.safe_open import open_file, read_head, record_append, unreadable_reason
 from scaffold.tools.content.text_encoding import (
     SNIFF_BYTES,
     detect_encoding,

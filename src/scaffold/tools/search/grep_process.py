@@ -13,9 +13,9 @@ from msgspec import Struct
 from scaffold.policy.path.containment import Refusal
 from scaffold.policy.path.globs import matches
 from scaffold.policy.secret.unreadable_files import secret_entry
+from scaffold.tools.content.near_paths import files_below
 from scaffold.tools.content.safe_open import open_file
 from scaffold.tools.content.text_encoding import Decoded, split_lines
-from scaffold.tools.content.walk import files_below
 from scaffold.tools.file.line_reader import batched_lines, decode_chunks
 from scaffold.tools.file.read_write import decode_file
 from scaffold.tools.workspace import MAX_ANSWER_CHARS, Deadline, ReadablePath, printable_name

@@ -3,13 +3,22 @@
 import os
 import re
 import shutil
+import string
 from collections.abc import Sequence
+from itertools import zip_longest
 from pathlib import Path
 
 from scaffold.host.process.command_runner import OutputCapture, run_command
-from scaffold.tools.content.walk import SKIPPED_FOLDERS, walk_order
-from scaffold.tools.search.regex_literals import required_literals
+from scaffold.tools.content.near_paths import SKIPPED_FOLDERS, walk_order
 from scaffold.tools.workspace import Workspace
+
+_PLAIN = frozenset(string.ascii_letters + string.digits + "_ \"'#%&,/:;<=>@`~!-")
+
+_REPEATED = re.compile(r"\{\d*,?\d*\}")
+
+_NOT_READ = re.compile(r"\\[xuUN0-9]|\(\?#")
+"""Syntax we do not analyse: characters by number, group references, comments."""
+
 
 TIMEOUT_S = 30
 LIST_LIMIT_BYTES = 20_000_000
@@ -49,3 +58,84 @@ def _ripgrep(workspace: Workspace) -> str | None:
     if found is None or not Path(found).is_absolute():
         return None
     return None if Path(found).resolve().is_relative_to(workspace.root.resolve()) else found
+
+
+def required_literals(pattern: re.Pattern[str]) -> tuple[str, ...] | None:
+    """Return ASCII words of which every match of `pattern` contains at least one.
+
+    None if unknown: the pattern ignores case or white space, or an alternative has no literal word.
+    """
+    if pattern.flags & (re.IGNORECASE | re.VERBOSE) or _NOT_READ.search(pattern.pattern):
+        return None
+    words = []
+    for alternative in _alternatives(pattern.pattern):
+        word = max(_literal_runs(alternative), key=len, default="")
+        if not word:
+            return None
+        words.append(word)
+    return tuple(dict.fromkeys(words))
+
+
+def _alternatives(pattern: str) -> list[list[str]]:
+    """Split a pattern at each top-level `|`; an alternative is a list of pieces, a group or class being one piece."""
+    parts: list[list[str]] = [[]]
+    at = 0
+    while at < len(pattern):
+        end = _piece_end(pattern, at)
+        piece = pattern[at:end]
+        if piece == "|":
+            parts.append([])
+        else:
+            parts[-1].append(piece)
+        at = end
+    return parts
+
+
+def _piece_end(pattern: str, at: int) -> int:
+    """Return the end of the piece that starts at `at`: an escape, a class, a whole group, or one character."""
+    match pattern[at]:
+        case "\\":
+            return at + 2
+        case "[":
+            return _class_end(pattern, at)
+        case "(":
+            inner = at + 1
+            while pattern[inner] != ")":
+                inner = _piece_end(pattern, inner)
+            return inner + 1
+        case "{" if repeated := _REPEATED.match(pattern, at):
+            return repeated.end()
+        case _:
+            return at + 1
+
+
+def _class_end(pattern: str, at: int) -> int:
+    inner = at + (2 if pattern[at + 1] == "^" else 1)
+    if pattern[inner] == "]":  # a leading `]` is literal
+        inner += 1
+    while pattern[inner] != "]":
+        inner += 2 if pattern[inner] == "\\" else 1
+    return inner + 1
+
+
+def _literal_runs(pieces: list[str]) -> list[str]:
+    """Return the words of one alternative: runs of literal characters that are not optional."""
+    runs = [""]
+    for piece, after in zip_longest(pieces, pieces[1:], fillvalue=""):
+        plain = _literal_char(piece)
+        # What follows makes this character optional, or may: a repetition can be zero times.
+        if after[:1] in {"*", "?", "{"}:
+            plain = ""
+        runs[-1] += plain
+        if not plain or after == "+":
+            runs.append("")
+    return runs
+
+
+def _literal_char(piece: str) -> str:
+    """Return the one character that a piece matches; empty if it is not a literal character."""
+    if piece in _PLAIN:
+        return piece
+    if len(piece) == 2 and piece[0] == "\\" and piece[1].isascii() and not piece[1].isalnum():
+        return piece[1]
+    return ""

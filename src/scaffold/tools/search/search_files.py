@@ -4,12 +4,15 @@ import re
 import sys
 import warnings
 from collections.abc import Mapping
+from itertools import islice
 from typing import Any
 
+from scaffold.core.printable_text import utf8_safe
 from scaffold.core.tool import Tool, ToolOutput
 from scaffold.host.process.command_runner import Containment, run_command
 from scaffold.policy.path.containment import Refusal
 from scaffold.tools.arguments import object_schema
+from scaffold.tools.content.near_paths import files_below
 from scaffold.tools.search import grep_process
 from scaffold.tools.search.grep_process import (
     ENCODING_ERRORS,
@@ -17,6 +20,7 @@ from scaffold.tools.search.grep_process import (
     SearchRequest,
     SearchTimeout,
     encode_search,
+    matches_glob,
     run_search,
 )
 from scaffold.tools.search.ripgrep import candidate_files
@@ -25,9 +29,15 @@ from scaffold.tools.workspace import (
     ReadablePath,
     Workspace,
     failed_answer,
+    printable_name,
     resolve_readable,
     run_with_deadline,
 )
+
+MAX_SHOWN = 300
+
+FIND_LIMIT_S = 30.0
+
 
 DEFAULT_MATCHES = 100
 MAX_MATCHES = 1_000
@@ -140,3 +150,36 @@ async def _search_in_process(workspace: Workspace, search: SearchRequest, time_l
         reason = finished.stderr.decode(errors="replace").strip().splitlines()[-1:]
         return failed_answer(f"The search failed ({' '.join(reason)}); try a simpler pattern.")
     return ToolOutput(finished.stdout.decode(errors=ENCODING_ERRORS))
+
+
+def find_files(workspace: Workspace, *, time_limit_s: float = FIND_LIMIT_S) -> Tool:
+    """Return the tool that lists files whose path matches a glob: their number first, then one path a line."""
+
+    def work(args: Mapping[str, Any], deadline: Deadline) -> ToolOutput:
+        """Return the paths that match, or why there are none."""
+        readable = resolve_readable(workspace, args.get("path", "."))
+        if isinstance(readable, Refusal):
+            return failed_answer(readable.reason)
+        if not readable.path.exists():
+            return failed_answer(f"There is no {args['path']}; leave `path` out to look everywhere.")
+        found = []
+        for file in files_below(readable.path):
+            if deadline.expired:
+                return failed_answer(f"It took more than {deadline.seconds:g} s; look below a folder with `path`.")
+            path = file.relative_to(readable.folder.resolve()).as_posix()
+            if matches_glob(path, args["pattern"]):
+                found.append(str(file) if readable.folder != workspace.root else path)
+        shown = [printable_name(utf8_safe(path)) for path in islice(found, MAX_SHOWN)]
+        more = [f"... {len(found) - MAX_SHOWN} more; narrow the pattern"] if len(found) > MAX_SHOWN else []
+        return ToolOutput("\n".join([f"{len(found)} found", *shown, *more]))
+
+    return Tool(
+        name="glob",
+        description="Find files by name. Skips .git and folders of installed packages, unless given as `path`.",
+        schema=object_schema(
+            {"pattern": {"type": "string", "description": "`*_test.go` in any folder, or `src/**/*.{ts,tsx}`."}},
+            path={"type": "string", "description": "Folder to look below; default the whole workspace."},
+        ),
+        category="file_read",
+        run=run_with_deadline(work, time_limit_s),
+    )

@@ -8,7 +8,7 @@ from scaffold.agent.extensions.hook_access import NO_HOOKS, AgentHooks
 from scaffold.agent.extensions.plugin_access import NO_PLUGINS, AgentPlugins
 from scaffold.core.ports import Model
 from scaffold.core.tool import Tool
-from scaffold.worker.human.declaration_review import DeclarationReviewer, no_reviewer
+from scaffold.worker.human.file_requests import DeclarationReviewer, no_reviewer
 from scaffold.worker.human.inbox_approval import InboxApprover
 from scaffold.worker.story.edits import AskedEdits
 

@@ -6,7 +6,7 @@ from scaffold.agent.messages.envelope_text import format_age, quote
 from scaffold.core.conversation import Text
 from scaffold.core.model import Attempt, Envelope
 from scaffold.run.context import RunContext
-from scaffold.run.senders import HUMAN, MERGE_QUEUE
+from scaffold.run.notices import HUMAN, MERGE_QUEUE
 
 HEADS = {
     HUMAN: "The human you work for wrote this {age} ago. Follow it, within your task and your permissions.",

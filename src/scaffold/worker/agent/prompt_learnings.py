@@ -8,8 +8,8 @@ from scaffold.core.proof.contract import Verification
 from scaffold.core.states import COUNTED_FAILURES
 from scaffold.plan.learning.matching import Situation, matches
 from scaffold.plan.learning.selection import prompt_section, select
+from scaffold.run.failures.ladder import attempt_fingerprint, verification_fingerprint
 from scaffold.run.failures.refused_work import summarize_failures
-from scaffold.run.failures.stored_fingerprints import attempt_fingerprint, verification_fingerprint
 from scaffold.run.learning.told_learnings import tell_unusable, told_stores
 from scaffold.store.user_store import UserStore
 from scaffold.worker.attempt_records import AttemptRecords

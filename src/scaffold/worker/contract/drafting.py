@@ -12,8 +12,14 @@ from scaffold.verify.contract.check_runs import required_names
 from scaffold.worker.agent.capabilities import AgentCapabilities
 from scaffold.worker.attempt_records import AttemptRecords
 from scaffold.worker.contract.checkout_files import write_contract_files
-from scaffold.worker.contract.drafter import ContractDrafter, NoContract
-from scaffold.worker.contract.drafter_prompts import DraftContext, draft_prompt, holds_before_work_prompt, refine_prompt
+from scaffold.worker.contract.drafter import (
+    ContractDrafter,
+    DraftContext,
+    NoContract,
+    draft_prompt,
+    holds_before_work_prompt,
+    refine_prompt,
+)
 from scaffold.worker.workspace.workplace import Workplace
 
 DIFF_BYTES = 64 * 1024

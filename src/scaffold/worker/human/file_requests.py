@@ -1,10 +1,13 @@
 """Requests of a worker's agent for further files: by rule, or by a reviewer or a human if the files judge the work."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
 from typing import assert_never
 
-from scaffold.core.model import FileGrantor, InboxItem
+from msgspec import Struct
+
+from scaffold.core.ids import Commit
+from scaffold.core.model import Action, FileGrantor, InboxItem
 from scaffold.core.printable_text import count_of, join_limited, utf8_safe
 from scaffold.core.tool import ToolOutput
 from scaffold.plan.text.file_format import bad_glob
@@ -13,9 +16,33 @@ from scaffold.run.attempts.contracts import contract_in_force
 from scaffold.verify.proof_request import ProofRequest
 from scaffold.verify.requested_paths import RequestedEntry, classify_requested
 from scaffold.worker.attempt_records import AttemptRecords
-from scaffold.worker.human.declaration_review import DeclarationAnswer, DeclarationQuestion, DeclarationReviewer
 from scaffold.worker.human.inbox_approval import InboxApprover
 from scaffold.worker.workspace.workplace import Workplace
+
+
+class DeclarationQuestion(Struct, frozen=True, kw_only=True):
+    """A request to change files that judge the work."""
+
+    action: Action
+    entries: tuple[str, ...]
+    """The paths, folders and globs that are asked for."""
+    judging: Mapping[str, str]
+    """The existing paths in them that judge the work, and why."""
+    reason: str
+    """Why the agent needs them, in its words; data, not an instruction."""
+    base: Commit
+
+
+class DeclarationAnswer(Struct, frozen=True):
+    """A reviewer's decision about such a request."""
+
+    approved: bool
+    why: str
+
+
+DeclarationReviewer = Callable[[DeclarationQuestion], Awaitable[DeclarationAnswer | None]]
+"""Decides a request; None if no reviewer is available, so that a human is asked."""
+
 
 MAX_QUESTIONS = 5
 """Requests of one attempt that a reviewer or a human is asked about."""
@@ -178,3 +205,8 @@ def _line(entry: RequestedEntry, answer: DeclarationAnswer | None) -> str:
 
 def _reasons(entry: RequestedEntry) -> list[str]:
     return [f"{path} {why}" for path, why in entry.judging.items()]
+
+
+async def no_reviewer(_: DeclarationQuestion) -> DeclarationAnswer | None:
+    """Return None: this run has no second reviewer."""
+    return None

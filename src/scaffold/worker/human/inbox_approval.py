@@ -30,7 +30,7 @@ from scaffold.policy.shell.command_policy import ShellCommandPolicy
 from scaffold.policy.shell.workspace_paths import WorkspacePaths
 from scaffold.run.attempts.assignment import Assignment
 from scaffold.run.context import RunContext
-from scaffold.run.terminals import asked_items
+from scaffold.run.notices import asked_items
 from scaffold.worker.activity_clock import ActivityClock
 
 QUESTION_LIFETIME = timedelta(days=7)

@@ -1,7 +1,5 @@
 """The critic: scores work that has passed its checks and suggests improvements. With its prompts."""
 
-from collections.abc import Iterator
-
 from scaffold.agent.turn_loop import TurnResult
 from scaffold.core.errors import BudgetExceeded, ModelError
 from scaffold.core.model import Action
@@ -9,6 +7,7 @@ from scaffold.core.plan import full_text
 from scaffold.core.ports import Model
 from scaffold.core.printable_text import truncate_text
 from scaffold.core.proof.contract import Contract, Verification
+from scaffold.git import commits
 from scaffold.worker.agent.side_agent import SideAgent
 from scaffold.worker.agent.watchdog import NoProgress
 from scaffold.worker.attempt_records import AttemptRecords
@@ -20,7 +19,7 @@ from scaffold.worker.review.critique import (
     format_critique,
     read_critique,
 )
-from scaffold.worker.task_prompts import contract_section
+from scaffold.worker.task_prompts import contract_section, result_lines
 from scaffold.worker.workspace.attempt_worktree import AttemptWorkspace
 
 MAX_ASKS = 3
@@ -28,6 +27,8 @@ MAX_ASKS = 3
 
 TASK_CHARS = 16_000
 CONTRACT_CHARS = 8_000
+DIFF_BYTES = 128 * 1024
+"""Bytes of the change's diff that are read; the prompt has fewer."""
 DIFF_CHARS = 48_000
 CRITIQUE_CHARS = 12_000
 MAX_RESULTS = 60
@@ -41,23 +42,26 @@ class Critic:
         self._records = records
         self._model = model
 
-    async def critique(self, question: str) -> Critique | None:
-        """Return a critique; None, with a warning in the run, if the critic gives no usable one.
-
-        The work has passed, so a failing critic must not lose it.
-        """
-        key, side_agent = (
-            self._records.task.action.key,
-            SideAgent(self._workspace, self._records, self._model, "critic"),
+    async def critique(self, verification: Verification, contract: Contract | None, iteration: int) -> Critique | None:
+        """Return a critique of work that has passed; None, with a warning in the run, if none can be used."""
+        task, workspace = self._records.task, self._workspace
+        question = critique_prompt(
+            task.action,
+            contract,
+            verification,
+            await commits.diff_text(workspace.git, workspace.base, verification.commit, limit_bytes=DIFF_BYTES),
+            iteration=iteration,
+            maximum=task.run.settings.tier.iterations,
         )
+        side_agent = SideAgent(workspace, self._records, self._model, "critic")
+        # The work has passed, so a critic that fails must not lose it.
         try:
             answer = await _answer(side_agent, question)
         except (ModelError, BudgetExceeded) as error:
-            side_agent.warn(f"{key} was not critiqued: {error.what}")
-            return None
+            answer = error.what
         if isinstance(answer, Critique):
             return answer
-        side_agent.warn(f"{key} was not critiqued: {answer}")
+        side_agent.warn(f"{task.action.key} was not critiqued: {answer}")
         return None
 
 
@@ -109,9 +113,3 @@ def improve_prompt(critique: Critique) -> str:
         "Make the improvements that are worth it; the result is checked again. Where the critic is wrong, change "
         "nothing and say why."
     )
-
-
-def result_lines(verification: Verification) -> Iterator[str]:
-    """Yield a line for each check and gate with its verdict."""
-    yield from (f"- {result.verdict}: {result.name}" for result in verification.results)
-    yield from (f"- {gate.verdict}: {gate.gate.name}, `{gate.gate.command}`" for gate in verification.gates)

@@ -1,7 +1,7 @@
 """The second reviewer: an agent that reads and answers one yes-or-no question with citations that resolve."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Literal, Protocol
@@ -17,13 +17,20 @@ from scaffold.core.ports import Model
 from scaffold.core.proof.citation import Review
 from scaffold.git.client.command_line import Git
 from scaffold.llm.transport.live_context import Patience
+from scaffold.run.learning.stores import reviewer_standing
 from scaffold.verify.contract.review_verdict import parse_review, unresolved_citations
 from scaffold.worker.agent.capabilities import AgentCapabilities
-from scaffold.worker.agent.native_executor import reading_tools
 from scaffold.worker.agent.side_agent import SideAgent
 from scaffold.worker.agent.watchdog import NoProgress
+from scaffold.worker.agent.worker_tools import reading_tools
 from scaffold.worker.attempt_records import AttemptRecords
-from scaffold.worker.second_review.reviewer_prompts import unusable_prompt
+from scaffold.worker.human.file_requests import (
+    DeclarationAnswer,
+    DeclarationQuestion,
+    DeclarationReviewer,
+    no_reviewer,
+)
+from scaffold.worker.second_review.reviewer_prompts import paths_prompt, unusable_prompt
 from scaffold.worker.workspace.workplace import Workplace
 
 MAX_ASKS = 3
@@ -144,3 +151,31 @@ def second_reviewer(
     """Return the second reviewer of the run, None if it has none; `model` is that of the attempt's work."""
     settings = records.task.run.settings.planning.reviewer
     return None if settings is None else SecondReviewer(place, capabilities, records, settings.model.name)
+
+
+def declaration_reviewer(
+    place: Workplace, capabilities: AgentCapabilities, records: AttemptRecords
+) -> DeclarationReviewer:
+    """Return what decides requests for files that judge the work: the run's second reviewer, or `no_reviewer`."""
+    reviewer = second_reviewer(place, capabilities, records)
+    # A human is asked in place of one that misses too much.
+    if reviewer is None or reviewer_standing(reviewer.model_name, records.run_context.clock).is_unreliable:
+        return no_reviewer
+
+    async def decide(question: DeclarationQuestion) -> DeclarationAnswer | None:
+        review = await judge_path_request(place, reviewer, question.entries, question.reason)
+        return None if review is None else DeclarationAnswer(review.verdict == "approve", review.summary)
+
+    return decide
+
+
+async def judge_path_request(
+    place: Workplace, reviewer: YesNoReviewer, paths: Sequence[str], why: str
+) -> Review | None:
+    """Return the verdict about an agent's request to change `paths`, for its reason; None without a usable one.
+
+    The agent may still be at work: the reviewer reads the worktree as it is now, and cites the base, where lines of any
+    file count, since a path that is asked for need not exist yet. The model must not be in use by another request.
+    """
+    prompt = paths_prompt(place.task.action, paths, why)
+    return await reviewer.ask(ReviewQuestion(event="files", prompt=prompt, work=place.workspace.base))

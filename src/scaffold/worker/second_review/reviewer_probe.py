@@ -40,10 +40,9 @@ from scaffold.tools.workspace import Workspace
 from scaffold.verify.planted_faults import Fault, LandedFile, chosen_fault, faults_in, shuffled
 from scaffold.worker.agent.side_agent import MAX_REQUESTS, PROMPTS, SideRole
 from scaffold.worker.human.inbox_approval import worker_gate
-from scaffold.worker.second_review.changed_tests import base_tests_in_doubt
 from scaffold.worker.second_review.judge import DIFF_BYTES
 from scaffold.worker.second_review.review_agent import ReviewQuestion, usable_verdict
-from scaffold.worker.second_review.reviewer_prompts import ReviewSubject, change_prompt
+from scaffold.worker.second_review.reviewer_prompts import ReviewSubject, base_tests_in_doubt, change_prompt
 
 MAX_CHANGES = 200
 """How many landed changes are looked through."""

@@ -2,24 +2,42 @@
 
 import contextlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
+import msgspec
 from msgspec import Struct
 
 from scaffold.core.ids import ActionKey
 from scaffold.core.model import Attempt
 from scaffold.core.printable_text import utf8_safe
+from scaffold.core.tool import Tool, ToolOutput
 from scaffold.host.atomic_files import read_untrusted
-from scaffold.plan.story.apply_edit import foreign_files
+from scaffold.plan.story.apply_edit import EditsApplied, EditsKnown, foreign_files
 from scaffold.plan.story.step_edit import MAX_EDIT_BYTES
+from scaffold.plan.story.step_type import STEP_TYPES
 from scaffold.run.attempts.assignment import Assignment
 from scaffold.run.context import RunContext, safe_file_name
-from scaffold.run.edit_files import EDITS, edit_file_name, keep_edits, keep_unused_edits, keep_unused_file
-from scaffold.run.shared_notes import UnusableNotes, add_notes, notes_of_story
+from scaffold.run.shared_notes import (
+    EDITS,
+    UnusableNotes,
+    add_notes,
+    edit_file_name,
+    keep_edits,
+    keep_unused_edits,
+    keep_unused_file,
+    notes_of_story,
+)
+from scaffold.tools.arguments import object_schema
+from scaffold.tools.workspace import failed_answer
+from scaffold.views.story_edits import judge_edits
 from scaffold.worker.attempt_records import AttemptRecords
 from scaffold.worker.workspace.shared_folder import SharedFolder
+
+NAME = "edit_workflow"
+
 
 MAX_FOREIGN = 20
 """Files for other stories that are looked at and kept each time; the others stay where they are."""
@@ -186,3 +204,44 @@ async def _note(records: AttemptRecords, story: ActionKey, refused: Sequence[str
             f"{key} wrote edits that are not used, and its story's notes do not say why ({written.why}): {refused[0]}"
         )
         records.warn(text)
+
+
+def repeats_step(records: AttemptRecords, edits: str) -> bool:
+    """Return whether the edits that the agent asks for let its own step be executed again."""
+    task, now = records.task, records.run_context.clock.now()
+    if task.parent is None:
+        return False
+    return judge_edits(records.store, task.parent, task.action, task.attempt, edits, now).repeats_step
+
+
+def edit_workflow(shared: SharedFolder | None, asked: AskedEdits, records: AttemptRecords) -> Tool | None:
+    """Return the tool; None if the attempt is at no step that may edit its story."""
+    task, role = records.task, records.task.action.role
+    story = task.parent
+    if (
+        edit_folder(task, shared) is None
+        or story is None
+        or not any(each == role and STEP_TYPES[each].may_edit for each in STEP_TYPES)
+    ):
+        return None
+
+    async def run(args: Mapping[str, Any]) -> ToolOutput:
+        text = msgspec.json.encode(records.redactor.clean_all(args["operations"])).decode()
+        now = records.run_context.clock.now()
+        # Judged now, so that the agent can correct itself; what counts is the same at the end of the step.
+        outcome = judge_edits(records.store, story, task.action, task.attempt, text, now).outcome
+        if not isinstance(outcome, EditsApplied | EditsKnown):
+            return failed_answer(outcome.feedback)
+        asked.ask(text)
+        return ToolOutput("These edits, in place of any earlier ones, are applied when your step ends.")
+
+    return Tool(
+        name=NAME,
+        description=(
+            "Edit the steps of your story that are pending; your prompt lists the operations. All are applied when "
+            "your step ends, or none. A second call replaces the first."
+        ),
+        schema=object_schema({"operations": {"type": "array", "items": {"type": "object"}}}),
+        category="memory",
+        run=run,
+    )

@@ -10,9 +10,8 @@ from scaffold.host.atomic_files import open_below
 from scaffold.host.sandbox.confinement import SandboxSpec
 from scaffold.run.attempts.assignment import Assignment
 from scaffold.run.context import RunContext
-from scaffold.run.edit_files import EDITS
 from scaffold.run.notices import warn
-from scaffold.run.shared_notes import SCRATCH, UnusableNotes, merge_notes, notes_of_story, read_notes
+from scaffold.run.shared_notes import EDITS, SCRATCH, UnusableNotes, merge_notes, notes_of_story, read_notes
 
 SHARED = "shared"
 """The name of the folder."""

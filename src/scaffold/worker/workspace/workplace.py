@@ -17,14 +17,13 @@ from scaffold.run.attempts.assignment import Assignment
 from scaffold.run.context import RunContext
 from scaffold.run.gate_logs import keep_gate_log
 from scaffold.run.resources.attempt_resources import AttemptResources
-from scaffold.run.resources.candidate_environment import environment_at
+from scaffold.run.resources.candidate_environment import environment_at, hook_place, worktree_environment
 from scaffold.run.resources.sandbox import (
     check_services,
     folders_without_sandbox,
     open_sandbox,
     with_new_temporary_folder,
 )
-from scaffold.run.resources.worktree_environment import hook_place, worktree_environment
 from scaffold.verify.contract.check_runs import Tree, run_checks
 from scaffold.verify.environment.check_env import check_environ, with_shown_folders
 from scaffold.worker.workspace.attempt_worktree import AttemptWorkspace

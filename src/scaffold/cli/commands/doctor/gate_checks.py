@@ -20,8 +20,7 @@ from scaffold.git.repository import Repository
 from scaffold.host.wall_clock import zoned_time
 from scaffold.policy.secret.command_environment import command_environment
 from scaffold.run.trial.gate_trial import unavailable_gates
-from scaffold.run.trial.gate_verdicts import GateTrial, Trial
-from scaffold.run.trial.last_trial import latest_trial
+from scaffold.run.trial.gate_verdicts import GateTrial, Trial, latest_trial
 from scaffold.verify.environment.dependencies import NODE_MODULES, VENV, installed_folders
 from scaffold.verify.environment.preparation import SetupPlan, plan_setup
 from scaffold.verify.gates.detection import (

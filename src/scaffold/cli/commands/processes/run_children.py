@@ -23,8 +23,7 @@ from scaffold.host.process.zygote_server import serve
 from scaffold.host.startup import relax_gc
 from scaffold.orchestrator.planning.supervisor_agent import SupervisorAgent
 from scaffold.orchestrator.supervisor.goal_process import DONE_EXIT_CODE, supervise_goals
-from scaffold.run.context import RunContext
-from scaffold.run.machine_faults import DATABASE_OUTAGE_S, FAULT_EXIT_CODE
+from scaffold.run.context import DATABASE_OUTAGE_S, FAULT_EXIT_CODE, RunContext
 from scaffold.worker.process import run_attempt
 
 

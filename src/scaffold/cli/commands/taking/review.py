@@ -38,7 +38,7 @@ from scaffold.landing.facts.landing_record import last_landed, session_tip
 from scaffold.plan.review_rates import unreliable_text
 from scaffold.run.context import RunContext
 from scaffold.run.learning.reviewer_records import reviewer_rates
-from scaffold.run.learning.reviewer_standing import reviewer_standing
+from scaffold.run.learning.stores import reviewer_standing
 from scaffold.views.changes.review_view import ReviewedFile, RunReview, read_review
 from scaffold.views.changes.taken_work import with_taken
 from scaffold.views.changes.waiting_change import read_waiting_change

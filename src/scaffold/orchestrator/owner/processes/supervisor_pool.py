@@ -31,8 +31,7 @@ from scaffold.orchestrator.supervisor.goal_process import (
 )
 from scaffold.orchestrator.supervisor.wakeup import Wakeup
 from scaffold.run.attempts.lease import owner_transaction
-from scaffold.run.context import RunContext
-from scaffold.run.machine_faults import FAULT_EXIT_CODE
+from scaffold.run.context import FAULT_EXIT_CODE, RunContext
 
 PROBE_INTERVAL_S = 5.0
 """Seconds between the wake-ups that test whether a process of supervisors responds."""

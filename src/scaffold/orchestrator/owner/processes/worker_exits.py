@@ -12,11 +12,10 @@ from scaffold.orchestrator.owner.recovery.interrupted_run import release_attempt
 from scaffold.orchestrator.owner.watch.machine_watch import MachineWatch
 from scaffold.run.attempts.lease import owner_transaction
 from scaffold.run.attempts.time_limit import attempt_timeout_s
-from scaffold.run.context import RunContext
+from scaffold.run.context import FAULT_EXIT_CODE, RunContext
 from scaffold.run.failures.soft_timeouts import settled_questions, withdraw_settled
-from scaffold.run.machine_faults import FAULT_EXIT_CODE
+from scaffold.run.notices import asked_items
 from scaffold.run.resources.sandbox import remove_temporary_folder
-from scaffold.run.terminals import asked_items
 from scaffold.worker.workspace.attempt_worktree import UNPINNED_PHASES, rescue_and_remove
 
 OVERTIME_S = 120.0

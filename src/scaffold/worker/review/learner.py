@@ -10,8 +10,8 @@ from scaffold.core.proof.contract import Verification
 from scaffold.git import commits
 from scaffold.host.random_ids import new_id
 from scaffold.plan.learning.triples import read_triple
+from scaffold.run.failures.ladder import verification_fingerprint
 from scaffold.run.failures.refused_work import summarize_failures
-from scaffold.run.failures.stored_fingerprints import verification_fingerprint
 from scaffold.run.learning.stores import LearningStores
 from scaffold.worker.agent.capabilities import AgentCapabilities
 from scaffold.worker.agent.side_agent import SideAgent

@@ -1,0 +1,210 @@
+"""The tools of a worker's agent: files, commands, questions, requests, items and memories."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from scaffold.agent.journal import Journal, approval_logger
+from scaffold.agent.role_tools import kept_tools
+from scaffold.agent.skills import SkillPlace, skill_folders, skill_tools
+from scaffold.core.errors import ScaffoldError
+from scaffold.core.extension_set import Role
+from scaffold.core.ids import AttemptId
+from scaffold.core.knowledge import MEMORIES, ChunkFilter
+from scaffold.core.printable_text import one_line, printable, utf8_safe
+from scaffold.core.tool import Tool, ToolOutput
+from scaffold.core.work_item import WorkItem
+from scaffold.host.random_ids import new_id
+from scaffold.memory.memories import Memories, MemoryDatabases
+from scaffold.memory.notes import type_of
+from scaffold.memory.recall import recalled_text, remembered_text
+from scaffold.run.attempts.assignment import Assignment
+from scaffold.run.item_changes import add_item
+from scaffold.run.learning.landed_memories import source_of
+from scaffold.run.resources.sandbox import folders_without_sandbox
+from scaffold.tools.catalog import builtin_tools
+from scaffold.tools.command.background_commands import BackgroundCommands
+from scaffold.tools.content.seen_files import SeenFiles
+from scaffold.tools.human_question import ask_human, file_item, request_files
+from scaffold.tools.memory_tools import recall_memories, remember
+from scaffold.tools.read_cache import with_read_cache
+from scaffold.tools.todos import Todos, todo_read, todo_write
+from scaffold.tools.workspace import Workspace as ToolRoot
+from scaffold.verify.contract.review_verdict import is_review
+from scaffold.worker.agent.capabilities import AgentCapabilities
+from scaffold.worker.attempt_records import AttemptRecords
+from scaffold.worker.human.file_requests import FileRequests
+from scaffold.worker.human.inbox_approval import worker_gate
+from scaffold.worker.human.questions import AgentQuestions
+from scaffold.worker.story.edits import edit_workflow
+from scaffold.worker.workspace.workplace import Workplace
+
+MOST_ITEMS = 20
+"""Items of one attempt: an agent that finds more has read something other than its task."""
+
+
+class FiledItems:
+    """Files items for one attempt; people decide what becomes of them."""
+
+    def __init__(self, records: AttemptRecords) -> None:
+        self._records = records
+
+    def file(self, title: str, description: str, labels: Sequence[str]) -> ToolOutput:
+        """Store an item without its secrets, and return what became of it."""
+        run_context, task = self._records.run_context, self._records.task
+        if run_context.store.work_items.count_of_attempt(task.attempt.id) >= MOST_ITEMS:
+            why = f"this attempt has filed {MOST_ITEMS} already. Name the rest in your final message"
+            return ToolOutput(f"Not filed: {why}.", failed=True)
+        clean, now = run_context.redactor.clean, run_context.clock.now()
+        item = WorkItem(
+            id=new_id(6),
+            title=one_line(clean(utf8_safe(title))),
+            description=printable(clean(utf8_safe(description))),
+            labels=tuple(dict.fromkeys(one_line(clean(utf8_safe(each))).removeprefix("#") for each in labels)),
+            run=task.run.id,
+            action=task.action.key,
+            by_agent=True,
+            created_at=now,
+            updated_at=now,
+        )
+        stored = add_item(run_context.store, item, attempt=task.attempt)
+        if isinstance(stored, str):
+            return ToolOutput(f"Not filed: {stored}.", failed=True)
+        if stored.id != item.id:
+            return ToolOutput(f"Item {stored.id} says that already. Go on with your task.")
+        self._records.inform(f"{task.action.key} filed item {stored.id}: {stored.title}")
+        return ToolOutput(f"Filed as item {stored.id}. Go on with your task, and leave this as it is.")
+
+
+MOST_MEMORIES = 5
+"""Memories of one attempt: one that notes down more has not chosen."""
+CONFIRMED = ChunkFilter(states=("active",))
+
+
+class AttemptMemories:
+    """The memories of one attempt's agent. Implements `tools.memory.NotedMemories`."""
+
+    def __init__(self, records: AttemptRecords) -> None:
+        run = records.run_context
+        self._store = run.store
+        self._attempt: AttemptId = records.task.attempt.id
+        # By words alone: many workers may share this machine.
+        databases = MemoryDatabases(run.store, None, run.cache, by_meaning=False)
+        self._memories = Memories(databases, clock=run.clock, redactor=run.redactor)
+        self._clean = run.redactor.clean
+
+    def remember(self, content: str, kind: str, scope: str, supersedes: str) -> ToolOutput:
+        """Store a memory of this repository, which is unconfirmed until the attempt has landed."""
+        source = source_of(self._attempt)
+        own = self._store.knowledge.chunks.newest(MEMORIES, ChunkFilter(source=source), most=MOST_MEMORIES)
+        if len(own) >= MOST_MEMORIES:
+            return ToolOutput(f"Not remembered: this attempt has {MOST_MEMORIES} memories already.", failed=True)
+        if scope == "user":
+            return ToolOutput("Not remembered: an agent of a run remembers for its repository alone.", failed=True)
+        if supersedes:
+            return ToolOutput("Not remembered: only a human can let it take another one's place.", failed=True)
+        try:
+            done = self._memories.remember(content, source=source, scope="project", kind=type_of(kind))
+        except ScaffoldError as error:
+            return ToolOutput(f"Not remembered: {error.in_full}", failed=True)
+        return ToolOutput(self._clean(remembered_text(done)))
+
+    async def recall(self, query: str, most: int) -> ToolOutput:
+        """Return the confirmed memories that fit a query, as data."""
+        try:
+            found = [each.memory for each in await self._memories.find(query, most=most, wanted=CONFIRMED)]
+        except ScaffoldError as error:
+            return ToolOutput(f"Memories cannot be read: {error.in_full}", failed=True)
+        return ToolOutput(self._clean(recalled_text(found)))
+
+
+def reading_tools(place: Workplace, records: AttemptRecords, journal: Journal) -> Iterator[Tool]:
+    """Yield the tools that only read files of the worktree, for an agent that judges; nothing is asked for it."""
+    root, outputs = _tool_root(place, records, SeenFiles())
+    tools = with_read_cache(builtin_tools(root, outputs=outputs), root.root)
+    yield from _guarded(place, records, journal, None, (each for each in tools if each.category == "file_read"))
+
+
+def worker_tools(
+    place: Workplace,
+    capabilities: AgentCapabilities,
+    records: AttemptRecords,
+    journal: Journal,
+    todos: Todos,
+    commands: BackgroundCommands,
+    seen: SeenFiles,
+) -> Iterator[Tool]:
+    """Yield a worker's tools: files, commands and Python in its worktree, a todo list, and questions to the human.
+
+    A reviewer gets no tools to write files, nor to ask for some.
+    """
+    reviews, human = is_review(records.task.action), capabilities.human
+    root, outputs = _tool_root(place, records, seen)
+    built_in = builtin_tools(root, outputs=outputs, commands=commands)
+    tools = with_read_cache((*built_in, todo_write(todos), todo_read(todos)), root.root, seen)
+    offered = (each for each in tools if not (reviews and each.category == "file_write"))
+    role = custom_role(records.task)
+    all_tools = (*offered, *capabilities.plugins.tools, *capabilities.server_tools)
+    kept = all_tools if role is None else kept_tools(all_tools, role)
+    yield from _guarded(place, records, journal, capabilities, kept)
+    # With `--yolo` no human is expected to answer, and a question would only block the action.
+    if not records.task.run.settings.permissions.yolo:
+        yield ask_human(AgentQuestions(place.workspace, human, records).answer)
+    yield file_item(FiledItems(records).file)
+    memories = AttemptMemories(records)
+    yield from (remember(memories), recall_memories(memories))
+    yield from skill_tools(_skill_place(place))
+    if (edits := edit_workflow(place.shared, capabilities.asked_edits, records)) is not None:
+        yield edits
+    if not reviews:
+        requests = FileRequests(place, human, capabilities.reviewer, records)
+        yield human.guard(request_files(requests.ask))
+
+
+def _tool_root(place: Workplace, records: AttemptRecords, seen: SeenFiles) -> tuple[ToolRoot, Path]:
+    """Return the workspace of the attempt's tools, and the folder of their long outputs."""
+    run, attempt = records.task.run, records.task.attempt
+    outputs = records.run_context.outputs(attempt.run_id, attempt.id)
+    folders = folders_without_sandbox(records.run_context, run, place.sandbox, name=attempt.id)
+    root = ToolRoot(
+        place.workspace.path,
+        place.environ | folders,
+        readable=(outputs, *skill_folders(_skill_place(place))),
+        sandbox=place.sandbox,
+        redactor=records.redactor,
+        on_output=records.activity.beat,
+        seen=seen,
+        replaces_unread=True,
+    )
+    return root, outputs
+
+
+def _guarded(
+    place: Workplace,
+    records: AttemptRecords,
+    journal: Journal,
+    capabilities: AgentCapabilities | None,
+    tools: Iterable[Tool],
+) -> Iterator[Tool]:
+    """Yield the tools, each guarded; a human decides what the rules leave open, unless there are no `capabilities`."""
+    human = capabilities.human if capabilities is not None else None
+    gate = worker_gate(
+        records.run_context,
+        records.task.run.settings.permissions,
+        place.workspace.path,
+        human,
+        confined=place.sandbox is not None,
+        tell=approval_logger(journal),
+    )
+    if capabilities is not None:
+        gate.hooks, tools = capabilities.hooks, map(capabilities.human.guard, tools)
+    yield from map(gate.guard, tools)
+
+
+def custom_role(task: Assignment) -> Role | None:
+    """Return the user's role of the name that the action's has; None if there is none."""
+    return next((role for role in task.run.settings.extensions.roles if role.name == task.action.role), None)
+
+
+def _skill_place(place: Workplace) -> SkillPlace:
+    # Files beside the project's skills are read as the worktree has them.
+    return SkillPlace(place.task.run.settings.extensions, place.workspace.path)
