@@ -51,7 +51,7 @@ class ActivityRecorder:
             showing.cancel()
             await asyncio.wait([showing])
             took_s = clock.monotonic() - began_s
-            self._end(activity, took_s if ended and took_s >= SHOWN_AFTER_S else None)
+            self._stop_showing(activity, took_s if ended and took_s >= SHOWN_AFTER_S else None)
 
     async def _show_later(self, activity: CurrentActivity) -> None:
         await self._context.clock.sleep(SHOWN_AFTER_S)
@@ -59,7 +59,7 @@ class ActivityRecorder:
         with suppress(StoreError), self._context.store.transaction():
             self._context.store.activities.set(activity)
 
-    def _end(self, activity: CurrentActivity, took_s: float | None) -> None:
+    def _stop_showing(self, activity: CurrentActivity, took_s: float | None) -> None:
         was_shown = activity in self._shown
         if was_shown:
             self._shown.remove(activity)

@@ -64,7 +64,7 @@ class RunBoard:
 
     def placed_unit(self, action: WaitingWork) -> WorkUnit:
         """Return an action that does not run as the rules see it."""
-        unit = _unit(action)
+        unit = _work_unit(action)
         if action.workspace == "parent":
             return replace(unit, has_begun=action.has_begun)
         conflicts = self._conflicts.get(f"{action.id} {action.touched_sha}", {})
@@ -89,7 +89,7 @@ class RunBoard:
 
     def _read_conflicts(self) -> ConflictsOf:
         found: dict[str, dict[str, tuple[str, ...]]] = {}
-        units = {each.attempt_id: _unit(each).id for each in self._open}
+        units = {each.attempt_id: _work_unit(each).id for each in self._open}
         forecasts = self._store.scheduling.forecasts(self._run.id) if units else ()
         for each in forecasts:
             if each.paths and each.attempt_id in units:
@@ -149,16 +149,16 @@ class StartPicker:
 
     def pick(self, goal_id: GoalId) -> bool:
         """Return whether another primitive of the goal may start beside what runs and what was picked, and pick it."""
-        return any(each.kind == "primitive" for each in self._next(goal_id))
+        return any(each.kind == "primitive" for each in self._startable_actions(goal_id))
 
     def look(self, goal_id: GoalId, most: int) -> "PassedActions":
         """Return the first ready actions of the goal: those picked, and further ones until `most` may start."""
         passed = self._of_goal(goal_id)
-        while len(passed.free) < most and next(self._next(goal_id), None) is not None:
+        while len(passed.free) < most and next(self._startable_actions(goal_id), None) is not None:
             pass
         return passed
 
-    def _next(self, goal_id: GoalId) -> Iterator[StartableAction]:
+    def _startable_actions(self, goal_id: GoalId) -> Iterator[StartableAction]:
         """Yield the next ready actions of the goal that are not held back; primitives among them are picked."""
         passed = self._of_goal(goal_id)
         if self._board is None:
@@ -203,7 +203,7 @@ def _without_held(store: Store, run: Run, found: tuple[WorkUnderWay, ...]) -> tu
 
 
 def _running_unit(work: WorkUnderWay) -> WorkUnit:
-    unit = _unit(work)
+    unit = _work_unit(work)
     known = (*unit.files, *work.granted) if unit.files else ()
     return replace(unit, files=known, at_work=work.is_at_work)
 
@@ -212,7 +212,7 @@ def _begun_unit(compound: BegunCompound) -> WorkUnit:
     return WorkUnit(id=compound.id, key=compound.key, files=compound.files, touched=compound.touched, has_begun=True)
 
 
-def _unit(placed: WorkPlace) -> WorkUnit:
+def _work_unit(placed: WorkPlace) -> WorkUnit:
     """Return an action as the rules see it; steps in one worktree are one."""
     if placed.parent_id is None or placed.parent_key is None:
         return WorkUnit(id=placed.id, key=placed.key, files=placed.files, touched=placed.touched)

@@ -123,18 +123,18 @@ class RunContext(Struct, frozen=True, kw_only=True):
 
     def journal(self, goal: str, action: str) -> Path:
         """Return the journal of an action's agents, one JSON object a line."""
-        return self._journals / safe_file_name(goal) / f"{safe_file_name(action)}.jsonl"
+        return self._journals_folder / safe_file_name(goal) / f"{safe_file_name(action)}.jsonl"
 
     def gate_logs(self, run_id: RunId) -> Path:
         """Return the folder of the logs of checks and gates: of those that failed or could not judge."""
-        return self._journals / "gates" / run_id
+        return self._journals_folder / "gates" / run_id
 
     def report_places(self, run_id: RunId) -> tuple[Path, Path]:
         """Return the file of a run's report, and the one in its place if that cannot be written."""
         return report_places(self.repository.root, self.repository.common_dir, run_id)
 
     @property
-    def _journals(self) -> Path:
+    def _journals_folder(self) -> Path:
         """The folder of all journals: in the projections, or next to the store if those cannot be written."""
         preferred = self.projections / "logs"
         # `lexists`: while a sandboxed command runs, a socket may stand in place of a
@@ -153,7 +153,7 @@ class RunContext(Struct, frozen=True, kw_only=True):
 def repository_name(repository: Repository) -> str:
     """Return the name of the user's folders for a repository: readable, and unlike that of any other."""
     name = repository.root.name.encode()[:MAX_NAME_BYTES].decode(errors="ignore")
-    return f"{name}-{_digest(str(repository.common_dir))[:12]}"
+    return f"{name}-{_hex_digest(str(repository.common_dir))[:12]}"
 
 
 def safe_file_name(name: str) -> str:
@@ -164,9 +164,9 @@ def safe_file_name(name: str) -> str:
     safe = re.sub(r"[^\w.-]+", "_", name).lstrip(".") or "_"
     if safe == name and len(name.encode()) <= MAX_NAME_BYTES:
         return name
-    ending = f"-{_digest(name)[:8]}"
+    ending = f"-{_hex_digest(name)[:8]}"
     return safe.encode()[: MAX_NAME_BYTES - len(ending)].decode(errors="ignore") + ending
 
 
-def _digest(text: str) -> str:
+def _hex_digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()

@@ -102,9 +102,9 @@ async def archive_ignored(
     )
     top, archive = git.cwd, archive_folder(context.repository.common_dir, attempt.id)
     limit = int(run.settings.keep.ignored_mb * 1e6)
-    left_out = await asyncio.to_thread(_archive, top, listed, archive, folders, sources, limit)
+    left_out = await asyncio.to_thread(_copy_files, top, listed, archive, folders, sources, limit)
     if left_out.files or left_out.unseen:
-        inform(context, run.id, _told(left_out, attempt, run.settings.keep.ignored_mb))
+        inform(context, run.id, _left_out_notice(left_out, attempt, run.settings.keep.ignored_mb))
 
 
 async def _listed_in_submodules(context: RunContext, git: Git) -> list[str]:
@@ -116,7 +116,7 @@ async def _listed_in_submodules(context: RunContext, git: Git) -> list[str]:
     return found
 
 
-def _told(left_out: _LeftOut, attempt: Attempt, most_mb: float) -> str:
+def _left_out_notice(left_out: _LeftOut, attempt: Attempt, most_mb: float) -> str:
     """Return the notice about what is not kept, with the first three files."""
     shown = [f"{utf8_safe(each.path)} ({each.size / 1e6:.1f} MB)" for each in left_out.files[:3]]
     if left_out.unseen:
@@ -152,7 +152,7 @@ def restore_archive(common_dir: Path, attempt_id: AttemptId, target: Path) -> tu
     return paths
 
 
-def _archive(
+def _copy_files(
     top: Path,
     listed: Sequence[str],
     archive: Path,
@@ -161,14 +161,14 @@ def _archive(
     limit: int,
 ) -> _LeftOut:
     """Copy what is to be kept; return what was left out."""
-    paths = _paths(top, listed, folders)
+    paths = _listed_files(top, listed, folders)
     left_out = list[_IgnoredFile]()
     kept, why = 0, ""
-    for each in _candidates(top, paths[:MOST_LOOKED_AT], sources):
+    for each in _files_by_priority(top, paths[:MOST_LOOKED_AT], sources):
         try:
             data = read_untrusted(top / each.path, max(0, limit)) if kept < MOST_FILES else "too many"
             if not isinstance(data, str):
-                _put(archive, each.path, data)
+                _write_once(archive, each.path, data)
         except OSError as error:
             # A full disk, a path that is too long there: one file must not keep the others from being kept.
             data = error.strerror or type(error).__name__
@@ -181,13 +181,13 @@ def _archive(
     return _LeftOut(tuple(left_out), max(0, len(paths) - MOST_LOOKED_AT), why)
 
 
-def _candidates(top: Path, paths: Sequence[tuple[str, bool]], sources: Mapping[str, Path]) -> list[_IgnoredFile]:
+def _files_by_priority(top: Path, paths: Sequence[tuple[str, bool]], sources: Mapping[str, Path]) -> list[_IgnoredFile]:
     """Return the regular files, except unchanged copies: secrets first, then the smallest."""
     found = list[_IgnoredFile]()
     for path, secret in paths:
         try:
             size = _regular_size(top / path)
-            if size is not None and not (path in sources and _same(sources[path], top / path)):
+            if size is not None and not (path in sources and _same_content(sources[path], top / path)):
                 found.append(_IgnoredFile(path, size, secret))
         except FileNotFoundError:
             continue  # a process of the agent's that was left behind deleted it
@@ -196,7 +196,7 @@ def _candidates(top: Path, paths: Sequence[tuple[str, bool]], sources: Mapping[s
     return sorted(found, key=lambda each: (not each.secret, each.size, each.path))
 
 
-def _paths(top: Path, listed: Sequence[str], folders: Sequence[str]) -> list[tuple[str, bool]]:
+def _listed_files(top: Path, listed: Sequence[str], folders: Sequence[str]) -> list[tuple[str, bool]]:
     """Return each file once that is listed, or in a folder that is listed, and that no tool makes again.
 
     With each, whether it is named like a secret. Those come first, then files listed by themselves: a folder may have
@@ -237,11 +237,11 @@ def _regular_size(path: Path) -> int | None:
     return None if path.is_symlink() or not path.is_file() else path.stat().st_size
 
 
-def _same(source: Path, copy: Path) -> bool:
+def _same_content(source: Path, copy: Path) -> bool:
     return source.stat().st_size == copy.stat().st_size and source.read_bytes() == copy.read_bytes()
 
 
-def _put(archive: Path, path: str, data: bytes) -> None:
+def _write_once(archive: Path, path: str, data: bytes) -> None:
     """Write a file of the archive, unless it is there already with this content."""
     archive.parent.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
     archive.mkdir(mode=PRIVATE_FOLDER, exist_ok=True)

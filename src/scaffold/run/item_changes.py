@@ -27,7 +27,7 @@ def add_item(
         known = store.work_items.all()
         if attempt is not None:
             store.attempts.check(attempt.id, fence=attempt.fence)
-            if (same := _same(item, known)) is not None:
+            if (same := _open_item_titled(item, known)) is not None:
                 store.work_items.log(same.id, f"also found in {item.action}")
                 return same
         others = [structs.replace(known[each], blocked_by=(*known[each].blocked_by, item.id)) for each in blocks]
@@ -61,6 +61,6 @@ def change_item(store: Store, item_id: str, change: ItemChange, log: str = "") -
     return after
 
 
-def _same(item: WorkItem, known: Items) -> WorkItem | None:
+def _open_item_titled(item: WorkItem, known: Items) -> WorkItem | None:
     title = item.title.casefold()
     return next((each for each in known.values() if each.title.casefold() == title and not each.has_ended), None)

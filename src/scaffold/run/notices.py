@@ -32,8 +32,8 @@ def _append_once(context: RunContext, run_id: RunId, notice: NoticeRaised) -> No
 
 def asked_items(store: Store, run_id: RunId) -> frozenset[str]:
     """Return the run's inbox items that a process asks at a terminal; one that is suspended asks nothing."""
-    return frozenset(item for item, asking in store.inbox.terminals(run_id).items() if any(map(_asks, asking)))
+    return frozenset(item for item, asking in store.inbox.terminals(run_id).items() if any(map(_is_asking, asking)))
 
 
-def _asks(process: ProcessIdentity) -> bool:
+def _is_asking(process: ProcessIdentity) -> bool:
     return is_alive(process) and not is_stopped(process)

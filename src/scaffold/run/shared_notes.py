@@ -50,10 +50,10 @@ async def file_notes(context: RunContext, run_id: RunId, story: ActionKey, *, co
         return
     async with FileLock(context.repository.common_dir / "scaffold" / f"{name}.lock", timeout_s=LOCK_TIMEOUT_S):
         if source.is_file():
-            _move(source, target, older=target if completed else source)
+            _move_aside(source, target, older=target if completed else source)
 
 
-def _move(source: Path, target: Path, *, older: Path) -> None:
+def _move_aside(source: Path, target: Path, *, older: Path) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
     if not target.exists():
         source.replace(target)
@@ -68,7 +68,7 @@ def _move(source: Path, target: Path, *, older: Path) -> None:
 
 async def add_notes(context: RunContext, name: str, text: str) -> str | UnusableNotes:
     """Add lines of our own at the end of a file of notes, unless they are in it; return all, or why that failed."""
-    return await _add(context, name, context.redactor.clean(text), once=True)
+    return await _append_notes(context, name, context.redactor.clean(text), once=True)
 
 
 async def merge_notes(context: RunContext, name: str, given: str, written: str) -> str | UnusableNotes:
@@ -76,10 +76,10 @@ async def merge_notes(context: RunContext, name: str, given: str, written: str) 
 
     What is there stays: others may have written meanwhile, and a copy may have been emptied.
     """
-    return await _add(context, name, context.redactor.clean(_new_lines(given, written)))
+    return await _append_notes(context, name, context.redactor.clean(_new_lines(given, written)))
 
 
-async def _add(context: RunContext, name: str, added: str, *, once: bool = False) -> str | UnusableNotes:
+async def _append_notes(context: RunContext, name: str, added: str, *, once: bool = False) -> str | UnusableNotes:
     target = context.projections / name
     async with FileLock(context.repository.common_dir / "scaffold" / f"{name}.lock", timeout_s=LOCK_TIMEOUT_S):
         now = read_notes(target) or ""
@@ -131,12 +131,12 @@ def edit_file_name(story: ActionKey) -> str:
 
 def keep_edits(context: RunContext, story: ActionKey, edits: str) -> None:
     """Keep edits of a story that are pending or applied; a checkout that cannot be written is left alone."""
-    _write(context, edit_file_name(story), edits.encode())
+    _write_edits(context, edit_file_name(story), edits.encode())
 
 
 def keep_unused_file(context: RunContext, attempt: AttemptId, name: str, content: bytes) -> None:
     """Keep an edit file of an attempt that is not used."""
-    _write(context, f"{FAILED}/{attempt}-{name}", content)
+    _write_edits(context, f"{FAILED}/{attempt}-{name}", content)
 
 
 def keep_unused_edits(context: RunContext, attempt: AttemptId, story: ActionKey, edits: str) -> None:
@@ -149,6 +149,6 @@ def keep_unused_edits(context: RunContext, attempt: AttemptId, story: ActionKey,
             pending.unlink()
 
 
-def _write(context: RunContext, name: str, content: bytes) -> None:
+def _write_edits(context: RunContext, name: str, content: bytes) -> None:
     with contextlib.suppress(OSError):
         write_atomic(context.projections / EDITS / name, content)

@@ -49,11 +49,11 @@ def find_workspaces(paths: Collection[str], contents: Mapping[str, bytes | None]
     for name, data in contents.items():
         own, read = _READERS[name]
         try:
-            members = read(_text(data))
+            members = read(_decode_manifest(data))
         except (ValueError, yaml.YAMLError, RecursionError) as error:
             unreadable[name] = str(error).partition("\n")[0] or "it cannot be read"
             continue
-        found.update(_expanded(members, _folders_with(paths, own)))
+        found.update(_matching_folders(members, _folders_with(paths, own)))
     for name in ("go.mod", "pyproject.toml"):
         modules = set(_folders_with(paths, name)) - {""}
         if len(modules) > 1:
@@ -61,7 +61,7 @@ def find_workspaces(paths: Collection[str], contents: Mapping[str, bytes | None]
     return Workspaces(tuple(sorted(found)), unreadable)
 
 
-def _text(data: bytes | None) -> str:
+def _decode_manifest(data: bytes | None) -> str:
     if data is None or len(data) > MAX_BYTES:
         raise ValueError("it is missing or too large")
     return data.decode()
@@ -74,60 +74,66 @@ def _folders_with(paths: Iterable[str], name: str) -> Iterator[str]:
             yield folder
 
 
-def _expanded(members: _Members, folders: Iterable[str]) -> Iterator[str]:
-    wanted = [*map(_plain, members.patterns)]
-    excluded = [*map(_plain, members.excluded)]
+def _matching_folders(members: _Members, folders: Iterable[str]) -> Iterator[str]:
+    wanted = [*map(_plain_pattern, members.patterns)]
+    excluded = [*map(_plain_pattern, members.excluded)]
     for folder in folders:
-        if folder and any(_is(each, folder) for each in wanted) and not any(_is(each, folder) for each in excluded):
+        if (
+            folder
+            and any(_names_folder(each, folder) for each in wanted)
+            and not any(_names_folder(each, folder) for each in excluded)
+        ):
             yield folder
 
 
-def _is(pattern: str, folder: str) -> bool:
+def _names_folder(pattern: str, folder: str) -> bool:
     """Return whether a pattern is about this folder, not one around it."""
     deep = "**" in pattern
     return globs.matches(pattern, folder) and (deep or pattern.count("/") == folder.count("/"))
 
 
-def _plain(pattern: str) -> str:
+def _plain_pattern(pattern: str) -> str:
     return pattern.strip().removeprefix("./").rstrip("/")
 
 
-def _table(value: Any, *names: str) -> Any:
+def _value_at(value: Any, *names: str) -> Any:
     """Return what is nested below these names; None if it is not there."""
     for name in names:
         value = value.get(name) if isinstance(value, dict) else None
     return value
 
 
-def _texts(value: Any) -> list[str]:
+def _strings_of(value: Any) -> list[str]:
     return [each for each in value if isinstance(each, str)] if isinstance(value, list) else []
 
 
-def _python(text: str) -> _Members:
-    workspace = _table(tomllib.loads(text), "tool", "uv", "workspace")
-    return _Members(_texts(_table(workspace, "members")), _texts(_table(workspace, "exclude")))
+def _uv_members(text: str) -> _Members:
+    workspace = _value_at(tomllib.loads(text), "tool", "uv", "workspace")
+    return _Members(_strings_of(_value_at(workspace, "members")), _strings_of(_value_at(workspace, "exclude")))
 
 
-def _rust(text: str) -> _Members:
-    workspace = _table(tomllib.loads(text), "workspace")
-    return _Members(_texts(_table(workspace, "members")), _texts(_table(workspace, "exclude")))
+def _cargo_members(text: str) -> _Members:
+    workspace = _value_at(tomllib.loads(text), "workspace")
+    return _Members(_strings_of(_value_at(workspace, "members")), _strings_of(_value_at(workspace, "exclude")))
 
 
-def _node(text: str) -> _Members:
-    workspaces = _table(json.loads(text), "workspaces")
-    return _negated(_texts(_table(workspaces, "packages") if isinstance(workspaces, dict) else workspaces))
+def _npm_members(text: str) -> _Members:
+    workspaces = _value_at(json.loads(text), "workspaces")
+    return _with_exclusions(
+        _strings_of(_value_at(workspaces, "packages") if isinstance(workspaces, dict) else workspaces)
+    )
 
 
-def _pnpm(text: str) -> _Members:
-    return _negated(_texts(_table(yaml.safe_load(text), "packages")))
+def _pnpm_members(text: str) -> _Members:
+    return _with_exclusions(_strings_of(_value_at(yaml.safe_load(text), "packages")))
 
 
-def _negated(patterns: Sequence[str]) -> _Members:
+def _with_exclusions(patterns: Sequence[str]) -> _Members:
     excluded = [each[1:] for each in patterns if each.startswith("!")]
     return _Members([each for each in patterns if not each.startswith("!")], excluded)
 
 
-def _go(text: str) -> _Members:
+def _go_members(text: str) -> _Members:
     plain = re.sub(r"//[^\n]*", "", text)
     lines = [match[1] for match in re.finditer(r"^\s*use\s+([^\s(]+)\s*$", plain, re.MULTILINE)]
     blocks = [word for match in re.finditer(r"^\s*use\s*\(([^)]*)\)", plain, re.MULTILINE) for word in match[1].split()]
@@ -135,11 +141,11 @@ def _go(text: str) -> _Members:
 
 
 _READERS: Mapping[str, tuple[str, Callable[[str], _Members]]] = {
-    "pyproject.toml": ("pyproject.toml", _python),
-    "package.json": ("package.json", _node),
-    "pnpm-workspace.yaml": ("package.json", _pnpm),
-    "Cargo.toml": ("Cargo.toml", _rust),
-    "go.work": ("go.mod", _go),
+    "pyproject.toml": ("pyproject.toml", _uv_members),
+    "package.json": ("package.json", _npm_members),
+    "pnpm-workspace.yaml": ("package.json", _pnpm_members),
+    "Cargo.toml": ("Cargo.toml", _cargo_members),
+    "go.work": ("go.mod", _go_members),
 }
 """For each file, the manifest that a member has, and what reads the patterns."""
 
@@ -149,7 +155,7 @@ async def ensure_source_layout(context: RunContext, run: Run) -> None:
     if context.store.scheduling.has_layout(run.id, run.base_sha):
         return
     try:
-        layout = await _read(context, run)
+        layout = await _read_layout(context, run)
     except GitError as error:
         warn(context, run.id, f"Agents are not spread over directories: {error.what}.")
         return
@@ -157,7 +163,7 @@ async def ensure_source_layout(context: RunContext, run: Run) -> None:
         context.store.scheduling.set_layout(run.id, run.base_sha, layout)
 
 
-async def _read(context: RunContext, run: Run) -> SourceLayout:
+async def _read_layout(context: RunContext, run: Run) -> SourceLayout:
     paths = [utf8_safe(path) for path in await commits.listed_paths(context.git, run.base_sha)]
     known = {*paths}
     names = [name for name in MANIFESTS if name in known]

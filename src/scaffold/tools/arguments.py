@@ -60,7 +60,7 @@ def _read_value(value: Any, schema: Mapping[str, Any]) -> Any:
     """Return a value as its schema's type; unchanged if it has that type, or cannot be read as one."""
     kind = schema.get("type")
     if isinstance(value, str):
-        value = _parsed(value, kind)
+        value = _parse_value(value, kind)
     if isinstance(value, float) and kind == "integer" and value.is_integer():
         value = int(value)
     if isinstance(value, dict) and kind == "array" and schema.get("items", {}).get("type") == "object":
@@ -70,7 +70,7 @@ def _read_value(value: Any, schema: Mapping[str, Any]) -> Any:
     return _read_object(value, schema) if isinstance(value, dict) else value
 
 
-def _parsed(text: str, kind: str | None) -> Any:
+def _parse_value(text: str, kind: str | None) -> Any:
     """Parse a text given where the schema wants another type; return the text itself if it cannot be parsed as that."""
     if kind not in {"integer", "number", "boolean", "array", "object"} or len(text) > MAX_PARSED_CHARS:
         return text
@@ -86,17 +86,19 @@ def _of_object(value: Mapping[str, Any], schema: Mapping[str, Any], owner: str, 
     properties: Mapping[str, Mapping[str, Any]] = schema.get("properties", {})
     for name in schema.get("required", ()):
         if name not in value:
-            yield f"{owner} needs {_described(name, properties[name])}"
+            yield f"{owner} needs {_describe_argument(name, properties[name])}"
     if not schema.get("additionalProperties", True):
-        yield from (f"{owner} has no `{name}`, {_takes(properties)}" for name in value if name not in properties)
+        yield from (
+            f"{owner} has no `{name}`, {_known_arguments(properties)}" for name in value if name not in properties
+        )
     for name, inner in properties.items():
         if name in value:
             yield from _of_value(value[name], inner, f"{prefix}{name}")
 
 
 def _of_value(value: Any, schema: Mapping[str, Any], where: str) -> Iterator[str]:
-    if not _fits(value, schema):
-        yield f"`{where}` must be {_kind(schema)}, not {_shown(value)}"
+    if not _fits_schema(value, schema):
+        yield f"`{where}` must be {_type_name(schema)}, not {_short_repr(value)}"
     elif isinstance(value, dict):
         yield from _of_object(value, schema, f"`{where}`", f"{where}.")
     elif isinstance(value, list | tuple) and "items" in schema:
@@ -104,7 +106,7 @@ def _of_value(value: Any, schema: Mapping[str, Any], where: str) -> Iterator[str
             yield from _of_value(item, schema["items"], f"{where}[{index}]")
 
 
-def _fits(value: Any, schema: Mapping[str, Any]) -> bool:
+def _fits_schema(value: Any, schema: Mapping[str, Any]) -> bool:
     kind = schema.get("type")
     if kind is None:
         return True
@@ -118,7 +120,7 @@ def _fits(value: Any, schema: Mapping[str, Any]) -> bool:
     return "minimum" not in schema or bool(value >= schema["minimum"])
 
 
-def _kind(schema: Mapping[str, Any]) -> str:
+def _type_name(schema: Mapping[str, Any]) -> str:
     if "enum" in schema:
         return "one of " + ", ".join(schema["enum"])
     article = "an" if schema["type"][0] in "aio" else "a"
@@ -126,14 +128,14 @@ def _kind(schema: Mapping[str, Any]) -> str:
     return f"{article} {schema['type']}{bound}"
 
 
-def _described(name: str, schema: Mapping[str, Any]) -> str:
+def _describe_argument(name: str, schema: Mapping[str, Any]) -> str:
     return f"`{name}` ({schema.get('type', 'anything')})"
 
 
-def _takes(properties: Mapping[str, Any]) -> str:
+def _known_arguments(properties: Mapping[str, Any]) -> str:
     return "it takes " + (", ".join(f"`{name}`" for name in properties) or "nothing")
 
 
-def _shown(value: Any) -> str:
+def _short_repr(value: Any) -> str:
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:60]}..."

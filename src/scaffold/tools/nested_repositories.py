@@ -50,7 +50,7 @@ class NestedRepositories:
         found, known = list[Path](), dict[str, _Folder]()
         waiting = [str(self._top)]
         for folder in waiting:
-            listed = self._list(folder)
+            listed = self._list_folder(folder)
             if listed is None:
                 continue
             known[folder] = listed
@@ -70,7 +70,7 @@ class NestedRepositories:
             seen.update(new)
         return tuple(lines)
 
-    def _list(self, folder: str) -> _Folder | None:
+    def _list_folder(self, folder: str) -> _Folder | None:
         """Return what is in a folder, from memory if it has not changed; None if it cannot be read."""
         try:
             found = os.lstat(folder)
@@ -101,7 +101,7 @@ def move_aside(path: Path, top: Path) -> str:
     """Rename `path` to the first free `.git.refused-N` or `HEAD.refused-N` in its folder; return what was done."""
     shown = path.relative_to(top)
     try:
-        name = _rename(path, top)
+        name = _move_aside(path, top)
     except OSError as error:
         return f"{shown} is a repository that the command made; it could not be moved aside: {error.strerror}"
     return (
@@ -110,7 +110,7 @@ def move_aside(path: Path, top: Path) -> str:
     )
 
 
-def _rename(path: Path, top: Path) -> str:
+def _move_aside(path: Path, top: Path) -> str:
     """Rename `path` and return its new name; OSError if a link has appeared on the way to it, which leads elsewhere."""
     folder = os.open(top, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:

@@ -31,7 +31,7 @@ def repeated_calls(calls: Sequence[ToolCall]) -> Mapping[int, int]:
     Use it only on adjacent read-only calls: a write in between could change what the later one reads.
     """
     first: dict[str, int] = {}
-    pairs = ((index, first.setdefault(_key(call.name, call.args), index)) for index, call in enumerate(calls))
+    pairs = ((index, first.setdefault(_call_key(call.name, call.args), index)) for index, call in enumerate(calls))
     return {index: earlier for index, earlier in pairs if earlier != index}
 
 
@@ -43,7 +43,11 @@ def with_read_cache(tools: Sequence[Tool], root: Path, seen: SeenFiles | None = 
     """
     cache = ReadCache(root, seen=seen)
     return tuple(
-        _caching(tool, cache) if tool.name in CACHEABLE else tool if is_read_only(tool) else _invalidating(tool, cache)
+        _cache_reads(tool, cache)
+        if tool.name in CACHEABLE
+        else tool
+        if is_read_only(tool)
+        else _invalidate_after(tool, cache)
         for tool in tools
     )
 
@@ -75,7 +79,7 @@ class ReadCache:
         if self._seen is not None and self._compactions != self._seen.compactions:
             self._compactions = self._seen.compactions
             self.forget()
-        key = _key(call.name, call.args)
+        key = _call_key(call.name, call.args)
         cached = self._kept.get(key)
         if cached is None:
             return None
@@ -89,7 +93,7 @@ class ReadCache:
         """Cache a successful answer; `version` is the result of `version(call)` from before the call ran."""
         if version is None or output.failed:
             return
-        self._kept[_key(call.name, call.args)] = _CachedRead(output, version)
+        self._kept[_call_key(call.name, call.args)] = _CachedRead(output, version)
         while len(self._kept) > self._most:
             self._kept.popitem(last=False)
 
@@ -112,7 +116,7 @@ class ReadCache:
         return CachedFileVersion(file_version(status), status.st_ctime_ns)
 
 
-def _caching(tool: Tool, cache: ReadCache) -> Tool:
+def _cache_reads(tool: Tool, cache: ReadCache) -> Tool:
     async def run(args: Mapping[str, Any]) -> ToolOutput:
         call = ToolCall("", tool.name, args)
         cached = cache.find(call)
@@ -127,7 +131,7 @@ def _caching(tool: Tool, cache: ReadCache) -> Tool:
     return msgspec.structs.replace(tool, run=run)
 
 
-def _invalidating(tool: Tool, cache: ReadCache) -> Tool:
+def _invalidate_after(tool: Tool, cache: ReadCache) -> Tool:
     async def run(args: Mapping[str, Any]) -> ToolOutput:
         try:
             return await tool.run(args)
@@ -138,5 +142,5 @@ def _invalidating(tool: Tool, cache: ReadCache) -> Tool:
     return msgspec.structs.replace(tool, run=run)
 
 
-def _key(name: str, args: Mapping[str, Any]) -> str:
+def _call_key(name: str, args: Mapping[str, Any]) -> str:
     return json.dumps([name, args], sort_keys=True)

@@ -66,7 +66,7 @@ class Todos:
         before = self._list
         after = TodoList((), before.last_id) if action == "set" else before
         for number, change in enumerate(changes, 1):
-            changed = _changed(after, action, change, before)
+            changed = _change_list(after, action, change, before)
             if isinstance(changed, Refusal):
                 return Refusal(f"Todo {number}: {changed.reason} Nothing was changed.")
             after = changed
@@ -138,20 +138,26 @@ def _infer_action(changes: Sequence[Mapping[str, Any]]) -> TodoAction:
     return "update" if changes and all("id" in change and "content" not in change for change in changes) else "set"
 
 
-def _changed(todos: TodoList, action: TodoAction, change: Mapping[str, Any], before: TodoList) -> TodoList | Refusal:
+def _change_list(
+    todos: TodoList, action: TodoAction, change: Mapping[str, Any], before: TodoList
+) -> TodoList | Refusal:
     """Return the list after one change; `before` is the list before the whole call."""
     given = {name: change[name] for name in ("content", "status", "priority") if name in change}
     if "content" in given:
         given["content"] = _plain_line(given["content"])
         if not 0 < len(given["content"]) <= MAX_CHARS:
             return Refusal(f"`content` is empty or longer than {MAX_CHARS} characters.")
-    found = next((entry for entry in before.entries if entry.id == _number(change.get("id"))), None)
+    found = next((entry for entry in before.entries if entry.id == _entry_number(change.get("id"))), None)
     if action == "create":
-        return _create(todos, given)
+        return _create_entry(todos, given)
     if action == "set":
-        return _create(todos, given) if found is None or found.id in _ids(todos) else _update(todos, found, given)
-    if found is None or found.id not in _ids(todos):
-        known = ", ".join(map(str, _ids(todos))) or "none"
+        return (
+            _create_entry(todos, given)
+            if found is None or found.id in _entry_ids(todos)
+            else _update_entry(todos, found, given)
+        )
+    if found is None or found.id not in _entry_ids(todos):
+        known = ", ".join(map(str, _entry_ids(todos))) or "none"
         return Refusal(f"`id` must be in the list ({known}), not {change.get('id')}.")
     if action == "delete":
         return _replace_entries(todos, tuple(entry for entry in todos.entries if entry.id != found.id))
@@ -161,7 +167,7 @@ def _changed(todos: TodoList, action: TodoAction, change: Mapping[str, Any], bef
     )
 
 
-def _number(value: Any) -> int | None:
+def _entry_number(value: Any) -> int | None:
     """Return an entry's number, which some models send as text; None for anything else."""
     text = str(value) if isinstance(value, int | str) and not isinstance(value, bool) else ""
     return int(text) if text.isascii() and text.isdigit() and len(text) <= 9 else None
@@ -176,7 +182,7 @@ def _plain_line(text: str) -> str:
     return " ".join(plain.encode(errors="replace").decode().split())
 
 
-def _ids(todos: TodoList) -> list[int]:
+def _entry_ids(todos: TodoList) -> list[int]:
     return [entry.id for entry in todos.entries]
 
 
@@ -184,13 +190,13 @@ def _replace_entries(todos: TodoList, entries: Entries) -> TodoList:
     return msgspec.structs.replace(todos, entries=entries)
 
 
-def _create(todos: TodoList, given: Mapping[str, Any]) -> TodoList | Refusal:
+def _create_entry(todos: TodoList, given: Mapping[str, Any]) -> TodoList | Refusal:
     if "content" not in given:
         return Refusal("A new entry needs `content`.")
     new_id = todos.last_id + 1
     return TodoList((*todos.entries, Todo(id=new_id, **given)), new_id)
 
 
-def _update(todos: TodoList, found: Todo, given: Mapping[str, Any]) -> TodoList:
+def _update_entry(todos: TodoList, found: Todo, given: Mapping[str, Any]) -> TodoList:
     """Return the list with the updated entry `found` appended."""
     return _replace_entries(todos, (*todos.entries, msgspec.structs.replace(found, **given)))

@@ -117,10 +117,10 @@ _ROWS = (
 
 def vector_db_tools(database: VectorDatabase) -> tuple[Tool, ...]:
     """Return the tools, all of one group."""
-    return tuple(_tool(database, row) for row in _ROWS)
+    return tuple(_database_tool(database, row) for row in _ROWS)
 
 
-def _tool(database: VectorDatabase, row: _VectorRow) -> Tool:
+def _database_tool(database: VectorDatabase, row: _VectorRow) -> Tool:
     async def run(args: Mapping[str, Any]) -> ToolOutput:
         return await database.call(row.name, args)
 

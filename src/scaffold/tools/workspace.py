@@ -114,7 +114,7 @@ def resolve_readable(workspace: Workspace, path: str) -> ReadablePath | Refusal:
 
 def _unless_secret(target: ReadablePath, path: str) -> ReadablePath | Refusal:
     """Return `target` unless it is a secret; checked again here because a link may have changed since the gate ran."""
-    entry = secret_entry(_within(target.folder, target.path))
+    entry = secret_entry(_path_within(target.folder, target.path))
     return Refusal(f"{path!r} contains secrets ({entry}); agents must not read it.") if entry else target
 
 
@@ -130,12 +130,12 @@ def resolve_writable(workspace: Workspace, path: str) -> Path | Refusal:
     target = resolve_inside(workspace.root, path)
     if isinstance(target, Refusal):
         return target
-    inside = _within(workspace.root, target)  # checked again after the gate: a link may have changed since
-    reason = _protection(target, inside, workspace.root.resolve())
+    inside = _path_within(workspace.root, target)  # checked again after the gate: a link may have changed since
+    reason = _write_protection(target, inside, workspace.root.resolve())
     return Refusal(f"{path!r} {reason}; agents must not write it.") if reason else target
 
 
-def _protection(target: Path, inside: str, root: Path) -> str:
+def _write_protection(target: Path, inside: str, root: Path) -> str:
     """Return why no agent may write `target`, the path `inside` the workspace; empty if it may."""
     if entry := protected_entry(inside) or secret_entry(inside):
         return f"is protected ({entry})"
@@ -158,7 +158,7 @@ def _repository_with(target: Path, root: Path) -> Path | None:
     return None
 
 
-def _within(root: Path, target: Path) -> str:
+def _path_within(root: Path, target: Path) -> str:
     return target.relative_to(root.resolve()).as_posix()
 
 

@@ -32,11 +32,11 @@ class ActivityClock:
 
     def beat(self, *_: object) -> None:
         """Record a sign of life; the arguments are ignored, so that any callback fits."""
-        self._postpone(0.0)
+        self._postpone_idle(0.0)
 
     def on_delta(self, delta: Delta) -> None:
         """Record a piece of a reply; an announced retry wait does not count as idle."""
-        self._postpone(delta.seconds if isinstance(delta, RetryWait) else 0.0)
+        self._postpone_idle(delta.seconds if isinstance(delta, RetryWait) else 0.0)
 
     @contextmanager
     def waiting(self) -> Iterator[None]:
@@ -72,7 +72,7 @@ class ActivityClock:
         while (left_s := self._left_s()) > 0:
             await self._clock.sleep(left_s)
 
-    def _postpone(self, seconds: float) -> None:
+    def _postpone_idle(self, seconds: float) -> None:
         self._idle_at = max(self._idle_at, self._clock.monotonic() + seconds + self._idle_s)
 
     def _left_s(self) -> float:
@@ -87,14 +87,16 @@ def attempt_activity(clock: Clock, task: Assignment) -> ActivityClock:
     )
 
 
-def _nothing() -> None:
+def _do_nothing() -> None:
     """Do nothing before a request."""
 
 
 class WaitAwareBudget:
     """A budget whose waits do not count as idle. Implements `core.ports.Budget`."""
 
-    def __init__(self, inner: Budget, activity: ActivityClock, before_request: Callable[[], None] = _nothing) -> None:
+    def __init__(
+        self, inner: Budget, activity: ActivityClock, before_request: Callable[[], None] = _do_nothing
+    ) -> None:
         """`before_request` is called before each reservation."""
         self._inner = inner
         self._activity = activity

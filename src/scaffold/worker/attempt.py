@@ -105,12 +105,12 @@ class Worker:
             case CandidateReady():
                 await release_workspace(run_context, run, attempt, ending.head)
             case AttemptEnd():
-                await self._conclude(ending)
+                await self._end_attempt(ending)
         # A folder with thousands of cache files would block the event loop, and with it the heartbeats.
         await asyncio.to_thread(remove_temporary_folder, run_context, run, name=attempt.id)
         return ending
 
-    async def _conclude(self, ending: AttemptEnd) -> None:
+    async def _end_attempt(self, ending: AttemptEnd) -> None:
         run_context, run, attempt = self._run_context, self._task.run, self._task.attempt
         # The pin comes first: once the attempt has ended, its worktree may be removed or given to another attempt.
         pinned = await rescue_and_release(run_context, run, attempt)
@@ -143,19 +143,19 @@ class Worker:
         self._records.open_journal().note("notice", text=failure_text(ended, escalation, same))
 
     async def _run_with_timeout(self) -> CandidateReady | AttemptEnd:
-        ending = await self._ended()
+        ending = await self._run_in_time()
         # Its checks found nothing, its commands had no folder, and its agent may have made a new one.
         failed = isinstance(ending, AttemptEnd) and ending.outcome in COUNTED_FAILURES
         if failed and self._workspace is not None and self._workspace.is_gone:
             return AttemptEnd("lost", f"the worktree {self._workspace.path} was removed")
         return ending
 
-    async def _ended(self) -> CandidateReady | AttemptEnd:
+    async def _run_in_time(self) -> CandidateReady | AttemptEnd:
         limit = self._records.activity.limit
         soft = SoftTimeout(self._run_context, self._task, limit)
         try:
             async with soft.watched():
-                return await self._work()
+                return await self._run_with_resources()
         except TimeoutError:
             if soft.killed:
                 return AttemptEnd("timeout", soft.killed)
@@ -169,12 +169,12 @@ class Worker:
         except ScaffoldError as error:
             return _ending_of(error)
 
-    async def _work(self) -> CandidateReady | AttemptEnd:
+    async def _run_with_resources(self) -> CandidateReady | AttemptEnd:
         """Run the work with what the attempt has for itself on this machine."""
         with held_resources(self._run_context, self._task.run.id, self._task.attempt.id, noted=True) as resources:
-            return await self._work_with(resources)
+            return await self._run_in_workplace(resources)
 
-    async def _work_with(self, resources: AttemptResources) -> CandidateReady | AttemptEnd:
+    async def _run_in_workplace(self, resources: AttemptResources) -> CandidateReady | AttemptEnd:
         """Open the worktree, the sandbox and what else the attempt has, and run its work."""
         run_context, task, records = self._run_context, self._task, self._records
         self._workspace = workspace = await open_workspace(run_context, task.attempt)
@@ -187,7 +187,7 @@ class Worker:
                 async with worker_hooks(place, records) as hooks, worker_plugins(place, records) as plugins:
                     more = await server_tools(self._capabilities.human, records)
                     capabilities = structs.replace(self._capabilities, plugins=plugins, hooks=hooks, server_tools=more)
-                    ending = await self._execute(place, capabilities)
+                    ending = await self._run_kind(place, capabilities)
             finally:
                 if shared is not None:
                     await merge_shared_folder(run_context, task, shared)
@@ -195,7 +195,7 @@ class Worker:
                     await collect_left_edits(shared, asked, records)
             return ending
 
-    async def _execute(self, place: Workplace, capabilities: AgentCapabilities) -> CandidateReady | AttemptEnd:
+    async def _run_kind(self, place: Workplace, capabilities: AgentCapabilities) -> CandidateReady | AttemptEnd:
         """Run the kind of work that the action requires."""
         records = self._records
         if self._task.attempt.kind == "review":

@@ -168,7 +168,7 @@ class ChangeLoop:
             return ending
         prompt = continued or await self._first_prompt()
         for iteration in range(1, self._records.task.run.settings.tier.iterations + 1):
-            move = await self._iteration(prompt, iteration)
+            move = await self._run_iteration(prompt, iteration)
             match move:
                 case AttemptEnd():
                     # An agent that gets stuck while it improves must not lose work that has passed.
@@ -176,7 +176,7 @@ class ChangeLoop:
                 case HandIn():
                     return await self._hand_in(self._last.verification)
                 case StopFailed():
-                    return await self._failed(move, iteration)
+                    return await self._end_failed(move, iteration)
                 case StepsAdded(head=head):
                     ended = step_ended(head, "its agent added steps before it")
                     return await hand_in(self._workspace, self._records, ended)
@@ -203,7 +203,7 @@ class ChangeLoop:
             # The row of this attempt is new; without the earlier answer the landing would record no result.
             records.answered(before.result or "", iteration=before.iteration)
             records.enter("verifying")
-            verification = await self._second_reviewed(await self._verified(work.head))
+            verification = await self._second_reviewed(await self._verify_work(work.head))
             if verification.passed and before.edits is not None:
                 records.asked(before.edits)
             if lost := blocking_losses(verification):
@@ -218,7 +218,7 @@ class ChangeLoop:
         records.enter("executing")
         return None
 
-    async def _iteration(self, prompt: str | WaitingTurn, iteration: int) -> NextStep | AttemptEnd | StepsAdded:
+    async def _run_iteration(self, prompt: str | WaitingTurn, iteration: int) -> NextStep | AttemptEnd | StepsAdded:
         """Run one iteration; once something has passed, stop early enough to hand that in."""
         # Without it, the deadline of the whole attempt would end an improvement
         # and the work that had already passed with it.
@@ -226,14 +226,14 @@ class ChangeLoop:
         deadline: asyncio.Timeout | None = None
         try:
             async with limited as deadline:
-                finish = await self._turn(prompt)
-                return finish if isinstance(finish, AttemptEnd) else await self._evaluate(finish, iteration)
+                finish = await self._take_turn(prompt)
+                return finish if isinstance(finish, AttemptEnd) else await self._evaluate_turn(finish, iteration)
         except TimeoutError:
             if deadline is None or not deadline.expired():
                 raise
             return AttemptEnd("timeout", "the attempt timed out")
 
-    async def _turn(self, prompt: str | WaitingTurn) -> TurnResult | AttemptEnd:
+    async def _take_turn(self, prompt: str | WaitingTurn) -> TurnResult | AttemptEnd:
         try:
             finish = await self._agent.turn(prompt)
         except (BudgetExceeded, ModelError) as error:
@@ -243,7 +243,7 @@ class ChangeLoop:
             return AttemptEnd("executor_failed", error.in_full)
         return AttemptEnd(finish.outcome, finish.cause) if isinstance(finish, NoProgress) else finish
 
-    async def _evaluate(self, finish: TurnResult, iteration: int) -> NextStep | StepsAdded:
+    async def _evaluate_turn(self, finish: TurnResult, iteration: int) -> NextStep | StepsAdded:
         """Commit, verify and criticise the turn's work, and return the next step."""
         records, settings = self._records, self._records.task.run.settings
         edits = await collect_edits(self._place.shared, self._capabilities.asked_edits, records)
@@ -266,7 +266,7 @@ class ChangeLoop:
             records.enter("verifying")
             # `DONE` answers a critique; in a first answer it is just a word.
             asked = self._last.critique is not None and requests_end(finish.text)
-            self._last = await self._judged(work, iteration, asked_for_end=asked)
+            self._last = await self._judge_work(work, iteration, asked_for_end=asked)
         last, critique = self._last, self._last.critique
         state = IterationState(
             passed=last.passed,
@@ -306,11 +306,13 @@ class ChangeLoop:
             return verification
         return await self._judges.second.judged(verification, self._verifier.contract)
 
-    async def _judged(self, work: WorkCommit | Verification, iteration: int, *, asked_for_end: bool) -> IterationResult:
+    async def _judge_work(
+        self, work: WorkCommit | Verification, iteration: int, *, asked_for_end: bool
+    ) -> IterationResult:
         """Verify the work and, if it passes, have it criticised unless the agent asked for an end."""
         if isinstance(work, Verification):
             return IterationResult(left=work, verification=work, asked_for_end=asked_for_end)
-        verification = await self._verified(work.head)
+        verification = await self._verify_work(work.head)
         if verification.passed:
             verification = await self._verifier.strengthened(verification)
             verification = await with_uncited_criteria(self._records, self._said, verification)
@@ -326,7 +328,7 @@ class ChangeLoop:
         critique = await self._judges.critic.critique(verification, self._verifier.contract, iteration)
         return IterationResult(left=work.tree, verification=verification, critique=critique)
 
-    async def _verified(self, head: Commit) -> Verification:
+    async def _verify_work(self, head: Commit) -> Verification:
         """Verify the work; if only lost tests block it, the second reviewer may agree to their loss."""
         found = await self._verifier.verify(head)
         lost = blocking_losses(found)
@@ -354,7 +356,7 @@ class ChangeLoop:
         records.enter("verifying")
         agreed = await self._verifier.verify(found.commit, accepted=lost)
         if not agreed.passed:
-            return AttemptEnd(_outcome(agreed), summarize_failures(agreed))
+            return AttemptEnd(_failed_outcome(agreed), summarize_failures(agreed))
         return await self._hand_in(structs.replace(agreed, reviewed=True))
 
     async def _next_prompt(self) -> str:
@@ -370,7 +372,7 @@ class ChangeLoop:
         prompt = failure_prompt(last.verification, asked_for_end=last.asked_for_end)
         return with_learnings_of_failure(self._records, prompt, last.verification)
 
-    async def _failed(self, move: StopFailed, iteration: int) -> CandidateReady | AttemptEnd:
+    async def _end_failed(self, move: StopFailed, iteration: int) -> CandidateReady | AttemptEnd:
         """Return the ending for work that does not pass."""
         if self._last is self._start:
             ending = await _end_unchanged(self._place, self._records, self._verifier.contract)
@@ -380,13 +382,15 @@ class ChangeLoop:
         if lost and self._passed is None and not self._records.task.run.settings.permissions.yolo:
             return await self._left_to_human(failed, lost)
         if move.reason == "refused":
-            return await self._last_passed_or(AttemptEnd(_outcome(failed), protected_refusal(failed), permanent=True))
+            return await self._last_passed_or(
+                AttemptEnd(_failed_outcome(failed), protected_refusal(failed), permanent=True)
+            )
         if move.reason == "nothing_changed":
-            gave_up = _with_words(AttemptEnd(_outcome(failed), _nothing_changed(failed)), self._said)
+            gave_up = _with_words(AttemptEnd(_failed_outcome(failed), _nothing_changed(failed)), self._said)
             return await self._last_passed_or(gave_up)
         if self._passed is None:
             self._records.never_passed(failed, iterations=iteration, summary=summarize_failures(failed))
-        return await self._last_passed_or(AttemptEnd(_outcome(failed), summarize_failures(failed)))
+        return await self._last_passed_or(AttemptEnd(_failed_outcome(failed), summarize_failures(failed)))
 
     async def _last_passed_or(self, gave_up: AttemptEnd) -> CandidateReady | AttemptEnd:
         """Hand in the latest work that passed, or return `gave_up` if none did. Later work is pinned."""
@@ -402,7 +406,7 @@ class ChangeLoop:
         records.enter("verifying")
         verification = await self._second_reviewed(self._passed.verification)
         if not verification.passed:
-            return AttemptEnd(_outcome(verification), summarize_failures(verification))
+            return AttemptEnd(_failed_outcome(verification), summarize_failures(verification))
         return await self._hand_in(verification)
 
     async def _hand_in(self, verification: Verification) -> CandidateReady | AttemptEnd:
@@ -460,6 +464,6 @@ def _nothing_changed(failed: Verification) -> str:
     return f"nothing changed after the checks failed: {summarize_failures(failed)}"
 
 
-def _outcome(failed: Verification) -> AttemptOutcome:
+def _failed_outcome(failed: Verification) -> AttemptOutcome:
     """Return `gate_failed` if only gates failed, otherwise `contract_failed`."""
     return "contract_failed" if failed.failures else "gate_failed"

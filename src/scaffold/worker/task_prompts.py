@@ -37,13 +37,13 @@ def task_prompt(task: Assignment, contract: Contract | None = None, declaration:
     action, reviews = task.action, is_review(task.action)
     verifies = reviews or action.role == TESTING_ROLE
     parts = [
-        _goal(task.goal),
-        _task(action, task.parent),
+        _goal_section(task.goal),
+        _task_section(action, task.parent),
         clipped_section("# Another approach to take", action.guidance, TASK_CHARS),
-        _files(declaration or Declaration(planned=action.files), asks=not reviews),
+        _files_section(declaration or Declaration(planned=action.files), asks=not reviews),
         truncate_text(contract_section(contract or action.contract), CONTRACT_CHARS),
-        _facts(task.facts),
-        _verified(task.prerequisites, task.prerequisite_facts) if verifies else _results(task.prerequisites),
+        _facts_section(task.facts),
+        _verified_section(task.prerequisites, task.prerequisite_facts) if verifies else _results(task.prerequisites),
         clipped_section("# What earlier attempts showed", task.attempt.briefing, BRIEFING_CHARS),
     ]
     return "\n\n".join(part for part in parts if part)
@@ -56,7 +56,7 @@ def failure_prompt(verification: Verification, *, asked_for_end: bool = False) -
     return f"{refused}The work was checked and does not pass yet.\n\n{failures}\n\nSay so when you are done."
 
 
-def _goal(goal: Goal) -> str:
+def _goal_section(goal: Goal) -> str:
     # The description is the user's or planner's; the summary is a model's, and says what was done, not what to do.
     so_far = f"\nSo far: {truncate_text(goal.summary, GOAL_CHARS)}" if goal.summary else ""
     return f"# Goal: {truncate_text(goal.name, GOAL_CHARS)}\n{_first_sentences(goal.description)}{so_far}".strip()
@@ -73,12 +73,12 @@ def clipped_section(heading: str, text: str, limit: int) -> str:
     return f"{heading}\n{truncate_text(text, limit)}" if text else ""
 
 
-def _task(action: Action, parent: Action | None) -> str:
+def _task_section(action: Action, parent: Action | None) -> str:
     part = f"\nIt is a part of {parent.key}: {_first_sentences(full_text(parent))}" if parent else ""
     return f"# Your task: {action.key} (role: {action.role})\n{truncate_text(full_text(action), TASK_CHARS)}{part}"
 
 
-def _facts(facts: Sequence[Fact]) -> str:
+def _facts_section(facts: Sequence[Fact]) -> str:
     lines = [f"- {fact.assertion} (shown at {fact.commit[:8]})" for fact in facts]
     return "# What already holds\n" + "\n".join(_first_lines(lines, MAX_FACTS)) if facts else ""
 
@@ -90,7 +90,7 @@ def _first_lines(lines: Sequence[str], most: int) -> Iterator[str]:
         yield f"- … and {len(lines) - most} more"
 
 
-def _files(declaration: Declaration, *, asks: bool) -> str:
+def _files_section(declaration: Declaration, *, asks: bool) -> str:
     """Return the declared files under a heading; `asks` if the agent can ask for others. Empty without any."""
     if not declaration.all:
         return ""
@@ -105,14 +105,14 @@ def contract_section(contract: Contract | None) -> str:
     if contract is None or contract.empty:
         return ""
     lines = [contract.intent] if contract.intent else []
-    lines += [f"- {_expected(check)}" for check in contract.commands]
+    lines += [f"- {_check_line(check)}" for check in contract.commands]
     lines += [f"- must exist: {glob}" for glob in contract.must_exist]
     lines += [f"- must not exist: {glob}" for glob in contract.must_not_exist]
     lines += [f"- must not change: {glob}" for glob in contract.must_not_change]
     return "# The work counts as done when\n" + "\n".join(lines)
 
 
-def _expected(check: Check) -> str:
+def _check_line(check: Check) -> str:
     optional = "" if check.required else " (optional)"
     match check.expect:
         case ExitCode(code=code):
@@ -126,10 +126,10 @@ def _results(prerequisites: Sequence[Action]) -> str:
     return _results_section("# What was done before", finished, each=RESULT_CHARS, total=RESULTS_CHARS)
 
 
-def _verified(prerequisites: Sequence[Action], facts: Sequence[Fact]) -> str:
+def _verified_section(prerequisites: Sequence[Action], facts: Sequence[Fact]) -> str:
     """Return the work to verify: its commits, its changed paths, and its agents' answers."""
     finished = [action for action in prerequisites if action.result]
-    landed = _first_lines([f"- {commit[:8]}: {effects}" for commit, effects in _landings(facts)], MAX_FACTS)
+    landed = _first_lines([f"- {commit[:8]}: {effects}" for commit, effects in _proven_at(facts)], MAX_FACTS)
     paths = [f"- {path}" for path in sorted({path for fact in facts for path in fact.paths})]
     parts = [
         "# Commits of the work that you verify (see `git show COMMIT`)\n" + "\n".join(landed) if facts else "",
@@ -139,7 +139,7 @@ def _verified(prerequisites: Sequence[Action], facts: Sequence[Fact]) -> str:
     return "\n\n".join(part for part in parts if part)
 
 
-def _landings(facts: Sequence[Fact]) -> list[tuple[str, str]]:
+def _proven_at(facts: Sequence[Fact]) -> list[tuple[str, str]]:
     """Return each commit with the assertions proven at it, comma-separated."""
     shown: dict[str, list[str]] = {}
     for fact in facts:

@@ -93,9 +93,9 @@ class AttemptVerifier:
         Afterwards the worktree keeps what the checks left behind if the work passes, and is restored if it fails.
         """
         async with self._place.activities.during(PROVING):
-            return await self._verified(head, accepted)
+            return await self._verify_commit(head, accepted)
 
-    async def _verified(self, head: Commit, accepted: Collection[str]) -> Verification:
+    async def _verify_commit(self, head: Commit, accepted: Collection[str]) -> Verification:
         terms = self._proof_request(head, accepted)
         request, environment = await self._with_environment(terms, head)
 
@@ -104,7 +104,7 @@ class AttemptVerifier:
 
         tree = await clean_tree(head)
         clean = self._clean
-        verification = await self._proven(request, tree)
+        verification = await self._prove_tree(request, tree)
         verification = msgspec.structs.replace(verification, accepted=tuple(sorted(accepted)))
         # Without commands there is nothing to repeat.
         if verification.passed and (verification.gates or (request.contract and request.contract.commands)):
@@ -150,20 +150,20 @@ class AttemptVerifier:
             self._clean = await self._check_out(commit)
         return self._place.tree(commit, environment)
 
-    async def _proven(self, request: ProofRequest, tree: Tree) -> Verification:
+    async def _prove_tree(self, request: ProofRequest, tree: Tree) -> Verification:
         """Prove the tree, with what can be seen of its contract's checks from inside of them."""
         observer = CheckObserver(await changed_code(tree.git, tree.base, tree.commit))
         tree = msgspec.structs.replace(tree, observer=observer)
         found = await prove_candidate(request, tree)
         if request.contract is None or not found.passed:
             return found
-        point = await self._point(request.contract, tree, found.failed_on_base)
+        point = await self._contract_point(request.contract, tree, found.failed_on_base)
         if point.missed is not None:
             return msgspec.structs.replace(found, results=(*found.results, point.missed))
         found = msgspec.structs.replace(found, doubts=(*found.doubts, *point.doubts))
         return with_executed_lines(found, request.contract, observer)
 
-    async def _point(self, contract: Contract, tree: Tree, failed_on_base: Collection[str]) -> PointOfContract:
+    async def _contract_point(self, contract: Contract, tree: Tree, failed_on_base: Collection[str]) -> PointOfContract:
         """Return what became of the tests that the contract is about."""
         red = self._base_results.red_tests if self._base_results else {}
         if not red:
@@ -212,7 +212,7 @@ class AttemptVerifier:
         if not tests:
             return found
         async with pinned_meanwhile(place.run_context, place.task.attempt.id, found.commit):
-            tree, run = place.tree(found.commit), changed_tests_runner(baseline, tests, self._slots)
+            tree, run = place.tree(found.commit), changed_tests_runner(baseline, tests, self._gate_slots)
             red = await red_with_new_tests(contract, found.failed_on_base, tests, tree, run=run)
             others = tuple(doubt for doubt in found.doubts if doubt != PASSES_WITHOUT_WORK)
             doubts = (PASSES_WITHOUT_WORK, *others) if required_names(contract).isdisjoint(red) else others
@@ -253,7 +253,7 @@ class AttemptVerifier:
         return with_timeouts(contract, base_results) if contract and base_results else contract
 
     @property
-    def _slots(self) -> Slots:
+    def _gate_slots(self) -> Slots:
         return self._place.run_context.slots(self._place.task.run.settings.gates.slots)
 
     def _proof_request(self, head: Commit, accepted: Collection[str]) -> ProofRequest:
@@ -273,13 +273,13 @@ class AttemptVerifier:
             gates_given=gates.given,
             gates_off=gates.off,
             gate_timeout_s=gates.timeout_s,
-            slots=self._slots,
-            find_gate_run=self._find,
-            store_gate_run=self._keep,
+            slots=self._gate_slots,
+            find_gate_run=self._find_run,
+            store_gate_run=self._keep_run,
             pinned_meanwhile=partial(pinned_meanwhile, self._place.run_context, self._place.task.attempt.id, head),
         )
 
-    def _find(self, gate: Gate, tree: TreeId, environment: str) -> GateRun | None:
+    def _find_run(self, gate: Gate, tree: TreeId, environment: str) -> GateRun | None:
         """Return the run of a gate on the tree, from the store or of this attempt."""
         own = self._runs.get((gate.folder, gate.command, tree, environment))
         return own or self._records.store.baselines.find(gate, tree, environment)
@@ -287,15 +287,15 @@ class AttemptVerifier:
     def keep_hook_run(self, run: GateRun, tree: TreeId) -> None:
         """Keep a run of the commit hooks, which have a checkout of their own, for this attempt and its landing."""
         self._runs[run.gate.folder, run.gate.command, tree, run.environment] = run
-        self._store(run, tree)
+        self._store_run(run, tree)
 
-    def _keep(self, run: GateRun, tree: TreeId) -> None:
+    def _keep_run(self, run: GateRun, tree: TreeId) -> None:
         """Keep a gate run for this attempt; store it for reuse on the same tree if the checkout was clean."""
         self._runs[run.gate.folder, run.gate.command, tree, run.environment] = run
         if self._clean:
-            self._store(run, tree)
+            self._store_run(run, tree)
 
-    def _store(self, run: GateRun, tree: TreeId) -> None:
+    def _store_run(self, run: GateRun, tree: TreeId) -> None:
         # Results that are kept serve other runs as well, so a worker that was replaced must not add any.
         with self._records.transaction():
             self._records.store.baselines.keep(run, tree)

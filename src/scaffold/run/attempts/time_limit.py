@@ -60,13 +60,13 @@ class TimeLimit:
     async def enforced(self, *, spare_s: float = 0.0) -> AsyncIterator[asyncio.Timeout]:
         """Raise TimeoutError in the block once no more than `spare_s` is left; the timeout then says it has expired."""
         async with asyncio.timeout(None) as timeout:
-            watcher = asyncio.create_task(self._expire(timeout, spare_s))
+            watcher = asyncio.create_task(self._expire_at_limit(timeout, spare_s))
             try:
                 yield timeout
             finally:
                 watcher.cancel()
 
-    async def _expire(self, enforced: asyncio.Timeout, spare_s: float) -> None:
+    async def _expire_at_limit(self, enforced: asyncio.Timeout, spare_s: float) -> None:
         while (left_s := self.left_s - spare_s) > 0:
             await self._clock.sleep(min(left_s, PAUSE_POLL_S) if self._pauses else left_s)
         enforced.reschedule(asyncio.get_running_loop().time())

@@ -122,11 +122,11 @@ def _telling_reason(store: Store, last: Attempt, failures: int) -> str:
 
 def block_unreachable_actions(store: Store, goal_id: GoalId) -> None:
     """Block each pending action of the goal that can no longer become ready; the caller owns the transaction."""
-    nodes = [_node(action) for action in store.actions.of_goal(goal_id)]
+    nodes = [_action_node(action) for action in store.actions.of_goal(goal_id)]
     store.actions.block(blocked_by_failure(nodes, store.facts.holding(goal_id)))
 
 
-def _node(action: Action) -> ActionNode:
+def _action_node(action: Action) -> ActionNode:
     return ActionNode(
         id=action.id,
         parent_id=action.parent_id,

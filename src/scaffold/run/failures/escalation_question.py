@@ -40,7 +40,7 @@ def ask_about_failure(store: Store, run: Run, action_id: ActionId) -> None:
         "action": action.key,
         FAILED: len(failed),
         CHOICES: ANSWERS,
-        CONTEXT: _context(failed),
+        CONTEXT: _failures_text(failed),
         "attempts": [_attempt_detail(each, failed) for each in failed],
     }
     asked = InboxItem(
@@ -103,17 +103,19 @@ def retry_asked(store: Store, item: InboxItem) -> None:
     apply_failure_answer(store, item, ChosenAnswer("retry"))
 
 
-def _context(failed: list[Attempt]) -> str:
+def _failures_text(failed: list[Attempt]) -> str:
     """Return how the last attempts failed, and where their changes are."""
     lines = []
     for each in failed[-MAX_ATTEMPTS:]:
-        lines.append(f"attempt {each.number} ({_how(each, failed)}): {truncate_text(_cause(each), CAUSE_CHARS)}")
+        lines.append(
+            f"attempt {each.number} ({_failure_line(each, failed)}): {truncate_text(_cause(each), CAUSE_CHARS)}"
+        )
         if each.head_sha is not None and each.head_sha != each.base_sha:
             lines.append(f"  its changes: git diff {each.base_sha[:12]} {rescue_ref(each.id)}")
     return "\n".join(lines)
 
 
-def _how(attempt: Attempt, failed: list[Attempt]) -> str:
+def _failure_line(attempt: Attempt, failed: list[Attempt]) -> str:
     first = first_same(failed, attempt)
     same = f", the same failure as in attempt {first.number}" if first else ""
     return f"{attempt.outcome}{', another approach' if attempt.alternative else ''}{same}"
@@ -127,7 +129,7 @@ def _attempt_detail(attempt: Attempt, failed: list[Attempt]) -> dict[str, object
     return {
         "number": attempt.number,
         "outcome": attempt.outcome,
-        "how": _how(attempt, failed),
+        "how": _failure_line(attempt, failed),
         "fingerprint": attempt.fingerprint,
         "base": attempt.base_sha,
         "head": attempt.head_sha,

@@ -132,7 +132,7 @@ def failure_text(attempt: Attempt, found: Escalation, same: Attempt | None) -> s
 def verification_fingerprint(verification: Verification) -> str:
     """Return the fingerprint of why work is refused; empty for work that passed."""
     gates = refusals_of(structs.replace(verification, results=()))
-    return failure_fingerprint(*map(_of_check, verification.failures), *map(_of_gate, gates))
+    return failure_fingerprint(*map(_check_fingerprint, verification.failures), *map(_gate_fingerprint, gates))
 
 
 def attempt_fingerprint(attempt: Attempt) -> str:
@@ -143,12 +143,12 @@ def attempt_fingerprint(attempt: Attempt) -> str:
     return failure_fingerprint(ShownFailure(attempt.outcome or "", error)) if error else ""
 
 
-def _of_check(result: CheckResult) -> ShownFailure:
+def _check_fingerprint(result: CheckResult) -> ShownFailure:
     # The name of the check is not its output, so no program of an agent can pass for the failure of another check.
     return ShownFailure(f"{result.name} {result.verdict}", result.detail)
 
 
-def _of_gate(refusal: RefusalReason) -> ShownFailure:
+def _gate_fingerprint(refusal: RefusalReason) -> ShownFailure:
     return ShownFailure(refusal.what.partition("\n")[0], "\n".join((*refusal.items, refusal.output)))
 
 

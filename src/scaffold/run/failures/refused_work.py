@@ -102,7 +102,7 @@ def summarize_failures(verification: Verification) -> str:
 
 def refusals_of(verification: Verification) -> tuple[RefusalReason, ...]:
     """Return why the work is refused: its blocking checks, then its blocking gates."""
-    return (*map(_of_check, verification.failures), *map(_of_gate, verification.broken_gates))
+    return (*map(_check_refusal, verification.failures), *map(_gate_refusal, verification.broken_gates))
 
 
 def refusals_by_others(facts: str, action: str, failures: Sequence[CheckResult]) -> tuple[RefusalReason, ...]:
@@ -115,7 +115,7 @@ def refusals_by_others(facts: str, action: str, failures: Sequence[CheckResult])
             output=each.output,
             remedies=(remedy,),
         )
-        for each in map(_of_check, failures)
+        for each in map(_check_refusal, failures)
     )
 
 
@@ -124,12 +124,12 @@ def describe_refusals(refusals: Sequence[RefusalReason]) -> str:
     known = dict.fromkeys(remedy for each in refusals for remedy in each.remedies)
     remedies = (*tuple(known)[:MAX_REMEDIES], GIVE_UP)
     advice = "\n".join(["What you may do:", *(f"- {remedy}" for remedy in remedies)])
-    return f"{_paragraphs(refusals, FAILURES_CHARS - len(advice) - 2)}\n\n{advice}"
+    return f"{_refusal_paragraphs(refusals, FAILURES_CHARS - len(advice) - 2)}\n\n{advice}"
 
 
 def describe_failed_checks(verification: Verification) -> str:
     """Return what fails, without what to do about it: for an agent that may change nothing."""
-    return _paragraphs(refusals_of(verification), FAILURES_CHARS)
+    return _refusal_paragraphs(refusals_of(verification), FAILURES_CHARS)
 
 
 def first_failure(reason: str) -> str:
@@ -139,19 +139,19 @@ def first_failure(reason: str) -> str:
     return " ".join(lines[:end])
 
 
-def _paragraphs(refusals: Sequence[RefusalReason], left: int) -> str:
+def _refusal_paragraphs(refusals: Sequence[RefusalReason], left: int) -> str:
     """Return the refusals within `left` characters; of too many the last ones only by their first lines."""
     share = max(MIN_FAILURE_CHARS, min(FAILURE_CHARS, left // max(1, len(refusals))))
     # One piece is left for the names of the others.
     shown = refusals if share * len(refusals) <= left else refusals[: left // share - 1]
-    paragraphs = [_paragraph(each, share - 2) for each in shown]
+    paragraphs = [_refusal_paragraph(each, share - 2) for each in shown]
     if others := refusals[len(shown) :]:
         names = [truncate_text(each.what.partition("\n")[0], 2 * share // MAX_NAMED) for each in others[:MAX_NAMED]]
         paragraphs.append("\n".join([f"{count_of(len(others), 'more problem')}:", *(f"- {each}" for each in names)]))
     return "\n\n".join(paragraphs)
 
 
-def _paragraph(refusal: RefusalReason, limit: int) -> str:
+def _refusal_paragraph(refusal: RefusalReason, limit: int) -> str:
     """Return a refusal within `limit` characters: as many items as fit into most of it, then the end of the output."""
     what = refusal.what if len(refusal.what) <= HEAD_CHARS else f"{refusal.what[:HEAD_CHARS]}…"
     lines, left = [what[:limit]], limit - len(what)
@@ -172,7 +172,7 @@ def _paragraph(refusal: RefusalReason, limit: int) -> str:
     return "\n".join(lines)
 
 
-def _of_check(result: CheckResult) -> RefusalReason:
+def _check_refusal(result: CheckResult) -> RefusalReason:
     why, _, rest = result.detail.partition("\n")
     if result.exit_code is None and result.name in NAMED_REMEDIES:
         lines, remedies = rest.splitlines(), (NAMED_REMEDIES[result.name],)
@@ -192,7 +192,7 @@ def _of_check(result: CheckResult) -> RefusalReason:
     return RefusalReason(what=what, output=rest.rstrip(), remedies=(remedy,))
 
 
-def _of_gate(gate: GateResult) -> RefusalReason:
+def _gate_refusal(gate: GateResult) -> RefusalReason:
     where = f" in {gate.gate.folder}" if gate.gate.folder else ""
     subject = f"{GATES[gate.gate.kind]} (`{gate.gate.command}`{where})"
     if gate.verdict != "new_failure":
@@ -202,24 +202,24 @@ def _of_gate(gate: GateResult) -> RefusalReason:
     if gate.gate.runner == "exit":
         what = f"{subject} succeeded before the work and fails now."
         return RefusalReason(what=what, output=gate.detail.rstrip(), remedies=(REPAIR,))
-    told = gate.regressions or _named(gate)
+    told = gate.regressions or _named_regressions(gate)
     return RefusalReason(
-        what=f"{subject}: {_counted(gate, told)}:",
+        what=f"{subject}: {_regression_count(gate, told)}:",
         items=tuple(_regression_lines(told)),
         left_out=max(0, gate.counts.get("new_failure", 0) - len(told)),
         # A finding is all that its tool prints; of tests the output says more than their messages.
         output="" if any(each.message for each in told if each.kind == "finding") else gate.detail.rstrip(),
-        remedies=_remedies(gate, told),
+        remedies=_gate_remedies(gate, told),
     )
 
 
-def _named(gate: GateResult) -> tuple[Regression, ...]:
+def _named_regressions(gate: GateResult) -> tuple[Regression, ...]:
     kind: Literal["finding", "fails"] = "finding" if gate.gate.runner == "findings" else "fails"
     new = [name for name, verdict in gate.tests.items() if verdict == "new_failure"]
     return tuple(Regression(name=name, kind=kind) for name in new[:MAX_TESTS])
 
 
-def _counted(gate: GateResult, told: Sequence[Regression]) -> str:
+def _regression_count(gate: GateResult, told: Sequence[Regression]) -> str:
     number = max(gate.counts.get("new_failure", 0), len(told))
     if gate.gate.runner == "hooks":
         return f"{count_of(number, 'new failure')} in the files of the change"
@@ -228,7 +228,7 @@ def _counted(gate: GateResult, told: Sequence[Regression]) -> str:
     return f"{count_of(number, 'test')} {'is' if number == 1 else 'are'} worse than before the work"
 
 
-def _remedies(gate: GateResult, told: Sequence[Regression]) -> tuple[str, ...]:
+def _gate_remedies(gate: GateResult, told: Sequence[Regression]) -> tuple[str, ...]:
     if gate.gate.runner == "hooks":
         return (HOOK_REMEDY,)
     by_kind = {"finding": FINDING_REMEDY, "fails": TEST_REMEDY, "missing": LOST_REMEDY, "skipped": LOST_REMEDY}
@@ -245,11 +245,11 @@ def _regression_lines(regressions: Sequence[Regression]) -> Iterator[str]:
             case "finding":
                 yield f"- {each.name}"
             case "fails":
-                yield f"- {_test(each)} fails" + (f": {said}" if said else "")
+                yield f"- {_test_in_file(each)} fails" + (f": {said}" if said else "")
             case "missing":
-                yield f"- {_test(each)} passed before the work and is no longer there{_as_it_was(said)}"
+                yield f"- {_test_in_file(each)} passed before the work and is no longer there{_as_it_was(said)}"
             case "skipped":
-                yield f"- {_test(each)} passed before the work and is skipped now{_as_it_was(said)}"
+                yield f"- {_test_in_file(each)} passed before the work and is skipped now{_as_it_was(said)}"
             case _:
                 assert_never(each.kind)
 
@@ -258,5 +258,5 @@ def _as_it_was(said: str) -> str:
     return f"; as it was, it fails on this code: {said}" if said else ""
 
 
-def _test(regression: Regression) -> str:
+def _test_in_file(regression: Regression) -> str:
     return f"{regression.name} (in {regression.file})" if regression.file else regression.name

@@ -25,10 +25,10 @@ def is_about_soft_timeout(item: InboxItem) -> bool:
 
 def soft_timeout_question(task: Assignment, number: int, *, used_s: float, left_s: float, now: datetime) -> InboxItem:
     """Return the question number `number` about an attempt that has used `used_s` seconds and has `left_s` left."""
-    key, attempt, used = task.action.key, task.attempt, _minutes(used_s)
+    key, attempt, used = task.action.key, task.attempt, _duration_text(used_s)
     text = (
         f"attempt {attempt.number} of `{key}` has worked for {used}, and works on meanwhile. Kill it, or wait? "
-        f"Without an answer it ends in {_minutes(left_s)}, its work pinned."
+        f"Without an answer it ends in {_duration_text(left_s)}, its work pinned."
     )
     return InboxItem(
         id=new_id(),
@@ -50,7 +50,7 @@ def granted_extensions(store: Store, attempt: Attempt) -> int:
     """
     earlier = [each for each in store.attempts.of_action(attempt.action_id) if each.number < attempt.number]
     continued = takewhile(lambda each: each.outcome not in COUNTED_FAILURES, reversed(earlier))
-    return sum(_waits(store.inbox.answered(each.id)) for each in continued)
+    return sum(_extensions_granted(store.inbox.answered(each.id)) for each in continued)
 
 
 def withdraw_settled(store: Store, run: Run) -> bool:
@@ -76,11 +76,11 @@ def is_asked_in_time(store: Store, item: InboxItem) -> bool:
     return attempt is not None and attempt.status != "ended" and attempt.phase in WORKER_PHASES
 
 
-def _waits(answered: Sequence[InboxItem]) -> int:
+def _extensions_granted(answered: Sequence[InboxItem]) -> int:
     return sum(
         is_about_soft_timeout(each) and (each.answer or "").strip().casefold().startswith(WAIT) for each in answered
     )
 
 
-def _minutes(seconds: float) -> str:
+def _duration_text(seconds: float) -> str:
     return count_of(round(seconds / 60), "minute") if seconds >= 90 else count_of(round(seconds), "second")

@@ -30,7 +30,7 @@ def record_death(store: Store, run: Run, attempt: Attempt) -> str | None:
     action, goal = _action_of(store, attempt), _goal_of(store, attempt)
     if must_ask(of_goal=goal.deaths, of_action=action.deaths):
         count = max(goal.deaths, action.deaths)
-        return _ask(store, run, attempt, f"{count_of(count, 'worker')} died in a row", count)
+        return _ask_human(store, run, attempt, f"{count_of(count, 'worker')} died in a row", count)
     rest = store.goals.rest(goal.id, pause_s(goal.deaths))
     if goal.deaths >= TELL_AFTER:
         text = (
@@ -52,7 +52,7 @@ def record_loss(store: Store, run: Run, attempt: Attempt) -> str | None:
     lost = sum(1 for _ in takewhile(lambda each: each.outcome == attempt.outcome, reversed(ended)))
     if lost % MAX_LOST_IN_A_ROW:
         return None
-    return _ask(store, run, attempt, f"{count_of(lost, 'attempt')} {LOSSES[attempt.outcome]} in a row", lost)
+    return _ask_human(store, run, attempt, f"{count_of(lost, 'attempt')} {LOSSES[attempt.outcome]} in a row", lost)
 
 
 def forget_deaths(store: Store, run: Run, goal_id: GoalId) -> bool:
@@ -75,7 +75,7 @@ def is_about_deaths(item: InboxItem) -> bool:
     return DEATHS in item.detail
 
 
-def _ask(store: Store, run: Run, attempt: Attempt, what: str, count: int) -> str:
+def _ask_human(store: Store, run: Run, attempt: Attempt, what: str, count: int) -> str:
     """Ask a human in the caller's transaction, and return the id of the item."""
     action, goal = _action_of(store, attempt), _goal_of(store, attempt)
     why = utf8_safe(attempt.error or "")[:REASON_CHARS]

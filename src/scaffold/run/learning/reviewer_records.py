@@ -13,7 +13,7 @@ from scaffold.store.driver.columns import TimeSource
 def keep_outcomes(context: RunContext, run_id: RunId) -> None:
     """Copy what became of the verdicts in a run to the user's database; if that is not possible, the run is warned."""
     try:
-        _copy(context, run_id)
+        _copy_run(context, run_id)
     except StoreError as error:
         warn(context, run_id, f"What became of second reviews is not kept for other repositories: {error.what}.")
 
@@ -22,17 +22,17 @@ def reviewer_rates(context: RunContext | None, clock: TimeSource) -> tuple[Revie
     """Return the rates of all reviewers; those in runs of this repository, if there is one, as they are now."""
     if context is not None:
         for run in context.store.runs.all():
-            _copy(context, run.id)
+            _copy_run(context, run.id)
     with user_store_if_any(clock) as user:
         return rates_of(user.reviewers.outcomes(), user.reviewers.probes()) if user is not None else ()
 
 
-def _copy(context: RunContext, run_id: RunId) -> None:
+def _copy_run(context: RunContext, run_id: RunId) -> None:
     store = context.store
     judged = [each for each in map(store.actions.get, store.review_verdicts.actions(run_id)) if each is not None]
     if not judged:
         return
-    reverted = _reverted(store, run_id)
+    reverted = _reverted_attempts(store, run_id)
     found = [
         outcome
         for action in judged
@@ -53,6 +53,6 @@ def _copy(context: RunContext, run_id: RunId) -> None:
                 user.reviewers.put(repository_name(context.repository), found)
 
 
-def _reverted(store: Store, run_id: RunId) -> frozenset[str]:
+def _reverted_attempts(store: Store, run_id: RunId) -> frozenset[str]:
     moves = store.branch_moves.done_of_run(run_id)
     return frozenset(move.head for move in moves if move.purpose == "revert" and move.head)

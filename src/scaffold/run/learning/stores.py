@@ -42,25 +42,25 @@ class LearningStores(Struct, frozen=True):
     open_leg: Callable[[KnowledgeTables, Path], VectorLeg | None] = vector_leg
 
     @property
-    def _open(self) -> Sequence[Store | UserStore]:
+    def _open_stores(self) -> Sequence[Store | UserStore]:
         return [each for each in (self.repository, self.user) if each is not None]
 
     @property
-    def _gateways(self) -> Sequence[Learnings]:
-        return [each.learnings for each in self._open]
+    def _learning_tables(self) -> Sequence[Learnings]:
+        return [each.learnings for each in self._open_stores]
 
     def all(self) -> tuple[Learning, ...]:
         """Return all learnings, those of the repository first."""
-        return tuple(learning for each in self._gateways for learning in each.all())
+        return tuple(learning for each in self._learning_tables for learning in each.all())
 
     def with_concept(self, concept: str) -> tuple[Learning, ...]:
         """Return the learnings about a concept."""
-        return tuple(learning for each in self._gateways for learning in each.with_concept(concept))
+        return tuple(learning for each in self._learning_tables for learning in each.with_concept(concept))
 
     def concepts(self) -> Mapping[str, int]:
         """Return how many learnings there are about each concept, by name."""
         counts: dict[str, int] = {}
-        for each in self._gateways:
+        for each in self._learning_tables:
             for concept, ids in each.concepts().items():
                 counts[concept] = counts.get(concept, 0) + len(ids)
         return dict(sorted(counts.items()))
@@ -72,8 +72,8 @@ class LearningStores(Struct, frozen=True):
         """
         found: list[Learning] = []
         vectors = QueryVectors(text)
-        for store in self._open:
-            leg = self._leg(store)
+        for store in self._open_stores:
+            leg = self._vector_leg(store)
             if leg is not None:
                 await fill_in_vectors(store, leg, LEARNINGS, most=FILLED_BY_SEARCH)
             search = HybridSearch(store.knowledge, leg)
@@ -85,9 +85,9 @@ class LearningStores(Struct, frozen=True):
         """Return the learnings that are near a text in meaning, with their cosines; none where there are no vectors."""
         found: list[tuple[Learning, float]] = []
         vectors = QueryVectors(text)
-        for store in self._open:
+        for store in self._open_stores:
             # Without a vector there, the model is not even loaded.
-            leg = self._leg(store) if store.knowledge.embeddings.count(LEARNINGS) else None
+            leg = self._vector_leg(store) if store.knowledge.embeddings.count(LEARNINGS) else None
             if leg is not None:
                 search = HybridSearch(store.knowledge, leg)
                 hits = await search.find(LEARNINGS, text, CONFIRMED, most=MOST_FOUND, vectors=vectors)
@@ -99,7 +99,7 @@ class LearningStores(Struct, frozen=True):
         """Return the learnings that may fit a situation by its words; no model is loaded."""
         query = " ".join(situation.terms())
         found: dict[str, Learning] = {}
-        for store in self._open:
+        for store in self._open_stores:
             hits = HybridSearch(store.knowledge).by_words(LEARNINGS, query, CONFIRMED, most=MOST_FOUND)
             learnings = store.learnings
             by_words = learnings.of_chunks(each.chunk.id for each in hits)
@@ -109,7 +109,7 @@ class LearningStores(Struct, frozen=True):
 
     def by_prefix(self, text: str) -> tuple[Learning, ...]:
         """Return the learnings whose id starts with `text`."""
-        return tuple(learning for each in self._gateways for learning in each.by_prefix(text))
+        return tuple(learning for each in self._learning_tables for learning in each.by_prefix(text))
 
     def uses(self, learning: Learning) -> tuple[LearningUse, ...]:
         """Return the uses of a learning in this repository, oldest first."""
@@ -145,7 +145,7 @@ class LearningStores(Struct, frozen=True):
         store = self._store_of(learning)
         with store.transaction(durable=True):
             store.learnings.put(learning)
-        self._wipe(store)
+        self._wipe_index(store)
 
     def forget(self, learnings: Iterable[Learning]) -> bool:
         """Delete learnings for good; False if another process keeps their text in the database's log until it ends."""
@@ -157,13 +157,13 @@ class LearningStores(Struct, frozen=True):
             store = self._store_of(group[0])
             with store.transaction(durable=True):
                 store.knowledge.forget(ChunkId(each.id) for each in group)
-            emptied.append(self._wipe(store))
+            emptied.append(self._wipe_index(store))
         return all(emptied)
 
-    def _leg(self, store: Store | UserStore) -> VectorLeg | None:
+    def _vector_leg(self, store: Store | UserStore) -> VectorLeg | None:
         return None if self.cache is None else self.open_leg(store.knowledge, index_folder(self.cache, store.name))
 
-    def _wipe(self, store: Store | UserStore) -> bool:
+    def _wipe_index(self, store: Store | UserStore) -> bool:
         if self.cache is not None:
             delete_index(index_folder(self.cache, store.name), LEARNINGS)
         let_go(store.name, LEARNINGS)

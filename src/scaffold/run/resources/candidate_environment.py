@@ -104,7 +104,7 @@ async def environment_at(
         return CandidateEnvironment(fitting)
     found = await _set_up(context, run, base, commit, change, during)
     if isinstance(found, str):
-        return CandidateEnvironment(fitting, _lacks(change, found))
+        return CandidateEnvironment(fitting, _missing_text(change, found))
     # The source folders that come first are a matter of the commit, not of what is installed.
     paths = {name: value for name, value in fitting.variables.items() if name == PYTHON_PATH}
     variables = {**found.variables, **paths}
@@ -134,7 +134,7 @@ async def _set_up(
             return what
 
 
-def _lacks(change: DependencyChange, why: str) -> str:
+def _missing_text(change: DependencyChange, why: str) -> str:
     """Return a sentence about what the work needs; empty if it only removed dependencies."""
     names = names_of(change.added)
     if not names:

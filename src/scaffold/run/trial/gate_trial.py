@@ -63,29 +63,29 @@ class TrialRequest(Struct, frozen=True, kw_only=True):
 async def try_gates(place: TrialPlace, request: TrialRequest) -> Trial:
     """Return what each gate gives at the commit; the user's checkout is not written."""
     async with guarded(place, request.cleaner):
-        results = await _tried(place, request)
+        results = await _try_gates(place, request)
     trial = Trial(commit=request.commit, at=request.clock.now(), gates=(), setup=request.gates.setup)
     if isinstance(results, NotReady):
-        found = {"problem": _problem(results), "output": results.detail}
-        return structs.replace(trial, gates=_untried(request), **found)
+        found = {"problem": _missing_dependency(results), "output": results.detail}
+        return structs.replace(trial, gates=_untried_gates(request), **found)
     return structs.replace(trial, gates=tuple(results))
 
 
-def _problem(found: NotReady) -> str:
+def _missing_dependency(found: NotReady) -> str:
     missing = missing_dependency(found.detail)
     fix = f"{found.fix[:1].upper()}{found.fix[1:].rstrip('.')}."
     return f"{found.what}{f' ({missing})' if missing else ''}. {fix}"
 
 
-def _untried(request: TrialRequest) -> tuple[GateTrial, ...]:
-    found = tuple(_unavailable(gate, NO_ENVIRONMENT) for gate in request.gates.gates)
+def _untried_gates(request: TrialRequest) -> tuple[GateTrial, ...]:
+    found = tuple(_unavailable_gate(gate, NO_ENVIRONMENT) for gate in request.gates.gates)
     for each in found:
         request.on_result(each)
     return found
 
 
-async def _tried(place: TrialPlace, request: TrialRequest) -> list[GateTrial] | NotReady:
-    prepared = await prepare_environment(_preparation(place, request))
+async def _try_gates(place: TrialPlace, request: TrialRequest) -> list[GateTrial] | NotReady:
+    prepared = await prepare_environment(_environment_request(place, request))
     if isinstance(prepared, NotReady):
         return prepared
     environment = prepared.environment
@@ -93,7 +93,7 @@ async def _tried(place: TrialPlace, request: TrialRequest) -> list[GateTrial] | 
     try:
         await provision_checkout(environment, place.checkout)
         async with open_checkout_sandbox(request.sandbox, _sandbox_place(place, request), place.checkout) as sandbox:
-            tree = _tree(place, request, environment, git)
+            tree = _checkout_tree(place, request, environment, git)
             tree = structs.replace(tree, sandbox=with_shown_folders(environment, sandbox))
             if sandbox is None:
                 place.temporary.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -102,19 +102,19 @@ async def _tried(place: TrialPlace, request: TrialRequest) -> list[GateTrial] | 
             if isinstance(proven, NotReady):
                 return proven
             tree = structs.replace(tree, environ=check_environ(proven, tree.git.cwd, tree.environ))
-            return await _results(request, tree, proven)
+            return await _run_gates(request, tree, proven)
     finally:
         forget_copies(environment, [place.checkout])
 
 
-async def _results(request: TrialRequest, tree: Tree, environment: CheckEnvironment) -> list[GateTrial]:
+async def _run_gates(request: TrialRequest, tree: Tree, environment: CheckEnvironment) -> list[GateTrial]:
     own = program_folders(environment, tree.git.cwd)
     usable = drop_unavailable_gates(request.gates, tree.git.cwd, tree.environ, own)
     missing = unavailable_gates(request.gates, usable)
     results = list[GateTrial]()
     for gate in request.gates.gates:
         if gate.name in missing:
-            result = _unavailable(gate, missing[gate.name])
+            result = _unavailable_gate(gate, missing[gate.name])
         else:
             request.tell(f"cd {gate.folder} && {gate.command}" if gate.folder else gate.command)
             await restore_tracked_files(tree)
@@ -139,7 +139,7 @@ def unavailable_gates(detection: DetectedGates, usable: DetectedGates) -> Mappin
     return {name: note.rpartition(", so ")[0] for name, note in zip(dropped, notes, strict=True)}
 
 
-def _unavailable(gate: Gate, text: str) -> GateTrial:
+def _unavailable_gate(gate: Gate, text: str) -> GateTrial:
     return GateTrial(
         name=gate.name,
         kind=gate.kind,
@@ -152,7 +152,7 @@ def _unavailable(gate: Gate, text: str) -> GateTrial:
     )
 
 
-def _preparation(place: TrialPlace, request: TrialRequest) -> EnvironmentRequest:
+def _environment_request(place: TrialPlace, request: TrialRequest) -> EnvironmentRequest:
     repository, cache = place.repository, place.cache
     sandbox = partial(open_checkout_sandbox, request.sandbox, _sandbox_place(place, request))
     return EnvironmentRequest(
@@ -174,7 +174,7 @@ def _sandbox_place(place: TrialPlace, request: TrialRequest) -> SandboxPlace:
     return SandboxPlace(place.repository, place.cache, request.environ, place.temporary)
 
 
-def _tree(place: TrialPlace, request: TrialRequest, environment: CheckEnvironment, git: Git) -> Tree:
+def _checkout_tree(place: TrialPlace, request: TrialRequest, environment: CheckEnvironment, git: Git) -> Tree:
     repository, checkout = place.repository, place.checkout
     own = command_environment(request.environ, names=request.variables)
     environ = relocated(own, repository.root, checkout, fixed=FIXED)

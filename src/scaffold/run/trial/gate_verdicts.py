@@ -79,7 +79,7 @@ class Trial(Struct, frozen=True, kw_only=True):
 
 def judged(run: GateRun) -> GateTrial:
     """Return what a run of a gate has shown."""
-    verdict, text, informative = _verdict(run)
+    verdict, text, informative = _trial_verdict(run)
     gate = run.gate
     return GateTrial(
         name=gate.name,
@@ -95,20 +95,20 @@ def judged(run: GateRun) -> GateTrial:
     )
 
 
-def _verdict(run: GateRun) -> tuple[TrialVerdict, str, bool]:
+def _trial_verdict(run: GateRun) -> tuple[TrialVerdict, str, bool]:
     """Return the verdict, what it is based on, and whether it tells good work from bad."""
     if run.problem == "vacuous":
-        return "ran_nothing", _nothing(run), False
+        return "ran_nothing", _nothing_text(run), False
     if problem := gate_problem(run):
         return "cannot_judge", f"{problem}{_last_line(run)}", False
     failed = [name for name, outcome in run.outcomes.items() if outcome in FAILING_OUTCOMES]
     if not failed:
-        return "passes", _passed(run), True
+        return "passes", _passed_text(run), True
     if failed == [EXIT_OUTCOME] and len(run.outcomes) == 1:
         informative = run.gate.runner != "exit"
         why = f"exit code {run.exit_code}" + ("" if informative else f"; it {UNINFORMATIVE}")
         return "fails", why, informative
-    return "fails", _failed(run, failed), True
+    return "fails", _failed_text(run, failed), True
 
 
 def _last_line(run: GateRun) -> str:
@@ -118,27 +118,27 @@ def _last_line(run: GateRun) -> str:
     return "" if known or len(lines) < 2 else f": {lines[-1][:MAX_LINE_CHARS]}"
 
 
-def _nothing(run: GateRun) -> str:
+def _nothing_text(run: GateRun) -> str:
     return "no tests were collected" if run.gate.kind == "test" else run.detail.partition("\n")[0] or "it ran nothing"
 
 
-def _passed(run: GateRun) -> str:
+def _passed_text(run: GateRun) -> str:
     if run.gate.runner == "findings":
         return "no findings"
     if set(run.outcomes) <= {EXIT_OUTCOME}:
         return f"exit code {run.exit_code}"
-    return _counts(run)
+    return _outcome_counts(run)
 
 
-def _failed(run: GateRun, failed: Sequence[str]) -> str:
+def _failed_text(run: GateRun, failed: Sequence[str]) -> str:
     if run.gate.runner == "findings":
         return count_of(sum(run.counts.get(name, 1) for name in failed), "finding")
     own = [name for name in failed if name not in run.refused]
-    parts = [_counts(run)] + ([f"fails: {join_limited(own, MAX_NAMED)}"] if own else [])
+    parts = [_outcome_counts(run)] + ([f"fails: {join_limited(own, MAX_NAMED)}"] if own else [])
     return "; ".join([*parts, describe_refused(run.refused)] if run.refused else parts)
 
 
-def _counts(run: GateRun) -> str:
+def _outcome_counts(run: GateRun) -> str:
     counts = Counter(run.outcomes.values())
     return ", ".join(f"{count:,} {outcome}" for outcome, count in sorted(counts.items(), key=lambda each: -each[1]))
 

@@ -82,7 +82,7 @@ class _BackgroundCommand:
         self._stopped = False
         self._grace_s = limits.term_grace_s
         self.log = _Log(folder, limits.output_bytes, spec.on_output)
-        self.task = asyncio.create_task(self._run(spec, after))
+        self.task = asyncio.create_task(self._run_to_end(spec, after))
 
     @property
     def state(self) -> str:
@@ -105,7 +105,7 @@ class _BackgroundCommand:
         self.task.cancel()
         await asyncio.wait([self.task])
 
-    async def _run(self, spec: CommandSpec, after: AfterEnd) -> CommandResult:
+    async def _run_to_end(self, spec: CommandSpec, after: AfterEnd) -> CommandResult:
         try:
             return await run_command(
                 spec.argv,

@@ -26,12 +26,12 @@ def main(paths: str, file: str, function: str | None = None) -> None:
     answer = os.fdopen(os.dup(1), "w", encoding="utf-8", errors="backslashreplace")
     os.dup2(2, 1)
     sys.path += [str(Path(file).parent), *json.loads(paths)]
-    module = _load(Path(file))
+    module = _load_file(Path(file))
     with answer:
-        answer.write(_call(getattr(module, function)) if function else json.dumps(_describe(module)))
+        answer.write(_call_function(getattr(module, function)) if function else json.dumps(_describe_module(module)))
 
 
-def _load(file: Path) -> types.ModuleType:
+def _load_file(file: Path) -> types.ModuleType:
     spec = importlib.util.spec_from_file_location(file.stem, file)
     if spec is None or spec.loader is None:
         raise ImportError(f"{file} is not a Python file")
@@ -42,14 +42,14 @@ def _load(file: Path) -> types.ModuleType:
     return module
 
 
-def _call(function: Callable[..., Any]) -> str:
+def _call_function(function: Callable[..., Any]) -> str:
     result = function(**json.load(sys.stdin.buffer))
     if inspect.iscoroutine(result):
         result = asyncio.run(result)
     return result if isinstance(result, str) else json.dumps(result, ensure_ascii=False, default=str)
 
 
-def _describe(module: types.ModuleType) -> dict[str, Any]:
+def _describe_module(module: types.ModuleType) -> dict[str, Any]:
     found = [
         (name, each)
         for name, each in vars(module).items()
@@ -58,13 +58,13 @@ def _describe(module: types.ModuleType) -> dict[str, Any]:
     functions, left_out = [], []
     for name, each in found:
         try:
-            functions.append(_described(name, each))
+            functions.append(_describe_function(name, each))
         except (TypeError, NameError) as error:
             left_out.append(f"{name} {error}")
     return {"functions": functions, "left_out": left_out}
 
 
-def _described(name: str, function: Callable[..., Any]) -> dict[str, Any]:
+def _describe_function(name: str, function: Callable[..., Any]) -> dict[str, Any]:
     """Return a function's name, description and parameter schema; TypeError with the reason if it lacks any."""
     text = inspect.getdoc(function)
     if not text:
@@ -80,23 +80,23 @@ def _described(name: str, function: Callable[..., Any]) -> dict[str, Any]:
         if parameter.name not in hints:
             raise TypeError(f"has no type annotation for `{parameter.name}`")
         doc = _parameter_doc(parameter.name, text)
-        properties[parameter.name] = _schema(hints[parameter.name]) | ({"description": doc} if doc else {})
+        properties[parameter.name] = _type_schema(hints[parameter.name]) | ({"description": doc} if doc else {})
         if parameter.default is parameter.empty:
             required.append(parameter.name)
     summary = " ".join(text.split("\n\n")[0].split())
     return {"name": name, "description": summary, "properties": properties, "required": required}
 
 
-def _schema(hint: Any) -> dict[str, Any]:
+def _type_schema(hint: Any) -> dict[str, Any]:
     origin, inner = typing.get_origin(hint), typing.get_args(hint)
     if origin in {typing.Union, types.UnionType}:
         rest = [each for each in inner if each is not type(None)]
         if len(rest) == 1:
-            return _schema(rest[0])
+            return _type_schema(rest[0])
     if origin is typing.Literal and all(isinstance(each, str) for each in inner):
         return {"type": "string", "enum": list(inner)}
     if origin is list and inner:
-        return {"type": "array", "items": _schema(inner[0])}
+        return {"type": "array", "items": _type_schema(inner[0])}
     kind = _KINDS.get(origin or hint)
     if kind is None:
         raise TypeError(f"has a parameter of type {hint}; use str, int, float, bool, list, dict or Literal")

@@ -27,9 +27,9 @@ def sandbox_notice(finished: CommandResult, output: str, sandbox: SandboxSpec | 
     if finished.signal == signal.SIGSYS:
         return "notice: the sandbox forbids a system call that it made; tell the user, who can run it outside"
     zone, output = sandbox.confinement, output.casefold()
-    if zone.network != "open" and (any(text in output for text in NO_NAME) or _reports(output, UNREACHABLE)):
-        return f"notice: {_reachable(sandbox)}; work without it, or tell the user, who can allow hosts: {_ALLOW}"
-    if _reports(output, [errno.EROFS]) or (sandbox.level == "landlock" and _reports(output, DENIED)):
+    if zone.network != "open" and (any(text in output for text in NO_NAME) or _reports_error(output, UNREACHABLE)):
+        return f"notice: {_writable_text(sandbox)}; work without it, or tell the user, who can allow hosts: {_ALLOW}"
+    if _reports_error(output, [errno.EROFS]) or (sandbox.level == "landlock" and _reports_error(output, DENIED)):
         return (
             "notice: in the sandbox only the workspace and $TMPDIR are writable, and .git is not; write there, or tell "
             "the user, who can run it outside"
@@ -37,7 +37,7 @@ def sandbox_notice(finished: CommandResult, output: str, sandbox: SandboxSpec | 
     return ""
 
 
-def _reports(output: str, errors: Sequence[int]) -> bool:
+def _reports_error(output: str, errors: Sequence[int]) -> bool:
     """Return whether an output in lower case has the system's text for one of these errors, or its name."""
     names = "|".join(errno.errorcode[number].casefold() for number in errors)
     named = re.search(rf"\b(?:{names})\b", output) is not None
@@ -47,7 +47,7 @@ def _reports(output: str, errors: Sequence[int]) -> bool:
 _ALLOW = "`scaffold config sandbox.network hosts`, `scaffold config sandbox.hosts NAME`"
 
 
-def _reachable(sandbox: SandboxSpec) -> str:
+def _writable_text(sandbox: SandboxSpec) -> str:
     zone = sandbox.confinement
     match zone.network:
         case "none" | "loopback":

@@ -66,7 +66,7 @@ def shell(workspace: Workspace, outputs: Path | None = None, in_background: Back
             return failed_answer(problem)
         argv = [interpreter, "-c", args["command"]]
         if in_background is not None and args.get("background"):
-            return await _start(workspace, in_background, argv, args)
+            return await _start_background(workspace, in_background, argv, args)
         answer = await run_call(workspace, argv, args, outputs)
         hints = _patch_hint(args["command"], answer) + _lost_state_hint(args["command"], answer)
         return structs.replace(answer, content=answer.content + hints)
@@ -90,7 +90,7 @@ def shell(workspace: Workspace, outputs: Path | None = None, in_background: Back
     )
 
 
-async def _start(
+async def _start_background(
     workspace: Workspace, commands: BackgroundCommands, argv: Sequence[str], args: Mapping[str, Any]
 ) -> ToolOutput:
     """Start the command of a call in the background; repositories that it made are moved aside when it has ended."""

@@ -130,7 +130,7 @@ class Spool:
             data, self._short = bytes(self._short), None
         if not self.problem:
             try:
-                self._put(data)
+                self._write_chunk(data)
             except OSError as error:
                 self.problem = error.strerror or str(error)
 
@@ -145,7 +145,7 @@ class Spool:
         if self._writing:
             self._path.unlink(missing_ok=True)
 
-    def _put(self, data: bytes) -> None:
+    def _write_chunk(self, data: bytes) -> None:
         if self.kept - self._looked_at >= _DISK_CHECK_BYTES:
             self._looked_at = self.kept
             self._path.parent.mkdir(parents=True, exist_ok=True)
@@ -184,7 +184,7 @@ class _OutputTap:
 async def run_spooled(command: CommandSpec) -> CommandReport:
     """Run a contained command and save output too long to show; nothing is saved on cancellation."""
     shown = command.shown_chars
-    with _spools(command.outputs, shown) as spools:
+    with _open_spools(command.outputs, shown) as spools:
         finished = await run_command(
             command.argv,
             cwd=command.cwd,
@@ -210,7 +210,7 @@ async def run_spooled(command: CommandSpec) -> CommandReport:
             finished,
             head_and_tail(finished.stdout, finished.stdout_bytes, next(iter(shown.values()))).rstrip("\n"),
             head_and_tail(finished.stderr, finished.stderr_bytes, _SHOWN_APART["stderr"]).rstrip("\n"),
-            tuple(_kept(finished, spools, shown)),
+            tuple(_saved_lines(finished, spools, shown)),
         )
 
 
@@ -242,7 +242,7 @@ def head_and_tail(data: bytes, total: int, limit: int) -> str:
 
 
 @contextlib.contextmanager
-def _spools(outputs: Path | None, shown: Mapping[str, int]) -> Iterator[Mapping[str, Spool]]:
+def _open_spools(outputs: Path | None, shown: Mapping[str, int]) -> Iterator[Mapping[str, Spool]]:
     """Yield a spool for each stream, none without a folder; delete their files if the block raises."""
     name = new_id()
     spools = {each: Spool(outputs, f"{name}-{each}", shown[each]) for each in shown} if outputs else {}
@@ -255,7 +255,7 @@ def _spools(outputs: Path | None, shown: Mapping[str, int]) -> Iterator[Mapping[
             spool.close()
 
 
-def _kept(finished: CommandResult, spools: Mapping[str, Spool], shown: Mapping[str, int]) -> Iterator[str]:
+def _saved_lines(finished: CommandResult, spools: Mapping[str, Spool], shown: Mapping[str, int]) -> Iterator[str]:
     lengths = {"output": finished.stdout_bytes, "stdout": finished.stdout_bytes, "stderr": finished.stderr_bytes}
     for name, spool in spools.items():
         if lengths[name] <= shown[name]:
@@ -274,7 +274,7 @@ def _clean_all(files: Iterable[Path], clean: Callable[[str], str]) -> None:
     for file in files:
         draft = file.with_suffix(".draft")
         try:
-            if _cleaned(file, draft, clean):
+            if _write_redacted(file, draft, clean):
                 draft.replace(file)
         except OSError:
             file.unlink(missing_ok=True)
@@ -282,7 +282,7 @@ def _clean_all(files: Iterable[Path], clean: Callable[[str], str]) -> None:
             draft.unlink(missing_ok=True)
 
 
-def _cleaned(file: Path, draft: Path, clean: Callable[[str], str]) -> bool:
+def _write_redacted(file: Path, draft: Path, clean: Callable[[str], str]) -> bool:
     """Write `file` without secrets to `draft`; return True if they differ. The bytes need not be text."""
     changed = False
     with file.open("rb") as dirty, open(draft, "wb", opener=_open_private) as fresh:
@@ -327,22 +327,22 @@ def remove_expired(outputs: Path, *, conversation: str, now: datetime) -> None:
     """
     own = PurePosixPath(conversation).parts[0]
     room = MAX_KEPT_BYTES
-    for kept in sorted(_conversations(outputs), key=lambda each: each.changed, reverse=True):
+    for kept in sorted(_saved_conversations(outputs), key=lambda each: each.changed, reverse=True):
         room -= kept.size
         if kept.folder.name != own and (room < 0 or now - kept.changed > MAX_AGE):
             delete_folder_if_possible(kept.folder)
 
 
-def _conversations(outputs: Path) -> Iterator[_ConversationOutput]:
+def _saved_conversations(outputs: Path) -> Iterator[_ConversationOutput]:
     """Yield each conversation's saved output; stop at the first folder that another process removes."""
     with contextlib.suppress(OSError):
         for folder in list(outputs.iterdir()):
-            status = [path.lstat() for path in _everything(folder)]
+            status = [path.lstat() for path in _all_paths(folder)]
             changed = datetime.fromtimestamp(max(each.st_mtime for each in status), UTC)
             yield _ConversationOutput(folder, sum(each.st_size for each in status), changed)
 
 
-def _everything(folder: Path) -> Iterator[Path]:
+def _all_paths(folder: Path) -> Iterator[Path]:
     yield folder
     for parent, folders, files in walk(folder):
         yield from (Path(parent, name) for name in (*folders, *files))

@@ -59,7 +59,7 @@ async def load_user_tools(env: UserToolEnv, folder: Path, *, taken: Collection[s
     """
     tools: dict[str, Tool] = {}
     notices: list[str] = []
-    for file, described in await _all_described(env, _files(folder)):
+    for file, described in await _all_described(env, _tool_files(folder)):
         if isinstance(described, str):
             notices.append(described)
             continue
@@ -73,30 +73,30 @@ async def load_user_tools(env: UserToolEnv, folder: Path, *, taken: Collection[s
                     f"{file}: `{name}` is not a valid tool name; use at most {MAX_NAME_CHARS} ASCII characters."
                 )
             else:
-                tools[name] = _tool(env, file, function)
+                tools[name] = _make_tool(env, file, function)
     return UserTools(tuple(tools.values()), tuple(notices))
 
 
-def _files(folder: Path) -> list[Path]:
+def _tool_files(folder: Path) -> list[Path]:
     return sorted(folder.absolute().glob("[!_.]*.py"))
 
 
 async def _all_described(env: UserToolEnv, files: list[Path]) -> list[tuple[Path, _ToolFile | str]]:
-    """Return the result of `_described` for each file, in order; several are loaded at once."""
+    """Return the result of `_read_tool_file` for each file, in order; several are loaded at once."""
     load_slots = asyncio.Semaphore(MAX_PARALLEL_LOADS)
 
     async def describe(file: Path) -> _ToolFile | str:
         async with load_slots:
-            return await _described(env, file)
+            return await _read_tool_file(env, file)
 
     async with asyncio.TaskGroup() as together:
         tasks = [(file, together.create_task(describe(file))) for file in files]
     return [(file, task.result()) for file, task in tasks]
 
 
-async def _described(env: UserToolEnv, file: Path) -> _ToolFile | str:
+async def _read_tool_file(env: UserToolEnv, file: Path) -> _ToolFile | str:
     """Return a file's functions, or why it cannot be loaded."""
-    finished = await _loaded(env, file)
+    finished = await _load_file(env, file)
     if finished.timed_out:
         return f"{file}: loading it took more than {env.load_time_s:g} s; do work in functions, not at import."
     if finished.exit_code != 0:
@@ -108,14 +108,14 @@ async def _described(env: UserToolEnv, file: Path) -> _ToolFile | str:
         return f"{file}: it exited while loading; do not exit at import."
 
 
-def _tool(env: UserToolEnv, file: Path, function: _UserFunction) -> Tool:
+def _make_tool(env: UserToolEnv, file: Path, function: _UserFunction) -> Tool:
     async def work(args: Mapping[str, Any]) -> ToolOutput:
         try:
             stdin = msgspec.json.encode(args)
         except UnicodeEncodeError:
             return failed_answer("The arguments contain a lone surrogate; send complete Unicode characters.")
         report = await run_spooled(_runner_command(env, file, DEFAULT_TIMEOUT_S, function.name, stdin=stdin))
-        return command_answer(report) if report.finished.exit_code != 0 else ToolOutput(_result(report))
+        return command_answer(report) if report.finished.exit_code != 0 else ToolOutput(_result_text(report))
 
     return Tool(
         name=function.name,
@@ -131,7 +131,7 @@ def _tool(env: UserToolEnv, file: Path, function: _UserFunction) -> Tool:
     )
 
 
-async def _loaded(env: UserToolEnv, file: Path) -> CommandResult:
+async def _load_file(env: UserToolEnv, file: Path) -> CommandResult:
     command = _runner_command(env, file, env.load_time_s)
     return await run_command(
         command.argv, cwd=command.cwd, env=command.env, timeout_s=command.timeout_s, containment=Containment()
@@ -151,6 +151,6 @@ def _runner_command(env: UserToolEnv, file: Path, timeout_s: float, *function: s
     )
 
 
-def _result(report: CommandReport) -> str:
+def _result_text(report: CommandReport) -> str:
     printed = (f"--- printed\n{report.stderr}",) if report.stderr else ()
     return "\n".join([report.stdout, *printed, *report.kept])

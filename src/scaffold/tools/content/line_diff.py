@@ -36,7 +36,7 @@ def line_diff(before: str, after: str) -> LineDiff | None:
     """Return the difference, at most `MAX_LINES` lines of it; None if the texts are equal."""
     if before == after:
         return None
-    old, new = _split(before), _split(after)
+    old, new = _split_lines(before), _split_lines(after)
     # difflib is quadratic, so it only sees the part that differs, with its context.
     head = _common_prefix(old, new)
     tail = _common_prefix(old[head:][::-1], new[head:][::-1])
@@ -49,7 +49,7 @@ def line_diff(before: str, after: str) -> LineDiff | None:
     # With `autojunk`, difflib ignores lines that are frequent in a text of 200 lines or more, and the diff grows.
     matcher = difflib.SequenceMatcher(None, old, new, autojunk=False)
     changes = [code for code in matcher.get_opcodes() if code[0] != "equal"]
-    lines = list(_lines(matcher, old, new, start))
+    lines = list(_diff_lines(matcher, old, new, start))
     shown = lines[:MAX_LINES]
     if len(lines) > MAX_LINES:
         shown.append(DiffLine("note", 0, f"{len(lines) - MAX_LINES:,} more lines"))
@@ -62,7 +62,7 @@ def format_line(line: DiffLine) -> str:
     return f"{marks[line.kind]}{line.number}\t{line.text}" if line.kind in marks else f"... {line.text}".rstrip()
 
 
-def _split(text: str) -> list[str]:
+def _split_lines(text: str) -> list[str]:
     """Return the lines with their ends; the last one may have none."""
     *lines, last = text.split("\n")
     return [f"{line}\n" for line in lines] + ([last] if last else [])
@@ -72,19 +72,21 @@ def _common_prefix(old: list[str], new: list[str]) -> int:
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(old, new, strict=False)))
 
 
-def _lines(matcher: difflib.SequenceMatcher[str], old: list[str], new: list[str], offset: int) -> Iterator[DiffLine]:
+def _diff_lines(
+    matcher: difflib.SequenceMatcher[str], old: list[str], new: list[str], offset: int
+) -> Iterator[DiffLine]:
     """Yield changed lines and their context, with gaps between distant changes; the texts begin at line `offset`."""
     for number, group in enumerate(matcher.get_grouped_opcodes(CONTEXT_LINES)):
         if number:
             yield DiffLine("gap", 0, "")
         for tag, i1, i2, j1, j2 in group:
             if tag == "equal":
-                yield from _numbered("same", new[j1:j2], offset + j1)
+                yield from _numbered_lines("same", new[j1:j2], offset + j1)
             else:
-                yield from _numbered("removed", old[i1:i2], offset + i1)
-                yield from _numbered("added", new[j1:j2], offset + j1)
+                yield from _numbered_lines("removed", old[i1:i2], offset + i1)
+                yield from _numbered_lines("added", new[j1:j2], offset + j1)
 
 
-def _numbered(kind: LineKind, lines: list[str], offset: int) -> Iterator[DiffLine]:
+def _numbered_lines(kind: LineKind, lines: list[str], offset: int) -> Iterator[DiffLine]:
     for number, line in enumerate(lines, offset + 1):
         yield DiffLine(kind, number, line.removesuffix("\n"))

@@ -38,7 +38,7 @@ def parse_edits(operations: Sequence[Mapping[str, Any]]) -> tuple[LineEdit, ...]
         return Refusal("`operations` is empty; give at least one.")
     changes = []
     for number, operation in enumerate(operations, 1):
-        change = _read(operation)
+        change = _read_operation(operation)
         if isinstance(change, Refusal):
             return Refusal(f"Operation {number}: {change.reason}")
         changes.append(change)
@@ -56,15 +56,15 @@ def apply_edits(text: str, changes: Sequence[LineEdit]) -> EditResult | Refusal:
         if later.start < earlier.end:
             return Refusal(f"Operations on {span_of(earlier)} and {span_of(later)} overlap; make them one operation.")
     for change in changes:
-        problem = _range_problem(change, lines) or _mismatch(change, lines)
+        problem = _range_problem(change, lines) or _expected_mismatch(change, lines)
         if problem:
             return problem
-    return EditResult(_joined(text, lines, changes), edit_hunks(lines, changes))
+    return EditResult(_join_edited(text, lines, changes), edit_hunks(lines, changes))
 
 
 def edit_hunks(lines: Sequence[str], changes: Sequence[LineEdit]) -> Sequence[str]:
     """Return the hunks of a unified diff for edits of these lines."""
-    return tuple(_hunks(lines, changes))
+    return tuple(_edit_hunks(lines, changes))
 
 
 def span_of(change: LineEdit) -> str:
@@ -74,25 +74,25 @@ def span_of(change: LineEdit) -> str:
     return f"lines {change.start + 1}-{change.end}"
 
 
-def _read(operation: Mapping[str, Any]) -> LineEdit | Refusal:
+def _read_operation(operation: Mapping[str, Any]) -> LineEdit | Refusal:
     kind: Operation = operation["operation"]
-    expected = (_block(operation["expected"]) or [""]) if "expected" in operation else None
+    expected = (_block_lines(operation["expected"]) or [""]) if "expected" in operation else None
     start = operation["start_line"] - 1
     if kind == "insert":
         if "end_line" in operation:
             return Refusal("`insert` has no `end_line`; it puts `content` before `start_line`.")
         if not operation.get("content"):
             return Refusal("`insert` needs `content`.")
-        return LineEdit(start, start, _block(operation["content"]), expected)
+        return LineEdit(start, start, _block_lines(operation["content"]), expected)
     if (kind == "replace") != ("content" in operation):
         return Refusal("`replace` needs `content`." if kind == "replace" else "`delete` has no `content`; use replace.")
     end = operation.get("end_line", start + max(1, len(expected or ())))
     if end <= start:
         return Refusal(f"`end_line` {end} is before `start_line` {start + 1}.")
-    return LineEdit(start, end, _block(operation.get("content", "")), expected)
+    return LineEdit(start, end, _block_lines(operation.get("content", "")), expected)
 
 
-def _block(text: str) -> list[str]:
+def _block_lines(text: str) -> list[str]:
     return split_lines(text) if text else []
 
 
@@ -103,7 +103,7 @@ def _range_problem(change: LineEdit, lines: Sequence[str]) -> Refusal | None:
     return Refusal(f"Cannot change {span_of(change)}: the file has {count_of(len(lines), 'line')}; read it again.")
 
 
-def _mismatch(change: LineEdit, lines: Sequence[str]) -> Refusal | None:
+def _expected_mismatch(change: LineEdit, lines: Sequence[str]) -> Refusal | None:
     """Return how the lines differ from `change.expected`, to the last space; None if they do not."""
     expected = change.expected
     if expected is None:
@@ -117,7 +117,7 @@ def _mismatch(change: LineEdit, lines: Sequence[str]) -> Refusal | None:
             f"`expected` has line numbers before the lines; nothing was changed. Leave out the numbers, in `content` "
             f"too:\n{lines_shown(lines, change.start, end)}"
         )
-    blank = [_normalized(line) for line in current] == [_normalized(line) for line in expected]
+    blank = [_single_spaced(line) for line in current] == [_single_spaced(line) for line in expected]
     how = "differs in white space from" if blank else "does not match"
     shown = "\n".join(f"{change.start + n}\t{line[:400]}" for n, line in enumerate(current[:HINTED_LINES], 1))
     elsewhere = _find_lines(lines, expected)
@@ -127,7 +127,7 @@ def _mismatch(change: LineEdit, lines: Sequence[str]) -> Refusal | None:
     )
 
 
-def _normalized(line: str) -> str:
+def _single_spaced(line: str) -> str:
     return " ".join(line.split())
 
 
@@ -140,7 +140,7 @@ def _find_lines(lines: Sequence[str], expected: Sequence[str]) -> list[int]:
     return [number for number, _ in zip(found, range(5), strict=False)]
 
 
-def _joined(text: str, lines: Sequence[str], changes: Sequence[LineEdit]) -> str:
+def _join_edited(text: str, lines: Sequence[str], changes: Sequence[LineEdit]) -> str:
     usual = dominant_line_end(text)
     old = text.split("\n")
     ends = [_end_of(raw, is_last=number == len(old)) for number, raw in enumerate(old[: len(lines)], 1)]
@@ -165,9 +165,9 @@ def _end_of(raw: str, *, is_last: bool) -> str:
     return "\r\n" if raw.endswith("\r") else "\n"
 
 
-def _hunks(lines: Sequence[str], changes: Sequence[LineEdit]) -> Iterator[str]:
+def _edit_hunks(lines: Sequence[str], changes: Sequence[LineEdit]) -> Iterator[str]:
     grown = 0
-    for group in _groups(changes):
+    for group in _edit_groups(changes):
         first = max(0, group[0].start - CONTEXT_LINES)
         last = min(len(lines), group[-1].end + CONTEXT_LINES)
         growth = sum(len(change.new) - (change.end - change.start) for change in group)
@@ -182,7 +182,7 @@ def _hunks(lines: Sequence[str], changes: Sequence[LineEdit]) -> Iterator[str]:
         yield from (f" {line}" for line in lines[at:last])
 
 
-def _groups(changes: Sequence[LineEdit]) -> Iterator[Sequence[LineEdit]]:
+def _edit_groups(changes: Sequence[LineEdit]) -> Iterator[Sequence[LineEdit]]:
     """Yield groups of changes whose diff contexts touch or overlap."""
     group: list[LineEdit] = []
     for change in changes:

@@ -81,7 +81,7 @@ def _same_words(lines: Sequence[str], wanted: Sequence[str]) -> int | None:
 def _most_similar(lines: Sequence[str], wanted: Sequence[str]) -> int | None:
     """Return where the lines begin that are most like the wanted ones as a whole; None if none is near."""
     starts = [*_with_equal_lines(lines, wanted), *_with_similar_line(lines, wanted)]
-    return max(starts, key=lambda start: _likeness(lines, wanted, start), default=None)
+    return max(starts, key=lambda start: _block_likeness(lines, wanted, start), default=None)
 
 
 def _with_equal_lines(lines: Sequence[str], wanted: Sequence[str]) -> Iterator[int]:
@@ -115,11 +115,11 @@ def _with_similar_line(lines: Sequence[str], wanted: Sequence[str]) -> Iterator[
         yield max(0, found - offset)
 
 
-def _likeness(lines: Sequence[str], wanted: Sequence[str], start: int) -> float:
+def _block_likeness(lines: Sequence[str], wanted: Sequence[str], start: int) -> float:
     """Return how much text of the wanted lines is in the lines from `start` on."""
     pairs = zip(lines[start : start + SHOWN_LINES], wanted, strict=False)
-    return sum(_similar(line.strip(), sought.strip()) * len(sought.strip()) for line, sought in pairs)
+    return sum(_line_similarity(line.strip(), sought.strip()) * len(sought.strip()) for line, sought in pairs)
 
 
-def _similar(one: str, other: str) -> float:
+def _line_similarity(one: str, other: str) -> float:
     return SequenceMatcher(None, one[:SHOWN_LINE_CHARS], other[:SHOWN_LINE_CHARS], autojunk=False).ratio()

@@ -21,42 +21,42 @@ NEAR = 0.75
 
 def missing_file(root: Path, shown: str) -> str:
     """Return the answer to a path that names no file: the files it may have meant, or how to find it."""
-    return _answer("file", root, shown, near_files(root, shown))
+    return _missing_answer("file", root, shown, near_files(root, shown))
 
 
 def missing_folder(root: Path, shown: str) -> str:
     """Return the answer to a path that names no folder: the folders it may have meant, or how to find it."""
-    return _answer("folder", root, shown, near_folders(root, shown))
+    return _missing_answer("folder", root, shown, near_folders(root, shown))
 
 
 def near_files(root: Path, wanted: str) -> tuple[str, ...]:
     """Return paths of files below `root` with the name of `wanted`, or one like it: the most similar first."""
-    return _nearest(wanted, _files(root))
+    return _nearest_paths(wanted, _listed_files(root))
 
 
 def near_folders(root: Path, wanted: str) -> tuple[str, ...]:
     """Return paths of folders below `root`, as `near_files` does."""
-    folders = (parent.as_posix() for file in _files(root) for parent in PurePosixPath(file).parents)
-    return _nearest(wanted, (folder for folder in dict.fromkeys(folders) if folder != "."))
+    folders = (parent.as_posix() for file in _listed_files(root) for parent in PurePosixPath(file).parents)
+    return _nearest_paths(wanted, (folder for folder in dict.fromkeys(folders) if folder != "."))
 
 
-def _answer(kind: str, root: Path, shown: str, near: tuple[str, ...]) -> str:
+def _missing_answer(kind: str, root: Path, shown: str, near: tuple[str, ...]) -> str:
     if not near:
         return f"There is no {kind} {shown}; find it with glob or list_dir."
     before = f"{root.resolve()}/" if shown.startswith("/") else ""
     return f"There is no {kind} {shown}. Did you mean {' or '.join(before + path for path in near)}?"
 
 
-def _files(root: Path) -> Iterator[str]:
+def _listed_files(root: Path) -> Iterator[str]:
     top = root.resolve()
     return (file.relative_to(top).as_posix() for file in islice(files_below(top), MAX_LOOKED_AT))
 
 
-def _nearest(wanted: str, paths: Iterator[str]) -> tuple[str, ...]:
+def _nearest_paths(wanted: str, paths: Iterator[str]) -> tuple[str, ...]:
     name = _last_name(wanted)
     matcher = SequenceMatcher(None, autojunk=False)
     matcher.set_seq2(name)
-    scored = ((_likeness(matcher, _last_name(path)), path) for path in paths)
+    scored = ((_name_likeness(matcher, _last_name(path)), path) for path in paths)
     near = [(score, SequenceMatcher(None, wanted, path).ratio(), path) for score, path in scored if score >= NEAR]
     return tuple(path for _, _, path in nlargest(MAX_NAMED, near))
 
@@ -65,7 +65,7 @@ def _last_name(path: str) -> str:
     return path.rstrip("/").rpartition("/")[2].casefold()
 
 
-def _likeness(matcher: "SequenceMatcher[str]", name: str) -> float:
+def _name_likeness(matcher: "SequenceMatcher[str]", name: str) -> float:
     """Return how similar a name is to the wanted one; 0 as soon as it is known not to be near."""
     matcher.set_seq1(name)
     if matcher.real_quick_ratio() < NEAR or matcher.quick_ratio() < NEAR:

@@ -38,14 +38,14 @@ def apply_sections(text: str, sections: Sequence[PatchSection]) -> PatchedText |
         place = _place_of(lines, section)
         if isinstance(place, Refusal):
             return place
-        edits += _edits(section, place.start)
+        edits += _section_edits(section, place.start)
         inexact += [] if place.exact else [place.start + 1]
     edits.sort(key=lambda edit: (edit.start, edit.end))
     outcome = apply_edits(text, edits)
     return outcome if isinstance(outcome, Refusal) else PatchedText(outcome, tuple(edits), tuple(sorted(inexact)))
 
 
-def _edits(section: PatchSection, start: int) -> Iterator[LineEdit]:
+def _section_edits(section: PatchSection, start: int) -> Iterator[LineEdit]:
     """Yield the edits of a section whose lines begin at `start`; the lines that stay are in none of them."""
     at, removed, added = start, 0, list[str]()
     for mark, text in section.lines:
@@ -67,17 +67,17 @@ def _place_of(lines: Sequence[str], section: PatchSection) -> _Place | Refusal:
     if missing := next(
         (anchor for anchor in section.anchors if not any(_is_anchor(line, anchor) for line in lines)), ""
     ):
-        return Refusal(f"No line is `{missing}`, as `@@` says. {nearest_lines(_joined(lines), missing)}")
-    for exact, like in ((True, _same), (False, str.rstrip)):
-        if found := _behind_anchors(lines, section, _occurrences(lines, section, like)):
-            return _Place(found[0], exact) if len(found) == 1 else _ambiguous(lines, section, found)
+        return Refusal(f"No line is `{missing}`, as `@@` says. {nearest_lines(_join_lines(lines), missing)}")
+    for exact, like in ((True, _exact_line), (False, str.rstrip)):
+        if found := _behind_anchors(lines, section, _find_section(lines, section, like)):
+            return _Place(found[0], exact) if len(found) == 1 else _ambiguous_refusal(lines, section, found)
     return _not_found(lines, section)
 
 
 def _end_for_added(lines: Sequence[str], section: PatchSection) -> _Place | Refusal:
     """Return the end of the file, for lines that are added there without any line around them."""
     if lines and not section.at_end:
-        added = _joined([text for _, text in section.lines])
+        added = _join_lines([text for _, text in section.lines])
         return Refusal(
             "Where do these lines belong? Take along a line before or after them, with a space before it, or put "
             f"`*** End of File` after them:\n{added}"
@@ -85,7 +85,7 @@ def _end_for_added(lines: Sequence[str], section: PatchSection) -> _Place | Refu
     return _Place(len(lines), exact=True)
 
 
-def _occurrences(lines: Sequence[str], section: PatchSection, like: Callable[[str], str]) -> list[int]:
+def _find_section(lines: Sequence[str], section: PatchSection, like: Callable[[str], str]) -> list[int]:
     """Return where the old lines occur, compared by what `like` leaves of them."""
     old = [like(line) for line in section.old]
     size = len(old)
@@ -94,7 +94,7 @@ def _occurrences(lines: Sequence[str], section: PatchSection, like: Callable[[st
     return [n for n in starts if n + size == len(lines)] if section.at_end else starts
 
 
-def _same(line: str) -> str:
+def _exact_line(line: str) -> str:
     return line
 
 
@@ -123,23 +123,23 @@ def _is_anchor(line: str, anchor: str) -> bool:
     return line.strip() == anchor.strip()
 
 
-def _ambiguous(lines: Sequence[str], section: PatchSection, found: Sequence[int]) -> Refusal:
+def _ambiguous_refusal(lines: Sequence[str], section: PatchSection, found: Sequence[int]) -> Refusal:
     named = ", ".join(str(n + 1) for n in found[:MAX_PLACES])
     more = " and more" if len(found) > MAX_PLACES else ""
     return Refusal(
         f"These lines occur {count_of(len(found), 'time')}, at lines {named}{more}. Take more lines around them along, "
         "or say with `@@ LINE` which line comes before them, such as that of their function or class:\n"
-        f"{_joined(section.old)}\n"
+        f"{_join_lines(section.old)}\n"
         f"The places are these; read the file if they do not tell which is meant:\n{lines_around(lines, found)}"
     )
 
 
 def _not_found(lines: Sequence[str], section: PatchSection) -> Refusal:
-    text, old = _joined(lines), _joined(section.old)
+    text, old = _join_lines(lines), _join_lines(section.old)
     behind = "".join(f" behind `{anchor}`" for anchor in section.anchors[-1:])
     where = f"{behind} at the end of the file" if section.at_end else behind
     return Refusal(f"These lines do not occur{where}:\n{old}\n{nearest_lines(text, old)}")
 
 
-def _joined(lines: Sequence[str]) -> str:
+def _join_lines(lines: Sequence[str]) -> str:
     return "\n".join(lines)

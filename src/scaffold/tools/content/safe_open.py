@@ -108,8 +108,8 @@ def replace_file(
     file, and its mode unless `mode` is given. Refuses if the file is no longer the version `origin`: None means that
     there is none. Other hard links of the file keep the old content.
     """
-    with _folder(root, path.parent, make=True) as folder:
-        before = _status(folder, path.name)
+    with _open_folder(root, path.parent, make=True) as folder:
+        before = _file_status(folder, path.name)
         if before is not None and not stat.S_ISREG(before.st_mode):
             return Refusal(f"{shown} is not a regular file; choose another path.")
         # Asked for explicitly: replacing a file by a rename needs no permission on the file itself.
@@ -119,7 +119,7 @@ def replace_file(
         try:
             _write_new(folder, draft, data, like=path.name if before else None, mode=mode)
             # As late as possible, right before the rename.
-            if _version(folder, path.name) != origin:
+            if _version_below(folder, path.name) != origin:
                 return _changed_meanwhile(shown)
             record_change(folder, path, exists=origin is not None, after=data)
             os.replace(draft, path.name, src_dir_fd=folder, dst_dir_fd=folder)
@@ -133,10 +133,10 @@ def replace_file(
 
 def remove_file(root: Path, path: Path, shown: str, *, origin: FileVersion) -> Refusal | None:
     """Delete a file that is still the version `origin`; return why it was refused, or None. Raises OSError."""
-    with _folder(root, path.parent, make=False) as folder:
+    with _open_folder(root, path.parent, make=False) as folder:
         if not os.access(path.name, os.W_OK, dir_fd=folder, effective_ids=_EFFECTIVE):
             return Refusal(f"{shown} is not writable; ask the user.")
-        if _version(folder, path.name) != origin:
+        if _version_below(folder, path.name) != origin:
             return _changed_meanwhile(shown)
         record_change(folder, path, exists=True, after=None)
         os.unlink(path.name, dir_fd=folder)
@@ -150,8 +150,8 @@ def open_file(root: Path, path: Path, flags: int, *, make: bool = False) -> Iter
 
     A device is never opened: opening it can already have an effect.
     """
-    with _folder(root, path.parent, make=make) as folder:
-        there = _status(folder, path.name)
+    with _open_folder(root, path.parent, make=make) as folder:
+        there = _file_status(folder, path.name)
         if there is not None and (stat.S_ISCHR(there.st_mode) or stat.S_ISBLK(there.st_mode)):
             raise OSError(errno.ENODEV, "It is a device", str(path))
         fd = os.open(path.name, flags | _FILE_FLAGS, 0o666, dir_fd=folder)
@@ -164,7 +164,7 @@ def open_file(root: Path, path: Path, flags: int, *, make: bool = False) -> Iter
 @contextlib.contextmanager
 def open_folder(root: Path, path: Path) -> Iterator[int]:
     """Open `root` or a folder below it without following any symlink below `root`. Raises OSError."""
-    with _folder(root, path, make=False) as folder:
+    with _open_folder(root, path, make=False) as folder:
         yield folder
 
 
@@ -183,7 +183,7 @@ def file_version(status: os.stat_result) -> FileVersion:
 
 
 @contextlib.contextmanager
-def _folder(root: Path, path: Path, *, make: bool) -> Iterator[int]:
+def _open_folder(root: Path, path: Path, *, make: bool) -> Iterator[int]:
     """Open the folder `path` step by step from `root`; `root` itself may be reached through symlinks.
 
     Raises IsADirectoryError if `path` is the parent of `root`: the caller asked for `root`, which is no file.
@@ -206,15 +206,15 @@ def _folder(root: Path, path: Path, *, make: bool) -> Iterator[int]:
         os.close(fd)
 
 
-def _status(folder: int, name: str) -> os.stat_result | None:
+def _file_status(folder: int, name: str) -> os.stat_result | None:
     try:
         return os.stat(name, dir_fd=folder, follow_symlinks=False)
     except FileNotFoundError:
         return None
 
 
-def _version(folder: int, name: str) -> FileVersion | None:
-    status = _status(folder, name)
+def _version_below(folder: int, name: str) -> FileVersion | None:
+    status = _file_status(folder, name)
     return None if status is None else file_version(status)
 
 
@@ -242,7 +242,7 @@ def _write_new(folder: int, name: str, data: bytes, *, like: str | None, mode: i
     with os.fdopen(fd, "wb") as file:
         file.write(data)
         file.flush()
-        before = _status(folder, like) if like else None
+        before = _file_status(folder, like) if like else None
         if like and before:
             # Only root may give a file to another owner. For anyone else the new file stays their own.
             with contextlib.suppress(PermissionError):
@@ -267,7 +267,7 @@ def record_change(folder: int, path: Path, *, exists: bool, after: bytes | None)
     if exists:
         fd = os.open(path.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
         try:
-            before = _state(fd)
+            before = _file_state(fd)
         finally:
             os.close(fd)
     recorder(FileChange(path, before, after))
@@ -277,10 +277,10 @@ def record_append(fd: int, path: Path, added: bytes, *, is_new: bool) -> None:
     """Tell the recorder of this context that `added` is about to be appended to the open file. Raises OSError."""
     recorder = CHANGE_RECORDER.get()
     if recorder is not None:
-        before = _state(fd)
+        before = _file_state(fd)
         recorder(FileChange(path, None if is_new else before, (before.data or b"") + added))
 
 
-def _state(fd: int) -> FileState:
+def _file_state(fd: int) -> FileState:
     data = os.pread(fd, MAX_KEPT_BYTES + 1, 0)
     return FileState(data if len(data) <= MAX_KEPT_BYTES else None, stat.S_IMODE(os.fstat(fd).st_mode))

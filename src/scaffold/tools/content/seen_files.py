@@ -90,14 +90,14 @@ class SeenFiles:
 
     def record(self, path: Path, content: FileContent) -> None:
         """Remember the content of a file that the conversation has read, or written as a whole."""
-        self._remember(path, content, lines_known=True)
+        self._remember_content(path, content, lines_known=True)
 
     def record_change(self, path: Path, content: FileContent) -> None:
         """Remember the content of a file of which the conversation was shown only a change."""
         earlier = self._seen.get(path)
-        self._remember(path, content, lines_known=earlier is None or earlier.lines_known)
+        self._remember_content(path, content, lines_known=earlier is None or earlier.lines_known)
 
-    def _remember(self, path: Path, content: FileContent, *, lines_known: bool) -> None:
+    def _remember_content(self, path: Path, content: FileContent, *, lines_known: bool) -> None:
         digest = None if content.cut else hashlib.sha256(content.data).digest()
         kept = content.data if not content.cut and len(content.data) <= KEPT_BYTES else None
         earlier = self._seen.pop(path, None)
@@ -116,7 +116,7 @@ class SeenFiles:
         The edits have the line numbers from right before them, as `renumbered` returns them.
         """
         before = self._edits_of_reply(path)
-        own = [EditedSpan(*_original(before, edit), len(edit.new) - (edit.end - edit.start)) for edit in edits]
+        own = [EditedSpan(*_original_lines(before, edit), len(edit.new) - (edit.end - edit.start)) for edit in edits]
         self.record_change(path, content)
         seen = self._seen[path]
         seen.reply, seen.edits = CURRENT_REPLY.get(), sorted([*before, *own], key=lambda span: (span.start, span.end))
@@ -156,10 +156,10 @@ class SeenFiles:
         if _is_same(seen, content):
             return None
         del self._seen[path]
-        self._remember(path, content, lines_known=seen.lines_known)
+        self._remember_content(path, content, lines_known=seen.lines_known)
         return Refusal(
             f"{shown} was changed since you read it, outside this conversation or by a command; nothing was written. "
-            f"Make your change on what it contains now. {_description(seen, content)}"
+            f"Make your change on what it contains now. {_describe_changes(seen, content)}"
         )
 
     def renumbered(self, path: Path, changes: Sequence[LineEdit]) -> Sequence[LineEdit] | Refusal:
@@ -171,7 +171,7 @@ class SeenFiles:
         spans = self._edits_of_reply(path)
         moved = []
         for change in changes:
-            if any(_touch(span, change) for span in spans):
+            if any(_spans_touch(span, change) for span in spans):
                 return Refusal(
                     f"An earlier call of the same reply changed {span_of(change)}, or lines around it; "
                     "nothing was changed. Look at the file, then repeat this call with its new line numbers."
@@ -204,12 +204,12 @@ def _is_same(seen: _SeenFile, content: FileContent) -> bool:
     return seen.digest == hashlib.sha256(content.data).digest()
 
 
-def _touch(span: EditedSpan, change: LineEdit) -> bool:
+def _spans_touch(span: EditedSpan, change: LineEdit) -> bool:
     """Return whether both change the same line, or one inserts within the other's lines."""
     return span.start < change.end and change.start < span.end
 
 
-def _original(spans: Sequence[EditedSpan], edit: LineEdit) -> tuple[int, int]:
+def _original_lines(spans: Sequence[EditedSpan], edit: LineEdit) -> tuple[int, int]:
     """Return the lines of an edit, from the numbers of now to those from before the reply."""
     shift = 0
     for span in spans:
@@ -218,7 +218,7 @@ def _original(spans: Sequence[EditedSpan], edit: LineEdit) -> tuple[int, int]:
     return edit.start - shift, edit.end - shift
 
 
-def _description(seen: _SeenFile, content: FileContent) -> str:
+def _describe_changes(seen: _SeenFile, content: FileContent) -> str:
     """Return what changed, as lines with their numbers."""
     before = decode(seen.data) if seen.data is not None else None
     after = None if content.cut else decode(content.data)

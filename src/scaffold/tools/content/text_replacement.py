@@ -29,7 +29,7 @@ def replace_text(text: str, old: str, new: str, *, everywhere: bool) -> TextRepl
         return Refusal("`old` is empty; to create a file use write_file, to add to one append_file or apply_delta.")
     if old == new:
         return Refusal("`old` and `new` are equal; there is nothing to change.")
-    found = list(_matches(text, old))
+    found = list(_find_matches(text, old))
     if not found:
         return Refusal(f"`old` does not occur; nothing was changed. {_why_not_found(text, old)}")
     if len(found) > 1 and not everywhere:
@@ -42,13 +42,13 @@ def replace_text(text: str, old: str, new: str, *, everywhere: bool) -> TextRepl
         )
     put = new.replace("\r\n", "\n").replace("\n", dominant_line_end(text))
     edits = tuple(_line_edits(text, found, put))
-    return TextReplacement(_with(text, found, put), edits, edit_hunks(split_lines(text), edits), len(found))
+    return TextReplacement(_put_at(text, found, put), edits, edit_hunks(split_lines(text), edits), len(found))
 
 
 def _why_not_found(text: str, old: str) -> str:
     """Return what differs where `old` may be meant, or advice."""
     lines = old.removesuffix("\n").removesuffix("\r")
-    if old.endswith("\n") and any(end == len(text) for _, end in _matches(text, lines)):
+    if old.endswith("\n") and any(end == len(text) for _, end in _find_matches(text, lines)):
         return "The file ends without a newline: leave it out of `old`, and of `new`."
     return nearest_lines(text, old)
 
@@ -67,21 +67,21 @@ def _several_places(text: str, lines: Sequence[int]) -> Refusal:
 def _begins_within_indentation(text: str, start: int, old: str, new: str) -> bool:
     """Return whether a match has less indentation than its line, and gets another one."""
     before = text[text.rfind("\n", 0, start) + 1 : start]
-    return bool(old.strip()) and before.isspace() and _indentation(old) not in {"", _indentation(new)}
+    return bool(old.strip()) and before.isspace() and _indent_of(old) not in {"", _indent_of(new)}
 
 
-def _indentation(text: str) -> str:
+def _indent_of(text: str) -> str:
     return text[: len(text) - len(text.lstrip(" \t"))]
 
 
-def _matches(text: str, old: str) -> Iterator[tuple[int, int]]:
+def _find_matches(text: str, old: str) -> Iterator[tuple[int, int]]:
     """Yield where `old` occurs, from left to right, without overlaps."""
     pattern = re.escape(old.replace("\r\n", "\n")).replace("\\\n", "\r?\n").replace("\n", "\r?\n")
     for found in re.finditer(pattern, text):
         yield found.span()
 
 
-def _with(text: str, found: Sequence[tuple[int, int]], put: str) -> str:
+def _put_at(text: str, found: Sequence[tuple[int, int]], put: str) -> str:
     pieces, at = [], 0
     for start, end in found:
         pieces += [text[at:start], put]
@@ -104,12 +104,12 @@ def _edit_of(text: str, group: Sequence[tuple[int, int]], put: str, first_line: 
     """Return the replacements in a group of places, which begins on `first_line` (0-based)."""
     start, end = text.rfind("\n", 0, group[0][0]) + 1, group[-1][1]
     places = [(first - start, last - start) for first, last in group]
-    new = _with(text[start:end], places, put)
+    new = _put_at(text[start:end], places, put)
     # What follows the last place on its line, or is drawn up to it, belongs to the lines that change.
     if text[end - 1] != "\n" or (new and not new.endswith("\n")):
         next_end = text.find("\n", end)
         end = len(text) if next_end < 0 else next_end + 1
-        new = _with(text[start:end], places, put)
+        new = _put_at(text[start:end], places, put)
     return LineEdit(first_line, first_line + len(split_lines(text[start:end])), split_lines(new))
 
 

@@ -39,12 +39,12 @@ def append_file(workspace: Workspace) -> Tool:
         if changed := _change_since(workspace, target, shown):
             return failed_answer(changed.reason)
         with open_file(workspace.root, target, os.O_RDWR | os.O_APPEND | os.O_CREAT, make=True) as fd:
-            added = _append(fd, args["content"], shown, target, is_new=is_new)
+            added = _append_text(fd, args["content"], shown, target, is_new=is_new)
             size = os.fstat(fd).st_size
         if isinstance(added, Refusal):
             return failed_answer(added.reason)
         if is_new or workspace.seen.knows(target):
-            _record(workspace, target, shown)
+            _remember_file(workspace, target, shown)
         count, note = added
         lines = len(split_lines(args["content"]))
         return ToolOutput(
@@ -68,13 +68,13 @@ def _change_since(workspace: Workspace, target: Path, shown: str) -> Refusal | N
     return content if isinstance(content, Refusal) else workspace.seen.change_since(target, content, shown)
 
 
-def _record(workspace: Workspace, target: Path, shown: str) -> None:
+def _remember_file(workspace: Workspace, target: Path, shown: str) -> None:
     content = read_head(workspace.root, target, shown, limit_bytes=MAX_READ_BYTES)
     if not isinstance(content, Refusal):
         workspace.seen.record_change(target, content)
 
 
-def _append(fd: int, content: str, shown: str, target: Path, *, is_new: bool) -> tuple[int, str] | Refusal:
+def _append_text(fd: int, content: str, shown: str, target: Path, *, is_new: bool) -> tuple[int, str] | Refusal:
     """Return the number of bytes appended and a note if they continue an unfinished line, or why nothing was."""
     status = os.fstat(fd)
     if problem := unreadable_reason(status, shown):

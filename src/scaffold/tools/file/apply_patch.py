@@ -78,7 +78,7 @@ def apply_patch(workspace: Workspace) -> Tool:
         if refusal := change_files(workspace.root, [each for file in patched for each in file.planned]):
             return failed_answer(refusal.reason)
         for file in patched:
-            _record(workspace, file)
+            _remember_file(workspace, file)
         return ToolOutput("\n".join(file.report for file in patched))
 
     return Tool(
@@ -96,7 +96,7 @@ def _patched_files(workspace: Workspace, text: str) -> tuple[_PatchedFile, ...] 
     files = parse_patch(text)
     if isinstance(files, Refusal):
         return files
-    results = [_patched(workspace, file) for file in files]
+    results = [_plan_file(workspace, file) for file in files]
     if problems := [result.reason for result in results if isinstance(result, Refusal)]:
         return Refusal("\n\n".join(problems))
     patched = tuple(result for result in results if isinstance(result, _PatchedFile))
@@ -107,20 +107,20 @@ def _patched_files(workspace: Workspace, text: str) -> tuple[_PatchedFile, ...] 
     return patched
 
 
-def _patched(workspace: Workspace, file: FilePatch) -> _PatchedFile | Refusal:
+def _plan_file(workspace: Workspace, file: FilePatch) -> _PatchedFile | Refusal:
     target = resolve_writable(workspace, file.path)
     if isinstance(target, Refusal):
         return target
     match file.kind:
         case "add":
-            return _added(workspace, target, file)
+            return _plan_addition(workspace, target, file)
         case "update":
-            return _updated(workspace, target, file)
+            return _plan_update(workspace, target, file)
         case "delete":
-            return _deleted(workspace, target, file)
+            return _plan_deletion(workspace, target, file)
 
 
-def _added(workspace: Workspace, target: Path, file: FilePatch) -> _PatchedFile | Refusal:
+def _plan_addition(workspace: Workspace, target: Path, file: FilePatch) -> _PatchedFile | Refusal:
     before = content_before(workspace, target, file.path)
     if isinstance(before, Refusal):
         return before
@@ -135,7 +135,7 @@ def _added(workspace: Workspace, target: Path, file: FilePatch) -> _PatchedFile 
     return _PatchedFile(planned=(planned,), report=report)
 
 
-def _updated(workspace: Workspace, target: Path, file: FilePatch) -> _PatchedFile | Refusal:
+def _plan_update(workspace: Workspace, target: Path, file: FilePatch) -> _PatchedFile | Refusal:
     content = _current_content(workspace, target, file)
     if isinstance(content, Refusal):
         return content
@@ -150,10 +150,10 @@ def _updated(workspace: Workspace, target: Path, file: FilePatch) -> _PatchedFil
     if file.move_to is None:
         planned = PlannedFile(path=target, shown=file.path, before=content, after=data)
         return _PatchedFile(planned=(planned,), report=report, edits=patched.edits if patched else ())
-    return _moved(workspace, target, file, content, data, report)
+    return _plan_move(workspace, target, file, content, data, report)
 
 
-def _moved(
+def _plan_move(
     workspace: Workspace, target: Path, file: FilePatch, content: FileContent, data: bytes, report: str
 ) -> _PatchedFile | Refusal:
     new = resolve_writable(workspace, file.move_to or "")
@@ -169,7 +169,7 @@ def _moved(
     return _PatchedFile(planned=(written, deleted), report="\n".join(lines))
 
 
-def _deleted(workspace: Workspace, target: Path, file: FilePatch) -> _PatchedFile | Refusal:
+def _plan_deletion(workspace: Workspace, target: Path, file: FilePatch) -> _PatchedFile | Refusal:
     content = _link_refusal(workspace, file) or _current_content(workspace, target, file)
     if isinstance(content, Refusal):
         return content
@@ -213,7 +213,7 @@ def _inexact_note(patched: PatchedText) -> str:
     )
 
 
-def _record(workspace: Workspace, file: _PatchedFile) -> None:
+def _remember_file(workspace: Workspace, file: _PatchedFile) -> None:
     """Remember what the conversation knows of the files now."""
     for each in file.planned:
         if each.after is None:
@@ -232,7 +232,7 @@ def change_files(root: Path, planned: Sequence[PlannedFile]) -> Refusal | None:
     """
     done: list[PlannedFile] = []
     for file in sorted(planned, key=lambda each: each.after is None):
-        problem = _tried(root, file)
+        problem = _try_change(root, file)
         if problem is not None:
             left = [each.shown for each in reversed(done) if not _is_taken_back(root, each)]
             rest = f" But these were changed and could not be restored: {', '.join(left)}." if left else ""
@@ -241,14 +241,14 @@ def change_files(root: Path, planned: Sequence[PlannedFile]) -> Refusal | None:
     return None
 
 
-def _tried(root: Path, file: PlannedFile) -> Refusal | None:
+def _try_change(root: Path, file: PlannedFile) -> Refusal | None:
     try:
-        return _change(root, file)
+        return _change_file(root, file)
     except OSError as error:
         return Refusal(f"{file.shown} cannot be changed ({error.strerror or error}); nothing was written.")
 
 
-def _change(root: Path, file: PlannedFile) -> Refusal | None:
+def _change_file(root: Path, file: PlannedFile) -> Refusal | None:
     origin = file.before.origin if file.before else None
     if file.after is not None:
         return replace_file(root, file.path, file.after, file.shown, origin=origin, mode=file.mode)
@@ -268,4 +268,4 @@ def _is_taken_back(root: Path, file: PlannedFile) -> bool:
     back = PlannedFile(
         path=file.path, shown=file.shown, before=now, after=file.before.data if file.before else None, mode=mode
     )
-    return _tried(root, back) is None
+    return _try_change(root, back) is None

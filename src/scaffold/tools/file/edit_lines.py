@@ -68,7 +68,7 @@ def _apply_to_file(workspace: Workspace, shown: str, operations: list[Mapping[st
     content = read_whole(workspace.root, target, shown, limit_bytes=MAX_READ_BYTES)
     if isinstance(content, Refusal):
         return content
-    changes = _changes(workspace, target, content, shown, operations)
+    changes = _current_edits(workspace, target, content, shown, operations)
     if isinstance(changes, Refusal):
         return changes
     edited = _edit_bytes(content.data, changes, shown)
@@ -81,7 +81,7 @@ def _apply_to_file(workspace: Workspace, shown: str, operations: list[Mapping[st
     return outcome
 
 
-def _changes(
+def _current_edits(
     workspace: Workspace, target: Path, content: FileContent, shown: str, operations: list[Mapping[str, Any]]
 ) -> Sequence[LineEdit] | Refusal:
     """Return the operations with the line numbers of the file as it is now, or why they are refused."""
@@ -107,7 +107,7 @@ def _edit_bytes(data: bytes, changes: Sequence[LineEdit], shown: str) -> tuple[b
     return written if isinstance(written, Refusal) else (decoded.encoding.bom + written, outcome)
 
 
-def _cut(line: str) -> str:
+def _cut_line(line: str) -> str:
     """Return a line of a difference, cut: that of a generated file may be all there is in it."""
     more = len(line) - MAX_SHOWN_CHARS
     return f"{line[:MAX_SHOWN_CHARS]} ... {more} more characters" if more > 0 else line
@@ -117,7 +117,7 @@ def change_report(path: str, diff: Sequence[str]) -> str:
     """Return the answer to a change of a file, which shows the hunks of its diff."""
     added = sum(line.startswith("+") for line in diff)
     removed = sum(line.startswith("-") for line in diff)
-    shown = truncate_text("\n".join(map(_cut, diff)), MAX_ANSWER_CHARS)
+    shown = truncate_text("\n".join(map(_cut_line, diff)), MAX_ANSWER_CHARS)
     return f"{path} changed, lines: +{added} -{removed}\n{shown}"
 
 
@@ -163,7 +163,7 @@ def _replace_in_file(workspace: Workspace, args: Mapping[str, Any]) -> TextRepla
         return content
     if changed := workspace.seen.change_since(target, content, shown):
         return changed
-    replaced = _replaced(content, args, shown)
+    replaced = _replace_content(content, args, shown)
     if isinstance(replaced, Refusal):
         return replaced
     data, replacement = replaced
@@ -173,7 +173,9 @@ def _replace_in_file(workspace: Workspace, args: Mapping[str, Any]) -> TextRepla
     return replacement
 
 
-def _replaced(content: FileContent, args: Mapping[str, Any], shown: str) -> tuple[bytes, TextReplacement] | Refusal:
+def _replace_content(
+    content: FileContent, args: Mapping[str, Any], shown: str
+) -> tuple[bytes, TextReplacement] | Refusal:
     """Return the new bytes of the file and what was replaced, or why nothing was."""
     decoded = decode(content.data)
     if decoded is None:

@@ -72,7 +72,7 @@ def read_file(workspace: Workspace, *, time_limit_s: float = READ_TIMEOUT_S) -> 
             )
         end = min(args.get("end_line", start + MAX_LINES), start - 1 + MAX_LINES)
         part = _read_excerpt(workspace.seen, readable, args["path"], start, end, deadline)
-        return failed_answer(part.reason) if isinstance(part, Refusal) else _numbered(args, part)
+        return failed_answer(part.reason) if isinstance(part, Refusal) else _numbered_output(args, part)
 
     return Tool(
         name="read_file",
@@ -126,7 +126,7 @@ def _write_whole(workspace: Workspace, shown: str, text: str) -> str | Refusal:
         return refusal
     workspace.seen.record(target, whole_content(data))
     size = f"{count_of(len(data), 'byte')}, {count_of(len(split_lines(text)), 'line')}"
-    kept = [_note(encoding)] if encoding != UTF_8 else []
+    kept = [_encoding_note(encoding)] if encoding != UTF_8 else []
     kept += [", lines end with CRLF"] if dominant_line_end(text) == "\r\n" else []
     return f"{shown} {'replaced' if before else 'created'}: {size}{''.join(kept)}."
 
@@ -177,7 +177,7 @@ def list_dir(workspace: Workspace) -> Tool:
             return failed_answer(_no_folder(readable, args["path"]))
         with open_folder(readable.folder, readable.path) as folder:
             entries = sorted(name for name in os.listdir(folder) if name != ".git")  # noqa: PTH208 - of a descriptor
-            lines = [line for name in entries[:MAX_ENTRIES] if (line := _entry(folder, name))]
+            lines = [line for name in entries[:MAX_ENTRIES] if (line := _folder_entry(folder, name))]
         left_out = len(entries) - len(lines)
         more = [f"... {left_out} more; list a subfolder, or use search_files."] if left_out else []
         return ToolOutput("\n".join([f"{args['path']}: {count_of(len(entries), 'entry', 'entries')}", *lines, *more]))
@@ -203,10 +203,10 @@ def decode_file(readable: ReadablePath, shown: str) -> Decoded | Encoding | Refu
     `shown` is the path as the model wrote it.
     """
     content = read_head(readable.folder, readable.path, shown, limit_bytes=MAX_READ_BYTES)
-    return content if isinstance(content, Refusal) else _decoded(content, shown)
+    return content if isinstance(content, Refusal) else _decode_content(content, shown)
 
 
-def _decoded(content: FileContent, shown: str) -> Decoded | Encoding | Refusal:
+def _decode_content(content: FileContent, shown: str) -> Decoded | Encoding | Refusal:
     if content.cut:
         known: Decoded | Encoding | None = detect_encoding(content.data[:SNIFF_BYTES], whole=False)
     else:
@@ -242,7 +242,7 @@ def _read_excerpt(
     content = read_head(readable.folder, readable.path, shown, limit_bytes=MAX_READ_BYTES)
     if isinstance(content, Refusal):
         return content
-    text = _decoded(content, shown)
+    text = _decode_content(content, shown)
     if isinstance(text, Refusal):
         return text
     seen.record(readable.path, content)
@@ -255,7 +255,7 @@ def _read_excerpt(
     return _FileExcerpt(found, start, text, counted=not deadline.expired)
 
 
-def _numbered(args: Mapping[str, Any], part: _FileExcerpt) -> ToolOutput:
+def _numbered_output(args: Mapping[str, Any], part: _FileExcerpt) -> ToolOutput:
     path, start, total = args["path"], part.start, part.passage.total
     if total == 0 and part.counted:
         return ToolOutput(f"{path}: total_lines 0, the file is empty")
@@ -273,7 +273,7 @@ def _numbered(args: Mapping[str, Any], part: _FileExcerpt) -> ToolOutput:
     last = start - 1 + len(shown)
     rest = [_how_to_go_on(last, requested_end)] if last < requested_end else []
     count = f"{total}" if part.counted else f"more than {total}"
-    head = f"{path}: total_lines {count}, range {start}-{last}{_note(part.encoding)}"
+    head = f"{path}: total_lines {count}, range {start}-{last}{_encoding_note(part.encoding)}"
     return ToolOutput("\n".join([head, *shown, *rest]))
 
 
@@ -288,13 +288,13 @@ def _past_end_message(path: str, total: int, *, counted: bool) -> str:
     return f"Reading {path} timed out after {total} lines; read later ones with shell (sed -n, tail)."
 
 
-def _note(encoding: Encoding) -> str:
+def _encoding_note(encoding: Encoding) -> str:
     if encoding == UTF_8:
         return ""
     return f", encoding {encoding.name}" + (" (guessed: it is not UTF-8)" if encoding == LATIN_1 else "")
 
 
-def _entry(folder: int, name: str) -> str | None:
+def _folder_entry(folder: int, name: str) -> str | None:
     """Return the listing line of a folder entry; None if it no longer exists."""
     try:
         status = os.stat(name, dir_fd=folder, follow_symlinks=False)

@@ -77,7 +77,7 @@ class FileMatches(Struct, frozen=True):
 def run_search(search: SearchRequest, deadline: Deadline) -> str:
     """Return the search report: counts first, then each file's path and lines. Raises SearchTimeout."""
     files = files_below(search.folder) if search.files is None else search.files
-    return _report(list(_hits(search, files, deadline)), search.query)
+    return _search_report(list(_matching_files(search, files, deadline)), search.query)
 
 
 def encode_search(search: SearchRequest) -> bytes:
@@ -102,7 +102,7 @@ def decode_search(data: bytes) -> SearchRequest:
     return SearchRequest(Path(fields["root"]), Path(fields["folder"]), files, query, fields["absolute"])
 
 
-def _hits(search: SearchRequest, files: Iterable[Path], deadline: Deadline) -> Iterator[FileMatches]:
+def _matching_files(search: SearchRequest, files: Iterable[Path], deadline: Deadline) -> Iterator[FileMatches]:
     query = search.query
     pattern = re.compile(query.pattern)
     room = query.max_matches
@@ -186,11 +186,11 @@ def _expand_choices(glob: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(done))
 
 
-def _report(found: Sequence[FileMatches], query: SearchQuery) -> str:
+def _search_report(found: Sequence[FileMatches], query: SearchQuery) -> str:
     total = sum(hits.count for hits in found)
     report = [f"total_matches_found {total}, matched_files {len(found)}"]
     room, left = MAX_ANSWER_CHARS, query.max_matches
-    for line, matching in _lines(found, query.context_lines):
+    for line, matching in _report_lines(found, query.context_lines):
         room -= len(line) + 1
         if room < 0:
             break
@@ -214,15 +214,15 @@ def _why_nothing(pattern: str) -> Sequence[str]:
     return [] if text == line else [f"`pattern` is a regular expression; if it is meant as text, it is `{text}`."]
 
 
-def _lines(found: Sequence[FileMatches], around: int) -> Iterator[tuple[str, bool]]:
+def _report_lines(found: Sequence[FileMatches], around: int) -> Iterator[tuple[str, bool]]:
     """Yield the report's lines for each file, and whether each is a match."""
     for hits in found:
         if hits.shown:
             yield printable_name(hits.path), False
-            yield from _passages(hits, around)
+            yield from _match_passages(hits, around)
 
 
-def _passages(hits: FileMatches, around: int) -> Iterator[tuple[str, bool]]:
+def _match_passages(hits: FileMatches, around: int) -> Iterator[tuple[str, bool]]:
     """Yield matches with their context, each line once, and `--` between separate passages."""
     matching = frozenset(hits.shown)
     previous = None

@@ -33,7 +33,7 @@ async def candidate_files(workspace: Workspace, folder: Path, pattern: re.Patter
     Unknown: ripgrep is missing or failed, or the pattern has no required word. Ripgrep searches for fixed words only,
     so its different regular expression syntax does not matter.
     """
-    program = _ripgrep(workspace)
+    program = _ripgrep_path(workspace)
     words = required_literals(pattern)
     if program is None or words is None:
         return None
@@ -52,7 +52,7 @@ async def candidate_files(workspace: Workspace, folder: Path, pattern: re.Patter
     return [folder / path for path in sorted(found, key=walk_order)]
 
 
-def _ripgrep(workspace: Workspace) -> str | None:
+def _ripgrep_path(workspace: Workspace) -> str | None:
     """Return the path of rg, or None; one inside the workspace is not trusted, an agent may have written it."""
     found = shutil.which("rg", path=workspace.own_env["PATH"])
     if found is None or not Path(found).is_absolute():
@@ -68,7 +68,7 @@ def required_literals(pattern: re.Pattern[str]) -> tuple[str, ...] | None:
     if pattern.flags & (re.IGNORECASE | re.VERBOSE) or _NOT_READ.search(pattern.pattern):
         return None
     words = []
-    for alternative in _alternatives(pattern.pattern):
+    for alternative in _split_alternatives(pattern.pattern):
         word = max(_literal_runs(alternative), key=len, default="")
         if not word:
             return None
@@ -76,7 +76,7 @@ def required_literals(pattern: re.Pattern[str]) -> tuple[str, ...] | None:
     return tuple(dict.fromkeys(words))
 
 
-def _alternatives(pattern: str) -> list[list[str]]:
+def _split_alternatives(pattern: str) -> list[list[str]]:
     """Split a pattern at each top-level `|`; an alternative is a list of pieces, a group or class being one piece."""
     parts: list[list[str]] = [[]]
     at = 0

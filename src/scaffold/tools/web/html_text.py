@@ -35,7 +35,7 @@ def read_page(html: str, url: str) -> Page:
     with contextlib.suppress(AssertionError):  # raised for some malformed declarations; keep the text before them
         reader.feed(html)
         reader.close()
-    return Page(" ".join("".join(reader.title).split()), _tidied("".join(reader.parts)))
+    return Page(" ".join("".join(reader.title).split()), _tidy_lines("".join(reader.parts)))
 
 
 class _HtmlTextParser(HTMLParser):
@@ -108,7 +108,7 @@ class _HtmlTextParser(HTMLParser):
             self.parts.append(f" ({whole})")
 
 
-def _tidied(text: str) -> str:
+def _tidy_lines(text: str) -> str:
     lines = (line.rstrip() for line in text.split("\n"))
     # other text starts with at most one space; more than one means preformatted text, which keeps its indent
     straight = "\n".join(line[1:] if line[:1] == " " and line[1:2] != " " else line for line in lines)

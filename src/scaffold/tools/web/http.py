@@ -55,7 +55,7 @@ def web_fetch(*, admits: AddressFilter = is_public, time_limit_s: float = TIME_L
         """Fetch the page and return its text, within the time limit."""
         try:
             async with asyncio.timeout(time_limit_s):
-                answer = await _fetched(args["url"], admits)
+                answer = await _fetch_page(args["url"], admits)
         except TimeoutError:
             return failed_answer(f"{args['url']} timed out after {time_limit_s:g} s; try another source.")
         except _AddressDenied as denied:
@@ -66,7 +66,7 @@ def web_fetch(*, admits: AddressFilter = is_public, time_limit_s: float = TIME_L
             )
         if isinstance(answer, Refusal):
             return failed_answer(answer.reason)
-        return await _answer(answer, args.get("max_chars", MAX_ANSWER_CHARS), min(READ_TIME_S, time_limit_s))
+        return await _page_output(answer, args.get("max_chars", MAX_ANSWER_CHARS), min(READ_TIME_S, time_limit_s))
 
     return fetch_tool(work)
 
@@ -109,7 +109,7 @@ class _FilteringResolver(AbstractResolver):
         """Do nothing; there is no state."""
 
 
-async def _fetched(text: str, admits: AddressFilter) -> FetchResponse | Refusal:
+async def _fetch_page(text: str, admits: AddressFilter) -> FetchResponse | Refusal:
     url = URL(text)
     # Without a cache or kept connections each request passes the resolver, and with it the check of its address.
     connector = aiohttp.TCPConnector(resolver=_FilteringResolver(admits), use_dns_cache=False, force_close=True)
@@ -126,7 +126,7 @@ async def _fetched(text: str, admits: AddressFilter) -> FetchResponse | Refusal:
             async with session.get(url, allow_redirects=False) as response:
                 target = response.headers.get("Location")
                 if response.status not in _REDIRECTS or not target:
-                    return await _read(response)
+                    return await _read_body(response)
                 url = url.join(URL(target))
     return Refusal(f"{text} redirects more than {MAX_REDIRECTS} times; try another source.")
 
@@ -147,7 +147,7 @@ def _is_address(host: str) -> bool:
     return True
 
 
-async def _read(response: aiohttp.ClientResponse) -> FetchResponse:
+async def _read_body(response: aiohttp.ClientResponse) -> FetchResponse:
     data = bytearray()
     async for piece in response.content.iter_chunked(1 << 16):
         data += piece
@@ -163,12 +163,12 @@ async def _read(response: aiohttp.ClientResponse) -> FetchResponse:
     )
 
 
-async def _answer(answer: FetchResponse, max_chars: int, read_time_s: float) -> ToolOutput:
+async def _page_output(answer: FetchResponse, max_chars: int, read_time_s: float) -> ToolOutput:
     size = f"{len(answer.data)} bytes" + (", the rest was not fetched" if answer.cut else "")
     head = f"{answer.status} {answer.url} ({answer.kind}, {size})"
     if not answer.kind.startswith("text/") and not answer.kind.endswith(_READABLE):
         return failed_answer(f"{head}\nThis is not text; fetch another page, or download it with shell (curl -O).")
-    text = await _page_text(answer, read_time_s) if answer.kind in _HTML else _decoded(answer)
+    text = await _page_text(answer, read_time_s) if answer.kind in _HTML else _decode_body(answer)
     if isinstance(text, Refusal):
         return failed_answer(f"{head}\n{text.reason}")
     limit = min(max_chars, MAX_ANSWER_CHARS)
@@ -176,7 +176,7 @@ async def _answer(answer: FetchResponse, max_chars: int, read_time_s: float) -> 
     return ToolOutput(f"{head}\n{text[:limit]}{more}", failed=answer.status >= 400)
 
 
-def _decoded(answer: FetchResponse) -> str:
+def _decode_body(answer: FetchResponse) -> str:
     try:
         return answer.data.decode(answer.charset, errors="replace")
     except (LookupError, ValueError):  # an unknown charset, or one without errors="replace"
@@ -190,7 +190,7 @@ async def _page_text(answer: FetchResponse, read_time_s: float) -> str | Refusal
         cwd=Path("/"),
         env={},
         timeout_s=read_time_s,
-        stdin=_decoded(answer).encode(errors="replace"),
+        stdin=_decode_body(answer).encode(errors="replace"),
         output=OutputCapture(limit_bytes=8 * PAGE_BYTES),
         containment=Containment(),
     )

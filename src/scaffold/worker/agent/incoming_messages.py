@@ -32,9 +32,9 @@ class IncomingMessages:
     def peek(self) -> Sequence[Text]:
         """Return the messages not yet taken, oldest first."""
         attempt = self._attempt
-        found = (*self._waiting(attempt.action_id), *self._waiting(attempt.id))
+        found = (*self._waiting_messages(attempt.action_id), *self._waiting_messages(attempt.id))
         self._looked = tuple(sorted(found, key=lambda envelope: envelope.seq))
-        return tuple(Text(self._prompt(envelope)) for envelope in self._looked)
+        return tuple(Text(self._message_prompt(envelope)) for envelope in self._looked)
 
     def take(self) -> None:
         """Mark the messages of the last `peek` as delivered: they are in the conversation now."""
@@ -47,12 +47,12 @@ class IncomingMessages:
                 for envelope in own:
                     self._context.store.messages.consume(envelope.scope, envelope.seq)
 
-    def _waiting(self, recipient: str) -> list[Envelope]:
+    def _waiting_messages(self, recipient: str) -> list[Envelope]:
         found = self._context.store.messages.peek(self._attempt.run_id, recipient, limit=MAX_MESSAGES)
         new = (envelope for envelope in found if envelope.seq not in self._delivered)
         return [envelope for envelope in new if envelope.sender in HEADS]
 
-    def _prompt(self, envelope: Envelope) -> str:
+    def _message_prompt(self, envelope: Envelope) -> str:
         age = format_age(self._context.clock.now() - envelope.created_at)
         text = self._context.redactor.clean(str(envelope.body.get("text", "")))
         return f"{HEADS[envelope.sender].format(age=age)}\n{quote(text)}"

@@ -25,17 +25,17 @@ def with_learnings(records: AttemptRecords, prompt: str) -> str:
         records.declaration.files,
         attempt_fingerprint(last) if last is not None else "",
     )
-    return _joined(prompt, _learnings(records, "start", situation))
+    return _with_section(prompt, _learnings_section(records, "start", situation))
 
 
 def with_learnings_of_failure(records: AttemptRecords, prompt: str, failed: Verification) -> str:
     """Return the prompt that sends failed work back, with the learnings that fit the failure."""
     failure = summarize_failures(failed)
     situation = Situation(failure, records.declaration.files, verification_fingerprint(failed))
-    return _joined(prompt, _learnings(records, "failure", situation))
+    return _with_section(prompt, _learnings_section(records, "failure", situation))
 
 
-def _joined(prompt: str, section: str) -> str:
+def _with_section(prompt: str, section: str) -> str:
     return f"{prompt}\n\n{section}" if section else prompt
 
 
@@ -53,7 +53,7 @@ def last_failed_attempt(records: AttemptRecords) -> Attempt | None:
     return failed[-1] if failed else None
 
 
-def _learnings(records: AttemptRecords, moment: LearningMoment, situation: Situation) -> str:
+def _learnings_section(records: AttemptRecords, moment: LearningMoment, situation: Situation) -> str:
     """Return the section with what fits, and record what the attempt was given; empty if nothing fits."""
     run_context, attempt = records.run_context, records.task.attempt
     tokens = records.task.run.settings.learning.tokens

@@ -34,7 +34,7 @@ PROMPTS: Mapping[SideRole, str] = {
 """The prompt of each role: `reviewer` alone is also a role that an action may have."""
 
 
-def _model(settings: RunSettings, role: SideRole) -> ModelSettings:
+def _model_settings(settings: RunSettings, role: SideRole) -> ModelSettings:
     """Return the adviser's model; the second reviewer may have one of its own."""
     reviewer = settings.planning.reviewer
     return reviewer.model if role == "reviewer" and reviewer is not None else settings.agent_model(role)
@@ -67,7 +67,7 @@ class SideAgent:
         budget = RunBudget(
             run_context.store,
             attempt,
-            Spender(role, _model(run.settings, role).name),
+            Spender(role, _model_settings(run.settings, role).name),
             limits=run.settings.limits,
             clock=run_context.clock,
             owner=own_identity(),
@@ -80,17 +80,17 @@ class SideAgent:
                 caller=Caller(role=role, action=key, attempt=attempt.number, event=event),
                 system=system_prompt(PROMPTS[role], folders=run.settings.planning.prompts, notice=self.warn),
                 max_requests=MAX_REQUESTS,
-                effort=_model(run.settings, role).effort_of(role),
+                effort=_model_settings(run.settings, role).effort_of(role),
                 compaction=run.settings.model.compaction,
                 whole_prompt=True,
             ),
-            io=AgentIO(on_delta=self._heard, incoming=repeats, watch=repeats.watch, redactor=run_context.redactor),
+            io=AgentIO(on_delta=self._on_delta, incoming=repeats, watch=repeats.watch, redactor=run_context.redactor),
             records=AgentRecords(journal=self.journal, budget=WaitAwareBudget(budget, pulse)),
         )
-        self._tells_waits = _model(run.settings, role).name != run.settings.model.name
+        self._tells_waits = _model_settings(run.settings, role).name != run.settings.model.name
         self._watched = WatchedAgent(agent, pulse, repeats, idle_s=run.settings.limits.idle_s)
 
-    def _heard(self, delta: Delta) -> None:
+    def _on_delta(self, delta: Delta) -> None:
         """Note a sign of life; say once in the run if the adviser's own model, which no one watches, is waited for."""
         self._records.activity.on_delta(delta)
         if self._tells_waits and isinstance(delta, RetryWait) and delta.seconds > TELL_AFTER_S:

@@ -56,7 +56,7 @@ class RepeatGuard:
         self._tree = tree
         self._turn = 0
         self._seen = RepeatedFailures()
-        self._nudge: str | None = None
+        self._nudge_text: str | None = None
         self._closed = asyncio.Event()
         self.cause = ""
         """Why the agent is stopped; empty until then."""
@@ -65,29 +65,29 @@ class RepeatGuard:
         """Return the nudge, if there is one; the agent peeks before each request, so each call begins a new turn."""
         # Several equal calls in one reply count as one failure: the model could not react in between.
         self._turn += 1
-        return () if self._nudge is None else (Text(self._nudge),)
+        return () if self._nudge_text is None else (Text(self._nudge_text),)
 
     def take(self) -> None:
         """Clear the nudge: it is in the conversation now."""
-        self._nudge = None
+        self._nudge_text = None
 
     async def watch(self, call: ToolCall, _tool: Tool | None, answer: ToolOutput, /) -> ToolOutput:
         """Return the answer to a call, which is counted if it failed; an `agent.ports.AnswerWatch`."""
         if answer.failed:
-            await self._count(call.name, call.args, answer.content)
+            await self._count_failure(call.name, call.args, answer.content)
         return answer
 
     async def closed(self) -> None:
         """Return once the agent is to be stopped."""
         await self._closed.wait()
 
-    async def _count(self, tool: str, args: Mapping[str, Any], answer: str) -> None:
+    async def _count_failure(self, tool: str, args: Mapping[str, Any], answer: str) -> None:
         turn, call, tree = self._turn, call_fingerprint(tool, args, answer), await self._tree()
         self._seen = self._seen.after(FailedCall(turn=turn, call=call, tree=tree))
         times = self._seen.times(call)
         how = f"{tool} failed the same way in {times} turns without any change in between"
         if times == NUDGE_AT:
-            self._nudge = f"{how}. Try a different approach: one more turn like this ends the attempt."
+            self._nudge_text = f"{how}. Try a different approach: one more turn like this ends the attempt."
         elif times >= END_AT:
             self.cause = f"no progress: {how}: {answer}"
             self._closed.set()
@@ -110,11 +110,11 @@ class WatchedAgent:
         # One nudge for the whole attempt, not for each turn: a second timeout shows that it did not help.
         if isinstance(finish, NoProgress) and finish.outcome == "timeout" and not self._nudged:
             self._nudged = True
-            finish = await self._until_stuck(self._nudge)
+            finish = await self._until_stuck(self._nudge_text)
         return finish
 
     @property
-    def _nudge(self) -> str:
+    def _nudge_text(self) -> str:
         return (
             f"There was no activity for {self._idle_s:g} s, so the running step was interrupted. Check the "
             "current state, then continue in another way, with commands that print progress. The next timeout ends the "
@@ -150,23 +150,23 @@ async def worktree_fingerprint(git: Git, base: Commit) -> str:
         # An unknown tree must not look unchanged, or the agent would be stopped for git's failure.
         return new_id()
     names = sorted({*changed.records, *others.records})
-    found = [await asyncio.to_thread(_digest, git.cwd, names)]
+    found = [await asyncio.to_thread(_files_digest, git.cwd, names)]
     for link in links:
         inner = checked_out_submodule(git, link)
         found.append("" if inner is None else await worktree_fingerprint(inner, link.commit))
     return " ".join(found)
 
 
-def _digest(root: Path, names: Sequence[str]) -> str:
+def _files_digest(root: Path, names: Sequence[str]) -> str:
     digest = hashlib.sha256()
     for name in names:
         digest.update(os.fsencode(name) + b"\0")
         with contextlib.suppress(OSError):  # deleted, or not a regular file: its name is enough
-            digest.update(_version(root / name))
+            digest.update(_file_version(root / name))
     return digest.hexdigest()
 
 
-def _version(path: Path) -> bytes:
+def _file_version(path: Path) -> bytes:
     """Return a fingerprint of a file's content or of a link's target."""
     status = path.lstat()
     if path.is_symlink():

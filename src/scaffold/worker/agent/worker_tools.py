@@ -121,7 +121,7 @@ def reading_tools(place: Workplace, records: AttemptRecords, journal: Journal) -
     """Yield the tools that only read files of the worktree, for an agent that judges; nothing is asked for it."""
     root, outputs = _tool_root(place, records, SeenFiles())
     tools = with_read_cache(builtin_tools(root, outputs=outputs), root.root)
-    yield from _guarded(place, records, journal, None, (each for each in tools if each.category == "file_read"))
+    yield from _guard_tools(place, records, journal, None, (each for each in tools if each.category == "file_read"))
 
 
 def worker_tools(
@@ -145,7 +145,7 @@ def worker_tools(
     role = custom_role(records.task)
     all_tools = (*offered, *capabilities.plugins.tools, *capabilities.server_tools)
     kept = all_tools if role is None else kept_tools(all_tools, role)
-    yield from _guarded(place, records, journal, capabilities, kept)
+    yield from _guard_tools(place, records, journal, capabilities, kept)
     # With `--yolo` no human is expected to answer, and a question would only block the action.
     if not records.task.run.settings.permissions.yolo:
         yield ask_human(AgentQuestions(place.workspace, human, records).answer)
@@ -178,7 +178,7 @@ def _tool_root(place: Workplace, records: AttemptRecords, seen: SeenFiles) -> tu
     return root, outputs
 
 
-def _guarded(
+def _guard_tools(
     place: Workplace,
     records: AttemptRecords,
     journal: Journal,

@@ -20,12 +20,12 @@ def write_contract_files(context: RunContext, action_id: ActionId) -> None:
         return
     name, seals = safe_file_name(action.key), context.store.seals.of_action(action_id)
     if not seals:
-        _write(context, name, action.contract)
+        _write_file(context, name, action.contract)
     for seal in seals:
-        _write(context, name if seal.phase == "final" else f"{name}-draft", seal.contract)
+        _write_file(context, name if seal.phase == "final" else f"{name}-draft", seal.contract)
 
 
-def _write(context: RunContext, name: str, contract: Contract) -> None:
+def _write_file(context: RunContext, name: str, contract: Contract) -> None:
     text = msgspec.json.format(msgspec.json.encode(full_contract_document(contract)), indent=2)
     write_atomic(context.projections / "contracts" / f"{name}.json", text + b"\n")
 

@@ -81,11 +81,11 @@ class ContractDrafter:
         """Return a contract whose commands may be run; NoContract if the drafter gives none."""
         self._asked = 0
         while True:
-            answer = _read(await self._answer(prompt))
+            answer = _read_answer(await self._ask_drafter(prompt))
             if isinstance(answer, Contract):
                 # The drafter is a model: without a sandbox its commands are judged like
                 # those of an agent, before anything is sealed.
-                denied = await self._denied(answer)
+                denied = await self._denied_command(answer)
                 if not denied:
                     return self._with_intent(answer)
                 answer = _UnusableAnswer(denied)
@@ -106,7 +106,7 @@ class ContractDrafter:
             raise NoContract(f"the final contract is weaker than the draft: {differences[0]}", "See `scaffold logs`.")
         return strengthen(draft, answer)
 
-    async def _answer(self, prompt: str) -> str:
+    async def _ask_drafter(self, prompt: str) -> str:
         self._asked += 1
         finish = await self._side_agent.turn(prompt)
         if isinstance(finish, NoProgress):
@@ -116,7 +116,7 @@ class ContractDrafter:
     def _with_intent(self, contract: Contract) -> Contract:
         return contract if contract.intent else structs.replace(contract, intent=intent_of(self._records.task.action))
 
-    async def _denied(self, contract: Contract) -> str:
+    async def _denied_command(self, contract: Contract) -> str:
         """Return why a command may not be run; empty if all may, as always in a sandbox."""
         place, permissions = self._place, self._records.task.run.settings.permissions
         if place.sandbox is not None:
@@ -137,7 +137,7 @@ class _UnusableAnswer(Struct, frozen=True):
     why: str
 
 
-def _read(text: str) -> Contract | _UnusableAnswer:
+def _read_answer(text: str) -> Contract | _UnusableAnswer:
     """Return the contract in the answer's last fenced block, or in the whole answer if it has none."""
     blocks = _FENCED.findall(text)
     try:
@@ -175,11 +175,11 @@ def draft_prompt(action: Action, repository: DraftContext, briefing: str) -> str
     """Return the prompt for a contract before the work."""
     parts = [
         f"# The task: {action.key} (role: {action.role})\n{truncate_text(full_text(action), TASK_CHARS)}",
-        _listed("# Effects that hold once it has landed", action.effects),
-        _listed("# Files it is expected to change", action.files),
-        _listed("# Gates that run anyway", (f"{name}: `{command}`" for name, command in repository.gates)),
-        _listed("# At the root of the repository", _top_level(repository.paths)),
-        _listed("# Paths that may matter", _relevant(repository.paths, action.files)),
+        _bounded_list("# Effects that hold once it has landed", action.effects),
+        _bounded_list("# Files it is expected to change", action.files),
+        _bounded_list("# Gates that run anyway", (f"{name}: `{command}`" for name, command in repository.gates)),
+        _bounded_list("# At the root of the repository", _top_level(repository.paths)),
+        _bounded_list("# Paths that may matter", _relevant_paths(repository.paths, action.files)),
         f"# What earlier attempts showed\n{truncate_text(briefing, BRIEFING_CHARS)}" if briefing else "",
         "Write the contract of this task. None of the work has been done yet.",
     ]
@@ -229,7 +229,7 @@ def intent_of(action: Action) -> str:
     return action.verification_intent.strip() or action.description.strip().partition("\n\n")[0]
 
 
-def _listed(heading: str, lines: Iterable[str]) -> str:
+def _bounded_list(heading: str, lines: Iterable[str]) -> str:
     every = list(lines)
     if not every:
         return ""
@@ -243,7 +243,7 @@ def _top_level(paths: Iterable[str]) -> Iterator[str]:
     yield from dict.fromkeys(f"{first}{slash}" for first, slash, _ in named)
 
 
-def _relevant(paths: Sequence[str], files: Sequence[str]) -> Iterator[str]:
+def _relevant_paths(paths: Sequence[str], files: Sequence[str]) -> Iterator[str]:
     """Yield the existing declared files, then the other tests."""
     yield from (path for path in paths if is_declared_path(path, files))
     yield from (path for path in paths if is_test(path) and not is_declared_path(path, files))

@@ -57,11 +57,11 @@ async def draft_contract(place: Workplace, capabilities: AgentCapabilities, reco
         return None
     # A check that passes before the work cannot tell the work from no work, and its facts would be weak.
     if not required_names(contract).intersection((await check_on_base(place, contract)).failed_on_base):
-        contract = await _redraft(drafter, contract)
-    return _seal(records, "draft", contract)
+        contract = await _draft_again(drafter, contract)
+    return _seal_contract(records, "draft", contract)
 
 
-async def _redraft(drafter: ContractDrafter, weak: Contract) -> Contract:
+async def _draft_again(drafter: ContractDrafter, weak: Contract) -> Contract:
     """Ask for a contract that fails before the work; return `weak` if there is no other."""
     try:
         return await drafter.contract(holds_before_work_prompt(weak))
@@ -88,7 +88,7 @@ async def refine_contract(
     except (ModelError, NoContract) as error:
         records.inform(f"The contract of {action.key} stays as drafted: {error.what}")
         final = seal.contract
-    return _seal(records, "final", final)
+    return _seal_contract(records, "final", final)
 
 
 async def _draft_context(place: Workplace) -> DraftContext:
@@ -99,7 +99,7 @@ async def _draft_context(place: Workplace) -> DraftContext:
     )
 
 
-def _seal(records: AttemptRecords, phase: ContractPhase, contract: Contract) -> Contract:
+def _seal_contract(records: AttemptRecords, phase: ContractPhase, contract: Contract) -> Contract:
     """Seal the contract for a phase and return it; return the sealed one if the phase already has one."""
     store = records.store
     # A worker that was replaced must not seal a contract for the attempt that follows it.

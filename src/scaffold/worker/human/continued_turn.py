@@ -42,13 +42,13 @@ async def take_up_turn(place: Workplace, records: AttemptRecords) -> WaitingTurn
     if before is None or turn is None:
         return None
     key = records.task.action.key
-    restored = await _restore(place, before)
+    restored = await _restore_work(place, before)
     if isinstance(restored, Impossible):
         records.inform(f"{key} starts over after attempt {before.number}: {restored.why}.")
         with store.transaction():
             store.waiting_turns.forget(attempt.action_id)
         return None
-    messages = tuple(_moved(message, before, place) for message in turn.messages)
+    messages = tuple(_move_folders(message, before, place) for message in turn.messages)
     turn = msgspec.structs.replace(turn, messages=messages, news=restored)
     with records.transaction(durable=True):
         store.waiting_turns.keep(attempt.id, turn)
@@ -73,7 +73,7 @@ def _last_executed(records: AttemptRecords) -> Attempt | None:
     return begun[-1] if begun else None
 
 
-async def _restore(place: Workplace, before: Attempt) -> str | Impossible:
+async def _restore_work(place: Workplace, before: Attempt) -> str | Impossible:
     """Restore the attempt's work on the present base and return what its agent should know; HEAD does not move."""
     git, base, now = place.workspace.git, place.workspace.base, place.task.attempt
     if before.model != now.model:
@@ -108,35 +108,35 @@ async def work_on_base(place: Workplace, before: Attempt, head: Commit) -> str |
     return merged.tree
 
 
-def _moved(message: Message, before: Attempt, place: Workplace) -> Message:
+def _move_folders(message: Message, before: Attempt, place: Workplace) -> Message:
     """Return the message with this attempt's folders in place of the earlier one's, except in what a model signed."""
     old = place.run_context.worktree_of(before)
-    moves = [(_pattern({old, old.resolve(), Path(before.worktree or old)}), place.workspace.path)]
+    moves = [(_folder_pattern({old, old.resolve(), Path(before.worktree or old)}), place.workspace.path)]
     if place.shared is not None:
         temporary = place.run_context.temporary(before.run_id, before.id)
         # A sandbox has a folder of its own in it.
-        moves.append((_pattern({temporary, temporary.resolve()}, rf"(?:/\w+)?/{SHARED}"), place.shared.path))
+        moves.append((_folder_pattern({temporary, temporary.resolve()}, rf"(?:/\w+)?/{SHARED}"), place.shared.path))
 
     def moved(part: object) -> object:
         for pattern, new in moves:
-            part = part if isinstance(part, Thinking) else _with(part, pattern, _escaped(str(new)))
+            part = part if isinstance(part, Thinking) else _replace_folder(part, pattern, _json_escaped(str(new)))
         return part
 
     return msgspec.structs.replace(message, parts=tuple(map(moved, message.parts)))
 
 
-def _pattern(folders: set[Path], below: str = "") -> re.Pattern[str]:
+def _folder_pattern(folders: set[Path], below: str = "") -> re.Pattern[str]:
     """Return what finds one of the folders in JSON, or what the pattern `below` finds in one."""
-    escaped = sorted((re.escape(_escaped(str(folder))) for folder in folders), key=len, reverse=True)
+    escaped = sorted((re.escape(_json_escaped(str(folder))) for folder in folders), key=len, reverse=True)
     return re.compile(rf"(?:{'|'.join(escaped)}){below}(?![\w.-])")
 
 
-def _escaped(path: str) -> str:
+def _json_escaped(path: str) -> str:
     """Return the path as it stands in JSON."""
     return msgspec.json.encode(path).decode()[1:-1]
 
 
-def _with(part: object, pattern: re.Pattern[str], new: str) -> object:
+def _replace_folder(part: object, pattern: re.Pattern[str], new: str) -> object:
     text = msgspec.json.encode(part).decode()
     changed = pattern.sub(lambda _: new, text)
     return part if changed == text else msgspec.json.decode(changed, type=type(part))

@@ -82,12 +82,12 @@ class FileRequests:
         found = await classify_requested(_judged_by(self._place, self._records), workspace.git, workspace.base, paths)
         reason = self._records.redactor.clean(utf8_safe(reason))
         # Before anyone is asked: the attempt may end while it waits for an answer.
-        self._grant([each for each in found if each.kind == "free"], "rule", reason)
+        self._store_grants([each for each in found if each.kind == "free"], "rule", reason)
         judging = [each for each in found if each.kind == "judges"]
-        answer = await self._decision(judging, reason) if judging else None
-        return _output(found, answer)
+        answer = await self._decide_judging(judging, reason) if judging else None
+        return _answer_output(found, answer)
 
-    async def _decision(self, judging: Sequence[RequestedEntry], reason: str) -> DeclarationAnswer:
+    async def _decide_judging(self, judging: Sequence[RequestedEntry], reason: str) -> DeclarationAnswer:
         """Return the decision of a reviewer or a human about entries that judge the work, and store the grants."""
         entries = tuple(sorted(each.entry for each in judging))
         known = self._decided.get(frozenset(entries)) or self._rejected_before(entries)
@@ -108,7 +108,7 @@ class FileRequests:
             by, answer = "human", await self._ask_human(question)
         self._decided[frozenset(entries)] = answer
         if answer.approved:
-            self._grant(judging, by, reason)
+            self._store_grants(judging, by, reason)
         return answer
 
     async def _ask_human(self, question: DeclarationQuestion) -> DeclarationAnswer:
@@ -133,7 +133,7 @@ class FileRequests:
                 return _answer_of(item)
         return None
 
-    def _grant(self, entries: Sequence[RequestedEntry], by: FileGrantor, reason: str) -> None:
+    def _store_grants(self, entries: Sequence[RequestedEntry], by: FileGrantor, reason: str) -> None:
         if entries:
             with self._records.transaction() as attempt:
                 self._records.store.file_grants.add(
@@ -175,22 +175,22 @@ def _answer_of(item: InboxItem) -> DeclarationAnswer:
     return DeclarationAnswer(approved, f"a human {'approved' if approved else 'rejected'} it{said}")
 
 
-def _output(found: Sequence[RequestedEntry], answer: DeclarationAnswer | None) -> ToolOutput:
+def _answer_output(found: Sequence[RequestedEntry], answer: DeclarationAnswer | None) -> ToolOutput:
     """Return what the agent reads: what it may change now, what not and why, and what else it may do."""
     approved = answer is not None and answer.approved
     refused = any(each.kind == "forbidden" or (each.kind == "judges" and not approved) for each in found)
-    lines = [_line(each, answer) for each in found]
+    lines = [_answer_line(each, answer) for each in found]
     return ToolOutput("\n".join([*lines, *([OTHERWISE] if refused else [])]), failed=refused)
 
 
-def _line(entry: RequestedEntry, answer: DeclarationAnswer | None) -> str:
+def _answer_line(entry: RequestedEntry, answer: DeclarationAnswer | None) -> str:
     match entry.kind:
         case "declared":
             return f"Declared already: {entry.entry}"
         case "forbidden":
             return f"Denied: {entry.entry} {entry.why}."
         case "free" if entry.judging:
-            kept = join_limited(_reasons(entry), MAX_NAMED)
+            kept = join_limited(_judging_reasons(entry), MAX_NAMED)
             return f"Granted: {entry.entry}, but not what judges the work in it, which takes a request by name: {kept}."
         case "free":
             return f"Granted: {entry.entry}"
@@ -198,12 +198,12 @@ def _line(entry: RequestedEntry, answer: DeclarationAnswer | None) -> str:
             why = answer.why if answer else ""
             if answer and answer.approved:
                 return f"Granted: {entry.entry} ({why}). Change no more of it than the task needs."
-            return f"Denied: {entry.entry} ({join_limited(_reasons(entry), MAX_NAMED)}): {why}."
+            return f"Denied: {entry.entry} ({join_limited(_judging_reasons(entry), MAX_NAMED)}): {why}."
         case _:
             assert_never(entry.kind)
 
 
-def _reasons(entry: RequestedEntry) -> list[str]:
+def _judging_reasons(entry: RequestedEntry) -> list[str]:
     return [f"{path} {why}" for path, why in entry.judging.items()]
 
 

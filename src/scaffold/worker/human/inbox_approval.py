@@ -139,11 +139,11 @@ class InboxApprover:
 
         An approval gate delegates to it.
         """
-        asked, reason = self._portable(request, decision)
+        asked, reason = self._without_worktree(request, decision)
         worktree = WORKTREE_PLACEHOLDER if (asked, reason) != (request, decision) else ""
         detail = _call_detail(asked, reason, worktree=worktree)
         clean = self._context.redactor.clean_all
-        decided = await self._decided(self._item("approval", clean(_describe_call(asked)), clean(detail)))
+        decided = await self._await_decision(self._new_item("approval", clean(_describe_call(asked)), clean(detail)))
         self._used.add(decided.id)
         why = f": {decided.answer}" if decided.answer else ""
         if decided.state == "approved":
@@ -155,12 +155,12 @@ class InboxApprover:
         clean = self._context.redactor.clean
         asked, suggested = clean(utf8_safe(question)), [clean(utf8_safe(option)) for option in options]
         detail = {"question": asked, OPTIONS: suggested, "action": self._task.action.key, "kind": kind}
-        return (await self._decided(self._item("question", asked, detail))).answer or ""
+        return (await self._await_decision(self._new_item("question", asked, detail))).answer or ""
 
     async def request_approval(self, text: str, detail: Mapping[str, Any]) -> InboxItem:
         """Return the item a human approved or rejected; the decision holds for exactly this `detail`."""
         clean = self._context.redactor.clean_all
-        return await self._decided(self._item("approval", clean(utf8_safe(text)), clean(detail)))
+        return await self._await_decision(self._new_item("approval", clean(utf8_safe(text)), clean(detail)))
 
     @property
     def left_s(self) -> float:
@@ -171,7 +171,7 @@ class InboxApprover:
         """Return a block that ends when `spare_s` seconds are left of that time, which stands still in an outage."""
         return self._activity.limit.enforced(spare_s=SHUTDOWN_RESERVE_S + spare_s)
 
-    def _portable(
+    def _without_worktree(
         self, request: PermissionRequest, decision: PolicyDecision
     ) -> tuple[PermissionRequest, PolicyDecision]:
         """Return both with the worktree's path replaced, so that a decision also holds in the next attempt's worktree.
@@ -190,14 +190,14 @@ class InboxApprover:
         reason = _replace_worktree_path(folder, decision.reason)
         return msgspec.structs.replace(request, **ported), msgspec.structs.replace(decision, reason=reason)
 
-    async def _decided(self, item: InboxItem) -> InboxItem:
+    async def _await_decision(self, item: InboxItem) -> InboxItem:
         """Wait for a decision about `item`, then for a slot, and return the decision.
 
         HumanDecisionRequired if none comes in time.
         """
         self._undecided.add(item.id)
         try:
-            decided = await self._decision(item)
+            decided = await self._poll_decision(item)
         finally:
             self._undecided.discard(item.id)
             self._poller.ring()
@@ -207,7 +207,7 @@ class InboxApprover:
             tick = await self._next_change(tick, TERMINAL_POLL_S, is_parked=True)
         return decided
 
-    async def _decision(self, item: InboxItem) -> InboxItem:
+    async def _poll_decision(self, item: InboxItem) -> InboxItem:
         store, asked, may_wait, now = self._context.store, item, False, asyncio.get_running_loop().time
         tick = self._poller.tick()
         give_up_at = now() + self._task.run.settings.permissions.inbox_wait_s
@@ -215,7 +215,7 @@ class InboxApprover:
         while (decided := store.inbox.in_force(item, self._used)) is None:
             # True for an item that was never added, and for one that expired or was withdrawn while this worker waits.
             if not store.inbox.is_open(asked.id):
-                asked, may_wait = self._ask(item)
+                asked, may_wait = self._add_item(item)
             stays = may_wait and self._is_needed() and asked.id in asked_items(store, self._task.run.id)
             left_s = min(give_up_at - now(), self.left_s)
             if not may_wait or (not stays and left_s <= 0):
@@ -238,7 +238,7 @@ class InboxApprover:
         goal = self._context.store.goals.get(self._task.goal.id)
         return goal is not None and isinstance(goal.state, Active) and bool(self._context.store.goals.unmet(goal.id))
 
-    def _ask(self, item: InboxItem) -> tuple[InboxItem, bool]:
+    def _add_item(self, item: InboxItem) -> tuple[InboxItem, bool]:
         """Add the item to the inbox, and give the slot back; also used again if it was closed without a decision.
 
         Also return whether this worker may wait: as many as the run has agents do. The next attempt continues the
@@ -250,7 +250,7 @@ class InboxApprover:
             if (turn := self._turn()) is not None:
                 store.waiting_turns.keep(attempt.id, turn)
             asked = store.inbox.ask(msgspec.structs.replace(item, id=new_id()))
-            may_wait = store.attempts.wait_for(attempt.id, asked.id, fence=attempt.fence, most=self._agents())
+            may_wait = store.attempts.wait_for(attempt.id, asked.id, fence=attempt.fence, most=self._agent_count())
         # Its slot is free: the owner would only notice at its next look.
         wake_up(self._context.wake_fifo(attempt.run_id))
         return asked, may_wait
@@ -258,7 +258,7 @@ class InboxApprover:
     def _takes_slot(self) -> bool:
         """Return whether the attempt may go on: it has a slot again, and its stored turn is deleted before."""
         store, attempt = self._context.store, self._task.attempt
-        agents = self._agents()
+        agents = self._agent_count()
         if not store.attempts.has_slot(attempt.id, agents=agents):
             return False
         if not store.attempts.waits(attempt.id) and not store.waiting_turns.is_kept(attempt.id):
@@ -270,12 +270,12 @@ class InboxApprover:
         self._poller.ring()
         return True
 
-    def _agents(self) -> int:
+    def _agent_count(self) -> int:
         """Return how many agents the run has now."""
         run = self._context.store.runs.get(self._task.run.id)
         return (run or self._task.run).agents
 
-    def _item(self, kind: InboxKind, text: str, detail: Mapping[str, Any]) -> InboxItem:
+    def _new_item(self, kind: InboxKind, text: str, detail: Mapping[str, Any]) -> InboxItem:
         now = self._context.clock.now()
         return InboxItem(
             id=new_id(),

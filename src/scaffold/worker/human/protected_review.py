@@ -66,12 +66,12 @@ async def approve_protected_change(
     objection = (
         f". The second reviewer rejects it: {verdict.summary}" if verdict and verdict.verdict == "reject" else ""
     )
-    text = f"{key} changes protected paths: {_named(touched)}{objection}"
+    text = f"{key} changes protected paths: {_path_names(touched)}{objection}"
     decided = await human.request_approval(text, detail)
     if decided.state == "approved":
         return None
     why = f": {decided.answer}" if decided.answer else ""
-    return AttemptEnd("gate_failed", f"a human rejected the change to {_named(touched)}{why}", permanent=True)
+    return AttemptEnd("gate_failed", f"a human rejected the change to {_path_names(touched)}{why}", permanent=True)
 
 
 def protected_refusal(failed: Verification) -> str:
@@ -111,7 +111,7 @@ def _paths_to_approve(records: AttemptRecords, changed: tuple[str, ...]) -> tupl
     return tuple(path for path in touched if path not in planned or protected_entry(path))
 
 
-def _named(paths: tuple[str, ...]) -> str:
+def _path_names(paths: tuple[str, ...]) -> str:
     return utf8_safe(join_limited(paths, MAX_PATHS_SHOWN))
 
 

@@ -33,7 +33,7 @@ class AgentQuestions:
         why = await self._why_not_asked(question)
         if not why:
             return await self._human.answer(question.text, question.options, kind=question.kind)
-        self._note(question)
+        self._note_assumption(question)
         return (NOTED if question.assumption else DECIDE).format(why=why)
 
     async def _why_not_asked(self, question: HumanQuestion) -> str:
@@ -48,7 +48,7 @@ class AgentQuestions:
         if not why_not_asked(agent, question.kind):
             return ""
         agent = AskingAgent(
-            tier=agent.tier, asked=agent.asked, failed=self._failed_executions(), protected=await self._protected()
+            tier=agent.tier, asked=agent.asked, failed=self._failed_executions(), protected=await self._protected_path()
         )
         return why_not_asked(agent, question.kind)
 
@@ -62,7 +62,7 @@ class AgentQuestions:
         has_failed = now is not None and now.verification is not None and not now.verification.passed
         return failed + (now.iteration if now is not None and has_failed else 0)
 
-    async def _protected(self) -> str:
+    async def _protected_path(self) -> str:
         """Return a protected path that the action declares or that its work has changed; empty if there is none."""
         git, base = self._workspace.git, self._workspace.base
         changed = await git("diff", "--name-only", "--no-renames", "--no-ext-diff", "-z", base)
@@ -71,7 +71,7 @@ class AgentQuestions:
         paths: Iterable[str] = (*self._records.declaration.all, *changed.records, *new.records)
         return next((path for path in paths if areas.of(path) or protected_entry(path)), "")
 
-    def _note(self, question: HumanQuestion) -> None:
+    def _note_assumption(self, question: HumanQuestion) -> None:
         store, task, clean = self._records.store, self._records.task, self._records.redactor.clean
         asked, assumed = clean(utf8_safe(question.text)), clean(utf8_safe(question.assumption))
         with self._records.transaction():

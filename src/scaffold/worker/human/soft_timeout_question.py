@@ -36,9 +36,9 @@ class SoftTimeout:
     async def watched(self) -> AsyncIterator[None]:
         """Raise TimeoutError in the block at the end of the attempt's time, or once a human kills the attempt."""
         if self._reserve_s is not None:
-            self._extend(granted_extensions(self._context.store, self._task.attempt))
+            self._extend_limit(granted_extensions(self._context.store, self._task.attempt))
         async with self._limit.enforced() as enforced:
-            watcher = asyncio.create_task(self._watch(enforced))
+            watcher = asyncio.create_task(self._watch_limit(enforced))
             try:
                 yield
             finally:
@@ -47,7 +47,7 @@ class SoftTimeout:
             if not watcher.cancelled():
                 watcher.result()
 
-    async def _watch(self, enforced: asyncio.Timeout) -> None:
+    async def _watch_limit(self, enforced: asyncio.Timeout) -> None:
         if self._reserve_s is None:
             return
         item: InboxItem | None = None
@@ -55,7 +55,7 @@ class SoftTimeout:
             while item is None and (ahead_s := self._limit.left_s - self._reserve_s) > 0:
                 await self._context.clock.sleep(min(ahead_s, POLL_S))
             try:
-                item = item or self._ask()
+                item = item or self._ask_human()
                 if item is None:
                     return
                 await self._take_answer(item)
@@ -67,10 +67,10 @@ class SoftTimeout:
                 return  # another process has ended the attempt, and its heartbeat says so
         enforced.reschedule(asyncio.get_running_loop().time())
 
-    def _ask(self) -> InboxItem | None:
+    def _ask_human(self) -> InboxItem | None:
         """Ask, and extend the time the first time; None if no human is expected to answer."""
         if not self._asked:
-            self._extend(1)
+            self._extend_limit(1)
         self._asked += 1
         # With `--yolo` no human is expected to answer.
         if self._task.run.settings.permissions.yolo:
@@ -96,7 +96,7 @@ class SoftTimeout:
             why = f": {answer.rest}" if answer.rest else ""
             self.killed = f"a human ended it after {self._limit.limit_s - self._limit.left_s:.0f} s{why}"
         else:
-            self._extend(1)
+            self._extend_limit(1)
 
-    def _extend(self, extensions: int) -> None:
+    def _extend_limit(self, extensions: int) -> None:
         self._limit.extend(extension_s(self._timeout_s, extensions))

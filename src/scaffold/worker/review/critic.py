@@ -56,7 +56,7 @@ class Critic:
         side_agent = SideAgent(workspace, self._records, self._model, "critic")
         # The work has passed, so a critic that fails must not lose it.
         try:
-            answer = await _answer(side_agent, question)
+            answer = await _ask_critic(side_agent, question)
         except (ModelError, BudgetExceeded) as error:
             answer = error.what
         if isinstance(answer, Critique):
@@ -65,21 +65,21 @@ class Critic:
         return None
 
 
-async def _answer(side_agent: SideAgent, prompt: str) -> Critique | str:
+async def _ask_critic(side_agent: SideAgent, prompt: str) -> Critique | str:
     """Return a critique, or the reason why none could be read."""
     why = ""
     for _ in range(MAX_ASKS):
         finish = await side_agent.turn(prompt)
         if isinstance(finish, NoProgress):
             return finish.cause
-        read = _read(finish)
+        read = _read_answer(finish)
         if isinstance(read, Critique):
             return read
         why, prompt = read.why, malformed_prompt(read.why)
     return f"none of its {MAX_ASKS} answers can be used. {why}"
 
 
-def _read(finish: TurnResult) -> Critique | MalformedCritique:
+def _read_answer(finish: TurnResult) -> Critique | MalformedCritique:
     # The text of a refusal may quote a score from the diff.
     return MalformedCritique("It was a refusal.") if finish.stop == "refused" else read_critique(finish.text)
 

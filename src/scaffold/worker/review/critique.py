@@ -81,13 +81,13 @@ def read_critique(text: str) -> Critique | MalformedCritique:
         if found := _TOTAL.match(bare):
             totals.append(found["score"])
         elif found := _CRITERION.match(bare):
-            scores.setdefault(_criterion(found["name"]), []).append(found["score"])
+            scores.setdefault(_criterion_named(found["name"]), []).append(found["score"])
         more = found["rest"].strip(" .,;-") if found else bare
         if totals and _DONE.fullmatch(more):
             done = True
         elif more or not found:
             remarks.append(line)
-    return _validated(totals, scores, done=done, remarks="\n".join(remarks).strip())
+    return _validate_scores(totals, scores, done=done, remarks="\n".join(remarks).strip())
 
 
 def format_critique(critique: Critique) -> str:
@@ -110,7 +110,7 @@ def _without_markdown(line: str) -> str:
     return _LISTED.sub("", " ".join(_MARKED.sub(" ", line).split()))
 
 
-def _validated(
+def _validate_scores(
     totals: Sequence[str], given: dict[str, list[str]], *, done: bool, remarks: str
 ) -> Critique | MalformedCritique:
     total = _single_score("Total", totals, MIN_TOTAL, MAX_TOTAL)
@@ -149,7 +149,7 @@ def _single_score(name: str, given: Iterable[str], least: int, most: int) -> int
     return int(score)
 
 
-def _criterion(name: str) -> str:
+def _criterion_named(name: str) -> str:
     return next(each for each in CRITERIA if each[0] == name[0].lower())
 
 

@@ -38,7 +38,7 @@ class Learner:
         key, deadline = self._records.task.action.key, None
         try:
             async with self._capabilities.human.deadline(spare_s=HAND_IN_RESERVE_S) as deadline:
-                finish = await side_agent.turn(await self._question(failed, passed))
+                finish = await side_agent.turn(await self._learner_prompt(failed, passed))
         except TimeoutError:
             if deadline is None or not deadline.expired():
                 raise
@@ -48,9 +48,9 @@ class Learner:
             side_agent.journal.note("notice", text=f"{key}: nothing was learned: {error.what}")
             return
         if not isinstance(finish, NoProgress) and finish.stop != "refused":
-            self._store(finish.text, failed, passed)
+            self._store_learning(finish.text, failed, passed)
 
-    async def _question(self, failed: Verification, passed: Verification) -> str:
+    async def _learner_prompt(self, failed: Verification, passed: Verification) -> str:
         workspace, action = self._workspace, self._records.task.action
         diff = await commits.diff_text(workspace.git, workspace.base, passed.commit, limit_bytes=DIFF_BYTES)
         parts = (
@@ -61,7 +61,7 @@ class Learner:
         )
         return "\n\n".join(parts)
 
-    def _store(self, answer: str, failed: Verification, passed: Verification) -> None:
+    def _store_learning(self, answer: str, failed: Verification, passed: Verification) -> None:
         """Store the answer's last line, if it is a learning without a secret."""
         run_context, attempt = self._records.run_context, self._records.task.attempt
         lines = [line.strip().strip("`") for line in utf8_safe(answer).splitlines() if line.strip()]
@@ -74,7 +74,7 @@ class Learner:
             triple=triple,
             outcome="tests_pass",
             commit=passed.commit,
-            log=self._log(),
+            log=self._journal_path(),
             fingerprint=verification_fingerprint(failed),
             source="agent",
             attempt=attempt.id,
@@ -85,7 +85,7 @@ class Learner:
         with suppress(UsageError):  # there are as many as are kept
             LearningStores(run_context.store, None).add(learning)
 
-    def _log(self) -> str:
+    def _journal_path(self) -> str:
         """Return the journal of the work, relative to the repository if it is in there."""
         run_context = self._records.run_context
         path = run_context.journal(*self._records.task.journal_names)

@@ -87,17 +87,17 @@ class ChangeJudge:
 
         Unchanged if the work needs no second review, or if there is no usable verdict.
         """
-        scope = await self._scope(passed.commit)
+        scope = await self._change_scope(passed.commit)
         task, share = self._records.task, self._settings.share
         sampled = is_sampled(task.run.id, task.action.key, share)
         reasons = review_reasons(passed.doubts, scope, sampled=sampled)
         if not reasons:
             return passed
-        review = await self._verdict("change", passed, contract, reasons, lost=passed.accepted)
+        review = await self._change_verdict("change", passed, contract, reasons, lost=passed.accepted)
         if review is None:
             return passed
         human_decides = only_asks_for_place(passed.doubts, scope, reasons)
-        return self._stored(with_review(passed, review, human_decides=human_decides))
+        return self._store_verdict(with_review(passed, review, human_decides=human_decides))
 
     async def judged_losses(
         self, found: Verification, contract: Contract | None, lost: tuple[str, ...]
@@ -106,21 +106,21 @@ class ChangeJudge:
 
         Unchanged if there is no usable verdict. After an approval the work is to be verified without these tests.
         """
-        review = await self._verdict("lost_tests", found, contract, (), lost=lost)
+        review = await self._change_verdict("lost_tests", found, contract, (), lost=lost)
         if review is None:
             return found
         if review.review.verdict == "reject":
-            return self._stored(with_review(found, review))
+            return self._store_verdict(with_review(found, review))
         if not review.approves:
             return found
-        return self._stored(msgspec.structs.replace(found, review=review, accepted=lost))
+        return self._store_verdict(msgspec.structs.replace(found, review=review, accepted=lost))
 
-    def _stored(self, judged: Verification) -> Verification:
+    def _store_verdict(self, judged: Verification) -> Verification:
         """Store a verdict at once, so that it survives this process; return the verification."""
         self._records.enter("critiquing", verification=judged)
         return judged
 
-    async def _verdict(
+    async def _change_verdict(
         self,
         event: ReviewEvent,
         found: Verification,
@@ -131,14 +131,14 @@ class ChangeJudge:
     ) -> ChangeReview | None:
         """Return the verdict about a change, one that is known already if possible; None without a usable one."""
         change = await change_hash(self._workspace, found.commit)
-        review = self._known(change, found, lost)
+        review = self._earlier_verdict(change, found, lost)
         if review is None:
-            review = await self._asked(event, found, contract, reasons, change=change, lost=lost)
+            review = await self._ask_reviewer(event, found, contract, reasons, change=change, lost=lost)
         if review is not None:
             self._given.append(review)
         return review
 
-    async def _scope(self, head: Commit) -> ChangeScope:
+    async def _change_scope(self, head: Commit) -> ChangeScope:
         git, base = self._workspace.git, self._workspace.base
         areas = ProtectedAreas.with_added(self._records.task.run.settings.permissions.areas)
         paths = await commits.changed_paths(git, base, head)
@@ -149,7 +149,7 @@ class ChangeJudge:
             asked_about=paths_for_reviewer(self._records, paths),
         )
 
-    def _known(self, change: str, found: Verification, lost: tuple[str, ...]) -> ChangeReview | None:
+    def _earlier_verdict(self, change: str, found: Verification, lost: tuple[str, ...]) -> ChangeReview | None:
         """Return the verdict that was given about the same change, by this attempt or an earlier one."""
         base = self._workspace.base
         earlier = self._records.store.attempts.of_action(self._records.task.action.id)
@@ -157,7 +157,7 @@ class ChangeJudge:
         reviews = (*self._given, *(each for each in stored if each is not None))
         return next((each for each in reversed(reviews) if each.holds_for(base, change, found.doubts, lost)), None)
 
-    async def _asked(
+    async def _ask_reviewer(
         self,
         event: ReviewEvent,
         found: Verification,
@@ -214,9 +214,9 @@ def review_reasons(doubts: Sequence[Doubt], scope: ChangeScope, *, sampled: bool
     """
     reasons = [doubt.text for doubt in doubts]
     if scope.asked_about:
-        reasons.append(f"only the plan, which a model wrote, allows changes of {_named(scope.asked_about)}")
+        reasons.append(f"only the plan, which a model wrote, allows changes of {_path_names(scope.asked_about)}")
     elif sampled and scope.protected:
-        reasons.append(f"it changes protected areas: {_named(scope.protected)}")
+        reasons.append(f"it changes protected areas: {_path_names(scope.protected)}")
     if sampled and scope.lines > MAX_LINES:
         reasons.append(f"it is large: {count_of(scope.lines, 'changed line')}")
     if sampled and scope.packages > MAX_PACKAGES:
@@ -259,5 +259,5 @@ def with_review(passed: Verification, review: ChangeReview, *, human_decides: bo
     return msgspec.structs.replace(judged, results=(*judged.results, rejected))
 
 
-def _named(paths: Sequence[str]) -> str:
+def _path_names(paths: Sequence[str]) -> str:
     return join_limited(paths, MAX_PATHS_NAMED)

@@ -85,7 +85,7 @@ class SecondReviewer:
                 self._capabilities.human.deadline(spare_s=HAND_IN_RESERVE_S) as deadline,
                 self._opened_model() as model,
             ):
-                answer = await self._usable(model, question)
+                answer = await self._ask_for_verdict(model, question)
         except TimeoutError:
             if deadline is None or not deadline.expired():
                 raise
@@ -110,7 +110,7 @@ class SecondReviewer:
         async with connect_model(self.model_name, patience=patience, windows=settings.model.windows) as model:
             yield model
 
-    async def _usable(self, model: Model, question: ReviewQuestion) -> Review | str:
+    async def _ask_for_verdict(self, model: Model, question: ReviewQuestion) -> Review | str:
         tools = partial(reading_tools, self._place, self._records)
         agent = SideAgent(self._place.workspace, self._records, model, "reviewer", event=question.event, tools=tools)
         return await usable_verdict(
@@ -126,14 +126,14 @@ async def usable_verdict(turn: TakesTurn, question: ReviewQuestion, *, git: Git,
         if isinstance(finish, NoProgress):
             return finish.cause
         review = "Your message was a refusal." if finish.stop == "refused" else parse_review(finish.text)
-        why = review if isinstance(review, str) else await _problem(review, question, git, base)
+        why = review if isinstance(review, str) else await _verdict_problem(review, question, git, base)
         if isinstance(review, Review) and not why:
             return review
         prompt = unusable_prompt(why)
     return f"none of its {MAX_ASKS} answers can be used. {why}"
 
 
-async def _problem(review: Review, question: ReviewQuestion, git: Git, base: Commit) -> str:
+async def _verdict_problem(review: Review, question: ReviewQuestion, git: Git, base: Commit) -> str:
     """Return why a verdict does not count; empty if it does."""
     missing = await unresolved_citations(review, git, question.work, base=base)
     if missing:

@@ -93,8 +93,8 @@ class ReviewerProbe:
 
     async def cases(self, runs: Sequence[Run], count: int, seed: int) -> list[ProbeCase]:
         """Return up to `count` cases with a fault, and up to as many without, in the order in which they are asked."""
-        changes = shuffled(await self._landed(runs), f"{seed}/changes")
-        found = [(each, await self._faults(each)) for each in changes[: max(count, 1) * 4]]
+        changes = shuffled(await self._landed_changes(runs), f"{seed}/changes")
+        found = [(each, await self._possible_faults(each)) for each in changes[: max(count, 1) * 4]]
         usable = [(change, faults) for change, faults in found if faults]
         planted = list[ProbeCase]()
         for number in range(count if usable else 0):
@@ -125,14 +125,14 @@ class ReviewerProbe:
                 scratch_repository(self._context.repository) as scratch,
             ):
                 for case in cases:
-                    reply = await self._reply(model, scratch, case, budget)
+                    reply = await self._ask_about(model, scratch, case, budget)
                     with user.transaction():
                         user.reviewers.add_probe(reply.answer)
                     replies.append(reply)
                     tell(reply)
         return replies
 
-    async def _landed(self, runs: Sequence[Run]) -> list[LandedChange]:
+    async def _landed_changes(self, runs: Sequence[Run]) -> list[LandedChange]:
         store, git = self._context.store, self._context.git
         found = list[LandedChange]()
         for run in runs:
@@ -150,7 +150,7 @@ class ReviewerProbe:
                     )
         return found
 
-    async def _faults(self, change: LandedChange) -> tuple[Fault, ...]:
+    async def _possible_faults(self, change: LandedChange) -> tuple[Fault, ...]:
         git = self._context.git
         paths = [each.path for each in await commits.path_changes(git, change.base, change.commit) if each.kind != "D"]
         try:
@@ -164,14 +164,14 @@ class ReviewerProbe:
                 files.append(LandedFile(path=path, content=content, lines=frozenset(added)))
         return await asyncio.to_thread(faults_in, files)
 
-    async def _reply(self, model: Model, scratch: ScratchRepository, case: ProbeCase, budget: Budget) -> ProbeReply:
-        head = await self._planted(scratch, case)
+    async def _ask_about(self, model: Model, scratch: ScratchRepository, case: ProbeCase, budget: Budget) -> ProbeReply:
+        head = await self._commit_shown(scratch, case)
         await scratch.check_out(head)
         used = list[Usage]()
         try:
             async with asyncio.timeout(ANSWER_S):
-                agent = self._agent(model, scratch.git, case.change, budget)
-                found = await self._verdict(agent, scratch.git, case, head, used)
+                agent = self._probe_agent(model, scratch.git, case.change, budget)
+                found = await self._probe_verdict(agent, scratch.git, case, head, used)
         except TimeoutError:
             found = f"it took more than {ANSWER_S:.0f} s"
         except (ModelError, UsageError) as error:
@@ -188,7 +188,7 @@ class ReviewerProbe:
         said = self._context.redactor.clean(review.summary if review else str(found))
         return ProbeReply(case=case, answer=answer, said=said, usage=sum(used, start=Usage()))
 
-    async def _planted(self, scratch: ScratchRepository, case: ProbeCase) -> Commit:
+    async def _commit_shown(self, scratch: ScratchRepository, case: ProbeCase) -> Commit:
         """Return the commit that is shown, made in the scratch repository either way: both look the same."""
         change, fault = case.change, case.fault
         if fault is None:
@@ -198,7 +198,9 @@ class ReviewerProbe:
             raise LookupError(fault.path)
         return await scratch.commit_with(change.base, change.commit, fault.path, file.mode, fault.planted(file.data))
 
-    async def _verdict(self, agent: Agent, git: Git, case: ProbeCase, head: Commit, used: list[Usage]) -> Review | str:
+    async def _probe_verdict(
+        self, agent: Agent, git: Git, case: ProbeCase, head: Commit, used: list[Usage]
+    ) -> Review | str:
         change = case.change
 
         async def turn(prompt: str) -> TurnResult:
@@ -218,7 +220,7 @@ class ReviewerProbe:
         question = ReviewQuestion(event="change", prompt=change_prompt(subject, reasons), work=head, paths=paths)
         return await usable_verdict(turn, question, git=git, base=change.base)
 
-    def _agent(self, model: Model, git: Git, change: LandedChange, budget: Budget) -> Agent:
+    def _probe_agent(self, model: Model, git: Git, change: LandedChange, budget: Budget) -> Agent:
         context, settings, key = self._context, self._reviewer.model, change.action.key
         fields = {"run": change.run.id, "action": key, "attempt": change.attempt.number, "role": ROLE}
         journal = JournalFile(

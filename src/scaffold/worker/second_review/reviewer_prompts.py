@@ -74,12 +74,12 @@ class ReviewSubject(Struct, frozen=True, kw_only=True):
 
 def change_prompt(subject: ReviewSubject, reasons: Sequence[str]) -> str:
     """Return the question whether a change that passed its checks is right."""
-    return _joined(
-        *_about(subject.action, subject.contract),
-        _listed("# What was checked", result_lines(subject.verification)),
-        _listed("# Why you are asked", (f"- {reason}" for reason in reasons)),
+    return _join_sections(
+        *_request_sections(subject.action, subject.contract),
+        _list_section("# What was checked", result_lines(subject.verification)),
+        _list_section("# Why you are asked", (f"- {reason}" for reason in reasons)),
         section_of_tests("# Tests of the base that are gone or changed", subject.tests),
-        _diff(subject),
+        _diff_section(subject),
         "Is what the reasons name a legitimate consequence of the request, and is the change right?",
         VERDICT_RULES,
     )
@@ -88,12 +88,12 @@ def change_prompt(subject: ReviewSubject, reasons: Sequence[str]) -> str:
 def losses_prompt(subject: ReviewSubject) -> str:
     """Return the question whether tests that the change makes fail may go."""
     others = [f"- {doubt.text}" for doubt in subject.verification.doubts if doubt.code != "tests_lost"]
-    return _joined(
-        *_about(subject.action, subject.contract),
-        _listed("# What was checked", result_lines(subject.verification)),
-        _listed("# What else no check can decide", others),
+    return _join_sections(
+        *_request_sections(subject.action, subject.contract),
+        _list_section("# What was checked", result_lines(subject.verification)),
+        _list_section("# What else no check can decide", others),
         section_of_tests("# Tests of the base that are gone or changed", subject.tests),
-        _diff(subject),
+        _diff_section(subject),
         "The tests that are lost passed before the change; now they fail or are skipped, and no version of them that "
         "passes is left. The change lands without them only if you approve. For each of them: does the request ask for "
         "behaviour that contradicts it, or for its subject to go? And is the change right in the rest?",
@@ -103,10 +103,10 @@ def losses_prompt(subject: ReviewSubject) -> str:
 
 def paths_prompt(action: Action, paths: Sequence[str], why: str) -> str:
     """Return the question whether an action may change further paths, for the reason that its agent gives."""
-    return _joined(
-        *_about(action, None),
-        _listed("# Files it may change now", (f"- {path}" for path in action.files)),
-        _listed("# Files its agent asks to change, too", (f"- {path}" for path in paths)),
+    return _join_sections(
+        *_request_sections(action, None),
+        _list_section("# Files it may change now", (f"- {path}" for path in action.files)),
+        _list_section("# Files its agent asks to change, too", (f"- {path}" for path in paths)),
         f"# The agent's reason\n{truncate_text(why, TASK_CHARS)}",
         "The files it asks for help to decide whether work is right, such as tests and their configuration. Approve "
         "only if the request cannot be fulfilled without changing each of them. Cite lines that show it, as the files "
@@ -133,22 +133,22 @@ def section_of_tests(heading: str, tests: Sequence[BaseTest]) -> str:
     return "\n".join(parts) if tests else ""
 
 
-def _about(action: Action, contract: Contract | None) -> Iterable[str]:
+def _request_sections(action: Action, contract: Contract | None) -> Iterable[str]:
     yield f"# The request: {action.key} (role: {action.role})\n{truncate_text(full_text(action), TASK_CHARS)}"
     yield truncate_text(contract_section(contract), CONTRACT_CHARS)
 
 
-def _diff(subject: ReviewSubject) -> str:
+def _diff_section(subject: ReviewSubject) -> str:
     return f"# The change\n```diff\n{truncate_text(subject.diff, DIFF_CHARS)}\n```"
 
 
-def _listed(heading: str, lines: Iterable[str]) -> str:
+def _list_section(heading: str, lines: Iterable[str]) -> str:
     every = list(lines)
     more = [f"- … and {len(every) - MAX_LISTED} more"] if len(every) > MAX_LISTED else []
     return "\n".join([heading, *every[:MAX_LISTED], *more]) if every else ""
 
 
-def _joined(*parts: str) -> str:
+def _join_sections(*parts: str) -> str:
     return "\n\n".join(part for part in parts if part)
 
 
@@ -172,7 +172,7 @@ async def with_sources(git: Git, base: Commit, named: Sequence[tuple[Gate, str, 
     places = [path_of_test(gate, name, paths) for gate, name, _ in named[:MAX_SOURCES]]
     files = sorted({path for path in places if path in paths})
     texts = dict(zip(files, await commits.batch_contents(git, [f"{base}:{path}" for path in files]), strict=True))
-    sources = [_source(gate, name, path, texts) for (gate, name, _), path in zip(named, places, strict=False)]
+    sources = [_test_source(gate, name, path, texts) for (gate, name, _), path in zip(named, places, strict=False)]
     sources += [""] * (len(named) - len(sources))
     pairs = zip(named, sources, strict=True)
     return tuple(
@@ -180,7 +180,7 @@ async def with_sources(git: Git, base: Commit, named: Sequence[tuple[Gate, str, 
     )
 
 
-def _source(gate: Gate, name: str, path: str | None, texts: Mapping[str, bytes | None]) -> str:
+def _test_source(gate: Gate, name: str, path: str | None, texts: Mapping[str, bytes | None]) -> str:
     """Return the path and the numbered lines of a test; empty if its file is unknown."""
     content = texts.get(path) if path is not None else None
     if content is None:
@@ -189,21 +189,21 @@ def _source(gate: Gate, name: str, path: str | None, texts: Mapping[str, bytes |
     begin = next((at for at, line in enumerate(lines) if occurs_in(line, gate, name)), None)
     if begin is None:
         return f"{path} (before the change)"
-    shown = "\n".join(f"{number:>5}  {line}" for number, line in _block(lines, begin))
+    shown = "\n".join(f"{number:>5}  {line}" for number, line in _indented_block(lines, begin))
     return f"{path} (before the change)\n```\n{shown}\n```"
 
 
-def _block(lines: Sequence[str], begin: int) -> Iterator[tuple[int, str]]:
+def _indented_block(lines: Sequence[str], begin: int) -> Iterator[tuple[int, str]]:
     """Yield a line and the lines that belong to it by their indentation, numbered from 1."""
     yield begin + 1, lines[begin]
-    indent = _indent(lines[begin])
+    indent = _indent_width(lines[begin])
     for at in range(begin + 1, min(begin + MAX_LINES, len(lines))):
         line = lines[at]
         closes = line.strip().startswith(CLOSERS)
-        if line.strip() and _indent(line) <= indent and not closes:
+        if line.strip() and _indent_width(line) <= indent and not closes:
             return
         yield at + 1, line
 
 
-def _indent(line: str) -> int:
+def _indent_width(line: str) -> int:
     return len(line) - len(line.lstrip())

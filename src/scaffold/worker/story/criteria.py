@@ -22,19 +22,19 @@ async def unmet_criteria(records: AttemptRecords, answer: str, commit: Commit) -
 
     Empty in steps that judge none, too.
     """
-    return unmet_feedback(await _verdicts(records, answer, commit))
+    return unmet_feedback(await _criterion_verdicts(records, answer, commit))
 
 
 async def denied_criteria(records: AttemptRecords, answer: str, commit: Commit) -> Verification | None:
     """Return a failed verification of work whose final review says that a criterion is unmet; None if it does not."""
-    denied = unmet_feedback([each for each in await _verdicts(records, answer, commit) if each.denied])
+    denied = unmet_feedback([each for each in await _criterion_verdicts(records, answer, commit) if each.denied])
     failed = CheckResult(name=CRITERIA, verdict="fail", detail=denied)
     return Verification(commit=commit, results=(failed,)) if denied else None
 
 
 async def with_uncited_criteria(records: AttemptRecords, answer: str, found: Verification) -> Verification:
     """Return a verification with a doubt about the criteria for which a final review cites no line that exists."""
-    unmet = [each for each in await _verdicts(records, answer, found.commit) if not each.met]
+    unmet = [each for each in await _criterion_verdicts(records, answer, found.commit) if not each.met]
     if not unmet:
         return found
     named = join_limited([f"{each.number} ({each.problem})" for each in unmet], MAX_NAMES)
@@ -42,7 +42,7 @@ async def with_uncited_criteria(records: AttemptRecords, answer: str, found: Ver
     return structs.replace(found, doubts=(*found.doubts, Doubt("criteria_not_cited", text)))
 
 
-async def _verdicts(records: AttemptRecords, answer: str, commit: Commit) -> tuple[CriterionVerdict, ...]:
+async def _criterion_verdicts(records: AttemptRecords, answer: str, commit: Commit) -> tuple[CriterionVerdict, ...]:
     task = records.task
     if task.parent is None or not is_step_of_story(task) or task.action.role not in JUDGING_STEPS:
         return ()

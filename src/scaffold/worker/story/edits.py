@@ -106,11 +106,13 @@ async def collect_edits(shared: SharedFolder | None, asked: AskedEdits, records:
     refused = [f"{each.what}. {each.fix}" for each in foreign_files([name for name, _ in found.foreign], own)]
     if why:
         refused.append(f"the edit file `{own}` is not used: {why}.")
-    await _note(records, folder.story, refused)
+    await _note_refusals(records, folder.story, refused)
     unused = [*found.foreign, *([(own, found.own)] if why and found.own is not None else [])]
     for name, content in unused:
         if isinstance(content, bytes):
-            keep_unused_file(records.run_context, records.task.attempt.id, clean(name), _cleaned(records, content))
+            keep_unused_file(
+                records.run_context, records.task.attempt.id, clean(name), _redact_content(records, content)
+            )
     if text is None:
         return None
     text = clean(text)
@@ -152,7 +154,7 @@ def _take_files(folder: EditFolder) -> _FolderContent:
         return _FolderContent()
     except OSError as error:
         return _FolderContent(problem=f"its folder cannot be opened ({error.strerror})")
-    foreign = tuple((_safe(name), each) for name, each in content.items() if name != own)
+    foreign = tuple((_safe_json_name(name), each) for name, each in content.items() if name != own)
     return _FolderContent(own=content.get(own), foreign=foreign)
 
 
@@ -169,7 +171,7 @@ def _is_in(folder: int, name: str) -> bool:
     return True
 
 
-def _safe(name: str) -> str:
+def _safe_json_name(name: str) -> str:
     """Return the name of a foreign file, which may be no text, as one that can be shown and written."""
     return f"{safe_file_name(utf8_safe(name.removesuffix('.json')))}.json"
 
@@ -185,13 +187,13 @@ def _text_of(content: bytes | str) -> tuple[str | None, str]:
     return (None, "it contains NUL") if "\0" in text else (text, "")
 
 
-def _cleaned(records: AttemptRecords, content: bytes) -> bytes:
+def _redact_content(records: AttemptRecords, content: bytes) -> bytes:
     """Return the content of any file without secrets."""
     text = content.decode("utf-8", "surrogateescape")
     return records.redactor.clean(text).encode("utf-8", "surrogateescape")
 
 
-async def _note(records: AttemptRecords, story: ActionKey, refused: Sequence[str]) -> None:
+async def _note_refusals(records: AttemptRecords, story: ActionKey, refused: Sequence[str]) -> None:
     """Say in the story's notes what is not used, or in a warning if they cannot be written."""
     if not refused:
         return

@@ -50,7 +50,7 @@ class AttemptWorkspace(Struct, frozen=True, kw_only=True):
 
         Also if they are there again: git's commands write a `.git` that is missing.
         """
-        return _opened(self.path) != self.opened
+        return _worktree_identity(self.path) != self.opened
 
 
 async def open_workspace(context: RunContext, attempt: Attempt) -> AttemptWorkspace:
@@ -60,13 +60,15 @@ async def open_workspace(context: RunContext, attempt: Attempt) -> AttemptWorksp
     ones, as these left it, ignored files included. Warns once in a run about each submodule that cannot be checked out.
     """
     await pin_earlier_work(context, attempt)
-    pool = _pool(context, attempt.run_id)
+    pool = _worktree_pool(context, attempt.run_id)
     take = pool.take_again if attempt.workspace else pool.take
     slot = await take(attempt.workspace_name, attempt.start)
     for missing in slot.missing:
         warn(context, attempt.run_id, f"The submodule {utf8_safe(missing.path)} stays empty: {missing.why}.")
     path = slot.git.cwd
-    return AttemptWorkspace(path=path, git=slot.git, base=attempt.base_sha, start=attempt.start, opened=_opened(path))
+    return AttemptWorkspace(
+        path=path, git=slot.git, base=attempt.base_sha, start=attempt.start, opened=_worktree_identity(path)
+    )
 
 
 @contextlib.asynccontextmanager
@@ -87,21 +89,21 @@ async def release_workspace(context: RunContext, run: Run, attempt: Attempt, can
     """Return the worktree to the pool, unless the next step works there; the attempt's candidate must be pinned."""
     await pin_stray_work(context, run, attempt, _folder_of(context, attempt), pinned=candidate, staged=False)
     if attempt.kind != "step":
-        await _pool(context, attempt.run_id).give_back(attempt.workspace_name)
+        await _worktree_pool(context, attempt.run_id).give_back(attempt.workspace_name)
 
 
 async def rescue_and_release(context: RunContext, run: Run, attempt: Attempt) -> Commit | None:
     """As `rescue_and_remove`, but return the worktree to the pool, or leave a shared one to the next attempt."""
     pinned = await rescue_work(context, run, attempt.id)
     if not attempt.workspace:
-        await _pool(context, run.id).give_back(attempt.workspace_name)
+        await _worktree_pool(context, run.id).give_back(attempt.workspace_name)
     return pinned
 
 
 async def give_back_shared(context: RunContext, attempt: Attempt) -> None:
     """Return a shared worktree to the pool that no other attempt will use; its work must have landed or be pinned."""
     if attempt.workspace:
-        await _pool(context, attempt.run_id).give_back(attempt.workspace)
+        await _worktree_pool(context, attempt.run_id).give_back(attempt.workspace)
 
 
 async def rescue_and_remove(context: RunContext, run: Run, attempt_id: AttemptId) -> Commit | None:
@@ -136,19 +138,19 @@ async def rescue_work(context: RunContext, run: Run, attempt_id: AttemptId) -> C
     attempt = require_attempt(context.store, attempt_id)
     await pin_earlier_work(context, attempt)
     path = _folder_of(context, attempt)
-    pinned = await _rescued(context, attempt)
+    pinned = await _rescued_commit(context, attempt)
     if pinned is None and attempt.phase in UNPINNED_PHASES and path.is_dir():
         # The work ref is set if the worker died in `pinned_meanwhile` or just before it recorded its
         # candidate; what the worktree shows then is not, or not only, the work.
         aside = await refs.resolve(context.git, refs.work_ref(attempt_id))
         # A half checked out worktree is no work: the phase before `executing` is not among UNPINNED_PHASES.
-        pinned = await _pinned(context, run, attempt, aside, path)
+        pinned = await _pin_rescue(context, run, attempt, aside, path)
         # Only after the rescue ref exists, so that at every moment one ref holds the commit.
         if aside is not None:
             await refs.delete(context.git, refs.work_ref(attempt_id), old=aside)
     if attempt.phase in UNPINNED_PHASES:
         # After the pin, as they are less than the work; again if a kill came between.
-        await _archive(context, run, attempt, path)
+        await _archive_if_present(context, run, attempt, path)
     await pin_stray_work(context, run, attempt, path, pinned=pinned or attempt.head_sha)
     return pinned
 
@@ -159,14 +161,14 @@ async def rescue_again(context: RunContext, run: Run, attempt_id: AttemptId) -> 
     attempt = context.store.attempts.get(attempt_id)
     if before is None or attempt is None:
         return await rescue_work(context, run, attempt_id)
-    work = await _snapshot(context, run, attempt, _folder_of(context, attempt), after=before)
+    work = await _snapshot_work(context, run, attempt, _folder_of(context, attempt), after=before)
     if work is not None and await commits.tree_of(context.git, work) != await commits.tree_of(context.git, before):
         await refs.move(context.git, refs.rescue_ref(attempt_id), new=work, old=before, known=before)
-    await _archive(context, run, attempt, _folder_of(context, attempt))
+    await _archive_if_present(context, run, attempt, _folder_of(context, attempt))
     return work
 
 
-async def _rescued(context: RunContext, attempt: Attempt) -> Commit | None:
+async def _rescued_commit(context: RunContext, attempt: Attempt) -> Commit | None:
     """Return the commit of the rescue ref; None, and no such ref, if a collection has deleted a part of it."""
     ref = refs.rescue_ref(attempt.id)
     work = await refs.resolve(context.git, ref)
@@ -176,7 +178,9 @@ async def _rescued(context: RunContext, attempt: Attempt) -> Commit | None:
     return work
 
 
-async def _pinned(context: RunContext, run: Run, attempt: Attempt, aside: Commit | None, path: Path) -> Commit | None:
+async def _pin_rescue(
+    context: RunContext, run: Run, attempt: Attempt, aside: Commit | None, path: Path
+) -> Commit | None:
     """Set the rescue ref to the work that was put `aside`, or else to a snapshot of the worktree; return the commit.
 
     None if nothing changed. The work is taken again if the user's `git gc` deletes a part of it meanwhile.
@@ -186,7 +190,7 @@ async def _pinned(context: RunContext, run: Run, attempt: Attempt, aside: Commit
     async def make() -> Commit | None:
         # If a part of what was put aside is gone, the worktree still has its files, or those of a later step.
         is_whole = aside is not None and await context.git.has_all(aside, known=known)
-        work = aside if is_whole else await _snapshot(context, run, attempt, path)
+        work = aside if is_whole else await _snapshot_work(context, run, attempt, path)
         if work is None or await refs.move(context.git, ref, new=work, old=None, known=known):
             return work
         return await refs.resolve(context.git, ref)  # another process was faster
@@ -209,7 +213,7 @@ async def copied_files(context: RunContext, run_id: RunId, base: Commit) -> comm
     return commits.KeptOut(base, {name: source for name, source in files.items() if name not in tracked})
 
 
-def _opened(path: Path) -> tuple[tuple[int, int], tuple[int, int, int]]:
+def _worktree_identity(path: Path) -> tuple[tuple[int, int], tuple[int, int, int]]:
     """Return which folder this is, and which file its `.git`: a new file may have the inode of the one it replaces."""
     try:
         pointer = (path / ".git").stat()
@@ -233,7 +237,7 @@ def _folder_of(context: RunContext, attempt: Attempt) -> Path:
     return folder if folder.is_dir() or attempt.worktree is None else Path(attempt.worktree)
 
 
-async def _snapshot(
+async def _snapshot_work(
     context: RunContext, run: Run, attempt: Attempt, path: Path, *, after: Commit | None = None
 ) -> Commit | None:
     """Commit all files at `path` that are not ignored; None if nothing changed from the attempt's base.
@@ -275,7 +279,7 @@ async def _snapshot(
     return None if tree == await commits.tree_of(context.git, attempt.start) else await make(tree)
 
 
-async def _archive(context: RunContext, run: Run, attempt: Attempt, path: Path) -> None:
+async def _archive_if_present(context: RunContext, run: Run, attempt: Attempt, path: Path) -> None:
     """Archive the ignored files in the worktree at `path`, if it is there."""
     if _folder_id(path) != (0, 0):
         async with _own_index(context, run, attempt, path) as env:
@@ -307,7 +311,7 @@ async def _checked_out(git: Git | None, base: Commit) -> Commit:
     return base
 
 
-def _pool(context: RunContext, run_id: RunId) -> WorktreePool:
+def _worktree_pool(context: RunContext, run_id: RunId) -> WorktreePool:
     return WorktreePool(context.repository, context.attempt_folder(run_id, AttemptId("")))
 
 
@@ -315,7 +319,7 @@ async def _open_nested(git: Git, path: Path, env: Mapping[str, str]) -> None:
     """Rename `.git` of nested repositories, so that git adds all their files, including their history."""
     # Git lists a nested repository as a folder and adds it as a mere link to
     # a commit; repositories may be nested deeper.
-    while nested := [name for name in await _untracked(git, env) if name.endswith("/")]:
+    while nested := [name for name in await _untracked_files(git, env) if name.endswith("/")]:
         for name in nested:
             (path / name / ".git").rename(path / name / "nested.git")
 
@@ -331,5 +335,5 @@ async def _release_planted(
     return tuple(link for link in links if link.path not in planted)
 
 
-async def _untracked(git: Git, env: Mapping[str, str]) -> list[str]:
+async def _untracked_files(git: Git, env: Mapping[str, str]) -> list[str]:
     return (await git("ls-files", "--others", "--exclude-standard", "-z", env=env)).records

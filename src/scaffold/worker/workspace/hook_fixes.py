@@ -48,27 +48,27 @@ class HookFixes:
         unchanged = await commits.tree_of(self._place.workspace.git, base)
         if self._before is None or tree == unchanged:
             return work
-        found = await self._run(self._before, head, tree)
+        found = await self._run_hooks(self._before, head, tree)
         for _ in range(MOST_REPEATS):
             if not found.ended or found.run.exit_code == 0 or found.left == tree:
                 break
             tree = found.left
-            found = await self._run(self._before, head, tree)
+            found = await self._run_hooks(self._before, head, tree)
         if not found.ended or not (found.run.exit_code == 0 or found.left == tree):
             return work
         if found.left == tree and found.run.problem is None:
             key = hook_key(found.run.environment, self._before, unchanged)
             self._keep(structs.replace(found.run, environment=key), tree)
-        return work if found.left == work.tree else await self._committed(work, found.left)
+        return work if found.left == work.tree else await self._commit_fixes(work, found.left)
 
-    async def _run(self, before: GateRun, head: Commit, tree: TreeId) -> HookRun:
+    async def _run_hooks(self, before: GateRun, head: Commit, tree: TreeId) -> HookRun:
         place = self._place
         given = HookInput(staged=tree, head=place.workspace.base, definitions=before.commit)
         environment = place.environment.fingerprint if place.environment else ""
         timeout_s = gate_timeout_s(before.gate, before, place.task.run.settings.gates.timeout_s)
         return await run_hooks(before.gate, place.tree(head), given, environment=environment, timeout_s=timeout_s)
 
-    async def _committed(self, work: HookedWork, tree: TreeId) -> HookedWork:
+    async def _commit_fixes(self, work: HookedWork, tree: TreeId) -> HookedWork:
         """Commit what the hooks fixed on top of the work, and check that out in the worktree."""
         git, task = self._place.workspace.git, self._place.task
         identity, key = task.run.settings.identity, task.action.key

@@ -33,7 +33,7 @@ async def pin_stray_work(
     if git is None:
         return None
     known = [each for each in (attempt.start, pinned) if each is not None]
-    if not staged and not _seen(git, known):
+    if not staged and not _reflog_commits(git, known):
         return None
     before = await refs.resolve(context.git, refs.keep_ref(attempt.id))
     known += [before] if before else []
@@ -41,7 +41,7 @@ async def pin_stray_work(
     tree = await _staged_tree(context, git, (*known, *left)) if staged else None
     if not left and tree is None:
         return None
-    return await _pinned(context, run, attempt, left, before, tree)
+    return await _pin_commit(context, run, attempt, left, before, tree)
 
 
 async def pin_staged(context: RunContext, run: Run, attempt: Attempt, git: Git) -> None:
@@ -55,10 +55,10 @@ async def pin_staged(context: RunContext, run: Run, attempt: Attempt, git: Git) 
     before = await refs.resolve(context.git, refs.keep_ref(attempt.id))
     known = (attempt.start, *([before] if before else []))
     if (tree := await _staged_tree(context, git, known)) is not None:
-        await _pinned(context, run, attempt, (), before, tree)
+        await _pin_commit(context, run, attempt, (), before, tree)
 
 
-async def _pinned(
+async def _pin_commit(
     context: RunContext, run: Run, attempt: Attempt, left: tuple[Commit, ...], before: Commit | None, tree: str | None
 ) -> Commit:
     """Set the keep ref to a new commit on top of the one `before` and the commits that were `left`; return it."""
@@ -80,14 +80,14 @@ async def _pinned(
     return await context.git.made_whole(make)
 
 
-def _seen(git: Git, known: Collection[Commit]) -> list[str]:
+def _reflog_commits(git: Git, known: Collection[Commit]) -> list[str]:
     """Return the commits that HEAD was at, by its log, without the known ones."""
     return [each for each in commits_of_head(git.registration) if each not in known]
 
 
 async def _left_commits(git: Git, known: Collection[Commit]) -> tuple[Commit, ...]:
     """Return the commits that HEAD was at and that no known one contains, without those that another contains."""
-    seen = _seen(git, known)
+    seen = _reflog_commits(git, known)
     if not seen:
         return ()
     args = ("rev-list", "--topo-order", "--parents", "--ignore-missing", "--stdin")

@@ -45,9 +45,9 @@ async def commit_work(place: Workplace, records: AttemptRecords) -> WorkCommit |
             await _tell_changed_paths(place, records, head.commit)
             return WorkCommit(head.commit, TreeId(head.tree))
     except GitError as error:
-        return _uncommitted(start, f"{error.what}\n{error.fix}")
+        return _failed_commit(start, f"{error.what}\n{error.fix}")
     fix = f"Go back with `git checkout --detach {start}` and make your changes there."
-    return _uncommitted(start, f"HEAD does not contain the commit this task starts from. {fix}")
+    return _failed_commit(start, f"HEAD does not contain the commit this task starts from. {fix}")
 
 
 async def _tell_changed_paths(place: Workplace, records: AttemptRecords, head: Commit) -> None:
@@ -75,6 +75,6 @@ async def hand_in(workspace: AttemptWorkspace, records: AttemptRecords, verifica
     return CandidateReady(verification.commit)
 
 
-def _uncommitted(base: Commit, why: str) -> Verification:
+def _failed_commit(base: Commit, why: str) -> Verification:
     problem = CheckResult(name="commit", verdict="error", detail=utf8_safe(why))
     return Verification(commit=base, results=(problem,))
