@@ -19,7 +19,7 @@ from scaffold.plan.collisions.rules import (
     overtakes,
 )
 from scaffold.store.database import Store
-from scaffold.store.run.plan.scheduling import BegunCompound, StartableAction, WaitingWork, WorkPlace, WorkUnderWay
+from scaffold.store.run.plan.scheduling import StartableAction, WaitingWork, WorkPlace, WorkUnderWay
 
 ConflictsOf = Mapping[str, Mapping[str, tuple[str, ...]]]
 """By ready action: the units with whose work its last work conflicts, and in which paths."""
@@ -85,7 +85,10 @@ class RunBoard:
         open_ids = {each.id for each in self._running}
         begun = (each for each in self._store.scheduling.begun(self._run.id) if each.id not in open_ids)
         overdue = self._store.scheduling.held_back(self._run.id, overtaken=MOST_OVERTAKEN)
-        return (*map(_begun_unit, begun), *map(self.placed_unit, overdue))
+        story_units = (
+            WorkUnit(id=each.id, key=each.key, files=each.files, touched=each.touched, has_begun=True) for each in begun
+        )
+        return (*story_units, *map(self.placed_unit, overdue))
 
     def _read_conflicts(self) -> ConflictsOf:
         found: dict[str, dict[str, tuple[str, ...]]] = {}
@@ -206,10 +209,6 @@ def _running_unit(work: WorkUnderWay) -> WorkUnit:
     unit = _work_unit(work)
     known = (*unit.files, *work.granted) if unit.files else ()
     return replace(unit, files=known, at_work=work.is_at_work)
-
-
-def _begun_unit(compound: BegunCompound) -> WorkUnit:
-    return WorkUnit(id=compound.id, key=compound.key, files=compound.files, touched=compound.touched, has_begun=True)
 
 
 def _work_unit(placed: WorkPlace) -> WorkUnit:

@@ -23,14 +23,11 @@ def write_gate_log(folder: Path, name: str, text: str, root: Path) -> str:
     with suppress(OSError):
         folder.mkdir(parents=True, exist_ok=True)
         write_atomic(path, text[-MAX_CHARS:].encode(errors="replace"))
-        for old in _oldest_first(folder)[:-MAX_LOGS]:
+        oldest_first = sorted(folder.glob("*.log"), key=lambda path: path.stat().st_mtime_ns)
+        for old in oldest_first[:-MAX_LOGS]:
             old.unlink(missing_ok=True)
         return shown_path(root, path)
     return ""
-
-
-def _oldest_first(folder: Path) -> list[Path]:
-    return sorted(folder.glob("*.log"), key=lambda path: path.stat().st_mtime_ns)
 
 
 def shown_path(root: Path, path: Path) -> str:

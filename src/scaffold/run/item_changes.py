@@ -27,7 +27,11 @@ def add_item(
         known = store.work_items.all()
         if attempt is not None:
             store.attempts.check(attempt.id, fence=attempt.fence)
-            if (same := _open_item_titled(item, known)) is not None:
+            title = item.title.casefold()
+            same = next(
+                (each for each in known.values() if each.title.casefold() == title and not each.has_ended), None
+            )
+            if same is not None:
                 store.work_items.log(same.id, f"also found in {item.action}")
                 return same
         others = [structs.replace(known[each], blocked_by=(*known[each].blocked_by, item.id)) for each in blocks]
@@ -59,8 +63,3 @@ def change_item(store: Store, item_id: str, change: ItemChange, log: str = "") -
         for text in filter(None, (moved, one_line(log)[:MAX_LOG_CHARS])):
             store.work_items.log(item_id, text)
     return after
-
-
-def _open_item_titled(item: WorkItem, known: Items) -> WorkItem | None:
-    title = item.title.casefold()
-    return next((each for each in known.values() if each.title.casefold() == title and not each.has_ended), None)

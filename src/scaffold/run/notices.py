@@ -2,7 +2,6 @@
 
 from scaffold.core.events import NoticeRaised
 from scaffold.core.ids import RunId
-from scaffold.core.model import ProcessIdentity
 from scaffold.host.process_identity import is_alive, is_stopped
 from scaffold.run.context import RunContext
 from scaffold.store.database import Store
@@ -32,8 +31,7 @@ def _append_once(context: RunContext, run_id: RunId, notice: NoticeRaised) -> No
 
 def asked_items(store: Store, run_id: RunId) -> frozenset[str]:
     """Return the run's inbox items that a process asks at a terminal; one that is suspended asks nothing."""
-    return frozenset(item for item, asking in store.inbox.terminals(run_id).items() if any(map(_is_asking, asking)))
-
-
-def _is_asking(process: ProcessIdentity) -> bool:
-    return is_alive(process) and not is_stopped(process)
+    terminals = store.inbox.terminals(run_id)
+    return frozenset(
+        item for item, asking in terminals.items() if any(is_alive(each) and not is_stopped(each) for each in asking)
+    )

@@ -107,13 +107,8 @@ def _strings_of(value: Any) -> list[str]:
     return [each for each in value if isinstance(each, str)] if isinstance(value, list) else []
 
 
-def _uv_members(text: str) -> _Members:
-    workspace = _value_at(tomllib.loads(text), "tool", "uv", "workspace")
-    return _Members(_strings_of(_value_at(workspace, "members")), _strings_of(_value_at(workspace, "exclude")))
-
-
-def _cargo_members(text: str) -> _Members:
-    workspace = _value_at(tomllib.loads(text), "workspace")
+def _toml_members(text: str, *below: str) -> _Members:
+    workspace = _value_at(tomllib.loads(text), *below)
     return _Members(_strings_of(_value_at(workspace, "members")), _strings_of(_value_at(workspace, "exclude")))
 
 
@@ -141,10 +136,10 @@ def _go_members(text: str) -> _Members:
 
 
 _READERS: Mapping[str, tuple[str, Callable[[str], _Members]]] = {
-    "pyproject.toml": ("pyproject.toml", _uv_members),
+    "pyproject.toml": ("pyproject.toml", lambda text: _toml_members(text, "tool", "uv", "workspace")),
     "package.json": ("package.json", _npm_members),
     "pnpm-workspace.yaml": ("package.json", _pnpm_members),
-    "Cargo.toml": ("Cargo.toml", _cargo_members),
+    "Cargo.toml": ("Cargo.toml", lambda text: _toml_members(text, "workspace")),
     "go.work": ("go.mod", _go_members),
 }
 """For each file, the manifest that a member has, and what reads the patterns."""

@@ -43,7 +43,7 @@ def read_arguments(tool: Tool, args: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def argument_problems(tool: Tool, args: Mapping[str, Any]) -> str | None:
     """Return all problems of `args` in one line; None if they match the tool's schema."""
-    return "; ".join(_of_object(args, tool.schema, tool.name, "")) or None
+    return "; ".join(_object_problems(args, tool.schema, tool.name, "")) or None
 
 
 def _read_object(args: Mapping[str, Any], schema: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -81,29 +81,29 @@ def _parse_value(text: str, kind: str | None) -> Any:
     return text if isinstance(value, Mapping | list) and is_nested_too_deeply({"": value}) else value
 
 
-def _of_object(value: Mapping[str, Any], schema: Mapping[str, Any], owner: str, prefix: str) -> Iterator[str]:
+def _object_problems(value: Mapping[str, Any], schema: Mapping[str, Any], owner: str, prefix: str) -> Iterator[str]:
     """Yield the problems of an object's members; `prefix` is their path, e.g. `todos[0].`."""
     properties: Mapping[str, Mapping[str, Any]] = schema.get("properties", {})
     for name in schema.get("required", ()):
         if name not in value:
-            yield f"{owner} needs {_describe_argument(name, properties[name])}"
+            yield f"{owner} needs `{name}` ({properties[name].get('type', 'anything')})"
     if not schema.get("additionalProperties", True):
-        yield from (
-            f"{owner} has no `{name}`, {_known_arguments(properties)}" for name in value if name not in properties
-        )
+        known = ", ".join(f"`{name}`" for name in properties) or "nothing"
+        yield from (f"{owner} has no `{name}`, it takes {known}" for name in value if name not in properties)
     for name, inner in properties.items():
         if name in value:
-            yield from _of_value(value[name], inner, f"{prefix}{name}")
+            yield from _value_problems(value[name], inner, f"{prefix}{name}")
 
 
-def _of_value(value: Any, schema: Mapping[str, Any], where: str) -> Iterator[str]:
+def _value_problems(value: Any, schema: Mapping[str, Any], where: str) -> Iterator[str]:
     if not _fits_schema(value, schema):
-        yield f"`{where}` must be {_type_name(schema)}, not {_short_repr(value)}"
+        shown = repr(value)
+        yield f"`{where}` must be {_type_name(schema)}, not {shown if len(shown) <= 60 else f'{shown[:60]}...'}"
     elif isinstance(value, dict):
-        yield from _of_object(value, schema, f"`{where}`", f"{where}.")
+        yield from _object_problems(value, schema, f"`{where}`", f"{where}.")
     elif isinstance(value, list | tuple) and "items" in schema:
         for index, item in enumerate(value):
-            yield from _of_value(item, schema["items"], f"{where}[{index}]")
+            yield from _value_problems(item, schema["items"], f"{where}[{index}]")
 
 
 def _fits_schema(value: Any, schema: Mapping[str, Any]) -> bool:
@@ -126,16 +126,3 @@ def _type_name(schema: Mapping[str, Any]) -> str:
     article = "an" if schema["type"][0] in "aio" else "a"
     bound = f" of at least {schema['minimum']}" if "minimum" in schema else ""
     return f"{article} {schema['type']}{bound}"
-
-
-def _describe_argument(name: str, schema: Mapping[str, Any]) -> str:
-    return f"`{name}` ({schema.get('type', 'anything')})"
-
-
-def _known_arguments(properties: Mapping[str, Any]) -> str:
-    return "it takes " + (", ".join(f"`{name}`" for name in properties) or "nothing")
-
-
-def _short_repr(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:60]}..."

@@ -154,7 +154,7 @@ def _change_list(
         return (
             _create_entry(todos, given)
             if found is None or found.id in _entry_ids(todos)
-            else _update_entry(todos, found, given)
+            else _replace_entries(todos, (*todos.entries, msgspec.structs.replace(found, **given)))
         )
     if found is None or found.id not in _entry_ids(todos):
         known = ", ".join(map(str, _entry_ids(todos))) or "none"
@@ -195,8 +195,3 @@ def _create_entry(todos: TodoList, given: Mapping[str, Any]) -> TodoList | Refus
         return Refusal("A new entry needs `content`.")
     new_id = todos.last_id + 1
     return TodoList((*todos.entries, Todo(id=new_id, **given)), new_id)
-
-
-def _update_entry(todos: TodoList, found: Todo, given: Mapping[str, Any]) -> TodoList:
-    """Return the list with the updated entry `found` appended."""
-    return _replace_entries(todos, (*todos.entries, msgspec.structs.replace(found, **given)))

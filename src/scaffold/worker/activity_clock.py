@@ -69,14 +69,11 @@ class ActivityClock:
     async def wait_until_idle(self) -> None:
         """Return once there has been no beat for `idle_s` seconds."""
         self.beat()
-        while (left_s := self._left_s()) > 0:
+        while (left_s := self._idle_s if self._waits else self._idle_at - self._clock.monotonic()) > 0:
             await self._clock.sleep(left_s)
 
     def _postpone_idle(self, seconds: float) -> None:
         self._idle_at = max(self._idle_at, self._clock.monotonic() + seconds + self._idle_s)
-
-    def _left_s(self) -> float:
-        return self._idle_s if self._waits else self._idle_at - self._clock.monotonic()
 
 
 def attempt_activity(clock: Clock, task: Assignment) -> ActivityClock:
@@ -87,15 +84,11 @@ def attempt_activity(clock: Clock, task: Assignment) -> ActivityClock:
     )
 
 
-def _do_nothing() -> None:
-    """Do nothing before a request."""
-
-
 class WaitAwareBudget:
     """A budget whose waits do not count as idle. Implements `core.ports.Budget`."""
 
     def __init__(
-        self, inner: Budget, activity: ActivityClock, before_request: Callable[[], None] = _do_nothing
+        self, inner: Budget, activity: ActivityClock, before_request: Callable[[], None] = lambda: None
     ) -> None:
         """`before_request` is called before each reservation."""
         self._inner = inner

@@ -17,9 +17,9 @@ from scaffold.core.errors import (
     StaleFence,
     StoreUnavailable,
 )
-from scaffold.core.model import Attempt, ProcessIdentity
+from scaffold.core.model import ProcessIdentity
 from scaffold.core.ports import Model
-from scaffold.core.states import COUNTED_FAILURES, Escalation, Failed
+from scaffold.core.states import COUNTED_FAILURES, Failed
 from scaffold.plan.failures.recurrence import first_same
 from scaffold.run.attempts.assignment import Assignment
 from scaffold.run.context import RunContext
@@ -125,7 +125,8 @@ class Worker:
         await write_rescue_diff(run_context, attempt.id)
         ended = run_context.store.attempts.get(attempt.id)
         if ended is not None and ended.escalation is not None:
-            self._note_failure(ended, ended.escalation)
+            same = first_same(run_context.store.attempts.of_action(ended.action_id), ended)
+            self._records.open_journal().note("notice", text=failure_text(ended, ended.escalation, same))
         if ended is not None and ending.outcome != "waiting":
             keep_edits_of_failed(run_context, self._task, ended)
         action = run_context.store.actions.get(attempt.action_id)
@@ -136,11 +137,6 @@ class Worker:
                 written = await add_notes(run_context, SCRATCH, f"- {text}")
                 if isinstance(written, UnusableNotes):
                     self._records.warn(f"{text}. The notes of all agents do not say so: {written.why}.")
-
-    def _note_failure(self, ended: Attempt, escalation: Escalation) -> None:
-        """Write into the agent's journal how its attempt failed, and what follows."""
-        same = first_same(self._records.store.attempts.of_action(ended.action_id), ended)
-        self._records.open_journal().note("notice", text=failure_text(ended, escalation, same))
 
     async def _run_with_timeout(self) -> CandidateReady | AttemptEnd:
         ending = await self._run_in_time()
@@ -155,7 +151,9 @@ class Worker:
         soft = SoftTimeout(self._run_context, self._task, limit)
         try:
             async with soft.watched():
-                return await self._run_with_resources()
+                # Ports and names that no other attempt on this machine has meanwhile.
+                with held_resources(self._run_context, self._task.run.id, self._task.attempt.id, noted=True) as held:
+                    return await self._run_in_workplace(held)
         except TimeoutError:
             if soft.killed:
                 return AttemptEnd("timeout", soft.killed)
@@ -168,11 +166,6 @@ class Worker:
             raise
         except ScaffoldError as error:
             return _ending_of(error)
-
-    async def _run_with_resources(self) -> CandidateReady | AttemptEnd:
-        """Run the work with what the attempt has for itself on this machine."""
-        with held_resources(self._run_context, self._task.run.id, self._task.attempt.id, noted=True) as resources:
-            return await self._run_in_workplace(resources)
 
     async def _run_in_workplace(self, resources: AttemptResources) -> CandidateReady | AttemptEnd:
         """Open the worktree, the sandbox and what else the attempt has, and run its work."""

@@ -36,6 +36,7 @@ def task_prompt(task: Assignment, contract: Contract | None = None, declaration:
     """
     action, reviews = task.action, is_review(task.action)
     verifies = reviews or action.role == TESTING_ROLE
+    before = [each for each in task.prerequisites if each.result]
     parts = [
         _goal_section(task.goal),
         _task_section(action, task.parent),
@@ -43,7 +44,9 @@ def task_prompt(task: Assignment, contract: Contract | None = None, declaration:
         _files_section(declaration or Declaration(planned=action.files), asks=not reviews),
         truncate_text(contract_section(contract or action.contract), CONTRACT_CHARS),
         _facts_section(task.facts),
-        _verified_section(task.prerequisites, task.prerequisite_facts) if verifies else _results(task.prerequisites),
+        _verified_section(before, task.prerequisite_facts)
+        if verifies
+        else _results_section("# What was done before", before, each=RESULT_CHARS, total=RESULTS_CHARS),
         clipped_section("# What earlier attempts showed", task.attempt.briefing, BRIEFING_CHARS),
     ]
     return "\n\n".join(part for part in parts if part)
@@ -121,14 +124,8 @@ def _check_line(check: Check) -> str:
             return f"`{check.command}` prints `{text}`{optional}"
 
 
-def _results(prerequisites: Sequence[Action]) -> str:
-    finished = [action for action in prerequisites if action.result]
-    return _results_section("# What was done before", finished, each=RESULT_CHARS, total=RESULTS_CHARS)
-
-
-def _verified_section(prerequisites: Sequence[Action], facts: Sequence[Fact]) -> str:
+def _verified_section(finished: Sequence[Action], facts: Sequence[Fact]) -> str:
     """Return the work to verify: its commits, its changed paths, and its agents' answers."""
-    finished = [action for action in prerequisites if action.result]
     landed = _first_lines([f"- {commit[:8]}: {effects}" for commit, effects in _proven_at(facts)], MAX_FACTS)
     paths = [f"- {path}" for path in sorted({path for fact in facts for path in fact.paths})]
     parts = [

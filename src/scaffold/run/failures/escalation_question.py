@@ -107,9 +107,8 @@ def _failures_text(failed: list[Attempt]) -> str:
     """Return how the last attempts failed, and where their changes are."""
     lines = []
     for each in failed[-MAX_ATTEMPTS:]:
-        lines.append(
-            f"attempt {each.number} ({_failure_line(each, failed)}): {truncate_text(_cause(each), CAUSE_CHARS)}"
-        )
+        cause = first_failure(utf8_safe(each.error or "no cause is known"))
+        lines.append(f"attempt {each.number} ({_failure_line(each, failed)}): {truncate_text(cause, CAUSE_CHARS)}")
         if each.head_sha is not None and each.head_sha != each.base_sha:
             lines.append(f"  its changes: git diff {each.base_sha[:12]} {rescue_ref(each.id)}")
     return "\n".join(lines)
@@ -119,10 +118,6 @@ def _failure_line(attempt: Attempt, failed: list[Attempt]) -> str:
     first = first_same(failed, attempt)
     same = f", the same failure as in attempt {first.number}" if first else ""
     return f"{attempt.outcome}{', another approach' if attempt.alternative else ''}{same}"
-
-
-def _cause(attempt: Attempt) -> str:
-    return first_failure(utf8_safe(attempt.error or "no cause is known"))
 
 
 def _attempt_detail(attempt: Attempt, failed: list[Attempt]) -> dict[str, object]:

@@ -8,7 +8,7 @@ from msgspec import structs
 from scaffold.core.events import NoticeRaised
 from scaffold.core.ids import GoalId
 from scaffold.core.model import Action, Attempt, Run
-from scaffold.core.proof.contract import CheckResult, Verification
+from scaffold.core.proof.contract import Verification
 from scaffold.core.states import COUNTED_FAILURES, WORKER_PHASES, Escalation
 from scaffold.plan.failures.escalation import (
     ATTEMPTED,
@@ -21,7 +21,7 @@ from scaffold.plan.failures.recurrence import same_failure
 from scaffold.plan.learning.matching import Situation, matches
 from scaffold.plan.learning.selection import select
 from scaffold.run.attempts.assignment import read_declaration
-from scaffold.run.failures.refused_work import RefusalReason, refusals_of, summarize_failures
+from scaffold.run.failures.refused_work import refusals_of, summarize_failures
 from scaffold.run.learning.stores import LearningStores
 from scaffold.store.database import Store
 from scaffold.verify.contract.review_verdict import is_audit
@@ -132,7 +132,10 @@ def failure_text(attempt: Attempt, found: Escalation, same: Attempt | None) -> s
 def verification_fingerprint(verification: Verification) -> str:
     """Return the fingerprint of why work is refused; empty for work that passed."""
     gates = refusals_of(structs.replace(verification, results=()))
-    return failure_fingerprint(*map(_check_fingerprint, verification.failures), *map(_gate_fingerprint, gates))
+    # The name of the check is not its output, so no program of an agent can pass for the failure of another check.
+    by_checks = [ShownFailure(f"{each.name} {each.verdict}", each.detail) for each in verification.failures]
+    by_gates = [ShownFailure(each.what.partition("\n")[0], "\n".join((*each.items, each.output))) for each in gates]
+    return failure_fingerprint(*by_checks, *by_gates)
 
 
 def attempt_fingerprint(attempt: Attempt) -> str:
@@ -141,15 +144,6 @@ def attempt_fingerprint(attempt: Attempt) -> str:
         return verification_fingerprint(attempt.verification)
     error = (attempt.error or "").partition(AGENT_SAID)[0]
     return failure_fingerprint(ShownFailure(attempt.outcome or "", error)) if error else ""
-
-
-def _check_fingerprint(result: CheckResult) -> ShownFailure:
-    # The name of the check is not its output, so no program of an agent can pass for the failure of another check.
-    return ShownFailure(f"{result.name} {result.verdict}", result.detail)
-
-
-def _gate_fingerprint(refusal: RefusalReason) -> ShownFailure:
-    return ShownFailure(refusal.what.partition("\n")[0], "\n".join((*refusal.items, refusal.output)))
 
 
 def most_telling(attempts: Sequence[Attempt]) -> Attempt:

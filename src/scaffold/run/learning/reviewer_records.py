@@ -6,7 +6,6 @@ from scaffold.plan.review_rates import JudgedAction, ReviewerRates, outcomes_of,
 from scaffold.run.context import RunContext, repository_name
 from scaffold.run.learning.stores import user_store_if_any
 from scaffold.run.notices import warn
-from scaffold.store.database import Store
 from scaffold.store.driver.columns import TimeSource
 
 
@@ -32,7 +31,8 @@ def _copy_run(context: RunContext, run_id: RunId) -> None:
     judged = [each for each in map(store.actions.get, store.review_verdicts.actions(run_id)) if each is not None]
     if not judged:
         return
-    reverted = _reverted_attempts(store, run_id)
+    moves = store.branch_moves.done_of_run(run_id)
+    reverted = frozenset(move.head for move in moves if move.purpose == "revert" and move.head)
     found = [
         outcome
         for action in judged
@@ -51,8 +51,3 @@ def _copy_run(context: RunContext, run_id: RunId) -> None:
         if user is not None:
             with user.transaction():
                 user.reviewers.put(repository_name(context.repository), found)
-
-
-def _reverted_attempts(store: Store, run_id: RunId) -> frozenset[str]:
-    moves = store.branch_moves.done_of_run(run_id)
-    return frozenset(move.head for move in moves if move.purpose == "revert" and move.head)

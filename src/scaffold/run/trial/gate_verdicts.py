@@ -98,7 +98,8 @@ def judged(run: GateRun) -> GateTrial:
 def _trial_verdict(run: GateRun) -> tuple[TrialVerdict, str, bool]:
     """Return the verdict, what it is based on, and whether it tells good work from bad."""
     if run.problem == "vacuous":
-        return "ran_nothing", _nothing_text(run), False
+        said = run.detail.partition("\n")[0] or "it ran nothing"
+        return "ran_nothing", "no tests were collected" if run.gate.kind == "test" else said, False
     if problem := gate_problem(run):
         return "cannot_judge", f"{problem}{_last_line(run)}", False
     failed = [name for name, outcome in run.outcomes.items() if outcome in FAILING_OUTCOMES]
@@ -116,10 +117,6 @@ def _last_line(run: GateRun) -> str:
     lines = [line.strip() for line in run.detail.splitlines() if line.strip()]
     known = run.problem != "error" or missing_dependency(run.detail) is not None
     return "" if known or len(lines) < 2 else f": {lines[-1][:MAX_LINE_CHARS]}"
-
-
-def _nothing_text(run: GateRun) -> str:
-    return "no tests were collected" if run.gate.kind == "test" else run.detail.partition("\n")[0] or "it ran nothing"
 
 
 def _passed_text(run: GateRun) -> str:

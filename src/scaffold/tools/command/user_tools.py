@@ -59,7 +59,8 @@ async def load_user_tools(env: UserToolEnv, folder: Path, *, taken: Collection[s
     """
     tools: dict[str, Tool] = {}
     notices: list[str] = []
-    for file, described in await _all_described(env, _tool_files(folder)):
+    files = sorted(folder.absolute().glob("[!_.]*.py"))  # noqa: ASYNC240 - a local folder of few files
+    for file, described in await _all_described(env, files):
         if isinstance(described, str):
             notices.append(described)
             continue
@@ -75,10 +76,6 @@ async def load_user_tools(env: UserToolEnv, folder: Path, *, taken: Collection[s
             else:
                 tools[name] = _make_tool(env, file, function)
     return UserTools(tuple(tools.values()), tuple(notices))
-
-
-def _tool_files(folder: Path) -> list[Path]:
-    return sorted(folder.absolute().glob("[!_.]*.py"))
 
 
 async def _all_described(env: UserToolEnv, files: list[Path]) -> list[tuple[Path, _ToolFile | str]]:

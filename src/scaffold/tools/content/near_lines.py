@@ -57,7 +57,8 @@ def _most_similar_lines(lines: Sequence[str], wanted: Sequence[str]) -> str:
         return f"Leave out the line numbers, in the new text too. The lines are:\n{shown}"
     if (start := _same_words(lines, wanted)) is not None:
         return f"These lines differ from it only in white space:\n{_where_it_differs(lines, wanted, start)}"
-    start = _most_similar(lines, wanted)
+    starts = [*_with_equal_lines(lines, wanted), *_with_similar_line(lines, wanted)]
+    start = max(starts, key=lambda start: _likeness(lines, wanted, start), default=None)
     return "" if start is None else f"The lines most like it:\n{_where_it_differs(lines, wanted, start)}"
 
 
@@ -76,12 +77,6 @@ def _same_words(lines: Sequence[str], wanted: Sequence[str]) -> int | None:
         return None
     size = len(wanted)
     return next((n for n in range(len(lines) - size + 1) if there[n : n + size] == sought), None)
-
-
-def _most_similar(lines: Sequence[str], wanted: Sequence[str]) -> int | None:
-    """Return where the lines begin that are most like the wanted ones as a whole; None if none is near."""
-    starts = [*_with_equal_lines(lines, wanted), *_with_similar_line(lines, wanted)]
-    return max(starts, key=lambda start: _block_likeness(lines, wanted, start), default=None)
 
 
 def _with_equal_lines(lines: Sequence[str], wanted: Sequence[str]) -> Iterator[int]:
@@ -115,11 +110,10 @@ def _with_similar_line(lines: Sequence[str], wanted: Sequence[str]) -> Iterator[
         yield max(0, found - offset)
 
 
-def _block_likeness(lines: Sequence[str], wanted: Sequence[str], start: int) -> float:
+def _likeness(lines: Sequence[str], wanted: Sequence[str], start: int) -> float:
     """Return how much text of the wanted lines is in the lines from `start` on."""
-    pairs = zip(lines[start : start + SHOWN_LINES], wanted, strict=False)
-    return sum(_line_similarity(line.strip(), sought.strip()) * len(sought.strip()) for line, sought in pairs)
-
-
-def _line_similarity(one: str, other: str) -> float:
-    return SequenceMatcher(None, one[:SHOWN_LINE_CHARS], other[:SHOWN_LINE_CHARS], autojunk=False).ratio()
+    total = 0.0
+    for line, sought in zip(lines[start : start + SHOWN_LINES], map(str.strip, wanted), strict=False):
+        one, other = line.strip()[:SHOWN_LINE_CHARS], sought[:SHOWN_LINE_CHARS]
+        total += SequenceMatcher(None, one, other, autojunk=False).ratio() * len(sought)
+    return total

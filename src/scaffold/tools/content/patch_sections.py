@@ -68,7 +68,7 @@ def _place_of(lines: Sequence[str], section: PatchSection) -> _Place | Refusal:
         (anchor for anchor in section.anchors if not any(_is_anchor(line, anchor) for line in lines)), ""
     ):
         return Refusal(f"No line is `{missing}`, as `@@` says. {nearest_lines(_join_lines(lines), missing)}")
-    for exact, like in ((True, _exact_line), (False, str.rstrip)):
+    for exact, like in ((True, str), (False, str.rstrip)):
         if found := _behind_anchors(lines, section, _find_section(lines, section, like)):
             return _Place(found[0], exact) if len(found) == 1 else _ambiguous_refusal(lines, section, found)
     return _not_found(lines, section)
@@ -92,10 +92,6 @@ def _find_section(lines: Sequence[str], section: PatchSection, like: Callable[[s
     found = (n for n in range(len(lines) - size + 1) if like(lines[n]) == old[0])
     starts = [n for n in found if [like(line) for line in lines[n : n + size]] == old]
     return [n for n in starts if n + size == len(lines)] if section.at_end else starts
-
-
-def _exact_line(line: str) -> str:
-    return line
 
 
 def _behind_anchors(lines: Sequence[str], section: PatchSection, starts: list[int]) -> list[int]:

@@ -171,7 +171,8 @@ class SeenFiles:
         spans = self._edits_of_reply(path)
         moved = []
         for change in changes:
-            if any(_spans_touch(span, change) for span in spans):
+            # They touch if both change the same line, or one inserts within the other's lines.
+            if any(span.start < change.end and change.start < span.end for span in spans):
                 return Refusal(
                     f"An earlier call of the same reply changed {span_of(change)}, or lines around it; "
                     "nothing was changed. Look at the file, then repeat this call with its new line numbers."
@@ -202,11 +203,6 @@ def _is_same(seen: _SeenFile, content: FileContent) -> bool:
     if seen.digest is None or content.cut:
         return seen.version == content.origin
     return seen.digest == hashlib.sha256(content.data).digest()
-
-
-def _spans_touch(span: EditedSpan, change: LineEdit) -> bool:
-    """Return whether both change the same line, or one inserts within the other's lines."""
-    return span.start < change.end and change.start < span.end
 
 
 def _original_lines(spans: Sequence[EditedSpan], edit: LineEdit) -> tuple[int, int]:

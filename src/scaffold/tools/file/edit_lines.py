@@ -107,17 +107,16 @@ def _edit_bytes(data: bytes, changes: Sequence[LineEdit], shown: str) -> tuple[b
     return written if isinstance(written, Refusal) else (decoded.encoding.bom + written, outcome)
 
 
-def _cut_line(line: str) -> str:
-    """Return a line of a difference, cut: that of a generated file may be all there is in it."""
-    more = len(line) - MAX_SHOWN_CHARS
-    return f"{line[:MAX_SHOWN_CHARS]} ... {more} more characters" if more > 0 else line
-
-
 def change_report(path: str, diff: Sequence[str]) -> str:
     """Return the answer to a change of a file, which shows the hunks of its diff."""
     added = sum(line.startswith("+") for line in diff)
     removed = sum(line.startswith("-") for line in diff)
-    shown = truncate_text("\n".join(map(_cut_line, diff)), MAX_ANSWER_CHARS)
+    # A line of a generated file may be all there is in it.
+    cut = [
+        line if (more := len(line) - MAX_SHOWN_CHARS) <= 0 else f"{line[:MAX_SHOWN_CHARS]} ... {more} more characters"
+        for line in diff
+    ]
+    shown = truncate_text("\n".join(cut), MAX_ANSWER_CHARS)
     return f"{path} changed, lines: +{added} -{removed}\n{shown}"
 
 

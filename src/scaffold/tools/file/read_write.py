@@ -271,15 +271,11 @@ def _numbered_output(args: Mapping[str, Any], part: _FileExcerpt) -> ToolOutput:
         if room < 0:
             break
     last = start - 1 + len(shown)
-    rest = [_how_to_go_on(last, requested_end)] if last < requested_end else []
+    search = ", or find lines with search_files" if requested_end - last > MAX_LINES else ""
+    rest = [f"... continue with start_line {last + 1}{search}"] if last < requested_end else []
     count = f"{total}" if part.counted else f"more than {total}"
     head = f"{path}: total_lines {count}, range {start}-{last}{_encoding_note(part.encoding)}"
     return ToolOutput("\n".join([head, *shown, *rest]))
-
-
-def _how_to_go_on(last: int, requested_end: int) -> str:
-    search = ", or find lines with search_files" if requested_end - last > MAX_LINES else ""
-    return f"... continue with start_line {last + 1}{search}"
 
 
 def _past_end_message(path: str, total: int, *, counted: bool) -> str:

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 from msgspec import Struct, structs
@@ -87,7 +87,8 @@ class ContractDrafter:
                 # those of an agent, before anything is sealed.
                 denied = await self._denied_command(answer)
                 if not denied:
-                    return self._with_intent(answer)
+                    intent = answer.intent or intent_of(self._records.task.action)
+                    return structs.replace(answer, intent=intent)
                 answer = _UnusableAnswer(denied)
             if self._asked >= MAX_ASKS:
                 raise _no_contract(answer.why)
@@ -112,9 +113,6 @@ class ContractDrafter:
         if isinstance(finish, NoProgress):
             raise NoContract(f"the drafter returned no contract: {finish.cause}", NO_CONTRACT_FIX)
         return finish.text
-
-    def _with_intent(self, contract: Contract) -> Contract:
-        return contract if contract.intent else structs.replace(contract, intent=intent_of(self._records.task.action))
 
     async def _denied_command(self, contract: Contract) -> str:
         """Return why a command may not be run; empty if all may, as always in a sandbox."""
@@ -173,13 +171,17 @@ _COMMAND_PROBE = Tool(
 
 def draft_prompt(action: Action, repository: DraftContext, briefing: str) -> str:
     """Return the prompt for a contract before the work."""
+    paths = repository.paths
+    at_root = dict.fromkeys(f"{first}{slash}" for first, slash, _ in (path.partition("/") for path in paths))
+    declared = [path for path in paths if is_declared_path(path, action.files)]
+    other_tests = [path for path in paths if is_test(path) and not is_declared_path(path, action.files)]
     parts = [
         f"# The task: {action.key} (role: {action.role})\n{truncate_text(full_text(action), TASK_CHARS)}",
         _bounded_list("# Effects that hold once it has landed", action.effects),
         _bounded_list("# Files it is expected to change", action.files),
         _bounded_list("# Gates that run anyway", (f"{name}: `{command}`" for name, command in repository.gates)),
-        _bounded_list("# At the root of the repository", _top_level(repository.paths)),
-        _bounded_list("# Paths that may matter", _relevant_paths(repository.paths, action.files)),
+        _bounded_list("# At the root of the repository", at_root),
+        _bounded_list("# Paths that may matter", (*declared, *other_tests)),
         f"# What earlier attempts showed\n{truncate_text(briefing, BRIEFING_CHARS)}" if briefing else "",
         "Write the contract of this task. None of the work has been done yet.",
     ]
@@ -235,15 +237,3 @@ def _bounded_list(heading: str, lines: Iterable[str]) -> str:
         return ""
     more = [f"- … and {len(every) - MAX_PATHS} more"] if len(every) > MAX_PATHS else []
     return "\n".join([heading, *(f"- {line}" for line in every[:MAX_PATHS]), *more])
-
-
-def _top_level(paths: Iterable[str]) -> Iterator[str]:
-    """Yield the top-level names in order, folders with a slash."""
-    named = (path.partition("/") for path in paths)
-    yield from dict.fromkeys(f"{first}{slash}" for first, slash, _ in named)
-
-
-def _relevant_paths(paths: Sequence[str], files: Sequence[str]) -> Iterator[str]:
-    """Yield the existing declared files, then the other tests."""
-    yield from (path for path in paths if is_declared_path(path, files))
-    yield from (path for path in paths if is_test(path) and not is_declared_path(path, files))

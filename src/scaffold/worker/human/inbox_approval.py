@@ -108,7 +108,7 @@ class InboxApprover:
         self._undecided: set[str] = set()
         """The requests of calls that wait now: several that only read run at the same time."""
         self._poller = StorePoller(context.store.data_version)
-        self._turn: Callable[[], WaitingTurn | None] = _no_turn
+        self._turn: Callable[[], WaitingTurn | None] = lambda: None
 
     def keeps(self, turn: Callable[[], WaitingTurn | None]) -> None:
         """Store what `turn` returns whenever a wait begins, until it is over: the next attempt can continue it."""
@@ -219,7 +219,9 @@ class InboxApprover:
             stays = may_wait and self._is_needed() and asked.id in asked_items(store, self._task.run.id)
             left_s = min(give_up_at - now(), self.left_s)
             if not may_wait or (not stays and left_s <= 0):
-                raise _waiting_error(asked)
+                command = "answer {} TEXT" if asked.kind == "question" else "approve {}"
+                how = f"Decide with `scaffold {command.format(asked.id)}`."
+                raise HumanDecisionRequired(f"{asked.text} (no decision yet)", how, item=asked.id)
             # The end of a terminal's process is no change of the store.
             wait_s = TERMINAL_POLL_S if stays else min(TERMINAL_POLL_S, left_s)
             # While a terminal asks, the attempt's time limit is suspended.
@@ -291,10 +293,6 @@ class InboxApprover:
         )
 
 
-def _no_turn() -> None:
-    """Return None: no agent has begun."""
-
-
 def _replace_worktree_path(folder: Path, text: str) -> str:
     """Return `text`, which may be JSON, with the placeholder in place of the folder's path."""
     # The path may appear resolved, as commands print it, or escaped, as in the JSON of arguments.
@@ -333,8 +331,3 @@ def _call_detail(request: PermissionRequest, decision: PolicyDecision, *, worktr
         "reason": utf8_safe(decision.reason),
         "worktree": worktree,
     }
-
-
-def _waiting_error(item: InboxItem) -> HumanDecisionRequired:
-    how = f"scaffold answer {item.id} TEXT" if item.kind == "question" else f"scaffold approve {item.id}"
-    return HumanDecisionRequired(f"{item.text} (no decision yet)", f"Decide with `{how}`.", item=item.id)

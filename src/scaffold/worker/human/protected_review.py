@@ -14,7 +14,6 @@ from scaffold.git import commits
 from scaffold.policy.path.protected_areas import ProtectedAreas
 from scaffold.policy.path.protected_files import protected_entry
 from scaffold.run.failures.attempt_end import AttemptEnd
-from scaffold.store.database import Store
 from scaffold.verify.guard import PROTECTED_FILES_CHECK, declared_protected_paths
 from scaffold.worker.attempt_records import AttemptRecords
 from scaffold.worker.human.inbox_approval import InboxApprover
@@ -121,24 +120,17 @@ async def restore_waiting_change(workspace: AttemptWorkspace, records: AttemptRe
     Only on the same base: on another base the approval would be for a different change. HEAD does not move.
     """
     store, base = records.store, workspace.base
-    before = _previous_attempt(store, records.task.attempt)
+    attempt = records.task.attempt
+    earlier = [each for each in store.attempts.of_action(attempt.action_id) if each.number < attempt.number]
+    before = earlier[-1] if earlier else None
     # Only a wait for approval leaves finished work; any other end means that the work is to be redone.
     if before is None or before.outcome != "waiting" or before.base_sha != base or before.head_sha is None:
         return None
-    if not _was_submitted_for_approval(store, before):
+    # A human was asked about the finished change, not about a tool call before it.
+    if not any(item.attempt_id == before.id and "change" in item.detail for item in store.inbox.all()):
         return None
     await workspace.git("read-tree", "-u", "--reset", before.head_sha)
     return before
-
-
-def _previous_attempt(store: Store, attempt: Attempt) -> Attempt | None:
-    earlier = [each for each in store.attempts.of_action(attempt.action_id) if each.number < attempt.number]
-    return earlier[-1] if earlier else None
-
-
-def _was_submitted_for_approval(store: Store, attempt: Attempt) -> bool:
-    """Return whether the human was asked about the finished change, not about a tool call before it."""
-    return any(item.attempt_id == attempt.id and "change" in item.detail for item in store.inbox.all())
 
 
 def blocking_losses(verification: Verification) -> tuple[str, ...]:

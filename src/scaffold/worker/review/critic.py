@@ -1,6 +1,5 @@
 """The critic: scores work that has passed its checks and suggests improvements. With its prompts."""
 
-from scaffold.agent.turn_loop import TurnResult
 from scaffold.core.errors import BudgetExceeded, ModelError
 from scaffold.core.model import Action
 from scaffold.core.plan import full_text
@@ -72,16 +71,13 @@ async def _ask_critic(side_agent: SideAgent, prompt: str) -> Critique | str:
         finish = await side_agent.turn(prompt)
         if isinstance(finish, NoProgress):
             return finish.cause
-        read = _read_answer(finish)
+        # The text of a refusal may quote a score from the diff.
+        refused = finish.stop == "refused"
+        read = MalformedCritique("It was a refusal.") if refused else read_critique(finish.text)
         if isinstance(read, Critique):
             return read
         why, prompt = read.why, malformed_prompt(read.why)
     return f"none of its {MAX_ASKS} answers can be used. {why}"
-
-
-def _read_answer(finish: TurnResult) -> Critique | MalformedCritique:
-    # The text of a refusal may quote a score from the diff.
-    return MalformedCritique("It was a refusal.") if finish.stop == "refused" else read_critique(finish.text)
 
 
 def critique_prompt(

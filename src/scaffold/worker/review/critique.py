@@ -81,7 +81,8 @@ def read_critique(text: str) -> Critique | MalformedCritique:
         if found := _TOTAL.match(bare):
             totals.append(found["score"])
         elif found := _CRITERION.match(bare):
-            scores.setdefault(_criterion_named(found["name"]), []).append(found["score"])
+            criterion = next(each for each in CRITERIA if each[0] == found["name"][0].lower())
+            scores.setdefault(criterion, []).append(found["score"])
         more = found["rest"].strip(" .,;-") if found else bare
         if totals and _DONE.fullmatch(more):
             done = True
@@ -147,10 +148,6 @@ def _single_score(name: str, given: Iterable[str], least: int, most: int) -> int
     if not score.isdecimal() or len(score) > len(str(most)) or not least <= int(score) <= most:
         return MalformedCritique(f"`{name}` must be a whole number from {least} to {most}, not {score[:20]}.")
     return int(score)
-
-
-def _criterion_named(name: str) -> str:
-    return next(each for each in CRITERIA if each[0] == name[0].lower())
 
 
 class IterationState(Struct, frozen=True, kw_only=True):

@@ -176,13 +176,14 @@ class ReviewerProbe:
             found = f"it took more than {ANSWER_S:.0f} s"
         except (ModelError, UsageError) as error:
             found = error.what
-        review = found if isinstance(found, Review) else None
+        review, fault = found if isinstance(found, Review) else None, case.fault
+        near = [each for each in review.citations if each.file == fault.path] if review and fault else []
         answer = ProbeAnswer(
             id=new_id(12),
             model=self._reviewer.model.name,
             kind=case.fault.kind if case.fault else "",
             verdict=review.verdict if review else "",
-            located=review is not None and case.fault is not None and _names_place(review, case.fault),
+            located=fault is not None and any(abs(each.line - fault.line) <= NEAR_LINES for each in near),
             at=self._context.clock.now(),
         )
         said = self._context.redactor.clean(review.summary if review else str(found))
@@ -252,8 +253,3 @@ class ReviewerProbe:
             io=AgentIO(redactor=context.redactor),
             records=AgentRecords(journal=journal, budget=budget),
         )
-
-
-def _names_place(review: Review, fault: Fault) -> bool:
-    near = [each for each in review.citations if each.file == fault.path]
-    return any(abs(each.line - fault.line) <= NEAR_LINES for each in near)

@@ -110,9 +110,8 @@ async def collect_edits(shared: SharedFolder | None, asked: AskedEdits, records:
     unused = [*found.foreign, *([(own, found.own)] if why and found.own is not None else [])]
     for name, content in unused:
         if isinstance(content, bytes):
-            keep_unused_file(
-                records.run_context, records.task.attempt.id, clean(name), _redact_content(records, content)
-            )
+            kept = clean(content.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
+            keep_unused_file(records.run_context, records.task.attempt.id, clean(name), kept)
     if text is None:
         return None
     text = clean(text)
@@ -154,7 +153,9 @@ def _take_files(folder: EditFolder) -> _FolderContent:
         return _FolderContent()
     except OSError as error:
         return _FolderContent(problem=f"its folder cannot be opened ({error.strerror})")
-    foreign = tuple((_safe_json_name(name), each) for name, each in content.items() if name != own)
+    # A foreign name may be no text.
+    stems = {name: utf8_safe(name.removesuffix(".json")) for name in content if name != own}
+    foreign = tuple((f"{safe_file_name(stem)}.json", content[name]) for name, stem in stems.items())
     return _FolderContent(own=content.get(own), foreign=foreign)
 
 
@@ -171,11 +172,6 @@ def _is_in(folder: int, name: str) -> bool:
     return True
 
 
-def _safe_json_name(name: str) -> str:
-    """Return the name of a foreign file, which may be no text, as one that can be shown and written."""
-    return f"{safe_file_name(utf8_safe(name.removesuffix('.json')))}.json"
-
-
 def _text_of(content: bytes | str) -> tuple[str | None, str]:
     """Return the text of an edit file, or None and why it is not used."""
     if isinstance(content, str):
@@ -185,12 +181,6 @@ def _text_of(content: bytes | str) -> tuple[str | None, str]:
     except UnicodeDecodeError:
         return None, "it is not UTF-8 text"
     return (None, "it contains NUL") if "\0" in text else (text, "")
-
-
-def _redact_content(records: AttemptRecords, content: bytes) -> bytes:
-    """Return the content of any file without secrets."""
-    text = content.decode("utf-8", "surrogateescape")
-    return records.redactor.clean(text).encode("utf-8", "surrogateescape")
 
 
 async def _note_refusals(records: AttemptRecords, story: ActionKey, refused: Sequence[str]) -> None:

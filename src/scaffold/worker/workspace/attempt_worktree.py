@@ -319,7 +319,8 @@ async def _open_nested(git: Git, path: Path, env: Mapping[str, str]) -> None:
     """Rename `.git` of nested repositories, so that git adds all their files, including their history."""
     # Git lists a nested repository as a folder and adds it as a mere link to
     # a commit; repositories may be nested deeper.
-    while nested := [name for name in await _untracked_files(git, env) if name.endswith("/")]:
+    untracked = partial(git, "ls-files", "--others", "--exclude-standard", "-z", env=env)
+    while nested := [name for name in (await untracked()).records if name.endswith("/")]:
         for name in nested:
             (path / name / ".git").rename(path / name / "nested.git")
 
@@ -333,7 +334,3 @@ async def _release_planted(
         listed = b"".join(os.fsencode(path) + b"\0" for path in planted)
         await git("update-index", "--force-remove", "-z", "--stdin", stdin=listed, env=env)
     return tuple(link for link in links if link.path not in planted)
-
-
-async def _untracked_files(git: Git, env: Mapping[str, str]) -> list[str]:
-    return (await git("ls-files", "--others", "--exclude-standard", "-z", env=env)).records
