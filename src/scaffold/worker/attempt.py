@@ -72,11 +72,10 @@ class Worker:
         activity: ActivityClock | None = None,
         side_models: Mapping[str, Model] | None = None,
     ) -> None:
-        """Take the `reviewer` of requests for files that judge the work; without its decision a human is asked.
+        """`reviewer` decides requests for files that judge the work; without its decision a human is asked.
 
-        `side_models` are those of agents that advise on the work, by role, where they are not `model`.
-
-        `activity` records when the model waits for its endpoint; the default is a new one.
+        `side_models` are the models of advisers, by role, where they are not `model`. `activity` records when the
+        model waits for its endpoint; the default is a new one.
         """
         self._run_context = run_context
         self._task = task
@@ -168,7 +167,6 @@ class Worker:
             return _ending_of(error)
 
     async def _run_in_workplace(self, resources: AttemptResources) -> CandidateReady | AttemptEnd:
-        """Open the worktree, the sandbox and what else the attempt has, and run its work."""
         run_context, task, records = self._run_context, self._task, self._records
         self._workspace = workspace = await open_workspace(run_context, task.attempt)
         async with open_workplace(run_context, task, workspace, resources) as place:
@@ -189,7 +187,6 @@ class Worker:
             return ending
 
     async def _run_kind(self, place: Workplace, capabilities: AgentCapabilities) -> CandidateReady | AttemptEnd:
-        """Run the kind of work that the action requires."""
         records = self._records
         if self._task.attempt.kind == "review":
             continued = await take_up_turn(place, records)

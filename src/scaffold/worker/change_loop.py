@@ -187,7 +187,7 @@ class ChangeLoop:
         return AttemptEnd("contract_failed", "the tier allows no iterations")
 
     async def _first_prompt(self) -> str:
-        """Return the first prompt; a change that a human rejected is restored, and is what the agent begins with."""
+        # A change that a human rejected is where the agent begins, not a fresh base.
         prompt = first_prompt(self._place, self._records, self._verifier.contract)
         if (rejected := await restore_rejected_change(self._place, self._records)) is None:
             return with_learnings(self._records, prompt)
@@ -196,7 +196,7 @@ class ChangeLoop:
         return with_learnings(self._records, f"{prompt}\n\n{REWORK}")
 
     async def _hand_in_restored(self, before: Attempt) -> CandidateReady | AttemptEnd | None:
-        """Hand in the restored work that waited for a human; None if it no longer passes and has to be redone."""
+        # None if the restored work no longer passes and has to be redone.
         records, workspace = self._records, self._workspace
         work = await commit_work(self._place, self._records)
         if isinstance(work, WorkCommit):
@@ -219,7 +219,6 @@ class ChangeLoop:
         return None
 
     async def _run_iteration(self, prompt: str | WaitingTurn, iteration: int) -> NextStep | AttemptEnd | StepsAdded:
-        """Run one iteration; once something has passed, stop early enough to hand that in."""
         # Without it, the deadline of the whole attempt would end an improvement
         # and the work that had already passed with it.
         limited = nullcontext() if self._passed is None else self._human.deadline(spare_s=HAND_IN_RESERVE_S)
@@ -244,7 +243,6 @@ class ChangeLoop:
         return AttemptEnd(finish.outcome, finish.cause) if isinstance(finish, NoProgress) else finish
 
     async def _evaluate_turn(self, finish: TurnResult, iteration: int) -> NextStep | StepsAdded:
-        """Commit, verify and criticise the turn's work, and return the next step."""
         records, settings = self._records, self._records.task.run.settings
         edits = await collect_edits(self._place.shared, self._capabilities.asked_edits, records)
         records.answered(finish.text, iteration=iteration, edits=edits)
@@ -286,7 +284,6 @@ class ChangeLoop:
         return await self._after_second_review(state) if isinstance(move, HandIn) else move
 
     async def _after_second_review(self, state: IterationState) -> NextStep:
-        """Have the second reviewer judge work that is about to be handed in, and return the next step."""
         if not state.changed:
             self._records.enter("verifying")
         verification = await self._second_reviewed(self._last.verification)
@@ -301,7 +298,6 @@ class ChangeLoop:
         return decide_next_step(structs.replace(state, passed=self._last.passed, reviewed=True))
 
     async def _second_reviewed(self, verification: Verification) -> Verification:
-        """Return the verification with the second reviewer's verdict, if work that passed needs one."""
         if self._judges.second is None or not verification.passed:
             return verification
         return await self._judges.second.judged(verification, self._verifier.contract)
@@ -309,7 +305,6 @@ class ChangeLoop:
     async def _judge_work(
         self, work: WorkCommit | Verification, iteration: int, *, asked_for_end: bool
     ) -> IterationResult:
-        """Verify the work and, if it passes, have it criticised unless the agent asked for an end."""
         if isinstance(work, Verification):
             return IterationResult(left=work, verification=work, asked_for_end=asked_for_end)
         verification = await self._verify_work(work.head)
@@ -329,7 +324,7 @@ class ChangeLoop:
         return IterationResult(left=work.tree, verification=verification, critique=critique)
 
     async def _verify_work(self, head: Commit) -> Verification:
-        """Verify the work; if only lost tests block it, the second reviewer may agree to their loss."""
+        # If only lost tests block the work, the second reviewer may agree to their loss.
         found = await self._verifier.verify(head)
         lost = blocking_losses(found)
         if not lost or self._judges.second is None:
@@ -345,7 +340,6 @@ class ChangeLoop:
         return structs.replace(again, review=judged.review)
 
     async def _left_to_human(self, found: Verification, lost: tuple[str, ...]) -> CandidateReady | AttemptEnd:
-        """Hand in work that only lost tests block if a human agrees to their loss; otherwise return the ending."""
         records, workspace = self._records, self._workspace
         await worktree.restore(workspace.git, found.commit)
         decided = await human_decision(workspace, self._human, records, found, lost)
@@ -360,7 +354,6 @@ class ChangeLoop:
         return await self._hand_in(structs.replace(agreed, reviewed=True))
 
     async def _next_prompt(self) -> str:
-        """Restore passing work as it was committed, and return the prompt of the next iteration."""
         last = self._last
         if last.passed:
             # The worktree keeps what the checks of passing work left behind, such as caches and reports.
@@ -373,7 +366,6 @@ class ChangeLoop:
         return with_learnings_of_failure(self._records, prompt, last.verification)
 
     async def _end_failed(self, move: StopFailed, iteration: int) -> CandidateReady | AttemptEnd:
-        """Return the ending for work that does not pass."""
         if self._last is self._start:
             ending = await _end_unchanged(self._place, self._records, self._verifier.contract)
             return _with_words(ending, self._said) if isinstance(ending, AttemptEnd) else ending
@@ -393,7 +385,6 @@ class ChangeLoop:
         return await self._last_passed_or(AttemptEnd(_failed_outcome(failed), summarize_failures(failed)))
 
     async def _last_passed_or(self, gave_up: AttemptEnd) -> CandidateReady | AttemptEnd:
-        """Hand in the latest work that passed, or return `gave_up` if none did. Later work is pinned."""
         if self._passed is None:
             return gave_up
         records, task = self._records, self._records.task
@@ -410,7 +401,7 @@ class ChangeLoop:
         return await self._hand_in(verification)
 
     async def _hand_in(self, verification: Verification) -> CandidateReady | AttemptEnd:
-        """Offer passing work for landing; a change of protected paths first needs a human's approval."""
+        # A change of protected paths needs a human's approval before anything is offered for landing.
         workspace, records, head = self._workspace, self._records, verification.commit
         try:
             rejected = await approve_protected_change(workspace, self._human, records, head, verification.review)
@@ -454,7 +445,7 @@ async def _end_unchanged(
 
 
 def _with_words(gave_up: AttemptEnd, words: str) -> AttemptEnd:
-    """Return the ending with what the agent said instead of changing anything: why it could not be done, perhaps."""
+    # Without a change, what the agent said is the only clue why the task could not be done.
     if not words.strip():
         return gave_up
     return structs.replace(gave_up, error=f"{gave_up.error}{AGENT_SAID}{truncate_text(words.strip(), WORDS_CHARS)}")
@@ -465,5 +456,4 @@ def _nothing_changed(failed: Verification) -> str:
 
 
 def _failed_outcome(failed: Verification) -> AttemptOutcome:
-    """Return `gate_failed` if only gates failed, otherwise `contract_failed`."""
     return "contract_failed" if failed.failures else "gate_failed"

@@ -50,7 +50,7 @@ async def _run_recording_errors(context: RunContext, task: Assignment, log: Call
     except Exception as error:  # noqa: BLE001 - the worker's boundary: every error is recorded in the attempt
         clean = context.redactor.clean
         log(clean(traceback.format_exc()))
-        # A file system that fails, or is full, says nothing about the work.
+        # A file system that fails or is full says nothing about the work.
         outcome: AttemptOutcome = (
             "lost" if isinstance(error, OSError | GitError | StoreUnavailable) else "executor_failed"
         )

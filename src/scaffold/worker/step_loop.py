@@ -77,7 +77,7 @@ async def run_step(
 
 
 async def _with_summary(task: Assignment, agent: WatchedAgent, text: str) -> _Answer | NoProgress:
-    """Ask once for the summary that later steps read, if the answer has none."""
+    # Later steps read the summary, so an answer without one is worth one more request.
     if not is_step_of_story(task) or find_summary(text) is not None:
         return _Answer(text)
     finish = await agent.turn(ASK_FOR_SUMMARY)

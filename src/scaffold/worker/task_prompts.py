@@ -66,7 +66,6 @@ def _goal_section(goal: Goal) -> str:
 
 
 def _first_sentences(text: str) -> str:
-    """Return the first sentences of a text, at most GOAL_SENTENCES of its first paragraph."""
     first = text.strip().partition("\n\n")[0]
     return truncate_text(" ".join(_SENTENCE.split(first)[:GOAL_SENTENCES]), GOAL_CHARS)
 
@@ -87,7 +86,6 @@ def _facts_section(facts: Sequence[Fact]) -> str:
 
 
 def _first_lines(lines: Sequence[str], most: int) -> Iterator[str]:
-    """Yield the first `most` lines, and how many more there are."""
     yield from lines[:most]
     if len(lines) > most:
         yield f"- … and {len(lines) - most} more"
@@ -125,7 +123,6 @@ def _check_line(check: Check) -> str:
 
 
 def _verified_section(finished: Sequence[Action], facts: Sequence[Fact]) -> str:
-    """Return the work to verify: its commits, its changed paths, and its agents' answers."""
     landed = _first_lines([f"- {commit[:8]}: {effects}" for commit, effects in _proven_at(facts)], MAX_FACTS)
     paths = [f"- {path}" for path in sorted({path for fact in facts for path in fact.paths})]
     parts = [
@@ -137,7 +134,6 @@ def _verified_section(finished: Sequence[Action], facts: Sequence[Fact]) -> str:
 
 
 def _proven_at(facts: Sequence[Fact]) -> list[tuple[str, str]]:
-    """Return each commit with the assertions proven at it, comma-separated."""
     shown: dict[str, list[str]] = {}
     for fact in facts:
         shown.setdefault(fact.commit, []).append(fact.assertion)
@@ -145,7 +141,6 @@ def _proven_at(facts: Sequence[Fact]) -> list[tuple[str, str]]:
 
 
 def _results_section(heading: str, actions: Sequence[Action], *, each: int, total: int) -> str:
-    """Return the actions' results below a heading, at most `each` characters of one and about `total` of all."""
     if not actions:
         return ""
     share = max(MIN_RESULT_CHARS, min(each, total // len(actions)))

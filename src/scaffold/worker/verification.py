@@ -132,7 +132,6 @@ class AttemptVerifier:
     async def _with_environment(
         self, request: ProofRequest, head: Commit
     ) -> tuple[ProofRequest, CheckEnvironment | None]:
-        """Return the request in the environment of the work, and that environment; None without a baseline."""
         place = self._place
         if place.baseline is None:
             return request, None
@@ -144,14 +143,12 @@ class AttemptVerifier:
         return with_environment(request, found.environment, lacks=found.lacks), found.environment
 
     async def _clean_tree(self, commit: Commit, environment: CheckEnvironment | None) -> Tree:
-        """Check a commit out in the provisioned worktree, and return it with a new temporary folder."""
         # Ignored files are deleted, since a candidate lands without them and must pass without them, too.
         async with reprovision(environment, self._place.workspace.path):
             self._clean = await self._check_out(commit)
         return self._place.tree(commit, environment)
 
     async def _prove_tree(self, request: ProofRequest, tree: Tree) -> Verification:
-        """Prove the tree, with what can be seen of its contract's checks from inside of them."""
         observer = CheckObserver(await changed_code(tree.git, tree.base, tree.commit))
         tree = msgspec.structs.replace(tree, observer=observer)
         found = await prove_candidate(request, tree)
@@ -164,7 +161,6 @@ class AttemptVerifier:
         return with_executed_lines(found, request.contract, observer)
 
     async def _contract_point(self, contract: Contract, tree: Tree, failed_on_base: Collection[str]) -> PointOfContract:
-        """Return what became of the tests that the contract is about."""
         red = self._base_results.red_tests if self._base_results else {}
         if not red:
             return PointOfContract()
@@ -176,7 +172,7 @@ class AttemptVerifier:
             return await check_point(contract, red, changes, tree, failed_on_base=failed_on_base, direct=direct)
 
     def _is_tests_alone(self, changes: Sequence[PathChange]) -> bool:
-        """Return True if the tests are the work, and the code they test existed before."""
+        # Then nothing in the change can make the tests fail on the base: the code they test existed before.
         return self._place.task.action.role == TESTING_ROLE and all(is_test(change.path) for change in changes)
 
     async def _check_out(self, commit: Commit) -> bool:
@@ -240,7 +236,6 @@ class AttemptVerifier:
             return await self.verify(passed.commit, accepted=passed.accepted)
 
     async def _check_on_clean_base(self, contract: Contract) -> BaseCheckResults:
-        """Check out the base in place of the work and return the contract's results on it."""
         workspace = self._place.workspace
         async with reprovision(self._place.environment, workspace.path):
             await worktree.reset_and_clean(workspace.git, workspace.base)
@@ -248,7 +243,6 @@ class AttemptVerifier:
 
     @property
     def _contract_with_timeouts(self) -> Contract | None:
-        """The contract in force, with timeouts based on the checks' times on the base."""
         contract, base_results = self.contract, self._base_results
         return with_timeouts(contract, base_results) if contract and base_results else contract
 
@@ -280,7 +274,6 @@ class AttemptVerifier:
         )
 
     def _find_run(self, gate: Gate, tree: TreeId, environment: str) -> GateRun | None:
-        """Return the run of a gate on the tree, from the store or of this attempt."""
         own = self._runs.get((gate.folder, gate.command, tree, environment))
         return own or self._records.store.baselines.find(gate, tree, environment)
 
@@ -290,7 +283,6 @@ class AttemptVerifier:
         self._store_run(run, tree)
 
     def _keep_run(self, run: GateRun, tree: TreeId) -> None:
-        """Keep a gate run for this attempt; store it for reuse on the same tree if the checkout was clean."""
         self._runs[run.gate.folder, run.gate.command, tree, run.environment] = run
         if self._clean:
             self._store_run(run, tree)

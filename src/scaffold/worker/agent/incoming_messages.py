@@ -1,4 +1,4 @@
-"""Messages of the human and of the merge queue to a running agent, or to its action before."""
+"""Messages from the user and the merge queue to a running agent, or to its action before it started."""
 
 from collections.abc import Sequence
 
@@ -12,7 +12,7 @@ HEADS = {
     HUMAN: "The human you work for wrote this {age} ago. Follow it, within your task and your permissions.",
     MERGE_QUEUE: "Work of others landed {age} ago that touches what you are editing:",
 }
-"""What a message begins with, by its sender; messages of others are not for agents."""
+"""The first words of a message, by sender; other senders do not write to agents."""
 MAX_MESSAGES = 1_000
 MAX_MESSAGE_CHARS = 32_000
 

@@ -120,8 +120,7 @@ def _waiting_turn(agent: Agent, todos: Todos) -> WaitingTurn | None:
 
 
 def _system_prompt(place: Workplace, records: AttemptRecords, journal: Journal) -> str:
-    """Return the system prompt of the action's role; warn once in a run about an unusable custom prompt."""
-
+    # A custom prompt that cannot be used falls back to the built-in one, with one warning in the run.
     def notice(text: str) -> None:
         journal.note("notice", text=text)
         records.warn(text)

@@ -1,4 +1,4 @@
-"""The learnings from earlier work in the prompts of an attempt: before its agent begins, and after a failed check."""
+"""Add learnings from earlier work to the prompts of an attempt: at its start, and after a failed check."""
 
 from scaffold.core.errors import StoreError
 from scaffold.core.learning import LearningMoment
@@ -54,7 +54,7 @@ def last_failed_attempt(records: AttemptRecords) -> Attempt | None:
 
 
 def _learnings_section(records: AttemptRecords, moment: LearningMoment, situation: Situation) -> str:
-    """Return the section with what fits, and record what the attempt was given; empty if nothing fits."""
+    # What the attempt was given is recorded in the transaction that selects it, so that its effect can be measured.
     run_context, attempt = records.run_context, records.task.attempt
     tokens = records.task.run.settings.learning.tokens
     if not tokens:

@@ -22,20 +22,20 @@ from scaffold.worker.workspace.attempt_worktree import AttemptWorkspace
 
 SideRole = Literal["critic", "drafter", "reviewer", "learner"]
 MAX_REQUESTS = 40
-"""The model requests of one turn: reading the code around a change takes some."""
+"""The most model requests in one turn; reading the code around a change takes several."""
 TELL_AFTER_S = 5.0
-"""Shorter waits are not worth a line."""
+"""Shorter waits are not reported."""
 PROMPTS: Mapping[SideRole, str] = {
     "critic": "critic",
     "drafter": "drafter",
     "reviewer": "second_reviewer",
     "learner": "learner",
 }
-"""The prompt of each role: `reviewer` alone is also a role that an action may have."""
+"""The prompt of each role; `reviewer` has another name because an action may have that role, too."""
 
 
 def _model_settings(settings: RunSettings, role: SideRole) -> ModelSettings:
-    """Return the adviser's model; the second reviewer may have one of its own."""
+    # The second reviewer may have a model of its own, which is no setting of the run's agents.
     reviewer = settings.planning.reviewer
     return reviewer.model if role == "reviewer" and reviewer is not None else settings.agent_model(role)
 
@@ -91,7 +91,7 @@ class SideAgent:
         self._watched = WatchedAgent(agent, pulse, repeats, idle_s=run.settings.limits.idle_s)
 
     def _on_delta(self, delta: Delta) -> None:
-        """Note a sign of life; say once in the run if the adviser's own model, which no one watches, is waited for."""
+        # No one watches an adviser's own model, so the run says once that it waits for it.
         self._records.activity.on_delta(delta)
         if self._tells_waits and isinstance(delta, RetryWait) and delta.seconds > TELL_AFTER_S:
             self._tells_waits = False

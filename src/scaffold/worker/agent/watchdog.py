@@ -34,7 +34,7 @@ READ_BYTES = 1 << 20
 
 
 class NoProgress(Struct, frozen=True):
-    """The agent makes no progress; `cause` says how."""
+    """The agent makes no progress; `cause` says why."""
 
     outcome: AttemptOutcome
     cause: str
@@ -167,7 +167,6 @@ def _files_digest(root: Path, names: Sequence[str]) -> str:
 
 
 def _file_version(path: Path) -> bytes:
-    """Return a fingerprint of a file's content or of a link's target."""
     status = path.lstat()
     if path.is_symlink():
         return os.fsencode(path.readlink())
@@ -179,5 +178,5 @@ def _file_version(path: Path) -> bytes:
 
 
 def _open_nonblocking(path: str, flags: int) -> int:
-    """Open without blocking on a pipe that has no writer."""
+    # A pipe that has no writer would block the worker for good.
     return os.open(path, flags | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)

@@ -39,7 +39,7 @@ from scaffold.worker.story.edits import edit_workflow
 from scaffold.worker.workspace.workplace import Workplace
 
 MOST_ITEMS = 20
-"""Items of one attempt: an agent that finds more has read something other than its task."""
+"""The most items of one attempt; an agent that files more does not work at its task."""
 
 
 class FiledItems:
@@ -76,7 +76,7 @@ class FiledItems:
 
 
 MOST_MEMORIES = 5
-"""Memories of one attempt: one that notes down more has not chosen."""
+"""The most memories of one attempt, so that its agent chooses."""
 CONFIRMED = ChunkFilter(states=("active",))
 
 
@@ -161,7 +161,6 @@ def worker_tools(
 
 
 def _tool_root(place: Workplace, records: AttemptRecords, seen: SeenFiles) -> tuple[ToolRoot, Path]:
-    """Return the workspace of the attempt's tools, and the folder of their long outputs."""
     run, attempt = records.task.run, records.task.attempt
     outputs = records.run_context.outputs(attempt.run_id, attempt.id)
     folders = folders_without_sandbox(records.run_context, run, place.sandbox, name=attempt.id)
@@ -185,7 +184,7 @@ def _guard_tools(
     capabilities: AgentCapabilities | None,
     tools: Iterable[Tool],
 ) -> Iterator[Tool]:
-    """Yield the tools, each guarded; a human decides what the rules leave open, unless there are no `capabilities`."""
+    # Without `capabilities` no human is asked: an agent that only judges must not wait for one.
     human = capabilities.human if capabilities is not None else None
     gate = worker_gate(
         records.run_context,
@@ -201,7 +200,7 @@ def _guard_tools(
 
 
 def custom_role(task: Assignment) -> Role | None:
-    """Return the user's role of the name that the action's has; None if there is none."""
+    """Return the user's role named like the action's; None if there is none."""
     return next((role for role in task.run.settings.extensions.roles if role.name == task.action.role), None)
 
 

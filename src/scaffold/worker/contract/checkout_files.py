@@ -31,7 +31,7 @@ def _write_file(context: RunContext, name: str, contract: Contract) -> None:
 
 
 def ignore_projections(context: RunContext) -> None:
-    """Write the file that keeps git from seeing what is in the projections; raises OSError if that is impossible."""
+    """Write the file that makes git ignore the projections; raises OSError if that is impossible."""
     write_atomic(context.projections / ".gitignore", b"*\n!/prompts/\n!/prompts/*.md\n")
 
 

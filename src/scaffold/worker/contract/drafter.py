@@ -115,7 +115,7 @@ class ContractDrafter:
         return finish.text
 
     async def _denied_command(self, contract: Contract) -> str:
-        """Return why a command may not be run; empty if all may, as always in a sandbox."""
+        # A sandbox confines the commands; without one they are judged like those of an agent.
         place, permissions = self._place, self._records.task.run.settings.permissions
         if place.sandbox is not None:
             return ""
@@ -136,7 +136,7 @@ class _UnusableAnswer(Struct, frozen=True):
 
 
 def _read_answer(text: str) -> Contract | _UnusableAnswer:
-    """Return the contract in the answer's last fenced block, or in the whole answer if it has none."""
+    # Models often explain first, so the last fenced block counts; without one, the whole answer.
     blocks = _FENCED.findall(text)
     try:
         contract = read_contract(blocks[-1] if blocks else text, name="contract")

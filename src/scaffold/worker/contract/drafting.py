@@ -62,7 +62,7 @@ async def draft_contract(place: Workplace, capabilities: AgentCapabilities, reco
 
 
 async def _draft_again(drafter: ContractDrafter, weak: Contract) -> Contract:
-    """Ask for a contract that fails before the work; return `weak` if there is no other."""
+    # A weak contract is better than none: `weak` stays if the second draft is unusable.
     try:
         return await drafter.contract(holds_before_work_prompt(weak))
     except (CassetteMiss, NoContract):
@@ -100,7 +100,6 @@ async def _draft_context(place: Workplace) -> DraftContext:
 
 
 def _seal_contract(records: AttemptRecords, phase: ContractPhase, contract: Contract) -> Contract:
-    """Seal the contract for a phase and return it; return the sealed one if the phase already has one."""
     store = records.store
     # A worker that was replaced must not seal a contract for the attempt that follows it.
     with records.transaction(durable=True) as attempt:

@@ -1,1 +1,1 @@
-"""The hooks, skills and roles of a worker."""
+"""The hooks, plugins and MCP servers that an attempt's agent works with."""

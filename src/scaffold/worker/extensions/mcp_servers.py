@@ -11,7 +11,7 @@ from scaffold.worker.human.inbox_approval import InboxApprover
 QUESTIONS = "scaffold.extensions.mcp.question_text:asked_text"
 SUGGESTIONS = "scaffold.extensions.mcp.question_text:suggested_answers"
 MAX_QUESTIONS = 10
-"""Of servers, to the user, in one attempt; further ones are declined."""
+"""The most questions of servers to the user in one attempt; further ones are declined."""
 
 
 async def server_tools(human: InboxApprover, records: AttemptRecords) -> tuple[Tool, ...]:
@@ -40,7 +40,7 @@ class _Questions:
         self._suggestions: Callable[..., tuple[str, ...]] = lazy_import(SUGGESTIONS)
 
     async def ask(self, question: object) -> str | None:
-        """Return the user's words; None if nobody is asked."""
+        """Return the user's answer; None if nobody is asked."""
         self._asked += 1
         # With `--yolo` no human is expected to answer, and a question would only block the action.
         if self._asked > MAX_QUESTIONS or self._records.task.run.settings.permissions.yolo:

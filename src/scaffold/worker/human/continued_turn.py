@@ -66,7 +66,6 @@ class Impossible(msgspec.Struct, frozen=True):
 
 
 def _last_executed(records: AttemptRecords) -> Attempt | None:
-    """Return the last earlier attempt whose agent may have begun; None if there is none."""
     attempt = records.task.attempt
     earlier = records.store.attempts.of_action(attempt.action_id)
     begun = [each for each in earlier if each.number < attempt.number and each.phase != "workspace"]
@@ -109,7 +108,7 @@ async def work_on_base(place: Workplace, before: Attempt, head: Commit) -> str |
 
 
 def _move_folders(message: Message, before: Attempt, place: Workplace) -> Message:
-    """Return the message with this attempt's folders in place of the earlier one's, except in what a model signed."""
+    # Signed thinking must go back to its provider unchanged, so folders are replaced in everything else.
     old = place.run_context.worktree_of(before)
     moves = [(_folder_pattern({old, old.resolve(), Path(before.worktree or old)}), place.workspace.path)]
     if place.shared is not None:
@@ -126,13 +125,11 @@ def _move_folders(message: Message, before: Attempt, place: Workplace) -> Messag
 
 
 def _folder_pattern(folders: set[Path], below: str = "") -> re.Pattern[str]:
-    """Return what finds one of the folders in JSON, or what the pattern `below` finds in one."""
     escaped = sorted((re.escape(_json_escaped(str(folder))) for folder in folders), key=len, reverse=True)
     return re.compile(rf"(?:{'|'.join(escaped)}){below}(?![\w.-])")
 
 
 def _json_escaped(path: str) -> str:
-    """Return the path as it stands in JSON."""
     return msgspec.json.encode(path).decode()[1:-1]
 
 
@@ -164,7 +161,6 @@ async def restore_rejected_change(place: Workplace, records: AttemptRecords) -> 
 
 
 def _rejected_attempt(records: AttemptRecords) -> Attempt | None:
-    """Return the last attempt that a human rejected, unless its action has landed since."""
     attempt = records.task.attempt
     earlier = records.store.attempts.of_action(attempt.action_id)
     for each in reversed(earlier):

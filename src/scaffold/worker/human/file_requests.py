@@ -1,4 +1,4 @@
-"""Requests of a worker's agent for further files: by rule, or by a reviewer or a human if the files judge the work."""
+"""Requests of a worker's agent for more files; if these judge its work, a reviewer or a human decides."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
@@ -45,9 +45,9 @@ DeclarationReviewer = Callable[[DeclarationQuestion], Awaitable[DeclarationAnswe
 
 
 MAX_QUESTIONS = 5
-"""Requests of one attempt that a reviewer or a human is asked about."""
+"""The most requests of one attempt that a reviewer or a human is asked about."""
 MAX_GRANTS = 100
-"""Entries granted to one action."""
+"""The most entries granted to one action."""
 MAX_NAMED = 5
 MAX_SHOWN = 20
 FILES_KEY = "files"
@@ -88,7 +88,6 @@ class FileRequests:
         return _answer_output(found, answer)
 
     async def _decide_judging(self, judging: Sequence[RequestedEntry], reason: str) -> DeclarationAnswer:
-        """Return the decision of a reviewer or a human about entries that judge the work, and store the grants."""
         entries = tuple(sorted(each.entry for each in judging))
         known = self._decided.get(frozenset(entries)) or self._rejected_before(entries)
         if known is not None:
@@ -126,7 +125,7 @@ class FileRequests:
         return _answer_of(await self._human.request_approval(text, detail))
 
     def _rejected_before(self, entries: Sequence[str]) -> DeclarationAnswer | None:
-        """Return a human's earlier rejection of the same entries that still applies, whatever reason they had."""
+        # A human's rejection holds for the same entries, whatever reason the agent gives the next time.
         store, now = self._records.store, self._records.run_context.clock.now()
         for item in store.inbox.rejected(self._records.task.action.id):
             if sorted(item.detail.get(FILES_KEY, ())) == list(entries) and _still_applies(item, now):
@@ -153,7 +152,7 @@ def grant_approved_requests(records: AttemptRecords) -> None:
 
 
 def _judged_by(place: Workplace, records: AttemptRecords) -> ProofRequest:
-    """Return what the guard judges the work's paths by, with what is declared now."""
+    # The same inputs as the guard's, so that a granted path is not refused later.
     settings, declaration = records.task.run.settings, records.declaration
     return ProofRequest(
         contract=contract_in_force(records.store, records.task.action.id),
@@ -176,7 +175,6 @@ def _answer_of(item: InboxItem) -> DeclarationAnswer:
 
 
 def _answer_output(found: Sequence[RequestedEntry], answer: DeclarationAnswer | None) -> ToolOutput:
-    """Return what the agent reads: what it may change now, what not and why, and what else it may do."""
     approved = answer is not None and answer.approved
     refused = any(each.kind == "forbidden" or (each.kind == "judges" and not approved) for each in found)
     lines = [_answer_line(each, answer) for each in found]

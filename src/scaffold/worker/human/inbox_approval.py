@@ -174,10 +174,7 @@ class InboxApprover:
     def _without_worktree(
         self, request: PermissionRequest, decision: PolicyDecision
     ) -> tuple[PermissionRequest, PolicyDecision]:
-        """Return both with the worktree's path replaced, so that a decision also holds in the next attempt's worktree.
-
-        Both stay unchanged if one of them already contains the placeholder.
-        """
+        # A decision must also hold in the next attempt's worktree, which has another path.
         folder = self._context.worktree_of(self._task.attempt)
         # A call that contains the placeholder literally would otherwise be
         # approved as another call, one in the worktree.
@@ -191,10 +188,6 @@ class InboxApprover:
         return msgspec.structs.replace(request, **ported), msgspec.structs.replace(decision, reason=reason)
 
     async def _await_decision(self, item: InboxItem) -> InboxItem:
-        """Wait for a decision about `item`, then for a slot, and return the decision.
-
-        HumanDecisionRequired if none comes in time.
-        """
         self._undecided.add(item.id)
         try:
             decided = await self._poll_decision(item)
@@ -229,14 +222,13 @@ class InboxApprover:
         return decided
 
     async def _next_change(self, tick: ChangeTick, wait_s: float, *, is_parked: bool) -> ChangeTick:
-        """Return the version of the store once it is past `tick`, or the same after `wait_s` seconds."""
         with self._activity.parked() if is_parked else self._activity.waiting(), suppress(TimeoutError):
             async with asyncio.timeout(wait_s):
                 return await self._poller.past(tick)
         return tick
 
     def _is_needed(self) -> bool:
-        """Return whether the goal still wants the action; not while it is paused, which lets its work end."""
+        # A paused goal lets its work end, so nothing waits for it.
         goal = self._context.store.goals.get(self._task.goal.id)
         return goal is not None and isinstance(goal.state, Active) and bool(self._context.store.goals.unmet(goal.id))
 
@@ -258,7 +250,6 @@ class InboxApprover:
         return asked, may_wait
 
     def _takes_slot(self) -> bool:
-        """Return whether the attempt may go on: it has a slot again, and its stored turn is deleted before."""
         store, attempt = self._context.store, self._task.attempt
         agents = self._agent_count()
         if not store.attempts.has_slot(attempt.id, agents=agents):
@@ -273,7 +264,6 @@ class InboxApprover:
         return True
 
     def _agent_count(self) -> int:
-        """Return how many agents the run has now."""
         run = self._context.store.runs.get(self._task.run.id)
         return (run or self._task.run).agents
 
@@ -294,7 +284,6 @@ class InboxApprover:
 
 
 def _replace_worktree_path(folder: Path, text: str) -> str:
-    """Return `text`, which may be JSON, with the placeholder in place of the folder's path."""
     # The path may appear resolved, as commands print it, or escaped, as in the JSON of arguments.
     names = {name for path in (folder, folder.resolve()) for name in (str(path), json.dumps(str(path))[1:-1])}
     longest_first = sorted(map(re.escape, names), key=len, reverse=True)
@@ -303,7 +292,7 @@ def _replace_worktree_path(folder: Path, text: str) -> str:
 
 
 def _describe_call(request: PermissionRequest) -> str:
-    """Return the request as text for a person, without the action: several may request the same."""
+    # Without the action: several may request the same.
     subject = utf8_safe(" ".join(request.subject.split()))
     shown = subject if len(subject) <= SUBJECT_CHARS else f"{subject[: SUBJECT_CHARS - 1]}…"
     match request.kind:

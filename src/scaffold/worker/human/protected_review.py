@@ -142,7 +142,6 @@ def blocking_losses(verification: Verification) -> tuple[str, ...]:
 
 
 def _lost_in(gate: GateResult) -> tuple[str, ...]:
-    """Return the tests that make a gate block if all of them are lost; empty if something else blocks, too."""
     new = tuple(name for name, verdict in gate.tests.items() if verdict == "new_failure")
     # Only some hundred tests have their names here; what is not named cannot be agreed to.
     named = len(new) == gate.counts.get("new_failure", 0)

@@ -21,7 +21,7 @@ NOTED = "No human is asked: {why}. Your assumption is noted, and the user reads 
 
 
 class AgentQuestions:
-    """Answers one attempt's agent: a human does, or the agent itself."""
+    """Answers the questions of one attempt's agent, by a human or by its own assumption."""
 
     def __init__(self, workspace: AttemptWorkspace, human: InboxApprover, records: AttemptRecords) -> None:
         self._workspace = workspace
@@ -38,10 +38,10 @@ class AgentQuestions:
 
     async def _why_not_asked(self, question: HumanQuestion) -> str:
         store, task = self._records.store, self._records.task
-        # What the run asks by itself, e.g. after the last failure, is none of the agents' questions.
+        # Questions of the run, e.g. after the last failure, do not count against the agents' budget.
         items = filter(is_asked_by_agent, store.inbox.of_action(task.action.id))
         asked = [item.detail["question"] for item in items]
-        # It was asked before this attempt, or its answer was not awaited: it costs nothing to hear that.
+        # An earlier attempt asked the same: its answer, if there is one, costs nobody anything.
         if self._records.redactor.clean(utf8_safe(question.text)) in asked:
             return ""
         agent = AskingAgent(tier=task.run.settings.tier, asked=len(asked))
@@ -53,7 +53,6 @@ class AgentQuestions:
         return why_not_asked(agent, question.kind)
 
     def _failed_executions(self) -> int:
-        """Return how often work of the action failed: each iteration whose checks failed, and each failed attempt."""
         attempts = self._records.store.attempts.of_action(self._records.task.action.id)
         own = self._records.task.attempt.id
         failed = sum(max(1, each.iteration) for each in attempts if each.outcome in COUNTED_FAILURES)
@@ -63,7 +62,7 @@ class AgentQuestions:
         return failed + (now.iteration if now is not None and has_failed else 0)
 
     async def _protected_path(self) -> str:
-        """Return a protected path that the action declares or that its work has changed; empty if there is none."""
+        # A mistake in a protected path costs more than an interruption, so its agent may ask more.
         git, base = self._workspace.git, self._workspace.base
         changed = await git("diff", "--name-only", "--no-renames", "--no-ext-diff", "-z", base)
         new = await git("ls-files", "--others", "--exclude-standard", "-z", "--", ":/")

@@ -15,7 +15,7 @@ from scaffold.run.context import RunContext
 from scaffold.run.failures.soft_timeouts import granted_extensions, soft_timeout_question
 
 POLL_S = 1.0
-"""How often the time that is left and the answer are looked at."""
+"""Seconds between two looks at the time left and the answer."""
 
 
 class SoftTimeout:
@@ -68,7 +68,6 @@ class SoftTimeout:
         enforced.reschedule(asyncio.get_running_loop().time())
 
     def _ask_human(self) -> InboxItem | None:
-        """Ask, and extend the time the first time; None if no human is expected to answer."""
         if not self._asked:
             self._extend_limit(1)
         self._asked += 1
@@ -86,7 +85,7 @@ class SoftTimeout:
         return item
 
     async def _take_answer(self, item: InboxItem) -> None:
-        """Wait for the answer, and do what it says; without one the attempt's time ends this."""
+        # Without an answer the attempt's own time ends the wait.
         while (now := self._context.store.inbox.get(item.id)) is not None and now.state == "open":
             await self._context.clock.sleep(POLL_S)
         answer = chosen_answer(ANSWERS, (now.answer if now else None) or "")

@@ -1,1 +1,1 @@
-"""Review."""
+"""Judging an attempt's work: the critic and its scores, what is learned from a failure, reviews and audits."""

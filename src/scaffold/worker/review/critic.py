@@ -65,7 +65,6 @@ class Critic:
 
 
 async def _ask_critic(side_agent: SideAgent, prompt: str) -> Critique | str:
-    """Return a critique, or the reason why none could be read."""
     why = ""
     for _ in range(MAX_ASKS):
         finish = await side_agent.turn(prompt)

@@ -105,7 +105,7 @@ def requests_end(words: str) -> bool:
 
 
 def _without_markdown(line: str) -> str:
-    """Return a line without markdown, words one space apart; empty if it is too long for a score."""
+    # A score may be bold or in a list; a long line is prose that mentions one.
     if len(line) > MAX_LINE_CHARS:
         return ""
     return _LISTED.sub("", " ".join(_MARKED.sub(" ", line).split()))

@@ -62,7 +62,7 @@ class Learner:
         return "\n\n".join(parts)
 
     def _store_learning(self, answer: str, failed: Verification, passed: Verification) -> None:
-        """Store the answer's last line, if it is a learning without a secret."""
+        # A learning with a secret would be shown to every later agent.
         run_context, attempt = self._records.run_context, self._records.task.attempt
         lines = [line.strip().strip("`") for line in utf8_safe(answer).splitlines() if line.strip()]
         triple = read_triple(lines[-1]) if lines else ""
@@ -82,11 +82,10 @@ class Learner:
             created_at=now,
             changed_at=now,
         )
-        with suppress(UsageError):  # there are as many as are kept
+        with suppress(UsageError):  # the limit of learnings is reached
             LearningStores(run_context.store, None).add(learning)
 
     def _journal_path(self) -> str:
-        """Return the journal of the work, relative to the repository if it is in there."""
         run_context = self._records.run_context
         path = run_context.journal(*self._records.task.journal_names)
         root = run_context.repository.root

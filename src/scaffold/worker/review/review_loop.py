@@ -81,7 +81,6 @@ async def run_review(
 async def _examine_review(
     place: Workplace, records: AttemptRecords, text: str
 ) -> Verification | AttemptEnd | UnusableVerdict:
-    """Return what follows from a review."""
     review = parse_review(text)
     if isinstance(review, str):
         return UnusableVerdict("executor_failed", review)
@@ -103,7 +102,7 @@ async def _examine_review(
 
 
 async def _examine_audit(place: Workplace, records: AttemptRecords, text: str) -> Verification | UnusableVerdict:
-    """Return an audit as it counts; one with flaws counts, too, if the auditor does not correct them."""
+    # An audit with flaws counts if the auditor does not correct them: its sound verdicts are worth having.
     answer = parse_audit(text)
     if isinstance(answer, str):
         return UnusableVerdict("executor_failed", answer)
@@ -118,7 +117,7 @@ async def _examine_audit(place: Workplace, records: AttemptRecords, text: str) -
 
 
 async def _discard_changes(place: Workplace, records: AttemptRecords) -> None:
-    """Pin any changes the reviewer made and restore the worktree."""
+    # Pinned first: a reviewer's change may be what the user wants to see.
     attempt = records.task.attempt
     if await rescue_again(records.run_context, records.task.run, attempt.id) is None:
         return

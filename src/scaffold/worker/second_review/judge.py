@@ -1,4 +1,4 @@
-"""Have the second reviewer judge work that passed its checks, if it needs that."""
+"""Decide whether work that passed needs a second review, and what the verdict means for it."""
 
 import hashlib
 from collections.abc import Iterable, Sequence
@@ -116,7 +116,7 @@ class ChangeJudge:
         return self._store_verdict(msgspec.structs.replace(found, review=review, accepted=lost))
 
     def _store_verdict(self, judged: Verification) -> Verification:
-        """Store a verdict at once, so that it survives this process; return the verification."""
+        # Stored at once: a verdict that was paid for must survive this process.
         self._records.enter("critiquing", verification=judged)
         return judged
 
@@ -129,7 +129,6 @@ class ChangeJudge:
         *,
         lost: tuple[str, ...],
     ) -> ChangeReview | None:
-        """Return the verdict about a change, one that is known already if possible; None without a usable one."""
         change = await change_hash(self._workspace, found.commit)
         review = self._earlier_verdict(change, found, lost)
         if review is None:
@@ -150,7 +149,6 @@ class ChangeJudge:
         )
 
     def _earlier_verdict(self, change: str, found: Verification, lost: tuple[str, ...]) -> ChangeReview | None:
-        """Return the verdict that was given about the same change, by this attempt or an earlier one."""
         base = self._workspace.base
         earlier = self._records.store.attempts.of_action(self._records.task.action.id)
         stored = (each.verification.review for each in earlier if each.verification is not None)

@@ -134,7 +134,6 @@ async def usable_verdict(turn: TakesTurn, question: ReviewQuestion, *, git: Git,
 
 
 async def _verdict_problem(review: Review, question: ReviewQuestion, git: Git, base: Commit) -> str:
-    """Return why a verdict does not count; empty if it does."""
     missing = await unresolved_citations(review, git, question.work, base=base)
     if missing:
         return "\n".join(["These citations do not match the commit:", *missing])

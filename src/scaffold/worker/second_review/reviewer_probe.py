@@ -45,9 +45,9 @@ from scaffold.worker.second_review.review_agent import ReviewQuestion, usable_ve
 from scaffold.worker.second_review.reviewer_prompts import ReviewSubject, base_tests_in_doubt, change_prompt
 
 MAX_CHANGES = 200
-"""How many landed changes are looked through."""
+"""The most landed changes that are considered."""
 NEAR_LINES = 3
-"""A citation this close to a fault names its place."""
+"""A citation within so many lines of a fault has found it."""
 ANSWER_S = 900.0
 """The longest time for one verdict."""
 ROLE: SideRole = "reviewer"
@@ -190,7 +190,7 @@ class ReviewerProbe:
         return ProbeReply(case=case, answer=answer, said=said, usage=sum(used, start=Usage()))
 
     async def _commit_shown(self, scratch: ScratchRepository, case: ProbeCase) -> Commit:
-        """Return the commit that is shown, made in the scratch repository either way: both look the same."""
+        # Made in the scratch repository with and without a fault: a reviewer must not tell them apart by that.
         change, fault = case.change, case.fault
         if fault is None:
             return await scratch.commit_of(change.base, await commits.tree_of(scratch.git, change.commit))

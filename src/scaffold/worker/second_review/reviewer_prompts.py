@@ -1,4 +1,4 @@
-"""Prompts for the second reviewer: pure text, bounded however large the change is."""
+"""Prompts for the second reviewer, bounded however large the change is, with the tests of the base it decides about."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -17,7 +17,7 @@ from scaffold.verify.regression.base_tests import shown_name
 from scaffold.worker.task_prompts import contract_section, result_lines
 
 MAX_SOURCES = 40
-"""The tests whose source is looked up."""
+"""The most tests whose source is shown."""
 
 MAX_LINES = 60
 """The lines shown of one test."""
@@ -27,7 +27,7 @@ FATES: Mapping[TestFate, str] = {
     "removed": "gone; as it was, it uses a name that the change removed",
     "changed": "changed; as it was, it fails on the new code",
 }
-"""What became of the tests that the reviewer decides about; of the others nothing is lost."""
+"""The fates of tests that the reviewer decides about, as phrases; other tests lost nothing."""
 
 CLOSERS = (")", "]", "}")
 
@@ -181,7 +181,6 @@ async def with_sources(git: Git, base: Commit, named: Sequence[tuple[Gate, str, 
 
 
 def _test_source(gate: Gate, name: str, path: str | None, texts: Mapping[str, bytes | None]) -> str:
-    """Return the path and the numbered lines of a test; empty if its file is unknown."""
     content = texts.get(path) if path is not None else None
     if content is None:
         return ""
@@ -194,7 +193,6 @@ def _test_source(gate: Gate, name: str, path: str | None, texts: Mapping[str, by
 
 
 def _indented_block(lines: Sequence[str], begin: int) -> Iterator[tuple[int, str]]:
-    """Yield a line and the lines that belong to it by their indentation, numbered from 1."""
     yield begin + 1, lines[begin]
     indent = _indent_width(lines[begin])
     for at in range(begin + 1, min(begin + MAX_LINES, len(lines))):

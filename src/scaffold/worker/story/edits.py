@@ -138,7 +138,7 @@ def _story_of(task: Assignment) -> ActionKey | None:
 
 
 def _take_files(folder: EditFolder) -> _FolderContent:
-    """Read the edit files and remove them, without following a link of the agent."""
+    # The agent may have put links there; following one would read a file of the user.
     own = edit_file_name(folder.story)
     try:
         with folder.shared.opened(EDITS) as opened:
@@ -173,7 +173,6 @@ def _is_in(folder: int, name: str) -> bool:
 
 
 def _text_of(content: bytes | str) -> tuple[str | None, str]:
-    """Return the text of an edit file, or None and why it is not used."""
     if isinstance(content, str):
         return None, content
     try:
@@ -184,7 +183,6 @@ def _text_of(content: bytes | str) -> tuple[str | None, str]:
 
 
 async def _note_refusals(records: AttemptRecords, story: ActionKey, refused: Sequence[str]) -> None:
-    """Say in the story's notes what is not used, or in a warning if they cannot be written."""
     if not refused:
         return
     key = records.task.action.key

@@ -42,7 +42,7 @@ async def lint_before_agent(place: Workplace) -> Verification | None:
     judged = [each for each in results if each.gate.kind in LINT_KINDS]
     ended = CheckResult(name=STEP_CHECK, verdict="pass", detail=", ".join(f"{each.gate.name}" for each in judged))
     found = Verification(commit=start, results=(ended,), gates=tuple(judged))
-    # A gate that ran nothing shows nothing.
+    # A gate that ran nothing proves nothing.
     return found if any(each.counts_for_work or each.blocks for each in judged) else None
 
 

@@ -36,7 +36,7 @@ async def prepare_merge(place: Workplace) -> PreparedMerge | None:
     merged = await merge_commits(place.run_context.git, start, tip)
     await git("read-tree", "-u", "--reset", merged.tree)
     paths = merged.paths if isinstance(merged, Conflicted) else ()
-    if paths:  # conflict markers are no version of a file that its agent has staged
+    if paths:  # conflict markers are not a version that its agent staged
         listed = b"".join(os.fsencode(path) + b"\0" for path in paths)
         await git("reset", "-q", start, "--pathspec-from-file=-", "--pathspec-file-nul", stdin=listed)
     return PreparedMerge(tip, paths)

@@ -169,7 +169,7 @@ async def rescue_again(context: RunContext, run: Run, attempt_id: AttemptId) -> 
 
 
 async def _rescued_commit(context: RunContext, attempt: Attempt) -> Commit | None:
-    """Return the commit of the rescue ref; None, and no such ref, if a collection has deleted a part of it."""
+    # The user's `git gc` may have deleted a part of it; then the ref goes, and the work is pinned anew.
     ref = refs.rescue_ref(attempt.id)
     work = await refs.resolve(context.git, ref)
     if work is not None and not await context.git.has_all(work, known=attempt.start):
@@ -214,7 +214,7 @@ async def copied_files(context: RunContext, run_id: RunId, base: Commit) -> comm
 
 
 def _worktree_identity(path: Path) -> tuple[tuple[int, int], tuple[int, int, int]]:
-    """Return which folder this is, and which file its `.git`: a new file may have the inode of the one it replaces."""
+    # Inode and time together: a new file may have the inode of the one it replaces.
     try:
         pointer = (path / ".git").stat()
     except OSError:
@@ -223,7 +223,6 @@ def _worktree_identity(path: Path) -> tuple[tuple[int, int], tuple[int, int, int
 
 
 def _folder_id(path: Path) -> tuple[int, int]:
-    """Return the device and inode of a folder; zeros if it does not exist."""
     try:
         found = path.stat()
     except OSError:
@@ -232,7 +231,7 @@ def _folder_id(path: Path) -> tuple[int, int]:
 
 
 def _folder_of(context: RunContext, attempt: Attempt) -> Path:
-    """Return the attempt's worktree: the recorded path if the repository has been moved since."""
+    # The recorded path holds if the repository has been moved since.
     folder = context.worktree_of(attempt)
     return folder if folder.is_dir() or attempt.worktree is None else Path(attempt.worktree)
 
@@ -280,7 +279,6 @@ async def _snapshot_work(
 
 
 async def _archive_if_present(context: RunContext, run: Run, attempt: Attempt, path: Path) -> None:
-    """Archive the ignored files in the worktree at `path`, if it is there."""
     if _folder_id(path) != (0, 0):
         async with _own_index(context, run, attempt, path) as env:
             await archive_ignored(context, run, attempt, context.git.at(path), env=env)
@@ -288,7 +286,7 @@ async def _archive_if_present(context: RunContext, run: Run, attempt: Attempt, p
 
 @contextlib.asynccontextmanager
 async def _own_index(context: RunContext, run: Run, attempt: Attempt, path: Path) -> AsyncIterator[Mapping[str, str]]:
-    """Yield the variables for git with an index of its own, which has the attempt's base, in the worktree at `path`."""
+    # An agent may have damaged the worktree's own index.
     folder = context.temporary(run.id, attempt.id)
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     # In a new folder: the lock of a killed git stays there and does not block the next rescue.
@@ -304,7 +302,7 @@ async def _own_index(context: RunContext, run: Run, attempt: Attempt, path: Path
 
 
 async def _checked_out(git: Git | None, base: Commit) -> Commit:
-    """Return the commit at HEAD, with the agent's own commits before it; `base` if it is not based on that."""
+    # A HEAD that does not contain the base is another history, and not the agent's work on this one.
     with contextlib.suppress(GitError):
         if git is not None and await commits.contains(git, head := await commits.read_head(git), base):
             return head.commit
@@ -316,7 +314,7 @@ def _worktree_pool(context: RunContext, run_id: RunId) -> WorktreePool:
 
 
 async def _open_nested(git: Git, path: Path, env: Mapping[str, str]) -> None:
-    """Rename `.git` of nested repositories, so that git adds all their files, including their history."""
+    # Git would add a nested repository as a link, without its files and history.
     # Git lists a nested repository as a folder and adds it as a mere link to
     # a commit; repositories may be nested deeper.
     untracked = partial(git, "ls-files", "--others", "--exclude-standard", "-z", env=env)
@@ -328,7 +326,7 @@ async def _open_nested(git: Git, path: Path, env: Mapping[str, str]) -> None:
 async def _release_planted(
     git: Git, links: Sequence[submodule.Gitlink], env: Mapping[str, str]
 ) -> tuple[submodule.Gitlink, ...]:
-    """Return the gitlinks without those that hide another repository; that one's files are then added like others."""
+    # A gitlink may hide a repository that the agent planted; its files are then added like others.
     planted = submodule.foreign_repositories(git, links)
     if planted:
         listed = b"".join(os.fsencode(path) + b"\0" for path in planted)

@@ -69,7 +69,6 @@ class HookFixes:
         return await run_hooks(before.gate, place.tree(head), given, environment=environment, timeout_s=timeout_s)
 
     async def _commit_fixes(self, work: HookedWork, tree: TreeId) -> HookedWork:
-        """Commit what the hooks fixed on top of the work, and check that out in the worktree."""
         git, task = self._place.workspace.git, self._place.task
         identity, key = task.run.settings.identity, task.action.key
         head = await commits.commit_tree(

@@ -1,4 +1,4 @@
-"""The patches of work that did not land, in the projections: what people look for first. The refs are what counts."""
+"""Write the patch of work that did not land into the projections, where people look first; the refs are the record."""
 
 import contextlib
 from pathlib import Path

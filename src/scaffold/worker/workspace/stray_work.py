@@ -61,7 +61,6 @@ async def pin_staged(context: RunContext, run: Run, attempt: Attempt, git: Git) 
 async def _pin_commit(
     context: RunContext, run: Run, attempt: Attempt, left: tuple[Commit, ...], before: Commit | None, tree: str | None
 ) -> Commit:
-    """Set the keep ref to a new commit on top of the one `before` and the commits that were `left`; return it."""
     parents = (*([before] if before else []), *left) or (attempt.start,)
     identity = run.settings.identity
 
@@ -81,12 +80,10 @@ async def _pin_commit(
 
 
 def _reflog_commits(git: Git, known: Collection[Commit]) -> list[str]:
-    """Return the commits that HEAD was at, by its log, without the known ones."""
     return [each for each in commits_of_head(git.registration) if each not in known]
 
 
 async def _left_commits(git: Git, known: Collection[Commit]) -> tuple[Commit, ...]:
-    """Return the commits that HEAD was at and that no known one contains, without those that another contains."""
     seen = _reflog_commits(git, known)
     if not seen:
         return ()

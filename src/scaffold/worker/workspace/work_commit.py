@@ -51,7 +51,7 @@ async def commit_work(place: Workplace, records: AttemptRecords) -> WorkCommit |
 
 
 async def _tell_changed_paths(place: Workplace, records: AttemptRecords, head: Commit) -> None:
-    """Store which paths the work changes, if its files are unknown: others that change them are held back."""
+    # Others that change the same paths are held back while this work is under way.
     task, base = records.task, place.workspace.base
     is_known = task.action.files or (task.action.workspace == "parent" and task.parent and task.parent.files)
     if head == base or is_known or not task.run.settings.scheduling.collisions:

@@ -55,7 +55,6 @@ class Workplace(Struct, frozen=True, kw_only=True):
         return self._environ_in(self.environment)
 
     def _environ_in(self, environment: CheckEnvironment | None) -> dict[str, str]:
-        """Return the user's variables without secrets, the attempt's marks, and the variables of the environment."""
         context, task, attempt = self.run_context, self.task, self.task.attempt
         marks = {"SCAFFOLD_RUN": attempt.run_id, "SCAFFOLD_ACTION": task.action.key, "SCAFFOLD_ATTEMPT": attempt.id}
         marks |= agent_variables(attempt.id) | self.resources.variables
