@@ -11,14 +11,14 @@ from scaffold.core.model import Run
 from scaffold.run.context import RunContext
 
 SHOWN_AFTER_S = 0.5
-"""What takes less time than this is not recorded: it would be gone before it is read, and writing slows it down."""
+"""Shorter activities are not recorded: they end before anyone reads them, and writing would slow them down."""
 
 
 class ActivityRecorder:
     """Records the activities of an attempt, or of the owner's work for the run as a whole; they may be nested."""
 
     def __init__(self, context: RunContext, run: Run, *, attempt_id: AttemptId | None = None, stage: str = "") -> None:
-        """`stage` says in one word what the activities are part of; an attempt has its phase."""
+        """`stage` names in one word what the activities are part of; empty for an attempt, which has its phase."""
         self._context = context
         self._run = run
         self._attempt_id = attempt_id

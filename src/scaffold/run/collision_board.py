@@ -1,4 +1,4 @@
-"""What the store says of running and ready work, as the collision rules are asked about it."""
+"""The collision board of a run: its running and ready work, read from the store for the collision rules."""
 
 import functools
 from collections.abc import Iterator, Mapping
@@ -29,7 +29,7 @@ class RunBoard:
     """The running and the ready work of a run at one moment."""
 
     def __init__(self, store: Store, run: Run) -> None:
-        """Read what runs. All reads should be in one snapshot or transaction."""
+        """Read the running work. All reads should be in one snapshot or transaction."""
         self._store = store
         self._run = run
         scheduling = store.scheduling
@@ -45,11 +45,11 @@ class RunBoard:
 
     @property
     def running(self) -> tuple[WorkUnit, ...]:
-        """What runs, or has handed in and not landed."""
+        """The work that runs, or was handed in and has not landed."""
         return self._running
 
     def board(self) -> Board:
-        """Return the board on which what runs is placed."""
+        """Return the board with the running work placed."""
         return Board(self.limits, self._running, self._reserved)
 
     def why_held_back(self, action_id: ActionId) -> HeldBack | None:
@@ -81,7 +81,7 @@ class RunBoard:
                 yield each.id
 
     def _read_reserved(self) -> tuple[WorkUnit, ...]:
-        """Return what goes before other ready work: first the stories between two steps, then who has waited long."""
+        # Stories between two steps go first, then who has waited long: ready work must not overtake them for ever.
         open_ids = {each.id for each in self._running}
         begun = (each for each in self._store.scheduling.begun(self._run.id) if each.id not in open_ids)
         overdue = self._store.scheduling.held_back(self._run.id, overtaken=MOST_OVERTAKEN)
@@ -125,7 +125,7 @@ def held_back_actions(store: Store, run: Run) -> Mapping[ActionId, HeldBack]:
             unit = of_run.unit(action)
             if action.kind == "compound" or board.may_start(unit):
                 continue
-            # Thousands may wait for the same.
+            # Thousands may wait for the same work.
             why = known.get(unit.files) or board.why_held_back(unit)
             if why is not None:
                 found[action.id] = why
@@ -138,7 +138,7 @@ class StartPicker:
     """Picks ready actions that may start together, goal by goal, each of them once."""
 
     def __init__(self, store: Store, run: Run) -> None:
-        """Nothing is read before it is asked."""
+        """Read nothing yet: most goals are never asked about."""
         self._store = store
         self._run = run
         self._rest: dict[GoalId, Iterator[StartableAction]] = {}
@@ -162,7 +162,6 @@ class StartPicker:
         return passed
 
     def _startable_actions(self, goal_id: GoalId) -> Iterator[StartableAction]:
-        """Yield the next ready actions of the goal that are not held back; primitives among them are picked."""
         passed = self._of_goal(goal_id)
         if self._board is None:
             self._board = self.of_run.board()
@@ -198,7 +197,6 @@ def _reads_only(action: StartableAction | WaitingWork) -> bool:
 
 
 def _without_held(store: Store, run: Run, found: tuple[WorkUnderWay, ...]) -> tuple[WorkUnderWay, ...]:
-    """Return the open work without candidates that are held until others, which must be able to start, have landed."""
     if not any(each.is_candidate for each in found):
         return found
     held = {place.attempt_id for place in store.merge_queues.of_run(run.id) if place.state == "held"}
@@ -212,7 +210,7 @@ def _running_unit(work: WorkUnderWay) -> WorkUnit:
 
 
 def _work_unit(placed: WorkPlace) -> WorkUnit:
-    """Return an action as the rules see it; steps in one worktree are one."""
+    # Steps in one worktree are one unit: they follow each other, and collide with others as a whole.
     if placed.parent_id is None or placed.parent_key is None:
         return WorkUnit(id=placed.id, key=placed.key, files=placed.files, touched=placed.touched)
     files = placed.parent_files or placed.files

@@ -1,4 +1,4 @@
-"""The context of a run: the repository, its store, and the folders next to them."""
+"""The context of a run: the repository, its store, and every folder of the run."""
 
 import hashlib
 import os
@@ -21,12 +21,9 @@ from scaffold.store.database import Store
 from scaffold.verify.environment.included_files import kept_snapshots
 
 FAULT_EXIT_CODE = 4
-"""The machine failed: git, the database or the file system, which says nothing about the work."""
-
+"""Exit code of a worker or supervisor whose machine failed (git, database, file system), not its work."""
 DATABASE_OUTAGE_S = 600.0
-"""How long a worker or supervisor waits for a database server that is away, before it ends with that code."""
-
-
+"""How long such a process waits for an unreachable database server before it exits with that code."""
 MAX_NAME_BYTES = 100
 """Longest part of a path segment that comes from a user-chosen name; file systems allow 255 bytes in all."""
 LOG_TAIL_CHARS = 1_000
@@ -151,7 +148,7 @@ class RunContext(Struct, frozen=True, kw_only=True):
 
 
 def repository_name(repository: Repository) -> str:
-    """Return the name of the user's folders for a repository: readable, and unlike that of any other."""
+    """Return the name of the user's folders for a repository: readable and unique."""
     name = repository.root.name.encode()[:MAX_NAME_BYTES].decode(errors="ignore")
     return f"{name}-{_hex_digest(str(repository.common_dir))[:12]}"
 

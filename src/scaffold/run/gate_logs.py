@@ -1,4 +1,4 @@
-"""The whole output of gates that could not judge, and of failed checks and gates, kept for people to read."""
+"""Keep the whole output of failed checks and gates, and of gates that could not judge, for people to read."""
 
 from contextlib import suppress
 from pathlib import Path

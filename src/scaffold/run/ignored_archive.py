@@ -108,7 +108,7 @@ async def archive_ignored(
 
 
 async def _listed_in_submodules(context: RunContext, git: Git) -> list[str]:
-    """Return what the submodules list of the worktree at which `git` works; git itself never enters them."""
+    # Git itself never enters submodules: it would obey what an agent put there.
     registered = find_worktree(context.repository, git.cwd)
     found = list[str]()
     for path, inner in checked_out_submodules(registered) if registered is not None else ():
@@ -117,7 +117,6 @@ async def _listed_in_submodules(context: RunContext, git: Git) -> list[str]:
 
 
 def _left_out_notice(left_out: _LeftOut, attempt: Attempt, most_mb: float) -> str:
-    """Return the notice about what is not kept, with the first three files."""
     shown = [f"{utf8_safe(each.path)} ({each.size / 1e6:.1f} MB)" for each in left_out.files[:3]]
     if left_out.unseen:
         shown.append(f"{left_out.unseen} that were not looked at, beyond the first {MOST_LOOKED_AT}")
@@ -160,7 +159,6 @@ def _copy_files(
     sources: Mapping[str, Path],
     limit: int,
 ) -> _LeftOut:
-    """Copy what is to be kept; return what was left out."""
     paths = _listed_files(top, listed, folders)
     left_out = list[_IgnoredFile]()
     kept, why = 0, ""
@@ -182,7 +180,7 @@ def _copy_files(
 
 
 def _files_by_priority(top: Path, paths: Sequence[tuple[str, bool]], sources: Mapping[str, Path]) -> list[_IgnoredFile]:
-    """Return the regular files, except unchanged copies: secrets first, then the smallest."""
+    # Secrets first, as nothing can make them again; then the smallest, so that most files are kept.
     found = list[_IgnoredFile]()
     for path, secret in paths:
         try:
@@ -197,12 +195,7 @@ def _files_by_priority(top: Path, paths: Sequence[tuple[str, bool]], sources: Ma
 
 
 def _listed_files(top: Path, listed: Sequence[str], folders: Sequence[str]) -> list[tuple[str, bool]]:
-    """Return each file once that is listed, or in a folder that is listed, and that no tool makes again.
-
-    With each, whether it is named like a secret. Those come first, then files listed by themselves: a folder may have
-    very many.
-    """
-
+    # Files named like secrets come first, then files listed by themselves: a folder may have very many.
     @functools.cache
     def skipped(folder: str) -> bool:
         return is_reproducible(top, f"{folder}/x") or any(
@@ -223,7 +216,6 @@ def _listed_files(top: Path, listed: Sequence[str], folders: Sequence[str]) -> l
 
 
 def _files_in(top: Path, entry: str) -> Iterator[str]:
-    """Yield the paths of the files in a folder of git's list."""
     if not is_reproducible(top, f"{entry}x"):
         for folder, below, names in walk(top / entry):
             here = Path(folder).relative_to(top)
@@ -233,7 +225,7 @@ def _files_in(top: Path, entry: str) -> Iterator[str]:
 
 
 def _regular_size(path: Path) -> int | None:
-    """Return the size of a regular file, reached by no link; None for anything else."""
+    # A link could lead to a file of the user.
     return None if path.is_symlink() or not path.is_file() else path.stat().st_size
 
 
@@ -242,7 +234,6 @@ def _same_content(source: Path, copy: Path) -> bool:
 
 
 def _write_once(archive: Path, path: str, data: bytes) -> None:
-    """Write a file of the archive, unless it is there already with this content."""
     archive.parent.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
     archive.mkdir(mode=PRIVATE_FOLDER, exist_ok=True)
     target = archive / path

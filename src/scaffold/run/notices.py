@@ -1,4 +1,4 @@
-"""Notices to the user, each recorded once in a run."""
+"""Notices to the user, each recorded once in a run; who writes to agents, and what is asked at a terminal."""
 
 from scaffold.core.events import NoticeRaised
 from scaffold.core.ids import RunId
@@ -7,10 +7,9 @@ from scaffold.run.context import RunContext
 from scaffold.store.database import Store
 
 HUMAN = "human"
-"""The user, whose messages are orders to the agent."""
-
+"""Sender of the user's messages, which are orders to an agent. No agent has this name."""
 MERGE_QUEUE = "merge queue"
-"""The owner, whose messages are facts about what has landed."""
+"""Sender of the owner's messages, which are facts about what has landed. No agent has this name."""
 
 
 def warn(context: RunContext, run_id: RunId, text: str) -> None:

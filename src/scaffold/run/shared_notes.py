@@ -1,4 +1,4 @@
-"""Notes that agents share, in the projections: `scratch.md` of all, and one file for each story."""
+"""Notes that agents share, and copies of the edits they ask for, in the projections: one file for each story."""
 
 import contextlib
 import os
@@ -12,14 +12,11 @@ from scaffold.host.atomic_files import FileLock, read_untrusted, write_atomic
 from scaffold.run.context import RunContext, safe_file_name
 
 EDITS = "workflow_edits"
-"""The folder for the files, in the projections and in the shared folder of an attempt."""
-
+"""The folder of edit files, in the projections and in an attempt's shared folder; nothing reads the copies."""
 FAILED = "failed"
-"""The folder in the first one for those that are not used."""
-
-
+"""The folder in the projections' one for edits that are not used."""
 MAX_BYTES = 256 * 1024
-"""Of each file."""
+"""The largest file of notes, in bytes."""
 LOCK_TIMEOUT_S = 60.0
 ARCHIVE = "archive"
 """The folder of the notes of completed stories, by run."""
@@ -46,7 +43,7 @@ async def file_notes(context: RunContext, run_id: RunId, story: ActionKey, *, co
     name = notes_of_story(story)
     places = context.projections / name, context.projections / ARCHIVE / run_id / name
     source, target = places if completed else reversed(places)
-    if not source.is_file():  # most of the time, and then without a lock
+    if not source.is_file():  # the usual case takes no lock
         return
     async with FileLock(context.repository.common_dir / "scaffold" / f"{name}.lock", timeout_s=LOCK_TIMEOUT_S):
         if source.is_file():
@@ -96,7 +93,7 @@ async def _append_notes(context: RunContext, name: str, added: str, *, once: boo
 
 
 def _new_lines(given: str, written: str) -> str:
-    """Return the lines of `written` that `given` does not have, or has less often."""
+    # Lines are counted: one that is written twice is meant twice.
     known, added = Counter(given.splitlines()), []
     for line in written.splitlines():
         if known[line]:

@@ -1,4 +1,4 @@
-"""The members of workspaces, as the files that package managers read declare them."""
+"""Where a run has its source: the members of workspaces that package managers' files declare, read once a base."""
 
 import json
 import re
@@ -20,7 +20,7 @@ from scaffold.run.context import RunContext
 from scaffold.run.notices import warn
 
 MAX_BYTES = 1_000_000
-"""Larger files of this kind are not read."""
+"""Larger manifests are not read."""
 MANIFESTS = ("pyproject.toml", "package.json", "pnpm-workspace.yaml", "Cargo.toml", "go.work")
 """At the top of a repository, the files that may declare a workspace."""
 
@@ -33,7 +33,7 @@ class Workspaces(Struct, frozen=True):
 
 
 class _Members(Struct, frozen=True):
-    """Patterns for the folders of members, and for those that are none."""
+    """Patterns for the folders of members, and for folders to leave out."""
 
     patterns: Sequence[str]
     excluded: Sequence[str] = ()
@@ -87,7 +87,6 @@ def _matching_folders(members: _Members, folders: Iterable[str]) -> Iterator[str
 
 
 def _names_folder(pattern: str, folder: str) -> bool:
-    """Return whether a pattern is about this folder, not one around it."""
     deep = "**" in pattern
     return globs.matches(pattern, folder) and (deep or pattern.count("/") == folder.count("/"))
 
@@ -97,7 +96,6 @@ def _plain_pattern(pattern: str) -> str:
 
 
 def _value_at(value: Any, *names: str) -> Any:
-    """Return what is nested below these names; None if it is not there."""
     for name in names:
         value = value.get(name) if isinstance(value, dict) else None
     return value

@@ -1,4 +1,4 @@
-"""The list of tasks that a run executes, in a tree: its marks are part of what lands, not of what an agent changed."""
+"""The task list of a run in a tree: its marks land with the work, but are not a change of an agent."""
 
 import asyncio
 import os
@@ -95,7 +95,6 @@ async def _only_marks(git: Git, listed: WriteBack, old: Commit, new: Commit) -> 
 
 
 def _marked_as(listed: WriteBack, before: str, after: str) -> str:
-    """Return `before` with the tasks marked as done that `after` has marked besides."""
     try:
         done = [done_ids(listed.format, text, name=listed.path) for text in (before, after)]
         return with_marked(listed.format, before, done[1] - done[0], name=listed.path)

@@ -47,7 +47,7 @@ def argument_problems(tool: Tool, args: Mapping[str, Any]) -> str | None:
 
 
 def _read_object(args: Mapping[str, Any], schema: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the object without its optional null members."""
+    # Some models send every optional argument as null.
     properties, required = schema.get("properties", {}), schema.get("required", ())
     return {
         name: _read_value(value, properties.get(name, {}))
@@ -57,7 +57,6 @@ def _read_object(args: Mapping[str, Any], schema: Mapping[str, Any]) -> Mapping[
 
 
 def _read_value(value: Any, schema: Mapping[str, Any]) -> Any:
-    """Return a value as its schema's type; unchanged if it has that type, or cannot be read as one."""
     kind = schema.get("type")
     if isinstance(value, str):
         value = _parse_value(value, kind)
@@ -71,7 +70,7 @@ def _read_value(value: Any, schema: Mapping[str, Any]) -> Any:
 
 
 def _parse_value(text: str, kind: str | None) -> Any:
-    """Parse a text given where the schema wants another type; return the text itself if it cannot be parsed as that."""
+    # A text that cannot be parsed stays text, so that the problem names what the model sent.
     if kind not in {"integer", "number", "boolean", "array", "object"} or len(text) > MAX_PARSED_CHARS:
         return text
     try:
@@ -82,7 +81,6 @@ def _parse_value(text: str, kind: str | None) -> Any:
 
 
 def _object_problems(value: Mapping[str, Any], schema: Mapping[str, Any], owner: str, prefix: str) -> Iterator[str]:
-    """Yield the problems of an object's members; `prefix` is their path, e.g. `todos[0].`."""
     properties: Mapping[str, Mapping[str, Any]] = schema.get("properties", {})
     for name in schema.get("required", ()):
         if name not in value:

@@ -1,4 +1,4 @@
-"""The tool that asks a human a question."""
+"""The tools by which an agent reaches people: ask a question, ask for more files, file a finding."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, get_args
@@ -12,24 +12,14 @@ from scaffold.tools.workspace import failed_answer
 
 RequestHandler = Callable[[Sequence[str], str], Awaitable[ToolOutput]]
 """Takes the paths and the reason; returns what was granted or denied, or raises HumanDecisionRequired."""
-
 MAX_PATHS = 20
-
 MAX_PATH_CHARS = 300
-
 MAX_REASON_CHARS = 2_000
-
-
 ItemFiler = Callable[[str, str, Sequence[str]], ToolOutput]
 """Takes title, description and labels; returns what became of them."""
-
 MAX_TITLE_CHARS = 200
-
 MAX_TEXT_CHARS = 4_000
-
 MAX_LABELS = 5
-
-
 MAX_CHARS = 4_000
 """Characters of a question, of each suggested answer, and of an assumption."""
 MAX_OPTIONS = 10

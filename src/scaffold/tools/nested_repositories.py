@@ -71,7 +71,7 @@ class NestedRepositories:
         return tuple(lines)
 
     def _list_folder(self, folder: str) -> _Folder | None:
-        """Return what is in a folder, from memory if it has not changed; None if it cannot be read."""
+        # An unchanged folder is not listed again: a checkout may have thousands.
         try:
             found = os.lstat(folder)
             known = self._known.get(folder)
@@ -101,7 +101,7 @@ def move_aside(path: Path, top: Path) -> str:
     """Rename `path` to the first free `.git.refused-N` or `HEAD.refused-N` in its folder; return what was done."""
     shown = path.relative_to(top)
     try:
-        name = _move_aside(path, top)
+        name = _rename_safely(path, top)
     except OSError as error:
         return f"{shown} is a repository that the command made; it could not be moved aside: {error.strerror}"
     return (
@@ -110,8 +110,8 @@ def move_aside(path: Path, top: Path) -> str:
     )
 
 
-def _move_aside(path: Path, top: Path) -> str:
-    """Rename `path` and return its new name; OSError if a link has appeared on the way to it, which leads elsewhere."""
+def _rename_safely(path: Path, top: Path) -> str:
+    # A link on the way may have appeared since, and would lead elsewhere.
     folder = os.open(top, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         for step in path.relative_to(top).parts[:-1]:

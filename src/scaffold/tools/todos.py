@@ -134,14 +134,13 @@ def todo_read(todos: Todos) -> Tool:
 
 
 def _infer_action(changes: Sequence[Mapping[str, Any]]) -> TodoAction:
-    """Return the action of a call that names none."""
+    # Models leave the action out and mean one of two.
     return "update" if changes and all("id" in change and "content" not in change for change in changes) else "set"
 
 
 def _change_list(
     todos: TodoList, action: TodoAction, change: Mapping[str, Any], before: TodoList
 ) -> TodoList | Refusal:
-    """Return the list after one change; `before` is the list before the whole call."""
     given = {name: change[name] for name in ("content", "status", "priority") if name in change}
     if "content" in given:
         given["content"] = _plain_line(given["content"])
@@ -168,16 +167,13 @@ def _change_list(
 
 
 def _entry_number(value: Any) -> int | None:
-    """Return an entry's number, which some models send as text; None for anything else."""
+    # Some models send the number as text.
     text = str(value) if isinstance(value, int | str) and not isinstance(value, bool) else ""
     return int(text) if text.isascii() and text.isdigit() and len(text) <= 9 else None
 
 
 def _plain_line(text: str) -> str:
-    """Return `text` as one line that can be encoded and displayed: a lone surrogate becomes `?`.
-
-    Runs of white space become one space; other control characters are removed.
-    """
+    # A lone surrogate could not be stored, and a control character could change the screen.
     plain = "".join(each for each in text if each.isspace() or each.isprintable() or each > LAST_CONTROL)
     return " ".join(plain.encode(errors="replace").decode().split())
 

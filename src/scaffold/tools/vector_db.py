@@ -1,4 +1,4 @@
-"""The tools of the vector database: indexes of texts and vectors that an agent makes, fills and searches itself."""
+"""The tools of the vector database, whose indexes an agent makes, fills and searches; PDFs can be stored in it."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Protocol
@@ -9,7 +9,6 @@ from scaffold.core.tool import Tool, ToolGroup, ToolOutput
 from scaffold.tools.arguments import object_schema
 
 LEAST_CHARS = 100
-
 PAGES = {"type": "string", "description": "`1-3,7`, `10-`; default all."}
 
 

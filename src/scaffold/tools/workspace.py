@@ -113,7 +113,7 @@ def resolve_readable(workspace: Workspace, path: str) -> ReadablePath | Refusal:
 
 
 def _unless_secret(target: ReadablePath, path: str) -> ReadablePath | Refusal:
-    """Return `target` unless it is a secret; checked again here because a link may have changed since the gate ran."""
+    # Checked again here, because a link may have changed since the gate ran.
     entry = secret_entry(_path_within(target.folder, target.path))
     return Refusal(f"{path!r} contains secrets ({entry}); agents must not read it.") if entry else target
 
@@ -136,7 +136,6 @@ def resolve_writable(workspace: Workspace, path: str) -> Path | Refusal:
 
 
 def _write_protection(target: Path, inside: str, root: Path) -> str:
-    """Return why no agent may write `target`, the path `inside` the workspace; empty if it may."""
     if entry := protected_entry(inside) or secret_entry(inside):
         return f"is protected ({entry})"
     if folder := _repository_with(target, root):
@@ -147,7 +146,7 @@ def _write_protection(target: Path, inside: str, root: Path) -> str:
 
 
 def _repository_with(target: Path, root: Path) -> Path | None:
-    """Return the folder in the workspace that is, or with the file `target` would be, a bare repository around it."""
+    # Git takes any folder with certain entries for a bare repository and obeys its configuration.
     for folder in target.parents:
         if not folder.is_relative_to(root):
             return None

@@ -1,4 +1,4 @@
-"""The assignment of one worker process, read from the store."""
+"""The assignment of one worker process, and which files its action may change, read from the store."""
 
 from typing import Final
 
@@ -28,12 +28,12 @@ class Declaration(Struct, frozen=True, kw_only=True):
 
     @property
     def by_rule(self) -> tuple[str, ...]:
-        """The entries granted by rule: what judges the work is not declared by them."""
+        """The entries granted by rule; they do not cover files that judge the work."""
         return tuple(grant.path for grant in self.grants if grant.by == "rule")
 
     @property
     def all(self) -> tuple[str, ...]:
-        """Every path that the action may change, for what asks which actions touch the same files."""
+        """Every path that the action may change, to tell which actions touch the same files."""
         return tuple(dict.fromkeys((*self.files, *self.by_rule)))
 
 

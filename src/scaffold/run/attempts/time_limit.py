@@ -39,13 +39,13 @@ class TimeLimit:
         return self._clock.monotonic() + self.left_s
 
     def extend(self, seconds: float) -> None:
-        """Let it end so much later."""
+        """Move the end by so many seconds."""
         self.limit_s += seconds
         self._ends_at += seconds
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """Let no time pass while the block runs."""
+        """Stop the clock while the block runs."""
         if not self._pauses:
             self._paused_at = self._clock.monotonic()
         self._pauses += 1

@@ -97,14 +97,12 @@ def record_attempt_end(
 
 
 def _awaited_item(store: Store, run: Run, attempt: Attempt, end: AttemptEnd) -> str | None:
-    """Return the inbox item that the action waits for; None if its next attempt may start without a human."""
     if end.died:
         return record_death(store, run, attempt)
     return record_loss(store, run, attempt) if end.outcome in LOSSES else end.item
 
 
 def _final_failure(store: Store, run: Run, attempt: Attempt, end: AttemptEnd) -> Failed | None:
-    """Return the failed state of an action that has no attempts left; None if it has another."""
     escalation = escalate(store, run, attempt, _action_of(store, attempt), permanent=end.permanent)
     if escalation is None or escalation in ATTEMPTED:
         return None
@@ -114,7 +112,7 @@ def _final_failure(store: Store, run: Run, attempt: Attempt, end: AttemptEnd) ->
 
 
 def _telling_reason(store: Store, last: Attempt, failures: int) -> str:
-    """Return why the last `failures` counted attempts failed: in the words of the most telling one."""
+    # A last timeout says less than the test that failed before it, so the most telling failure is named.
     counted = [each for each in store.attempts.of_action(last.action_id) if each.outcome in COUNTED_FAILURES]
     telling = most_telling(counted[-failures:])
     return f"{telling.outcome} in attempt {telling.number} of {last.number}: {telling.error or ''}"

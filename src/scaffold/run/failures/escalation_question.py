@@ -104,7 +104,6 @@ def retry_asked(store: Store, item: InboxItem) -> None:
 
 
 def _failures_text(failed: list[Attempt]) -> str:
-    """Return how the last attempts failed, and where their changes are."""
     lines = []
     for each in failed[-MAX_ATTEMPTS:]:
         cause = first_failure(utf8_safe(each.error or "no cause is known"))

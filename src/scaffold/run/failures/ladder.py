@@ -29,10 +29,7 @@ from scaffold.verify.contract.review_verdict import is_audit
 FailureKind = Literal["named", "refused", "unimproved", "unchanged", "timeout", "error"]
 """How an attempt failed: refused with the names of tests, files or facts | refused by a check | the agent changed
 nothing after its work was refused | it changed nothing at all | out of time | an error of its agent or provider."""
-
 MOST_TELLING_FIRST: Sequence[FailureKind] = ("named", "refused", "unimproved", "unchanged", "timeout", "error")
-
-
 AGENT_SAID: Final = "\nThe agent said: "
 """Separates why an attempt that changed nothing ended from the words of its agent, which differ each time."""
 
@@ -57,7 +54,7 @@ def escalate(store: Store, run: Run, attempt: Attempt, action: Action, *, perman
     fingerprint, counted = attempt_fingerprint(attempt), counted_failures(store, action)
     earlier = [each for each in counted if each.id != attempt.id]
     limit = attempts_allowed(run, action, attempt)
-    # Whether a learning fits is asked only where it decides.
+    # Asked only where it decides: it reads every learning of the repository.
     last = len(counted) == limit and not (permanent or action.extra_attempts or action.method == "story")
     history = FailureHistory(
         fingerprints=(*(each.fingerprint for each in earlier), fingerprint),
@@ -75,7 +72,7 @@ def escalate(store: Store, run: Run, attempt: Attempt, action: Action, *, perman
     store.attempts.classify(attempt.id, fingerprint=fingerprint, escalation=found)
     if found in ATTEMPTED and len(counted) >= limit + action.extra_attempts:
         store.actions.grant_attempt(action.id)
-    # That most failures are followed by another attempt, the run shows anyway.
+    # The run shows retries anyway, so they get no event.
     if found != "again":
         text = f"{action.key}: {failure_text(attempt, found, same_failure(earlier, fingerprint))}"
         store.events.append(run.id, NoticeRaised("info", text))
@@ -195,7 +192,7 @@ def _refusal_kind(attempt: Attempt) -> FailureKind:
 
 
 def _names_something(verification: Verification) -> bool:
-    """Return whether a failure names a test, a finding or a path; a failed command tells only its output."""
+    # A failed command tells only its output, which says less than a test, a finding or a path.
     return any(gate.tests for gate in verification.broken_gates) or any(
         result.exit_code is None and result.verdict == "fail" for result in verification.failures
     )

@@ -140,7 +140,7 @@ def first_failure(reason: str) -> str:
 
 
 def _refusal_paragraphs(refusals: Sequence[RefusalReason], left: int) -> str:
-    """Return the refusals within `left` characters; of too many the last ones only by their first lines."""
+    # Of too many refusals the last are named only: a shortened text of each would help with none.
     share = max(MIN_FAILURE_CHARS, min(FAILURE_CHARS, left // max(1, len(refusals))))
     # One piece is left for the names of the others.
     shown = refusals if share * len(refusals) <= left else refusals[: left // share - 1]
@@ -152,7 +152,7 @@ def _refusal_paragraphs(refusals: Sequence[RefusalReason], left: int) -> str:
 
 
 def _refusal_paragraph(refusal: RefusalReason, limit: int) -> str:
-    """Return a refusal within `limit` characters: as many items as fit into most of it, then the end of the output."""
+    # Names of tests and files help more than output, so they get most of the room.
     what = refusal.what if len(refusal.what) <= HEAD_CHARS else f"{refusal.what[:HEAD_CHARS]}…"
     lines, left = [what[:limit]], limit - len(what)
     for_items = left if not refusal.output else 2 * left // 3

@@ -14,7 +14,7 @@ from scaffold.plan.failures.worker_deaths import TELL_AFTER, must_ask, pause_s
 from scaffold.store.database import Store
 
 MAX_LOST_IN_A_ROW = 20
-"""How many attempts of an action in a row may end in one of these ways, which count as no failure, unasked."""
+"""How many attempts of an action in a row may end in one of these ways before a human is asked."""
 LOSSES: Mapping[AttemptOutcome, str] = {"lost": "were lost", "conflict": "did not fit what had landed"}
 """Ends that are not failures of the work, and the text about them for people."""
 REASON_CHARS = 300
@@ -76,7 +76,6 @@ def is_about_deaths(item: InboxItem) -> bool:
 
 
 def _ask_human(store: Store, run: Run, attempt: Attempt, what: str, count: int) -> str:
-    """Ask a human in the caller's transaction, and return the id of the item."""
     action, goal = _action_of(store, attempt), _goal_of(store, attempt)
     why = utf8_safe(attempt.error or "")[:REASON_CHARS]
     text = (

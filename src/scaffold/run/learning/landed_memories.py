@@ -1,4 +1,4 @@
-"""Memories and learnings of attempts: an outcome that was verified confirms them, and its undoing takes that back."""
+"""Confirm the memories and learnings of an attempt once its work has landed; unconfirm them if it is undone."""
 
 from collections.abc import Iterable
 

@@ -1,4 +1,4 @@
-"""The environment of a candidate's checks: that of the base, or a new one if the work changed its dependencies."""
+"""The environment of a worktree's commands and of a candidate's checks, new if the work changed its dependencies."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -31,8 +31,6 @@ from scaffold.verify.gates.detection import detect_at_commit
 
 FIXED = ("PATH", "HOME")
 """Variables whose paths stay those of the user's checkout: its programs are used in place."""
-
-
 MAX_NAMED = 3
 SETUP_FOLDER = "setup"
 """Name of the temporary folder of the setup commands."""
@@ -76,7 +74,7 @@ def environment_request(
 
 
 async def landed() -> bool:
-    """Return True: what has landed may run."""
+    """Return True: code that has landed may run."""
     return True
 
 
@@ -114,7 +112,6 @@ async def environment_at(
 async def _set_up(
     context: RunContext, run: Run, base: CheckEnvironment, commit: Commit, change: DependencyChange, during: During
 ) -> CheckEnvironment | str:
-    """Return a new environment for the commit, or why there is none and what to do."""
     configured = run.settings.environment.setup
     setup = (await detect_at_commit(context.git, commit)).setup if configured is None else configured
     if not setup:
@@ -135,7 +132,7 @@ async def _set_up(
 
 
 def _missing_text(change: DependencyChange, why: str) -> str:
-    """Return a sentence about what the work needs; empty if it only removed dependencies."""
+    # A change that only removes dependencies lacks nothing.
     names = names_of(change.added)
     if not names:
         return ""

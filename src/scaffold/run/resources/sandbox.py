@@ -97,7 +97,7 @@ def folders_without_sandbox(context: RunContext, run: Run, sandbox: SandboxSpec 
 
 
 def _new_folder(above: Path) -> Path:
-    """Return a new, empty folder in `above`, in which no command may write."""
+    # A folder that commands can write could be replaced by a link before it is used.
     above.mkdir(mode=0o700, parents=True, exist_ok=True)
     return Path(tempfile.mkdtemp(prefix="", dir=above)).resolve()
 

@@ -159,7 +159,7 @@ def _environment_request(place: TrialPlace, request: TrialRequest) -> Environmen
         repository=repository,
         base=request.commit,
         setup=request.gates.setup,
-        trusted=True,  # the user agreed to these commands
+        trusted=True,  # the user has agreed to these commands
         sandbox=str(request.sandbox),
         cache=cache,
         environ=command_environment(request.environ, names=request.variables),

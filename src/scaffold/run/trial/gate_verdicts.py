@@ -19,8 +19,6 @@ from scaffold.verify.regression.baseline_capture import UNINFORMATIVE, gate_prob
 from scaffold.verify.regression.comparison import FAILING_OUTCOMES
 
 FILE = "scaffold/trial.json"
-
-
 TrialVerdict = Literal["passes", "fails", "ran_nothing", "cannot_judge", "not_tried"]
 """`fails`: on the base commit, without any work; it can judge nevertheless, unless `informative` is False."""
 MAX_NAMED = 3
@@ -96,7 +94,6 @@ def judged(run: GateRun) -> GateTrial:
 
 
 def _trial_verdict(run: GateRun) -> tuple[TrialVerdict, str, bool]:
-    """Return the verdict, what it is based on, and whether it tells good work from bad."""
     if run.problem == "vacuous":
         said = run.detail.partition("\n")[0] or "it ran nothing"
         return "ran_nothing", "no tests were collected" if run.gate.kind == "test" else said, False
@@ -113,7 +110,7 @@ def _trial_verdict(run: GateRun) -> tuple[TrialVerdict, str, bool]:
 
 
 def _last_line(run: GateRun) -> str:
-    """Return the last line that an error printed, which mostly is its cause, unless what is missing is known."""
+    # The last line of an error is mostly its cause.
     lines = [line.strip() for line in run.detail.splitlines() if line.strip()]
     known = run.problem != "error" or missing_dependency(run.detail) is not None
     return "" if known or len(lines) < 2 else f": {lines[-1][:MAX_LINE_CHARS]}"

@@ -1,1 +1,1 @@
-"""Tools that run commands: shell, python, packages."""
+"""Tools that run commands: shell, python, packages, and the user's own tool files."""

@@ -18,7 +18,7 @@ from scaffold.tools.workspace import MAX_ANSWER_CHARS, failed_answer
 
 MAX_RUNNING = 8
 MAX_KEPT = 50
-"""Commands whose output can still be read."""
+"""The most commands whose output is kept."""
 MAX_RUN_S = 24 * 3600.0
 MAX_WAIT_S = 600.0
 
@@ -32,7 +32,7 @@ class BackgroundLimits(Struct, frozen=True, kw_only=True):
     output_bytes: int = 64 << 20
     """Of its output; the rest is discarded."""
     term_grace_s: float = 3.0
-    """Time to end by itself after SIGTERM; then everything that it started is killed."""
+    """Seconds between SIGTERM and the kill of everything that it started."""
 
 
 DEFAULT_LIMITS = BackgroundLimits()

@@ -117,7 +117,7 @@ def pip_install(workspace: Workspace, packages: Path) -> Tool:
 
 
 def _requirement_problem(requirements: list[str]) -> str | None:
-    """Return the problem of the first bad requirement, or None. Options, paths and URLs never reach pip."""
+    # Options, paths and URLs never reach pip: they could run code or read files outside.
     if not 0 < len(requirements) <= MAX_PACKAGES:
         return f"`packages` has {len(requirements)} names; give 1 to {MAX_PACKAGES}."
     wrong = [each for each in requirements if not _REQUIREMENT.fullmatch(each) or each.lower().endswith(_ARCHIVES)]

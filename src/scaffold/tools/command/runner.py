@@ -65,7 +65,6 @@ def _describe_module(module: types.ModuleType) -> dict[str, Any]:
 
 
 def _describe_function(name: str, function: Callable[..., Any]) -> dict[str, Any]:
-    """Return a function's name, description and parameter schema; TypeError with the reason if it lacks any."""
     text = inspect.getdoc(function)
     if not text:
         raise TypeError("has no docstring")
@@ -104,10 +103,6 @@ def _type_schema(hint: Any) -> dict[str, Any]:
 
 
 def _parameter_doc(parameter: str, text: str) -> str:
-    """Return a parameter's description from the docstring; empty if there is none.
-
-    It recognises `name: words`, `name (type): words` and `:param name: words`.
-    """
     pattern = rf"^\s*(?::param(?: \w+)? )?`*{re.escape(parameter)}`*\s*(?:\([^)]*\))?\s*:\s*(.+)$"
     found = re.search(pattern, text, re.MULTILINE)
     return found[1].strip() if found else ""

@@ -21,7 +21,7 @@ DENIED = (errno.EACCES, errno.EPERM)
 
 
 def sandbox_notice(finished: CommandResult, output: str, sandbox: SandboxSpec | None) -> str:
-    """Return a line with the likely reason and the way out; empty if the sandbox is no likely reason."""
+    """Return a line with the likely reason and the way out; empty if the sandbox is not a likely reason."""
     if sandbox is None or finished.exit_code == 0:
         return ""
     if finished.signal == signal.SIGSYS:
@@ -38,7 +38,7 @@ def sandbox_notice(finished: CommandResult, output: str, sandbox: SandboxSpec | 
 
 
 def _reports_error(output: str, errors: Sequence[int]) -> bool:
-    """Return whether an output in lower case has the system's text for one of these errors, or its name."""
+    # Programs print the system's text, translated or not, or the error's name.
     names = "|".join(errno.errorcode[number].casefold() for number in errors)
     named = re.search(rf"\b(?:{names})\b", output) is not None
     return named or any(os.strerror(number).casefold() in output for number in errors)

@@ -29,8 +29,6 @@ sys.excepthook = lambda kind, error, frames: traceback.print_exception(kind, err
 exec(compile(code, "<python>", "exec"), {"__name__": "__main__"})
 """
 """Reads the code from stdin, so it may have any length, and shows its lines in tracebacks."""
-
-
 DEFAULT_TIMEOUT_S = 120
 MAX_TIMEOUT_S = 600
 TIMEOUT_SCHEMA = {
@@ -93,7 +91,6 @@ def shell(workspace: Workspace, outputs: Path | None = None, in_background: Back
 async def _start_background(
     workspace: Workspace, commands: BackgroundCommands, argv: Sequence[str], args: Mapping[str, Any]
 ) -> ToolOutput:
-    """Start the command of a call in the background; repositories that it made are moved aside when it has ended."""
     nested = workspace.nested
     before = () if nested is None else await asyncio.to_thread(nested.find)
     spec = _command_spec(workspace, argv, args, None, b"", before)
@@ -122,7 +119,6 @@ async def run_call(
 
 
 def _with_notice(report: CommandReport, spec: CommandSpec) -> ToolOutput:
-    """Return the answer, with what to do if the sandbox is the likely reason of a failure."""
     answer = command_answer(report, LONGER_HINT)
     notice = sandbox_notice(report.finished, report.stdout, spec.sandbox)
     return structs.replace(answer, content=f"{answer.content}\n--- {notice}") if notice else answer
@@ -174,7 +170,6 @@ def describe_sandbox(sandbox: SandboxSpec | None, *, has_broker: bool | None = N
 
 
 def _landlock_limits(sandbox: SandboxSpec, *, has_broker: bool) -> str:
-    """Return sentences about the further limits of a Landlock sandbox; empty for other sandboxes."""
     if sandbox.level != "landlock":
         return ""
     if has_broker:
@@ -187,7 +182,7 @@ def _landlock_limits(sandbox: SandboxSpec, *, has_broker: bool) -> str:
 
 
 def _patch_hint(command: str, answer: ToolOutput) -> str:
-    """Return advice for a model that applies a patch by a command, as it does elsewhere; empty if it did not."""
+    # Models that know a patch command from elsewhere run it here, too.
     missing = answer.failed and f"{PATCH_TOOL}: " in answer.content and PATCH_TOOL in command
     return (
         f"\n{PATCH_TOOL} is no command here; call the tool {PATCH_TOOL} with the patch as `input`." if missing else ""
@@ -195,7 +190,7 @@ def _patch_hint(command: str, answer: ToolOutput) -> str:
 
 
 def _lost_state_hint(command: str, answer: ToolOutput) -> str:
-    """Return advice for a model that expects the next call to go on in this call's shell; empty if it does not."""
+    # Each call has a shell of its own, which models that know others do not expect.
     parts = [part.split() for part in _PART_ENDS.split(command.strip()) if part.strip()]
     lost = not answer.failed and parts and all(words[0] in _SHELL_STATE for words in parts)
     if not lost or len(command) > MAX_HINTED_CHARS:
@@ -205,7 +200,6 @@ def _lost_state_hint(command: str, answer: ToolOutput) -> str:
 
 
 def _command_problem(command: str) -> str | None:
-    """Return why the operating system cannot take `command`, or None."""
     if "\0" in command or any("\ud800" <= character <= "\udfff" for character in command):
         return "`command` contains a NUL or a lone surrogate; write such characters as escapes."
     if len(command.encode()) > MAX_COMMAND_BYTES:

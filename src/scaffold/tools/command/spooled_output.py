@@ -1,4 +1,4 @@
-"""Run a command and save output too long for a model in files, as it arrives."""
+"""Run a command and save output too long for a model in files, as it arrives; remove expired files."""
 
 import asyncio
 import contextlib
@@ -25,10 +25,9 @@ from scaffold.host.sandbox.confinement import SandboxSpec
 from scaffold.tools.workspace import MAX_ANSWER_CHARS, ignore_output
 
 MAX_AGE = timedelta(days=7)
-"""Since the last change for a conversation."""
-
+"""How long the saved output of a conversation is kept after its last change."""
 MAX_KEPT_BYTES = 8 << 30
-"""Of all conversations together; the oldest are removed first."""
+"""The most bytes of all conversations together; the oldest are removed first."""
 
 
 class _ConversationOutput(Struct, frozen=True):
@@ -38,10 +37,10 @@ class _ConversationOutput(Struct, frozen=True):
 
 
 MAX_STREAM_BYTES = 1 << 30
-"""Of each of stdout and stderr; the rest is discarded."""
+"""The most bytes saved of each of stdout and stderr; the rest is discarded."""
 MAX_FILES = 20
 MAX_TOTAL_BYTES = 2 << 30
-"""Of all files together; the files of the newest answer stay even if they are larger."""
+"""The most bytes of all files together; those of the newest answer stay even if they are larger."""
 MIN_FREE_BYTES = 1 << 30
 """Saving stops when the disk has less than this free."""
 _FIND = "(search_files finds lines in it)"
@@ -243,7 +242,7 @@ def head_and_tail(data: bytes, total: int, limit: int) -> str:
 
 @contextlib.contextmanager
 def _open_spools(outputs: Path | None, shown: Mapping[str, int]) -> Iterator[Mapping[str, Spool]]:
-    """Yield a spool for each stream, none without a folder; delete their files if the block raises."""
+    # If the block raises, nobody learns the files' names, so they go.
     name = new_id()
     spools = {each: Spool(outputs, f"{name}-{each}", shown[each]) for each in shown} if outputs else {}
     with contextlib.ExitStack() as undo:
@@ -270,7 +269,7 @@ def _saved_lines(finished: CommandResult, spools: Mapping[str, Spool], shown: Ma
 
 
 def _clean_all(files: Iterable[Path], clean: Callable[[str], str]) -> None:
-    """Remove secrets from the files; delete a file that cannot be cleaned."""
+    # A file that cannot be cleaned may hold a secret, so it goes.
     for file in files:
         draft = file.with_suffix(".draft")
         try:
@@ -283,7 +282,6 @@ def _clean_all(files: Iterable[Path], clean: Callable[[str], str]) -> None:
 
 
 def _write_redacted(file: Path, draft: Path, clean: Callable[[str], str]) -> bool:
-    """Write `file` without secrets to `draft`; return True if they differ. The bytes need not be text."""
     changed = False
     with file.open("rb") as dirty, open(draft, "wb", opener=_open_private) as fresh:
         # Each part ends with a line, so that a secret is not cut in two; a line without end is bounded.
@@ -300,7 +298,6 @@ def _open_private(path: str, flags: int) -> int:
 
 
 def _remove_old(outputs: Path, new: Collection[Path]) -> None:
-    """Remove the oldest files beyond MAX_FILES and MAX_TOTAL_BYTES; the `new` ones stay."""
     number, room = 0, MAX_TOTAL_BYTES
     # The new files come first and use up the room first.
     for file, size in sorted(_by_age(outputs), key=lambda each: each[0] not in new):
@@ -311,7 +308,6 @@ def _remove_old(outputs: Path, new: Collection[Path]) -> None:
 
 
 def _by_age(outputs: Path) -> Sequence[tuple[Path, int]]:
-    """Return the saved files and their sizes in bytes, newest first."""
     found = []
     for file in outputs.glob("output-*.txt"):
         with contextlib.suppress(FileNotFoundError):  # another command removed it at its end
@@ -334,7 +330,7 @@ def remove_expired(outputs: Path, *, conversation: str, now: datetime) -> None:
 
 
 def _saved_conversations(outputs: Path) -> Iterator[_ConversationOutput]:
-    """Yield each conversation's saved output; stop at the first folder that another process removes."""
+    # Another process may remove a folder meanwhile; it goes on from there.
     with contextlib.suppress(OSError):
         for folder in list(outputs.iterdir()):
             status = [path.lstat() for path in _all_paths(folder)]

@@ -79,7 +79,7 @@ async def load_user_tools(env: UserToolEnv, folder: Path, *, taken: Collection[s
 
 
 async def _all_described(env: UserToolEnv, files: list[Path]) -> list[tuple[Path, _ToolFile | str]]:
-    """Return the result of `_read_tool_file` for each file, in order; several are loaded at once."""
+    # In order, although several are loaded at once: the first tool of a name wins.
     load_slots = asyncio.Semaphore(MAX_PARALLEL_LOADS)
 
     async def describe(file: Path) -> _ToolFile | str:
@@ -92,7 +92,6 @@ async def _all_described(env: UserToolEnv, files: list[Path]) -> list[tuple[Path
 
 
 async def _read_tool_file(env: UserToolEnv, file: Path) -> _ToolFile | str:
-    """Return a file's functions, or why it cannot be loaded."""
     finished = await _load_file(env, file)
     if finished.timed_out:
         return f"{file}: loading it took more than {env.load_time_s:g} s; do work in functions, not at import."

@@ -63,7 +63,6 @@ def format_line(line: DiffLine) -> str:
 
 
 def _split_lines(text: str) -> list[str]:
-    """Return the lines with their ends; the last one may have none."""
     *lines, last = text.split("\n")
     return [f"{line}\n" for line in lines] + ([last] if last else [])
 
@@ -75,7 +74,6 @@ def _common_prefix(old: list[str], new: list[str]) -> int:
 def _diff_lines(
     matcher: difflib.SequenceMatcher[str], old: list[str], new: list[str], offset: int
 ) -> Iterator[DiffLine]:
-    """Yield changed lines and their context, with gaps between distant changes; the texts begin at line `offset`."""
     for number, group in enumerate(matcher.get_grouped_opcodes(CONTEXT_LINES)):
         if number:
             yield DiffLine("gap", 0, "")

@@ -104,7 +104,7 @@ def _range_problem(change: LineEdit, lines: Sequence[str]) -> Refusal | None:
 
 
 def _expected_mismatch(change: LineEdit, lines: Sequence[str]) -> Refusal | None:
-    """Return how the lines differ from `change.expected`, to the last space; None if they do not."""
+    # To the last space: a model that misremembers a line would change another one than it means.
     expected = change.expected
     if expected is None:
         return None
@@ -132,7 +132,6 @@ def _single_spaced(line: str) -> str:
 
 
 def _find_lines(lines: Sequence[str], expected: Sequence[str]) -> list[int]:
-    """Return the line numbers, at most 5, where the `expected` lines occur exactly."""
     if not expected:
         return []
     starts = (n for n, line in enumerate(lines) if line == expected[0])
@@ -183,7 +182,6 @@ def _edit_hunks(lines: Sequence[str], changes: Sequence[LineEdit]) -> Iterator[s
 
 
 def _edit_groups(changes: Sequence[LineEdit]) -> Iterator[Sequence[LineEdit]]:
-    """Yield groups of changes whose diff contexts touch or overlap."""
     group: list[LineEdit] = []
     for change in changes:
         if group and change.start - group[-1].end > 2 * CONTEXT_LINES:

@@ -63,7 +63,7 @@ def _most_similar_lines(lines: Sequence[str], wanted: Sequence[str]) -> str:
 
 
 def _where_it_differs(lines: Sequence[str], wanted: Sequence[str], start: int) -> str:
-    """Return the lines like the wanted ones; of many, those from shortly before the first that is another one."""
+    # Of many lines those around the first difference matter.
     pairs = enumerate(zip(lines[start:], wanted, strict=False))
     first = next((at for at, (line, sought) in pairs if line != sought), 0)
     skipped = max(0, first - LINES_ABOVE) if len(wanted) > SHOWN_LINES else 0
@@ -71,7 +71,7 @@ def _where_it_differs(lines: Sequence[str], wanted: Sequence[str], start: int) -
 
 
 def _same_words(lines: Sequence[str], wanted: Sequence[str]) -> int | None:
-    """Return where lines with the same words begin, whatever white space is between them."""
+    # Models often get only the white space wrong.
     there, sought = [line.split() for line in lines], [line.split() for line in wanted]
     if not any(sought):
         return None
@@ -80,7 +80,7 @@ def _same_words(lines: Sequence[str], wanted: Sequence[str]) -> int | None:
 
 
 def _with_equal_lines(lines: Sequence[str], wanted: Sequence[str]) -> Iterator[int]:
-    """Yield where the wanted lines would begin by those of them that occur, those with most text first."""
+    # Lines with most text first: `}` is everywhere.
     sought = {line.strip() for line in wanted} - {""}
     places: dict[str, list[int]] = {}
     for number, line in enumerate(lines):
@@ -95,7 +95,7 @@ def _with_equal_lines(lines: Sequence[str], wanted: Sequence[str]) -> Iterator[i
 
 
 def _with_similar_line(lines: Sequence[str], wanted: Sequence[str]) -> Iterator[int]:
-    """Yield where the lines begin among which the longest wanted line has its most similar one, if that is near."""
+    # The longest line says most about the place that is meant.
     offset, sample = max(enumerate(line.strip() for line in wanted), key=lambda pair: len(pair[1]), default=(0, ""))
     if not sample:
         return
@@ -111,7 +111,6 @@ def _with_similar_line(lines: Sequence[str], wanted: Sequence[str]) -> Iterator[
 
 
 def _likeness(lines: Sequence[str], wanted: Sequence[str], start: int) -> float:
-    """Return how much text of the wanted lines is in the lines from `start` on."""
     total = 0.0
     for line, sought in zip(lines[start : start + SHOWN_LINES], map(str.strip, wanted), strict=False):
         one, other = line.strip()[:SHOWN_LINE_CHARS], sought[:SHOWN_LINE_CHARS]

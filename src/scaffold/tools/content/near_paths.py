@@ -1,4 +1,4 @@
-"""Which existing files or folders a path that does not exist may have meant."""
+"""List the files of a folder that are worth searching, and those that a missing path may have meant."""
 
 from collections.abc import Iterator
 from difflib import SequenceMatcher
@@ -10,8 +10,6 @@ from scaffold.host.folder_tree import walk
 
 SKIPPED_FOLDERS = frozenset({".git", ".venv", "node_modules", "__pycache__", ".mypy_cache", ".ruff_cache"})
 """Skipped below the searched folder, but searched if named directly."""
-
-
 MAX_LOOKED_AT = 20_000
 """Files that are compared; in a larger folder, what comes later in walk order is not found."""
 MAX_NAMED = 3
@@ -66,7 +64,7 @@ def _last_name(path: str) -> str:
 
 
 def _name_likeness(matcher: "SequenceMatcher[str]", name: str) -> float:
-    """Return how similar a name is to the wanted one; 0 as soon as it is known not to be near."""
+    # Cheap bounds first: a folder may have thousands of names.
     matcher.set_seq1(name)
     if matcher.real_quick_ratio() < NEAR or matcher.quick_ratio() < NEAR:
         return 0.0

@@ -46,7 +46,7 @@ def apply_sections(text: str, sections: Sequence[PatchSection]) -> PatchedText |
 
 
 def _section_edits(section: PatchSection, start: int) -> Iterator[LineEdit]:
-    """Yield the edits of a section whose lines begin at `start`; the lines that stay are in none of them."""
+    # Lines that stay are in no edit, so their white space stays, too.
     at, removed, added = start, 0, list[str]()
     for mark, text in section.lines:
         if mark == " ":
@@ -75,7 +75,6 @@ def _place_of(lines: Sequence[str], section: PatchSection) -> _Place | Refusal:
 
 
 def _end_for_added(lines: Sequence[str], section: PatchSection) -> _Place | Refusal:
-    """Return the end of the file, for lines that are added there without any line around them."""
     if lines and not section.at_end:
         added = _join_lines([text for _, text in section.lines])
         return Refusal(
@@ -86,7 +85,6 @@ def _end_for_added(lines: Sequence[str], section: PatchSection) -> _Place | Refu
 
 
 def _find_section(lines: Sequence[str], section: PatchSection, like: Callable[[str], str]) -> list[int]:
-    """Return where the old lines occur, compared by what `like` leaves of them."""
     old = [like(line) for line in section.old]
     size = len(old)
     found = (n for n in range(len(lines) - size + 1) if like(lines[n]) == old[0])
@@ -95,7 +93,6 @@ def _find_section(lines: Sequence[str], section: PatchSection, like: Callable[[s
 
 
 def _behind_anchors(lines: Sequence[str], section: PatchSection, starts: list[int]) -> list[int]:
-    """Return the places that the anchors leave: the first one behind each occurrence of all anchors in a row."""
     if not section.anchors or not starts:
         return starts
     first, *others = ([n for n, line in enumerate(lines) if _is_anchor(line, anchor)] for anchor in section.anchors)

@@ -36,13 +36,10 @@ class FileChange(Struct, frozen=True):
 
 CHANGE_RECORDER: ContextVar[Callable[[FileChange], None] | None] = ContextVar("CHANGE_RECORDER", default=None)
 """Called with each change right before it is made, by the tools that run in this context; it must not raise."""
-
-
 _FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _EFFECTIVE = os.access in os.supports_effective_ids
 _FILE_FLAGS = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 """O_NONBLOCK: a file that has become a FIFO since the check must not block us."""
-
 HEAD_BYTES = 65_536
 
 
@@ -223,7 +220,7 @@ def _changed_meanwhile(shown: str) -> Refusal:
 
 
 def _copy_attributes(folder: int, source: str, target: int) -> None:
-    """Give the open file `target` the extended attributes of a file in `folder`, those that we may read and set."""
+    # Access control lists are extended attributes; without them others would lose or get access.
     if sys.platform != "linux":
         return
     with contextlib.suppress(OSError):  # it is not readable, or its file system has none

@@ -22,7 +22,7 @@ from scaffold.tools.content.text_encoding import decode
 CURRENT_REPLY: ContextVar[object] = ContextVar("CURRENT_REPLY", default=None)
 """The reply whose calls are running: all of them were written before any of them ran."""
 KEPT_BYTES = 500_000
-"""Longer contents are not kept to tell what changed."""
+"""Longer contents are not kept, so a change of theirs is told without lines."""
 KEPT_FILES = 200
 """Of more files, those seen longest ago are forgotten."""
 SHOWN_CHANGE_CHARS = 6_000
@@ -182,13 +182,12 @@ class SeenFiles:
         return tuple(moved)
 
     def _edits_of_reply(self, path: Path) -> Sequence[EditedSpan]:
-        """Return what the calls of the current reply changed so far."""
         seen, reply = self._seen.get(path), CURRENT_REPLY.get()
         return () if seen is None or reply is None or seen.reply is not reply else tuple(seen.edits)
 
 
 def _seen_file(version: str) -> _SeenFile | None:
-    """Return the file that `to_text` described, without its content; None if a newer program wrote it."""
+    # A newer program may have written a version that this one cannot read; the file is then unknown.
     lines_known = not version.startswith(LINES_UNKNOWN)
     version = version.removeprefix(LINES_UNKNOWN)
     try:
@@ -206,7 +205,7 @@ def _is_same(seen: _SeenFile, content: FileContent) -> bool:
 
 
 def _original_lines(spans: Sequence[EditedSpan], edit: LineEdit) -> tuple[int, int]:
-    """Return the lines of an edit, from the numbers of now to those from before the reply."""
+    # The calls of one reply were all written before the first of them ran.
     shift = 0
     for span in spans:
         if span.end + shift + span.growth <= edit.start:
@@ -215,7 +214,6 @@ def _original_lines(spans: Sequence[EditedSpan], edit: LineEdit) -> tuple[int, i
 
 
 def _describe_changes(seen: _SeenFile, content: FileContent) -> str:
-    """Return what changed, as lines with their numbers."""
     before = decode(seen.data) if seen.data is not None else None
     after = None if content.cut else decode(content.data)
     if before is None or after is None:

@@ -46,7 +46,6 @@ def replace_text(text: str, old: str, new: str, *, everywhere: bool) -> TextRepl
 
 
 def _why_not_found(text: str, old: str) -> str:
-    """Return what differs where `old` may be meant, or advice."""
     lines = old.removesuffix("\n").removesuffix("\r")
     if old.endswith("\n") and any(end == len(text) for _, end in _find_matches(text, lines)):
         return "The file ends without a newline: leave it out of `old`, and of `new`."
@@ -54,7 +53,6 @@ def _why_not_found(text: str, old: str) -> str:
 
 
 def _several_places(text: str, lines: Sequence[int]) -> Refusal:
-    """Return the refusal of a text that begins on each of these lines (0-based)."""
     named = ", ".join(str(line + 1) for line in lines[:MAX_PLACES])
     more = " and more" if len(lines) > MAX_PLACES else ""
     return Refusal(
@@ -65,7 +63,7 @@ def _several_places(text: str, lines: Sequence[int]) -> Refusal:
 
 
 def _begins_within_indentation(text: str, start: int, old: str, new: str) -> bool:
-    """Return whether a match has less indentation than its line, and gets another one."""
+    # Such a match has less indentation than its line: the model means another depth than the file has.
     before = text[text.rfind("\n", 0, start) + 1 : start]
     return bool(old.strip()) and before.isspace() and _indent_of(old) not in {"", _indent_of(new)}
 
@@ -75,7 +73,6 @@ def _indent_of(text: str) -> str:
 
 
 def _find_matches(text: str, old: str) -> Iterator[tuple[int, int]]:
-    """Yield where `old` occurs, from left to right, without overlaps."""
     pattern = re.escape(old.replace("\r\n", "\n")).replace("\\\n", "\r?\n").replace("\n", "\r?\n")
     for found in re.finditer(pattern, text):
         yield found.span()
@@ -90,7 +87,6 @@ def _put_at(text: str, found: Sequence[tuple[int, int]], put: str) -> str:
 
 
 def _line_edits(text: str, found: Sequence[tuple[int, int]], put: str) -> Iterator[LineEdit]:
-    """Yield the replacements as edits of whole lines; places on the same line are one edit."""
     groups: list[list[tuple[int, int]]] = []
     for place in found:
         if not groups or "\n" in text[groups[-1][-1][1] : place[0]]:
@@ -101,7 +97,6 @@ def _line_edits(text: str, found: Sequence[tuple[int, int]], put: str) -> Iterat
 
 
 def _edit_of(text: str, group: Sequence[tuple[int, int]], put: str, first_line: int) -> LineEdit:
-    """Return the replacements in a group of places, which begins on `first_line` (0-based)."""
     start, end = text.rfind("\n", 0, group[0][0]) + 1, group[-1][1]
     places = [(first - start, last - start) for first, last in group]
     new = _put_at(text[start:end], places, put)
@@ -114,7 +109,7 @@ def _edit_of(text: str, group: Sequence[tuple[int, int]], put: str, first_line: 
 
 
 def _lines_at(text: str, positions: Iterable[int]) -> Iterator[int]:
-    """Yield the line (0-based) of each position; these ascend, so that the text is passed through only once."""
+    # Positions ascend, so one pass through the text is enough.
     line = at = 0
     for position in positions:
         line += text.count("\n", at, position)

@@ -61,7 +61,6 @@ def append_file(workspace: Workspace) -> Tool:
 
 
 def _change_since(workspace: Workspace, target: Path, shown: str) -> Refusal | None:
-    """Return what changed in the file since the conversation last saw it; None if nothing did, or it never saw it."""
     if not workspace.seen.knows(target):
         return None
     content = read_head(workspace.root, target, shown, limit_bytes=MAX_READ_BYTES) if target.exists() else None
@@ -75,7 +74,6 @@ def _remember_file(workspace: Workspace, target: Path, shown: str) -> None:
 
 
 def _append_text(fd: int, content: str, shown: str, target: Path, *, is_new: bool) -> tuple[int, str] | Refusal:
-    """Return the number of bytes appended and a note if they continue an unfinished line, or why nothing was."""
     status = os.fstat(fd)
     if problem := unreadable_reason(status, shown):
         return problem
@@ -101,7 +99,7 @@ def _append_text(fd: int, content: str, shown: str, target: Path, *, is_new: boo
 
 
 def _write_all(fd: int, data: bytes, size_before: int) -> None:
-    """Write all of `data`; on an error truncate the file to its old size and raise."""
+    # A partial append would look like a complete one, so an error restores the old size.
     rest = memoryview(data)
     try:
         while rest:

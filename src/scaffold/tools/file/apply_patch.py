@@ -92,7 +92,7 @@ def apply_patch(workspace: Workspace) -> Tool:
 
 
 def _patched_files(workspace: Workspace, text: str) -> tuple[_PatchedFile, ...] | Refusal:
-    """Return what the patch makes of each of its files, or everything that is wrong with it."""
+    # Everything that is wrong is reported at once, so that one more call can be enough.
     files = parse_patch(text)
     if isinstance(files, Refusal):
         return files
@@ -187,7 +187,7 @@ def _current_content(workspace: Workspace, target: Path, file: FilePatch) -> Fil
 
 
 def _link_refusal(workspace: Workspace, file: FilePatch) -> Refusal | None:
-    """Return why a file is not deleted or moved through a link: that would be done to what the link leads to."""
+    # Deleting or moving a link would be done to what it leads to.
     if not (workspace.root / file.path).is_symlink():
         return None
     return Refusal(f"{file.path} is a symbolic link; delete or move it with shell.")
@@ -214,7 +214,6 @@ def _inexact_note(patched: PatchedText) -> str:
 
 
 def _remember_file(workspace: Workspace, file: _PatchedFile) -> None:
-    """Remember what the conversation knows of the files now."""
     for each in file.planned:
         if each.after is None:
             workspace.seen.forget(each.path)
@@ -256,7 +255,6 @@ def _change_file(root: Path, file: PlannedFile) -> Refusal | None:
 
 
 def _is_taken_back(root: Path, file: PlannedFile) -> bool:
-    """Give the file its former content; return whether it has it."""
     now = None
     if file.after is not None:
         content = read_whole(root, file.path, file.shown, limit_bytes=len(file.after))

@@ -84,7 +84,6 @@ def _apply_to_file(workspace: Workspace, shown: str, operations: list[Mapping[st
 def _current_edits(
     workspace: Workspace, target: Path, content: FileContent, shown: str, operations: list[Mapping[str, Any]]
 ) -> Sequence[LineEdit] | Refusal:
-    """Return the operations with the line numbers of the file as it is now, or why they are refused."""
     if changed := workspace.seen.change_since(target, content, shown):
         return changed
     changes = parse_edits(operations)
@@ -175,7 +174,6 @@ def _replace_in_file(workspace: Workspace, args: Mapping[str, Any]) -> TextRepla
 def _replace_content(
     content: FileContent, args: Mapping[str, Any], shown: str
 ) -> tuple[bytes, TextReplacement] | Refusal:
-    """Return the new bytes of the file and what was replaced, or why nothing was."""
     decoded = decode(content.data)
     if decoded is None:
         return Refusal(f"{shown} is a binary file; change it with shell or python.")

@@ -63,7 +63,7 @@ def file_info(workspace: Workspace, *, time_limit_s: float = READ_TIMEOUT_S) -> 
 
 
 def _resolve_unfollowed(workspace: Workspace, path: str) -> ReadablePath | Refusal:
-    """Return `path` with links resolved except in its last name, or why it may not be read."""
+    # The last name is not resolved: the tool describes the link itself.
     name = PurePath(path).name
     if name in {"", ".."} or name.casefold() == ".git" or "\0" in path:
         return resolve_readable(workspace, path)
@@ -106,5 +106,5 @@ def _link_target(root: Path, link: Path) -> str:
 
 
 def _json_safe(name: str) -> str:
-    """Return a name that JSON can hold: undecodable bytes become escapes."""
+    # A file name may hold bytes that no JSON text can.
     return name.encode(errors="backslashreplace").decode()

@@ -110,7 +110,6 @@ def write_file(workspace: Workspace) -> Tool:
 
 
 def _write_whole(workspace: Workspace, shown: str, text: str) -> str | Refusal:
-    """Write a whole file; return the answer, or why it was not written."""
     target = resolve_writable(workspace, shown)
     if isinstance(target, Refusal):
         return target
@@ -133,7 +132,7 @@ def _write_whole(workspace: Workspace, shown: str, text: str) -> str | Refusal:
 
 def content_before(workspace: Workspace, target: Path, shown: str) -> FileContent | Refusal | None:
     """Return the file that is about to be replaced, None if there is none, or why it must not be replaced."""
-    if not target.is_file():  # what is no regular file is refused when it is to be replaced
+    if not target.is_file():  # anything but a regular file is refused when it is to be replaced
         return workspace.seen.change_since(target, None, shown)
     content = read_head(workspace.root, target, shown, limit_bytes=MAX_READ_BYTES)
     if isinstance(content, Refusal):
@@ -238,7 +237,6 @@ class _FileExcerpt(Struct, frozen=True):
 def _read_excerpt(
     seen: SeenFiles, readable: ReadablePath, shown: str, start: int, end: int, deadline: Deadline
 ) -> _FileExcerpt | Refusal:
-    """Return the lines `start` to `end` (inclusive) of a file, which is `seen` then, or why it cannot be read."""
     content = read_head(readable.folder, readable.path, shown, limit_bytes=MAX_READ_BYTES)
     if isinstance(content, Refusal):
         return content
@@ -291,7 +289,7 @@ def _encoding_note(encoding: Encoding) -> str:
 
 
 def _folder_entry(folder: int, name: str) -> str | None:
-    """Return the listing line of a folder entry; None if it no longer exists."""
+    # An entry may be gone by the time it is looked at.
     try:
         status = os.stat(name, dir_fd=folder, follow_symlinks=False)
         kind, changed, shown = file_kind(status), format_mtime(status), printable_name(name)

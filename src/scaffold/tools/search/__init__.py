@@ -1,1 +1,1 @@
-"""The tool that searches files, and the process it searches in."""
+"""The tools that find files and lines in them, and the process that searches where a pattern may take long."""

@@ -59,7 +59,7 @@ class SearchTimeout(Exception):
 
 _LINE_BREAK = re.compile(r"\n|(?<!\\)(?:\\\\)*\\n")
 _SPECIAL = re.compile(r"[()\[\]{}*+?|^$]")
-"""What has a meaning in a pattern; a dot matches itself, too."""
+"""Characters with a meaning in a pattern; a dot is left out, as it matches itself, too."""
 
 
 class FileMatches(Struct, frozen=True):
@@ -122,7 +122,6 @@ def _matching_files(search: SearchRequest, files: Iterable[Path], deadline: Dead
 
 
 def _lines_in(readable: ReadablePath, deadline: Deadline) -> Iterator[Sequence[str]]:
-    """Yield the lines of a file in batches; nothing if it cannot be read as text."""
     text = decode_file(readable, readable.path.name)
     if isinstance(text, Refusal):
         return
@@ -174,7 +173,6 @@ def matches_glob(path: str, glob: str) -> bool:
 
 @lru_cache(maxsize=32)
 def _expand_choices(glob: str) -> tuple[str, ...]:
-    """Return the glob itself and its expansions: `*.{py,md}` adds `*.py` and `*.md`."""
     done, waiting = [glob], [glob]
     while waiting:
         each = waiting.pop()
@@ -205,9 +203,9 @@ def _search_report(found: Sequence[FileMatches], query: SearchQuery) -> str:
 
 
 def _why_nothing(pattern: str) -> Sequence[str]:
-    """Return what may be wrong with a pattern that matches nothing: a model would take that as proof of absence."""
+    # A model would take a pattern that matches nothing as proof of absence.
     line = max(_LINE_BREAK.split(pattern), key=len)
-    # Who has escaped something knows that it is no plain text.
+    # A pattern with an escape was meant as a regex.
     text = line if "\\" in line else _SPECIAL.sub(r"\\\g<0>", line)
     if line != pattern:
         return [f"`pattern` is matched within each line, so a line break never matches; look for one line: `{text}`."]
@@ -215,7 +213,6 @@ def _why_nothing(pattern: str) -> Sequence[str]:
 
 
 def _report_lines(found: Sequence[FileMatches], around: int) -> Iterator[tuple[str, bool]]:
-    """Yield the report's lines for each file, and whether each is a match."""
     for hits in found:
         if hits.shown:
             yield printable_name(hits.path), False
@@ -223,7 +220,6 @@ def _report_lines(found: Sequence[FileMatches], around: int) -> Iterator[tuple[s
 
 
 def _match_passages(hits: FileMatches, around: int) -> Iterator[tuple[str, bool]]:
-    """Yield matches with their context, each line once, and `--` between separate passages."""
     matching = frozenset(hits.shown)
     previous = None
     for index in sorted(hits.lines):

@@ -1,4 +1,4 @@
-"""Use ripgrep, if installed, to skip files that cannot match."""
+"""Use ripgrep, if installed, to skip files that cannot match: they lack a word that every match contains."""
 
 import os
 import re
@@ -13,13 +13,9 @@ from scaffold.tools.content.near_paths import SKIPPED_FOLDERS, walk_order
 from scaffold.tools.workspace import Workspace
 
 _PLAIN = frozenset(string.ascii_letters + string.digits + "_ \"'#%&,/:;<=>@`~!-")
-
 _REPEATED = re.compile(r"\{\d*,?\d*\}")
-
 _NOT_READ = re.compile(r"\\[xuUN0-9]|\(\?#")
 """Syntax we do not analyse: characters by number, group references, comments."""
-
-
 TIMEOUT_S = 30
 LIST_LIMIT_BYTES = 20_000_000
 _EVERYTHING = ("--no-config", "--no-messages", "--no-ignore", "--hidden", "--text", "--mmap")
@@ -53,7 +49,7 @@ async def candidate_files(workspace: Workspace, folder: Path, pattern: re.Patter
 
 
 def _ripgrep_path(workspace: Workspace) -> str | None:
-    """Return the path of rg, or None; one inside the workspace is not trusted, an agent may have written it."""
+    # A program inside the workspace is not trusted: an agent may have written it.
     found = shutil.which("rg", path=workspace.own_env["PATH"])
     if found is None or not Path(found).is_absolute():
         return None
@@ -77,7 +73,6 @@ def required_literals(pattern: re.Pattern[str]) -> tuple[str, ...] | None:
 
 
 def _split_alternatives(pattern: str) -> list[list[str]]:
-    """Split a pattern at each top-level `|`; an alternative is a list of pieces, a group or class being one piece."""
     parts: list[list[str]] = [[]]
     at = 0
     while at < len(pattern):
@@ -92,7 +87,6 @@ def _split_alternatives(pattern: str) -> list[list[str]]:
 
 
 def _piece_end(pattern: str, at: int) -> int:
-    """Return the end of the piece that starts at `at`: an escape, a class, a whole group, or one character."""
     match pattern[at]:
         case "\\":
             return at + 2
@@ -119,7 +113,6 @@ def _class_end(pattern: str, at: int) -> int:
 
 
 def _literal_runs(pieces: list[str]) -> list[str]:
-    """Return the words of one alternative: runs of literal characters that are not optional."""
     runs = [""]
     for piece, after in zip_longest(pieces, pieces[1:], fillvalue=""):
         plain = _literal_char(piece)
@@ -133,7 +126,6 @@ def _literal_runs(pieces: list[str]) -> list[str]:
 
 
 def _literal_char(piece: str) -> str:
-    """Return the one character that a piece matches; empty if it is not a literal character."""
     if piece in _PLAIN:
         return piece
     if len(piece) == 2 and piece[0] == "\\" and piece[1].isascii() and not piece[1].isalnum():

@@ -35,10 +35,7 @@ from scaffold.tools.workspace import (
 )
 
 MAX_SHOWN = 300
-
 FIND_LIMIT_S = 30.0
-
-
 DEFAULT_MATCHES = 100
 MAX_MATCHES = 1_000
 MAX_CONTEXT = 20
@@ -89,7 +86,6 @@ def search_files(workspace: Workspace, *, time_limit_s: float = TIME_LIMIT_S) ->
 
 
 def _parse_request(workspace: Workspace, args: Mapping[str, Any]) -> tuple[ReadablePath, SearchQuery] | Refusal:
-    """Return the path to search and the query, or why the arguments are refused."""
     path = args.get("path", ".")
     readable = resolve_readable(workspace, path)
     if isinstance(readable, Refusal):
@@ -115,7 +111,7 @@ def _parse_request(workspace: Workspace, args: Mapping[str, Any]) -> tuple[Reada
 
 
 def _may_take_long(pattern: str) -> bool:
-    """Return True if `pattern` may backtrack for very long; `re` holds the GIL, so no other task would run."""
+    # `re` holds the GIL while it backtracks, so no other task would run.
     # The question mark of a group's head, as in `(?:`, is no repetition.
     plain = _GROUP.sub("(", _ESCAPED.sub("", pattern))
     return any(mark in plain for mark in "*+{") or plain.count("?") > MAX_OPTIONAL

@@ -184,7 +184,7 @@ def _decode_body(answer: FetchResponse) -> str:
 
 
 async def _page_text(answer: FetchResponse, read_time_s: float) -> str | Refusal:
-    """Return a page's title and text, parsed in a separate process."""
+    # In a separate process: the standard library's parser can take minutes on malicious pages.
     finished = await run_command(
         [sys.executable, "-I", "-m", html_text.__name__, answer.url],
         cwd=Path("/"),

@@ -27,13 +27,14 @@ from scaffold.worker.human.inbox_approval import worker_gate
 from scaffold.worker.workspace.workplace import Workplace
 
 TASK_CHARS = 16_000
-
 BRIEFING_CHARS = 8_000
-
 DIFF_CHARS = 24_000
-
 MAX_PATHS = 60
-
+MAX_ASKS = 3
+"""Answers a drafter may give until one can be used."""
+MAX_COMMANDS = 30
+NO_CONTRACT_FIX = "Give the action a contract in its plan, or choose another model for the drafter."
+_FENCED = re.compile(r"^```[ \t]*\w*[ \t]*\n(.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)
 _STRENGTHEN = """\
 Now that you can see the work: what else must hold that the contract does not check? Answer with the whole contract: all
 existing entries first and unchanged, then your additions. You can only add. If nothing is missing, answer with the
@@ -47,14 +48,6 @@ class DraftContext(Struct, frozen=True, kw_only=True):
     """All paths on the base."""
     gates: tuple[tuple[str, str], ...] = ()
     """The repository's own gates: names and commands."""
-
-
-MAX_ASKS = 3
-"""Answers a drafter may give until one can be used."""
-MAX_COMMANDS = 30
-NO_CONTRACT_FIX = "Give the action a contract in its plan, or choose another model for the drafter."
-
-_FENCED = re.compile(r"^```[ \t]*\w*[ \t]*\n(.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)
 
 
 class NoContract(ScaffoldError):

@@ -20,8 +20,6 @@ REWORK = """\
 # Rework the change that was rejected
 A human read the change of an earlier attempt before it landed, and rejected it; what they said is above. Your files
 already have that change: rework it as they ask, and leave the rest as it is. They are asked again about the result."""
-
-
 MAX_PATHS = 20
 """How many changed files the message to the agent names."""
 RESTORED = (

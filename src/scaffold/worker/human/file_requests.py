@@ -42,8 +42,6 @@ class DeclarationAnswer(Struct, frozen=True):
 
 DeclarationReviewer = Callable[[DeclarationQuestion], Awaitable[DeclarationAnswer | None]]
 """Decides a request; None if no reviewer is available, so that a human is asked."""
-
-
 MAX_QUESTIONS = 5
 """The most requests of one attempt that a reviewer or a human is asked about."""
 MAX_GRANTS = 100

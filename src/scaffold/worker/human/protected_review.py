@@ -20,8 +20,6 @@ from scaffold.worker.human.inbox_approval import InboxApprover
 from scaffold.worker.workspace.attempt_worktree import AttemptWorkspace
 
 MAX_NAMED = 5
-
-
 MAX_PATHS_SHOWN = 5
 DECLARE_FILES = "If they are to change, declare them in the action's `files`; you are asked before they land."
 

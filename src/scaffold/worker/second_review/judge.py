@@ -32,17 +32,14 @@ from scaffold.worker.workspace.attempt_worktree import AttemptWorkspace
 
 SECOND_REVIEW = "second review"
 """The name of the check result of a rejection."""
-
 MAX_LINES = 200
 """Changed lines above which a change is large."""
-
 MAX_PACKAGES = 3
 """Packages with changed code above which a change is widespread."""
-
 MAX_PATHS_NAMED = 5
-
 HASH_BITS = 256
-
+DIFF_BYTES = 128 * 1024
+"""Bytes of the change's diff; the prompt cuts it further."""
 _REJECTED = (
     "A second reviewer read the change and rejects it. Repair what it names. If it is wrong, leave the change as it is "
     "and say why; the change then does not land."
@@ -58,10 +55,6 @@ class ChangeScope(Struct, frozen=True, kw_only=True):
     """The changed paths in protected areas."""
     asked_about: tuple[str, ...] = ()
     """Those of them that land only if the reviewer or a human agrees, because only a model declared them."""
-
-
-DIFF_BYTES = 128 * 1024
-"""Bytes of the change's diff; the prompt cuts it further."""
 
 
 class ChangeJudge:

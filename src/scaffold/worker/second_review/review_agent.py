@@ -37,7 +37,6 @@ MAX_ASKS = 3
 """Answers a reviewer may give until one can be used."""
 HAND_IN_RESERVE_S = 2.0
 """Seconds of an attempt's time that a review leaves for handing in the work."""
-
 ReviewEvent = Literal["change", "lost_tests", "files"]
 """The subject of a question: a change that passed, tests that it makes fail, further files that an agent may change."""
 

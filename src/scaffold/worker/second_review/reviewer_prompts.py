@@ -18,27 +18,21 @@ from scaffold.worker.task_prompts import contract_section, result_lines
 
 MAX_SOURCES = 40
 """The most tests whose source is shown."""
-
 MAX_LINES = 60
 """The lines shown of one test."""
-
 FATES: Mapping[TestFate, str] = {
     "lost": "lost: as it was, it fails on the new code, and no version of it passes",
     "removed": "gone; as it was, it uses a name that the change removed",
     "changed": "changed; as it was, it fails on the new code",
 }
 """The fates of tests that the reviewer decides about, as phrases; other tests lost nothing."""
-
 CLOSERS = (")", "]", "}")
-
-
 TASK_CHARS = 16_000
 CONTRACT_CHARS = 8_000
 DIFF_CHARS = 64_000
 TEST_CHARS = 4_000
 TESTS_CHARS = 32_000
 MAX_LISTED = 60
-
 VERDICT_RULES = """\
 End your message with your verdict: one fenced JSON block, and nothing after it.
 

@@ -37,8 +37,6 @@ from scaffold.worker.attempt_records import AttemptRecords
 from scaffold.worker.workspace.shared_folder import SharedFolder
 
 NAME = "edit_workflow"
-
-
 MAX_FOREIGN = 20
 """Files for other stories that are looked at and kept each time; the others stay where they are."""
 
