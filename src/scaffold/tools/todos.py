@@ -98,7 +98,9 @@ def todo_write(todos: Todos) -> Tool:
 
     async def run(args: Mapping[str, Any]) -> ToolOutput:
         changes = args["todos"]
-        refusal = todos.change(args.get("action") or _infer_action(changes), changes)
+        # Models leave the action out and mean one of two.
+        are_updates = changes and all("id" in each and "content" not in each for each in changes)
+        refusal = todos.change(args.get("action") or ("update" if are_updates else "set"), changes)
         return failed_answer(refusal.reason) if refusal else ToolOutput(todos.render() or "The list is empty.")
 
     return Tool(
@@ -131,11 +133,6 @@ def todo_read(todos: Todos) -> Tool:
         run=run,
         read_only=True,
     )
-
-
-def _infer_action(changes: Sequence[Mapping[str, Any]]) -> TodoAction:
-    # Models leave the action out and mean one of two.
-    return "update" if changes and all("id" in change and "content" not in change for change in changes) else "set"
 
 
 def _change_list(

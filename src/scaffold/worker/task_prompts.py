@@ -37,13 +37,16 @@ def task_prompt(task: Assignment, contract: Contract | None = None, declaration:
     action, reviews = task.action, is_review(task.action)
     verifies = reviews or action.role == TESTING_ROLE
     before = [each for each in task.prerequisites if each.result]
+    facts = [f"- {fact.assertion} (shown at {fact.commit[:8]})" for fact in task.facts]
+    parent = task.parent
+    part_of = f"\nIt is a part of {parent.key}: {_first_sentences(full_text(parent))}" if parent else ""
     parts = [
         _goal_section(task.goal),
-        _task_section(action, task.parent),
+        f"# Your task: {action.key} (role: {action.role})\n{truncate_text(full_text(action), TASK_CHARS)}{part_of}",
         clipped_section("# Another approach to take", action.guidance, TASK_CHARS),
         _files_section(declaration or Declaration(planned=action.files), asks=not reviews),
         truncate_text(contract_section(contract or action.contract), CONTRACT_CHARS),
-        _facts_section(task.facts),
+        "# What already holds\n" + "\n".join(_first_lines(facts, MAX_FACTS)) if facts else "",
         _verified_section(before, task.prerequisite_facts)
         if verifies
         else _results_section("# What was done before", before, each=RESULT_CHARS, total=RESULTS_CHARS),
@@ -73,16 +76,6 @@ def _first_sentences(text: str) -> str:
 def clipped_section(heading: str, text: str, limit: int) -> str:
     """Return the text under its heading, cut to `limit` characters; empty without text."""
     return f"{heading}\n{truncate_text(text, limit)}" if text else ""
-
-
-def _task_section(action: Action, parent: Action | None) -> str:
-    part = f"\nIt is a part of {parent.key}: {_first_sentences(full_text(parent))}" if parent else ""
-    return f"# Your task: {action.key} (role: {action.role})\n{truncate_text(full_text(action), TASK_CHARS)}{part}"
-
-
-def _facts_section(facts: Sequence[Fact]) -> str:
-    lines = [f"- {fact.assertion} (shown at {fact.commit[:8]})" for fact in facts]
-    return "# What already holds\n" + "\n".join(_first_lines(lines, MAX_FACTS)) if facts else ""
 
 
 def _first_lines(lines: Sequence[str], most: int) -> Iterator[str]:

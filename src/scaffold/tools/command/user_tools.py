@@ -12,7 +12,7 @@ from msgspec import Struct
 from scaffold.core.tool import Tool, ToolOutput
 from scaffold.host.process.command_runner import CommandResult, Containment, run_command
 from scaffold.tools.command.shell import DEFAULT_TIMEOUT_S, command_answer
-from scaffold.tools.command.spooled_output import CommandReport, CommandSpec, describe_exit, run_spooled
+from scaffold.tools.command.spooled_output import CommandSpec, describe_exit, run_spooled
 from scaffold.tools.workspace import Workspace, failed_answer
 
 LOAD_TIMEOUT_S = 10.0
@@ -111,7 +111,10 @@ def _make_tool(env: UserToolEnv, file: Path, function: _UserFunction) -> Tool:
         except UnicodeEncodeError:
             return failed_answer("The arguments contain a lone surrogate; send complete Unicode characters.")
         report = await run_spooled(_runner_command(env, file, DEFAULT_TIMEOUT_S, function.name, stdin=stdin))
-        return command_answer(report) if report.finished.exit_code != 0 else ToolOutput(_result_text(report))
+        if report.finished.exit_code != 0:
+            return command_answer(report)
+        printed = (f"--- printed\n{report.stderr}",) if report.stderr else ()
+        return ToolOutput("\n".join([report.stdout, *printed, *report.kept]))
 
     return Tool(
         name=function.name,
@@ -145,8 +148,3 @@ def _runner_command(env: UserToolEnv, file: Path, timeout_s: float, *function: s
         stdin=stdin,
         clean=env.workspace.redactor.clean,
     )
-
-
-def _result_text(report: CommandReport) -> str:
-    printed = (f"--- printed\n{report.stderr}",) if report.stderr else ()
-    return "\n".join([report.stdout, *printed, *report.kept])

@@ -58,7 +58,7 @@ def _most_similar_lines(lines: Sequence[str], wanted: Sequence[str]) -> str:
     if (start := _same_words(lines, wanted)) is not None:
         return f"These lines differ from it only in white space:\n{_where_it_differs(lines, wanted, start)}"
     starts = [*_with_equal_lines(lines, wanted), *_with_similar_line(lines, wanted)]
-    start = max(starts, key=lambda start: _likeness(lines, wanted, start), default=None)
+    start = max(starts, key=lambda start: _block_likeness(lines, wanted, start), default=None)
     return "" if start is None else f"The lines most like it:\n{_where_it_differs(lines, wanted, start)}"
 
 
@@ -110,7 +110,7 @@ def _with_similar_line(lines: Sequence[str], wanted: Sequence[str]) -> Iterator[
         yield max(0, found - offset)
 
 
-def _likeness(lines: Sequence[str], wanted: Sequence[str], start: int) -> float:
+def _block_likeness(lines: Sequence[str], wanted: Sequence[str], start: int) -> float:
     total = 0.0
     for line, sought in zip(lines[start : start + SHOWN_LINES], map(str.strip, wanted), strict=False):
         one, other = line.strip()[:SHOWN_LINE_CHARS], sought[:SHOWN_LINE_CHARS]
