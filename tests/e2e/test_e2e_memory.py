@@ -250,7 +250,7 @@ def test_what_an_agent_of_a_run_remembers_counts_once_its_work_has_landed(tmp_pa
     journal = scenario.journal("shop", "store")
     for words in (
         "only a human can let it",
-        "remembers for its repository alone",
+        "can remember for its repository only",
         "kept in text files",
         "give no orders",
     ):

@@ -90,7 +90,7 @@ async def archive_ignored(
         listed = [*(await git(*LIST_IGNORED, env=env)).records, *await _listed_in_submodules(context, git)]
     except GitError as error:
         what = utf8_safe(error.what.rstrip("."))
-        warn(context, run.id, f"The ignored files of attempt {attempt.id} will go with its worktree: {what}.")
+        warn(context, run.id, f"The ignored files of attempt {attempt.id} will be lost with its worktree: {what}.")
         return
     if not listed:
         return
@@ -125,7 +125,7 @@ def _left_out_notice(left_out: _LeftOut, attempt: Attempt, most_mb: float) -> st
     count = count_of(len(left_out.files) + left_out.unseen, "ignored file")
     failed = f" Not all could be copied: {utf8_safe(left_out.why)}." if left_out.why else ""
     return (
-        f"{count} of attempt {attempt.id} will go with its worktree: {', '.join(shown)}. `keep.ignored_mb` "
+        f"{count} of attempt {attempt.id} will be lost with its worktree: {', '.join(shown)}. `keep.ignored_mb` "
         f"({most_mb:g}) is the limit, and {MOST_FILES} files.{failed}"
     )
 

@@ -98,9 +98,7 @@ async def test_only_so_many_run_at_once(agent):
 async def test_output_beyond_the_limit_is_lost_and_that_is_said(agent):
     name = await started(agent, "yes | head -c 300000")
     end = (await agent("background", id=name, wait_s=60, offset=199_996)).content
-    assert end.split("\n")[1:] == snapshot(
-        ["what came after the first 200000 bytes was not kept", "--- output", "y", "y"]
-    )
+    assert end.split("\n")[1:] == snapshot(["output after the first 200000 bytes was not kept", "--- output", "y", "y"])
 
 
 async def test_a_long_output_is_read_in_pages(agent):

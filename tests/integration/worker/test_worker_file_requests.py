@@ -249,7 +249,7 @@ async def test_a_declared_folder_granted_by_rule_declares_no_test_in_it(harness)
     assert results[0] == snapshot(
         (
             (
-                "Granted: **, but not what judges the work in it, which takes a request by name: tests/test_it.py "
+                "Granted: **, but not what judges the work in it, which needs a request by name: tests/test_it.py "
                 "is an existing test or test data."
             ),
             False,

@@ -105,7 +105,7 @@ async def test_ignored_files_that_git_does_not_list_are_told_and_end_nothing(har
     await ignored_archive.archive_ignored(
         harness.context, run, attempt, harness.context.git, env={"GIT_DIR": "/no/such/repository"}
     )
-    assert told_of(harness, run, f"ignored files of attempt {attempt.id} will go with its worktree")
+    assert told_of(harness, run, f"ignored files of attempt {attempt.id} will be lost with its worktree")
 
 
 @pytest.mark.slow

@@ -116,7 +116,7 @@ def test_added_lines_need_a_line_beside_them_or_the_end_of_the_file(anchor):
     """RA-4: some readers put them at the end, others behind the anchor."""
     text = "def f():\n    pass\n"
     assert refusal(text, *anchor, "+    x = 1") == snapshot(
-        "Where do these lines belong? Take along a line before or after them, with a space before it, or put "
+        "Where do these lines belong? Include a line before or after them, with a space before it, or put "
         "`*** End of File` after them:\n    x = 1"
     )
     assert applied(text, *anchor, "+    x = 1", "*** End of File") == (f"{text}    x = 1\n", [])

@@ -60,7 +60,7 @@ def test_text_with_less_indentation_than_its_line_is_refused_if_that_would_chang
     for new in ("    return a + 3", "", "\treturn a + 3"):
         assert refused(CODE, "  return a + 1", new) == snapshot(
             "`old` begins within the indentation of line 2, so `new` would be indented wrongly; nothing was changed. "
-            "Take the whole line:\n2\t    return a + 1"
+            "Include the whole line:\n2\t    return a + 1"
         )
 
 

@@ -122,7 +122,7 @@ def has_new_learning(store: Store, run: Run, attempt: Attempt, action: Action, f
 
 def failure_text(attempt: Attempt, found: Escalation, same: Attempt | None) -> str:
     """Return how an attempt failed, compared with those before it, and what follows."""
-    again = f"in the same way as attempt {same.number}" if same else "in a way that is new"
+    again = f"in the same way as attempt {same.number}" if same else "in a new way"
     return f"attempt {attempt.number} failed {again}; {ESCALATION_TEXT[found]}"
 
 

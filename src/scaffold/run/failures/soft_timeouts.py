@@ -27,7 +27,7 @@ def soft_timeout_question(task: Assignment, number: int, *, used_s: float, left_
     """Return the question number `number` about an attempt that has used `used_s` seconds and has `left_s` left."""
     key, attempt, used = task.action.key, task.attempt, _duration_text(used_s)
     text = (
-        f"attempt {attempt.number} of `{key}` has worked for {used}, and works on meanwhile. Kill it, or wait? "
+        f"attempt {attempt.number} of `{key}` has worked for {used}, and keeps working. Kill it, or wait? "
         f"Without an answer it ends in {_duration_text(left_s)}, its work pinned."
     )
     return InboxItem(

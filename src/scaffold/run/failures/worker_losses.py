@@ -15,7 +15,7 @@ from scaffold.store.database import Store
 
 MAX_LOST_IN_A_ROW = 20
 """How many attempts of an action in a row may end in one of these ways before a human is asked."""
-LOSSES: Mapping[AttemptOutcome, str] = {"lost": "were lost", "conflict": "did not fit what had landed"}
+LOSSES: Mapping[AttemptOutcome, str] = {"lost": "were lost", "conflict": "conflicted with what had landed"}
 """Ends that are not failures of the work, and the text about them for people."""
 REASON_CHARS = 300
 DEATHS = "deaths"

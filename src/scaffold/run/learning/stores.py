@@ -130,7 +130,7 @@ class LearningStores(Struct, frozen=True):
         with store.transaction():
             same = store.learnings.same(learning.triple)
             if same is None and store.knowledge.is_full(LEARNINGS):
-                raise UsageError("there are as many learnings as are kept", "Forget some of them first.")
+                raise UsageError("the limit of learnings is reached", "Forget some of them first.")
             if same is None:
                 store.learnings.put(learning)
         stored = same or learning

@@ -153,7 +153,7 @@ class BackgroundCommands:
             return ToolOutput("\n".join(listed) or "No command was started in the background.")
         command = self._commands.get(args["id"])
         if command is None:
-            return failed_answer(f"There is no {args['id']!r}, or not any more; without `id` all are listed.")
+            return failed_answer(f"There is no {args['id']!r}, or no longer; without `id` all are listed.")
         if args.get("stop"):
             await command.stop()
         elif wait_s := min(args.get("wait_s", 0), MAX_WAIT_S):
@@ -163,7 +163,7 @@ class BackgroundCommands:
         rest, lost = command.log.kept - after, command.log.total - command.log.kept
         lines = [
             f"{command.state}; next offset {after}" + (f", {rest} bytes more" if rest > 0 else ""),
-            *([f"what came after the first {command.log.kept} bytes was not kept"] if lost else []),
+            *([f"output after the first {command.log.kept} bytes was not kept"] if lost else []),
             *([f"--- output\n{text.rstrip()}"] if text.strip() else []),
         ]
         return ToolOutput("\n".join(lines))

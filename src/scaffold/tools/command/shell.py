@@ -185,7 +185,9 @@ def _patch_hint(command: str, answer: ToolOutput) -> str:
     # Models that know a patch command from elsewhere run it here, too.
     missing = answer.failed and f"{PATCH_TOOL}: " in answer.content and PATCH_TOOL in command
     return (
-        f"\n{PATCH_TOOL} is no command here; call the tool {PATCH_TOOL} with the patch as `input`." if missing else ""
+        f"\n{PATCH_TOOL} is not a command here; call the tool {PATCH_TOOL} with the patch as `input`."
+        if missing
+        else ""
     )
 
 

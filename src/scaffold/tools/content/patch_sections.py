@@ -78,7 +78,7 @@ def _end_for_added(lines: Sequence[str], section: PatchSection) -> _Place | Refu
     if lines and not section.at_end:
         added = _join_lines([text for _, text in section.lines])
         return Refusal(
-            "Where do these lines belong? Take along a line before or after them, with a space before it, or put "
+            "Where do these lines belong? Include a line before or after them, with a space before it, or put "
             f"`*** End of File` after them:\n{added}"
         )
     return _Place(len(lines), exact=True)
@@ -120,7 +120,7 @@ def _ambiguous_refusal(lines: Sequence[str], section: PatchSection, found: Seque
     named = ", ".join(str(n + 1) for n in found[:MAX_PLACES])
     more = " and more" if len(found) > MAX_PLACES else ""
     return Refusal(
-        f"These lines occur {count_of(len(found), 'time')}, at lines {named}{more}. Take more lines around them along, "
+        f"These lines occur {count_of(len(found), 'time')}, at lines {named}{more}. Include more lines around them, "
         "or say with `@@ LINE` which line comes before them, such as that of their function or class:\n"
         f"{_join_lines(section.old)}\n"
         f"The places are these; read the file if they do not tell which is meant:\n{lines_around(lines, found)}"

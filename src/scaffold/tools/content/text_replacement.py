@@ -38,7 +38,7 @@ def replace_text(text: str, old: str, new: str, *, everywhere: bool) -> TextRepl
         line = next(_lines_at(text, [found[0][0]]))
         return Refusal(
             f"`old` begins within the indentation of line {line + 1}, so `new` would be indented wrongly; nothing was "
-            f"changed. Take the whole line:\n{lines_shown(split_lines(text), line, line + 1)}"
+            f"changed. Include the whole line:\n{lines_shown(split_lines(text), line, line + 1)}"
         )
     put = new.replace("\r\n", "\n").replace("\n", dominant_line_end(text))
     edits = tuple(_line_edits(text, found, put))
@@ -56,8 +56,8 @@ def _several_places(text: str, lines: Sequence[int]) -> Refusal:
     named = ", ".join(str(line + 1) for line in lines[:MAX_PLACES])
     more = " and more" if len(lines) > MAX_PLACES else ""
     return Refusal(
-        f"`old` occurs {len(lines)} times, at lines {named}{more}; nothing was changed. Take more lines around it "
-        "along, or set `replace_all`. Read the file if these lines do not tell which place is meant:\n"
+        f"`old` occurs {len(lines)} times, at lines {named}{more}; nothing was changed. Include more lines around it, "
+        "or set `replace_all`. Read the file if these lines do not tell which place is meant:\n"
         f"{lines_around(split_lines(text), lines)}"
     )
 

@@ -10,7 +10,7 @@ from scaffold.run.notices import HUMAN, MERGE_QUEUE
 
 HEADS = {
     HUMAN: "The human you work for wrote this {age} ago. Follow it, within your task and your permissions.",
-    MERGE_QUEUE: "Work of others landed {age} ago that touches what you are editing:",
+    MERGE_QUEUE: "Work by others landed {age} ago that touches what you are editing:",
 }
 """The first words of a message, by sender; other senders do not write to agents."""
 MAX_MESSAGES = 1_000

@@ -99,9 +99,9 @@ class AttemptMemories:
         if len(own) >= MOST_MEMORIES:
             return ToolOutput(f"Not remembered: this attempt has {MOST_MEMORIES} memories already.", failed=True)
         if scope == "user":
-            return ToolOutput("Not remembered: an agent of a run remembers for its repository alone.", failed=True)
+            return ToolOutput("Not remembered: an agent of a run can remember for its repository only.", failed=True)
         if supersedes:
-            return ToolOutput("Not remembered: only a human can let it take another one's place.", failed=True)
+            return ToolOutput("Not remembered: only a human can replace another memory.", failed=True)
         try:
             done = self._memories.remember(content, source=source, scope="project", kind=type_of(kind))
         except ScaffoldError as error:

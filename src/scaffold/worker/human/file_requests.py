@@ -187,7 +187,7 @@ def _answer_line(entry: RequestedEntry, answer: DeclarationAnswer | None) -> str
             return f"Denied: {entry.entry} {entry.why}."
         case "free" if entry.judging:
             kept = join_limited(_judging_reasons(entry), MAX_NAMED)
-            return f"Granted: {entry.entry}, but not what judges the work in it, which takes a request by name: {kept}."
+            return f"Granted: {entry.entry}, but not what judges the work in it, which needs a request by name: {kept}."
         case "free":
             return f"Granted: {entry.entry}"
         case "judges":
