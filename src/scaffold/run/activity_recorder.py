@@ -48,6 +48,7 @@ class ActivityRecorder:
             yield
             ended = True
         finally:
+            # Ended first, so that it cannot show the activity after it was cleared.
             showing.cancel()
             await asyncio.wait([showing])
             took_s = clock.monotonic() - began_s
@@ -63,6 +64,7 @@ class ActivityRecorder:
         was_shown = activity in self._shown
         if was_shown:
             self._shown.remove(activity)
+        # A part of the tests, or a wait, does not tell how long the command takes.
         measured = took_s is not None and activity.work.is_whole
         if not was_shown and not measured:
             return
@@ -70,6 +72,7 @@ class ActivityRecorder:
         with suppress(StoreError), store.transaction():
             if took_s is not None and measured:
                 store.activities.keep_duration(activity.work, took_s)
+            # The activity around this one goes on, so it is shown again.
             if was_shown and self._shown:
                 store.activities.set(self._shown[-1])
             elif was_shown:

@@ -197,6 +197,7 @@ def _reads_only(action: StartableAction | WaitingWork) -> bool:
 
 
 def _without_held(store: Store, run: Run, found: tuple[WorkUnderWay, ...]) -> tuple[WorkUnderWay, ...]:
+    # A held candidate waits for others to land, so it must not keep them from starting.
     if not any(each.is_candidate for each in found):
         return found
     held = {place.attempt_id for place in store.merge_queues.of_run(run.id) if place.state == "held"}
@@ -205,6 +206,7 @@ def _without_held(store: Store, run: Run, found: tuple[WorkUnderWay, ...]) -> tu
 
 def _running_unit(work: WorkUnderWay) -> WorkUnit:
     unit = _work_unit(work)
+    # Without declared files the work may touch anything, so grants narrow nothing.
     known = (*unit.files, *work.granted) if unit.files else ()
     return replace(unit, files=known, at_work=work.is_at_work)
 

@@ -46,6 +46,7 @@ class RunContext(Struct, frozen=True, kw_only=True):
     @property
     def redactor(self) -> Redactor:
         """A redactor for the current secrets of this process, the checkout and the user, and for copied ones."""
+        # Made anew each time: secrets are added while a run lasts.
         return redactor_for(self.environ, self.repository.root, *kept_snapshots(self.cache))
 
     @property
@@ -158,6 +159,7 @@ def safe_file_name(name: str) -> str:
 
     A changed name ends in a hash, so that no two names share a file.
     """
+    # A leading dot would hide the file, and `..` would leave the folder.
     safe = re.sub(r"[^\w.-]+", "_", name).lstrip(".") or "_"
     if safe == name and len(name.encode()) <= MAX_NAME_BYTES:
         return name

@@ -78,6 +78,7 @@ async def merge_notes(context: RunContext, name: str, given: str, written: str) 
 
 async def _append_notes(context: RunContext, name: str, added: str, *, once: bool = False) -> str | UnusableNotes:
     target = context.projections / name
+    # Several workers and the owner add to the same file.
     async with FileLock(context.repository.common_dir / "scaffold" / f"{name}.lock", timeout_s=LOCK_TIMEOUT_S):
         now = read_notes(target) or ""
         if isinstance(now, UnusableNotes) or not added or (once and f"\n{added}\n" in f"\n{now}\n"):

@@ -76,6 +76,7 @@ class ReadCache:
 
     def find(self, call: ToolCall) -> ToolOutput | None:
         """Return the cached answer to an equal call; None if there is none or the file has changed."""
+        # After a compaction the conversation no longer shows the answers, so files are read again.
         if self._seen is not None and self._compactions != self._seen.compactions:
             self._compactions = self._seen.compactions
             self.forget()
@@ -91,6 +92,7 @@ class ReadCache:
 
     def keep(self, call: ToolCall, output: ToolOutput, version: CachedFileVersion | None) -> None:
         """Cache a successful answer; `version` is the result of `version(call)` from before the call ran."""
+        # A failure may be over the next time.
         if version is None or output.failed:
             return
         self._kept[_call_key(call.name, call.args)] = _CachedRead(output, version)
@@ -110,7 +112,7 @@ class ReadCache:
         if isinstance(path, Refusal):
             return None
         try:
-            status = path.lstat()
+            status = path.lstat()  # `path` is resolved: a link swapped in since is another file
         except OSError:
             return None
         return CachedFileVersion(file_version(status), status.st_ctime_ns)

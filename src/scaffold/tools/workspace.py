@@ -67,6 +67,7 @@ class Workspace(Struct, frozen=True):
 
         The repositories `nested` in the workspace are protected, too.
         """
+        # An agent's command may have created a secret since, such as a key.
         if self.sandbox is None or self.known is None:
             return self.sandbox
         zone = with_new_secrets(self.sandbox.confinement, self.known)
@@ -125,6 +126,7 @@ def resolve_writable(workspace: Workspace, path: str) -> Path | Refusal:
     """
     if path.startswith("~"):
         return Refusal(f"{path!r}: `~` is not expanded; give a path in the workspace (./~... for such a name).")
+    # Taken literally, it would create a file where the model means a folder.
     if path.endswith("/"):
         return Refusal(f"{path!r} names a folder; name a file in it.")
     target = resolve_inside(workspace.root, path)
@@ -151,6 +153,7 @@ def _repository_with(target: Path, root: Path) -> Path | None:
         if not folder.is_relative_to(root):
             return None
         names = {entry.name.casefold() for entry in folder.iterdir()} if folder.is_dir() else set[str]()
+        # The workspace may be a checkout itself; its own `.git` is protected by its name.
         own = ".git" in names and folder == root
         if not own and is_git_dir_by_names(names | {target.relative_to(folder).parts[0].casefold()}):
             return folder

@@ -82,6 +82,7 @@ class AttemptRecords(Struct, frozen=True, kw_only=True):
         with store.transaction():
             store.attempts.advance(attempt.id, fence=attempt.fence, phase=phase, verification=verification)
             action = store.actions.get(attempt.action_id)
+            # Each iteration executes again; the state machine has no move to the same state.
             if action is not None and action.state != state:
                 store.actions.move(attempt.action_id, state)
 

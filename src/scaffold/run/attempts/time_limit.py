@@ -46,6 +46,7 @@ class TimeLimit:
     @contextmanager
     def paused(self) -> Iterator[None]:
         """Stop the clock while the block runs."""
+        # Pauses may overlap: the clock stops at the first and goes on after the last.
         if not self._pauses:
             self._paused_at = self._clock.monotonic()
         self._pauses += 1
@@ -67,6 +68,7 @@ class TimeLimit:
                 watcher.cancel()
 
     async def _expire_at_limit(self, enforced: asyncio.Timeout, spare_s: float) -> None:
+        # A pause has no known end, so it is polled.
         while (left_s := self.left_s - spare_s) > 0:
             await self._clock.sleep(min(left_s, PAUSE_POLL_S) if self._pauses else left_s)
         enforced.reschedule(asyncio.get_running_loop().time())

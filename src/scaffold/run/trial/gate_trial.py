@@ -96,6 +96,7 @@ async def _try_gates(place: TrialPlace, request: TrialRequest) -> list[GateTrial
             tree = _checkout_tree(place, request, environment, git)
             tree = structs.replace(tree, sandbox=with_shown_folders(environment, sandbox))
             if sandbox is None:
+                # Without a sandbox, commands would write into the temporary folder of the user.
                 place.temporary.mkdir(mode=0o700, parents=True, exist_ok=True)
                 tree = structs.replace(tree, environ={**tree.environ, **temporary_variables(place.temporary)})
             proven = await prove_imports(environment, tree)
@@ -117,6 +118,7 @@ async def _run_gates(request: TrialRequest, tree: Tree, environment: CheckEnviro
             result = _unavailable_gate(gate, missing[gate.name])
         else:
             request.tell(f"cd {gate.folder} && {gate.command}" if gate.folder else gate.command)
+            # A gate may change files, and the next one must judge the commit.
             await restore_tracked_files(tree)
             async with gate_slot(request.slots, tree.during):
                 run = await run_gate(

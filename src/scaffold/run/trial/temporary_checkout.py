@@ -80,6 +80,7 @@ async def remove_trial(place: TrialPlace) -> None:
 
 async def remove_after_death(place: TrialPlace) -> None:
     """Remove what the trial of a dead process left, and what it was installing; its commands may just be ending."""
+    # The commands of the dead process may still write while they end.
     for attempt in range(TRIES):
         try:
             await remove_trial(place)

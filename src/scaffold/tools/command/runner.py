@@ -24,7 +24,7 @@ _KINDS = {str: "string", int: "integer", float: "number", bool: "boolean", list:
 def main(paths: str, file: str, function: str | None = None) -> None:
     """Describe the functions of `file`, or call one with the JSON object on stdin."""
     answer = os.fdopen(os.dup(1), "w", encoding="utf-8", errors="backslashreplace")
-    os.dup2(2, 1)
+    os.dup2(2, 1)  # what the file prints must not mix with the answer
     sys.path += [str(Path(file).parent), *json.loads(paths)]
     module = _load_file(Path(file))
     with answer:
@@ -74,6 +74,7 @@ def _describe_function(name: str, function: Callable[..., Any]) -> dict[str, Any
     properties: dict[str, Any] = {}
     required = []
     for parameter in inspect.signature(function).parameters.values():
+        # A model passes arguments by name.
         if parameter.kind not in {parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY}:
             raise TypeError(f"takes `{parameter}`; name each parameter")
         if parameter.name not in hints:
@@ -88,6 +89,7 @@ def _describe_function(name: str, function: Callable[..., Any]) -> dict[str, Any
 
 def _type_schema(hint: Any) -> dict[str, Any]:
     origin, inner = typing.get_origin(hint), typing.get_args(hint)
+    # An optional parameter has the schema of its type: it may be left out.
     if origin in {typing.Union, types.UnionType}:
         rest = [each for each in inner if each is not type(None)]
         if len(rest) == 1:

@@ -95,6 +95,7 @@ class _FilteringResolver(AbstractResolver):
         loop = asyncio.get_running_loop()
         found = await loop.getaddrinfo(host, port, family=family, type=socket.SOCK_STREAM)
         addresses = [(kind, protocol, str(endpoint[0])) for kind, _, protocol, _, endpoint in found]
+        # All of them: the connection may be made to any.
         for _, _, address in addresses:
             if not self._admits(address):
                 raise _AddressDenied(host, address)
