@@ -10,14 +10,7 @@ from scaffold.core.model import Run
 from scaffold.core.plan import is_review_role
 from scaffold.core.states import Active
 from scaffold.plan.collisions.boundary import compared
-from scaffold.plan.collisions.rules import (
-    MOST_OVERTAKEN,
-    Board,
-    CollisionLimits,
-    HeldBack,
-    WorkUnit,
-    overtakes,
-)
+from scaffold.plan.collisions.rules import MOST_OVERTAKEN, Board, CollisionLimits, HeldBack, WorkUnit, overtakes
 from scaffold.store.database import Store
 from scaffold.store.run.plan.scheduling import StartableAction, WaitingWork, WorkPlace, WorkUnderWay
 

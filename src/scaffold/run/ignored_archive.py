@@ -152,12 +152,7 @@ def restore_archive(common_dir: Path, attempt_id: AttemptId, target: Path) -> tu
 
 
 def _copy_files(
-    top: Path,
-    listed: Sequence[str],
-    archive: Path,
-    folders: Sequence[str],
-    sources: Mapping[str, Path],
-    limit: int,
+    top: Path, listed: Sequence[str], archive: Path, folders: Sequence[str], sources: Mapping[str, Path], limit: int
 ) -> _LeftOut:
     paths = _listed_files(top, listed, folders)
     left_out = list[_IgnoredFile]()

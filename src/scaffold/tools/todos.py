@@ -110,8 +110,7 @@ def todo_write(todos: Todos) -> Tool:
             "Keep one entry in_progress and mark it completed as soon as it is done."
         ),
         schema=object_schema(
-            {"todos": {"type": "array", "items": _ENTRY}},
-            action={"type": "string", "enum": list(get_args(TodoAction))},
+            {"todos": {"type": "array", "items": _ENTRY}}, action={"type": "string", "enum": list(get_args(TodoAction))}
         ),
         category="memory",
         run=run,
@@ -158,8 +157,7 @@ def _change_list(
     if action == "delete":
         return _replace_entries(todos, tuple(entry for entry in todos.entries if entry.id != found.id))
     return _replace_entries(
-        todos,
-        tuple(msgspec.structs.replace(each, **given) if each.id == found.id else each for each in todos.entries),
+        todos, tuple(msgspec.structs.replace(each, **given) if each.id == found.id else each for each in todos.entries)
     )
 
 

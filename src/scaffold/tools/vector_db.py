@@ -66,15 +66,10 @@ _ROWS = (
         object_schema({**INDEX, "id": TEXT}, vector=NUMBERS, text=TEXT, metadata=METADATA),
     ),
     _VectorRow(
-        "delete_vector",
-        "Delete items for good.",
-        object_schema({**INDEX, "ids": {"type": "array", "items": TEXT}}),
+        "delete_vector", "Delete items for good.", object_schema({**INDEX, "ids": {"type": "array", "items": TEXT}})
     ),
     _VectorRow(
-        "get_vector",
-        "Show an item in full, with its vector.",
-        object_schema({**INDEX, "id": TEXT}),
-        reads=True,
+        "get_vector", "Show an item in full, with its vector.", object_schema({**INDEX, "id": TEXT}), reads=True
     ),
     _VectorRow(
         "search",
@@ -97,9 +92,7 @@ _ROWS = (
         reads=True,
     ),
     _VectorRow(
-        "add_text",
-        "Add a text of up to 8,000 characters.",
-        object_schema({**INDEX, "text": TEXT}, metadata=METADATA),
+        "add_text", "Add a text of up to 8,000 characters.", object_schema({**INDEX, "text": TEXT}, metadata=METADATA)
     ),
     _VectorRow(
         "add_chunked_text",

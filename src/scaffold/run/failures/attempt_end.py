@@ -81,8 +81,7 @@ def record_attempt_end(
     # The raise rolls back the end above: a candidate belongs to the merge queue, whatever happens to its worker.
     if fence is not None and attempt.phase not in WORKER_PHASES:
         raise StaleFence(
-            f"attempt {attempt_id} has submitted its candidate",
-            "Exit; the run's owner decides about the candidate.",
+            f"attempt {attempt_id} has submitted its candidate", "Exit; the run's owner decides about the candidate."
         )
     failed = _final_failure(store, run, attempt, end)
     if failed is not None:

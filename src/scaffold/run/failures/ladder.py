@@ -10,12 +10,7 @@ from scaffold.core.ids import GoalId
 from scaffold.core.model import Action, Attempt, Run
 from scaffold.core.proof.contract import Verification
 from scaffold.core.states import COUNTED_FAILURES, WORKER_PHASES, Escalation
-from scaffold.plan.failures.escalation import (
-    ATTEMPTED,
-    ESCALATION_TEXT,
-    FailureHistory,
-    next_escalation,
-)
+from scaffold.plan.failures.escalation import ATTEMPTED, ESCALATION_TEXT, FailureHistory, next_escalation
 from scaffold.plan.failures.fingerprint import ShownFailure, failure_fingerprint
 from scaffold.plan.failures.recurrence import same_failure
 from scaffold.plan.learning.matching import Situation, matches

@@ -25,11 +25,7 @@ class AttemptResources(Struct, frozen=True, kw_only=True):
     @property
     def fields(self) -> Mapping[str, object]:
         """Return them as commands print them."""
-        return {
-            "ports": self.ports,
-            "database_name": self.database_name or None,
-            "scratch": self.scratch or None,
-        }
+        return {"ports": self.ports, "database_name": self.database_name or None, "scratch": self.scratch or None}
 
 
 def resources_in_use(worktree: str | None) -> AttemptResources:

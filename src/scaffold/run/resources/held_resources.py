@@ -30,9 +30,7 @@ def held_resources(context: RunContext, run_id: RunId, name: str, *, noted: bool
     note = note_of(context.run_folder(run_id), name)
     try:
         found = AttemptResources(
-            ports=held.ports,
-            database_name=database_name(run_id, name),
-            scratch=str(context.temporary(run_id, name)),
+            ports=held.ports, database_name=database_name(run_id, name), scratch=str(context.temporary(run_id, name))
         )
         if noted:
             # Neither whole nor safe from a power cut: it decides nothing, and a part of it counts as none. So does one

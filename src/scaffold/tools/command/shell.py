@@ -244,8 +244,7 @@ def python(workspace: Workspace, *, packages: Path | None = None, outputs: Path 
             "To import the workspace's own modules, put '.' on sys.path first."
         ),
         schema=object_schema(
-            {"code": {"type": "string", "description": "A complete program."}},
-            timeout_s=TIMEOUT_SCHEMA,
+            {"code": {"type": "string", "description": "A complete program."}}, timeout_s=TIMEOUT_SCHEMA
         ),
         category="python",
         run=work,

@@ -13,13 +13,7 @@ from msgspec import Struct
 
 from scaffold.host.atomic_files import delete_folder_if_possible
 from scaffold.host.folder_tree import walk
-from scaffold.host.process.command_runner import (
-    MAX_PROCESSES,
-    CommandResult,
-    Containment,
-    OutputCapture,
-    run_command,
-)
+from scaffold.host.process.command_runner import MAX_PROCESSES, CommandResult, Containment, OutputCapture, run_command
 from scaffold.host.random_ids import new_id
 from scaffold.host.sandbox.confinement import SandboxSpec
 from scaffold.tools.workspace import MAX_ANSWER_CHARS, ignore_output

@@ -14,13 +14,7 @@ from scaffold.tools.content.seen_files import whole_content
 from scaffold.tools.content.text_encoding import decode, encode_text
 from scaffold.tools.content.text_replacement import TextReplacement, replace_text
 from scaffold.tools.file.read_write import MAX_READ_BYTES, PATH_SCHEMA
-from scaffold.tools.workspace import (
-    MAX_ANSWER_CHARS,
-    Workspace,
-    failed_answer,
-    resolve_writable,
-    run_in_thread,
-)
+from scaffold.tools.workspace import MAX_ANSWER_CHARS, Workspace, failed_answer, resolve_writable, run_in_thread
 
 MAX_SHOWN_CHARS = 500
 """Of each line in the answer to a change."""

@@ -32,10 +32,7 @@ from scaffold.worker.workspace.workplace import Workplace
 
 
 def watched_agent(
-    place: Workplace,
-    capabilities: AgentCapabilities,
-    records: AttemptRecords,
-    continued: WaitingTurn | None = None,
+    place: Workplace, capabilities: AgentCapabilities, records: AttemptRecords, continued: WaitingTurn | None = None
 ) -> WatchedAgent:
     """Return a watched agent that works in the attempt's workspace and is paid from the run's budget.
 

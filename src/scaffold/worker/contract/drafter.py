@@ -143,10 +143,7 @@ def _read_answer(text: str) -> Contract | _UnusableAnswer:
 
 
 def _no_contract(why: str) -> NoContract:
-    return NoContract(
-        f"the drafter returned no contract in {MAX_ASKS} answers: {why}",
-        NO_CONTRACT_FIX,
-    )
+    return NoContract(f"the drafter returned no contract in {MAX_ASKS} answers: {why}", NO_CONTRACT_FIX)
 
 
 async def _run_nothing(_: Mapping[str, Any]) -> ToolOutput:

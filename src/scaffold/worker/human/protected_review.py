@@ -54,12 +54,7 @@ async def approve_protected_change(
     if not touched:
         return None
     key = records.task.action.key
-    detail = {
-        "action": key,
-        "protected": [utf8_safe(path) for path in touched],
-        "base": base,
-        "change": change,
-    }
+    detail = {"action": key, "protected": [utf8_safe(path) for path in touched], "base": base, "change": change}
     objection = (
         f". The second reviewer rejects it: {verdict.summary}" if verdict and verdict.verdict == "reject" else ""
     )

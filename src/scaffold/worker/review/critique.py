@@ -128,12 +128,7 @@ def _validate_scores(
         return MalformedCritique(f"`Total: {total}/{MAX_TOTAL}` contradicts the scores, which add up to {sum(known)}.")
     correctness, readability, edge_cases = scores
     return Critique(
-        total=total,
-        correctness=correctness,
-        readability=readability,
-        edge_cases=edge_cases,
-        done=done,
-        remarks=remarks,
+        total=total, correctness=correctness, readability=readability, edge_cases=edge_cases, done=done, remarks=remarks
     )
 
 

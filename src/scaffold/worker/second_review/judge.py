@@ -61,11 +61,7 @@ class ChangeJudge:
     """Judges the changes of one attempt. A verdict about the same change is given once, in whatever attempt."""
 
     def __init__(
-        self,
-        workspace: AttemptWorkspace,
-        records: AttemptRecords,
-        reviewer: YesNoReviewer,
-        settings: ReviewerSettings,
+        self, workspace: AttemptWorkspace, records: AttemptRecords, reviewer: YesNoReviewer, settings: ReviewerSettings
     ) -> None:
         self._workspace = workspace
         self._records = records

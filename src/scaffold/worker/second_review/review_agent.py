@@ -24,12 +24,7 @@ from scaffold.worker.agent.side_agent import SideAgent
 from scaffold.worker.agent.watchdog import NoProgress
 from scaffold.worker.agent.worker_tools import reading_tools
 from scaffold.worker.attempt_records import AttemptRecords
-from scaffold.worker.human.file_requests import (
-    DeclarationAnswer,
-    DeclarationQuestion,
-    DeclarationReviewer,
-    no_reviewer,
-)
+from scaffold.worker.human.file_requests import DeclarationAnswer, DeclarationQuestion, DeclarationReviewer, no_reviewer
 from scaffold.worker.second_review.reviewer_prompts import paths_prompt, unusable_prompt
 from scaffold.worker.workspace.workplace import Workplace
 

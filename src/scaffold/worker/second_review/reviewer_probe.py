@@ -229,12 +229,7 @@ class ReviewerProbe:
         )
         root = Workspace(git.cwd, context.environ, redactor=context.redactor)
         gate = worker_gate(
-            context,
-            change.run.settings.permissions,
-            git.cwd,
-            None,
-            confined=False,
-            tell=approval_logger(journal),
+            context, change.run.settings.permissions, git.cwd, None, confined=False, tell=approval_logger(journal)
         )
         tools = [each for each in with_read_cache(builtin_tools(root), root.root) if each.category == "file_read"]
         return Agent(
