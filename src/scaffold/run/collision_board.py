@@ -74,7 +74,7 @@ class RunBoard:
                 yield each.id
 
     def _read_reserved(self) -> tuple[WorkUnit, ...]:
-        # Stories between two steps go first, then who has waited long: ready work must not overtake them for ever.
+        # Stories between two steps go first, then overdue actions: ready work must not overtake them for ever.
         open_ids = {each.id for each in self._running}
         begun = (each for each in self._store.scheduling.begun(self._run.id) if each.id not in open_ids)
         overdue = self._store.scheduling.held_back(self._run.id, overtaken=MOST_OVERTAKEN)

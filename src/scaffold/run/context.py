@@ -85,12 +85,12 @@ class RunContext(Struct, frozen=True, kw_only=True):
     def temporary_folder(self, run_id: RunId) -> Path:
         """Return the folder for temporary files of a run.
 
-        Its path is short: that of a Unix socket, which many tests make in a temporary folder, has at most 107 bytes.
+        Its path is short: many tests make Unix sockets there, whose paths have at most 107 bytes.
         """
         return self.cache / "t" / run_id
 
     def mcp_socket(self, run_id: RunId) -> Path:
-        """Return where the run's workers reach its MCP servers."""
+        """Return the socket by which the run's workers reach its MCP servers."""
         return self.temporary(run_id, "mcp-pool") / "socket"
 
     def slots(self, count: int) -> Slots:

@@ -105,7 +105,7 @@ def _new_lines(given: str, written: str) -> str:
 
 
 def read_notes(path: Path | str, *, folder: int | None = None) -> str | UnusableNotes | None:
-    """Return the text of a file of notes, None if there is none; a name alone is that of a file in an open `folder`."""
+    """Return the text of a notes file, None if it is missing; with an open `folder`, `path` is a name in it."""
     try:
         os.stat(path, dir_fd=folder, follow_symlinks=False)
     except FileNotFoundError:

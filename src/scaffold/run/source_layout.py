@@ -42,7 +42,7 @@ class _Members(Struct, frozen=True):
 def find_workspaces(paths: Collection[str], contents: Mapping[str, bytes | None]) -> Workspaces:
     """Return the members of the workspaces of a repository with these files.
 
-    `contents` has those of `MANIFESTS` that exist; None for one that cannot be read. A member has a manifest of its
+    `contents` has the existing `MANIFESTS`; None for an unreadable one. A member has a manifest of its
     own. Without a workspace, several modules of Go and several projects of Python are members, too.
     """
     found, unreadable = set[str](), dict[str, str]()

@@ -26,7 +26,7 @@ def all_tools(
     outputs: Path | None = None,
     commands: BackgroundCommands | None = None,
 ) -> tuple[Tool, ...]:
-    """Return all tools for `workspace`, in the order a model sees them: those of `builtin_tools` first.
+    """Return all tools for `workspace`, in the order a model sees them: `builtin_tools` first.
 
     `fetch` reads web pages, as `web.http.web_fetch` does. `packages` is the user's folder of installed packages.
     Output too long to show is saved in the folder `outputs` (None: discarded). `user.tools.load_user_tools` loads

@@ -93,7 +93,7 @@ class NestedRepositories:
 
 
 def sealed_path(path: Path, top: Path) -> Path:
-    """Return what to protect of a repository that `find` returned: its `.git`, or the whole folder if it is bare."""
+    """Return the path to protect of a repository that `find` returned: its `.git`, or the folder of a bare one."""
     return path if path.name.casefold() == GIT or path.parent == top else path.parent
 
 

@@ -108,7 +108,7 @@ class AttemptRecords(Struct, frozen=True, kw_only=True):
             self.store.attempts.keep_edits(self.task.attempt.id, edits, fence=self.task.attempt.fence)
 
     def took_up(self, before: Attempt) -> None:
-        """Record that the work is that of an earlier attempt, which was given its learnings."""
+        """Record that the work was done by an earlier attempt, so the learnings it was given count for this one."""
         with self.store.transaction():
             self.store.learning_uses.carry(before.id, self.task.attempt.id)
 

@@ -191,7 +191,7 @@ class ChangeLoop:
         prompt = first_prompt(self._place, self._records, self._verifier.contract)
         if (rejected := await restore_rejected_change(self._place, self._records)) is None:
             return with_learnings(self._records, prompt)
-        # The same change again is no rework: no human is asked about it twice.
+        # A human must not be asked about the same change twice, so it counts as unchanged.
         self._start = self._last = structs.replace(self._start, left=rejected)
         return with_learnings(self._records, f"{prompt}\n\n{REWORK}")
 

@@ -51,7 +51,7 @@ class Assignment(Struct, frozen=True, kw_only=True):
     parent: Action | None = None
     """The action's compound; None if it has none."""
     prerequisites: tuple[Action, ...] = ()
-    """The actions that provide its preconditions, or those of its compounds, in plan order."""
+    """The actions that provide its preconditions and its compounds', in plan order."""
     facts: tuple[Fact, ...] = ()
     """The facts that hold among those preconditions and the goal's desired assertions."""
 
@@ -107,7 +107,7 @@ def journal_names(goal: Goal, action: Action, parent: Action | None) -> tuple[st
 
 
 def inherited_preconditions(store: Store, action: Action) -> tuple[Assertion, ...]:
-    """Return the preconditions of an action, its own first, then those of its compounds."""
+    """Return the preconditions of an action: its own, then its compounds'."""
     above = [store.actions.get(each) for each in store.actions.lineage(action.id)]
     return tuple(dict.fromkeys(need for each in above if each is not None for need in each.preconditions))
 

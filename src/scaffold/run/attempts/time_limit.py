@@ -12,7 +12,7 @@ PAUSE_POLL_S = 1.0
 
 
 def attempt_timeout_s(run: Run, action: Action) -> float:
-    """Return how long an attempt at the action may take: by the type of its step, or by the run's tier."""
+    """Return the time limit in seconds of an attempt at the action, by its step type or the run's tier."""
     if action.method == "story" and action.kind == "primitive":
         return float(STEP_TYPES[step_type(action.role)].timeout_s)
     return run.settings.tier.timeout_s

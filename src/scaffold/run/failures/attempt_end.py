@@ -50,7 +50,7 @@ def end_attempt(
     One transaction. An action fails if the end is permanent, or if the failure ladder has no further attempt for it;
     only COUNTED_FAILURES count, not a crash, a conflict, a spent budget or a cancellation.
     If its worker died, its goal rests; if that happens again and again, the action is blocked on a question.
-    Its reason is that of the most telling of these attempts. If it fails, every action of the goal that can no longer
+    Its reason names the most telling of these failures. If it fails, every action of the goal that can no longer
     become ready is blocked. Otherwise it is blocked on the inbox item, unless that was decided meanwhile.
 
     A worker passes its attempt's `fence`: StaleFence if the attempt has already ended or its candidate was handed in.

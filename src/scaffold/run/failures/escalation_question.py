@@ -75,7 +75,7 @@ def is_about_failure(item: InboxItem) -> bool:
 def apply_failure_answer(store: Store, item: InboxItem, answer: ChosenAnswer) -> None:
     """Do what a human answered about a failed action, which the decision has set back to pending.
 
-    The caller owns the transaction, which is that of the decision: nothing may start in between.
+    The caller owns the transaction of the decision: nothing may start in between.
     """
     action = store.actions.get(item.action_id) if item.action_id else None
     if action is None or not isinstance(action.state, Pending):

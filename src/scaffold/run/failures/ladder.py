@@ -30,7 +30,7 @@ AGENT_SAID: Final = "\nThe agent said: "
 
 
 def attempts_allowed(run: Run, action: Action, attempt: Attempt | None = None) -> int:
-    """Return how many failures an action may have, without the attempts granted to it.
+    """Return the failures an action may have, granted attempts not counted.
 
     A step of a story that fails fails the story; its agent has had all iterations, and could ask to begin again. Only
     once it has left its worker (the `attempt`), others may have broken it.
@@ -82,7 +82,7 @@ def counted_failures(store: Store, action: Action) -> Sequence[Attempt]:
 
 
 def replans_left(store: Store, run: Run, goal_id: GoalId, *, failed: bool) -> int:
-    """Return how often the goal may still be replanned without a new fact; 0 without a planner."""
+    """Return the replans left to the goal until a new fact; 0 without a planner."""
     if not has_planner(store, run, goal_id, failed=failed):
         return 0
     return max(0, run.settings.limits.replans - store.turns.count_without_progress_of_goal(goal_id, "replan"))
@@ -99,7 +99,7 @@ def has_planner(store: Store, run: Run, goal_id: GoalId, *, failed: bool) -> boo
 def has_new_learning(store: Store, run: Run, attempt: Attempt, action: Action, fingerprint: str) -> bool:
     """Return whether the next attempt would be given a learning about this failure that none before it was given.
 
-    Only learnings of the repository count: those of a user must not decide what a run costs.
+    Only the repository's learnings count: a user's must not decide what a run costs.
     """
     tokens, now = run.settings.learning.tokens, attempt.ended_at or attempt.queued_at
     if not tokens:
@@ -116,7 +116,7 @@ def has_new_learning(store: Store, run: Run, attempt: Attempt, action: Action, f
 
 
 def failure_text(attempt: Attempt, found: Escalation, same: Attempt | None) -> str:
-    """Return how an attempt failed, compared with those before it, and what follows."""
+    """Return a sentence: how the attempt failed compared with earlier ones, and what follows."""
     again = f"in the same way as attempt {same.number}" if same else "in a new way"
     return f"attempt {attempt.number} failed {again}; {ESCALATION_TEXT[found]}"
 
@@ -147,7 +147,7 @@ def most_telling(attempts: Sequence[Attempt]) -> Attempt:
 
 
 def failure_kind(attempt: Attempt) -> FailureKind:
-    """Return how an ended attempt failed; `error` for outcomes that are no verdict on the work."""
+    """Return the kind of an ended attempt's failure; `error` for outcomes that do not judge the work."""
     match attempt.outcome:
         case "contract_failed" | "gate_failed":
             return _refusal_kind(attempt)

@@ -96,7 +96,7 @@ class RefusalReason(Struct, frozen=True, kw_only=True):
 
 
 def summarize_failures(verification: Verification) -> str:
-    """Return what blocks the work and what its agent may do, at most FAILURES_CHARS characters."""
+    """Return the blocking failures and the remedies, at most FAILURES_CHARS characters."""
     return describe_refusals(refusals_of(verification))
 
 
@@ -128,7 +128,7 @@ def describe_refusals(refusals: Sequence[RefusalReason]) -> str:
 
 
 def describe_failed_checks(verification: Verification) -> str:
-    """Return what fails, without what to do about it: for an agent that may change nothing."""
+    """Return the failures without remedies, for an agent that may change nothing."""
     return _refusal_paragraphs(refusals_of(verification), FAILURES_CHARS)
 
 

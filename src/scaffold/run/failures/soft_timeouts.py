@@ -44,9 +44,9 @@ def soft_timeout_question(task: Assignment, number: int, *, used_s: float, left_
 
 
 def granted_extensions(store: Store, attempt: Attempt) -> int:
-    """Return how often a human answered `wait` about the attempts that this one continues.
+    """Return the number of `wait` answers about the attempts that this one continues.
 
-    Those before it that failed in no way that counts: a crash must not take away what was granted.
+    It continues the ones before it that did not fail: a crash must not take away what was granted.
     """
     earlier = [each for each in store.attempts.of_action(attempt.action_id) if each.number < attempt.number]
     continued = takewhile(lambda each: each.outcome not in COUNTED_FAILURES, reversed(earlier))

@@ -50,7 +50,7 @@ class LearningStores(Struct, frozen=True):
         return [each.learnings for each in self._open_stores]
 
     def all(self) -> tuple[Learning, ...]:
-        """Return all learnings, those of the repository first."""
+        """Return all learnings, the repository's first."""
         return tuple(learning for each in self._learning_tables for learning in each.all())
 
     def with_concept(self, concept: str) -> tuple[Learning, ...]:
@@ -58,7 +58,7 @@ class LearningStores(Struct, frozen=True):
         return tuple(learning for each in self._learning_tables for learning in each.with_concept(concept))
 
     def concepts(self) -> Mapping[str, int]:
-        """Return how many learnings there are about each concept, by name."""
+        """Return the number of learnings about each concept, by name."""
         counts: dict[str, int] = {}
         for each in self._learning_tables:
             for concept, ids in each.concepts().items():
@@ -193,7 +193,7 @@ def user_store_if_any(clock: TimeSource, *, create: bool = False) -> Iterator[Us
 
 
 def reviewer_standing(model: str, clock: TimeSource) -> ProbeStanding:
-    """Return how the reviewer did on planted faults; without the user's database nothing is known."""
+    """Return the reviewer's rates on planted faults; no rates without the user's database."""
     try:
         with user_store_if_any(clock) as user:
             return standing_of(user.reviewers.probes_of(model)) if user is not None else ProbeStanding()

@@ -15,7 +15,7 @@ from scaffold.run.notices import warn
 
 @contextmanager
 def told_stores(context: RunContext, run: Run) -> Iterator[LearningStores]:
-    """Open the databases; if the user's cannot be used, a notice says so and work goes on without it."""
+    """Open the databases; if the user's is unusable, warn in the run and continue without it."""
     with ExitStack() as opened:
         user = None
         try:

@@ -30,7 +30,7 @@ from scaffold.verify.environment.provisioning import provision_checkout
 from scaffold.verify.gates.detection import detect_at_commit
 
 FIXED = ("PATH", "HOME")
-"""Variables whose paths stay those of the user's checkout: its programs are used in place."""
+"""Variables whose paths keep pointing to the user's checkout, whose programs are used in place."""
 MAX_NAMED = 3
 SETUP_FOLDER = "setup"
 """Name of the temporary folder of the setup commands."""
@@ -54,7 +54,7 @@ def environment_request(
     during: During,
     name: str = SETUP_FOLDER,
 ) -> EnvironmentRequest:
-    """Return the request for an environment of a commit; `name` is that of the set-up's temporary folder."""
+    """Return the request for an environment of a commit; `name` selects the set-up's temporary folder."""
     environment = run.settings.environment
     return EnvironmentRequest(
         repository=context.repository,
@@ -87,7 +87,7 @@ async def environment_at(
     during: During,
     may_run: Callable[[], Awaitable[bool]] = landed,
 ) -> CandidateEnvironment:
-    """Return the environment of a commit, given that of the run's base.
+    """Return the environment of a commit; `base` is the environment of the run's base commit.
 
     If the work changed dependencies, they are set up for it, where set-up commands may run; otherwise the environment
     of the base has to do. A set-up runs code of the commit, so `may_run` is asked first.
@@ -149,7 +149,7 @@ def worktree_environment(context: RunContext, run: Run, worktree: Path, *, marks
 
 
 def hook_place(context: RunContext, run: Run, environment: CheckEnvironment | None) -> HookPlace | None:
-    """Return where the repository's commit hooks run; None if they may not, as the folder is not trusted."""
+    """Return the place for the repository's commit hooks; None if the folder is not trusted."""
     if not run.settings.environment.trusted:
         return None
     return HookPlace(

@@ -61,7 +61,7 @@ class TrialRequest(Struct, frozen=True, kw_only=True):
 
 
 async def try_gates(place: TrialPlace, request: TrialRequest) -> Trial:
-    """Return what each gate gives at the commit; the user's checkout is not written."""
+    """Return the result of each gate at the commit; the user's checkout is not written."""
     async with guarded(place, request.cleaner):
         results = await _try_gates(place, request)
     trial = Trial(commit=request.commit, at=request.clock.now(), gates=(), setup=request.gates.setup)

@@ -76,7 +76,7 @@ class Trial(Struct, frozen=True, kw_only=True):
 
 
 def judged(run: GateRun) -> GateTrial:
-    """Return what a run of a gate has shown."""
+    """Return the trial's verdict on a run of a gate."""
     verdict, text, informative = _trial_verdict(run)
     gate = run.gate
     return GateTrial(

@@ -210,7 +210,7 @@ def _command_problem(command: str) -> str | None:
 
 
 def command_answer(report: CommandReport, if_late: str = "") -> ToolOutput:
-    """Return how a command ended, then its output; failed unless the exit code is 0.
+    """Return the answer: how the command ended, then its output; failed unless the exit code is 0.
 
     `if_late` is the advice shown after a timeout.
     """

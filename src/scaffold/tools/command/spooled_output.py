@@ -34,7 +34,7 @@ MAX_STREAM_BYTES = 1 << 30
 """The most bytes saved of each of stdout and stderr; the rest is discarded."""
 MAX_FILES = 20
 MAX_TOTAL_BYTES = 2 << 30
-"""The most bytes of all files together; those of the newest answer stay even if they are larger."""
+"""The most bytes of all files together; the newest answer's files stay even if they are larger."""
 MIN_FREE_BYTES = 1 << 30
 """Saving stops when the disk has less than this free."""
 _FIND = "(search_files finds lines in it)"
@@ -208,7 +208,7 @@ async def run_spooled(command: CommandSpec) -> CommandReport:
 
 
 def describe_exit(finished: CommandResult, if_late: str = "") -> str:
-    """Return how a command ended and how long it took; `if_late` is the advice shown after a timeout."""
+    """Return a line with the command's end and duration; `if_late` is the advice shown after a timeout."""
     if finished.too_many_processes:
         how = f"stopped: it started more than {MAX_PROCESSES} processes"
     elif finished.timed_out:
@@ -236,7 +236,7 @@ def head_and_tail(data: bytes, total: int, limit: int) -> str:
 
 @contextlib.contextmanager
 def _open_spools(outputs: Path | None, shown: Mapping[str, int]) -> Iterator[Mapping[str, Spool]]:
-    # If the block raises, nobody learns the files' names, so they go.
+    # If the block raises, no answer names the files, so they go.
     name = new_id()
     spools = {each: Spool(outputs, f"{name}-{each}", shown[each]) for each in shown} if outputs else {}
     with contextlib.ExitStack() as undo:
@@ -311,7 +311,7 @@ def _by_age(outputs: Path) -> Sequence[tuple[Path, int]]:
 
 
 def remove_expired(outputs: Path, *, conversation: str, now: datetime) -> None:
-    """Remove expired folders of conversations from `outputs`, but never that of `conversation` and its subagents.
+    """Remove expired folders of conversations from `outputs`, but never of `conversation` and its subagents.
 
     `outputs` may be missing; folders that cannot be removed stay.
     """

@@ -26,7 +26,7 @@ class PatchedText(Struct, frozen=True):
     """First line numbers, from 1, of the sections with other white space at the ends of lines."""
 
 
-class _Place(Struct, frozen=True):
+class _SectionPlace(Struct, frozen=True):
     start: int
     exact: bool
 
@@ -35,7 +35,7 @@ def apply_sections(text: str, sections: Sequence[PatchSection]) -> PatchedText |
     """Apply all sections to `text`, or return why one does not fit. Their places are those before any of them."""
     lines, edits, inexact = split_lines(text), list[LineEdit](), list[int]()
     for section in sections:
-        place = _place_of(lines, section)
+        place = _find_place(lines, section)
         if isinstance(place, Refusal):
             return place
         edits += _section_edits(section, place.start)
@@ -61,7 +61,7 @@ def _section_edits(section: PatchSection, start: int) -> Iterator[LineEdit]:
         yield LineEdit(at, at + removed, tuple(added))
 
 
-def _place_of(lines: Sequence[str], section: PatchSection) -> _Place | Refusal:
+def _find_place(lines: Sequence[str], section: PatchSection) -> _SectionPlace | Refusal:
     if not section.old:
         return _end_for_added(lines, section)
     if missing := next(
@@ -70,18 +70,18 @@ def _place_of(lines: Sequence[str], section: PatchSection) -> _Place | Refusal:
         return Refusal(f"No line is `{missing}`, as `@@` says. {nearest_lines(_join_lines(lines), missing)}")
     for exact, like in ((True, str), (False, str.rstrip)):
         if found := _behind_anchors(lines, section, _find_section(lines, section, like)):
-            return _Place(found[0], exact) if len(found) == 1 else _ambiguous_refusal(lines, section, found)
+            return _SectionPlace(found[0], exact) if len(found) == 1 else _ambiguous_refusal(lines, section, found)
     return _not_found(lines, section)
 
 
-def _end_for_added(lines: Sequence[str], section: PatchSection) -> _Place | Refusal:
+def _end_for_added(lines: Sequence[str], section: PatchSection) -> _SectionPlace | Refusal:
     if lines and not section.at_end:
         added = _join_lines([text for _, text in section.lines])
         return Refusal(
             "Where do these lines belong? Include a line before or after them, with a space before it, or put "
             f"`*** End of File` after them:\n{added}"
         )
-    return _Place(len(lines), exact=True)
+    return _SectionPlace(len(lines), exact=True)
 
 
 def _find_section(lines: Sequence[str], section: PatchSection, like: Callable[[str], str]) -> list[int]:

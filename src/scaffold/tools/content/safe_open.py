@@ -102,8 +102,8 @@ def replace_file(
     """Write `data` to `path` atomically; return why it was refused, or None. Raises OSError.
 
     Creates missing folders and keeps the owner and extended attributes (access control lists are such) of an existing
-    file, and its mode unless `mode` is given. Refuses if the file is no longer the version `origin`: None means that
-    there is none. Other hard links of the file keep the old content.
+    file, and its mode unless `mode` is given. Refuses if the file has changed since the version `origin` (None: there
+    was no file). Other hard links of the file keep the old content.
     """
     with _open_folder(root, path.parent, make=True) as folder:
         before = _file_status(folder, path.name)
@@ -183,7 +183,7 @@ def file_version(status: os.stat_result) -> FileVersion:
 def _open_folder(root: Path, path: Path, *, make: bool) -> Iterator[int]:
     """Open the folder `path` step by step from `root`; `root` itself may be reached through symlinks.
 
-    Raises IsADirectoryError if `path` is the parent of `root`: the caller asked for `root`, which is no file.
+    Raises IsADirectoryError if `path` is the parent of `root`: the caller asked for `root`, a folder.
     """
     home = root.resolve()
     if not path.is_relative_to(home):

@@ -22,7 +22,7 @@ from scaffold.tools.content.text_encoding import decode
 CURRENT_REPLY: ContextVar[object] = ContextVar("CURRENT_REPLY", default=None)
 """The reply whose calls are running: all of them were written before any of them ran."""
 KEPT_BYTES = 500_000
-"""Longer contents are not kept, so a change of theirs is told without lines."""
+"""Longer contents are not kept, so their changes are reported without lines."""
 KEPT_FILES = 200
 """Of more files, those seen longest ago are forgotten."""
 SHOWN_CHANGE_CHARS = 6_000
@@ -143,7 +143,7 @@ class SeenFiles:
                 self._changes.append((str(path), seen.to_text()))
 
     def change_since(self, path: Path, content: FileContent | None, shown: str) -> Refusal | None:
-        """Return what changed in a file since it was last seen, and remember it; None if nothing did.
+        """Return a description of a file's change since it was last seen, and remember it; None without a change.
 
         `content` is None for a file that does not exist. A file that was never seen has not changed.
         """

@@ -23,7 +23,7 @@ class TextReplacement(Struct, frozen=True):
 def replace_text(text: str, old: str, new: str, *, everywhere: bool) -> TextReplacement | Refusal:
     r"""Replace `old` in `text` by `new`; it must occur once, unless `everywhere`.
 
-    A newline of `old` matches `\n` and `\r\n`; those of `new` become what the text uses. Otherwise the match is exact.
+    A newline of `old` matches `\n` and `\r\n`; newlines of `new` become those of the text. All else matches exactly.
     """
     if not old:
         return Refusal("`old` is empty; to create a file use write_file, to add to one append_file or apply_delta.")

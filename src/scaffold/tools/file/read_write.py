@@ -150,7 +150,7 @@ def content_before(workspace: Workspace, target: Path, shown: str) -> FileConten
 def in_the_manner_of(before: FileContent | None, text: str) -> tuple[str, Encoding]:
     """Return the text with the line endings and the newline at the end of what it replaces, and its encoding.
 
-    A byte order mark belongs to the encoding, so that of the text is left out.
+    A byte order mark belongs to the encoding, so the text's own is left out.
     """
     encoding = detect_encoding(before.data, whole=not before.cut) if before else None
     if before is None or encoding is None:

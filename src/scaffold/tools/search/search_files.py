@@ -112,7 +112,7 @@ def _parse_request(workspace: Workspace, args: Mapping[str, Any]) -> tuple[Reada
 
 def _may_take_long(pattern: str) -> bool:
     # `re` holds the GIL while it backtracks, so no other task would run.
-    # The question mark of a group's head, as in `(?:`, is no repetition.
+    # The question mark that opens a group, as in `(?:`, does not repeat anything.
     plain = _GROUP.sub("(", _ESCAPED.sub("", pattern))
     return any(mark in plain for mark in "*+{") or plain.count("?") > MAX_OPTIONAL
 

@@ -107,7 +107,7 @@ class _FilteringResolver(AbstractResolver):
         ]
 
     async def close(self) -> None:
-        """Do nothing; there is no state."""
+        """Do nothing: the resolver is stateless."""
 
 
 async def _fetch_page(text: str, admits: AddressFilter) -> FetchResponse | Refusal:

@@ -40,7 +40,7 @@ def _with_section(prompt: str, section: str) -> str:
 
 
 def last_failure(records: AttemptRecords) -> Verification | None:
-    """Return what the last attempt's checks showed; None if none failed."""
+    """Return the last failed attempt's verification; None if no attempt failed its checks."""
     last = last_failed_attempt(records)
     return None if last is None or last.verification is None or last.verification.passed else last.verification
 

@@ -35,7 +35,7 @@ PROMPTS: Mapping[SideRole, str] = {
 
 
 def _model_settings(settings: RunSettings, role: SideRole) -> ModelSettings:
-    # The second reviewer may have a model of its own, which is no setting of the run's agents.
+    # The second reviewer's model is set apart from the models of the run's agents.
     reviewer = settings.planning.reviewer
     return reviewer.model if role == "reviewer" and reviewer is not None else settings.agent_model(role)
 

@@ -76,8 +76,7 @@ class ContractDrafter:
         while True:
             answer = _read_answer(await self._ask_drafter(prompt))
             if isinstance(answer, Contract):
-                # The drafter is a model: without a sandbox its commands are judged like
-                # those of an agent, before anything is sealed.
+                # The drafter is a model: its commands are judged before anything is sealed.
                 denied = await self._denied_command(answer)
                 if not denied:
                     intent = answer.intent or intent_of(self._records.task.action)
@@ -108,7 +107,7 @@ class ContractDrafter:
         return finish.text
 
     async def _denied_command(self, contract: Contract) -> str:
-        # A sandbox confines the commands; without one they are judged like those of an agent.
+        # A sandbox confines the commands; without one they are judged like an agent's calls.
         place, permissions = self._place, self._records.task.run.settings.permissions
         if place.sandbox is not None:
             return ""
@@ -217,7 +216,7 @@ def weakened_prompt(differences: Sequence[str]) -> str:
 
 
 def intent_of(action: Action) -> str:
-    """Return what the planner wants verified; if it does not say, the first paragraph of the description."""
+    """Return the planner's intent for verification, else the first paragraph of the description."""
     return action.verification_intent.strip() or action.description.strip().partition("\n\n")[0]
 
 

@@ -69,7 +69,7 @@ class FileRequests:
         self._decided: dict[frozenset[str], DeclarationAnswer] = {}
 
     async def ask(self, paths: Sequence[str], reason: str) -> ToolOutput:
-        """Return what was granted and what was denied; HumanDecisionRequired if a human has not decided in time."""
+        """Return the grants and denials as text; HumanDecisionRequired if no human decides in time."""
         declaration = self._records.declaration
         problems = [f"`{path}` {problem}" for path in paths if (problem := bad_glob(path))]
         if len(declaration.grants) + len(paths) > MAX_GRANTS:

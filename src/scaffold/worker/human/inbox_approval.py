@@ -215,7 +215,7 @@ class InboxApprover:
                 command = "answer {} TEXT" if asked.kind == "question" else "approve {}"
                 how = f"Decide with `scaffold {command.format(asked.id)}`."
                 raise HumanDecisionRequired(f"{asked.text} (no decision yet)", how, item=asked.id)
-            # The end of a terminal's process is no change of the store.
+            # A terminal whose process ends does not change the store, so it is polled.
             wait_s = TERMINAL_POLL_S if stays else min(TERMINAL_POLL_S, left_s)
             # While a terminal asks, the attempt's time limit is suspended.
             tick = await self._next_change(tick, wait_s, is_parked=stays)
@@ -307,7 +307,7 @@ def _describe_call(request: PermissionRequest) -> str:
 
 
 def _call_detail(request: PermissionRequest, decision: PolicyDecision, *, worktree: str) -> dict[str, Any]:
-    """Return what a decision holds for: exactly this call, by its digest, and the reason for asking.
+    """Return the detail that a decision is tied to: this call, by its digest, and the reason for asking.
 
     `worktree` is the placeholder used for the worktree's path; empty if none is used.
     """

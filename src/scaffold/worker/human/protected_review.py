@@ -99,7 +99,7 @@ def _paths_to_approve(records: AttemptRecords, changed: tuple[str, ...]) -> tupl
         return tuple(path for path in touched if protected_entry(path))
     if settings.planning.planner:
         return touched
-    # Files that a user's own plan names exactly are the user's declaration; those of a planner are a model's.
+    # A user's own plan is the user's consent; a planner's is a model's wish.
     return tuple(path for path in touched if path not in planned or protected_entry(path))
 
 

@@ -41,7 +41,7 @@ class AgentQuestions:
         # Questions of the run, e.g. after the last failure, do not count against the agents' budget.
         items = filter(is_asked_by_agent, store.inbox.of_action(task.action.id))
         asked = [item.detail["question"] for item in items]
-        # An earlier attempt asked the same: its answer, if there is one, costs nobody anything.
+        # An earlier attempt asked the same, so the answer interrupts no one again.
         if self._records.redactor.clean(utf8_safe(question.text)) in asked:
             return ""
         agent = AskingAgent(tier=task.run.settings.tier, asked=len(asked))
@@ -57,7 +57,7 @@ class AgentQuestions:
         own = self._records.task.attempt.id
         failed = sum(max(1, each.iteration) for each in attempts if each.outcome in COUNTED_FAILURES)
         now = next((each for each in attempts if each.id == own), None)
-        # Work that passed is improved for a critic: that is no failure.
+        # An iteration that only improves passing work has not failed.
         has_failed = now is not None and now.verification is not None and not now.verification.passed
         return failed + (now.iteration if now is not None and has_failed else 0)
 

@@ -74,7 +74,7 @@ class ChangeJudge:
     async def judged(self, passed: Verification, contract: Contract | None) -> Verification:
         """Return the verification with the reviewer's verdict: reviewed, or failed for what the reviewer found.
 
-        Unchanged if the work needs no second review, or if there is no usable verdict.
+        Unchanged without a need for a review, or without a usable verdict.
         """
         scope = await self._change_scope(passed.commit)
         task, share = self._records.task, self._settings.share
@@ -93,7 +93,7 @@ class ChangeJudge:
     ) -> Verification:
         """Return the verification, which only the `lost` tests block, with the reviewer's verdict about their loss.
 
-        Unchanged if there is no usable verdict. After an approval the work is to be verified without these tests.
+        Unchanged without a usable verdict. After an approval, verify the work again without these tests.
         """
         review = await self._change_verdict("lost_tests", found, contract, (), lost=lost)
         if review is None:

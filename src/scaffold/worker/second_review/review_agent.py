@@ -54,7 +54,7 @@ class YesNoReviewer(Protocol):
     """Answers a question about work, with citations."""
 
     async def ask(self, question: ReviewQuestion, /) -> Review | None:
-        """Return the verdict; None if there is no usable one."""
+        """Return the verdict; None without a usable one."""
         ...
 
 
@@ -62,7 +62,7 @@ class SecondReviewer:
     """Asks another model, or the same one in a conversation of its own. Implements `YesNoReviewer`."""
 
     def __init__(self, place: Workplace, capabilities: AgentCapabilities, records: AttemptRecords, name: str) -> None:
-        """`name` is the reviewer's model string; `model` is that of the work, used if it is the same model."""
+        """`name` is the reviewer's model string; the work's open model is used if it is the same."""
         self._place = place
         self._capabilities = capabilities
         self._records = records
@@ -141,7 +141,7 @@ async def _verdict_problem(review: Review, question: ReviewQuestion, git: Git, b
 def second_reviewer(
     place: Workplace, capabilities: AgentCapabilities, records: AttemptRecords
 ) -> SecondReviewer | None:
-    """Return the second reviewer of the run, None if it has none; `model` is that of the attempt's work."""
+    """Return the second reviewer of the run; None if its settings name none."""
     settings = records.task.run.settings.planning.reviewer
     return None if settings is None else SecondReviewer(place, capabilities, records, settings.model.name)
 
@@ -149,7 +149,7 @@ def second_reviewer(
 def declaration_reviewer(
     place: Workplace, capabilities: AgentCapabilities, records: AttemptRecords
 ) -> DeclarationReviewer:
-    """Return what decides requests for files that judge the work: the run's second reviewer, or `no_reviewer`."""
+    """Return the decider of requests for files that judge the work: the second reviewer, or `no_reviewer`."""
     reviewer = second_reviewer(place, capabilities, records)
     # A human is asked in place of one that misses too much.
     if reviewer is None or reviewer_standing(reviewer.model_name, records.run_context.clock).is_unreliable:

@@ -78,7 +78,7 @@ class ProbeReply(Struct, frozen=True, kw_only=True):
     case: ProbeCase
     answer: ProbeAnswer
     said: str
-    """Its summary, or why there is no verdict."""
+    """Its summary, or why it gave no verdict."""
     usage: Usage = Usage()
 
 

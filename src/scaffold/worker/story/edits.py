@@ -81,7 +81,7 @@ class _FolderContent(Struct, frozen=True, kw_only=True):
 
 
 def edit_folder(task: Assignment, shared: SharedFolder | None) -> EditFolder | None:
-    """Return the folder of the attempt, which may not exist; None if it is no step of a story."""
+    """Return the edit folder, which may not exist; None unless the attempt works on a step of a story."""
     story = _story_of(task)
     return None if shared is None or story is None else EditFolder(shared=shared, story=story)
 

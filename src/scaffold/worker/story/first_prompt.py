@@ -1,4 +1,4 @@
-"""The first prompt of an attempt: that of a task, or that of a step with what earlier steps left for it."""
+"""The first prompt of an attempt at a task, or at a step of a story with the notes of earlier steps."""
 
 from collections.abc import Mapping
 

@@ -16,7 +16,7 @@ LINT_KINDS: frozenset[GateKind] = frozenset({"lint", "typecheck"})
 
 
 async def lint_before_agent(place: Workplace) -> Verification | None:
-    """Run the lint gates on the work so far; None if the attempt is at another step, or if there is no such gate.
+    """Run the lint gates on the work so far; None at another step, or without lint gates.
 
     Failures that the base has, too, do not count.
     """
@@ -47,11 +47,11 @@ async def lint_before_agent(place: Workplace) -> Verification | None:
 
 
 def lint_failure(found: Verification | None) -> str:
-    """Return what the gates said, for the agent; empty if they passed or did not run."""
+    """Return the gates' failures for the agent; empty if they passed or did not run."""
     return describe_failed_checks(found) if found is not None and not found.passed else ""
 
 
 def lint_answer(found: Verification) -> str:
-    """Return what stands in place of an agent's answer after gates that passed."""
+    """Return the answer recorded instead of an agent's when the gates pass."""
     gates = ", ".join(f"`{each.gate.command}`" for each in found.gates)
     return f"No agent was needed.\n\nSUMMARY\nThe lint checks pass on the work so far: {gates}."

@@ -38,7 +38,7 @@ class AttemptWorkspace(Struct, frozen=True, kw_only=True):
     path: Path
     git: Git
     base: Commit
-    """The commit that the attempt's work, and that of earlier steps, is a change of."""
+    """The commit that the change starts from, earlier steps of a story included."""
     start: Commit
     """The commit at which the attempt begins."""
     opened: tuple[tuple[int, int], tuple[int, int, int]]
@@ -143,7 +143,7 @@ async def rescue_work(context: RunContext, run: Run, attempt_id: AttemptId) -> C
         # The work ref is set if the worker died in `pinned_meanwhile` or just before it recorded its
         # candidate; what the worktree shows then is not, or not only, the work.
         aside = await refs.resolve(context.git, refs.work_ref(attempt_id))
-        # A half checked out worktree is no work: the phase before `executing` is not among UNPINNED_PHASES.
+        # A partial checkout must not pass for work: the phase before `executing` is not in UNPINNED_PHASES.
         pinned = await _pin_rescue(context, run, attempt, aside, path)
         # Only after the rescue ref exists, so that at every moment one ref holds the commit.
         if aside is not None:
@@ -188,7 +188,7 @@ async def _pin_rescue(
     ref, known = refs.rescue_ref(attempt.id), attempt.start
 
     async def make() -> Commit | None:
-        # If a part of what was put aside is gone, the worktree still has its files, or those of a later step.
+        # If a part of that commit is gone, the worktree still has its files or later ones.
         is_whole = aside is not None and await context.git.has_all(aside, known=known)
         work = aside if is_whole else await _snapshot_work(context, run, attempt, path)
         if work is None or await refs.move(context.git, ref, new=work, old=None, known=known):

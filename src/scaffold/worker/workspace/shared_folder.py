@@ -26,7 +26,7 @@ class SharedFolder(Struct, frozen=True, kw_only=True):
     given: dict[str, str]
     """The notes by file name, as the attempt got them or as they were when they were last merged."""
     story_scratch: str = ""
-    """The name of the file with the notes of one story; empty for an attempt that is no step of one."""
+    """The name of the file with the notes of one story; empty unless the attempt works on a step of one."""
 
     @property
     def variables(self) -> dict[str, str]:

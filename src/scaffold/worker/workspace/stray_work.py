@@ -106,9 +106,9 @@ async def _stages_other_versions(git: Git) -> bool:
 
 
 async def _staged_tree(context: RunContext, git: Git, known: Collection[Commit]) -> str | None:
-    """Return the tree of the index; None if a known commit has it, or if it is no version of the files.
+    """Return the tree of the index; None if a known commit has it, or if it cannot be a tree.
 
-    It is none with unmerged or damaged entries. What is checked out is among the known commits, or in their history.
+    Unmerged or damaged entries cannot. What is checked out is among the known commits, or in their history.
     """
     with contextlib.suppress(GitError):
         await worktree.remove_locks(git)

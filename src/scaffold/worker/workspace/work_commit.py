@@ -61,7 +61,7 @@ async def _tell_changed_paths(place: Workplace, records: AttemptRecords, head: C
 
 
 def step_ended(head: Commit, detail: str) -> Verification:
-    """Return what is handed in of a step that has ended at `head`: nothing is proven before all of it lands."""
+    """Return the verification of a step that ended at `head`: it proves nothing until the whole story lands."""
     return Verification(commit=head, results=(CheckResult(name=STEP_CHECK, verdict="pass", detail=detail),))
 
 

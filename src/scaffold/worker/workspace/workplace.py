@@ -65,7 +65,7 @@ class Workplace(Struct, frozen=True, kw_only=True):
     def tree(self, commit: Commit, environment: CheckEnvironment | None = None) -> Tree:
         """Return the worktree as a tree to check at `commit`, which must be checked out with that environment.
 
-        Its checks share a temporary folder that is new. Without an `environment`, it is that of the base.
+        Its checks share a new temporary folder. `environment` None means the base's.
         """
         run, attempt = self.task.run, self.task.attempt
         environment = environment or self.environment
