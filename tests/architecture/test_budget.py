@@ -16,14 +16,16 @@ LEDGER = {"store/spending/shared_budget.py", "store/spending/run_budget.py"}
 DECORATORS = {"worker/activity_clock.py"}
 """Budgets that pass a reservation on to the one they wrap."""
 AGENTS = {
-    "worker/agent/native_executor.py": "RunBudget",
-    "worker/agent/side_agent.py": "RunBudget",
+    "worker/agent/native_executor.py": "open_budget",
+    "worker/agent/side_agent.py": "open_budget",
     "orchestrator/planning/turn.py": "RunBudget",
     "orchestrator/owner/merge_agent.py": "RunBudget",
     "session/agent_session.py": "session_budget",
     "worker/second_review/reviewer_probe.py": "session_budget",
 }
 """Where agents are made, and which budget pays each."""
+OPENER = "worker/attempt_records.py"
+"""Has the one `open_budget`: the budget of an attempt's agents."""
 
 
 def modules(text: str) -> dict[str, SourceFile]:
@@ -57,6 +59,9 @@ def test_each_agent_is_paid_from_the_ledger():
     assert set(makers) == set(AGENTS)
     for name, budget in AGENTS.items():
         assert budget in set(calls(makers[name].tree)), f"{name} makes agents without {budget}"
+    assert set(modules("def open_budget")) == {OPENER}
+    (opening,) = (each for each in modules("def open_budget")[OPENER].functions() if each.name == "open_budget")
+    assert "RunBudget" in set(calls(opening))
     reserving = modules("def reserve").items()
     budgets = {name for name, file in reserving if any(each.name == "reserve" for each in file.functions())}
     assert budgets == LEDGER | DECORATORS | {"core/ports.py"}

@@ -255,8 +255,7 @@ class SimulatedWorker:
 
     async def _ask(self, run: Run, attempt: Attempt, action: Action) -> None:
         """Ask a human as a real worker does, and go on after the answer."""
-        records = self._records(run, attempt, action)
-        human = InboxApprover(self._context, records.task, records.activity)
+        human = InboxApprover(self._records(run, attempt, action))
         await human.answer(f"{QUESTION} {attempt.id}", ())
         await self._work(0.1, 1.5)
 

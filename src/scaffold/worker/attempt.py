@@ -84,7 +84,7 @@ class Worker:
         self._capabilities = AgentCapabilities(
             model=model,
             side_models=side_models or {},
-            human=InboxApprover(run_context, task, activity),
+            human=InboxApprover(self._records),
             reviewer=reviewer,
         )
         self._workspace: AttemptWorkspace | None = None
@@ -147,7 +147,7 @@ class Worker:
 
     async def _run_in_time(self) -> CandidateReady | AttemptEnd:
         limit = self._records.activity.limit
-        soft = SoftTimeout(self._run_context, self._task, limit)
+        soft = SoftTimeout(self._records)
         try:
             async with soft.watched():
                 # Ports and names that no other attempt on this machine has meanwhile.

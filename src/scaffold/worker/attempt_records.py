@@ -1,6 +1,6 @@
 """Where an attempt records what it does: each phase before it begins, each answer as soon as it arrives."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from msgspec import Struct
@@ -11,7 +11,9 @@ from scaffold.core.ids import Commit
 from scaffold.core.model import Attempt, CriticScore
 from scaffold.core.printable_text import utf8_safe
 from scaffold.core.proof.contract import Verification
+from scaffold.core.spending import Spender
 from scaffold.core.states import AttemptPhase, Landing, Running, Verifying
+from scaffold.host.process_identity import own_identity
 from scaffold.host.wake_fifo import wake_up
 from scaffold.plan.collisions.boundary import boundary_of
 from scaffold.policy.secret.redaction import Redactor
@@ -20,7 +22,8 @@ from scaffold.run.context import RunContext
 from scaffold.run.notices import inform, warn
 from scaffold.store.database import Store
 from scaffold.store.run.attempts import AgentAnswer
-from scaffold.worker.activity_clock import ActivityClock
+from scaffold.store.spending.run_budget import RunBudget
+from scaffold.worker.activity_clock import ActivityClock, WaitAwareBudget
 
 
 class AttemptRecords(Struct, frozen=True, kw_only=True):
@@ -66,6 +69,21 @@ class AttemptRecords(Struct, frozen=True, kw_only=True):
             fields={"run": task.run.id, "action": task.action.key, "attempt": task.attempt.number, **fields},
             redactor=self.redactor,
         )
+
+    def open_budget(
+        self, role: str, model: str, *, before_request: Callable[[], None] = lambda: None
+    ) -> WaitAwareBudget:
+        """Return the run's budget for an agent in this `role` with this `model`; its waits do not count as idle."""
+        context, run = self.run_context, self.task.run
+        budget = RunBudget(
+            context.store,
+            self.task.attempt,
+            Spender(role, model),
+            limits=run.settings.limits,
+            clock=context.clock,
+            owner=own_identity(),
+        )
+        return WaitAwareBudget(budget, self.activity, before_request)
 
     @contextmanager
     def transaction(self, *, durable: bool = False) -> Iterator[Attempt]:

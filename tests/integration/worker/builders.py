@@ -205,7 +205,7 @@ async def claimed_attempt(harness: Harness, run: Run, key: str):
     records = AttemptRecords(
         run_context=harness.context, task=task, activity=attempt_activity(harness.context.clock, task)
     )
-    capabilities = AgentCapabilities(model=drafter([]), human=InboxApprover(harness.context, task, records.activity))
+    capabilities = AgentCapabilities(model=drafter([]), human=InboxApprover(records))
     async with open_workplace(harness.context, task, workspace, AttemptResources()) as place:
         yield ClaimedAttempt(place=place, capabilities=capabilities, records=records)
 

@@ -15,7 +15,7 @@ from scaffold.llm.cassette_model import CassetteEntry
 from scaffold.run.attempts.assignment import read_assignment
 from scaffold.run.failures.attempt_end import AttemptEnd, end_attempt
 from scaffold.worker.activity_clock import attempt_activity
-from scaffold.worker.attempt_records import CandidateReady
+from scaffold.worker.attempt_records import AttemptRecords, CandidateReady
 from scaffold.worker.human.inbox_approval import InboxApprover
 from support.harness import DEAD_PROCESS, act, goal, poll_until, scripted_model
 
@@ -55,9 +55,9 @@ async def carried_out(harness, attempt, model):
 
 
 async def consent(harness, task):
-    return await InboxApprover(harness.context, task, attempt_activity(harness.context.clock, task)).answer(
-        "Which?", ()
-    )
+    activity = attempt_activity(harness.context.clock, task)
+    records = AttemptRecords(run_context=harness.context, task=task, activity=activity)
+    return await InboxApprover(records).answer("Which?", ())
 
 
 async def test_without_an_answer_the_work_is_pinned_and_the_action_waits(harness):

@@ -15,14 +15,10 @@ from scaffold.agent.skills import skills_section
 from scaffold.agent.todo_reminder import TodoContext
 from scaffold.agent.turn_loop import Agent, AgentRecords, AgentSpec, TurnResult
 from scaffold.core.conversation import Caller, WaitingTurn
-from scaffold.core.spending import Spender
-from scaffold.host.process_identity import own_identity
-from scaffold.store.spending.run_budget import RunBudget
 from scaffold.tools.command.background_commands import BackgroundCommands
 from scaffold.tools.content.seen_files import SeenFiles
 from scaffold.tools.todos import EMPTY_LIST, Todos
 from scaffold.verify.contract.review_verdict import is_audit, is_review
-from scaffold.worker.activity_clock import WaitAwareBudget
 from scaffold.worker.agent.capabilities import AgentCapabilities
 from scaffold.worker.agent.incoming_messages import IncomingMessages
 from scaffold.worker.agent.watchdog import RepeatGuard, TurnTaker, WatchedAgent, worktree_fingerprint
@@ -75,14 +71,7 @@ def native_agent(
     run_context, task, attempt = records.run_context, records.task, records.task.attempt
     journal = records.open_journal()
     own = task.run.settings.worker_model(task.action.role, task.action.type)
-    budget = RunBudget(
-        run_context.store,
-        attempt,
-        Spender(task.action.role, own.name),
-        limits=task.run.settings.limits,
-        clock=run_context.clock,
-        owner=own_identity(),
-    )
+    budget = records.open_budget(task.action.role, own.name, before_request=capabilities.human.goes_on)
     todos, seen = Todos(continued.todos if continued else EMPTY_LIST), SeenFiles()
     tools = map(capabilities.plugins.watch, worker_tools(place, capabilities, records, journal, todos, commands, seen))
     agent = Agent(
@@ -103,9 +92,7 @@ def native_agent(
             watch=repeats.watch,
             redactor=run_context.redactor,
         ),
-        records=AgentRecords(
-            journal=journal, budget=WaitAwareBudget(budget, records.activity, capabilities.human.goes_on)
-        ),
+        records=AgentRecords(journal=journal, budget=budget),
     )
     capabilities.human.keeps(partial(_waiting_turn, agent, todos))
     return agent

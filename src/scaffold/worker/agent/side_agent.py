@@ -11,11 +11,7 @@ from scaffold.agent.turn_loop import Agent, AgentRecords, AgentSpec, TurnResult
 from scaffold.core.conversation import Caller, Delta, RetryWait
 from scaffold.core.ports import Model
 from scaffold.core.run_settings import ModelSettings, RunSettings
-from scaffold.core.spending import Spender
 from scaffold.core.tool import Tool
-from scaffold.host.process_identity import own_identity
-from scaffold.store.spending.run_budget import RunBudget
-from scaffold.worker.activity_clock import WaitAwareBudget
 from scaffold.worker.agent.watchdog import NoProgress, RepeatGuard, WatchedAgent, worktree_fingerprint
 from scaffold.worker.attempt_records import AttemptRecords
 from scaffold.worker.workspace.attempt_worktree import AttemptWorkspace
@@ -61,17 +57,10 @@ class SideAgent:
         """`tools` gets the journal and returns what the agent may call."""
         self._records = records
         self._role = role
-        run_context, pulse, task = records.run_context, records.activity, records.task
+        pulse, task = records.activity, records.task
         run, attempt, key = task.run, task.attempt, task.action.key
         self.journal = records.open_journal(role=role)
-        budget = RunBudget(
-            run_context.store,
-            attempt,
-            Spender(role, _model_settings(run.settings, role).name),
-            limits=run.settings.limits,
-            clock=run_context.clock,
-            owner=own_identity(),
-        )
+        own = _model_settings(run.settings, role)
         repeats = RepeatGuard(partial(worktree_fingerprint, workspace.git, workspace.base))
         agent = Agent(
             model=model,
@@ -80,14 +69,14 @@ class SideAgent:
                 caller=Caller(role=role, action=key, attempt=attempt.number, event=event),
                 system=system_prompt(PROMPTS[role], folders=run.settings.planning.prompts, notice=self.warn),
                 max_requests=MAX_REQUESTS,
-                effort=_model_settings(run.settings, role).effort_of(role),
+                effort=own.effort_of(role),
                 compaction=run.settings.model.compaction,
                 whole_prompt=True,
             ),
-            io=AgentIO(on_delta=self._on_delta, incoming=repeats, watch=repeats.watch, redactor=run_context.redactor),
-            records=AgentRecords(journal=self.journal, budget=WaitAwareBudget(budget, pulse)),
+            io=AgentIO(on_delta=self._on_delta, incoming=repeats, watch=repeats.watch, redactor=records.redactor),
+            records=AgentRecords(journal=self.journal, budget=records.open_budget(role, own.name)),
         )
-        self._tells_waits = _model_settings(run.settings, role).name != run.settings.model.name
+        self._tells_waits = own.name != run.settings.model.name
         self._watched = WatchedAgent(agent, pulse, repeats, idle_s=run.settings.limits.idle_s)
 
     def _on_delta(self, delta: Delta) -> None:

@@ -28,10 +28,9 @@ from scaffold.policy.rule.ruleset import Decision, PolicyDecision, RuleSet, tigh
 from scaffold.policy.rule.tool_rules import PermissionRequest, parse_rule
 from scaffold.policy.shell.command_policy import ShellCommandPolicy
 from scaffold.policy.shell.workspace_paths import WorkspacePaths
-from scaffold.run.attempts.assignment import Assignment
 from scaffold.run.context import RunContext
 from scaffold.run.notices import asked_items
-from scaffold.worker.activity_clock import ActivityClock
+from scaffold.worker.attempt_records import AttemptRecords
 
 QUESTION_LIFETIME = timedelta(days=7)
 """How long a question stays open; an older one may no longer match the situation."""
@@ -98,16 +97,14 @@ class InboxApprover:
     item is asked at a terminal, there is time.
     """
 
-    def __init__(self, context: RunContext, task: Assignment, activity: ActivityClock) -> None:
-        """`activity` stands still during each wait; no wait is longer than the time limit of the attempt."""
-        self._activity = activity
-        self._context = context
-        self._task = task
+    def __init__(self, records: AttemptRecords) -> None:
+        """Ask for the attempt of `records`: its activity stands still during a wait, which its time limit ends."""
+        self._records = records
         # For this attempt only: the next one, after a crash or a wait, begins again with the same calls.
         self._used: set[str] = set()
         self._undecided: set[str] = set()
         """The requests of calls that wait now: several that only read run at the same time."""
-        self._poller = StorePoller(context.store.data_version)
+        self._poller = StorePoller(records.store.data_version)
         self._turn: Callable[[], WaitingTurn | None] = lambda: None
 
     def keeps(self, turn: Callable[[], WaitingTurn | None]) -> None:
@@ -125,11 +122,10 @@ class InboxApprover:
 
     def goes_on(self) -> None:
         """Delete the stored turn, unless a call of it waits: what is done from now on must not be done again."""
-        store, attempt = self._context.store, self._task.attempt
+        store, attempt = self._records.store, self._records.task.attempt
         if not store.waiting_turns.is_kept(attempt.id) or store.attempts.waits(attempt.id):
             return
-        with store.transaction(durable=True):
-            store.attempts.check(attempt.id, fence=attempt.fence)
+        with self._records.transaction(durable=True):
             # A call that runs at the same time may begin to wait in between.
             if not store.attempts.waits(attempt.id):
                 store.waiting_turns.forget(attempt.action_id)
@@ -142,7 +138,7 @@ class InboxApprover:
         asked, reason = self._without_worktree(request, decision)
         worktree = WORKTREE_PLACEHOLDER if (asked, reason) != (request, decision) else ""
         detail = _call_detail(asked, reason, worktree=worktree)
-        clean = self._context.redactor.clean_all
+        clean = self._records.redactor.clean_all
         decided = await self._await_decision(self._new_item("approval", clean(_describe_call(asked)), clean(detail)))
         self._used.add(decided.id)
         why = f": {decided.answer}" if decided.answer else ""
@@ -152,30 +148,30 @@ class InboxApprover:
 
     async def answer(self, question: str, options: Sequence[str], *, kind: QuestionKind = "clarifying") -> str:
         """Return the human's answer to the agent's question."""
-        clean = self._context.redactor.clean
+        clean = self._records.redactor.clean
         asked, suggested = clean(utf8_safe(question)), [clean(utf8_safe(option)) for option in options]
-        detail = {"question": asked, OPTIONS: suggested, "action": self._task.action.key, "kind": kind}
+        detail = {"question": asked, OPTIONS: suggested, "action": self._records.task.action.key, "kind": kind}
         return (await self._await_decision(self._new_item("question", asked, detail))).answer or ""
 
     async def request_approval(self, text: str, detail: Mapping[str, Any]) -> InboxItem:
         """Return the item a human approved or rejected; the decision holds for exactly this `detail`."""
-        clean = self._context.redactor.clean_all
+        clean = self._records.redactor.clean_all
         return await self._await_decision(self._new_item("approval", clean(utf8_safe(text)), clean(detail)))
 
     @property
     def left_s(self) -> float:
         """The seconds left of the attempt's time."""
-        return self._activity.limit.left_s - SHUTDOWN_RESERVE_S
+        return self._records.activity.limit.left_s - SHUTDOWN_RESERVE_S
 
     def deadline(self, *, spare_s: float) -> AbstractAsyncContextManager[asyncio.Timeout]:
         """Return a block that ends when `spare_s` seconds are left of that time, which stands still in an outage."""
-        return self._activity.limit.enforced(spare_s=SHUTDOWN_RESERVE_S + spare_s)
+        return self._records.activity.limit.enforced(spare_s=SHUTDOWN_RESERVE_S + spare_s)
 
     def _without_worktree(
         self, request: PermissionRequest, decision: PolicyDecision
     ) -> tuple[PermissionRequest, PolicyDecision]:
         # A decision must also hold in the next attempt's worktree, which has another path.
-        folder = self._context.worktree_of(self._task.attempt)
+        folder = self._records.run_context.worktree_of(self._records.task.attempt)
         # A call that contains the placeholder literally would otherwise be
         # approved as another call, one in the worktree.
         if any(WORKTREE_PLACEHOLDER in text for text in (request.subject, request.args, decision.reason)):
@@ -201,15 +197,15 @@ class InboxApprover:
         return decided
 
     async def _poll_decision(self, item: InboxItem) -> InboxItem:
-        store, asked, may_wait, now = self._context.store, item, False, asyncio.get_running_loop().time
+        store, asked, may_wait, now = self._records.store, item, False, asyncio.get_running_loop().time
         tick = self._poller.tick()
-        give_up_at = now() + self._task.run.settings.permissions.inbox_wait_s
+        give_up_at = now() + self._records.task.run.settings.permissions.inbox_wait_s
         # The store is asked before the first wait: a human may have decided the same for an earlier attempt.
         while (decided := store.inbox.in_force(item, self._used)) is None:
             # True for an item that was never added, and for one that expired or was withdrawn while this worker waits.
             if not store.inbox.is_open(asked.id):
                 asked, may_wait = self._add_item(item)
-            stays = may_wait and self._is_needed() and asked.id in asked_items(store, self._task.run.id)
+            stays = may_wait and self._is_needed() and asked.id in asked_items(store, self._records.task.run.id)
             left_s = min(give_up_at - now(), self.left_s)
             if not may_wait or (not stays and left_s <= 0):
                 command = "answer {} TEXT" if asked.kind == "question" else "approve {}"
@@ -222,15 +218,15 @@ class InboxApprover:
         return decided
 
     async def _next_change(self, tick: ChangeTick, wait_s: float, *, is_parked: bool) -> ChangeTick:
-        with self._activity.parked() if is_parked else self._activity.waiting(), suppress(TimeoutError):
+        with self._records.activity.parked() if is_parked else self._records.activity.waiting(), suppress(TimeoutError):
             async with asyncio.timeout(wait_s):
                 return await self._poller.past(tick)
         return tick
 
     def _is_needed(self) -> bool:
         # A paused goal lets its work end, so nothing waits for it.
-        goal = self._context.store.goals.get(self._task.goal.id)
-        return goal is not None and isinstance(goal.state, Active) and bool(self._context.store.goals.unmet(goal.id))
+        goal = self._records.store.goals.get(self._records.task.goal.id)
+        return goal is not None and isinstance(goal.state, Active) and bool(self._records.store.goals.unmet(goal.id))
 
     def _add_item(self, item: InboxItem) -> tuple[InboxItem, bool]:
         """Add the item to the inbox, and give the slot back; also used again if it was closed without a decision.
@@ -238,19 +234,18 @@ class InboxApprover:
         Also return whether this worker may wait: as many as the run has agents do. The next attempt continues the
         turn of a further one, so that processes and worktrees do not add up.
         """
-        store, attempt = self._context.store, self._task.attempt
-        with store.transaction(durable=True):
-            store.attempts.check(attempt.id, fence=attempt.fence)
+        store, attempt = self._records.store, self._records.task.attempt
+        with self._records.transaction(durable=True):
             if (turn := self._turn()) is not None:
                 store.waiting_turns.keep(attempt.id, turn)
             asked = store.inbox.ask(msgspec.structs.replace(item, id=new_id()))
             may_wait = store.attempts.wait_for(attempt.id, asked.id, fence=attempt.fence, most=self._agent_count())
         # Its slot is free: the owner would only notice at its next look.
-        wake_up(self._context.wake_fifo(attempt.run_id))
+        wake_up(self._records.run_context.wake_fifo(attempt.run_id))
         return asked, may_wait
 
     def _takes_slot(self) -> bool:
-        store, attempt = self._context.store, self._task.attempt
+        store, attempt = self._records.store, self._records.task.attempt
         agents = self._agent_count()
         if not store.attempts.has_slot(attempt.id, agents=agents):
             return False
@@ -264,17 +259,17 @@ class InboxApprover:
         return True
 
     def _agent_count(self) -> int:
-        run = self._context.store.runs.get(self._task.run.id)
-        return (run or self._task.run).agents
+        run = self._records.store.runs.get(self._records.task.run.id)
+        return (run or self._records.task.run).agents
 
     def _new_item(self, kind: InboxKind, text: str, detail: Mapping[str, Any]) -> InboxItem:
-        now = self._context.clock.now()
+        now = self._records.run_context.clock.now()
         return InboxItem(
             id=new_id(),
-            run_id=self._task.run.id,
-            goal_id=self._task.goal.id,
-            action_id=self._task.action.id,
-            attempt_id=self._task.attempt.id,
+            run_id=self._records.task.run.id,
+            goal_id=self._records.task.goal.id,
+            action_id=self._records.task.action.id,
+            attempt_id=self._records.task.attempt.id,
             kind=kind,
             text=text,
             detail=detail,

@@ -9,10 +9,8 @@ from scaffold.core.model import InboxItem
 from scaffold.host.wake_fifo import wake_up
 from scaffold.plan.failures.answers import chosen_answer
 from scaffold.plan.failures.soft_timeout import ANSWERS, KILL, extension_s, reserve_s
-from scaffold.run.attempts.assignment import Assignment
-from scaffold.run.attempts.time_limit import TimeLimit
-from scaffold.run.context import RunContext
 from scaffold.run.failures.soft_timeouts import granted_extensions, soft_timeout_question
+from scaffold.worker.attempt_records import AttemptRecords
 
 POLL_S = 1.0
 """Seconds between two looks at the time left and the answer."""
@@ -21,13 +19,12 @@ POLL_S = 1.0
 class SoftTimeout:
     """Watches the time of one attempt; what was asked and answered is in the store, so a kill loses none of it."""
 
-    def __init__(self, context: RunContext, task: Assignment, limit: TimeLimit) -> None:
-        """`limit` is the attempt's time, which is extended here."""
-        self._context = context
-        self._task = task
-        self._limit = limit
+    def __init__(self, records: AttemptRecords) -> None:
+        """Watch the time limit of the records, which is extended here."""
+        self._records = records
+        self._limit = limit = records.activity.limit
         self._timeout_s = limit.limit_s
-        self._reserve_s = reserve_s(limit.limit_s, task.run.settings.failures.soft_timeout)
+        self._reserve_s = reserve_s(limit.limit_s, records.task.run.settings.failures.soft_timeout)
         self._asked = 0
         self.killed = ""
         """Why a human ended the attempt; empty if none did."""
@@ -36,7 +33,7 @@ class SoftTimeout:
     async def watched(self) -> AsyncIterator[None]:
         """Raise TimeoutError in the block at the end of the attempt's time, or once a human kills the attempt."""
         if self._reserve_s is not None:
-            self._extend_limit(granted_extensions(self._context.store, self._task.attempt))
+            self._extend_limit(granted_extensions(self._records.store, self._records.task.attempt))
         async with self._limit.enforced() as enforced:
             watcher = asyncio.create_task(self._watch_limit(enforced))
             try:
@@ -53,7 +50,7 @@ class SoftTimeout:
         item: InboxItem | None = None
         while not self.killed:
             while item is None and (ahead_s := self._limit.left_s - self._reserve_s) > 0:
-                await self._context.clock.sleep(min(ahead_s, POLL_S))
+                await self._records.run_context.clock.sleep(min(ahead_s, POLL_S))
             try:
                 item = item or self._ask_human()
                 if item is None:
@@ -62,7 +59,7 @@ class SoftTimeout:
                 item = None
             except StoreUnavailable:
                 # It waits for its database, as its agent does; its time ends this.
-                await self._context.clock.sleep(POLL_S)
+                await self._records.run_context.clock.sleep(POLL_S)
             except StaleFence:
                 return  # another process has ended the attempt, and its heartbeat says so
         enforced.reschedule(asyncio.get_running_loop().time())
@@ -72,22 +69,22 @@ class SoftTimeout:
             self._extend_limit(1)
         self._asked += 1
         # With `--yolo` no human is expected to answer.
-        if self._task.run.settings.permissions.yolo:
+        if self._records.task.run.settings.permissions.yolo:
             return None
-        store, attempt = self._context.store, self._task.attempt
-        left_s, now = self._limit.left_s, self._context.clock.now()
+        store, attempt = self._records.store, self._records.task.attempt
+        left_s, now = self._limit.left_s, self._records.run_context.clock.now()
         used_s = self._limit.limit_s - left_s
-        item = soft_timeout_question(self._task, self._asked, used_s=used_s, left_s=left_s, now=now)
+        item = soft_timeout_question(self._records.task, self._asked, used_s=used_s, left_s=left_s, now=now)
         with store.transaction(durable=True):
             store.attempts.check(attempt.id, fence=attempt.fence)
             item = store.inbox.ask(item)
-        wake_up(self._context.wake_fifo(attempt.run_id))
+        wake_up(self._records.run_context.wake_fifo(attempt.run_id))
         return item
 
     async def _take_answer(self, item: InboxItem) -> None:
         # Without an answer the attempt's own time ends the wait.
-        while (now := self._context.store.inbox.get(item.id)) is not None and now.state == "open":
-            await self._context.clock.sleep(POLL_S)
+        while (now := self._records.store.inbox.get(item.id)) is not None and now.state == "open":
+            await self._records.run_context.clock.sleep(POLL_S)
         answer = chosen_answer(ANSWERS, (now.answer if now else None) or "")
         if answer is None:  # withdrawn: a decision is no longer needed
             await asyncio.Event().wait()
