@@ -63,7 +63,7 @@ class IntegrationConflict(Struct, frozen=True, tag="conflict"):
     @property
     def why(self) -> str:
         """The reason for the refusal, as text for the agent of the next attempt."""
-        return f"{_conflict_with(self.paths)}\n{_list(self.told)}".rstrip()
+        return f"{_conflict_with(self.paths)}\n{_merge_list(self.told)}".rstrip()
 
 
 async def integrate(
@@ -95,7 +95,7 @@ async def integrate(
     target = tip if base is None else await on_base(git, tip, base)
     work = await set_apart(git, listed, tip=target, head=head)
     merged = await merge_candidate(integration, tip=target, head=work.head)
-    told = _printable(context, merged.told)
+    told = _printable_merges(context, merged.told)
     if isinstance(merged, TreeConflict):
         return IntegrationConflict(merged.paths, told, merged.helpers)
     whole, shown = action_of_work(context.store, action), MarkedTree(merged.tree)
@@ -116,7 +116,7 @@ def why_merge_failed(told: Sequence[FileMerge], why: str) -> str:
     """Return the reason for the refusal of a commit whose conflict was resolved and that does not pass: `why`."""
     resolved = [each for each in told if each.status == "resolved"]
     conflict = _conflict_with([each.path for each in resolved])
-    return f"{conflict}, and what was merged does not pass:\n{why}\n\n{_list(resolved)}"
+    return f"{conflict}, and what was merged does not pass:\n{why}\n\n{_merge_list(resolved)}"
 
 
 def landing_message(run: Run, action: Action) -> str:
@@ -131,7 +131,7 @@ def landing_message(run: Run, action: Action) -> str:
     return f"{subject}{body}\n\nScaffold-Run: {run.id}\nScaffold-Action: {action.key}\n"
 
 
-def _printable(context: RunContext, told: Sequence[FileMerge]) -> tuple[FileMerge, ...]:
+def _printable_merges(context: RunContext, told: Sequence[FileMerge]) -> tuple[FileMerge, ...]:
     """Return what is stored and shown: the reasons may quote lines of the files."""
     if not told:
         return ()
@@ -143,5 +143,5 @@ def _conflict_with(paths: Sequence[str]) -> str:
     return f"conflicts with work that landed earlier in {', '.join(paths)}"
 
 
-def _list(told: Sequence[FileMerge]) -> str:
+def _merge_list(told: Sequence[FileMerge]) -> str:
     return "\n".join(f"- {each.line}" for each in told[:MAX_TOLD])

@@ -47,7 +47,7 @@ async def set_apart(git: Git, listed: WriteBack | None, *, tip: Commit, head: Co
         return SetApart(head)
     try:
         own = await asyncio.to_thread(without_claims, listed.format, was.text, theirs.text, name=listed.path)
-        text = await _merged(listed, was.text, ours.text, own)
+        text = await _merge_texts(listed, was.text, ours.text, own)
     except PlanInvalid:
         return SetApart(head)
     if text is None:
@@ -71,7 +71,7 @@ async def marked(
     try:
         done = await asyncio.to_thread(with_done, listed.format, text, [key], name=listed.path)
         text = done.text
-        if done.unmarked and await _has(git, listed, base, key):
+        if done.unmarked and await _has_task(git, listed, base, key):
             why = f"does not have exactly one task `{key}` any more"
     except PlanInvalid as error:
         why = f"cannot be read any more: {error}"
@@ -80,7 +80,7 @@ async def marked(
     return MarkedTree(tree, why)
 
 
-async def _has(git: Git, listed: WriteBack, commit: Commit, key: ActionKey) -> bool:
+async def _has_task(git: Git, listed: WriteBack, commit: Commit, key: ActionKey) -> bool:
     version = await read_list(git, listed, commit)
     if version is None:
         return False
@@ -97,12 +97,12 @@ async def merge_list(git: Git, listed: WriteBack, *, old: str, new: str, onto: s
     if was is None or theirs is None or ours is None or was.object_id == theirs.object_id:
         return None
     try:
-        text = await _merged(listed, was.text, ours.text, theirs.text)
+        text = await _merge_texts(listed, was.text, ours.text, theirs.text)
     except PlanInvalid:
         return None
     return None if text is None else ListVersion(mode=theirs.mode, object_id=was.object_id, text=text)
 
 
-async def _merged(listed: WriteBack, was: str, ours: str, theirs: str) -> str | None:
+async def _merge_texts(listed: WriteBack, was: str, ours: str, theirs: str) -> str | None:
     merge = partial(merge_lists, listed.format, was, ours, theirs, name=listed.path)
     return await asyncio.to_thread(merge)

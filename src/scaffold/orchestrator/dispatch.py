@@ -127,8 +127,8 @@ async def queue_attempt(context: RunContext, run: Run, goal_id: GoalId, action_i
     store = context.store
     # Git is asked before the transaction, which must stay short: it holds the only write lock.
     tip = await session_tip(context, run)
-    briefing, alternative = await _briefing(context, action_id, tip)
-    placed = await _placed(context, action_id, tip)
+    briefing, alternative = await _brief_next_attempt(context, action_id, tip)
+    placed = await _find_placement(context, action_id, tip)
     await forecast_conflicts(context, run, action_id, tip)
     attempt = Attempt(
         id=AttemptId(new_id()),
@@ -142,7 +142,7 @@ async def queue_attempt(context: RunContext, run: Run, goal_id: GoalId, action_i
         status="queued",
         phase="workspace",
         executor=run.settings.model.executor,
-        model=_model(store, run, action_id, alternative=alternative),
+        model=_model_name(store, run, action_id, alternative=alternative),
         base_sha=placed.base,
         briefing=briefing,
         alternative=alternative,
@@ -169,7 +169,7 @@ async def queue_attempt(context: RunContext, run: Run, goal_id: GoalId, action_i
     return attempt
 
 
-def _model(store: Store, run: Run, action_id: ActionId, *, alternative: bool) -> str:
+def _model_name(store: Store, run: Run, action_id: ActionId, *, alternative: bool) -> str:
     action = store.actions.get(action_id)
     if action is None:
         return run.settings.model.name
@@ -187,7 +187,7 @@ def _starts_beside(store: Store, running: RunBoard, action_id: ActionId) -> bool
     return True
 
 
-async def _briefing(context: RunContext, action_id: ActionId, tip: Commit) -> tuple[str, bool]:
+async def _brief_next_attempt(context: RunContext, action_id: ActionId, tip: Commit) -> tuple[str, bool]:
     """Return what the next attempt should know, and whether it is to take another approach."""
     store, action = context.store, context.store.actions.get(action_id)
     briefing = await attempt_briefing(context, store.attempts.of_action(action_id), tip)
@@ -196,7 +196,7 @@ async def _briefing(context: RunContext, action_id: ActionId, tip: Commit) -> tu
     return f"{await other_approach_briefing(context, action)}\n\n{briefing}", True
 
 
-class _Placed(Struct, frozen=True):
+class _Placement(Struct, frozen=True):
     """Where an attempt works, and what it hands in."""
 
     kind: WorkKind
@@ -205,26 +205,26 @@ class _Placed(Struct, frozen=True):
     start: Commit | None = None
 
 
-async def _placed(context: RunContext, action_id: ActionId, tip: Commit) -> _Placed:
+async def _find_placement(context: RunContext, action_id: ActionId, tip: Commit) -> _Placement:
     """Return where an attempt works: at the branch's tip, or where the last step in its parent's worktree ended."""
     store = context.store
     action = store.actions.get(action_id)
     parent = store.actions.get(action.parent_id) if action and action.parent_id else None
     if action is None:
-        return _Placed("change", tip)
+        return _Placement("change", tip)
     kind = work_kind(action, parent)
     if action.workspace == "own" or parent is None:
-        return _Placed(kind, tip)
+        return _Placement(kind, tip)
     recorded = store.attempts.recorded_in_workspace(parent.id)
     last = recorded[-1] if recorded else None
     if last is None or last.head_sha is None:
-        return _Placed(kind, tip, parent.id)
+        return _Placement(kind, tip, parent.id)
     # A step may have taken up what landed meanwhile. If the run was carried over to another base, they have an older
     # commit in common, or none: then all that the steps made is still a change of the commit that it was one of.
     base = await commits.merge_base(context.git, last.head_sha, tip)
     if base != last.base_sha and (base is None or await commits.is_contained(context.git, base, last.base_sha)):
         base = last.base_sha
-    return _Placed(kind, base, parent.id, last.head_sha)
+    return _Placement(kind, base, parent.id, last.head_sha)
 
 
 async def attempt_briefing(context: RunContext, earlier: tuple[Attempt, ...], tip: Commit) -> str:
@@ -247,12 +247,12 @@ async def attempt_briefing(context: RunContext, earlier: tuple[Attempt, ...], ti
             f"Attempt {last.number} was {last.outcome} at {last.head_sha or last.base_sha}. Its result is no longer "
             "valid, because files it depends on have changed since. Check the current state."
         )
-    parts = [*_endings(earlier), *_rejections(earlier)]
-    parts += [f"A human was asked about that, and said: {said}" for said in _answers(context.store, last)]
+    parts = [*_ending_lines(earlier), *_rejection_lines(earlier)]
+    parts += [f"A human was asked about that, and said: {said}" for said in _answers_about_deaths(context.store, last)]
     # An owner that was killed between the pin and the end of the attempt left the ref, but no commit in the row.
     head = last.head_sha or await refs.resolve(context.git, refs.rescue_ref(last.id))
     submitted = last.phase not in WORKER_PHASES and last.base_sha != tip
-    paths = await _conflicts(context, last, tip, head) if submitted and last.outcome == "conflict" else ()
+    paths = await _conflicting_paths(context, last, tip, head) if submitted and last.outcome == "conflict" else ()
     only = f" in {join_limited(paths, MAX_PATHS)}" if paths else ""
     if head is not None and await refs.resolve(context.git, head) is None:
         parts.append("Its changes are lost: the repository no longer has them.")
@@ -268,33 +268,33 @@ async def attempt_briefing(context: RunContext, earlier: tuple[Attempt, ...], ti
     return "\n\n".join(parts)
 
 
-def _ending(attempt: Attempt, limit: int) -> str:
+def _ending_text(attempt: Attempt, limit: int) -> str:
     how = OUTCOMES[attempt.outcome] if attempt.outcome else "it has no outcome"
     why = f": {truncate_text(attempt.error, limit)}" if attempt.error else ""
     return f"Attempt {attempt.number} ended: {how}{why}"
 
 
-def _answers(store: Store, attempt: Attempt) -> Iterator[str]:
+def _answers_about_deaths(store: Store, attempt: Attempt) -> Iterator[str]:
     """Yield what a human said about workers that died in a row."""
     for item in store.inbox.answered(attempt.id):
         if item.answer and is_about_deaths(item):
             yield truncate_text(item.answer, REASON_CHARS)
 
 
-def _endings(earlier: tuple[Attempt, ...]) -> Iterator[str]:
+def _ending_lines(earlier: tuple[Attempt, ...]) -> Iterator[str]:
     """Yield why the last attempt ended, and if that says little, why work was refused before."""
     last, counted = earlier[-1], [each for each in earlier if each.outcome in COUNTED_FAILURES]
     if last.outcome == "conflict" or failure_kind(last) in {"named", "refused", "unimproved"}:
-        yield _ending(last, REASON_CHARS)
+        yield _ending_text(last, REASON_CHARS)
         return
-    yield _ending(last, EARLIER_CHARS)
+    yield _ending_text(last, EARLIER_CHARS)
     if last.verification is not None and not last.verification.passed:
         yield f"Its work had been refused before that:\n{summarize_failures(last.verification)}"
     elif counted and (telling := most_telling(counted)) is not last:
-        yield _ending(telling, EARLIER_CHARS)
+        yield _ending_text(telling, EARLIER_CHARS)
 
 
-def _rejections(earlier: Sequence[Attempt]) -> Iterator[str]:
+def _rejection_lines(earlier: Sequence[Attempt]) -> Iterator[str]:
     """Yield what humans said of changes before that of the last attempt, since the action landed last.
 
     Whatever became of the attempts after it: their words hold for all that follows.
@@ -302,10 +302,10 @@ def _rejections(earlier: Sequence[Attempt]) -> Iterator[str]:
     landed = [at for at, each in enumerate(earlier) if each.outcome in {"landed", "recorded"}]
     since = earlier[landed[-1] + 1 if landed else 0 : -1]
     for each in [each for each in since if each.outcome == "rejected"][-MAX_REJECTIONS:]:
-        yield _ending(each, EARLIER_CHARS)
+        yield _ending_text(each, EARLIER_CHARS)
 
 
-async def _conflicts(context: RunContext, last: Attempt, tip: Commit, head: Commit | None) -> tuple[str, ...]:
+async def _conflicting_paths(context: RunContext, last: Attempt, tip: Commit, head: Commit | None) -> tuple[str, ...]:
     """Return the paths in which the work conflicts with the tip; empty if it does not any more."""
     if head is None:
         return ()

@@ -26,7 +26,7 @@ async def other_approach_briefing(context: RunContext, action: Action) -> str:
     failed = counted_failures(context.store, action)
     same = [each for each in failed if each.fingerprint == failed[-1].fingerprint]
     numbers = join_limited([str(each.number) for each in same], len(same))
-    tried = [await _tried(context, each) for each in same]
+    tried = [await _describe_attempt(context, each) for each in same]
     asked = (
         f"Take a different approach. Attempts {numbers} failed in the same way: what they did does not work, and doing "
         "it once more will not either. Find out why first; then choose another design, another place in the code or "
@@ -35,14 +35,14 @@ async def other_approach_briefing(context: RunContext, action: Action) -> str:
     return "\n".join([asked, "What was tried:", *tried])
 
 
-async def _tried(context: RunContext, attempt: Attempt) -> str:
+async def _describe_attempt(context: RunContext, attempt: Attempt) -> str:
     head = attempt.head_sha or await refs.resolve(context.git, refs.rescue_ref(attempt.id))
     said = " ".join((attempt.result or "").split())[:TRIED_CHARS]
     words = f' Its agent said: "{said}"' if said else ""
-    return f"- attempt {attempt.number} {await _changed(context, attempt, head)}.{words}"
+    return f"- attempt {attempt.number} {await _describe_change(context, attempt, head)}.{words}"
 
 
-async def _changed(context: RunContext, attempt: Attempt, head: Commit | None) -> str:
+async def _describe_change(context: RunContext, attempt: Attempt, head: Commit | None) -> str:
     """Return which files an attempt changed, and by how much."""
     if head is None or head == attempt.base_sha:
         return "changed nothing"

@@ -303,7 +303,7 @@ async def test_a_run_does_not_pause_for_a_human_over_an_attempt_queued_in_the_sa
     run = await harness.open_run(goal("g", act("a")), goal("h", act("b")), **ASKING)
     await harness.run_to_end(run, **commands("a", "b"))
     run_owner = await harness.recover_owner(run, commands("a", "b"))
-    run_owner._activate()
+    run_owner._activate_run()
     (of_b,) = (item for item in harness.store.inbox.open() if item.action_id == harness.action(run, "b").id)
     with harness.store.transaction():
         harness.store.inbox.decide(of_b.id, "approved")
@@ -318,8 +318,8 @@ async def test_a_run_stopped_while_it_pauses_is_released(harness):
     run = await harness.open_run(goal("g", act("a")), **ASKING)
     await harness.run_to_end(run, **commands("a"))
     run_owner = await harness.recover_owner(run, commands("a"))
-    run_owner._activate()
+    run_owner._activate_run()
     assert pause_if_waiting(harness.store, run_owner.run)
     run_owner.request_stop("stopped")
-    assert await run_owner._end() == RunEnding(state=WAITS.state, cause="stopped")
+    assert await run_owner._end_run() == RunEnding(state=WAITS.state, cause="stopped")
     assert harness.store.runs.get(run.id).owner is None

@@ -38,7 +38,9 @@ def require_complete(versions: FileVersions, merged: str, *, by_words: bool = Fa
     base, ours, theirs, now = (parts_of(versions.path, text) for text in (sides.base, sides.ours, sides.theirs, merged))
     wrong = _Wrong()
     for place in dict.fromkeys([*base, *ours, *theirs, *now]):
-        _compare(wrong, *(each.get(place, []) for each in (base, ours, theirs, now)), place=place, by_words=by_words)
+        _compare_place(
+            wrong, *(each.get(place, []) for each in (base, ours, theirs, now)), place=place, by_words=by_words
+        )
     if by_words:
         _compare_words(wrong, base, ours, theirs, now)
     wrong.refuse("word" if by_words else "line")
@@ -63,12 +65,16 @@ class _Wrong:
     def refuse(self, what: str) -> None:
         for did, found in (("lost", self.lost), ("invented", self.invented)):
             if found:
-                raise NotMergeable(f"the merge would have {did} {count_of(len(found), what)}, e.g. {_shown(found[0])}")
+                raise NotMergeable(
+                    f"the merge would have {did} {count_of(len(found), what)}, e.g. {_quote_unit(found[0])}"
+                )
         if self.reordered:
-            raise NotMergeable(f"the merge would have changed the order of lines, e.g. of {_shown(self.reordered[0])}")
+            raise NotMergeable(
+                f"the merge would have changed the order of lines, e.g. of {_quote_unit(self.reordered[0])}"
+            )
 
 
-def _compare(
+def _compare_place(
     wrong: _Wrong,
     base: Sequence[Unit],
     ours: Sequence[Unit],
@@ -78,23 +84,23 @@ def _compare(
     place: str,
     by_words: bool,
 ) -> None:
-    mine, other = _changes(base, ours), _changes(base, theirs)
+    mine, other = _side_changes(base, ours), _side_changes(base, theirs)
     if not by_words:
         there, known = Counter(now), {*base, *ours, *theirs}
-        for unit, (least, most) in _wanted(base, ours, theirs, {*mine} & {*other}).items():
+        for unit, (least, most) in _wanted_counts(base, ours, theirs, {*mine} & {*other}).items():
             wrong.lost += [unit.text] * (there[unit] < least)
             wrong.invented += [unit.text] * (there[unit] > most)
         wrong.invented += [unit.text for unit in there if unit not in known]
     if place.startswith(UNORDERED):
         return
     for own, others in ((mine, other), (other, mine)):
-        free = [each for each in own if by_words and any(_overlap(each, another) for another in others)]
-        kept = _kept(base, own, others, free)
+        free = [each for each in own if by_words and any(_is_overlap(each, another) for another in others)]
+        kept = _kept_units(base, own, others, free)
         if (missing := _first_missing(kept, now)) is not None:
             wrong.reordered.append(missing.text)
 
 
-def _changes(base: Sequence[Unit], side: Sequence[Unit]) -> list[_Change]:
+def _side_changes(base: Sequence[Unit], side: Sequence[Unit]) -> list[_Change]:
     """Return the changes of a side, in order; a replacement by as many units is one change for each."""
     found: list[_Change] = []
     at_base = at_side = 0
@@ -108,7 +114,7 @@ def _changes(base: Sequence[Unit], side: Sequence[Unit]) -> list[_Change]:
     return found
 
 
-def _wanted(
+def _wanted_counts(
     base: Sequence[Unit], ours: Sequence[Unit], theirs: Sequence[Unit], alike: Iterable[_Change]
 ) -> dict[Unit, tuple[int, int]]:
     """Return how often each unit must be there at least and at most."""
@@ -123,22 +129,22 @@ def _wanted(
         exact = max(0, both - twice[unit])
         if unit.named and mine[unit] == other[unit]:
             exact = mine[unit]
-        least = _least(was[unit], mine[unit], other[unit]) if unit.named else exact
+        least = _least_count(was[unit], mine[unit], other[unit]) if unit.named else exact
         wanted[unit] = min(least, exact), exact
     return wanted
 
 
-def _least(base: int, ours: int, theirs: int) -> int:
+def _least_count(base: int, ours: int, theirs: int) -> int:
     """Return how many there must be of what is one thing if both sides add it."""
     return max(ours - max(0, base - theirs), theirs - max(0, base - ours), 0)
 
 
-def _overlap(one: _Change, other: _Change) -> bool:
+def _is_overlap(one: _Change, other: _Change) -> bool:
     """Return whether two different changes are of the same units."""
     return one != other and one.start < other.end and other.start < one.end
 
 
-def _kept(
+def _kept_units(
     base: Sequence[Unit], own: Sequence[_Change], others: Sequence[_Change], free: Sequence[_Change]
 ) -> Iterator[Unit]:
     """Yield the units of a side without those that the other side removed or replaced, and without free changes."""
@@ -158,18 +164,18 @@ def _first_missing(units: Iterable[Unit], now: Sequence[Unit]) -> Unit | None:
 
 
 def _compare_words(wrong: _Wrong, *versions: Parts) -> None:
-    base, ours, theirs, now = (Counter(_words(each)) for each in versions)
+    base, ours, theirs, now = (Counter(_placed_words(each)) for each in versions)
     for word in {**base, **ours, **theirs, **now}:
-        least = _least(base[word], ours[word], theirs[word])
+        least = _least_count(base[word], ours[word], theirs[word])
         most = max(ours[word], theirs[word], ours[word] + theirs[word] - base[word])
         wrong.lost += [word[1]] * (now[word] < least)
         wrong.invented += [word[1]] * (now[word] > most)
 
 
-def _words(parts: Parts) -> Iterator[tuple[str, str]]:
+def _placed_words(parts: Parts) -> Iterator[tuple[str, str]]:
     for place, units in parts.items():
         yield from ((place, word) for unit in units for word in _WORD.findall(unit.text))
 
 
-def _shown(unit: str) -> str:
+def _quote_unit(unit: str) -> str:
     return repr(without_number(unit).strip()[:80])

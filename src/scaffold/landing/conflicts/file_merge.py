@@ -53,7 +53,7 @@ class FileRefused(Struct, frozen=True, tag="refused"):
 def merge_file(versions: FileVersions, *, union: bool = False) -> FileResolved | FileRefused:
     """Resolve a file by the merge for its kind; `union`: its lines are declared to be independent of each other."""
     name = PurePosixPath(versions.path).name
-    found = _method(name, union=union)
+    found = _merge_method(name, union=union)
     if found is None:
         return FileRefused("no merge is known for this kind of file")
     how, merge = found
@@ -65,7 +65,7 @@ def merge_file(versions: FileVersions, *, union: bool = False) -> FileResolved |
     return FileResolved(merged, how)
 
 
-def _method(name: str, *, union: bool) -> tuple[Method, Merge] | None:
+def _merge_method(name: str, *, union: bool) -> tuple[Method, Merge] | None:
     """Return how a file is merged, by its name; None if there is no merge for its kind."""
     if union:
         return "union", merge_union

@@ -42,15 +42,15 @@ class _KeyTwice(ValueError):
 def parts_of(path: str, text: str) -> Parts:
     """Take a version of a file apart, by the kind that its name says; as text if it is broken."""
     name = PurePosixPath(path).name
-    take_apart: Callable[[str], Iterator[tuple[str, Unit]]] = _lines
+    take_apart: Callable[[str], Iterator[tuple[str, Unit]]] = _line_units
     if name.endswith(".json"):
-        take_apart = _json
+        take_apart = _json_units
     elif name.endswith(".toml"):
-        take_apart = _toml
+        take_apart = _toml_units
     elif name in {"go.mod", "go.sum"}:
-        take_apart = _go_mod if name == "go.mod" else _go_sum
+        take_apart = _go_mod_units if name == "go.mod" else _go_sum_units
     elif name.endswith((".py", ".pyi")):
-        take_apart = _python
+        take_apart = _python_units
     parts: Parts = {}
     for place, unit in take_apart(text):
         parts.setdefault(place, []).append(unit)
@@ -62,15 +62,15 @@ def without_number(place: str) -> str:
     return _IS_NUMBERED.sub("", place)
 
 
-def _lines(text: str) -> Iterator[tuple[str, Unit]]:
+def _line_units(text: str) -> Iterator[tuple[str, Unit]]:
     yield from (("", Unit(line)) for line in text.split("\n") if line.strip())
 
 
-def _python(text: str) -> Iterator[tuple[str, Unit]]:
+def _python_units(text: str) -> Iterator[tuple[str, Unit]]:
     try:
         module = parse_python(text)
     except NotMergeable:
-        yield from _lines(text)
+        yield from _line_units(text)
         return
     lines = text.split("\n")
     scopes = [""] * (len(lines) + 1)
@@ -88,14 +88,14 @@ def _python(text: str) -> Iterator[tuple[str, Unit]]:
         if not line.strip() and at not in exact:
             continue
         # Tools sort imports, so those without other lines between them are compared sorted.
-        yield from (("", unit) for unit in _sorted(run))
+        yield from (("", unit) for unit in _sort_units(run))
         run = []
         yield from ((outer, Unit(inner, named=True)) for outer, inner in begins.get(at, ()))
         yield scopes[at], Unit(line if at in exact else line.rstrip())
-    yield from (("", unit) for unit in _sorted(run))
+    yield from (("", unit) for unit in _sort_units(run))
 
 
-def _sorted(run: list[Unit]) -> list[Unit]:
+def _sort_units(run: list[Unit]) -> list[Unit]:
     return sorted(run, key=lambda unit: unit.text)
 
 
@@ -144,34 +144,34 @@ def _imported(node: ast.Import | ast.ImportFrom) -> Iterator[str]:
     yield from (f"{source}import {ast.unparse(each)}" for each in node.names)
 
 
-def _json(text: str) -> Iterator[tuple[str, Unit]]:
+def _json_units(text: str) -> Iterator[tuple[str, Unit]]:
     try:
-        value = json.loads(text, object_pairs_hook=_object)
+        value = json.loads(text, object_pairs_hook=_unique_object)
     except (ValueError, RecursionError):
-        yield from _lines(text)
+        yield from _line_units(text)
         return
-    yield from _entries(value, "", keys_in="")
+    yield from _entry_units(value, "", keys_in="")
 
 
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _unique_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found := dict(pairs)) < len(pairs):
         raise _KeyTwice
     return found
 
 
-def _toml(text: str) -> Iterator[tuple[str, Unit]]:
+def _toml_units(text: str) -> Iterator[tuple[str, Unit]]:
     try:
         value = tomllib.loads(text)
     except (ValueError, RecursionError):
-        yield from _lines(text)
+        yield from _line_units(text)
         return
     # The order of keys has no meaning in TOML.
-    yield from _entries(value, "", keys_in=UNORDERED)
+    yield from _entry_units(value, "", keys_in=UNORDERED)
     comments = (each["comment"] for each in _TOML_COMMENT.finditer(text))
     yield from ((f"{UNORDERED}#", Unit(comment.strip())) for comment in comments if comment)
 
 
-def _entries(value: Any, place: str, *, keys_in: str) -> Iterator[tuple[str, Unit]]:
+def _entry_units(value: Any, place: str, *, keys_in: str) -> Iterator[tuple[str, Unit]]:
     """Yield the keys of tables with what they have, and the entries of lists."""
     if isinstance(value, dict):
         for key, inner in value.items():
@@ -179,14 +179,14 @@ def _entries(value: Any, place: str, *, keys_in: str) -> Iterator[tuple[str, Uni
             kind = "{}" if isinstance(inner, dict) else "[]" if isinstance(inner, list) else repr(inner)
             yield f"{keys_in}{place}", Unit(at, named=True)
             yield f"{UNORDERED}=", Unit(f"{at} = {kind}", named=True)
-            yield from _entries(inner, at, keys_in=keys_in)
+            yield from _entry_units(inner, at, keys_in=keys_in)
     elif isinstance(value, list):
         yield from ((f"{place}[]", Unit(repr(each))) for each in value)
     elif not place:
         yield "", Unit(repr(value))
 
 
-def _go_mod(text: str) -> Iterator[tuple[str, Unit]]:
+def _go_mod_units(text: str) -> Iterator[tuple[str, Unit]]:
     """Yield the lines of a `go.mod`, in or outside of brackets, and its comments, each with its text."""
     directive = ""
     for line in text.split("\n"):
@@ -201,5 +201,5 @@ def _go_mod(text: str) -> Iterator[tuple[str, Unit]]:
             yield f"{UNORDERED}go", Unit(" ".join(said), named=not is_comment)
 
 
-def _go_sum(text: str) -> Iterator[tuple[str, Unit]]:
-    yield from (("", Unit(unit.text, named=True)) for _, unit in _lines(text))
+def _go_sum_units(text: str) -> Iterator[tuple[str, Unit]]:
+    yield from (("", Unit(unit.text, named=True)) for _, unit in _line_units(text))

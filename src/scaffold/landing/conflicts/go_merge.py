@@ -31,21 +31,21 @@ class GoLine(Struct, frozen=True):
 
 def merge_go_mod(base: str, ours: str, theirs: str) -> str:
     """Return the file with the changes of both sides, in the layout of ours. Raises NotMergeable with the reason."""
-    was, mine, other = (_by_key(_read(text)) for text in (base, ours, theirs))
-    lines = list(_read(ours))
+    was, mine, other = (_by_key(_read_lines(text)) for text in (base, ours, theirs))
+    lines = list(_read_lines(ours))
     for key in {**was, **other}:
         before, now, here = was.get(key), other.get(key), mine.get(key)
-        if _said(before) == _said(now) or _said(here) == _said(now):
+        if _version_text(before) == _version_text(now) or _version_text(here) == _version_text(now):
             continue
-        if _said(here) != _said(before):
-            now = _higher(before, here, now)
+        if _version_text(here) != _version_text(before):
+            now = _higher_line(before, here, now)
             if now is None:
                 raise NotMergeable(f"both sides change {' '.join(key).strip()}")
         if here is not None:
             at = lines.index(here)
-            lines[at : at + 1] = [] if now is None else [_placed(now, here)]
+            lines[at : at + 1] = [] if now is None else [_place_like(now, here)]
         elif now is not None:
-            _insert(lines, now)
+            _insert_line(lines, now)
     return "".join(line.text for line in lines)
 
 
@@ -59,19 +59,19 @@ def merge_go_sum(base: str, ours: str, theirs: str) -> str:
 def raised_alike(versions: FileVersions) -> FileVersions:
     """Return the versions of a `go.mod` as if both sides had raised to the higher version what both raise."""
     try:
-        was, mine, other = (_by_key(_read(text)) for text in (versions.base, versions.ours, versions.theirs))
+        was, mine, other = (_by_key(_read_lines(text)) for text in (versions.base, versions.ours, versions.theirs))
     except NotMergeable:
         return versions
     ours, theirs = versions.ours, versions.theirs
     for key in mine.keys() & other.keys():
-        higher = _higher(was.get(key), mine[key], other[key])
-        if higher is not None and _said(mine[key]) != _said(other[key]):
-            ours = ours.replace(mine[key].text, _placed(higher, mine[key]).text)
-            theirs = theirs.replace(other[key].text, _placed(higher, other[key]).text)
+        higher = _higher_line(was.get(key), mine[key], other[key])
+        if higher is not None and _version_text(mine[key]) != _version_text(other[key]):
+            ours = ours.replace(mine[key].text, _place_like(higher, mine[key]).text)
+            theirs = theirs.replace(other[key].text, _place_like(higher, other[key]).text)
     return FileVersions(versions.path, versions.base, ours, theirs)
 
 
-def _higher(before: GoLine | None, ours: GoLine | None, theirs: GoLine | None) -> GoLine | None:
+def _higher_line(before: GoLine | None, ours: GoLine | None, theirs: GoLine | None) -> GoLine | None:
     """Return the line with the higher version if both sides raise it, and do no more; None otherwise."""
     if ours is None or theirs is None or ours.key is None or ours.key[0] not in RAISED:
         return None
@@ -99,11 +99,11 @@ def version_key(version: str) -> tuple[object, ...]:
     return main, not pre, parts, build
 
 
-def _said(line: GoLine | None) -> str | None:
+def _version_text(line: GoLine | None) -> str | None:
     return None if line is None else line.version
 
 
-def _read(text: str) -> Iterator[GoLine]:
+def _read_lines(text: str) -> Iterator[GoLine]:
     """Yield the lines; raise NotMergeable for a form that is not known."""
     block, directive = 0, ""
     opened = 0
@@ -123,10 +123,10 @@ def _read(text: str) -> Iterator[GoLine]:
             raise NotMergeable(f"a line of a form that is not known: {line.strip()}")
         else:
             name, *rest = [directive, *words] if block else words
-            yield GoLine(line, *_key(name, rest, comment), block)
+            yield GoLine(line, *_directive_key(name, rest, comment), block)
 
 
-def _key(name: str, words: Sequence[str], comment: str) -> tuple[tuple[str, str], str]:
+def _directive_key(name: str, words: Sequence[str], comment: str) -> tuple[tuple[str, str], str]:
     """Return the key of a directive, and what it says about that."""
     if name in {"go", "toolchain", "module"}:
         return (name, ""), " ".join(words)
@@ -148,28 +148,28 @@ def _by_key(lines: Iterator[GoLine]) -> dict[tuple[str, str], GoLine]:
     return found
 
 
-def _placed(line: GoLine, where: GoLine) -> GoLine:
+def _place_like(line: GoLine, where: GoLine) -> GoLine:
     """Return a line as it is written inside or outside of brackets, as the line that it replaces is."""
-    return GoLine(_written(line, in_block=bool(where.block)), line.key, line.version, where.block)
+    return GoLine(_line_text(line, in_block=bool(where.block)), line.key, line.version, where.block)
 
 
-def _written(line: GoLine, *, in_block: bool) -> str:
+def _line_text(line: GoLine, *, in_block: bool) -> str:
     name = line.key[0] if line.key else ""
     bare = line.text.strip().removeprefix(f"{name} ").strip() if not line.block else line.text.strip()
     return f"\t{bare}\n" if in_block else f"{name} {bare}\n"
 
 
-def _insert(lines: list[GoLine], new: GoLine) -> None:
+def _insert_line(lines: list[GoLine], new: GoLine) -> None:
     """Insert a line beside those of its directive that are indirect if it is, in their order; else at the end."""
     name = new.key[0] if new.key else ""
     indirect = "indirect" in new.version
     alike = [line for line in lines if line.key and line.key[0] == name]
     beside = [line for line in alike if ("indirect" in line.version) == indirect] or alike
     if not beside:
-        lines.append(GoLine("\n" + _written(new, in_block=False), new.key, new.version, 0))
+        lines.append(GoLine("\n" + _line_text(new, in_block=False), new.key, new.version, 0))
         return
     block = beside[-1].block
     there = [line for line in lines if line.block == block and line in beside]
     after = [line for line in there if str(line.key) < str(new.key)]
     at = lines.index(after[-1]) + 1 if after else lines.index(there[0])
-    lines.insert(at, GoLine(_written(new, in_block=bool(block)), new.key, new.version, block))
+    lines.insert(at, GoLine(_line_text(new, in_block=bool(block)), new.key, new.version, block))

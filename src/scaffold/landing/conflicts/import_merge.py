@@ -17,7 +17,7 @@ def merge_imports(base: str, ours: str, theirs: str) -> str:
         raise NotMergeable("both sides change an import with a comment")
     if len({_taken_apart(text)[0] for text in (base, ours, theirs)}) > 1:
         raise NotMergeable("both sides change what is before an import")
-    was, mine, other = (_names(text) for text in (base, ours, theirs))
+    was, mine, other = (_imported_names(text) for text in (base, ours, theirs))
     removed = {name for name in was if name not in mine or name not in other}
     names = [name for name in mine if name not in removed]
     for name in other:
@@ -30,7 +30,7 @@ def merge_imports(base: str, ours: str, theirs: str) -> str:
             names.sort(key=order)
             break
     longest = max(ONE_LINE, *(len(line) for text in (ours, theirs) for line in text.split("\n")))
-    return before + _written(statement, names, longest)
+    return before + _import_text(statement, names, longest)
 
 
 def _taken_apart(text: str) -> tuple[str, str]:
@@ -40,14 +40,14 @@ def _taken_apart(text: str) -> tuple[str, str]:
     return "".join(lines[:first]), "".join(lines[first:])
 
 
-def _names(text: str) -> list[str]:
+def _imported_names(text: str) -> list[str]:
     (node,) = ast.parse(_taken_apart(text)[1].lstrip()).body
     if not isinstance(node, ast.ImportFrom):
         raise NotMergeable("no import")
     return [ast.unparse(each) for each in node.names]
 
 
-def _written(statement: str, names: Sequence[str], longest: int) -> str:
+def _import_text(statement: str, names: Sequence[str], longest: int) -> str:
     head = re.match(r"\s*from\s+\S+\s+import\s*", statement)
     if head is None:
         raise NotMergeable("an import in a form that is not known")

@@ -40,7 +40,7 @@ class JsonObject(Struct, frozen=True):
 
     def written(self) -> str:
         """Return it as text."""
-        return _enclosed("{", [each.head + each.node.written() for each in self.members.values()], self, "}")
+        return _enclose_parts("{", [each.head + each.node.written() for each in self.members.values()], self, "}")
 
 
 class JsonArray(Struct, frozen=True):
@@ -58,7 +58,7 @@ class JsonArray(Struct, frozen=True):
 
     def written(self) -> str:
         """Return it as text."""
-        return _enclosed("[", [each.text for each in self.items], self, "]")
+        return _enclose_parts("[", [each.text for each in self.items], self, "]")
 
 
 JsonNode = JsonValue | JsonObject | JsonArray
@@ -75,15 +75,15 @@ def merge_json(base: str, ours: str, theirs: str) -> str:
     """Return the file with the changes of both sides. Raises NotMergeable with the reason."""
     start, mine, end = _parse_file(ours)
     (_, was, _), (_, other, _) = _parse_file(base), _parse_file(theirs)
-    return start + _merge(was, mine, other, "").written() + end
+    return start + _merge_nodes(was, mine, other, "").written() + end
 
 
-def _merge(base: JsonNode | None, ours: JsonNode, theirs: JsonNode, place: str) -> JsonNode:
-    if base is not None and _same(theirs, base):
+def _merge_nodes(base: JsonNode | None, ours: JsonNode, theirs: JsonNode, place: str) -> JsonNode:
+    if base is not None and _is_same(theirs, base):
         return ours
-    if base is not None and _same(ours, base):
+    if base is not None and _is_same(ours, base):
         return theirs
-    if _same(ours, theirs):
+    if _is_same(ours, theirs):
         return ours
     if isinstance(ours, JsonObject) and isinstance(theirs, JsonObject) and isinstance(base, JsonObject | None):
         return _merge_objects(base, ours, theirs, place)
@@ -92,7 +92,7 @@ def _merge(base: JsonNode | None, ours: JsonNode, theirs: JsonNode, place: str) 
     raise NotMergeable(f"both sides change {place.removeprefix('.') or 'the whole'}")
 
 
-def _same(one: JsonNode, other: JsonNode) -> bool:
+def _is_same(one: JsonNode, other: JsonNode) -> bool:
     # `1`, `1.0` and `true` are equal in Python, and two things in JSON.
     return json.dumps(one.value) == json.dumps(other.value)
 
@@ -103,17 +103,17 @@ def _merge_objects(base: JsonObject | None, ours: JsonObject, theirs: JsonObject
     for key in {**was, **ours.members, **theirs.members}:
         mine, other = ours.members.get(key), theirs.members.get(key)
         if mine is not None and other is not None:
-            node = _merge(was[key].node if key in was else None, mine.node, other.node, f"{place}.{key}")
+            node = _merge_nodes(was[key].node if key in was else None, mine.node, other.node, f"{place}.{key}")
             members[key] = JsonMember(mine.head, node)
         elif (left := mine or other) is not None:
-            if key in was and not _same(was[key].node, left.node):
+            if key in was and not _is_same(was[key].node, left.node):
                 raise NotMergeable(f"one side changes {place.removeprefix('.')}.{key}, the other removes it")
             members[key] = left
     order = merged_keys(list(was), list(ours.members), list(theirs.members))
-    return _laid_out(ours, theirs, {key: members[key] for key in order})
+    return _lay_out(ours, theirs, {key: members[key] for key in order})
 
 
-def _laid_out(ours: JsonObject, theirs: JsonObject, members: Mapping[str, JsonMember]) -> JsonObject:
+def _lay_out(ours: JsonObject, theirs: JsonObject, members: Mapping[str, JsonMember]) -> JsonObject:
     """Return an object with the layout of the side that has the most members, which shows how they are separated."""
     like = ours if len(ours.members) > 1 or len(theirs.members) <= len(ours.members) else theirs
     return JsonObject(members, like.first, like.between, like.last)
@@ -127,7 +127,7 @@ def _merge_arrays(base: JsonArray | None, ours: JsonArray, theirs: JsonArray, pl
     return JsonArray(tuple(every[text] for text in merged), like.first, like.between, like.last)
 
 
-def _enclosed(opening: str, parts: Sequence[str], layout: JsonObject | JsonArray, closing: str) -> str:
+def _enclose_parts(opening: str, parts: Sequence[str], layout: JsonObject | JsonArray, closing: str) -> str:
     if not parts:
         return opening + closing
     return opening + layout.first + layout.between.join(parts) + layout.last + closing
@@ -136,21 +136,21 @@ def _enclosed(opening: str, parts: Sequence[str], layout: JsonObject | JsonArray
 def _parse_file(text: str) -> tuple[str, JsonNode, str]:
     """Return what is before the value, the value, and what is after it."""
     try:
-        start = _skip(text, 0)
-        node, end = _parse(text, start)
+        start = _skip_space(text, 0)
+        node, end = _parse_value(text, start)
     except (ValueError, IndexError, RecursionError) as error:
         raise NotMergeable(f"no JSON: {error}") from error
-    if _skip(text, end) != len(text):
+    if _skip_space(text, end) != len(text):
         raise NotMergeable("no JSON: something follows its value")
     return text[:start], node, text[end:]
 
 
-def _skip(text: str, at: int) -> int:
+def _skip_space(text: str, at: int) -> int:
     found = _SPACE.match(text, at)
     return found.end() if found else at
 
 
-def _parse(text: str, at: int) -> tuple[JsonNode, int]:
+def _parse_value(text: str, at: int) -> tuple[JsonNode, int]:
     if text[at] == "{":
         return _parse_object(text, at)
     value, end = _DECODER.raw_decode(text, at)
@@ -160,20 +160,20 @@ def _parse(text: str, at: int) -> tuple[JsonNode, int]:
 
 
 def _parse_object(text: str, at: int) -> tuple[JsonObject, int]:
-    inner = _skip(text, at + 1)
+    inner = _skip_space(text, at + 1)
     first, between, members = text[at + 1 : inner], "", {}
     at = inner
     while text[at] != "}":
         key, end = _DECODER.raw_decode(text, at)
-        colon = _skip(text, end)
+        colon = _skip_space(text, end)
         if not isinstance(key, str) or text[colon] != ":":
             raise ValueError(f"no key with a colon at character {at}")
         if key in members:
             raise NotMergeable(f"an object has the key `{key}` twice")
-        value_at = _skip(text, colon + 1)
-        node, end = _parse(text, value_at)
+        value_at = _skip_space(text, colon + 1)
+        node, end = _parse_value(text, value_at)
         members[key] = JsonMember(text[at:value_at], node)
-        at, last, gap = _next(text, end, "}")
+        at, last, gap = _next_member(text, end, "}")
         between = between or gap
         if last is not None:
             return JsonObject(members, first, between or "," + (first or " "), last), at
@@ -181,27 +181,27 @@ def _parse_object(text: str, at: int) -> tuple[JsonObject, int]:
 
 
 def _parse_array(text: str, at: int) -> JsonArray:
-    inner = _skip(text, at + 1)
+    inner = _skip_space(text, at + 1)
     first, between, items = text[at + 1 : inner], "", []
     at = inner
     while text[at] != "]":
         value, end = _DECODER.raw_decode(text, at)
         items.append(JsonValue(text[at:end], value))
-        at, last, gap = _next(text, end, "]")
+        at, last, gap = _next_member(text, end, "]")
         between = between or gap
         if last is not None:
             return JsonArray(tuple(items), first, between or "," + (first or " "), last)
     return JsonArray((), first, ", ", "")
 
 
-def _next(text: str, at: int, closing: str) -> tuple[int, str | None, str]:
+def _next_member(text: str, at: int, closing: str) -> tuple[int, str | None, str]:
     """Return where it goes on, what is before the closing bracket if it comes now, and what separates two members."""
-    end = _skip(text, at)
+    end = _skip_space(text, at)
     if text[end] == closing:
         return end + 1, text[at:end], ""
     if text[end] != ",":
         raise ValueError(f"no comma at character {end}")
-    following = _skip(text, end + 1)
+    following = _skip_space(text, end + 1)
     if text[following] == closing:
         raise ValueError(f"a comma before the end at character {end}")
     return following, None, text[at:following]

@@ -21,13 +21,13 @@ def merge_union(base: str, ours: str, theirs: str) -> str:
     """
     merged: list[str] = []
     versions = [[f"{line}\n" for line in text.split("\n")[:-1]] for text in (base, ours, theirs)]
-    for was, mine, other in _regions(*versions):
-        chosen = _choose(was, mine, other)
-        merged += _union(was, mine, other) if chosen is None else chosen
+    for was, mine, other in _merge_regions(*versions):
+        chosen = _choose_lines(was, mine, other)
+        merged += _union_region(was, mine, other) if chosen is None else chosen
     return "".join(merged)
 
 
-def _union(was: Sequence[str], mine: Sequence[str], other: Sequence[str]) -> Sequence[str]:
+def _union_region(was: Sequence[str], mine: Sequence[str], other: Sequence[str]) -> Sequence[str]:
     """Return the lines that both sides added in one place, or put in the place of the same lines."""
     if any(line.strip() and (line in mine or line in other) for line in was):
         raise NotMergeable("both sides change lines that were there, which a union of added lines does not cover")
@@ -51,15 +51,15 @@ class _Stable(Struct, frozen=True):
 def merge_lines(base: Sequence[str], ours: Sequence[str], theirs: Sequence[str]) -> tuple[str, ...] | None:
     """Return the lines with the changes of both sides; None if they change the same or adjacent lines differently."""
     merged: list[str] = []
-    for was, mine, other in _regions(base, ours, theirs):
-        chosen = _choose(was, mine, other)
+    for was, mine, other in _merge_regions(base, ours, theirs):
+        chosen = _choose_lines(was, mine, other)
         if chosen is None:
             return None
         merged += chosen
     return tuple(merged)
 
 
-def _regions(
+def _merge_regions(
     base: Sequence[str], ours: Sequence[str], theirs: Sequence[str]
 ) -> Iterator[tuple[Sequence[str], Sequence[str], Sequence[str]]]:
     """Yield the three versions of each region, in order: those that a side changed, and those that none did."""
@@ -71,7 +71,7 @@ def _regions(
         at = _Stable(stable.base + stable.size, stable.ours + stable.size, stable.theirs + stable.size, 0)
 
 
-def _choose(base: Sequence[str], ours: Sequence[str], theirs: Sequence[str]) -> Sequence[str] | None:
+def _choose_lines(base: Sequence[str], ours: Sequence[str], theirs: Sequence[str]) -> Sequence[str] | None:
     """Return what becomes of lines that one side or both changed; None if both did, and differently."""
     if ours in (theirs, base):
         return theirs
@@ -79,7 +79,7 @@ def _choose(base: Sequence[str], ours: Sequence[str], theirs: Sequence[str]) -> 
         return ours
     # Adjacent lines, each changed by one side.
     if len(base) == len(ours) == len(theirs) and len(base) > 1:
-        lines = [_choose([b], [o], [t]) for b, o, t in zip(base, ours, theirs, strict=True)]
+        lines = [_choose_lines([b], [o], [t]) for b, o, t in zip(base, ours, theirs, strict=True)]
         return None if None in lines else [line for each in lines for line in each or ()]
     return None
 

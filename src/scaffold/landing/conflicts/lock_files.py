@@ -88,10 +88,10 @@ def text_to_start_from(versions: FileVersions, tool: LockTool) -> str:
     _versions_of_sides(versions, tool)
     sides = versions.base, versions.ours, versions.theirs
     if tool.format == "npm":
-        base, ours, theirs = map(_json, sides)
-        return _written(_merged(base, ours, theirs), versions.ours)
-    was, mine, other = map(_blocks, sides)
-    merged = {name: _block(*(each.get(name, "") for each in (was, mine, other))) for name in {**mine, **other}}
+        base, ours, theirs = map(_read_json, sides)
+        return _written(_merge_values(base, ours, theirs), versions.ours)
+    was, mine, other = map(_package_blocks, sides)
+    merged = {name: _merge_block(*(each.get(name, "") for each in (was, mine, other))) for name in {**mine, **other}}
     head, *packages = (merged.pop(""), *(merged[name] for name in sorted(merged)))
     return (head + "".join(packages)).rstrip("\n") + "\n"
 
@@ -103,17 +103,17 @@ def require_versions(versions: FileVersions, tool: LockTool, made: str) -> None:
     still needs it. There is none that neither side has, and each is what the sides say that it is.
     """
     base, ours, theirs = _versions_of_sides(versions, tool)
-    now = _versions(made, tool)
+    now = _read_versions(made, tool)
     for name in sorted({**base, **ours, **theirs, **now}):
         was, mine, other, found = (each.get(name, {}) for each in (base, ours, theirs, now))
-        wanted, allowed = _wanted(was.keys(), mine.keys(), other.keys()), mine.keys() | other.keys()
+        wanted, allowed = _wanted_values(was.keys(), mine.keys(), other.keys()), mine.keys() | other.keys()
         if not wanted <= found.keys() <= allowed:
-            raise NotMergeable(f"it would have {name} {_shown(found)}, and not {_shown(wanted or allowed)}")
+            raise NotMergeable(f"it would have {name} {_list_values(found)}, and not {_list_values(wanted or allowed)}")
         for version in sorted(found):
             _require_contents(name, version, was, (mine, other), found[version])
 
 
-def _wanted(was: AbstractSet[str], mine: AbstractSet[str], other: AbstractSet[str]) -> AbstractSet[str]:
+def _wanted_values(was: AbstractSet[str], mine: AbstractSet[str], other: AbstractSet[str]) -> AbstractSet[str]:
     """Return what must be in a merge of two sides: what a side added, and what both have."""
     return (mine & other) | (mine - was) | (other - was)
 
@@ -130,22 +130,22 @@ def _require_contents(
     for field in CONTENTS:
         values = [each[field] for each in having]
         was = base[version][field] if len(having) > 1 and version in base else frozenset()
-        wanted, allowed = _wanted(was, values[0], values[-1]), values[0] | values[-1]
+        wanted, allowed = _wanted_values(was, values[0], values[-1]), values[0] | values[-1]
         if not wanted <= found[field] <= allowed:
-            having_it = f"{name} {version} with {field} {_shown(found[field])}"
-            raise NotMergeable(f"it would have {having_it}, and not {_shown(wanted or allowed)}")
+            having_it = f"{name} {version} with {field} {_list_values(found[field])}"
+            raise NotMergeable(f"it would have {having_it}, and not {_list_values(wanted or allowed)}")
 
 
-def _shown(found: Iterable[str]) -> str:
+def _list_values(found: Iterable[str]) -> str:
     return ", ".join(each or "none" for each in sorted(found)) or "in no version"
 
 
 def _versions_of_sides(versions: FileVersions, tool: LockTool) -> tuple[Versions, Versions, Versions]:
-    base, ours, theirs = (_versions(text, tool) for text in (versions.base, versions.ours, versions.theirs))
+    base, ours, theirs = (_read_versions(text, tool) for text in (versions.base, versions.ours, versions.theirs))
     return base, ours, theirs
 
 
-def _versions(text: str, tool: LockTool) -> Versions:
+def _read_versions(text: str, tool: LockTool) -> Versions:
     entries = (_npm_entries if tool.format == "npm" else _toml_entries)(text)
     found: dict[str, dict[str, Fields]] = {}
     for name, entry in entries:
@@ -161,27 +161,27 @@ def _value(entry: _Entry, field: str) -> str:
 
 
 def _npm_entries(text: str) -> Iterator[tuple[str, _Entry]]:
-    packages = _json(text).get("packages", {} if not text else None)
+    packages = _read_json(text).get("packages", {} if not text else None)
     if not isinstance(packages, dict):
         raise NotMergeable("it has no `packages`: its format is older than npm 7")
     for path, entry in packages.items():
-        known = _entry(entry)
+        known = _require_entry(entry)
         if path:
             yield known.get("name") or path.rpartition("node_modules/")[2], known
 
 
 def _toml_entries(text: str) -> Iterator[tuple[str, _Entry]]:
-    packages = _toml(text).get("package", [])
+    packages = _read_toml(text).get("package", [])
     if not isinstance(packages, list):
         raise NotMergeable("not a lock file: `package` is not a list of tables")
     for entry in packages:
-        known = _entry(entry)
+        known = _require_entry(entry)
         if "name" not in known:
             raise NotMergeable("it is no lock file: a package has no name")
         yield known["name"], known
 
 
-def _entry(value: Any) -> _Entry:
+def _require_entry(value: Any) -> _Entry:
     """Return the entry of a package; raise NotMergeable if it has not the form of one."""
     if not isinstance(value, dict):
         raise NotMergeable("it is no lock file: a package is no table")
@@ -190,34 +190,34 @@ def _entry(value: Any) -> _Entry:
     return value
 
 
-def _json(text: str) -> dict[str, Any]:
-    found = _parsed(json.loads, text or "{}")
+def _read_json(text: str) -> dict[str, Any]:
+    found = _parse_text(json.loads, text or "{}")
     if not isinstance(found, dict):
         raise NotMergeable("it is no lock file: its value is no object")
     return found
 
 
-def _toml(text: str) -> dict[str, Any]:
-    return _parsed(tomllib.loads, text)  # type: ignore[no-any-return]
+def _read_toml(text: str) -> dict[str, Any]:
+    return _parse_text(tomllib.loads, text)  # type: ignore[no-any-return]
 
 
-def _parsed(parse: Callable[[str], Any], text: str) -> Any:
+def _parse_text(parse: Callable[[str], Any], text: str) -> Any:
     try:
         return parse(text)
     except (ValueError, RecursionError) as error:
         raise NotMergeable(f"it is no lock file: {error}") from error
 
 
-def _merged(base: Any, ours: Any, theirs: Any) -> Any:
+def _merge_values(base: Any, ours: Any, theirs: Any) -> Any:
     """Return a value with the changes of both sides; of what both changed, ours, and the items of both lists."""
     if isinstance(ours, list) and isinstance(theirs, list):
-        return _merged_list(base if isinstance(base, list) else [], ours, theirs)
+        return _merge_lists(base if isinstance(base, list) else [], ours, theirs)
     was = base if isinstance(base, dict) else {}
     if not isinstance(ours, dict) or not isinstance(theirs, dict) or _is_another(ours, theirs):
         return theirs if ours == base or _only_theirs(was, ours, theirs) else ours
     merged = {}
     for key in {**ours, **theirs}:
-        value = _merged(was.get(key), ours.get(key), theirs.get(key))
+        value = _merge_values(was.get(key), ours.get(key), theirs.get(key))
         if value is not None:
             merged[key] = value
     return merged
@@ -240,11 +240,11 @@ def _only_theirs(base: Any, ours: Any, theirs: Any) -> bool:
     return bool(base.get("version") == ours.get("version") != theirs.get("version"))
 
 
-def _merged_list(base: list[Any], ours: list[Any], theirs: list[Any]) -> list[Any]:
+def _merge_lists(base: list[Any], ours: list[Any], theirs: list[Any]) -> list[Any]:
     kept = [each for each in ours if each in theirs or each not in base]
     merged = kept + [each for each in theirs if each not in base and each not in ours]
-    is_sorted = all(side == sorted(side, key=_inline) for side in (ours, theirs))
-    return sorted(merged, key=_inline) if is_sorted else merged
+    is_sorted = all(side == sorted(side, key=_inline_text) for side in (ours, theirs))
+    return sorted(merged, key=_inline_text) if is_sorted else merged
 
 
 def _written(value: Any, like: str) -> str:
@@ -253,7 +253,7 @@ def _written(value: Any, like: str) -> str:
     return json.dumps(value, indent=indent[1] if indent else 2, ensure_ascii=False) + "\n"
 
 
-def _blocks(text: str) -> dict[str, str]:
+def _package_blocks(text: str) -> dict[str, str]:
     """Return the text of each package with all its versions, by its name; under an empty name what is before them."""
     head, *packages = f"\n{text}".split(f"\n{PACKAGE}")
     found = {"": head.removeprefix("\n").rstrip("\n") + "\n\n" if head.strip() else ""}
@@ -264,7 +264,7 @@ def _blocks(text: str) -> dict[str, str]:
     return found
 
 
-def _block(base: str, ours: str, theirs: str) -> str:
+def _merge_block(base: str, ours: str, theirs: str) -> str:
     """Return a package as one side has it, or with the changes of both; if it has several versions, as ours."""
     if ours == base:
         return theirs
@@ -272,29 +272,29 @@ def _block(base: str, ours: str, theirs: str) -> str:
         return ours
     if not ours or not theirs:
         return ours or theirs
-    was, mine, other = (_toml(text).get("package", []) for text in (base, ours, theirs))
+    was, mine, other = (_read_toml(text).get("package", []) for text in (base, ours, theirs))
     if len(mine) != 1 or len(other) != 1 or len(was) > 1:
         return ours
-    return f"{PACKAGE}{_table('package', _merged(was[0] if was else None, mine[0], other[0]))}\n"
+    return f"{PACKAGE}{_table_text('package', _merge_values(was[0] if was else None, mine[0], other[0]))}\n"
 
 
-def _table(name: str, values: Mapping[str, Any]) -> str:
+def _table_text(name: str, values: Mapping[str, Any]) -> str:
     """Return a table as uv and cargo write it: an item of a list in each line, tables that have lists at the end."""
     own, inner = "", ""
     for key, value in values.items():
         if isinstance(value, dict) and any(isinstance(each, list | dict) for each in value.values()):
-            inner += f"\n[{name}.{key}]\n{_table(f'{name}.{key}', value)}"
+            inner += f"\n[{name}.{key}]\n{_table_text(f'{name}.{key}', value)}"
         elif isinstance(value, list) and value:
-            own += f"{key} = [\n{''.join(f'    {_inline(each)},' + chr(10) for each in value)}]\n"
+            own += f"{key} = [\n{''.join(f'    {_inline_text(each)},' + chr(10) for each in value)}]\n"
         else:
-            own += f"{key} = {_inline(value)}\n"
+            own += f"{key} = {_inline_text(value)}\n"
     return own + inner
 
 
-def _inline(value: Any) -> str:
+def _inline_text(value: Any) -> str:
     """Return a value in one line of TOML."""
     if isinstance(value, dict):
-        return f"{{ {', '.join(f'{key} = {_inline(each)}' for key, each in value.items())} }}"
+        return f"{{ {', '.join(f'{key} = {_inline_text(each)}' for key, each in value.items())} }}"
     if isinstance(value, list):
-        return f"[{', '.join(map(_inline, value))}]"
+        return f"[{', '.join(map(_inline_text, value))}]"
     return json.dumps(value, ensure_ascii=False) if isinstance(value, str | bool | int | float) else str(value)

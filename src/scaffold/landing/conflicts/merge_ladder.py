@@ -84,19 +84,19 @@ async def merge_candidate(integration: Integration, *, tip: Commit, head: Commit
         return TreeMerged(TreeId(merged.tree))
     async with private_index(git, integration.folder) as index:
         found = await resolve_files(git, index, merged, tip=tip, is_union=integration.is_union)
-        rebased = await _rebased(integration, found, tip=tip, head=head)
+        rebased = await _merge_by_commits(integration, found, tip=tip, head=head)
         if rebased is not None:
             return rebased
-        helpers = _helpers(found)
+        helpers = _needed_helpers(found)
         if helpers and helpers <= integration.helpers:
-            found = await _helped(integration, index, merged, found)
+            found = await _ask_helpers(integration, index, merged, found)
         if found.refused or not merged.files:
             return TreeConflict(tuple(sorted(each.path for each in found.refused)), found.told, helpers)
         tree = await tree_of_resolution(index, merged, found.files)
         return TreeMerged(tree, found.told, helpers)
 
 
-def _helpers(found: Resolution) -> frozenset[Helper]:
+def _needed_helpers(found: Resolution) -> frozenset[Helper]:
     """Return the helpers that could resolve what is left; none if one of the files can only be refused."""
     if len(found.left) + len(found.locks) < len(found.refused) or not all(lock_tool(each.path) for each in found.locks):
         return frozenset()
@@ -104,17 +104,19 @@ def _helpers(found: Resolution) -> frozenset[Helper]:
     return frozenset(each for each, files in needed.items() if files)
 
 
-async def _helped(integration: Integration, index: PrivateIndex, merged: Conflicted, found: Resolution) -> Resolution:
+async def _ask_helpers(
+    integration: Integration, index: PrivateIndex, merged: Conflicted, found: Resolution
+) -> Resolution:
     """Ask the agent about texts, then have lock files made for what all others are now."""
     if found.left and integration.ask_agent is not None:
-        found = _with_answers(found, await _answer(integration.ask_agent(found.left), found.left))
+        found = _with_answers(found, await _await_answer(integration.ask_agent(found.left), found.left))
     if found.locks and not found.left and integration.make_lock_files is not None:
         tree = await tree_of_resolution(index, merged, found.files)
-        found = _with_answers(found, await _answer(integration.make_lock_files(tree, found.locks), found.locks))
+        found = _with_answers(found, await _await_answer(integration.make_lock_files(tree, found.locks), found.locks))
     return found
 
 
-async def _answer(helper: Awaitable[HelpersAnswer], files: Sequence[ReadFile]) -> HelpersAnswer:
+async def _await_answer(helper: Awaitable[HelpersAnswer], files: Sequence[ReadFile]) -> HelpersAnswer:
     """Return what a helper answers; one that fails costs its candidate this step of the ladder, and not the run."""
     try:
         return await helper
@@ -125,7 +127,9 @@ async def _answer(helper: Awaitable[HelpersAnswer], files: Sequence[ReadFile]) -
     return HelpersAnswer({}, tuple(FileMerge(each.path, "refused", why) for each in files))
 
 
-async def _rebased(integration: Integration, found: Resolution, *, tip: Commit, head: Commit) -> TreeMerged | None:
+async def _merge_by_commits(
+    integration: Integration, found: Resolution, *, tip: Commit, head: Commit
+) -> TreeMerged | None:
     """Return the candidate applied commit by commit; None if that conflicts, too, or is not certified."""
     readable = [each.path for each in found.readable]
     in_conflict = {each.path for each in found.told if each.status != "merged"}

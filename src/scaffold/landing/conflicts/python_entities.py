@@ -44,7 +44,7 @@ def entities_of(source: str) -> tuple[Entity, ...]:
     if lines != [line + "\n" for line in source.split("\n")[:-1]]:
         raise NotMergeable("its last line has no end, or a character in it ends lines")
     module = parse_python(source)
-    return tuple(_numbered(_split(module.body, lines, 0, len(lines))))
+    return tuple(_number_entities(_split_body(module.body, lines, 0, len(lines))))
 
 
 def members_of(entity: Entity) -> tuple[Entity, ...]:
@@ -57,7 +57,7 @@ def members_of(entity: Entity) -> tuple[Entity, ...]:
     offset = (node.end_lineno or 0) - len(lines)
     header_end = _header_end(node, lines, offset)
     header = Entity(EntityKey("header", node.name), "".join(lines[:header_end]))
-    return header, *_numbered(_split(node.body, lines, offset, len(lines), start=header_end))
+    return header, *_number_entities(_split_body(node.body, lines, offset, len(lines), start=header_end))
 
 
 def _header_end(node: ast.ClassDef, lines: Sequence[str], offset: int) -> int:
@@ -74,7 +74,7 @@ def _header_end(node: ast.ClassDef, lines: Sequence[str], offset: int) -> int:
     raise NotMergeable("its body is on the line of its name")
 
 
-def _split(
+def _split_body(
     body: Sequence[ast.stmt], lines: Sequence[str], offset: int, end: int, *, start: int = 0
 ) -> Iterator[Entity]:
     """Yield the entities of a body; line n of the file is `lines[n - 1 - offset]`."""
@@ -83,7 +83,7 @@ def _split(
         last = max(node.end_lineno or node.lineno for node in group) - offset
         text = "".join(lines[at:last])
         alone = group[0] if len(group) == 1 else None
-        yield Entity(_key(group, text, first=at == start), text, tuple(bound_names(group)), alone)
+        yield Entity(_entity_key(group, text, first=at == start), text, tuple(bound_names(group)), alone)
         at = last
     if at < end:
         yield Entity(EntityKey("tail", ""), "".join(lines[at:end]))
@@ -106,7 +106,7 @@ def _first_line(node: ast.stmt) -> int:
     return min([node.lineno, *(each.lineno for each in decorators)])
 
 
-def _key(group: Sequence[ast.stmt], text: str, *, first: bool) -> EntityKey:
+def _entity_key(group: Sequence[ast.stmt], text: str, *, first: bool) -> EntityKey:
     if len(group) > 1:
         return EntityKey("statement", text.strip())
     return EntityKey(*_kind_and_name(group[0], first=first))
@@ -147,7 +147,7 @@ def bound_names(group: Iterable[ast.stmt]) -> Iterator[str]:
                 yield name
 
 
-def _numbered(entities: Iterator[Entity]) -> Iterator[Entity]:
+def _number_entities(entities: Iterator[Entity]) -> Iterator[Entity]:
     seen: Counter[EntityKey] = Counter()
     for each in entities:
         number = seen[each.key]

@@ -85,13 +85,13 @@ def _imports_told_apart(*versions: Sequence[Entity]) -> Iterator[Sequence[Entity
 
 def _require_no_new_doubles(merged: Sequence[Entity], *versions: Sequence[Entity]) -> None:
     """Raise NotMergeable if a name is bound more often than in any version, e.g. as a function and as a class."""
-    known = [_bindings(each) for each in versions]
-    for name, times in _bindings(merged).items():
+    known = [_count_bindings(each) for each in versions]
+    for name, times in _count_bindings(merged).items():
         if times > max(each[name] for each in known):
             raise NotMergeable(f"both sides define `{name}`")
 
 
-def _bindings(entities: Sequence[Entity]) -> Counter[str]:
+def _count_bindings(entities: Sequence[Entity]) -> Counter[str]:
     return Counter(name for each in entities for name in set(each.names))
 
 
@@ -106,10 +106,10 @@ def _require_one_side_for_repeated(*versions: Sequence[Entity]) -> None:
 
     Only their number tells them apart, and that is another one as soon as one is added, removed or moved.
     """
-    repeated = {name for each in versions for name, times in _bindings(each).items() if times > 1}
+    repeated = {name for each in versions for name, times in _count_bindings(each).items() if times > 1}
     base, *sides = ([(each.key.kind, each.text.strip()) for each in v if {*each.names} & repeated] for v in versions)
     keys = [[each.key for each in version] for version in versions]
-    if repeated and all(side != base or _moved(keys[0], mine) for side, mine in zip(sides, keys[1:], strict=True)):
+    if repeated and all(side != base or _has_moved(keys[0], mine) for side, mine in zip(sides, keys[1:], strict=True)):
         raise NotMergeable(f"both sides change the file, and `{min(repeated)}` is defined several times")
 
 
@@ -160,7 +160,7 @@ def merge_order(
     What a side adds stays behind what precedes it there; if both add in one place, ours comes first, but statements
     may then be added by one side only. Of what is not `chosen` the place has no meaning.
     """
-    moved_by_ours, moved_by_theirs = _moved(base, ours), _moved(base, theirs)
+    moved_by_ours, moved_by_theirs = _has_moved(base, ours), _has_moved(base, theirs)
     if moved_by_ours and moved_by_theirs:
         raise NotMergeable("both sides change the order")
     order, added = (theirs, ours) if moved_by_theirs else (ours, theirs)
@@ -227,7 +227,7 @@ def _sorted_as_on(sides: Sequence[Sequence[EntityKey]], keys: list[EntityKey]) -
     return keys
 
 
-def _moved(base: Sequence[EntityKey], side: Sequence[EntityKey]) -> bool:
+def _has_moved(base: Sequence[EntityKey], side: Sequence[EntityKey]) -> bool:
     """Return whether a side has what was there in another order."""
     there, before = set(side), set(base)
     return [key for key in base if key in there] != [key for key in side if key in before]

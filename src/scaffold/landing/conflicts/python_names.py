@@ -37,7 +37,7 @@ def names_in(source: str) -> ModuleNames:
         raise NotMergeable(f"its names cannot be told: {error}") from error
     bound = {each.get_name() for each in table.get_symbols() if _is_bound(each)}
     used = {each.get_name() for each in table.get_symbols() if each.is_referenced()}
-    for inner in _tables(table):
+    for inner in _inner_tables(table):
         outside = [each for each in inner.get_symbols() if each.is_global()]
         used |= {each.get_name() for each in outside if each.is_referenced()}
         bound |= {each.get_name() for each in outside if _is_bound(each)}
@@ -55,7 +55,7 @@ def _is_bound(symbol: symtable.Symbol) -> bool:
     return symbol.is_assigned() or symbol.is_imported() or symbol.is_namespace()
 
 
-def _tables(table: symtable.SymbolTable) -> Iterator[symtable.SymbolTable]:
+def _inner_tables(table: symtable.SymbolTable) -> Iterator[symtable.SymbolTable]:
     for inner in table.get_children():
         yield inner
-        yield from _tables(inner)
+        yield from _inner_tables(inner)

@@ -108,7 +108,7 @@ def resolve_versions(conflicted: Conflicted, versions: Versions, *, is_union: Is
     locks: list[ReadFile] = []
     for each in conflicted.files:
         try:
-            file = _read(each, versions.contents, versions.attributes[each.path], is_union=is_union)
+            file = _read_file(each, versions.contents, versions.attributes[each.path], is_union=is_union)
         except NotMergeable as refused:
             told.append(FileMerge(each.path, "refused", str(refused)))
             continue
@@ -139,7 +139,7 @@ async def tree_of_resolution(index: PrivateIndex, conflicted: Conflicted, files:
     return await index.tree_with(conflicted.tree, files)
 
 
-def _read(
+def _read_file(
     file: ConflictedPath, contents: Mapping[str, bytes | None], attributes: Attributes, *, is_union: IsUnion
 ) -> ReadFile:
     """Return the versions of a file as text; raise NotMergeable if its contents do not decide, or are no text."""

@@ -20,7 +20,7 @@ def merge_toml(base: str, ours: str, theirs: str) -> str:
         was, mine, other = (tomlkit.parse(text) for text in (base, ours, theirs))
         _bring_over(was, mine, other, "")
         merged = tomlkit.dumps(mine)
-        wanted, written = _plain(mine), _plain(tomlkit.parse(merged))
+        wanted, written = _plain_value(mine), _plain_value(tomlkit.parse(merged))
     except TOMLKitError as error:
         raise NotMergeable(f"no TOML: {error}") from error
     if written != wanted:
@@ -33,7 +33,7 @@ def _bring_over(base: Table | None, ours: Table, theirs: Table, place: str) -> N
     was = base if base is not None else {}
     for key in list(dict.fromkeys([*was, *theirs])):
         name = f"{place}{key}"
-        if key in was and key in theirs and _plain(was[key]) == _plain(theirs[key]):
+        if key in was and key in theirs and _plain_value(was[key]) == _plain_value(theirs[key]):
             continue
         if key not in ours:
             if key in theirs and key in was:
@@ -43,7 +43,7 @@ def _bring_over(base: Table | None, ours: Table, theirs: Table, place: str) -> N
                     raise NotMergeable(f"both sides add {name}, spelled {spelled[0]} by one of them")
                 ours[key] = theirs[key]
         elif key not in theirs:
-            if _plain(was[key]) != _plain(ours[key]):
+            if _plain_value(was[key]) != _plain_value(ours[key]):
                 raise NotMergeable(f"one side changes {name}, the other removes it")
             del ours[key]
         else:
@@ -53,13 +53,13 @@ def _bring_over(base: Table | None, ours: Table, theirs: Table, place: str) -> N
 def _bring_over_value(was: Any, ours: Table, theirs: Table, key: str, name: str) -> None:
     """Make in `ours` the change of one value that both sides have."""
     mine, other = ours[key], theirs[key]
-    if _plain(mine) == _plain(other):
+    if _plain_value(mine) == _plain_value(other):
         return
     if _is_table(mine) and _is_table(other) and (was is None or _is_table(was)):
         _bring_over(was, mine, other, f"{name}.")
     elif _is_list(mine) and _is_list(other) and (was is None or _is_list(was)):
         _bring_over_items([] if was is None else was, mine, other, name)
-    elif was is not None and _plain(was) == _plain(mine):
+    elif was is not None and _plain_value(was) == _plain_value(mine):
         ours[key] = other
     else:
         raise NotMergeable(f"both sides change {name}")
@@ -84,5 +84,5 @@ def _is_list(value: Any) -> bool:
     return isinstance(value, Array | list) and all(isinstance(each, str) for each in value)
 
 
-def _plain(value: Any) -> Any:
+def _plain_value(value: Any) -> Any:
     return value.unwrap() if hasattr(value, "unwrap") else value

@@ -36,15 +36,15 @@ def evidence_of(
     applied = [gate for gate in verification.gates if gate.counts_for_work]
     second = [verification.review] if verification.review and verification.review.approves else []
     return (
-        *(_of_result(result, attempt, shown_at, at) for result in passed),
-        *(_of_gate(gate, attempt, gates_at or shown_at, at) for gate in applied),
-        *(_of_second_review(review, attempt, shown_at, at) for review in second),
-        *(_of_human(item, attempt, shown_at) for item in approved),
-        *(_of_merge(verification.merged, attempt, shown_at, at) for _ in verification.merged[:1]),
+        *(_check_evidence(result, attempt, shown_at, at) for result in passed),
+        *(_gate_evidence(gate, attempt, gates_at or shown_at, at) for gate in applied),
+        *(_review_evidence(review, attempt, shown_at, at) for review in second),
+        *(_approval_evidence(item, attempt, shown_at) for item in approved),
+        *(_merge_evidence(verification.merged, attempt, shown_at, at) for _ in verification.merged[:1]),
     )
 
 
-def _of_merge(merged: Sequence[FileMerge], attempt: AttemptId | None, shown_at: Commit, at: datetime) -> Evidence:
+def _merge_evidence(merged: Sequence[FileMerge], attempt: AttemptId | None, shown_at: Commit, at: datetime) -> Evidence:
     files = "; ".join(each.line for each in merged)
     detail = f"it was in conflict with what had landed, and the merge was checked: {files}"
     return Evidence(
@@ -78,7 +78,7 @@ def describe_gate(gate: GateResult) -> str:
     return ", ".join([f"{gate.gate.name}: {gate.verdict}", *shown, *focused, *refused])
 
 
-def _of_result(result: CheckResult, attempt: AttemptId | None, shown_at: Commit, at: datetime) -> Evidence:
+def _check_evidence(result: CheckResult, attempt: AttemptId | None, shown_at: Commit, at: datetime) -> Evidence:
     if result.name == REVIEW:
         opinion = review_text(review_in(result))
         return Evidence(
@@ -105,7 +105,7 @@ def _of_result(result: CheckResult, attempt: AttemptId | None, shown_at: Commit,
     )
 
 
-def _of_gate(gate: GateResult, attempt: AttemptId | None, shown_at: Commit, at: datetime) -> Evidence:
+def _gate_evidence(gate: GateResult, attempt: AttemptId | None, shown_at: Commit, at: datetime) -> Evidence:
     return Evidence(
         kind="gate",
         command=gate.gate.command,
@@ -118,14 +118,14 @@ def _of_gate(gate: GateResult, attempt: AttemptId | None, shown_at: Commit, at: 
     )
 
 
-def _of_second_review(review: ChangeReview, attempt: AttemptId | None, shown_at: Commit, at: datetime) -> Evidence:
+def _review_evidence(review: ChangeReview, attempt: AttemptId | None, shown_at: Commit, at: datetime) -> Evidence:
     detail = f"second review by {review.model}: {review_text(review.review)}"
     return Evidence(
         kind="review", command=None, exit_code=None, commit=shown_at, at=at, detail=detail, attempt_id=attempt
     )
 
 
-def _of_human(item: InboxItem, attempt: AttemptId | None, shown_at: Commit) -> Evidence:
+def _approval_evidence(item: InboxItem, attempt: AttemptId | None, shown_at: Commit) -> Evidence:
     because = f": {item.answer}" if item.answer else ""
     return Evidence(
         kind="human",

@@ -50,7 +50,7 @@ async def record_step(context: RunContext, run: Run, attempt: Attempt, action: A
     with owner_transaction(store, run, durable=True):
         # First: a user may have stopped it meanwhile. Read and judged in the transaction, as others change the plan.
         store.attempts.check(attempt.id, fence=attempt.fence)
-        edited = _judged(context, attempt, action)
+        edited = _judge_step_edits(context, attempt, action)
         outcome = edited.judged.outcome if edited else EditsKnown()
         if edited and isinstance(outcome, EditsApplied):
             _write_story(context, edited.story, edited.judged.before, outcome.story)
@@ -141,7 +141,7 @@ async def unpin_contained(context: RunContext, attempt: Attempt, *, landed: bool
                 await refs.delete(context.git, ref, old=pin)
 
 
-def _judged(context: RunContext, attempt: Attempt, action: Action) -> _Edited | None:
+def _judge_step_edits(context: RunContext, attempt: Attempt, action: Action) -> _Edited | None:
     """Return what becomes of the edits that the attempt asks for; None without any."""
     store = context.store
     story = store.actions.get(action.parent_id) if action.parent_id else None
@@ -189,14 +189,14 @@ def _write_story(context: RunContext, story: Action, before: StoryRecord, after:
         action = stored.get(step_key(after.story_id, step.id))
         if action is not None and step.status == "skipped" and isinstance(action.state, Pending):
             store.actions.move(action.id, Skipped(step.skip_reason or "skipped"))
-    _arrange(context, story, keys, specs, stored)
+    _arrange_steps(context, story, keys, specs, stored)
     entries = after.history[len(before.history) :]
     store.story_histories.add(story.id, entries)
     operations = ", ".join(str(entry.details.get("operation", entry.action)) for entry in entries)
     store.events.append(story.run_id, NoticeRaised("info", f"The steps of {story.key} were changed: {operations}."))
 
 
-def _arrange(
+def _arrange_steps(
     context: RunContext,
     story: Action,
     keys: Sequence[ActionKey],

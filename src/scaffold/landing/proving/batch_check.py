@@ -53,7 +53,7 @@ class BatchVerifier:
         contracts are not in it.
         """
         during = ActivityRecorder(self._context, self._run, stage=BATCH_GATES).during
-        shown = await self._gates(batch, during)
+        shown = await self._run_gates(batch, during)
         head = batch[-1].candidate.commit
         verification = Verification(commit=head, results=(), gates=shown.gates, doubts=shown.doubts)
         if not verification.passed:
@@ -104,13 +104,13 @@ class BatchVerifier:
         ordered = sorted(attempts, key=lambda each: each.ended_at or each.queued_at)
         return tuple(gate for each in ordered if each.verification for gate in each.verification.gates)
 
-    async def _gates(self, batch: Sequence[ProvenAlone], during: During) -> GateProof:
+    async def _run_gates(self, batch: Sequence[ProvenAlone], during: During) -> GateProof:
         head = batch[-1].candidate.commit
         baseline = await self._setup.gates_at(head)
         if baseline is None:
             return GateProof(())
         async with self._checkouts.taken(during) as checkout:
-            request = await self._request(batch)
+            request = await self._batch_request(batch)
             request = msgspec.structs.replace(request, baseline=baseline)
             base = await with_marks_of(
                 self._context.git, self._run.settings.landing.tracked_list, batch[0].candidate.base, head
@@ -120,7 +120,7 @@ class BatchVerifier:
             async with checkout.tree(environment, base=base, commit=head) as tree:
                 return await prove_gates(request, request.baseline or baseline, tree)
 
-    async def _request(self, batch: Sequence[ProvenAlone]) -> ProofRequest:
+    async def _batch_request(self, batch: Sequence[ProvenAlone]) -> ProofRequest:
         """Return the request for the gates of all: what one candidate declared, or was agreed to, counts for its part.
 
         If one of them needs all tests, all run.

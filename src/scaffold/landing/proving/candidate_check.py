@@ -92,7 +92,7 @@ class CandidateVerifier:
         """Verify a candidate that lands alone: its contract, the gates, and the facts that it affects."""
         activities = ActivityRecorder(self._context, self._run, attempt_id=candidate.attempt.id)
         async with activities.during(CHECKING):
-            verification = await self._verified(candidate, activities.during, with_gates=True)
+            verification = await self._verify_candidate(candidate, activities.during, with_gates=True)
             # The other facts are rechecked only for work that passes by itself: their checks cost a checkout each.
             if not verification.passed:
                 return CandidateResult(verification=verification)
@@ -104,32 +104,32 @@ class CandidateVerifier:
         """Verify a candidate by its contract alone; gates and facts of others follow for all that land together."""
         activities = ActivityRecorder(self._context, self._run, attempt_id=candidate.attempt.id)
         async with activities.during(CHECKING):
-            return await self._verified(candidate, activities.during, with_gates=False)
+            return await self._verify_candidate(candidate, activities.during, with_gates=False)
 
     async def is_known(self, candidate: Candidate) -> bool:
         """Return whether its worker has proven exactly this change in a clean checkout, so that nothing has to run."""
         proven = candidate.attempt.verification
-        return proven is not None and bool(proven.proof_key) and await self._key(candidate) == proven.proof_key
+        return proven is not None and bool(proven.proof_key) and await self._proof_key(candidate) == proven.proof_key
 
-    async def _key(self, candidate: Candidate) -> str:
+    async def _proof_key(self, candidate: Candidate) -> str:
         agreed = await agreed_verification(self._setup, candidate.attempt, candidate.commit, candidate.own_base)
-        request = await self._request(candidate, agreed.accepted if agreed else ())
+        request = await self._proof_request(candidate, agreed.accepted if agreed else ())
         return await proof_key(request, self._context.git, candidate.own_base, candidate.commit)
 
-    async def _request(self, candidate: Candidate, accepted: Collection[str]) -> ProofRequest:
+    async def _proof_request(self, candidate: Candidate, accepted: Collection[str]) -> ProofRequest:
         setup = self._setup
         request = await setup.request(candidate.action, candidate.attempt, setup.gate_baseline, accepted)
         return msgspec.structs.replace(request, focused=not candidate.needs_all_tests)
 
-    async def _verified(self, candidate: Candidate, during: During, *, with_gates: bool) -> Verification:
+    async def _verify_candidate(self, candidate: Candidate, during: During, *, with_gates: bool) -> Verification:
         agreed = await agreed_verification(self._setup, candidate.attempt, candidate.commit, candidate.own_base)
         accepted = agreed.accepted if agreed else ()
-        proven = await self._proven(candidate, accepted, during, with_gates=with_gates)
+        proven = await self._prove_or_reuse(candidate, accepted, during, with_gates=with_gates)
         verification = _with_worker_findings(proven, candidate.attempt.verification)
         verification = msgspec.structs.replace(verification, merged=candidate.merged)
         return verification if agreed is None else with_agreement(verification, agreed)
 
-    async def _proven(
+    async def _prove_or_reuse(
         self, candidate: Candidate, accepted: Collection[str], during: During, *, with_gates: bool
     ) -> Verification:
         """Verify a candidate alone; check it out only if a command or a gate has to run.
@@ -138,7 +138,7 @@ class CandidateVerifier:
         result stands.
         """
         setup, git = self._setup, self._context.git
-        request = await self._request(candidate, accepted)
+        request = await self._proof_request(candidate, accepted)
         proven = candidate.attempt.verification
         if proven and proven.proof_key == await proof_key(request, git, candidate.own_base, candidate.commit):
             return msgspec.structs.replace(proven, commit=candidate.commit)

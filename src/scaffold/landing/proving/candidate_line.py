@@ -85,10 +85,10 @@ class Line:
             await refs.pin(git, refs.lane_ref(own), candidate.commit, known=base)
             if candidate.marked_base is not None:
                 await refs.pin(git, refs.lane_base_ref(own), candidate.marked_base, known=base)
-        proof = asyncio.create_task(self._prove(candidate, alone=alone, first=not self.lanes))
+        proof = asyncio.create_task(self._prove_candidate(candidate, alone=alone, first=not self.lanes))
         self.lanes.append(Lane(candidate, proof))
 
-    async def _prove(self, candidate: Candidate, *, alone: bool, first: bool) -> LaneProof:
+    async def _prove_candidate(self, candidate: Candidate, *, alone: bool, first: bool) -> LaneProof:
         # On the branch's own tip, what the worker has proven may be exactly what lands.
         if alone or (first and await self._verifier.is_known(candidate)):
             return LaneProof(result=await self._verifier.whole(candidate), whole=True)
@@ -106,15 +106,15 @@ class Line:
     async def advance(self, count: int) -> None:
         """Take out the first lanes: they have landed, so the others are on the branch's tip now."""
         landed, self.lanes = self.lanes[:count], self.lanes[count:]
-        await self._unpin(landed)
+        await self._unpin_lanes(landed)
 
     async def drop_from(self, place: int) -> None:
         """Take out a lane and all after it, which were proven with it: end their proofs."""
         dropped, self.lanes = self.lanes[place:], self.lanes[:place]
         await end_tasks([lane.proof for lane in dropped])
-        await self._unpin(dropped)
+        await self._unpin_lanes(dropped)
 
-    async def _unpin(self, lanes: Sequence[Lane]) -> None:
+    async def _unpin_lanes(self, lanes: Sequence[Lane]) -> None:
         for lane in lanes if self.pins_commits else ():
             await refs.delete(self._context.git, refs.lane_ref(lane.id), old=lane.candidate.commit)
             if lane.candidate.marked_base is not None:

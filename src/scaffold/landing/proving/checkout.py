@@ -47,7 +47,7 @@ class Checkout:
         """Shows each check and gate of the trees that follow."""
 
     @property
-    def _folder(self) -> Path:
+    def _worktree_folder(self) -> Path:
         if self._name == LANDING:
             return self._context.landing_folder(self._run.id)
         # Among the worktrees of attempts, where the next owner finds what a killed process left.
@@ -60,7 +60,7 @@ class Checkout:
             git=self._context.git,
             base=base,
             commit=commit,
-            environ=worktree_environment(self._context, self._run, self._folder, marks=own),
+            environ=worktree_environment(self._context, self._run, self._worktree_folder, marks=own),
             clean=self._context.redactor.clean,
             keep_log=partial(keep_gate_log, self._context, self._run.id),
             during=self.during,
@@ -78,16 +78,16 @@ class Checkout:
         """Check out a commit in the clean worktree, provision its check environment, and yield it."""
         # The reset deletes ignored files, among them the installed
         # environment; `reprovision` puts that back afterwards.
-        async with reprovision(environment, self._folder):
+        async with reprovision(environment, self._worktree_folder):
             git = await self._check_out(commit)
         await self._remove_temporary()  # caches that another candidate's checks left behind
         with held_resources(self._context, self._run.id, self._name) as resources:
             bare = self.tree_without_checkout(base, commit, {**(marks or {}), **resources.variables})
-            async with self._sandboxed(bare, git, environment) as tree:
+            async with self._sandboxed_tree(bare, git, environment) as tree:
                 yield tree
 
     @asynccontextmanager
-    async def _sandboxed(self, bare: Tree, git: Git, environment: CheckEnvironment | None) -> AsyncIterator[Tree]:
+    async def _sandboxed_tree(self, bare: Tree, git: Git, environment: CheckEnvironment | None) -> AsyncIterator[Tree]:
         async with open_sandbox(self._context, self._run, git.cwd, name=self._name) as sandbox:
             own = folders_without_sandbox(self._context, self._run, sandbox, name=self._name)
             yield msgspec.structs.replace(
@@ -107,7 +107,7 @@ class Checkout:
 
     async def remove(self) -> None:
         """Remove the worktree and the checks' temporary folder; services of the run go on."""
-        await worktree.remove(self._context.repository, self._folder)
+        await worktree.remove(self._context.repository, self._worktree_folder)
         await self._remove_temporary()
 
     async def _remove_temporary(self) -> None:
@@ -116,8 +116,8 @@ class Checkout:
     async def _check_out(self, commit: Commit) -> Git:
         # Checks may have damaged the worktree, even its `.git`; what does not
         # look fresh after the reset is created anew.
-        git = worktree.find_worktree(self._context.repository, self._folder)
+        git = worktree.find_worktree(self._context.repository, self._worktree_folder)
         if git is not None and await recycle_worktree(git, commit):
             await check_out_submodules(git)
             return git
-        return await worktree.add(self._context.repository, self._folder, commit)
+        return await worktree.add(self._context.repository, self._worktree_folder, commit)

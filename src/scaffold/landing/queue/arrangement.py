@@ -66,12 +66,14 @@ def arrange(
     """
     known = {each.id: each for each in candidates}
     order = [known[each] for each in started if each in known]
-    order += sorted((each for each in candidates if each.id not in started), key=lambda each: _rank(each, conflicts))
+    order += sorted(
+        (each for each in candidates if each.id not in started), key=lambda each: _sort_key(each, conflicts)
+    )
     lanes = list[QueuedCandidate]()
     waiting = dict[AttemptId, tuple[AttemptId, ...]]()
     is_full = closed
     for each in order:
-        ahead = tuple(other.id for other in lanes if each.barred or _meet(each, other, conflicts))
+        ahead = tuple(other.id for other in lanes if each.barred or _must_wait(each, other, conflicts))
         if each.id in started or not (ahead or is_full):
             lanes.append(each)
         else:
@@ -93,13 +95,13 @@ def count_apart(paths: Sequence[frozenset[str]]) -> int:
     return len(paths)
 
 
-def _rank(candidate: QueuedCandidate, conflicts: Conflicts) -> tuple[bool, int]:
+def _sort_key(candidate: QueuedCandidate, conflicts: Conflicts) -> tuple[bool, int]:
     """Return the sort key; candidates with the same one stay in order of age."""
     overdue = candidate.is_overdue
     return (not overdue, 0 if overdue else len(conflicts.get(candidate.id, ())))
 
 
-def _meet(one: QueuedCandidate, other: QueuedCandidate, conflicts: Conflicts) -> bool:
+def _must_wait(one: QueuedCandidate, other: QueuedCandidate, conflicts: Conflicts) -> bool:
     """Return whether one of them cannot be proven on top of the other before that has landed."""
     files = one.relies_on & other.paths or other.relies_on & one.paths
     facts = one.needs & other.proves or other.needs & one.proves

@@ -97,15 +97,15 @@ class ChangeApprovals:
         subject = await self.subject(candidate)
         answers = self.answers(subject, candidate.action.id)
         if answers.rejected is not None:
-            return Rejected(_rejection(answers.rejected))
+            return Rejected(_rejection_text(answers.rejected))
         if answers.approved is not None:
             return "approved"
         if answers.repeats is not None and not self._is_retried_since(answers.repeats):
-            return Rejected(f"it is the same change again: {_rejection(answers.repeats)}", "contract_failed")
+            return Rejected(f"it is the same change again: {_rejection_text(answers.repeats)}", "contract_failed")
         if candidate.base != tip and not await self._is_as_handed_in(candidate, subject):
             return "later"
-        new = await self._item(candidate, subject)
-        shown = await self._shown(candidate)
+        new = await self._approval_item(candidate, subject)
+        shown = await self._change_text(candidate)
         # Before the question: who reads it sees the change.
         await refs.pin(self._context.git, refs.review_ref(attempt.id), candidate.commit)
         with owner_transaction(store, self._run, durable=True):
@@ -145,7 +145,7 @@ class ChangeApprovals:
             base=attempt.base_sha,
             change=hashlib.sha256(await commits.patch_fingerprint(git, *ends)).hexdigest(),
             doubts=tuple(sorted(known | {doubt.code for doubt in handed_in})),
-            protected=await self._protected(*ends),
+            protected=await self._protected_paths(*ends),
             merged=tuple(each.line for each in candidate.merged),
         )
 
@@ -164,7 +164,7 @@ class ChangeApprovals:
         if self.required and (shown := await refs.resolve(self._context.git, refs.review_ref(attempt_id))) is not None:
             await refs.delete(self._context.git, refs.review_ref(attempt_id), old=shown)
 
-    async def _shown(self, candidate: Candidate) -> str:
+    async def _change_text(self, candidate: Candidate) -> str:
         """Return the list of changed files, then the patch, without secrets; the middle of long ones is left out."""
         git, ends = self._context.git, (candidate.own_base, candidate.commit)
         listing = ("diff-tree", "-r", "--stat=100", *commits.DIFF_OPTIONS, *ends)
@@ -179,14 +179,14 @@ class ChangeApprovals:
         own = await own_fingerprint(self._context.git, listed, attempt.base_sha, attempt.head_sha)
         return hashlib.sha256(own).hexdigest() == subject.change
 
-    async def _protected(self, old: Commit, new: Commit) -> tuple[str, ...]:
+    async def _protected_paths(self, old: Commit, new: Commit) -> tuple[str, ...]:
         git = self._context.git
         areas = ProtectedAreas.with_added(self._run.settings.permissions.areas)
         paths = [path for path in await commits.changed_paths(git, old, new) if areas.of(path) or protected_entry(path)]
         inner = [each.path for each in await commits.submodule_changes(git, old, new) if protected_entry(each.path)]
         return tuple(utf8_safe(path) for path in (*paths, *inner))
 
-    async def _item(self, candidate: Candidate, subject: ChangeSubject) -> InboxItem:
+    async def _approval_item(self, candidate: Candidate, subject: ChangeSubject) -> InboxItem:
         git, ends = self._context.git, (candidate.own_base, candidate.commit)
         files = count_of(len(await commits.changed_paths(git, *ends)), "file")
         lines = count_of(await commits.changed_line_count(git, *ends), "changed line")
@@ -221,5 +221,5 @@ class ChangeApprovals:
             store.events.append(self._run.id, NoticeRaised("warning", text))
 
 
-def _rejection(item: InboxItem) -> str:
+def _rejection_text(item: InboxItem) -> str:
     return f"a human rejected the change: {item.answer}" if item.answer else "a human rejected it, without a reason"

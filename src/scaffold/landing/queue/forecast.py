@@ -76,7 +76,7 @@ class Forecaster:
         touching = (each for each in combinations(heads, 2) if not waiting.isdisjoint(each))
         pairs = [each for each in touching if _may_conflict(*(paths[one] for one in each))]
         bases = {each.id: each.base_sha for each in (*candidates, *running)}
-        found = await self._forecast(
+        found = await self._forecast_pairs(
             [(heads[one], heads[other], (bases[one], bases[other])) for one, other in pairs], tip
         )
         result: dict[AttemptId, dict[AttemptId, tuple[str, ...]]] = {each: {} for each in heads}
@@ -91,9 +91,9 @@ class Forecaster:
 
         Empty if they merge, programs can resolve it, or one of them is gone: what did not land may have been purged.
         """
-        return (await self._forecast([(one, other, bases)], tip)).get(frozenset((one, other)), ())
+        return (await self._forecast_pairs([(one, other, bases)], tip)).get(frozenset((one, other)), ())
 
-    async def _forecast(
+    async def _forecast_pairs(
         self, pairs: Sequence[tuple[Commit, Commit, Bases]], tip: Commit
     ) -> Mapping[Pair, tuple[str, ...]]:
         """Return the paths in which the commits of each pair conflict, with the bases on which they were made.
@@ -104,12 +104,12 @@ class Forecaster:
         merged: dict[Pair, Merged | Conflicted] = {}
         for one, other, bases in new:
             with suppress(GitError):
-                merged[frozenset((one, other))] = await self._merged(one, other, bases, tip)
+                merged[frozenset((one, other))] = await self._merge_pair(one, other, bases, tip)
         conflicted = {pair: each for pair, each in merged.items() if isinstance(each, Conflicted)}
         self._known |= {pair: conflicted[pair].paths if pair in conflicted else () for pair in merged}
         self._by_git_alone |= {pair: each for pair, each in conflicted.items() if each.files}
         wanted = [pair for each in pairs if (pair := frozenset(each[:2])) in self._known]
-        self._known |= await self._left(
+        self._known |= await self._resolve_some(
             {pair: self._by_git_alone[pair] for pair in wanted if pair in self._by_git_alone}, tip
         )
         found = {pair: self._known.pop(pair) for pair in dict.fromkeys(wanted)}
@@ -122,7 +122,7 @@ class Forecaster:
         apart = self._listed.path
         return {pair: tuple(path for path in paths if path != apart) for pair, paths in found.items()}
 
-    async def _merged(self, one: Commit, other: Commit, bases: Bases, tip: Commit) -> Merged | Conflicted:
+    async def _merge_pair(self, one: Commit, other: Commit, bases: Bases, tip: Commit) -> Merged | Conflicted:
         git, (mine, theirs) = self._git, bases
         # If one contains the base of the other, git finds the base of the merge itself.
         if self._rebased and not (await is_contained(git, theirs, one) or await is_contained(git, mine, other)):
@@ -133,7 +133,7 @@ class Forecaster:
                 other = await on_base(git, other, mine)
         return await merge_commits(git, one, other)
 
-    async def _left(self, conflicted: Mapping[Pair, Conflicted], tip: Commit) -> dict[Pair, tuple[str, ...]]:
+    async def _resolve_some(self, conflicted: Mapping[Pair, Conflicted], tip: Commit) -> dict[Pair, tuple[str, ...]]:
         """Merge some of the pairs file by file, and return the paths that are still in conflict."""
         if not conflicted:
             return {}
@@ -173,9 +173,13 @@ class Forecaster:
 
 def _may_conflict(one: frozenset[str], other: frozenset[str]) -> bool:
     """Return whether two changes may touch: at the same path, or at a file where the other has a folder."""
-    return not one.isdisjoint(other) or not _folders(one).isdisjoint(other) or not _folders(other).isdisjoint(one)
+    return (
+        not one.isdisjoint(other)
+        or not _parent_folders(one).isdisjoint(other)
+        or not _parent_folders(other).isdisjoint(one)
+    )
 
 
-def _folders(paths: Iterable[str]) -> frozenset[str]:
+def _parent_folders(paths: Iterable[str]) -> frozenset[str]:
     parts = (path.split("/")[:-1] for path in paths)
     return frozenset("/".join(folders[:depth]) for folders in parts for depth in range(1, len(folders) + 1))

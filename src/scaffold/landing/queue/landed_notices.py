@@ -32,17 +32,17 @@ async def tell_running_agents(
         return
     paths = (await own_changed_paths(context.git, run.settings.landing.tracked_list, old, new))[:MAX_PATHS]
     for attempt in running:
-        edited = await _edited(context, run, attempt, paths)
+        edited = await _edited_paths(context, run, attempt, paths)
         if edited:
             lines = await added_lines_of(context.git, old, new, edited)
-            text = "\n".join((*_sentences(edited, lines), _advice(landed)))
+            text = "\n".join((*_notice_lines(edited, lines), _advice(landed)))
             with context.store.transaction():
                 context.store.messages.send(
                     run.id, sender=MERGE_QUEUE, recipient=attempt.id, body={"text": context.redactor.clean(text)}
                 )
 
 
-async def _edited(context: RunContext, run: Run, attempt: Attempt, paths: Sequence[str]) -> tuple[str, ...]:
+async def _edited_paths(context: RunContext, run: Run, attempt: Attempt, paths: Sequence[str]) -> tuple[str, ...]:
     """Return which of the paths differ in an attempt's worktree from its base; none if there is no worktree (yet)."""
     git = worktree.find_worktree(context.repository, context.worktree_of(attempt))
     if git is None:
@@ -53,12 +53,12 @@ async def _edited(context: RunContext, run: Run, attempt: Attempt, paths: Sequen
         with TemporaryDirectory(dir=folder, prefix="looked-", ignore_cleanup_errors=True) as own:
             # A copy: git would lock the index and write it anew, while the agent uses it.
             index = await asyncio.to_thread(shutil.copy, git.registration / "index", own)
-            return await _differing(git, attempt.base_sha, paths, index)
+            return await _differing_paths(git, attempt.base_sha, paths, index)
     except (GitError, OSError):  # its worker removes the worktree, or its agent has broken it
         return ()
 
 
-async def _differing(git: Git, base: Commit, paths: Sequence[str], index: str) -> tuple[str, ...]:
+async def _differing_paths(git: Git, base: Commit, paths: Sequence[str], index: str) -> tuple[str, ...]:
     chosen, env = ("--", *(f":(top,literal){path}" for path in paths)), {"GIT_INDEX_FILE": index}
     changed = (await git("diff", "--name-only", "--no-renames", "-z", base, *chosen, env=env)).records
     new = (await git("ls-files", "--others", "--exclude-standard", "-z", *chosen, env=env)).records
@@ -66,9 +66,9 @@ async def _differing(git: Git, base: Commit, paths: Sequence[str], index: str) -
     return tuple(path for path in paths if path in found)
 
 
-def _sentences(edited: Sequence[str], lines: dict[str, tuple[int, ...]]) -> Iterator[str]:
+def _notice_lines(edited: Sequence[str], lines: dict[str, tuple[int, ...]]) -> Iterator[str]:
     for path in edited[:MAX_TOLD]:
-        where = f" at {_ranges(lines[path])}" if path in lines else ""
+        where = f" at {_line_ranges(lines[path])}" if path in lines else ""
         yield utf8_safe(f"`{path}`, which you have changed, has landed changes{where}.")
     if len(edited) > MAX_TOLD:
         yield f"So have {len(edited) - MAX_TOLD} more of the files that you have changed."
@@ -79,7 +79,7 @@ def _advice(landed: Sequence[ActionKey]) -> str:
     return f"That is the work of {names}. Your work will be merged with them: keep your own changes there small."
 
 
-def _ranges(numbers: Sequence[int]) -> str:
+def _line_ranges(numbers: Sequence[int]) -> str:
     """Return line numbers in words: `line 3`, `lines 3, 40-61`."""
     found: list[list[int]] = []
     for number in numbers:

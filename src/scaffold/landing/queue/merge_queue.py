@@ -111,7 +111,7 @@ class MergeQueue:
         async with self._busy:
             step: QueueStep | None = None
             try:
-                step = await self._step()
+                step = await self._next_step()
             except GitError:
                 self._line.pins_commits = True
                 raise
@@ -123,13 +123,13 @@ class MergeQueue:
     async def recheck_facts(self) -> None:
         """If others moved the session branch, recheck the run's facts; actions with refuted facts run again."""
         async with self._busy:
-            await self._clear()
+            await self._clear_line()
             await self._branch.read_tip()
 
     async def run_all_gates(self) -> tuple[GateResult, ...]:
         """Return all gates' results at the branch's tip, compared with the baseline."""
         async with self._busy:
-            await self._clear()
+            await self._clear_line()
             return await self._batch_verifier.run_final_gates(await session_tip(self._context, self._run))
 
     def forget_tip(self) -> None:
@@ -146,11 +146,11 @@ class MergeQueue:
     async def release_held(self) -> None:
         """Hold no candidate on this tip any more: the actions that they wait for do not go on."""
         async with self._busy:
-            self._order.release_held(await self._tip())
+            self._order.release_held(await self._queue_tip())
 
     async def end_proofs(self) -> None:
         """End all proofs, and all merges that helpers were asked about; the next step begins them again."""
-        await self._clear()
+        await self._clear_line()
         await self._merges.close()
 
     async def close(self) -> None:
@@ -162,16 +162,16 @@ class MergeQueue:
         if self._lanes is not self._front:
             await self._lanes.remove()
 
-    async def _step(self) -> QueueStep:
+    async def _next_step(self) -> QueueStep:
         while True:
             self._rearranged, arrived = False, self._arrivals()
-            waiting = self._waiting()
+            waiting = self._waiting_candidates()
             await self._drop_withdrawn({attempt.id for attempt in waiting})
             step = next((each for each in waiting if each.kind == "step" or each.edits), None)
             if step is not None:
-                return await self._recorded(step)
+                return await self._record_step(step)
             if not waiting:
-                return await self._settle()
+                return await self._settle_facts()
             # Git would move a branch that is checked out without its files, so that
             # the user's next commit reverts the landing.
             hold = await self._branch.held()
@@ -180,8 +180,8 @@ class MergeQueue:
             # A review, or a tester that changed nothing, hands in its base: there is nothing to merge.
             unchanged = next((each for each in waiting if each.head_sha == each.base_sha), None)
             if unchanged is not None:
-                return await self._recorded(unchanged)
-            done = await self._admit(waiting) or await self._decide()
+                return await self._record_step(unchanged)
+            done = await self._admit_candidates(waiting) or await self._decide_front()
             if done is not None:
                 return done
             if self._rearranged:
@@ -190,10 +190,10 @@ class MergeQueue:
             gates = self._batch.proven if self._batch.proof else 0
             self._order.show(self._line.lanes, gates=gates, merging=merging, awaiting=self.approvals.awaiting)
             if not self._line.lanes and not (merging and not self._refresher.waiting()):
-                return await self._settle()
-            await self._wait(arrived)
+                return await self._settle_facts()
+            await self._wait_for_change(arrived)
 
-    def _waiting(self) -> tuple[Attempt, ...]:
+    def _waiting_candidates(self) -> tuple[Attempt, ...]:
         """Return the candidates, oldest first; while one waits, only its end changes what is stored of it."""
         attempts = self._context.store.attempts
         ids = attempts.ids_waiting_to_land(self._run.id)
@@ -201,9 +201,9 @@ class MergeQueue:
             self._candidates = {each.id: each for each in attempts.waiting_to_land(self._run.id)}
         return tuple(self._candidates[each] for each in ids if each in self._candidates)
 
-    async def _admit(self, waiting: Sequence[Attempt]) -> CandidateRefused | None:
+    async def _admit_candidates(self, waiting: Sequence[Attempt]) -> CandidateRefused | None:
         """Put the candidates in the line that can be proven beside those in it; refuse one that cannot be merged."""
-        tip = await self._tip()
+        tip = await self._queue_tip()
         merging, awaiting = self._merges.pending.keys(), self.approvals.set_aside(tip)
         chosen = await self._order.next_to_prove(waiting, self._line.ids(), tip, merging=merging, awaiting=awaiting)
         alone = len(chosen) == 1 and not self._line.lanes
@@ -212,7 +212,7 @@ class MergeQueue:
             try:
                 merged = await self._merges.merge(action, attempt, base)
                 if isinstance(merged, Integrated):
-                    if refused := await self._add(action, attempt, merged, tip=tip, alone=alone):
+                    if refused := await self._add_to_line(action, attempt, merged, tip=tip, alone=alone):
                         return refused
                     continue
             except GitError:
@@ -223,13 +223,15 @@ class MergeQueue:
                 if self._line.lanes:
                     self._order.postpone(attempt.id, self._line.ids())
                 elif not await self._order.must_wait(attempt, tip):
-                    return await self._refuse(attempt, tip, CandidateRefused("conflict", merged.why, merged.told))
+                    return await self._refuse_candidate(
+                        attempt, tip, CandidateRefused("conflict", merged.why, merged.told)
+                    )
             # Whether the others may join the line without it is decided anew.
             self._rearranged = True
             break
         return None
 
-    async def _add(
+    async def _add_to_line(
         self, action: Action, attempt: Attempt, merged: Integrated, *, tip: Commit, alone: bool
     ) -> CandidateRefused | None:
         """Put a candidate in the line if a human approves its change, where one has to; refuse one that is rejected."""
@@ -251,7 +253,7 @@ class MergeQueue:
         """Return whether the repository still has all of a candidate's work."""
         return attempt.head_sha is not None and await self._context.git.has_all(attempt.head_sha, known=tip)
 
-    async def _decide(self) -> QueueStep | None:
+    async def _decide_front(self) -> QueueStep | None:
         """Land or refuse what is proven at the front of the line; None if nothing is yet."""
         lanes = self._line.lanes
         failed = next((place for place, lane in enumerate(lanes) if lane.shown and not lane.shown.result.passed), None)
@@ -267,7 +269,7 @@ class MergeQueue:
             return None
         if front.whole:
             proven = Proven(candidate=lanes[0].candidate, verification=front.result.verification)
-            return await self._publish([proven], front.result)
+            return await self._publish_batch([proven], front.result)
         if self._batch.size is None:
             self._batch.size = len(self._line.lanes)
         return await self._decide_batch()
@@ -284,7 +286,7 @@ class MergeQueue:
         verifications = with_gates_of_batch([lane.proven_alone for lane in together], result.verification)
         if result.passed:
             pairs = zip(together, verifications, strict=True)
-            return await self._publish(
+            return await self._publish_batch(
                 [Proven(candidate=lane.candidate, verification=verification) for lane, verification in pairs], result
             )
         if len(together) == 1:
@@ -300,7 +302,7 @@ class MergeQueue:
             self._batch.proof = asyncio.create_task(self._batch_verifier.together(proven))
             self._batch.proven = len(proven)
 
-    async def _publish(self, batch: Sequence[Proven], result: CandidateResult) -> QueueStep | None:
+    async def _publish_batch(self, batch: Sequence[Proven], result: CandidateResult) -> QueueStep | None:
         """Move the session branch to the proven commit and record it; None if the branch moved meanwhile."""
         # The checks took minutes, in which the user may have checked the branch out.
         hold = await self._branch.held()
@@ -309,7 +311,7 @@ class MergeQueue:
         first = batch[0].candidate
         published = await publish(self._context, self._run, batch, result.rechecked, self.approvals)
         if isinstance(published, Unpublished):
-            return await self._without(published, first.base)
+            return await self._drop_unpublished(published, first.base)
         if published is None:
             return await self._try_again(first.attempt)
         landed = tuple(each.candidate.attempt.id for each in batch)
@@ -326,7 +328,7 @@ class MergeQueue:
         await tell_running_agents(self._context, self._run, old=first.base, new=published, landed=keys)
         return BatchLanded(published, landed)
 
-    async def _without(self, unpublished: Unpublished, tip: Commit) -> CandidateRefused | None:
+    async def _drop_unpublished(self, unpublished: Unpublished, tip: Commit) -> CandidateRefused | None:
         """Take the candidate out because of which a batch did not land; it is refused unless it was withdrawn."""
         place = self._line.ids().index(unpublished.attempt_id)
         attempt = self._line.lanes[place].candidate.attempt
@@ -338,11 +340,11 @@ class MergeQueue:
         if unpublished.cause == "unpinned":
             return end_candidate(self._context, self._run, attempt, CandidateRefused("lost", WORK_GONE))
         lacking = f"what it builds on no longer holds: {', '.join(unpublished.lacking)}"
-        return await self._refuse(attempt, tip, CandidateRefused("conflict", lacking))
+        return await self._refuse_candidate(attempt, tip, CandidateRefused("conflict", lacking))
 
     async def _try_again(self, attempt: Attempt) -> CandidateRefused | None:
         """Prove everything again on the branch as others moved it, unless it never stops moving."""
-        await self._clear()
+        await self._clear_line()
         self._branch.landed = None
         self._tries[attempt.id] += 1
         if self._tries[attempt.id] < MAX_LANDING_TRIES:
@@ -361,7 +363,7 @@ class MergeQueue:
         if result.whole or all(each.exit_code is None for each in result.result.verification.failures):
             return await self._refuse_front(result.result)
         self._order.prove_alone(front.id)
-        await self._clear()
+        await self._clear_line()
         return None
 
     async def _refuse_front(self, result: CandidateResult) -> CandidateRefused | None:
@@ -374,9 +376,11 @@ class MergeQueue:
         if candidate.merged and refused.outcome != "timeout":
             # Both sides passed by themselves, so it says nothing against the work of its agent.
             refused = CandidateRefused("conflict", why_merge_failed(candidate.merged, refused.why), candidate.merged)
-        return await self._refuse(candidate.attempt, candidate.base, refused)
+        return await self._refuse_candidate(candidate.attempt, candidate.base, refused)
 
-    async def _refuse(self, attempt: Attempt, tip: Commit, refused: CandidateRefused) -> CandidateRefused | None:
+    async def _refuse_candidate(
+        self, attempt: Attempt, tip: Commit, refused: CandidateRefused
+    ) -> CandidateRefused | None:
         """Return a candidate to its action; None if what it was refused for is on an outdated tip."""
         self._order.prove_alone(None)
         if attempt.id in self._line.ids():
@@ -387,19 +391,19 @@ class MergeQueue:
             return await self._try_again(attempt)
         return end_candidate(self._context, self._run, attempt, refused)
 
-    async def _recorded(self, attempt: Attempt) -> QueueStep:
+    async def _record_step(self, attempt: Attempt) -> QueueStep:
         step = await record_candidate(self._context, self._run, attempt)
         if isinstance(step, StepRecorded):
             self._candidates = {}
         return step
 
-    async def _settle(self) -> FactsSettled | QueueIdle:
+    async def _settle_facts(self) -> FactsSettled | QueueIdle:
         if not self._refresher.waiting():
             return QueueIdle()
         await self._refresher.settle(await session_tip(self._context, self._run))
         return FactsSettled()
 
-    async def _tip(self) -> Commit:
+    async def _queue_tip(self) -> Commit:
         """Return the commit on which the next landing builds, with all facts rechecked there.
 
         That is where this queue left the branch: whether others have moved it since is found out when it moves again.
@@ -430,10 +434,10 @@ class MergeQueue:
         if batch.proof is None:
             batch.size = None
 
-    async def _clear(self) -> None:
+    async def _clear_line(self) -> None:
         await self._drop_from(0)
 
-    async def _wait(self, arrived: asyncio.Event) -> None:
+    async def _wait_for_change(self, arrived: asyncio.Event) -> None:
         """Wait until a proof or a merge ends, or a candidate may have been handed in or withdrawn."""
         arrival = asyncio.create_task(arrived.wait())
         proofs = [lane.proof for lane in self._line.lanes if not lane.proof.done()]

@@ -99,7 +99,7 @@ class QueueOrder:
         self._postponed = {each: ahead for each, ahead in self._postponed.items() if not ahead.isdisjoint(started)}
         if self._alone in self._by_age and self._alone not in {*merging, *awaiting}:
             return [] if started else [self._with_action(self._by_age[self._alone])]
-        await self._hold(tip)
+        await self._hold_conflicting(tip)
         aside = {*self._held, *merging, *awaiting}
         able = [each for each in waiting if each.id in started or each.id not in aside]
         closed = any(self._overtaken[each] >= MOST_OVERTAKEN for each in merging)
@@ -107,10 +107,10 @@ class QueueOrder:
         # Most of what wakes the queue does not change its order.
         if looked_at != self._looked_at:
             self._looked_at = looked_at
-            await self._arrange(able, started, tip, closed=closed)
+            await self._arrange_queue(able, started, tip, closed=closed)
         return [self._with_action(self._by_age[each]) for each in self._arranged.lanes if each not in started]
 
-    async def _hold(self, tip: Commit) -> None:
+    async def _hold_conflicting(self, tip: Commit) -> None:
         """Decide anew which of the candidates that conflict with the tip are held."""
         found = [each for each in self._by_age.values() if self._conflicting.get(each.id) == tip]
         rivals = self._context.store.merge_queues.done_again(self._run.id) if found and self._released != tip else ()
@@ -120,9 +120,9 @@ class QueueOrder:
         # Two candidates must not be held for each other.
         others = {each.action_id for each in self._by_age.values() if each.id in self._conflicting}
         asked = [each for each in rivals if each.action_id not in {attempt.action_id, *others}]
-        return tuple([each.key for each in asked if await self._conflict(attempt, each, tip)])
+        return tuple([each.key for each in asked if await self._is_in_conflict(attempt, each, tip)])
 
-    async def _conflict(self, one: Attempt, other: WorkDoneAgain, tip: Commit) -> bool:
+    async def _is_in_conflict(self, one: Attempt, other: WorkDoneAgain, tip: Commit) -> bool:
         if one.head_sha is None:
             return False
         return bool(await self._forecaster.between(one.head_sha, other.head, tip, bases=(one.base_sha, other.base)))
@@ -136,7 +136,7 @@ class QueueOrder:
         """
         self._conflicting[attempt.id] = tip
         if self.held + 1 < 2 * self._context.store.runs.agents(self._run.id):
-            await self._hold(tip)
+            await self._hold_conflicting(tip)
         return attempt.id in self._held
 
     def release_held(self, tip: Commit) -> None:
@@ -174,7 +174,7 @@ class QueueOrder:
 
         `merging` says who does what for a candidate, `awaiting` by which inbox item it waits for a human.
         """
-        self._keys = {each.id: self._keys.get(each.id) or self._key(each) for each in self._by_age.values()}
+        self._keys = {each.id: self._keys.get(each.id) or self._action_key(each) for each in self._by_age.values()}
         keys = self._keys
         ahead = self._arranged.waiting
         state = QueueState(
@@ -189,33 +189,33 @@ class QueueOrder:
         is_told = len(keys) > 1 or self._held or merging or awaiting or any(self._conflicts.values())
         places = tuple(places_of(state, lanes, gates)) if is_told else ()
         if places != self._shown:
-            self._store(places)
+            self._store_places(places)
 
-    def _key(self, attempt: Attempt) -> ActionKey:
+    def _action_key(self, attempt: Attempt) -> ActionKey:
         action, _ = self._with_action(attempt)
         return action.key
 
     def clear(self) -> None:
         """Remove what people see: the owner ends, and proves nothing any more."""
         if self._shown:
-            self._store(())
+            self._store_places(())
 
-    def _store(self, places: tuple[QueuePlace, ...]) -> None:
+    def _store_places(self, places: tuple[QueuePlace, ...]) -> None:
         # It is only for people: a store that cannot be written must not end the proofs.
         with suppress(StoreError), owner_transaction(self._context.store, self._run):
             self._context.store.merge_queues.set(self._run.id, places, fence=self._run.fence)
         self._shown = places
 
-    async def _arrange(
+    async def _arrange_queue(
         self, able: Sequence[Attempt], started: Sequence[AttemptId], tip: Commit, *, closed: bool
     ) -> None:
         running = await self._running_attempts()
-        self._running = {each.id: self._keys.get(each.id) or self._key(each) for each in running}
+        self._running = {each.id: self._keys.get(each.id) or self._action_key(each) for each in running}
         self._conflicts = {}
         if len(able) > 1 or running:
             self._conflicts = await self._forecaster.conflicts(able, tip, running=running)
         if len(able) > 1 or closed:
-            queued = [await self._queued(each) for each in able]
+            queued = [await self._queued_candidate(each) for each in able]
             self._paths = {each.id: each.paths for each in queued}
             # What runs may change: it does not decide who lands first.
             waiting = {
@@ -237,7 +237,7 @@ class QueueOrder:
         found = [structs.replace(each, head_sha=heads.get(ref)) for ref, each in working.items()]
         return [each for each in found if each.head_sha not in {None, each.base_sha}]
 
-    async def _queued(self, attempt: Attempt) -> QueuedCandidate:
+    async def _queued_candidate(self, attempt: Attempt) -> QueuedCandidate:
         action, _ = self._with_action(attempt)
         needs = frozenset(action.preconditions)
         facts = self._context.store.facts.of_assertions(action.goal_id, needs)

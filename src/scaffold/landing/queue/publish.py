@@ -57,18 +57,18 @@ async def publish(
     changed = [await own_changed_paths(git, listed, each.candidate.base, each.candidate.commit) for each in batch]
     asked = batch if approvals.required else ()
     subjects = [await approvals.subject(each.candidate, each.verification.doubts) for each in asked]
-    intents = _intend(context, run, batch, approvals, subjects)
+    intents = _record_intents(context, run, batch, approvals, subjects)
     if isinstance(intents, Unpublished):
         return intents
     tip, head = intents[0].old, intents[0].new
     # The ref transaction also needs each work ref at its head. An owner that took over moves these refs first, so this
     # update fails if it comes too late: see `_claim_candidate` in record.py.
-    work = {refs.work_ref(each.candidate.attempt.id): _head(each.candidate) for each in batch}
+    work = {refs.work_ref(each.candidate.attempt.id): _require_head(each.candidate) for each in batch}
     if not await refs.move_and_delete(git, session_ref(run), new=head, old=tip, drop=work):
         with owner_transaction(store, run):
             for intent in intents:
                 store.intents.settle(intent.id, done=False)
-        return await _unpinned(context, run, batch, tip)
+        return await _find_unpinned(context, run, batch, tip)
     landings = [
         LandedAttempt(
             attempt_id=each.candidate.attempt.id,
@@ -82,18 +82,18 @@ async def publish(
     return head
 
 
-async def _unpinned(context: RunContext, run: Run, batch: Sequence[Proven], tip: Commit) -> Unpublished | None:
+async def _find_unpinned(context: RunContext, run: Run, batch: Sequence[Proven], tip: Commit) -> Unpublished | None:
     """Return the candidate whose work ref kept the branch from moving; None if the branch was moved by others."""
     if await session_tip(context, run) != tip:
         return None
     for each in batch:
         attempt_id = each.candidate.attempt.id
-        if await refs.resolve(context.git, refs.work_ref(attempt_id)) != _head(each.candidate):
+        if await refs.resolve(context.git, refs.work_ref(attempt_id)) != _require_head(each.candidate):
             return Unpublished(attempt_id=attempt_id, cause="unpinned")
     return None
 
 
-def _intend(
+def _record_intents(
     context: RunContext,
     run: Run,
     batch: Sequence[Proven],
@@ -121,7 +121,7 @@ def _intend(
     )
     with owner_transaction(store, run, durable=True):
         # Read first: nothing is written for a batch that cannot land as a whole.
-        if (unpublished := _obstacle(store, batch, approvals, subjects)) is not None:
+        if (unpublished := _find_obstacle(store, batch, approvals, subjects)) is not None:
             return unpublished
         # The phase, the evidence and the intents are one transaction: after a crash
         # `resolve_intent` finds all it needs.
@@ -135,7 +135,7 @@ def _intend(
     return intents
 
 
-def _obstacle(
+def _find_obstacle(
     store: Store, batch: Sequence[Proven], approvals: ChangeApprovals, subjects: Sequence[ChangeSubject]
 ) -> Unpublished | None:
     """Return why a batch cannot land, as stored now; None if it can."""
@@ -155,7 +155,7 @@ def _obstacle(
     return None
 
 
-def _head(candidate: Candidate) -> Commit:
+def _require_head(candidate: Candidate) -> Commit:
     if candidate.attempt.head_sha is None:
         raise LookupError(candidate.attempt.id)
     return candidate.attempt.head_sha

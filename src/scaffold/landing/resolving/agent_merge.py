@@ -27,14 +27,14 @@ async def ask_merger(
     """Return the agent's merge of all files, certified; or why each is left."""
     files = tuple(each.versions for each in left)
     if why := _why_not_asked(context, run, action, files):
-        return _refused(files, f"no merge agent was asked, because {why}")
+        return _refuse_all(files, f"no merge agent was asked, because {why}")
     question = MergeQuestion(action=action.key, task=full_text(action), files=files)
     answer = await merger.merge(question, lambda texts: problem_with(files, texts))
     if isinstance(answer, ConflictExplanation):
-        return _refused(files, f"the merge agent left it: {answer.why}")
+        return _refuse_all(files, f"the merge agent left it: {answer.why}")
     # The check belongs to the question, too, but only what is certified here counts.
     if problem := await asyncio.to_thread(problem_with, files, answer.texts):
-        return _refused(files, f"the merge agent's answer does not count: {problem}")
+        return _refuse_all(files, f"the merge agent's answer does not count: {problem}")
     return HelpersAnswer(
         {each.path: each.written(answer.texts[each.path]) for each in left},
         tuple(resolved(each.path, "agent") for each in left),
@@ -83,5 +83,5 @@ def _why_not_asked(context: RunContext, run: Run, action: Action, files: Sequenc
     return ""
 
 
-def _refused(files: Sequence[FileVersions], why: str) -> HelpersAnswer:
+def _refuse_all(files: Sequence[FileVersions], why: str) -> HelpersAnswer:
     return HelpersAnswer({}, tuple(FileMerge(each.path, "refused", why) for each in files))

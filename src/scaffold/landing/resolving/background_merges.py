@@ -64,11 +64,11 @@ class BackgroundMerges:
         """
         known = self._merges.get(attempt.id)
         if known is None or not known.task.done():
-            return await self._integrated(action, attempt, base)
+            return await self._integrate_on(action, attempt, base)
         if known.task.exception() is not None:
             del self._merges[attempt.id]
         elif known.base != base:
-            return await self._integrated(action, attempt, base)
+            return await self._integrate_on(action, attempt, base)
         return known.task.result()
 
     def begin(
@@ -87,23 +87,25 @@ class BackgroundMerges:
             return False
         doing = " and ".join(text for helper, text in DOING.items() if helper in conflict.helpers)
         paths = utf8_safe(join_limited(conflict.paths, MAX_PATHS))
-        task = asyncio.create_task(self._merged(action, attempt, base))
+        task = asyncio.create_task(self._merge_with_help(action, attempt, base))
         self._merges[attempt.id] = _Merge(base, f"{doing} {paths}", task)
         return True
 
-    async def _merged(self, action: Action, attempt: Attempt, base: Commit) -> Integrated | IntegrationConflict:
+    async def _merge_with_help(
+        self, action: Action, attempt: Attempt, base: Commit
+    ) -> Integrated | IntegrationConflict:
         context, run = self._context, self._run
         maker = LockFileMaker(context=context, run=run, checkouts=self._checkouts, attempt_id=attempt.id)
         ask = None if self._merger is None else partial(ask_merger, self._merger, context, run, action)
         helpers = Helpers(ask_agent=ask, make_lock_files=partial(maker.make, base))
-        return await self._integrated(action, attempt, base, helpers)
+        return await self._integrate_on(action, attempt, base, helpers)
 
-    async def _integrated(
+    async def _integrate_on(
         self, action: Action, attempt: Attempt, base: Commit, helpers: Helpers = NO_HELPERS
     ) -> Integrated | IntegrationConflict:
         # Work that was made on a former base of the run: the commits of that base are no part of it.
         made_on = attempt.base_sha if self._was_rebased else None
-        head = _head(attempt)
+        head = _require_head(attempt)
         return await integrate(self._context, self._run, action, head=head, tip=base, base=made_on, helpers=helpers)
 
     async def keep(self, waiting: Collection[AttemptId]) -> None:
@@ -116,7 +118,7 @@ class BackgroundMerges:
         await self.keep(())
 
 
-def _head(attempt: Attempt) -> Commit:
+def _require_head(attempt: Attempt) -> Commit:
     if attempt.head_sha is None:
         raise LookupError(attempt.id)
     return attempt.head_sha

@@ -112,15 +112,15 @@ async def advance(repository: Repository, place: BranchPlace, branch: str, *, ol
     GitError, and nothing is changed, if that overwrites a file of the user or another process moved the branch.
     """
     if place.where == "here":
-        await _merge(repository, branch, old=old, new=new)
+        await _fast_forward(repository, branch, old=old, new=new)
     elif not await refs.move(repository.git, f"refs/heads/{branch}", new=new, old=old, known=old):
-        raise _moved(branch)
+        raise _moved_error(branch)
 
 
-async def _merge(repository: Repository, branch: str, *, old: Commit, new: Commit) -> None:
+async def _fast_forward(repository: Repository, branch: str, *, old: Commit, new: Commit) -> None:
     status = await checkout_status(repository)
     if status.branch != branch or status.head not in {old, new}:
-        raise _moved(branch)
+        raise _moved_error(branch)
     # Ignored files of the user may be in the way, too; by default git overwrites them silently.
     # The user's `branch.NAME.mergeOptions` come before these, so each that would change what happens is taken back.
     options = ("--ff-only", "--no-squash", "--commit", "--no-autostash", "--no-overwrite-ignore")
@@ -139,5 +139,5 @@ async def _merge(repository: Repository, branch: str, *, old: Commit, new: Commi
         )
 
 
-def _moved(branch: str) -> GitError:
+def _moved_error(branch: str) -> GitError:
     return GitError(f"another process has just moved {branch}", "Nothing was changed. Try again.")

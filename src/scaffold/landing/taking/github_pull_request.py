@@ -127,8 +127,8 @@ async def find_target(context: RunContext, run: Run, work: TakenWork, trust: Tru
         remote=remote,
         branch=branch,
         known=Commit(there.stdout.decode().split("\t")[0]) if there.exit_code == 0 else None,
-        head=hosted_at(address) or await _hosted(context, remote),
-        base=await _hosted(context, await _base_remote(context, remotes, upstream) or remote),
+        head=hosted_at(address) or await _hosted_remote(context, remote),
+        base=await _hosted_remote(context, await _base_remote(context, remotes, upstream) or remote),
     )
 
 
@@ -163,7 +163,7 @@ async def _base_remote(context: RunContext, remotes: Sequence[str], upstream: st
     return next((name for name in (chosen, upstream) if name in remotes), "")
 
 
-async def _hosted(context: RunContext, remote: str) -> Hosted | None:
+async def _hosted_remote(context: RunContext, remote: str) -> Hosted | None:
     return hosted_at((await context.git("remote", "get-url", remote)).line)
 
 
@@ -201,8 +201,8 @@ async def open_pull_request(
     await settle_moves(context, run)
     move = begin_move(context, run, work, branch=f"{target.remote}/{target.branch}")
     try:
-        await _push(context, work, target, force=force, hooks=trust.trusted)
-        url = await _publish(context, work, target, content, known=_known_urls(context, move))
+        await _push_branch(context, work, target, force=force, hooks=trust.trusted)
+        url = await _open_or_update(context, work, target, content, known=_known_urls(context, move))
     except ScaffoldError:
         _drop(context, move)
         raise
@@ -221,7 +221,7 @@ def _drop(context: RunContext, move: BranchMove) -> None:
         context.store.branch_moves.settle(move.id, done=False)
 
 
-async def _push(context: RunContext, work: TakenWork, target: Target, *, force: bool, hooks: bool) -> None:
+async def _push_branch(context: RunContext, work: TakenWork, target: Target, *, force: bool, hooks: bool) -> None:
     ref = f"refs/heads/{target.branch}"
     lease = [f"--force-with-lease={ref}:{target.known}"] if force and target.known else []
     quiet = [] if hooks else ["-c", "core.hooksPath=/dev/null"]
@@ -242,7 +242,7 @@ async def _push(context: RunContext, work: TakenWork, target: Target, *, force: 
     )
 
 
-async def _publish(
+async def _open_or_update(
     context: RunContext, work: TakenWork, target: Target, content: PullRequest, *, known: Collection[str]
 ) -> str:
     """Return the address of the open pull request of the pushed branch, made now unless there is one.
@@ -251,7 +251,7 @@ async def _publish(
     that was killed before it could record that.
     """
     body = content.body.encode(errors="replace")
-    gh = partial(_gh, context, target)
+    gh = partial(_run_gh, context, target)
     printed = await gh(
         "pr", "list", "--head", target.branch, "--state", "all", "--json", ",".join(Listed.__struct_fields__)
     )
@@ -279,7 +279,7 @@ async def _publish(
     return found.url
 
 
-async def _gh(context: RunContext, target: Target, *args: str, stdin: bytes = b"") -> str:
+async def _run_gh(context: RunContext, target: Target, *args: str, stdin: bytes = b"") -> str:
     base = target.base
     repo = ("--repo", f"{base.host}/{base.owner}/{base.name}") if base and args[0] == "pr" else ()
     done = await run_as_user(context, "gh", *args, *repo, stdin=stdin)

@@ -95,7 +95,7 @@ async def prepare(context: RunContext, run: Run, wish: LandWish) -> TakenWork:
     Raises UsageError if there is nothing to take, GitError if the base branch has other commits that do not go together
     with the work.
     """
-    work = await _prepared(context, run, replace(wish, style=replace(wish.style, sign=False)))
+    work = await _prepare_work(context, run, replace(wish, style=replace(wish.style, sign=False)))
     return replace(work, is_unsigned=wish.style.sign)
 
 
@@ -106,20 +106,20 @@ async def sign_work(context: RunContext, run: Run, wish: LandWish, work: TakenWo
     """
     if not wish.style.sign or work.is_taken:
         return work
-    signed = await _prepared(context, run, wish)
+    signed = await _prepare_work(context, run, wish)
     if (signed.old, signed.head) != (work.old, work.head):
         raise GitError(f"another process has just moved {work.branch}", "Nothing was changed. Try again.")
     # The trees are the same, and so is what is known of them.
     return replace(signed, doubt=work.doubt)
 
 
-async def _prepared(context: RunContext, run: Run, wish: LandWish) -> TakenWork:
+async def _prepare_work(context: RunContext, run: Run, wish: LandWish) -> TakenWork:
     branch, old = await base_of(context, run)
     head = await session_tip(context, run)
-    left = await _left(context, run, wish.how, branch, old=old, head=head)
-    reasons = await _selected(context, run, wish.only, left) if wish.only else {}
+    left = await _commits_left(context, run, wish.how, branch, old=old, head=head)
+    reasons = await _select_commits(context, run, wish.only, left) if wish.only else {}
     chosen = [each for each in left if wish.only is None or each.commit in reasons]
-    taken, new = await _made(context, run, wish, chosen, old=old, head=head) if chosen else ({}, old)
+    taken, new = await _make_commits(context, run, wish, chosen, old=old, head=head) if chosen else ({}, old)
     return TakenWork(
         how=wish.how,
         only=wish.only,
@@ -160,7 +160,7 @@ async def base_of(context: RunContext, run: Run) -> tuple[str, Commit]:
     return branch, tip
 
 
-async def _left(
+async def _commits_left(
     context: RunContext, run: Run, how: LandHow, branch: str, *, old: Commit, head: Commit
 ) -> tuple[SessionCommit, ...]:
     """Return the commits of the session branch that the base branch does not have, in any form.
@@ -190,7 +190,9 @@ async def _left(
     return tuple(each for each in left[since:] if each.commit not in had)
 
 
-async def _selected(context: RunContext, run: Run, only: Action, left: Sequence[SessionCommit]) -> Mapping[Commit, str]:
+async def _select_commits(
+    context: RunContext, run: Run, only: Action, left: Sequence[SessionCommit]
+) -> Mapping[Commit, str]:
     """Return the commits of one action and those it needs, each with the reason; UsageError if it has not landed."""
     attempts = context.store.attempts.of_action(only.id)
     # A reverted action has landed, too, and is open again.
@@ -205,32 +207,32 @@ async def _selected(context: RunContext, run: Run, only: Action, left: Sequence[
     return needed_for(only.key, left, paths, builds_on, actions)
 
 
-async def _made(
+async def _make_commits(
     context: RunContext, run: Run, wish: LandWish, chosen: Sequence[SessionCommit], *, old: Commit, head: Commit
 ) -> tuple[Mapping[Commit, Commit], Commit]:
     """Return {commit: what is taken in its place}, and the commit that has all of them."""
     whole = wish.only is None
     if whole and (wish.how == "pr" or await is_ancestor(context.git, old, head)):
         if wish.how == "squash":
-            return await _squashed(context, run, wish, chosen, tree=chosen[-1].tree, onto=old)
+            return await _squash_commits(context, run, wish, chosen, tree=chosen[-1].tree, onto=old)
         if not wish.style.changes_commits:
             return {each.commit: each.commit for each in chosen}, head
-        made = await _remaker(context, run, wish.style).remake_all(chosen)
+        made = await _create_remaker(context, run, wish.style).remake_all(chosen)
         return made, made[head]
     # Only the commits that stay are signed; a passphrase is asked for once.
     style = CommitStyle() if wish.how == "squash" else wish.style
-    made, tree = await _picked(context, run, chosen, onto=old, style=style, whole=whole)
+    made, tree = await _pick_commits(context, run, chosen, onto=old, style=style, whole=whole)
     if whole and tree != await tree_of(context.git, head):
         raise await _base_moved(context, run, old)
     left = [each for each in chosen if each.commit in made]
     if not left:
         return {}, old
     if wish.how == "squash":
-        return await _squashed(context, run, wish, left, tree=tree, onto=old)
+        return await _squash_commits(context, run, wish, left, tree=tree, onto=old)
     return made, made[left[-1].commit]
 
 
-def _remaker(context: RunContext, run: Run, style: CommitStyle) -> Remaker:
+def _create_remaker(context: RunContext, run: Run, style: CommitStyle) -> Remaker:
     earlier = {
         commit.old: commit.new
         for move in context.store.branch_moves.of_run(run.id)
@@ -241,7 +243,7 @@ def _remaker(context: RunContext, run: Run, style: CommitStyle) -> Remaker:
     return Remaker(context=context, style=style, earlier=earlier)
 
 
-async def _squashed(
+async def _squash_commits(
     context: RunContext, run: Run, wish: LandWish, chosen: Sequence[SessionCommit], *, tree: str, onto: Commit
 ) -> tuple[Mapping[Commit, Commit], Commit]:
     identity: RunIdentity = run.settings.identity
@@ -251,7 +253,7 @@ async def _squashed(
     return {each.commit: new for each in chosen}, new
 
 
-async def _picked(
+async def _pick_commits(
     context: RunContext, run: Run, chosen: Sequence[SessionCommit], *, onto: Commit, style: CommitStyle, whole: bool
 ) -> tuple[dict[Commit, Commit], str]:
     """Apply commits one after another to another one; return {commit: the one made of it}, and the last tree.
@@ -259,7 +261,7 @@ async def _picked(
     Without commits whose change is there already.
     """
     made: dict[Commit, Commit] = {}
-    remaker = _remaker(context, run, style)
+    remaker = _create_remaker(context, run, style)
     start, tree = onto, str(await tree_of(context.git, onto))
     for each in chosen:
         if len(each.parents) != 1:

@@ -44,10 +44,10 @@ async def open_work(context: RunContext, run: Run, tip: Commit) -> tuple[OpenWor
                 OpenWork(
                     action=action.key,
                     attempt=last.number,
-                    kind=_kind(context, last),
+                    kind=_work_kind(context, last),
                     base=last.base_sha,
                     commit=head,
-                    conflicts=await _conflicts(context, last, head, tip),
+                    conflicts=await _conflicting_paths(context, last, head, tip),
                 )
             )
     return tuple(found)
@@ -61,7 +61,7 @@ def _is_last_step(context: RunContext, attempt: Attempt, whole: ActionId) -> boo
     return [each.id for each in recorded[-1:]] == [attempt.id]
 
 
-def _kind(context: RunContext, attempt: Attempt) -> OpenKind:
+def _work_kind(context: RunContext, attempt: Attempt) -> OpenKind:
     if attempt.kind == "step" and attempt.outcome == "recorded":
         return "step"
     if attempt.status != "ended":
@@ -84,6 +84,6 @@ async def _work_of(context: RunContext, attempt: Attempt, *, whole: ActionId | N
     return head if there else None
 
 
-async def _conflicts(context: RunContext, attempt: Attempt, head: Commit, tip: Commit) -> tuple[str, ...]:
+async def _conflicting_paths(context: RunContext, attempt: Attempt, head: Commit, tip: Commit) -> tuple[str, ...]:
     merged = await merge_commits(context.git, await on_base(context.git, tip, attempt.base_sha), head)
     return merged.paths if isinstance(merged, Conflicted) else ()

@@ -14,7 +14,7 @@ from scaffold.views.changes.session_commits import commits_between
 
 def count_stale(context: RunContext, run: Run) -> int:
     """Return how many facts of the run have to be checked again."""
-    return sum(fact.state == "stale" for fact in _facts(context, run))
+    return sum(fact.state == "stale" for fact in _run_facts(context, run))
 
 
 async def doubt_of(context: RunContext, run: Run, new: Commit, *, head: Commit) -> str:
@@ -27,7 +27,7 @@ async def doubt_of(context: RunContext, run: Run, new: Commit, *, head: Commit) 
         return f"{count_of(stale, 'fact')} must be checked again first: `scaffold resume {run.id}` does it"
     session = await commits_between(context.git, context.store, run, old=run.base_sha, new=head)
     # Facts name the commit that was proven as a whole: of several candidates that landed together, that of the last.
-    shown = [fact for fact in _facts(context, run) if fact.state == "holds" and ran_where_it_holds(fact)]
+    shown = [fact for fact in _run_facts(context, run) if fact.state == "holds" and ran_where_it_holds(fact)]
     tree = await tree_of(context.git, new)
     checked = [fact for fact in shown if fact.commit in {each.commit for each in session if each.tree == tree}]
     if not checked:
@@ -53,5 +53,5 @@ def _with_gates(context: RunContext, run: Run, checked: Collection[Fact], *, hea
     )
 
 
-def _facts(context: RunContext, run: Run) -> list[Fact]:
+def _run_facts(context: RunContext, run: Run) -> list[Fact]:
     return [fact for goal in context.store.goals.of_run(run.id) for fact in context.store.facts.of_goal(goal.id)]

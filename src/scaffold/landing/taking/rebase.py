@@ -77,7 +77,7 @@ async def plan_rebase(context: RunContext, run: Run) -> BranchMove | None:
     remaker = Remaker(context=context, style=CommitStyle(), earlier={})
     carried: list[TakenCommit] = []
     for each in commits:
-        applied = await _applied(context, run, each, onto=onto, tree=tree)
+        applied = await _apply_commit(context, run, each, onto=onto, tree=tree)
         if isinstance(applied, Conflicted):
             if each.action is None:
                 raise _by_hand(run, branch, each, applied.paths)
@@ -85,7 +85,7 @@ async def plan_rebase(context: RunContext, run: Run) -> BranchMove | None:
         if applied != tree:
             new = onto = await remaker.remake(each, applied, [onto])
             tree = applied
-        elif onto == base or await _applied(context, run, each, onto=base, tree=base_tree) == base_tree:
+        elif onto == base or await _apply_commit(context, run, each, onto=base, tree=base_tree) == base_tree:
             new = base  # it has the change already, so that no commit is made, and stands for it in the stored move
         else:
             continue  # it changes nothing, but the base does not have it: other work does
@@ -103,7 +103,7 @@ async def plan_rebase(context: RunContext, run: Run) -> BranchMove | None:
     )
 
 
-async def _applied(
+async def _apply_commit(
     context: RunContext, run: Run, commit: SessionCommit, *, onto: Commit, tree: str
 ) -> str | Conflicted:
     if len(commit.parents) != 1:
@@ -179,9 +179,11 @@ def record_rebased(
     store.intents.relocate_last(run.id, move.new)
     carried = tuple(each for each in move.commits if each.new != move.head)
     in_base = (*(each for each in move.commits if each.new == move.head), *landed)
-    _relocate(store, run, {each.old: each.new for each in carried} | {each.old: None for each in in_base})
-    open_again = tuple(_reopen(store, attempt, f"conflicts with the new base {move.head[:8]}") for attempt in lost)
-    withdrawn = dict(_withdraw(store, run, shaken))
+    _relocate_attempts(store, run, {each.old: each.new for each in carried} | {each.old: None for each in in_base})
+    open_again = tuple(
+        _reopen_action(store, attempt, f"conflicts with the new base {move.head[:8]}") for attempt in lost
+    )
+    withdrawn = dict(_withdraw_candidates(store, run, shaken))
     for goal in store.goals.of_run(run.id):
         if isinstance(goal.state, Completed) and store.goals.unmet(goal.id):
             store.goals.move(goal.id, Active())
@@ -194,11 +196,11 @@ def record_rebased(
         open_again=tuple(dict.fromkeys(open_again)),
         withdrawn=withdrawn,
     )
-    store.events.append(run.id, NoticeRaised("info", _notice(done)))
+    store.events.append(run.id, NoticeRaised("info", _notice_text(done)))
     return done
 
 
-def _notice(done: Rebased) -> str:
+def _notice_text(done: Rebased) -> str:
     again, there = (*done.open_again, *done.withdrawn), [name_of(each) for each in done.in_base]
     named = f"; done again: {join_limited(again, MAX_NAMES)}" if again else ""
     also = f"; already there: {join_limited(there, MAX_NAMES)}" if there else ""
@@ -225,7 +227,7 @@ def _carry_facts(store: Store, group: ProvenFacts, move: BranchMove) -> None:
         )
 
 
-def _relocate(store: Store, run: Run, commits: Mapping[Commit, Commit | None]) -> None:
+def _relocate_attempts(store: Store, run: Run, commits: Mapping[Commit, Commit | None]) -> None:
     for attempt in store.attempts.of_run(run.id):
         if attempt.outcome == "landed" and attempt.head_sha is not None and attempt.head_sha in commits:
             store.attempts.relocate(attempt.id, commits[attempt.head_sha])
@@ -241,7 +243,9 @@ def _shaken_by(store: Store, lost: Sequence[AttemptId]) -> frozenset[tuple[GoalI
     return frozenset(found)
 
 
-def _withdraw(store: Store, run: Run, shaken: frozenset[tuple[GoalId, Assertion]]) -> Iterator[tuple[ActionKey, str]]:
+def _withdraw_candidates(
+    store: Store, run: Run, shaken: frozenset[tuple[GoalId, Assertion]]
+) -> Iterator[tuple[ActionKey, str]]:
     """End the candidates of which nothing can be proven on the new base; yield their actions, each with the reason."""
     for candidate in store.attempts.waiting_to_land(run.id):
         action = _action_of(store, candidate.id)
@@ -281,7 +285,7 @@ def _action_of(store: Store, attempt_id: AttemptId) -> Action:
     return action
 
 
-def _reopen(store: Store, attempt_id: AttemptId, why: str) -> ActionKey:
+def _reopen_action(store: Store, attempt_id: AttemptId, why: str) -> ActionKey:
     action = _action_of(store, attempt_id)
     store.attempts.mark_conflict(attempt_id, why)
     doubt_memories(store, [attempt_id])

@@ -94,7 +94,7 @@ class Remaker(Struct, frozen=True, kw_only=True):
     async def remake(self, commit: SessionCommit, tree: str, parents: Sequence[Commit]) -> Commit:
         """Return the commit made from `commit`, with this tree and these parents."""
         known = self.earlier.get(commit.commit)
-        if known is not None and await self._fits(known, tree, parents):
+        if known is not None and await self._is_reusable(known, tree, parents):
             return known
         text = await read_text(self.context, commit.commit)
         return await remake(self.context, tree, text, parents=parents, style=self.style)
@@ -108,7 +108,7 @@ class Remaker(Struct, frozen=True, kw_only=True):
             )
         return made
 
-    async def _fits(self, known: Commit, tree: str, parents: Sequence[Commit]) -> bool:
+    async def _is_reusable(self, known: Commit, tree: str, parents: Sequence[Commit]) -> bool:
         found = await self.context.git("cat-file", "commit", known, ok=frozenset({0, 128}))
         head, _, message = found.out.decode(errors="replace").partition("\n\n")
         lines = head.split("\n")

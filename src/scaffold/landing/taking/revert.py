@@ -57,7 +57,7 @@ async def plan_revert(context: RunContext, run: Run, action: Action) -> BranchMo
     trees = {name: str(await tree_of(context.git, name)) for name in (tip, undone, parent)}
     tree = await apply_work(context, run, old=undone, new=parent, onto=tip, trees=trees)
     if isinstance(tree, Conflicted):
-        raise await _conflict(context, run, action, undone=undone, tip=tip, paths=tree.paths)
+        raise await _conflict_error(context, run, action, undone=undone, tip=tip, paths=tree.paths)
     if tree == trees[tip]:
         raise GitError(
             f"nothing of `{action.key}` is left on {run.session_branch}: its change was undone before",
@@ -121,7 +121,7 @@ async def _undoing_commit(
     return await remake(context, tree, text, parents=[tip], style=CommitStyle())
 
 
-async def _conflict(
+async def _conflict_error(
     context: RunContext, run: Run, action: Action, *, undone: Commit, tip: Commit, paths: Sequence[str]
 ) -> ScaffoldError:
     """Return the error that names the later work on the same lines."""

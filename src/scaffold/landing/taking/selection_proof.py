@@ -32,7 +32,9 @@ async def prove_selection(context: RunContext, run: Run, work: TakenWork, *, dur
     refresher = FactRefresher(context, run, front, lambda: setup.baseline)
     taken = {each.action for each in work.commits if each.action}
     actions = [each for each in context.store.actions.of_run(run.id) if each.key in taken]
-    contracts = {each.id: await _contract(context, each, setup.baseline) for each in actions if not is_review(each)}
+    contracts = {
+        each.id: await _landed_contract(context, each, setup.baseline) for each in actions if not is_review(each)
+    }
     try:
         tested = {
             each.key: await refresher.run_contract(
@@ -49,13 +51,13 @@ async def prove_selection(context: RunContext, run: Run, work: TakenWork, *, dur
     if not shown.passed:
         failed = [f"the checks of {key}" for key, shown_by in tested.items() if blocking_results(shown_by)]
         failed += [f"the gate {each.gate.name}" for each in shown.broken_gates]
-        raise _refusal(context, run, work, failed, shown)
+        raise _failed_error(context, run, work, failed, shown)
     unchecked = [key for key, shown_by in tested.items() if not shown_by]
     reviewed = [each.key for each in actions if is_review(each)]
     return "; ".join(_not_shown(unchecked, reviewed, ran=bool(results or gates)))
 
 
-async def _contract(context: RunContext, action: Action, baseline: Baseline | None) -> Contract:
+async def _landed_contract(context: RunContext, action: Action, baseline: Baseline | None) -> Contract:
     """Return the contract in force of an action, with the timeouts used when its work landed; empty if it has none."""
     landed = [each for each in context.store.attempts.of_action(action.id) if each.outcome == "landed"]
     if not landed:
@@ -63,7 +65,9 @@ async def _contract(context: RunContext, action: Action, baseline: Baseline | No
     return await contract_with_timings(context, landed[-1], baseline) or Contract()
 
 
-def _refusal(context: RunContext, run: Run, work: TakenWork, failed: Collection[str], shown: Verification) -> GitError:
+def _failed_error(
+    context: RunContext, run: Run, work: TakenWork, failed: Collection[str], shown: Verification
+) -> GitError:
     what = f"this selection does not pass on {work.branch}: {join_limited([*failed], MAX_NAMES)}"
     return GitError(
         context.redactor.clean(f"{what}\n{describe_failed_checks(shown)}"),

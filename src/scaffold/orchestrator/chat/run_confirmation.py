@@ -38,15 +38,15 @@ async def plan_and_confirm(context: RunContext, run_id: RunId, dialog: StartDial
             f"- {finding.severity}[{finding.code}] {finding.message}. {finding.fix}" for finding in invalid.findings
         )
         return "\n".join((f"Not started: {invalid.in_full}", *findings))
-    return f"Not started: planning was {stopped}." if stopped else await _confirm(context, phase.run, dialog)
+    return f"Not started: planning was {stopped}." if stopped else await _start_if_agreed(context, phase.run, dialog)
 
 
 async def resume_and_confirm(context: RunContext, run_id: RunId, dialog: StartDialog) -> str:
     """Start a planned run that no process owns in the background if the user agrees."""
-    return await _confirm(context, await take_over_run_when_free(context, run_id), dialog)
+    return await _start_if_agreed(context, await take_over_run_when_free(context, run_id), dialog)
 
 
-async def _confirm(context: RunContext, run: Run, dialog: StartDialog) -> str:
+async def _start_if_agreed(context: RunContext, run: Run, dialog: StartDialog) -> str:
     """Start a run that this process owns if the user agrees, otherwise save it; release it in both cases."""
     try:
         agreed = await dialog.confirm_start(run)

@@ -181,13 +181,13 @@ def _control_tools(control: ChatRunControl, noun: str, *, projects: bool) -> tup
         return json_tool(f"{verb}_{noun}", description, object_schema({noun: STRING_SCHEMA}), answer)
 
     return (
-        tool("start", f"Start a {noun}, or resume it after a pause.", _start),
-        tool("pause", f"Start nothing new in a {noun}; running work finishes.", _pause),
-        tool("cancel", f"End a {noun} for good and stop its running work; landed changes stay.", _cancel),
+        tool("start", f"Start a {noun}, or resume it after a pause.", _start_goal),
+        tool("pause", f"Start nothing new in a {noun}; running work finishes.", _pause_goal),
+        tool("cancel", f"End a {noun} for good and stop its running work; landed changes stay.", _cancel_goal),
     )
 
 
-async def _start(control: ChatRunControl, run: Run, goal: Goal) -> str:
+async def _start_goal(control: ChatRunControl, run: Run, goal: Goal) -> str:
     if isinstance(goal.state, Failed):
         fix = "Only the user can retry it: `scaffold retry`."
         raise UsageError(f"`{goal.name}` has failed: {goal.state.reason}", fix)
@@ -200,12 +200,12 @@ async def _start(control: ChatRunControl, run: Run, goal: Goal) -> str:
     return "" if owned else await control.resume_in_background(run)
 
 
-async def _pause(control: ChatRunControl, run: Run, goal: Goal) -> str:
+async def _pause_goal(control: ChatRunControl, run: Run, goal: Goal) -> str:
     await request_goal_control(control.context, run, goal, "pause")
     return "Running work finishes and lands."
 
 
-async def _cancel(control: ChatRunControl, run: Run, goal: Goal) -> str:
+async def _cancel_goal(control: ChatRunControl, run: Run, goal: Goal) -> str:
     await request_goal_control(control.context, run, goal, "cancel")
     return "Landed changes stay; unfinished work is pinned."
 

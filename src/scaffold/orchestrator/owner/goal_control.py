@@ -39,13 +39,13 @@ async def apply_control_requests(context: RunContext, run: Run, engine: Engine |
         with owner_transaction(store, run, durable=True):
             # The request stays open until the processes are stopped: if this process
             # dies in between, the next owner applies it again.
-            ended = _apply(store, run, request)
+            ended = _apply_request(store, run, request)
         if engine is not None:
             for attempt in ended:
                 await engine.stop_attempt(attempt, grace_s=STOP_GRACE_S)
         with owner_transaction(store, run, durable=True):
             # A commit that may be on the branch already cannot be cancelled;
-            # `RunOwner._end` applies the request if it did not land.
+            # `RunOwner._end_run` applies the request if it did not land.
             if not (_is_cancellation(request) and _actions_landing(store, request)):
                 store.control_requests.settle(request.id)
 
@@ -55,13 +55,13 @@ def _is_cancellation(request: ControlRequest) -> bool:
     return request.kind == "cancel" or request.action_id is not None
 
 
-def _apply(store: Store, run: Run, request: ControlRequest) -> tuple[AttemptId, ...]:
+def _apply_request(store: Store, run: Run, request: ControlRequest) -> tuple[AttemptId, ...]:
     """Write the request's changes to the store and return the attempts whose processes must be stopped."""
     goal = store.goals.get(request.goal_id)
     if goal is None:
         raise LookupError(request.goal_id)
     if _is_cancellation(request):
-        return _cancel(store, goal, request)
+        return _cancel_target(store, goal, request)
     if isinstance(goal.state, Completed | Failed | Cancelled):
         return ()
     match request.kind:
@@ -75,7 +75,7 @@ def _apply(store: Store, run: Run, request: ControlRequest) -> tuple[AttemptId, 
             _resume_goal(store, run, goal)
             return ()
         case "cancel":
-            return _cancel(store, goal, request)
+            return _cancel_target(store, goal, request)
         case _:
             assert_never(request.kind)
 
@@ -110,7 +110,7 @@ def _stop_attempts(store: Store, request: ControlRequest) -> tuple[AttemptId, ..
     return tuple(attempt.id for attempt in ended)
 
 
-def _cancel(store: Store, goal: Goal, request: ControlRequest) -> tuple[AttemptId, ...]:
+def _cancel_target(store: Store, goal: Goal, request: ControlRequest) -> tuple[AttemptId, ...]:
     """End the open parts of the goal or the action permanently, except those that are landing."""
     landing = _actions_landing(store, request)
     ended = [attempt for attempt in _open_attempts(store, request) if attempt.action_id not in landing]

@@ -98,9 +98,9 @@ class _InboxApprovals:
             detail=clean({"mcp_server": server, "tools": dict(tools)}),
             created_at=self._context.clock.now(),
         )
-        self._waiting[server] = asyncio.create_task(self._wait(item, approve))
+        self._waiting[server] = asyncio.create_task(self._approve_when_decided(item, approve))
 
-    async def _wait(self, item: InboxItem, approve: Callable[[], None]) -> None:
+    async def _approve_when_decided(self, item: InboxItem, approve: Callable[[], None]) -> None:
         store = self._context.store
         # An earlier owner may have been killed between the user's decision and what follows from it.
         decided = store.inbox.in_force(item)

@@ -56,14 +56,14 @@ class MergeAgent:
         """Return the merged files, or why there are none; a question that the agent answered is not asked again."""
         if question in self._known:
             return self._known[question]
-        answer, is_final = await self._answer(question, check)
+        answer, is_final = await self._ask_within_limit(question, check)
         if is_final:
             self._known[question] = answer
             for oldest in [*self._known][:-MAX_KNOWN]:
                 del self._known[oldest]
         return answer
 
-    async def _answer(self, question: MergeQuestion, check: MergeCheck) -> tuple[MergeAnswer, bool]:
+    async def _ask_within_limit(self, question: MergeQuestion, check: MergeCheck) -> tuple[MergeAnswer, bool]:
         """Return the answer, and whether it is the agent's: a failing model may answer the next time."""
         store, redactor = self._context.store, self._context.redactor
         is_final = True
@@ -78,7 +78,7 @@ class MergeAgent:
         patience = Patience(self._run.settings.limits.model_wait_s, limit.paused)
         try:
             async with limit.enforced(), self._open_model(patience=patience) as model:
-                answer = await self._asked(self._agent(model, action, attempt), question, check)
+                answer = await self._ask_until_usable(self._create_agent(model, action, attempt), question, check)
         except TimeoutError:
             if limit.left_s > 0:
                 raise
@@ -91,7 +91,7 @@ class MergeAgent:
         warn(self._context, self._run.id, f"{action.key} was not merged by an agent: {answer.why}")
         return ConflictExplanation(redactor.clean(utf8_safe(answer.why))), is_final
 
-    def _agent(self, model: Model, action: Action, attempt: Attempt) -> Agent:
+    def _create_agent(self, model: Model, action: Action, attempt: Attempt) -> Agent:
         context, settings = self._context, self._run.settings
         own = settings.agent_model(ROLE)
         goal = context.store.goals.get(action.goal_id)
@@ -126,7 +126,7 @@ class MergeAgent:
             records=AgentRecords(journal=journal, budget=budget),
         )
 
-    async def _asked(self, agent: Agent, question: MergeQuestion, check: MergeCheck) -> MergeAnswer:
+    async def _ask_until_usable(self, agent: Agent, question: MergeQuestion, check: MergeCheck) -> MergeAnswer:
         prompt, problem = self._context.redactor.clean(merge_prompt(question)), ""
         if prompt != merge_prompt(question):
             # What it writes would land with the placeholder in the secret's place.
@@ -151,20 +151,20 @@ def merge_prompt(question: MergeQuestion) -> str:
     for file in question.files:
         parts += [
             f"# {file.path}",
-            f"What has landed:\n{_fenced(file.ours)}",
-            f"What the landed work changed in it:\n{_fenced(_diff(file, file.ours))}",
-            f"What the work of the task changed in it:\n{_fenced(_diff(file, file.theirs))}",
-            f"The work:\n{_fenced(file.theirs)}",
+            f"What has landed:\n{_fence_text(file.ours)}",
+            f"What the landed work changed in it:\n{_fence_text(_diff_text(file, file.ours))}",
+            f"What the work of the task changed in it:\n{_fence_text(_diff_text(file, file.theirs))}",
+            f"The work:\n{_fence_text(file.theirs)}",
         ]
     return "\n\n".join([*parts, "Merge these files."])
 
 
-def _diff(file: FileVersions, side: str) -> str:
+def _diff_text(file: FileVersions, side: str) -> str:
     lines = unified_diff(file.base.splitlines(), side.splitlines(), "before", "after", lineterm="")
     return "\n".join(lines)
 
 
-def _fenced(text: str) -> str:
+def _fence_text(text: str) -> str:
     longest = max((len(found) for found in re.findall(r"`{3,}", text)), default=2)
     fence = "`" * (longest + 1)
     return f"{fence}\n{text.rstrip(chr(10))}\n{fence}"
@@ -185,7 +185,7 @@ def read_answer(text: str, paths: Sequence[str]) -> MergeAnswer | str:
 
 def _read_code(text: str, paths: Sequence[str]) -> MergedCode | str:
     texts: dict[str, str] = {}
-    for before, info, code in _blocks(text):
+    for before, info, code in _read_blocks(text):
         path = _path_in(info, paths) or _path_in(before, paths)
         if path is None and len(paths) == 1 and not texts:
             (path,) = paths
@@ -196,7 +196,7 @@ def _read_code(text: str, paths: Sequence[str]) -> MergedCode | str:
     return f"there is no whole block for {missing[0]}" if missing else MergedCode(texts)
 
 
-def _blocks(text: str) -> Iterator[tuple[str, str, str]]:
+def _read_blocks(text: str) -> Iterator[tuple[str, str, str]]:
     """Yield for each fenced block the last line before it, what is behind its fence, and its text."""
     at = 0
     for found in _BLOCK.finditer(text):

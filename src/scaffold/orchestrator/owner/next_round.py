@@ -83,7 +83,7 @@ def _next_of_prompt(context: RunContext, run: Run) -> RoundAdded | RoundsOver:
         if len(actions) >= loop.max_rounds:
             limit = count_of(loop.max_rounds, "round")
             return RoundsOver(f"{limit} are over, which is the limit, and the last one still changed something")
-        return _add(context, run, round_goal(loop, len(actions) + 1), f"round {len(actions)} has landed")
+        return _add_goal(context, run, round_goal(loop, len(actions) + 1), f"round {len(actions)} has landed")
 
 
 def _next_audit(context: RunContext, run: Run, tip: Commit) -> RoundAdded | RoundsOver:
@@ -106,12 +106,12 @@ def _next_audit(context: RunContext, run: Run, tip: Commit) -> RoundAdded | Roun
             case GaveUp(reason=reason):
                 return RoundsOver(reason)
             case StartAudit() | CloseGaps():
-                return _add(context, run, _goal(compliance, step), compliance.summary)
+                return _add_goal(context, run, _round_goal(compliance, step), compliance.summary)
             case _:
                 assert_never(step)
 
 
-def _goal(compliance: Compliance, step: StartAudit | CloseGaps) -> GoalSpec:
+def _round_goal(compliance: Compliance, step: StartAudit | CloseGaps) -> GoalSpec:
     if isinstance(step, StartAudit):
         return audit_goal(step.number, compliance.requirements)
     audit = compliance.audits[-1]
@@ -121,7 +121,7 @@ def _goal(compliance: Compliance, step: StartAudit | CloseGaps) -> GoalSpec:
     return structs.replace(goal, actions=tuple(structs.replace(each, method="round") for each in goal.actions))
 
 
-def _add(context: RunContext, run: Run, goal: GoalSpec, before: str) -> RoundAdded | RoundsOver:
+def _add_goal(context: RunContext, run: Run, goal: GoalSpec, before: str) -> RoundAdded | RoundsOver:
     """Add the goal in the caller's transaction; a plan that has taken its names ends the rounds."""
     try:
         apply_changes(context.store, run, project_changes(goal), now=context.clock.now())

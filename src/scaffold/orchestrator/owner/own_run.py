@@ -44,7 +44,9 @@ async def own_run(
             # The zygote imports while the run is recovered and its baseline captured.
             await starter.preload()
         await ensure_source_layout(context, run)
-        owner = await recover_run_owner(context, run, _engine(context, run, starter), merger=_merger(context, run))
+        owner = await recover_run_owner(
+            context, run, _create_engine(context, run, starter), merger=_create_merger(context, run)
+        )
         # Only now: the recovery removes the temporary folders of what the run had before.
         async with run_servers(context, run):
             yield owner
@@ -53,14 +55,14 @@ async def own_run(
         remove_if_empty(context, run)
 
 
-def _merger(context: RunContext, run: Run) -> Merger | None:
+def _create_merger(context: RunContext, run: Run) -> Merger | None:
     """Return the agent for conflicts; None for a run that makes no other requests than those of its workers."""
     if not run.settings.planning.planner:
         return None
     return MergeAgent(context, run, partial(connect_run_model, run.settings.agent_model("merger")))
 
 
-def _engine(context: RunContext, run: Run, starter: ProcessStarter) -> Engine:
+def _create_engine(context: RunContext, run: Run, starter: ProcessStarter) -> Engine:
     """Return an engine with processes of supervisors; the goal of a quick run is supervised in this process."""
     if run.settings.tier.decompose or run.settings.planning.planner:
         return LocalEngine(starter)

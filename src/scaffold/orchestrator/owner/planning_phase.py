@@ -95,8 +95,8 @@ class PlanningPhase:
         EnvironmentNotReady before the first model request: the run has failed. Raises BudgetExceeded if the budget is
         spent: the run is paused. Raises StaleFence if another process took the run over.
         """
-        self._activate()
-        self._turn = asyncio.create_task(self._plan())
+        self._activate_run()
+        self._turn = asyncio.create_task(self._plan_with_retries())
         chores = [
             asyncio.create_task(chore)
             for chore in (
@@ -113,7 +113,7 @@ class PlanningPhase:
                     chore.result()
             ending = await self._turn
         except asyncio.CancelledError:
-            self._end(self._stop_cause or "stopped")
+            self._end_run(self._stop_cause or "stopped")
             # This task itself was cancelled, by a signal, and not only the planner's turn.
             if self._stop_cause is None:
                 raise
@@ -122,16 +122,16 @@ class PlanningPhase:
             for task in (self._turn, *chores):
                 task.cancel()
             await asyncio.wait((self._turn, *chores))
-        return self._settle(ending)
+        return self._handle_result(ending)
 
-    def _activate(self) -> None:
+    def _activate_run(self) -> None:
         """Activate a run that was paused or saved before it had a plan."""
         store, run = self._context.store, self.run
         if isinstance(require_run(store, run.id).state, Paused | Saved):
             with owner_transaction(store, run):
                 store.runs.move(run.id, Active(), fence=run.fence)
 
-    async def _plan(self) -> PlanningResult:
+    async def _plan_with_retries(self) -> PlanningResult:
         if self._capture_baseline:
             await ensure_baseline(self._context, self.run)
         while True:
@@ -144,7 +144,7 @@ class PlanningPhase:
             self._models.tell()
             hold_run(self._context.store, self.run, f"waits for {self._models.waits_for}")
             await self._models.until_back()
-            self._activate()
+            self._activate_run()
 
     async def _one_turn(self) -> PlanningResult:
         settings = self.run.settings
@@ -177,14 +177,14 @@ class PlanningPhase:
 
         return msgspec.structs.replace(tool, run=run)
 
-    def _end(self, cause: StopCause) -> None:
+    def _end_run(self, cause: StopCause) -> None:
         if cause == "cancelled":
             cancel_run(self._context.store, self.run)
         else:
-            self._activate()  # it may be held, which is a pause of another kind
+            self._activate_run()  # it may be held, which is a pause of another kind
             finish_run(self._context.store, self.run, cause)
 
-    def _settle(self, ending: PlanningResult) -> StopCause | None:
+    def _handle_result(self, ending: PlanningResult) -> StopCause | None:
         run_id = self.run.id
         match ending:
             case PlanWritten():
@@ -192,14 +192,14 @@ class PlanningPhase:
                 AgentAdvisor(self._context, self.run).refresh()  # before the user is asked to start it
                 return self._pause_if_asked()
             case PlanRejected(findings=findings, why=why):
-                self._fail(f"the plan was rejected: {why}")
+                self._fail_run(f"the plan was rejected: {why}")
                 raise PlanInvalid(
                     clip(f"run {run_id} has no valid plan: {why}", MAX_REASON_CHARACTERS),
                     _retry_hint(run_id),
                     findings,
                 )
             case ModelFailed(error=error):
-                self._fail(f"no plan: {error}")
+                self._fail_run(f"no plan: {error}")
                 raise ModelError(f"run {run_id} has no plan: {error}", _retry_hint(run_id))
             case TurnUnavailable(error=error):
                 finish_run(self._context.store, self.run, "unavailable", why=f": {error}")
@@ -218,7 +218,7 @@ class PlanningPhase:
         finish_run(self._context.store, self.run, "paused")
         return "paused"
 
-    def _fail(self, reason: str) -> None:
+    def _fail_run(self, reason: str) -> None:
         store, run = self._context.store, self.run
         with owner_transaction(store, run, durable=True):
             store.runs.move(run.id, Failed(reason), fence=run.fence)

@@ -70,7 +70,7 @@ async def ensure_baseline(context: RunContext, run: Run) -> None:
         return
     activities = ActivityRecorder(context, run, stage=PREPARING)
     async with activities.during(CHECK_ENVIRONMENT):
-        result = await _captured(context, run, activities.during)
+        result = await _prepare_and_capture(context, run, activities.during)
     if isinstance(result, NotReady):
         reason = context.redactor.clean(f"{NOT_READY}: {result.what}{_log_note(result.log)}")
         fail_run(context.store, run, reason)
@@ -126,8 +126,8 @@ def _describe_failure(result: GateResult) -> str:
     return f"{count_of(count, 'new failure')}: {', '.join(failed[:MAX_NAMED_FAILURES])}{more}"
 
 
-async def _captured(context: RunContext, run: Run, during: During) -> BaselineResult | NotReady:
-    detection = await _detected(context, run)
+async def _prepare_and_capture(context: RunContext, run: Run, during: During) -> BaselineResult | NotReady:
+    detection = await _detect_gates(context, run)
     try:
         prepared = await prepare_environment(await _preparation_request(context, run, detection, during))
     finally:
@@ -143,7 +143,7 @@ async def _captured(context: RunContext, run: Run, during: During) -> BaselineRe
         environment = await with_installed_names(prepared.environment, tree)
         return BaselineResult(baseline=Baseline(environment=environment, runs=()), notes=detection.notes)
     try:
-        result = await _captured_in(checkout, context, run, prepared, detection)
+        result = await _capture_in_checkout(checkout, context, run, prepared, detection)
     finally:
         await checkout.close()
     if isinstance(result, NotReady) and (ignored := await ignored_module(context.git, result.detail)):
@@ -152,7 +152,7 @@ async def _captured(context: RunContext, run: Run, during: During) -> BaselineRe
     return result
 
 
-async def _detected(context: RunContext, run: Run) -> DetectedGates:
+async def _detect_gates(context: RunContext, run: Run) -> DetectedGates:
     """Return the gates and setup detected at the base commit, with the run's settings applied."""
     gates, setup = run.settings.gates, run.settings.environment.setup
     detection = apply_gate_settings(await detect_at_commit(context.git, run.base_sha), gates.given, gates.off)
@@ -163,7 +163,7 @@ async def _detected(context: RunContext, run: Run) -> DetectedGates:
     )
 
 
-async def _captured_in(
+async def _capture_in_checkout(
     checkout: Checkout, context: RunContext, run: Run, prepared: PreparedEnvironment, detection: DetectedGates
 ) -> BaselineResult | NotReady:
     """Capture the baseline in a checkout of the base, after proving that imports resolve inside that checkout."""
@@ -198,15 +198,15 @@ async def _preparation_request(
 def _tell_included(context: RunContext, run: Run, prepared: PreparedEnvironment) -> None:
     """Tell the user which ignored files are copied to worktrees, and which are not."""
     if prepared.included:
-        inform(context, run.id, f"Copied to worktrees ({INCLUDE_FILE}): {_named(prepared.included)}")
+        inform(context, run.id, f"Copied to worktrees ({INCLUDE_FILE}): {_list_names(prepared.included)}")
     if prepared.generated:
-        inform(context, run.id, f"Copied to worktrees, because builds make them: {_named(prepared.generated)}")
+        inform(context, run.id, f"Copied to worktrees, because builds make them: {_list_names(prepared.generated)}")
     if prepared.secrets:
-        named = _named(prepared.secrets)
+        named = _list_names(prepared.secrets)
         warn(context, run.id, f"Not copied: {named}. Name each in a line of its own in {INCLUDE_FILE} to copy it.")
 
 
-def _named(names: Sequence[str]) -> str:
+def _list_names(names: Sequence[str]) -> str:
     more = f" and {len(names) - MAX_NAMED_FILES} more" if len(names) > MAX_NAMED_FILES else ""
     return f"{', '.join(names[:MAX_NAMED_FILES])}{more}"
 

@@ -136,7 +136,7 @@ class RunOwner:
         """
         try:
             await self._run_until_done()
-            ending = await self._end()
+            ending = await self._end_run()
             # The end changes stories, too. By now another process may own the run; both write what the store says.
             await self._files.write()
         except OSError as error:
@@ -146,7 +146,7 @@ class RunOwner:
         return ending
 
     async def _run_until_done(self) -> None:
-        self._activate()
+        self._activate_run()
         with contextlib.closing(WakeFifo(self._context.wake_fifo(self.run.id), self._wakeup.notify_all)):
             await self._run_tasks()
 
@@ -154,20 +154,20 @@ class RunOwner:
         """Capture the baseline, then run all tasks until one says the run is over; stop every child at the end."""
         try:
             # The baseline comes before any supervisor: what it cannot show is found before a model costs money.
-            await self._first(
+            await self._run_until_first_ends(
                 partial(self._machine.when_free, partial(self._ensure_baseline, self._context, self.run)),
                 partial(renew_lease, self._context, self.run),
                 self._watch_control_requests,
             )
             if not self._stopping.is_set():
-                await self._first(
+                await self._run_until_first_ends(
                     # Before anything is started: it may have no room.
                     self._machine.watch,
                     self._wait_until_done,
                     partial(renew_lease, self._context, self.run),
-                    self._supervise,
+                    self._supervise_goals,
                     self._supervisors.end_unresponsive,
-                    self._start,
+                    self._start_attempts,
                     self._handle_exits,
                     self._landing.run,
                     self._watch_control_requests,
@@ -180,7 +180,7 @@ class RunOwner:
             await self._queue.end_proofs()
             await self._engine.close(grace_s=STOP_GRACE_S)
 
-    async def _first(self, *repeated: Callable[[], Awaitable[None]]) -> None:
+    async def _run_until_first_ends(self, *repeated: Callable[[], Awaitable[None]]) -> None:
         """Run these tasks, each again after a fault of the machine, until one ends or a stop is requested."""
         tasks = [asyncio.ensure_future(each) for each in (*map(self._faults.run, repeated), self._stopping.wait())]
         try:
@@ -193,7 +193,7 @@ class RunOwner:
                 task.cancel()
             await asyncio.wait(tasks)
 
-    def _activate(self) -> None:
+    def _activate_run(self) -> None:
         store = self._context.store
         with owner_transaction(store, self.run, durable=True):
             if not isinstance(require_run(store, self.run.id).state, Active):
@@ -203,10 +203,10 @@ class RunOwner:
                 if isinstance(goal.state, Planning | Paused) and goal.state != Paused(PAUSED_BY_USER):
                     store.goals.move(goal.id, Active())
 
-    def _dispatching(self) -> bool:
+    def _may_dispatch(self) -> bool:
         return self._cause == "done" and not self._model_away
 
-    async def _supervise(self) -> None:
+    async def _supervise_goals(self) -> None:
         """Keep supervisors running while new work may start, and let them end while it may not; never returns."""
         while True:
             await self._keep_supervisors()
@@ -214,7 +214,7 @@ class RunOwner:
                 await self._supervisors.stop_all()
             else:
                 self._set_goals_aside()
-            while not self._dispatching():
+            while not self._may_dispatch():
                 await self._wakeup.next_event().wait()
 
     def _set_goals_aside(self) -> None:
@@ -222,7 +222,7 @@ class RunOwner:
         cause = unfinished_cause(self._cause)
         if self._stopping.is_set() or cause == "cancelled":  # then the engine ends them
             return
-        active = [goal for goal in self._goals() if isinstance(goal.state, Active)]
+        active = [goal for goal in self._run_goals() if isinstance(goal.state, Active)]
         with owner_transaction(self._context.store, self.run, durable=True):
             for goal in active:
                 self._context.store.goals.move(goal.id, Paused(PAUSE_REASONS[cause] + self._why))
@@ -234,7 +234,7 @@ class RunOwner:
         # The loop below sleeps until an event; without this, an error of the keeper would go unnoticed.
         keeper.add_done_callback(lambda _: self._wakeup.notify_all())
         try:
-            while self._dispatching():
+            while self._may_dispatch():
                 event = self._wakeup.next_event()
                 self._wake_goals()
                 if keeper.done():
@@ -250,14 +250,14 @@ class RunOwner:
             # Still held if this task begins again after a fault.
             if not self._model_away:
                 await self._models.until_away(self.run.settings.limits.model_wait_s)
-                self._model_away = self._dispatching()
+                self._model_away = self._may_dispatch()
             if self._model_away:
                 self._models.tell()
                 hold_run(self._context.store, self.run, f"waits for {self._models.waits_for}")
                 self._wakeup.notify_all()
             await self._models.until_back()
             if self._model_away:
-                self._activate()
+                self._activate_run()
                 self._model_away = False
                 self._wakeup.notify_all()
 
@@ -269,11 +269,11 @@ class RunOwner:
         if changes.goals:
             self._supervisors.wake(changes.goals | slots_by_goal(self._context.store, self.run).keys())
 
-    async def _start(self) -> None:
+    async def _start_attempts(self) -> None:
         """Start the attempts that supervisors queue, while new work may start."""
         while True:
             event = self._wakeup.next_event()
-            if self._dispatching() and not (self._models.parked or self._machine.waits_for):
+            if self._may_dispatch() and not (self._models.parked or self._machine.waits_for):
                 await self._launcher.start_queued()
             await event.wait()
 
@@ -315,7 +315,7 @@ class RunOwner:
         """Return whether only held candidates are left, and the actions that they wait for do not go on."""
         store = self._context.store
         working, candidates = self._open_attempts()
-        if not self._dispatching() or working or not self._queue.held or candidates != self._queue.held:
+        if not self._may_dispatch() or working or not self._queue.held or candidates != self._queue.held:
             return False
         return not (store.turns.open_of_run(self.run.id) or can_start(store, self.run))
 
@@ -347,7 +347,7 @@ class RunOwner:
         """Go on as if no pause had been asked for, unless the run ends already; answers by clearing the request."""
         if self._cause == "paused" and not self._stopping.is_set():
             self._cause = "done"
-            self._activate()
+            self._activate_run()
         if self._cause == "done":
             with owner_transaction(self._context.store, self.run, durable=True):
                 self._context.store.runs.answer(self.run.id, "resume")
@@ -371,7 +371,7 @@ class RunOwner:
                 paused = not (working or candidates) and self._all_goals_paused()
             # A candidate can wait for a held branch for days; it stays pinned and lands when the run is resumed.
             planning = bool(store.turns.open_of_run(self.run.id))
-            if not self._dispatching() and not (working or planning or (candidates and not self._landing.branch_held)):
+            if not self._may_dispatch() and not (working or planning or (candidates and not self._landing.branch_held)):
                 self._stopping.set()  # from now on a pause cannot be withdrawn
                 return
             if held:
@@ -390,7 +390,7 @@ class RunOwner:
 
         It is not over if the branch was moved from outside and a desired assertion no longer holds, or a round follows.
         """
-        if not isinstance(verdict, Completed) or not self._dispatching():
+        if not isinstance(verdict, Completed) or not self._may_dispatch():
             return True
         # The user may have committed to the session branch since the last landing, and broken what the goals rest on.
         await self._queue.recheck_facts()
@@ -409,21 +409,21 @@ class RunOwner:
         """
         attempts = self._context.store.attempts
         working = sum(use.working for use in attempts.slots(self.run.id).values())
-        if not self._dispatching():
+        if not self._may_dispatch():
             working -= sum(not self._launcher.has_started(each) for each in attempts.queued(self.run.id))
         waiting = attempts.count_waiting_to_land(self.run.id) - len(self._queue.approvals.resting)
         # Once nothing new may start, the actions are not done again that held candidates wait for.
-        return working, waiting if self._dispatching() else max(0, waiting - self._queue.held)
+        return working, waiting if self._may_dispatch() else max(0, waiting - self._queue.held)
 
     def _all_goals_paused(self) -> bool:
         """Return whether the user has paused every unfinished goal; False if there is none."""
-        unfinished = [goal for goal in self._goals() if isinstance(goal.state, Planning | Active | Paused)]
+        unfinished = [goal for goal in self._run_goals() if isinstance(goal.state, Planning | Active | Paused)]
         return bool(unfinished) and all(goal.state == Paused(PAUSED_BY_USER) for goal in unfinished)
 
-    def _goals(self) -> tuple[Goal, ...]:
+    def _run_goals(self) -> tuple[Goal, ...]:
         return self._context.store.goals.of_run(self.run.id)
 
-    async def _end(self) -> RunEnding:
+    async def _end_run(self) -> RunEnding:
         # The engine has ended them, but their exits are no longer handled, so their records remain.
         await end_orphaned_supervisors(self._context, self.run)
         # Workers were killed by the engine and could not end their attempts; their work is pinned here.
@@ -433,7 +433,7 @@ class RunOwner:
         await apply_control_requests(self._context, self.run, None)
         store = self._context.store
         if self._model_away:  # then it is paused for its model, and from now on for another reason
-            self._activate()
+            self._activate_run()
         # By `pause_if_waiting`.
         if isinstance(require_run(store, self.run.id).state, Paused) and self._cause != "cancelled":
             release_run(store, self.run)

@@ -30,7 +30,7 @@ class StoryLog:
     def add(self, stories: Sequence[StoryRecord]) -> None:
         """Add what the file does not have of these stories, in the order in which it happened; OSError if it cannot."""
         if self._size is None or self._size != self._size_now():
-            self._read()
+            self._read_log()
         new = list(self._new_lines(stories))
         if new and self._size is not None:
             append_line(self._path, b"\n".join(new))
@@ -54,7 +54,7 @@ class StoryLog:
         except FileNotFoundError:
             return 0
 
-    def _read(self) -> None:
+    def _read_log(self) -> None:
         """Read what the file has; a line that a killed process began is removed."""
         content = read_untrusted(self._path, MAX_BYTES) if self._size_now() else b""
         if isinstance(content, str):

@@ -39,7 +39,7 @@ from scaffold.store.database import Store
 
 def stored_plan(store: Store, run: Run) -> Plan:
     """Return the run's goals and actions as a plan, in the order they were added."""
-    return _plan(store.goals.of_run(run.id), store.actions.of_run(run.id))
+    return _build_plan(store.goals.of_run(run.id), store.actions.of_run(run.id))
 
 
 def read_draft(store: Store, run: Run) -> PlanDraft:
@@ -57,7 +57,7 @@ def read_draft(store: Store, run: Run) -> PlanDraft:
         },
         ended={goal.name: status_of(goal.state) for goal in goals if isinstance(goal.state, _ENDED)},
     )
-    return PlanDraft(_plan(goals, actions), progress, history)
+    return PlanDraft(_build_plan(goals, actions), progress, history)
 
 
 def apply_changes(store: Store, run: Run, changes: Sequence[DraftChange], *, now: datetime) -> tuple[DraftChange, ...]:
@@ -98,11 +98,11 @@ def new_goal(spec: GoalSpec, run: Run, *, now: datetime) -> Goal:
 _ENDED = (Completed, Failed, Cancelled)
 
 
-def _plan(goals: Iterable[Goal], actions: Sequence[Action]) -> Plan:
+def _build_plan(goals: Iterable[Goal], actions: Sequence[Action]) -> Plan:
     keys = {action.id: action.key for action in actions}
     specs: dict[GoalId, list[ActionSpec]] = {}
     for action in actions:
-        specs.setdefault(action.goal_id, []).append(_spec(action, keys))
+        specs.setdefault(action.goal_id, []).append(_action_spec(action, keys))
     return Plan(
         goals=tuple(
             GoalSpec(
@@ -117,7 +117,7 @@ def _plan(goals: Iterable[Goal], actions: Sequence[Action]) -> Plan:
     )
 
 
-def _spec(action: Action, keys: Mapping[ActionId, ActionKey]) -> ActionSpec:
+def _action_spec(action: Action, keys: Mapping[ActionId, ActionKey]) -> ActionSpec:
     return ActionSpec(
         key=action.key,
         **text_fields(action),
@@ -155,11 +155,11 @@ class _ChangeWriter:
             case UpdateAction(status="skipped", note=reason):
                 dropped = [key for key in after.statuses if after.status(key) == "skipped" != before.status(key)]
                 for key in dropped:
-                    self._skip(key, reason)
+                    self._skip_action(key, reason)
             case UpdateAction(key=key, note=approach):
-                self._retry(key, approach)
+                self._retry_action(key, approach)
             case ProposeAssertions():
-                self._record(change)
+                self._record_assertions(change)
             case _:
                 assert_never(change)
 
@@ -179,14 +179,14 @@ class _ChangeWriter:
             self._store.goals.move(goal.id, Active())
 
     def _add_actions(self, change: CreateActions) -> None:
-        goal = self._goal(change.goal)
+        goal = self._require_goal(change.goal)
         position = self._store.actions.last_position(self._run.id) + 1
         actions = new_actions(
             change.specs,
             goal,
             position=position,
             now=self._now,
-            parents=lambda key: self._action(key).id,
+            parents=lambda key: self._require_action(key).id,
             method=change.method,
         )
         self._store.actions.add(actions)
@@ -198,21 +198,21 @@ class _ChangeWriter:
             self._run.id, [PlanExtended(goal.name, parent, tuple(keys)) for parent, keys in keys_by_parent.items()]
         )
 
-    def _skip(self, key: ActionKey, reason: str) -> None:
-        action = self._action(key)
+    def _skip_action(self, key: ActionKey, reason: str) -> None:
+        action = self._require_action(key)
         # A failed action can be skipped only by way of pending.
         states = (Pending(), Skipped(reason)) if isinstance(action.state, Failed) else (Skipped(reason),)
         self._store.actions.move_each((action,), *states)
         self._touched[action.goal_id] = None
 
-    def _retry(self, key: ActionKey, approach: str) -> None:
-        action = self._action(key)
+    def _retry_action(self, key: ActionKey, approach: str) -> None:
+        action = self._require_action(key)
         self._store.actions.guide(action.id, approach)
         self._store.actions.move(action.id, Pending())
         self._touched[action.goal_id] = None
 
-    def _record(self, change: ProposeAssertions) -> None:
-        goal = self._goal(change.goal)
+    def _record_assertions(self, change: ProposeAssertions) -> None:
+        goal = self._require_goal(change.goal)
         proposed = [
             AssertionProposed(goal.name, name, holds, change.evidence) for name, holds in change.assertions.items()
         ]
@@ -221,13 +221,13 @@ class _ChangeWriter:
         if change.summary is not None and change.summary != goal.summary:
             self._store.goals.set_summary(goal.id, change.summary, was=goal.summary)
 
-    def _goal(self, name: str) -> Goal:
+    def _require_goal(self, name: str) -> Goal:
         goal = self._store.goals.by_name(self._run.id, name)
         if goal is None:
             raise LookupError(name)
         return goal
 
-    def _action(self, key: ActionKey) -> Action:
+    def _require_action(self, key: ActionKey) -> Action:
         action = self._store.actions.by_key(self._run.id, key)
         if action is None:
             raise LookupError(key)

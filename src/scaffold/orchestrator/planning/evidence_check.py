@@ -69,10 +69,10 @@ class BranchEvidence:
         """Return what was found of a commit or a command; None if the evidence is neither."""
         text = evidence.strip()
         if _COMMIT.fullmatch(text):
-            return await self._commit(text)
-        return await self._command(text) if self._is_command(text) else None
+            return await self._check_commit(text)
+        return await self._check_command(text) if self._is_command(text) else None
 
-    async def _commit(self, name: str) -> Finding:
+    async def _check_commit(self, name: str) -> Finding:
         branch = self._run.session_branch
         try:
             found = await commits.read_commit(self._context.git, name)
@@ -89,9 +89,9 @@ class BranchEvidence:
         if not _NAME.fullmatch(first):
             return False
         path = command_environment(self._context.environ).get("PATH")
-        return first in BUILTINS or first in set(self._programs()) or shutil.which(first, path=path) is not None
+        return first in BUILTINS or first in set(self._known_programs()) or shutil.which(first, path=path) is not None
 
-    def _programs(self) -> Iterator[str]:
+    def _known_programs(self) -> Iterator[str]:
         """Yield the programs that the run's own checks and gates start, which may be installed for them alone."""
         baseline = self._context.store.baselines.of_run(self._run.id)
         for run in baseline.runs if baseline else ():
@@ -100,7 +100,7 @@ class BranchEvidence:
             for check in action.contract.commands if action.contract else ():
                 yield check.command.split(maxsplit=1)[0]
 
-    async def _command(self, command: str) -> Finding:
+    async def _check_command(self, command: str) -> Finding:
         store, run = self._context.store, self._run
         refresher = FactRefresher(self._context, run, self._checkouts, lambda: store.baselines.of_run(run.id))
         tip = await session_tip(self._context, run)

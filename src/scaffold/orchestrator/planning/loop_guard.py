@@ -64,7 +64,7 @@ def find_repeated_tool(messages: Sequence[Message]) -> str | None:
     """
     seen: set[_Exchange] = set()
     repeats: Counter[_Exchange] = Counter()
-    for exchanges in _exchanges(messages):
+    for exchanges in _exchanges_by_reply(messages):
         # A reply with one new exchange among old ones is progress, however many of the others it repeats.
         if exchanges <= seen:
             repeats.update(exchanges)
@@ -77,7 +77,7 @@ def find_repeated_tool(messages: Sequence[Message]) -> str | None:
     return None
 
 
-def _exchanges(messages: Sequence[Message]) -> Iterator[set[_Exchange]]:
+def _exchanges_by_reply(messages: Sequence[Message]) -> Iterator[set[_Exchange]]:
     """Yield the set of calls with answers of each reply since the user's last message."""
     text_positions = [i for i, message in enumerate(messages) if _has_text(message)]
     calls: dict[str, ToolCall] = {}

@@ -166,7 +166,7 @@ def _list_actions(proposals: ProposalTarget) -> Tool:
 def _update_action(proposals: ProposalTarget) -> Tool:
     async def answer(args: Args) -> Mapping[str, Any]:
         action = find_action(proposals, args["action"])
-        changed = proposals.change(_update(action.key, args["status"], args.get("result", "")))
+        changed = proposals.change(_action_update(action.key, args["status"], args.get("result", "")))
         draft = proposals.draft
         goal = draft.goal_of(action.key)
         return {
@@ -185,7 +185,7 @@ def _update_action(proposals: ProposalTarget) -> Tool:
     )
 
 
-def _update(key: ActionKey, status: str, note: str) -> UpdateAction:
+def _action_update(key: ActionKey, status: str, note: str) -> UpdateAction:
     match status:
         case "pending" | "skipped":
             return UpdateAction(key, status, note)

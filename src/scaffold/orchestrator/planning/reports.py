@@ -115,7 +115,7 @@ def actions_report(
     ]
     chosen.sort(key=lambda action: STATUS_ORDER.index(draft.progress.status(action.key)))
     stored = stored_actions(proposals, goal.name)
-    entries = (_entry(draft, goal, action, stored.get(action.key)) for action in chosen)
+    entries = (_action_entry(draft, goal, action, stored.get(action.key)) for action in chosen)
     taken, left = fit_entries(entries, most=MAX_ACTIONS, room=RESPONSE_CHARS - OVERHEAD_CHARS)
     return {
         "goal": goal.name,
@@ -130,7 +130,7 @@ def _status_hint() -> str:
     return f"A status is one of: {', '.join(STATUS_ORDER)}."
 
 
-def _entry(draft: PlanDraft, goal: GoalSpec, action: ActionSpec, stored: Action | None) -> dict[str, Any]:
+def _action_entry(draft: PlanDraft, goal: GoalSpec, action: ActionSpec, stored: Action | None) -> dict[str, Any]:
     status = draft.progress.status(action.key)
     held = draft.progress.held(goal.name)
     lacking = [name for name in action.preconditions if name not in held]
@@ -169,7 +169,9 @@ def results_report(proposals: ProposalTarget, goal: GoalSpec, keys: Sequence[Act
     room = RESPONSE_CHARS - OVERHEAD_CHARS
     # Fewer names leave more room for each, as the note `rest` promises.
     share = max(RESULT_CHARS, room // len(chosen)) if keys else RESULT_CHARS
-    taken, left = fit_entries((_result(proposals, action, share) for action in chosen), most=MAX_ACTIONS, room=room)
+    taken, left = fit_entries(
+        (_result_entry(proposals, action, share) for action in chosen), most=MAX_ACTIONS, room=room
+    )
     cut = any(len(action.result or "") > share for action in chosen[: len(taken)])
     return {
         "goal": goal.name,
@@ -186,7 +188,7 @@ def _with_results(stored: Mapping[ActionKey, Action]) -> list[Action]:
     return sorted(latest, key=lambda action: status_of(action.state) != "failed")
 
 
-def _result(proposals: ProposalTarget, action: Action, share: int) -> dict[str, Any]:
+def _result_entry(proposals: ProposalTarget, action: Action, share: int) -> dict[str, Any]:
     status = status_of(action.state)
     attempts = proposals.store.attempts.of_action(action.id)
     error = attempts[-1].error if attempts and status != "completed" else None
@@ -210,7 +212,7 @@ def claims_report(
     """
     held = proposals.draft.progress.held(goal.name)
     named = _named_actions(goal, evidence)
-    notes = [*_notes(proposals.draft, goal, claims, named)]
+    notes = [*_claim_notes(proposals.draft, goal, claims, named)]
     if checked:
         notes += _ways_to_hold(proposals.draft, goal, claims)
     elif evidence and not named:
@@ -244,7 +246,7 @@ def _ways_to_hold(draft: PlanDraft, goal: GoalSpec, claims: Mapping[Assertion, b
         yield f"What was found does not make `{name}` hold: {way}"
 
 
-def _notes(
+def _claim_notes(
     draft: PlanDraft, goal: GoalSpec, claims: Mapping[Assertion, bool], named: frozenset[ActionKey]
 ) -> Iterator[str]:
     held = draft.progress.held(goal.name)

@@ -75,11 +75,11 @@ class SupervisorAgent:
 
     async def decompose(self, goal_id: GoalId, compound_id: ActionId) -> PlanningResult:
         """Ask for children of a ready compound; the written children cover all its effects."""
-        store, goal = self._run_context.store, self._goal(goal_id)
-        compound = _action(store, compound_id)
-        context = self._context(goal, compound, "decompose")
-        request = self._request("decompose", decompose_prompt(context, compound), goal, compound)
-        return await self._propose(request, self._turn_rules(goal, compound))
+        store, goal = self._run_context.store, self._require_goal(goal_id)
+        compound = _require_action(store, compound_id)
+        context = self._goal_context(goal, compound, "decompose")
+        request = self._turn_request("decompose", decompose_prompt(context, compound), goal, compound)
+        return await self._run_proposal_turn(request, self._turn_rules(goal, compound))
 
     async def replan(
         self, goal_id: GoalId, compound_id: ActionId | None, unmet: tuple[Assertion, ...], why: str
@@ -88,20 +88,20 @@ class SupervisorAgent:
 
         Writing the proposal marks the failures so far as handled.
         """
-        store, goal = self._run_context.store, self._goal(goal_id)
-        compound = None if compound_id is None else _action(store, compound_id)
-        context = self._context(goal, compound, "replan")
+        store, goal = self._run_context.store, self._require_goal(goal_id)
+        compound = None if compound_id is None else _require_action(store, compound_id)
+        context = self._goal_context(goal, compound, "replan")
         before = context.turns[-1] if context.turns else None
         still = is_replan_stuck(context.failures, before, len(store.facts.of_goal(goal_id)))
-        request = self._request("replan", replan_prompt(context, unmet, why, still=still), goal, compound)
-        return await self._propose(
+        request = self._turn_request("replan", replan_prompt(context, unmet, why, still=still), goal, compound)
+        return await self._run_proposal_turn(
             request, self._turn_rules(goal, compound, lambda store: store.actions.mark_failures_handled(goal_id))
         )
 
     async def judge(self, goal_id: GoalId, why: str, dispatch: Dispatcher) -> PlanningResult:
         """Let the agent take every step that can be taken now; `dispatch` opens an attempt of a ready action."""
-        goal = self._goal(goal_id)
-        request = self._request("judge", judge_prompt(self._context(goal, None, "judge"), why), goal, None)
+        goal = self._require_goal(goal_id)
+        request = self._turn_request("judge", judge_prompt(self._goal_context(goal, None, "judge"), why), goal, None)
         proposals = GoalScopedProposals(LiveProposals(self._run_context, self._run, dispatch), goal.name)
         step_tools = StepTools(
             tools=supervisor_tools(proposals, BranchEvidence(self._run_context, self._run, goal_id)),
@@ -111,7 +111,7 @@ class SupervisorAgent:
             request, lambda model, timed: run_step_turn(self._run_context, self._run, model, timed, step_tools)
         )
 
-    async def _propose(self, request: TurnRequest, rules: TurnRules) -> PlanningResult:
+    async def _run_proposal_turn(self, request: TurnRequest, rules: TurnRules) -> PlanningResult:
         return await self._with_model(
             request, lambda model, timed: run_proposal_turn(self._run_context, self._run, model, timed, rules)
         )
@@ -144,12 +144,12 @@ class SupervisorAgent:
             extra_changes=extra_changes,
         )
 
-    def _request(self, event: PlanningEvent, prompt: str, goal: Goal, compound: Action | None) -> TurnRequest:
+    def _turn_request(self, event: PlanningEvent, prompt: str, goal: Goal, compound: Action | None) -> TurnRequest:
         about = (goal.name, goal.description, full_text(compound) if compound else "")
         told = with_notes_for_planning(self._run_context, self._run, prompt, *about)
         return TurnRequest(event=event, prompt=self._run_context.redactor.clean(told), goal=goal, action=compound)
 
-    def _context(self, goal: Goal, compound: Action | None, event: PlanningEvent) -> GoalContext:
+    def _goal_context(self, goal: Goal, compound: Action | None, event: PlanningEvent) -> GoalContext:
         store = self._run_context.store
         actions = store.actions.of_goal(goal.id)
         about = None if compound is None else compound.id
@@ -168,7 +168,7 @@ class SupervisorAgent:
             compound=compound,
         )
 
-    def _goal(self, goal_id: GoalId) -> Goal:
+    def _require_goal(self, goal_id: GoalId) -> Goal:
         goal = self._run_context.store.goals.get(goal_id)
         if goal is None:
             raise LookupError(goal_id)
@@ -231,7 +231,7 @@ def _failed_actions(store: Store, actions: Sequence[Action]) -> tuple[FailedActi
     return tuple(FailedAction(action=action, attempts=store.attempts.of_action(action.id)) for action in latest)
 
 
-def _action(store: Store, action_id: ActionId) -> Action:
+def _require_action(store: Store, action_id: ActionId) -> Action:
     action = store.actions.get(action_id)
     if action is None:
         raise LookupError(action_id)

@@ -66,7 +66,7 @@ class GoalContext(Struct, frozen=True, kw_only=True):
 
 def decompose_prompt(context: GoalContext, compound: Action) -> str:
     """Return the prompt for decomposing a compound that became ready."""
-    return _text(
+    return _join_sections(
         _goal_section(context),
         _compound_section(context, compound, "Compound to decompose"),
         _inputs_section(context, compound),
@@ -74,35 +74,35 @@ def decompose_prompt(context: GoalContext, compound: Action) -> str:
         _earlier_turns(context.turns),
         f"# Your task\nDecompose `{compound.key}`: create 2 to 7 children with goap_create_actions "
         f"{{goal: {context.goal.name}, parent: {compound.key}, actions: [...]}}, in one call if possible.\n"
-        + _rules(_row("Together, their effects must cover", _not_holding(compound.effects, context.holding))),
+        + _rule_lines(_name_row("Together, their effects must cover", _not_holding(compound.effects, context.holding))),
     )
 
 
 def replan_prompt(context: GoalContext, unmet: Sequence[Assertion], why: str, *, still: bool) -> str:
     """Return the prompt for finding another way to `unmet`; `still`: nothing has changed since the last replan."""
     compound = context.compound
-    return _text(
+    return _join_sections(
         _goal_section(context),
         "" if compound is None else _compound_section(context, compound, "Stuck compound"),
-        f"# What happened\n{_line(why, TASK_CHARS)}.\n{_failures(context.failures)}".rstrip(),
+        f"# What happened\n{_one_line(why, TASK_CHARS)}.\n{_failure_list(context.failures)}".rstrip(),
         _status_section(context),
         _earlier_turns(context.turns),
         _NO_PROGRESS_NOTE if still else "",
         f"# Your task\nFind another way to make true: {_names_or_goal(unmet, NAMES_CHARS)}. "
         f"{_create_instruction(context, compound)}\n"
-        f"{_REPLAN_OPTIONS}\n" + _rules(""),
+        f"{_REPLAN_OPTIONS}\n" + _rule_lines(""),
     )
 
 
 def judge_prompt(context: GoalContext, why: str) -> str:
     """Return the prompt for an agent that takes every step itself."""
-    return _text(
+    return _join_sections(
         _goal_section(context),
-        f"# Reason for this turn\n{_line(why, TASK_CHARS)}.",
-        _failures(context.failures),
+        f"# Reason for this turn\n{_one_line(why, TASK_CHARS)}.",
+        _failure_list(context.failures),
         _status_section(context),
         _earlier_turns([turn for turn in context.turns if turn.outcome != "done"]),
-        f"# Your task\nAdvance the goal as far as possible now. {_STEPS}\n" + _rules(""),
+        f"# Your task\nAdvance the goal as far as possible now. {_STEPS}\n" + _rule_lines(""),
     )
 
 
@@ -155,27 +155,27 @@ _STEPS = (
 )
 
 
-def _rules(must: str) -> str:
+def _rule_lines(must: str) -> str:
     return "\n".join(line for line in (must, _NAMING, _VERIFYING) if line)
 
 
 def _goal_section(context: GoalContext) -> str:
     goal = context.goal
     described = f"# Goal: {goal.name}\n{_sentences(goal.description)}".rstrip()
-    summary = f"So far: {_line(goal.summary, SUMMARY_CHARS)}" if goal.summary else ""
-    unmet = _row("Desired, not proven yet", _not_holding(goal.desired, context.holding))
-    shown = _row("Desired and shown", [name for name in goal.desired if name in context.holding])
+    summary = f"So far: {_one_line(goal.summary, SUMMARY_CHARS)}" if goal.summary else ""
+    unmet = _name_row("Desired, not proven yet", _not_holding(goal.desired, context.holding))
+    shown = _name_row("Desired and shown", [name for name in goal.desired if name in context.holding])
     return "\n".join(part for part in (described, summary, unmet, shown) if part)
 
 
 def _compound_section(context: GoalContext, compound: Action, title: str) -> str:
     children = [action for action in context.actions if action.parent_id == compound.id]
     parts = (
-        f"# {title}: {compound.key}\n{_clip(full_text(compound), TASK_CHARS)}",
-        _row("Its effects, not proven yet", _not_holding(compound.effects, context.holding)),
-        _row("Its effects that hold", [name for name in compound.effects if name in context.holding]),
-        _row("Its preconditions", compound.preconditions),
-        _listed("Its children", map(_with_state, _open_first(children)), ACTIONS_CHARS),
+        f"# {title}: {compound.key}\n{_clip_text(full_text(compound), TASK_CHARS)}",
+        _name_row("Its effects, not proven yet", _not_holding(compound.effects, context.holding)),
+        _name_row("Its effects that hold", [name for name in compound.effects if name in context.holding]),
+        _name_row("Its preconditions", compound.preconditions),
+        _fit_list("Its children", map(_with_state, _open_first(children)), ACTIONS_CHARS),
     )
     return "\n".join(part for part in parts if part)
 
@@ -184,8 +184,8 @@ def _inputs_section(context: GoalContext, compound: Action) -> str:
     """Return the results of the actions that provide the compound's preconditions, latest first."""
     needs = set(compound.preconditions)
     shown = [action for action in context.actions if action.result and needs.intersection(action.effects)]
-    lines = (f"- {action.key}: {_line(action.result or '', RESULT_CHARS)}" for action in reversed(shown))
-    return _listed("# What it builds on", lines, RESULTS_CHARS, "goap_get_action_results")
+    lines = (f"- {action.key}: {_one_line(action.result or '', RESULT_CHARS)}" for action in reversed(shown))
+    return _fit_list("# What it builds on", lines, RESULTS_CHARS, "goap_get_action_results")
 
 
 def _status_section(context: GoalContext) -> str:
@@ -197,11 +197,11 @@ def _status_section(context: GoalContext) -> str:
     )
     parts = (
         f"# State of the goal\nActions: {counts}.",
-        _row("Assertions that hold", sorted(context.holding)),
-        _listed("Running", map(_with_effects, busy), ACTIONS_CHARS),
-        _listed("Ready next", map(_with_effects, _ready(context)), ACTIONS_CHARS),
-        _listed("Blocked", (_why_blocked(action, context.actions) for action in blocked), ACTIONS_CHARS),
-        _listed("Other keys in use", map(_with_effects, _actions_with_taken_keys(context)), ACTIONS_CHARS),
+        _name_row("Assertions that hold", sorted(context.holding)),
+        _fit_list("Running", map(_with_effects, busy), ACTIONS_CHARS),
+        _fit_list("Ready next", map(_with_effects, _ready(context)), ACTIONS_CHARS),
+        _fit_list("Blocked", (_why_blocked(action, context.actions) for action in blocked), ACTIONS_CHARS),
+        _fit_list("Other keys in use", map(_with_effects, _actions_with_taken_keys(context)), ACTIONS_CHARS),
     )
     return "\n".join(part for part in parts if part)
 
@@ -225,27 +225,27 @@ def _open_first(actions: Iterable[Action]) -> list[Action]:
     return sorted(actions, key=lambda action: status_of(action.state) not in OPEN_STATUSES)
 
 
-def _failures(failures: Sequence[FailedAction]) -> str:
-    return _listed("Failed", map(_failure, failures), FAILURES_CHARS, "goap_get_action_results")
+def _failure_list(failures: Sequence[FailedAction]) -> str:
+    return _fit_list("Failed", map(_failure_line, failures), FAILURES_CHARS, "goap_get_action_results")
 
 
-def _failure(failure: FailedAction) -> str:
+def _failure_line(failure: FailedAction) -> str:
     action = failure.action
-    tried = f" Other approach tried: {_line(action.guidance, 120)}." if action.guidance else ""
+    tried = f" Other approach tried: {_one_line(action.guidance, 120)}." if action.guidance else ""
     times = count_of(len(failure.attempts), "attempt")
     return (
-        f"- {action.key} [{action.role}] -> {_names(action.effects, 120)}; {times}; last error: "
-        f"{_line(failure.error, ERROR_CHARS)}{tried}"
+        f"- {action.key} [{action.role}] -> {_fit_names(action.effects, 120)}; {times}; last error: "
+        f"{_one_line(failure.error, ERROR_CHARS)}{tried}"
     )
 
 
 def _earlier_turns(turns: Sequence[PlanningTurn]) -> str:
     lines = [
-        f"- {turn.event}: {turn.outcome}{f' - {_line(turn.error, 160)}' if turn.error else ''}"
+        f"- {turn.event}: {turn.outcome}{f' - {_one_line(turn.error, 160)}' if turn.error else ''}"
         for turn in reversed(turns)
         if turn.outcome is not None
     ]
-    return _listed("# Earlier turns about this, latest first", lines, EARLIER_CHARS)
+    return _fit_list("# Earlier turns about this, latest first", lines, EARLIER_CHARS)
 
 
 def _create_instruction(context: GoalContext, compound: Action | None) -> str:
@@ -261,41 +261,41 @@ def _why_blocked(action: Action, actions: Sequence[Action]) -> str:
 
 
 def _with_state(action: Action) -> str:
-    return f"- {action.key} ({status_of(action.state)}) -> {_names(action.effects, 160)}"
+    return f"- {action.key} ({status_of(action.state)}) -> {_fit_names(action.effects, 160)}"
 
 
 def _with_effects(action: Action) -> str:
-    return f"- {action.key} -> {_names(action.effects, 160)}"
+    return f"- {action.key} -> {_fit_names(action.effects, 160)}"
 
 
 def _not_holding(names: Iterable[Assertion], held: frozenset[Assertion]) -> list[Assertion]:
     return [name for name in names if name not in held]
 
 
-def _row(title: str, names: Sequence[Assertion]) -> str:
-    return f"{title}: {_names(names, NAMES_CHARS)}." if names else ""
+def _name_row(title: str, names: Sequence[Assertion]) -> str:
+    return f"{title}: {_fit_names(names, NAMES_CHARS)}." if names else ""
 
 
 def _names_or_goal(names: Sequence[Assertion], limit: int) -> str:
-    return _names(names, limit) or "the goal"
+    return _fit_names(names, limit) or "the goal"
 
 
-def _names(names: Sequence[str], limit: int) -> str:
+def _fit_names(names: Sequence[str], limit: int) -> str:
     """Return as many whole names as fit into `limit` characters, and a count of the others."""
-    kept, left = _fit(names, limit, len(", "))
+    kept, left = _fit_texts(names, limit, len(", "))
     return ", ".join((*kept, f"{left} more (goap_get_goal)") if left else kept)
 
 
-def _listed(title: str, lines: Iterable[str], limit: int, tool: str = "goap_list_actions") -> str:
+def _fit_list(title: str, lines: Iterable[str], limit: int, tool: str = "goap_list_actions") -> str:
     """Return a title, as many whole lines as fit, and a count of the others with the tool that shows them."""
-    kept, left = _fit(tuple(lines), limit, len("\n"))
+    kept, left = _fit_texts(tuple(lines), limit, len("\n"))
     if not kept and not left:
         return ""
     head = title if title.startswith("#") else f"{title}:"
     return "\n".join((head, *kept, f"- and {left} more: {tool} shows them") if left else (head, *kept))
 
 
-def _fit(texts: Sequence[str], limit: int, gap: int) -> tuple[Sequence[str], int]:
+def _fit_texts(texts: Sequence[str], limit: int, gap: int) -> tuple[Sequence[str], int]:
     """Return the first of `texts` that fit into `limit` characters, `gap` after each, and the number left out."""
     size = 0
     for at, text in enumerate(texts):
@@ -307,17 +307,17 @@ def _fit(texts: Sequence[str], limit: int, gap: int) -> tuple[Sequence[str], int
 
 def _sentences(text: str) -> str:
     """Return the first two sentences, clipped."""
-    return _clip(" ".join(re.split(r"(?<=[.!?])\s+", text.strip())[:2]), GOAL_CHARS)
+    return _clip_text(" ".join(re.split(r"(?<=[.!?])\s+", text.strip())[:2]), GOAL_CHARS)
 
 
-def _line(text: str, limit: int) -> str:
+def _one_line(text: str, limit: int) -> str:
     """Return `text` on one line, clipped to `limit` characters."""
-    return _clip(" ".join(text.split()), limit).rstrip(".")
+    return _clip_text(" ".join(text.split()), limit).rstrip(".")
 
 
-def _clip(text: str, limit: int) -> str:
+def _clip_text(text: str, limit: int) -> str:
     return text if len(text) <= limit else f"{text[:limit].rstrip()} [... {len(text) - limit} characters omitted]"
 
 
-def _text(*parts: str) -> str:
+def _join_sections(*parts: str) -> str:
     return "\n\n".join(part for part in parts if part)

@@ -132,7 +132,7 @@ async def run_proposal_turn(
     open_turn = _OpenTurn(context, run, request)
     proposals = DraftProposals(context.store, run)
     agent = open_turn.agent(model, rules.tools(proposals))
-    return await open_turn.run_to_end(lambda: _propose(open_turn, agent, proposals, rules))
+    return await open_turn.run_to_end(lambda: _propose_until_sound(open_turn, agent, proposals, rules))
 
 
 class StepTools(Struct, frozen=True, kw_only=True):
@@ -193,7 +193,7 @@ class _OpenTurn:
 
     def agent(self, model: Model, tools: Sequence[Tool]) -> Agent:
         """Return the turn's agent, with a fresh context and the run's budget."""
-        settings, journal = self.run.settings, self._journal()
+        settings, journal = self.run.settings, self._open_journal()
         own = settings.agent_model(self.request.role)
         action, planner = self.request.action, self.request.role == "planner"
         return Agent(
@@ -229,7 +229,7 @@ class _OpenTurn:
             ),
         )
 
-    def _journal(self) -> JournalFile:
+    def _open_journal(self) -> JournalFile:
         goal, action = self.request.goal, self.request.action
         fields = {"run": self.run.id, "role": self.request.role}
         fields |= {} if goal is None else {"goal": goal.name}
@@ -242,17 +242,17 @@ class _OpenTurn:
             ending = await self._with_timeout(conversation)
         except asyncio.CancelledError:
             with suppress(ScaffoldError):  # another process has closed the turn, or will
-                self._end("lost", "the turn was cancelled")
+                self._end_turn("lost", "the turn was cancelled")
             raise
         match ending:
             case PlanRejected(why=why):
-                self._end("refused", why)
+                self._end_turn("refused", why)
             case ModelFailed(error=error):
-                self._end("failed", error)
+                self._end_turn("failed", error)
             case TurnOverBudget(error=error):
-                self._end("budget", error)
+                self._end_turn("budget", error)
             case TurnUnavailable(error=error):
-                self._end("unavailable", error)
+                self._end_turn("unavailable", error)
         return ending
 
     async def _with_timeout(self, conversation: Callable[[], Awaitable[PlanningResult]]) -> PlanningResult:
@@ -266,12 +266,12 @@ class _OpenTurn:
                 raise
             return ModelFailed(f"The {self.request.role} timed out after {limit.limit_s:.0f} s.", retryable=True)
         except BudgetExceeded as exceeded:
-            return TurnOverBudget(self._clean(exceeded.what), exceeded.fix)
+            return TurnOverBudget(self._clean_text(exceeded.what), exceeded.fix)
         except ModelUnavailable as unavailable:
-            return TurnUnavailable(self._clean(unavailable.in_full), isinstance(unavailable, ModelAccessDenied))
+            return TurnUnavailable(self._clean_text(unavailable.in_full), isinstance(unavailable, ModelAccessDenied))
         except ModelError as model_error:
             return ModelFailed(
-                self._clean(model_error.in_full),
+                self._clean_text(model_error.in_full),
                 retryable=model_error.transient or isinstance(model_error, TurnLimitExceeded),
             )
 
@@ -285,15 +285,17 @@ class _OpenTurn:
             extra_changes(store)
             store.turns.end(self.turn.id, "done")
 
-    def _end(self, outcome: PlanningTurnOutcome, error: str) -> None:
+    def _end_turn(self, outcome: PlanningTurnOutcome, error: str) -> None:
         with owner_transaction(self.context.store, self.run, durable=True):
-            self.context.store.turns.end(self.turn.id, outcome, error=self._clean(error))
+            self.context.store.turns.end(self.turn.id, outcome, error=self._clean_text(error))
 
-    def _clean(self, text: str) -> str:
+    def _clean_text(self, text: str) -> str:
         return self._redactor.clean(utf8_safe(text))
 
 
-async def _propose(open_turn: _OpenTurn, agent: Agent, proposals: DraftProposals, rules: TurnRules) -> PlanningResult:
+async def _propose_until_sound(
+    open_turn: _OpenTurn, agent: Agent, proposals: DraftProposals, rules: TurnRules
+) -> PlanningResult:
     """Ask until the proposals have no errors, then write them; errors are reported in the same conversation."""
     message, findings = open_turn.request.prompt, tuple[Finding, ...]()
     for _ in range(MAX_ROUNDS):
@@ -302,9 +304,9 @@ async def _propose(open_turn: _OpenTurn, agent: Agent, proposals: DraftProposals
         except LoopDetected as loop:
             return _end_at_loop(open_turn, proposals, rules, loop)
         if finish.stop == "refused":
-            return _refusal(finish)
+            return _model_refused(finish)
         # The plan may have changed since the agent read it; then the rejected changes come back as findings, too.
-        findings = tuple(rules.faults(proposals.draft)) or _write(open_turn, proposals, rules)
+        findings = tuple(rules.faults(proposals.draft)) or _write_proposals(open_turn, proposals, rules)
         if not findings:
             return PlanWritten(proposals.draft.changes, finish.text)
         message = findings_prompt(findings)
@@ -321,7 +323,7 @@ def _end_at_loop(
     # A sound proposal is not lost because its agent cannot stop; it would only repeat itself.
     if findings or not proposals.draft.changes:
         return PlanRejected(findings, loop.what)
-    findings = _write(open_turn, proposals, rules)
+    findings = _write_proposals(open_turn, proposals, rules)
     return PlanRejected(findings, loop.what) if findings else PlanWritten(proposals.draft.changes, loop.what)
 
 
@@ -331,7 +333,7 @@ async def _take_steps(open_turn: _OpenTurn, agent: Agent, step_tools: StepTools)
     except LoopDetected as loop:
         return PlanRejected((), loop.what)
     if finish.stop == "refused":
-        return _refusal(finish)
+        return _model_refused(finish)
     why = step_tools.idle()
     if why is not None:
         return PlanRejected((), why)
@@ -339,7 +341,7 @@ async def _take_steps(open_turn: _OpenTurn, agent: Agent, step_tools: StepTools)
     return PlanWritten((), finish.text)
 
 
-def _write(open_turn: _OpenTurn, proposals: DraftProposals, rules: TurnRules) -> tuple[Finding, ...]:
+def _write_proposals(open_turn: _OpenTurn, proposals: DraftProposals, rules: TurnRules) -> tuple[Finding, ...]:
     """Write the proposals and end the turn; or return why they no longer fit the store.
 
     In that case the proposals that still fit are moved to a draft of the stored plan; the others are dropped.
@@ -393,7 +395,7 @@ def _describe_findings(findings: Sequence[Finding]) -> str:
     return f"{shown}; and {len(findings) - MAX_FINDINGS} more" if len(findings) > MAX_FINDINGS else shown
 
 
-def _refusal(finish: TurnResult) -> ModelFailed:
+def _model_refused(finish: TurnResult) -> ModelFailed:
     return ModelFailed(f"The model refused to answer. {finish.text}".rstrip(), retryable=True)
 
 

@@ -36,13 +36,13 @@ class GoalChanges:
         while page := self._store.events.since(self._run_id, seq):
             seq = page[-1].seq
             for recorded in page:
-                goals.update(self._concerned(recorded.event))
+                goals.update(self._concerned_goals(recorded.event))
                 statuses = statuses or isinstance(recorded.event, GoalStatusChanged | PlanExtended)
         # Last: after an error of the database, the next call reads all of them again.
         self._seq = seq
         return Changes(frozenset(goals), statuses)
 
-    def _concerned(self, event: Event) -> Iterable[GoalId]:
+    def _concerned_goals(self, event: Event) -> Iterable[GoalId]:
         if isinstance(event, RunClaimed | RunStatusChanged):
             return [goal.id for goal in self._store.goals.of_run(self._run_id)]
         # Each event about one goal has its name or the key of one of its actions in a field of that name.

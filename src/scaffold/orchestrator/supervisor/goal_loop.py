@@ -103,7 +103,7 @@ class Supervisor:
                 # Taken before the state is read, so that a change in between ends the wait below at once.
                 event = self._wakeup.next_event()
                 self._collect_turn()
-                commands = self._decide()
+                commands = self._decide_and_store()
                 if commands is None:
                     if self._turn is None or not self._is_paused():
                         return
@@ -111,7 +111,7 @@ class Supervisor:
                     continue
                 self._note_held_back()
                 for command in commands:
-                    await self._execute(command)
+                    await self._execute_command(command)
                 if commands:
                     self._notify_owner()
                 elif not self._start_judging():
@@ -123,7 +123,7 @@ class Supervisor:
         goal = self._context.store.goals.get(self._goal_id)
         return goal is not None and isinstance(goal.state, Paused)
 
-    def _decide(self) -> tuple[GoalCommand, ...] | None:
+    def _decide_and_store(self) -> tuple[GoalCommand, ...] | None:
         """Return the next commands, after applying those that only change the store; None if the goal is not active.
 
         Deciding reads a snapshot: most decisions change nothing, and must not hold up those who write.
@@ -138,7 +138,7 @@ class Supervisor:
             # Decided again: what others have written since the snapshot counts.
             commands = self._read_and_decide()
             for command in commands or ():
-                self._apply(command)
+                self._apply_command(command)
         return commands
 
     def _read_and_decide(self) -> tuple[GoalCommand, ...] | None:
@@ -167,7 +167,7 @@ class Supervisor:
                 known = [each for each in new if store.actions.get(each) is not None]
                 store.scheduling.hold_back(self._run.id, known)
 
-    def _apply(self, command: GoalCommand) -> None:
+    def _apply_command(self, command: GoalCommand) -> None:
         store = self._context.store
         match command:
             case Dispatch() | Decompose() | Replan():
@@ -182,13 +182,13 @@ class Supervisor:
                 store.actions.move(compound, Failed(reason))
                 block_unreachable_actions(store, self._goal_id)
             case CompleteGoal():
-                self._complete()
+                self._complete_goal()
             case FailGoal(reason=reason):
-                store.goals.move(self._goal_id, Failed(self._explained(reason)))
+                store.goals.move(self._goal_id, Failed(self._explain_failure(reason)))
             case _:
                 assert_never(command)
 
-    def _complete(self) -> None:
+    def _complete_goal(self) -> None:
         store = self._context.store
         store.actions.skip_pending(self._goal_id, GOAL_COMPLETE)
         for compound in store.actions.open_compounds(self._goal_id):
@@ -197,7 +197,7 @@ class Supervisor:
         store.inbox.withdraw_unneeded(self._run.id)
         store.goals.move(self._goal_id, Completed())
 
-    def _explained(self, reason: str) -> str:
+    def _explain_failure(self, reason: str) -> str:
         """Return `reason`, with what a human gave up, or else the error of the goal's last turn if that failed."""
         if given_up := given_up_actions(self._context.store, self._goal_id):
             return f"{reason}, as a human gave up {quoted_list(given_up)}"
@@ -207,22 +207,22 @@ class Supervisor:
             return f"{reason}; the last {turns[-1].event} {turns[-1].outcome}: {turns[-1].error}"
         return reason
 
-    async def _execute(self, command: GoalCommand) -> None:
+    async def _execute_command(self, command: GoalCommand) -> None:
         match command:
             case Dispatch(action=action):
-                await self._dispatch(self._goal_id, action)
+                await self._dispatch_action(self._goal_id, action)
             case Decompose(compound=compound, gap=()):
-                self._start_turn(partial(self._decompose, compound))
+                self._start_turn(partial(self._run_decompose_turn, compound))
             case Decompose(compound=compound, gap=gap):
                 self._start_turn(
-                    partial(self._replan, compound, gap, "its children have ended, but this does not hold yet")
+                    partial(self._run_replan_turn, compound, gap, "its children have ended, but this does not hold yet")
                 )
             case Replan(compound=compound, unmet=unmet, why=why):
-                self._start_turn(partial(self._replan, compound, unmet, why))
+                self._start_turn(partial(self._run_replan_turn, compound, unmet, why))
             case _:
                 pass
 
-    async def _dispatch(self, goal_id: GoalId, action_id: ActionId) -> Attempt | None:
+    async def _dispatch_action(self, goal_id: GoalId, action_id: ActionId) -> Attempt | None:
         attempt = await queue_attempt(self._context, self._run, goal_id, action_id)
         self._notify_owner()
         return attempt
@@ -241,7 +241,7 @@ class Supervisor:
         if (reason := give_up_reason(store, self._run, goal)) is not None:
             return self._give_up_unless_asked(goal, reason)
         if (why := next_wake_reason(store, self._run, goal)) is not None:
-            self._start_turn(partial(self._judge, why))
+            self._start_turn(partial(self._run_judge_turn, why))
         return False
 
     def _give_up_unless_asked(self, goal: Goal, reason: str) -> bool:
@@ -255,7 +255,7 @@ class Supervisor:
                 ask_about_failure(store, self._run, action.id)
         if store.actions.waiting(goal.id):
             return False
-        self._fail(reason)
+        self._fail_goal(reason)
         return True
 
     def _start_turn(self, turn: Callable[[], Coroutine[Any, Any, None]]) -> None:
@@ -275,7 +275,7 @@ class Supervisor:
             self._turn.cancel()
             await asyncio.wait([self._turn])
 
-    async def _decompose(self, compound: ActionId) -> None:
+    async def _run_decompose_turn(self, compound: ActionId) -> None:
         result = await self._agent.decompose(self._goal_id, compound)
         if isinstance(result, PlanRejected | ModelFailed):
             tries = self._context.store.turns.count_without_progress(self._goal_id, "decompose", compound)
@@ -287,7 +287,7 @@ class Supervisor:
                 await self._wait_before_retry(result, tries)
         self._handle_result(result)
 
-    async def _replan(self, compound: ActionId | None, unmet: tuple[Assertion, ...], why: str) -> None:
+    async def _run_replan_turn(self, compound: ActionId | None, unmet: tuple[Assertion, ...], why: str) -> None:
         result = await self._agent.replan(self._goal_id, compound, unmet, why)
         if isinstance(result, PlanRejected | ModelFailed):
             await self._wait_before_retry(
@@ -295,8 +295,8 @@ class Supervisor:
             )
         self._handle_result(result)
 
-    async def _judge(self, why: str) -> None:
-        result = await self._agent.judge(self._goal_id, why, self._dispatch)
+    async def _run_judge_turn(self, why: str) -> None:
+        result = await self._agent.judge(self._goal_id, why, self._dispatch_action)
         if isinstance(result, ModelFailed):
             await self._wait_before_retry(result, 1)
         self._handle_result(result)
@@ -315,7 +315,7 @@ class Supervisor:
                     error, "Continue with `scaffold resume` once it answers."
                 )
             case ModelFailed(error=error, retryable=False):
-                self._fail(f"the supervisor's model cannot be used: {error}")
+                self._fail_goal(f"the supervisor's model cannot be used: {error}")
             case PlanWritten() | PlanRejected() | ModelFailed():
                 pass
             case _:
@@ -329,7 +329,7 @@ class Supervisor:
                 store.actions.move(compound, Failed(reason))
                 block_unreachable_actions(store, self._goal_id)
 
-    def _fail(self, reason: str) -> None:
+    def _fail_goal(self, reason: str) -> None:
         store = self._context.store
         with owner_transaction(store, self._run, durable=True):
             goal = store.goals.get(self._goal_id)

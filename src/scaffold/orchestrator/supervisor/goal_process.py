@@ -86,8 +86,8 @@ class _SupervisedGoals:
         """Supervise the goals until none is left; return the exit code. `report_error` receives unexpected errors."""
         goals = list(self._wakeups)
         fifo = WakeFifo(self._context.wake_fifo(self._run.id, goals[0]), self._woken.notify_all)
-        tasks = [asyncio.create_task(self._supervise(goal)) for goal in goals]
-        others = [asyncio.create_task(self._watch()), asyncio.create_task(self._finished())]
+        tasks = [asyncio.create_task(self._supervise_goal(goal)) for goal in goals]
+        others = [asyncio.create_task(self._watch_store()), asyncio.create_task(self._wait_until_idle())]
         try:
             done, _ = await asyncio.wait([*tasks, *others], return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -137,7 +137,7 @@ class _SupervisedGoals:
             what = error.what if isinstance(error, GitError) else str(error)
             warn(self._context, self._run.id, f"The supervisor of {goal.name if goal else place} tries again: {what}")
 
-    async def _supervise(self, goal_id: GoalId) -> None:
+    async def _supervise_goal(self, goal_id: GoalId) -> None:
         """Supervise one goal whenever it is active."""
         wakeup, store = self._wakeups[goal_id], self._context.store
         while True:
@@ -155,10 +155,10 @@ class _SupervisedGoals:
                 else:
                     await event.wait()
 
-    async def _finished(self) -> None:
+    async def _wait_until_idle(self) -> None:
         await self._all_idle.wait()
 
-    async def _watch(self) -> None:
+    async def _watch_store(self) -> None:
         """Wake the goals that others have changed, and those that may take a slot."""
         store, called = self._context.store, False
         while True:

@@ -24,7 +24,7 @@ def read_goal_view(store: Store, run: Run, goal: Goal, *, thinking: bool = False
     tally = store.actions.tally(goal.id)
     return GoalView(
         unmet=store.goals.unmet(goal.id),
-        ready=tuple(_ready(store, action) for action in ready),
+        ready=tuple(_ready_action(store, action) for action in ready),
         held_back=tuple(passed.held_back[:MAX_HELD_BACK]) if passed else (),
         compounds=tuple(
             RunningCompound(
@@ -41,7 +41,7 @@ def read_goal_view(store: Store, run: Run, goal: Goal, *, thinking: bool = False
         running=len(store.actions.running(goal.id)) + len(store.facts.unchecked_stale(goal.id)),
         # The tally is cheap at any size of the plan; the other two are asked only if they can differ from nothing.
         waiting=store.actions.waiting(goal.id) if tally.get("blocked") else 0,
-        exhausted=_exhausted(store, run, goal) if tally.get("failed") else (),
+        exhausted=_exhausted_actions(store, run, goal) if tally.get("failed") else (),
         slots=slots,
         replans_left=replans_left(store, run, goal.id, failed=bool(tally.get("failed"))),
         can_decompose=run.settings.planning.planner,
@@ -51,12 +51,12 @@ def read_goal_view(store: Store, run: Run, goal: Goal, *, thinking: bool = False
     )
 
 
-def _ready(store: Store, action: Action | scheduling.StartableAction) -> ReadyAction:
+def _ready_action(store: Store, action: Action | scheduling.StartableAction) -> ReadyAction:
     children = action.kind == "compound" and store.actions.has_children(action.id)
     return ReadyAction(id=action.id, key=action.key, kind=action.kind, children=children)
 
 
-def _exhausted(store: Store, run: Run, goal: Goal) -> tuple[FailedPrimitive, ...]:
+def _exhausted_actions(store: Store, run: Run, goal: Goal) -> tuple[FailedPrimitive, ...]:
     return tuple(
         FailedPrimitive(
             id=action.id,

@@ -45,11 +45,11 @@ class _File(Struct, frozen=True):
 
 def list_expired(context: RunContext, keep: KeepSettings) -> tuple[Expired, ...]:
     """Return what is no longer kept by the settings; nothing of a run that has not ended is old enough."""
-    before = _before(context, keep.days)
+    before = _expiry_time(context, keep.days)
     return (
-        *_logs(context, keep, before),
-        *_patches(context, keep, before),
-        *_caches(context, keep, before),
+        *_expired_logs(context, keep, before),
+        *_expired_patches(context, keep, before),
+        *_expired_caches(context, keep, before),
     )
 
 
@@ -57,13 +57,13 @@ def remove_expired(context: RunContext, found: tuple[Expired, ...], keep: KeepSe
     """Remove what `list_expired` returned. Safe to repeat, and to be killed at any point."""
     for each in found:
         if each.kind == "cache":
-            delete_unused(context.cache / ENVIRONMENTS, before=_before(context, keep.days))
+            delete_unused(context.cache / ENVIRONMENTS, before=_expiry_time(context, keep.days))
         else:
             for path in each.paths:
                 delete_path(path)
 
 
-def _before(context: RunContext, days: float) -> float:
+def _expiry_time(context: RunContext, days: float) -> float:
     """Return the time before which things expire, in seconds since 1970."""
     # Journals and patches are of an action, whatever the run; so all since then may be of the run that has not ended.
     begun = [run.created_at.timestamp() for run in context.store.runs.all() if not isinstance(run.state, ENDED)]
@@ -73,18 +73,18 @@ def _before(context: RunContext, days: float) -> float:
 def logs_size(root: Path, common_dir: Path) -> int:
     """Return the size in bytes of the logs and reports of a repository."""
     tops = (root / PROJECTIONS, common_dir / "scaffold")
-    return sum(each.size for top in tops for each in _files(top / "logs", top / REPORTS))
+    return sum(each.size for top in tops for each in _files_in(top / "logs", top / REPORTS))
 
 
-def _logs(context: RunContext, keep: KeepSettings, before: float) -> Iterator[Expired]:
+def _expired_logs(context: RunContext, keep: KeepSettings, before: float) -> Iterator[Expired]:
     """Yield the logs and reports that are too old or too large together."""
     state = context.repository.common_dir / "scaffold"
     # What a run that goes on has just written stays, whatever its size.
-    latest = _before(context, 1)
+    latest = _expiry_time(context, 1)
     for top in (context.projections, state):
         room = keep.logs_mb * 1e6
         old, many = list[_File](), list[_File]()
-        for file in _files(top / "logs", top / REPORTS):
+        for file in _files_in(top / "logs", top / REPORTS):
             room -= file.size
             if file.modified < before:
                 old.append(file)
@@ -94,17 +94,17 @@ def _logs(context: RunContext, keep: KeepSettings, before: float) -> Iterator[Ex
         yield from _expired_files("logs", top, many, f"beyond the latest {keep.logs_mb:g} MB")
 
 
-def _patches(context: RunContext, keep: KeepSettings, before: float) -> Iterator[Expired]:
+def _expired_patches(context: RunContext, keep: KeepSettings, before: float) -> Iterator[Expired]:
     """Yield the old patches; the work itself is pinned."""
     old = [
         each
-        for each in _files(context.projections / FAILURES, context.projections / RESTARTS)
+        for each in _files_in(context.projections / FAILURES, context.projections / RESTARTS)
         if each.modified < before
     ]
     yield from _expired_files("patches", context.projections, old, f"older than {keep.days:g} days; the work is pinned")
 
 
-def _caches(context: RunContext, keep: KeepSettings, before: float) -> Iterator[Expired]:
+def _expired_caches(context: RunContext, keep: KeepSettings, before: float) -> Iterator[Expired]:
     folders = unused(context.cache / ENVIRONMENTS, before=before)
     if folders:
         why = f"{count_of(len(folders), 'prepared environment')} that no run used for {keep.days:g} days"
@@ -118,7 +118,7 @@ def _expired_files(kind: ExpiredKind, top: Path, files: list[_File], why: str) -
         yield Expired(kind=kind, name=str(top), why=text, paths=tuple(each.path for each in files))
 
 
-def _files(*folders: Path) -> list[_File]:
+def _files_in(*folders: Path) -> list[_File]:
     """Return the files in the folders, the latest first."""
     found = list[_File]()
     for folder in folders:

@@ -61,7 +61,7 @@ async def clean_up(context: RunContext, *, dry: bool, keep: KeepSettings | None 
     """
     steps: list[CleanupStep] = []
     for run in context.store.runs.all():
-        steps.extend(await _run(context, run, dry=dry))
+        steps.extend(await _clean_up_or_keep(context, run, dry=dry))
     steps.extend(await _unknown_entries(context))
     if keep is not None:
         expired = list_expired(context, keep)
@@ -71,7 +71,7 @@ async def clean_up(context: RunContext, *, dry: bool, keep: KeepSettings | None 
     return tuple(steps)
 
 
-async def _run(context: RunContext, run: Run, *, dry: bool) -> list[CleanupStep]:
+async def _clean_up_or_keep(context: RunContext, run: Run, *, dry: bool) -> list[CleanupStep]:
     if (executing := executing_process(run)) is not None:
         return [CleanupStep(kind="run", name=run.id, verdict="kept", why=f"process {executing.pid} is executing it")]
     left = await _find_leftovers(context, run)
@@ -128,7 +128,7 @@ async def _clean_up_run(context: RunContext, run: Run) -> None:
     await clear_run(context, mine)
     # Looked up again: the recovery has ended attempts and pinned their work.
     for ref, commit, attempt in (await _find_leftovers(context, mine)).pins:
-        await _unpin(context, ref, commit, attempt)
+        await _replace_pin(context, ref, commit, attempt)
     for folder in _own_folders(context, run):
         if folder.is_dir():
             delete_folder(folder, below=context.cache)
@@ -136,7 +136,7 @@ async def _clean_up_run(context: RunContext, run: Run) -> None:
         context.store.runs.release(mine.id, fence=mine.fence)
 
 
-async def _unpin(context: RunContext, ref: str, commit: Commit, attempt: Attempt) -> None:
+async def _replace_pin(context: RunContext, ref: str, commit: Commit, attempt: Attempt) -> None:
     """Replace the work ref of an ended attempt by a rescue ref; keep both if the rescue ref already exists.
 
     A landed attempt needs no rescue ref.

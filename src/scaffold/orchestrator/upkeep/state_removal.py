@@ -57,13 +57,13 @@ class Purge(Struct, frozen=True, kw_only=True):
         if self.context is not None:
             require_no_live_run(self.context.store.runs.all())
         return (
-            *await self._refs(),
-            *await self._branches(),
-            *self._cache(),
-            *self._archives(),
-            *self._state(),
-            *self._projections(),
-            *(self._user() if self.everything else ()),
+            *await self._ref_items(),
+            *await self._branch_items(),
+            *self._cache_items(),
+            *self._archive_items(),
+            *self._state_items(),
+            *self._projection_items(),
+            *(self._user_items() if self.everything else ()),
         )
 
     async def execute(self) -> tuple[PurgeItem, ...]:
@@ -88,7 +88,7 @@ class Purge(Struct, frozen=True, kw_only=True):
         kept = {Path(item.name) for item in items if item.kind == "ignored" and not item.removed}
         for item in items:
             if item.removed and item.kind in {"cache", "ignored", "user"}:
-                delete_folder(Path(item.name), below=self._above(item))
+                delete_folder(Path(item.name), below=self._required_parent(item))
             elif item.removed and item.kind == "state":
                 self._delete_state(Path(item.name), kept)
         return items
@@ -102,7 +102,7 @@ class Purge(Struct, frozen=True, kw_only=True):
             if entry.name != ARCHIVES:
                 delete_path(entry)
 
-    def _above(self, item: PurgeItem) -> Path:
+    def _required_parent(self, item: PurgeItem) -> Path:
         """Return the folder that an item's path must be inside of to be deleted."""
         match item.kind:
             case "cache":
@@ -118,11 +118,11 @@ class Purge(Struct, frozen=True, kw_only=True):
         runs = self.context.store.runs.all() if self.context else ()
         return self.context.run_folder(runs[0].id).parent if self.context and runs else None
 
-    async def _refs(self) -> list[PurgeItem]:
+    async def _ref_items(self) -> list[PurgeItem]:
         store = self.context.store if self.context else None
-        return [self._ref(store, ref) for ref in await refs.list_refs(self.repository.git, refs.REF_PREFIX)]
+        return [self._ref_item(store, ref) for ref in await refs.list_refs(self.repository.git, refs.REF_PREFIX)]
 
-    def _ref(self, store: Store | None, ref: str) -> PurgeItem:
+    def _ref_item(self, store: Store | None, ref: str) -> PurgeItem:
         attempt = store.attempts.get(refs.attempt_id_of(ref)) if store else None
         # What landed is the commit of the work ref; the others pin what the attempt has beside it.
         landed = attempt is not None and attempt.outcome == "landed" and ref == refs.work_ref(attempt.id)
@@ -130,13 +130,13 @@ class Purge(Struct, frozen=True, kw_only=True):
         why = "it pins work that has not landed; `--unlanded` removes it" if kept else "created by Scaffold"
         return PurgeItem(kind="ref", name=ref, size_bytes=None, removed=not kept, why=why)
 
-    async def _branches(self) -> list[PurgeItem]:
+    async def _branch_items(self) -> list[PurgeItem]:
         names = {run.session_branch for run in self.context.store.runs.all()} if self.context else set()
         branches = await refs.list_refs(self.repository.git, "refs/heads/")
         mine = [ref for ref in branches if ref.removeprefix("refs/heads/") in names]
         return [PurgeItem(kind="branch", name=ref, size_bytes=None, removed=False, why="your work") for ref in mine]
 
-    def _cache(self) -> Iterator[PurgeItem]:
+    def _cache_items(self) -> Iterator[PurgeItem]:
         """Yield the folder of the repository's worktrees; it is kept if it has worktrees of unknown runs."""
         folder = self._worktrees_folder
         if folder is not None and folder.is_dir() and self.context is not None:
@@ -147,7 +147,7 @@ class Purge(Struct, frozen=True, kw_only=True):
                 kind="cache", name=str(folder), size_bytes=folder_size(folder), removed=not unknown, why=why
             )
 
-    def _archives(self) -> Iterator[PurgeItem]:
+    def _archive_items(self) -> Iterator[PurgeItem]:
         """Yield the ignored files that are kept of each attempt: the only copies."""
         for archive in list_archived(self.repository.common_dir, self.context.store if self.context else None):
             kept = not self.unlanded
@@ -156,7 +156,7 @@ class Purge(Struct, frozen=True, kw_only=True):
             size = folder_size(name)
             yield PurgeItem(kind="ignored", name=str(name), size_bytes=size, removed=not kept, why=why)
 
-    def _state(self) -> Iterator[PurgeItem]:
+    def _state_items(self) -> Iterator[PurgeItem]:
         folder = self.repository.common_dir / "scaffold"
         schema = folder / SCHEMA_FILE
         if schema.is_file():
@@ -185,7 +185,7 @@ class Purge(Struct, frozen=True, kw_only=True):
         ]
         return f", with {' and '.join(found)}" if found else ""
 
-    def _projections(self) -> Iterator[PurgeItem]:
+    def _projection_items(self) -> Iterator[PurgeItem]:
         folder = self.repository.root / PROJECTIONS
         if folder.is_dir():
             why = "logs, and possibly your settings; delete it by hand"
@@ -193,15 +193,17 @@ class Purge(Struct, frozen=True, kw_only=True):
                 kind="projections", name=str(folder), size_bytes=folder_size(folder), removed=False, why=why
             )
 
-    def _user(self) -> Iterator[PurgeItem]:
+    def _user_items(self) -> Iterator[PurgeItem]:
         for folder in dict.fromkeys((self.dirs.cache, self.dirs.data, self.dirs.config)):  # two are one on macOS
             if folder.is_dir():
-                yield self._own(folder)
+                yield self._user_folder_item(folder)
 
-    def _own(self, folder: Path) -> PurgeItem:
+    def _user_folder_item(self, folder: Path) -> PurgeItem:
         # The user's folders serve all repositories, and a worktree may hold the only copy of unlanded work.
         others = [
-            each for each in _repositories(folder) if each != self._worktrees_folder and any(_with_worktrees(each))
+            each
+            for each in _repository_folders(folder)
+            if each != self._worktrees_folder and any(_with_worktrees(each))
         ]
         # A link may lead anywhere, and deleting the folder must not delete the repository with it.
         inside = folder.is_symlink() or self.repository.root.resolve().is_relative_to(folder.resolve())
@@ -234,7 +236,7 @@ def _file_size(path: Path) -> int:
         return 0
 
 
-def _repositories(cache: Path) -> list[Path]:
+def _repository_folders(cache: Path) -> list[Path]:
     runs = cache / "runs"
     return sorted(runs.iterdir()) if runs.is_dir() else []
 

@@ -63,12 +63,12 @@ async def list_unlanded(git: Git, store: Store | None) -> tuple[UnlandedWork, ..
             attempt = store.attempts.get(refs.attempt_id_of(ref)) if store else None
             # What landed is the commit of the work ref; a rescue ref then pins what was improved in vain.
             if attempt is None or attempt.outcome != "landed" or ref != refs.work_ref(attempt.id):
-                work = await _describe(git, store, ref, commit, attempt)
+                work = await _describe_work(git, store, ref, commit, attempt)
                 found.append(structs.replace(work, also=also.pop(refs.keep_ref(work.attempt), None)))
     # What an attempt abandoned is listed alone if the rest of its work landed, or if nothing else was changed.
     for ref, commit in also.items():
         attempt = store.attempts.get(refs.attempt_id_of(ref)) if store else None
-        found.append(await _describe(git, store, ref, commit, attempt))
+        found.append(await _describe_work(git, store, ref, commit, attempt))
     kept = [
         each
         for each in found
@@ -133,7 +133,9 @@ async def create_salvage_branch(git: Git, work: UnlandedWork, *, dry: bool) -> s
     raise UsageError(f"branch {branch} already exists with other work", f"Rename it: `git branch -m {branch} NAME`.")
 
 
-async def _describe(git: Git, store: Store | None, ref: str, commit: Commit, attempt: Attempt | None) -> UnlandedWork:
+async def _describe_work(
+    git: Git, store: Store | None, ref: str, commit: Commit, attempt: Attempt | None
+) -> UnlandedWork:
     base = attempt.base_sha if attempt else await _guess_base(git, commit)
     action = store.actions.get(attempt.action_id) if store and attempt else None
     return UnlandedWork(
@@ -145,7 +147,7 @@ async def _describe(git: Git, store: Store | None, ref: str, commit: Commit, att
         run=attempt.run_id if attempt else None,
         action=action.key if action else None,
         at=attempt.ended_at if attempt else None,
-        why=_why(attempt),
+        why=_why_unlanded(attempt),
     )
 
 
@@ -156,7 +158,7 @@ async def _guess_base(git: Git, commit: Commit) -> Commit | None:
     return found if found and found != commit else await refs.resolve(git, f"{commit}^")
 
 
-def _why(attempt: Attempt | None) -> str:
+def _why_unlanded(attempt: Attempt | None) -> str:
     if attempt is None:
         return "it is not in the database"
     if attempt.outcome in DONE:

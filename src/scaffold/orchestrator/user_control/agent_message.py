@@ -17,7 +17,7 @@ def send_message(context: RunContext, run: Run, action: Action, text: str) -> At
     Returns the current attempt; None if no agent is working on the action. Raises UsageError if the text is empty or
     too long, or if no agent will ever read it.
     """
-    message = _checked(text)
+    message = _require_message(text)
     _require_deliverable(context, run, action)
     with context.store.transaction(durable=True):
         context.store.messages.send(
@@ -28,7 +28,7 @@ def send_message(context: RunContext, run: Run, action: Action, text: str) -> At
     return attempts[-1] if is_read else None
 
 
-def _checked(text: str) -> str:
+def _require_message(text: str) -> str:
     message = utf8_safe(text).strip()
     if not message:
         raise UsageError("the message is empty", "Add the text after the action, or pipe it in: `... | send ACTION -`.")

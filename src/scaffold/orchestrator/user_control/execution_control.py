@@ -81,7 +81,7 @@ async def _asked_or_taken(
     while True:
         # A dead owner would never answer.
         if run.owner is not None and is_alive(run.owner):
-            state = await _ask(context, run, request, timeout_s)
+            state = await _ask_owner(context, run, request, timeout_s)
             # A run that was just pausing for another reason when it was asked to cancel has not cancelled.
             if state is None or _is_settled(state, request) or (isinstance(state, Paused) and request != "cancel"):
                 return state
@@ -99,7 +99,7 @@ def _is_settled(state: RunState, request: HaltRequest) -> bool:
     return isinstance(state, Completed | Cancelled) or (isinstance(state, Failed) and request != "cancel")
 
 
-async def _ask(context: RunContext, run: Run, request: HaltRequest, timeout_s: float) -> RunState | None:
+async def _ask_owner(context: RunContext, run: Run, request: HaltRequest, timeout_s: float) -> RunState | None:
     with context.store.transaction(durable=True):
         context.store.runs.ask(run.id, request)
     with suppress(TimeoutError):

@@ -48,8 +48,8 @@ def decide_items(store: Store, names: Sequence[str], decision: InboxDecision) ->
     not suit the kind of the item; IllegalTransition if the item was decided otherwise, withdrawn or has expired.
     """
     with store.transaction(durable=True):
-        ids = dict.fromkeys(_find(store, name).id for name in names)
-        return tuple(_decide(store, _require_item(store, item_id), decision) for item_id in ids)
+        ids = dict.fromkeys(_find_item(store, name).id for name in names)
+        return tuple(_decide_item(store, _require_item(store, item_id), decision) for item_id in ids)
 
 
 def ask_at_terminal(store: Store, items: Collection[str], terminal: ProcessIdentity) -> None:
@@ -58,7 +58,7 @@ def ask_at_terminal(store: Store, items: Collection[str], terminal: ProcessIdent
         store.inbox.ask_at_terminal(items, terminal)
 
 
-def _find(store: Store, name: str) -> InboxItem:
+def _find_item(store: Store, name: str) -> InboxItem:
     found = store.inbox.by_prefix(name) if name else ()
     if len(found) == 1:
         return found[0]
@@ -68,7 +68,7 @@ def _find(store: Store, name: str) -> InboxItem:
     raise UsageError(f"`{printable(name)}` {problem}", f"{listed}: {known}. `scaffold inbox --all` shows all items.")
 
 
-def _decide(store: Store, item: InboxItem, decision: InboxDecision) -> DecidedItem:
+def _decide_item(store: Store, item: InboxItem, decision: InboxDecision) -> DecidedItem:
     title = f"{item.kind} {item.id}"
     if decision.to not in DECISIONS[item.kind]:
         raise UsageError(f"{title} cannot be {decision.to}", f"Decide with `{'` or `'.join(decision_commands(item))}`.")

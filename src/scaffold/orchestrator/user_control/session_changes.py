@@ -38,7 +38,7 @@ async def revert_action(context: RunContext, run: Run, action: Action) -> Revert
     Raises RunBusy while a process executes the run, UsageError if it was cancelled or has not started, and as
     `plan_revert` does. Safe to repeat after a crash: then it records what was interrupted.
     """
-    async with _owned(context, run) as own:
+    async with _owned_run(context, run) as own:
         for done in reversed(await record_interrupted_moves(context, own)):
             if isinstance(done, Reverted) and done.action.id == action.id:
                 return done
@@ -53,7 +53,7 @@ async def rebase_run(context: RunContext, run: Run) -> Rebased | None:
 
     Raises as `revert_action` and `plan_rebase` do, UsageError if there is no work, and is as safe to repeat.
     """
-    async with _owned(context, run) as own:
+    async with _owned_run(context, run) as own:
         for done in reversed(await record_interrupted_moves(context, own)):
             if isinstance(done, Rebased):
                 return await _with_open_work(context, own, done)
@@ -97,9 +97,9 @@ async def prove_work(context: RunContext, run: Run, work: TakenWork, *, during: 
 
 
 @asynccontextmanager
-async def _owned(context: RunContext, run: Run) -> AsyncIterator[Run]:
+async def _owned_run(context: RunContext, run: Run) -> AsyncIterator[Run]:
     """Own the run while the block runs."""
-    own = _take(context, run)
+    own = _take_run(context, run)
     try:
         async with keeping_lease(context, own):
             yield own
@@ -108,7 +108,7 @@ async def _owned(context: RunContext, run: Run) -> AsyncIterator[Run]:
         await write_run_files(context, own)
 
 
-def _take(context: RunContext, run: Run) -> Run:
+def _take_run(context: RunContext, run: Run) -> Run:
     if isinstance(run.state, Cancelled):
         raise UsageError(
             f"run {run.id} is cancelled, and nothing in it can be done again",

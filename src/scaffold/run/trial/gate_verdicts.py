@@ -76,8 +76,8 @@ class Trial(Struct, frozen=True, kw_only=True):
 
 
 def judged(run: GateRun) -> GateTrial:
-    """Return the trial's verdict on a run of a gate."""
-    verdict, text, informative = _trial_verdict(run)
+    """Return what a run of a gate has shown."""
+    verdict, text, informative = _judge_run(run)
     gate = run.gate
     return GateTrial(
         name=gate.name,
@@ -93,7 +93,8 @@ def judged(run: GateRun) -> GateTrial:
     )
 
 
-def _trial_verdict(run: GateRun) -> tuple[TrialVerdict, str, bool]:
+def _judge_run(run: GateRun) -> tuple[TrialVerdict, str, bool]:
+    """Return the verdict, what it is based on, and whether it tells good work from bad."""
     if run.problem == "vacuous":
         said = run.detail.partition("\n")[0] or "it ran nothing"
         return "ran_nothing", "no tests were collected" if run.gate.kind == "test" else said, False
@@ -116,23 +117,27 @@ def _last_line(run: GateRun) -> str:
     return "" if known or len(lines) < 2 else f": {lines[-1][:MAX_LINE_CHARS]}"
 
 
+def _nothing(run: GateRun) -> str:
+    return "no tests were collected" if run.gate.kind == "test" else run.detail.partition("\n")[0] or "it ran nothing"
+
+
 def _passed_text(run: GateRun) -> str:
     if run.gate.runner == "findings":
         return "no findings"
     if set(run.outcomes) <= {EXIT_OUTCOME}:
         return f"exit code {run.exit_code}"
-    return _outcome_counts(run)
+    return _count_text(run)
 
 
 def _failed_text(run: GateRun, failed: Sequence[str]) -> str:
     if run.gate.runner == "findings":
         return count_of(sum(run.counts.get(name, 1) for name in failed), "finding")
     own = [name for name in failed if name not in run.refused]
-    parts = [_outcome_counts(run)] + ([f"fails: {join_limited(own, MAX_NAMED)}"] if own else [])
+    parts = [_count_text(run)] + ([f"fails: {join_limited(own, MAX_NAMED)}"] if own else [])
     return "; ".join([*parts, describe_refused(run.refused)] if run.refused else parts)
 
 
-def _outcome_counts(run: GateRun) -> str:
+def _count_text(run: GateRun) -> str:
     counts = Counter(run.outcomes.values())
     return ", ".join(f"{count:,} {outcome}" for outcome, count in sorted(counts.items(), key=lambda each: -each[1]))
 

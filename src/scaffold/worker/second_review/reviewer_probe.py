@@ -125,7 +125,7 @@ class ReviewerProbe:
                 scratch_repository(self._context.repository) as scratch,
             ):
                 for case in cases:
-                    reply = await self._ask_about(model, scratch, case, budget)
+                    reply = await self._ask_case(model, scratch, case, budget)
                     with user.transaction():
                         user.reviewers.add_probe(reply.answer)
                     replies.append(reply)
@@ -164,14 +164,14 @@ class ReviewerProbe:
                 files.append(LandedFile(path=path, content=content, lines=frozenset(added)))
         return await asyncio.to_thread(faults_in, files)
 
-    async def _ask_about(self, model: Model, scratch: ScratchRepository, case: ProbeCase, budget: Budget) -> ProbeReply:
-        head = await self._commit_shown(scratch, case)
+    async def _ask_case(self, model: Model, scratch: ScratchRepository, case: ProbeCase, budget: Budget) -> ProbeReply:
+        head = await self._commit_case(scratch, case)
         await scratch.check_out(head)
         used = list[Usage]()
         try:
             async with asyncio.timeout(ANSWER_S):
-                agent = self._probe_agent(model, scratch.git, case.change, budget)
-                found = await self._probe_verdict(agent, scratch.git, case, head, used)
+                agent = self._create_agent(model, scratch.git, case.change, budget)
+                found = await self._ask_verdict(agent, scratch.git, case, head, used)
         except TimeoutError:
             found = f"it took more than {ANSWER_S:.0f} s"
         except (ModelError, UsageError) as error:
@@ -189,8 +189,8 @@ class ReviewerProbe:
         said = self._context.redactor.clean(review.summary if review else str(found))
         return ProbeReply(case=case, answer=answer, said=said, usage=sum(used, start=Usage()))
 
-    async def _commit_shown(self, scratch: ScratchRepository, case: ProbeCase) -> Commit:
-        # Made in the scratch repository with and without a fault: a reviewer must not tell them apart by that.
+    async def _commit_case(self, scratch: ScratchRepository, case: ProbeCase) -> Commit:
+        """Return the commit that is shown, made in the scratch repository either way: both look the same."""
         change, fault = case.change, case.fault
         if fault is None:
             return await scratch.commit_of(change.base, await commits.tree_of(scratch.git, change.commit))
@@ -199,7 +199,7 @@ class ReviewerProbe:
             raise LookupError(fault.path)
         return await scratch.commit_with(change.base, change.commit, fault.path, file.mode, fault.planted(file.data))
 
-    async def _probe_verdict(
+    async def _ask_verdict(
         self, agent: Agent, git: Git, case: ProbeCase, head: Commit, used: list[Usage]
     ) -> Review | str:
         change = case.change
@@ -221,7 +221,7 @@ class ReviewerProbe:
         question = ReviewQuestion(event="change", prompt=change_prompt(subject, reasons), work=head, paths=paths)
         return await usable_verdict(turn, question, git=git, base=change.base)
 
-    def _probe_agent(self, model: Model, git: Git, change: LandedChange, budget: Budget) -> Agent:
+    def _create_agent(self, model: Model, git: Git, change: LandedChange, budget: Budget) -> Agent:
         context, settings, key = self._context, self._reviewer.model, change.action.key
         fields = {"run": change.run.id, "action": key, "attempt": change.attempt.number, "role": ROLE}
         journal = JournalFile(

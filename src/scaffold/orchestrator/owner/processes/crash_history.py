@@ -56,7 +56,7 @@ class CrashHistory:
         if culprit is None:
             self._suspect_next(goals)
             return
-        history = self._of(culprit)
+        history = self._history_of(culprit)
         history.crashes += 1
         history.strikes = 0 if culprit in progressed else history.strikes + 1
         self._suspect = None
@@ -66,7 +66,7 @@ class CrashHistory:
         """Record that the process of these unfinished goals exited by itself, which counts against each of them."""
         self._count_exits(goals, progressed)
         for goal in goals:
-            history = self._of(goal)
+            history = self._history_of(goal)
             history.strikes = 0 if goal in progressed else history.strikes + 1
 
     def record_wait(self, goals: Sequence[GoalId], progressed: Collection[GoalId]) -> None:
@@ -76,7 +76,7 @@ class CrashHistory:
     def record_fault(self, goals: Sequence[GoalId], met_by: GoalId, progressed: Collection[GoalId]) -> None:
         """Record that the process of these unfinished goals exited for a fault of the machine that one of them met."""
         self._count_exits(goals, progressed)
-        self._of(met_by).faults += 1
+        self._history_of(met_by).faults += 1
 
     def forgive(self, goal: GoalId) -> None:
         """Forget the goal's exits, because a human retries it."""
@@ -84,26 +84,26 @@ class CrashHistory:
 
     def needs_own_process(self, goal: GoalId) -> bool:
         """Return whether the goal must not share a process now."""
-        history = self._of(goal)
+        history = self._history_of(goal)
         faulty = history.crashes > MAX_SHARED_CRASHES or history.faults > MAX_SHARED_FAULTS
         return goal == self._suspect or history.strikes > 0 or faulty
 
     def has_used_up(self, goal: GoalId) -> bool:
         """Return whether the goal's supervisors have exited too often without progress."""
-        history = self._of(goal)
+        history = self._history_of(goal)
         return history.strikes >= MAX_STRIKES or history.faults >= MAX_FAULTS
 
     def delay_s(self, goal: GoalId) -> float:
         """Return the seconds before the goal's next supervisor may start."""
-        history = self._of(goal)
-        return max(_step(BACKOFF_S, history.exits), _step(FAULT_BACKOFF_S, history.faults))
+        history = self._history_of(goal)
+        return max(_backoff_s(BACKOFF_S, history.exits), _backoff_s(FAULT_BACKOFF_S, history.faults))
 
-    def _of(self, goal: GoalId) -> _GoalHistory:
+    def _history_of(self, goal: GoalId) -> _GoalHistory:
         return self._goals.setdefault(goal, _GoalHistory())
 
     def _count_exits(self, goals: Sequence[GoalId], progressed: Collection[GoalId]) -> None:
         for goal in goals:
-            history = self._of(goal)
+            history = self._history_of(goal)
             history.exits = 0 if goal in progressed else history.exits + 1
             if goal in progressed:
                 history.faults = 0
@@ -115,5 +115,5 @@ class CrashHistory:
         self._cleared.add(self._suspect)
 
 
-def _step(pauses: Sequence[float], count: int) -> float:
+def _backoff_s(pauses: Sequence[float], count: int) -> float:
     return pauses[min(count, len(pauses) - 1)]

@@ -37,7 +37,7 @@ class LocalEngine:
     async def start_attempt(self, attempt: Attempt) -> None:
         """Start a worker process for a queued attempt."""
         self._workers[attempt.id] = child = await self._processes.start("worker", attempt.id)
-        self._watch(self._worker_ends(attempt.id, child))
+        self._start_watcher(self._worker_ends(attempt.id, child))
 
     async def start_supervisor(self, goals: GoalGroup) -> ProcessIdentity:
         """Start the goals' supervisors as a process, or as a task of this process."""
@@ -46,7 +46,7 @@ class LocalEngine:
             task.add_done_callback(partial(self._ends_inside, goals))
             return own_identity()
         self._supervisors[goals] = child = await self._processes.start("supervisor", ",".join(goals))
-        self._watch(self._supervisor_ends(goals, child))
+        self._start_watcher(self._supervisor_ends(goals, child))
         return child.identity
 
     async def next_exit(self) -> ProcessExit:
@@ -78,7 +78,7 @@ class LocalEngine:
             await asyncio.wait(self._watchers)
         await self._processes.close()
 
-    def _watch(self, watching: Coroutine[Any, Any, None]) -> None:
+    def _start_watcher(self, watching: Coroutine[Any, Any, None]) -> None:
         watcher = asyncio.create_task(watching)
         # The event loop keeps only weak references to its tasks.
         self._watchers.add(watcher)

@@ -166,8 +166,8 @@ class SupervisorPool:
                 self._update_record(goal, supervised[goal.id])
         missing = [goal for goal in goals if goal.id not in supervised and isinstance(goal.state, Active)]
         waits = {goal.id: self._wait_s(goal.id) for goal in missing}
-        for group in self._groups(goal for goal in missing if waits[goal.id] <= 0):
-            await self._start(group)
+        for group in self._process_groups(goal for goal in missing if waits[goal.id] <= 0):
+            await self._start_group(group)
         return min((wait_s for wait_s in waits.values() if wait_s > 0), default=None)
 
     def _wait_s(self, goal: GoalId) -> float:
@@ -182,7 +182,7 @@ class SupervisorPool:
         self._not_before.pop(goal.id, None)
         return self._context.store.goals.get(goal.id) or goal
 
-    def _groups(self, goals: Iterable[Goal]) -> Iterator[Sequence[Goal]]:
+    def _process_groups(self, goals: Iterable[Goal]) -> Iterator[Sequence[Goal]]:
         """Yield the goals that are to share a process."""
         shared: list[Goal] = []
         for goal in goals:
@@ -193,7 +193,7 @@ class SupervisorPool:
         for start in range(0, len(shared), MAX_GOALS):
             yield shared[start : start + MAX_GOALS]
 
-    async def _start(self, group: Sequence[Goal]) -> None:
+    async def _start_group(self, group: Sequence[Goal]) -> None:
         store, goals = self._context.store, tuple(goal.id for goal in group)
         marks = {goal.id: progress_mark(store, goal) for goal in group}
         # Before the start, which awaits: a wake-up meanwhile must not start a second one.

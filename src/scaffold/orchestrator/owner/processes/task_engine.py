@@ -49,33 +49,33 @@ class TaskEngine:
 
     async def stop_attempt(self, attempt: AttemptId, *, grace_s: float) -> None:  # noqa: ARG002 - tasks end at once
         """Cancel a worker's task and wait for it; its exit code is that of SIGKILL."""
-        await _cancel(self._workers.get(attempt))
+        await _cancel_task(self._workers.get(attempt))
 
     async def stop_supervisor(self, goals: GoalGroup, *, grace_s: float) -> None:  # noqa: ARG002 - tasks end at once
         """Cancel the task of these goals and wait for it; its exit code is that of SIGKILL."""
-        await _cancel(self._supervisors.get(goals))
+        await _cancel_task(self._supervisors.get(goals))
 
     async def close(self, *, grace_s: float) -> None:  # noqa: ARG002 - tasks end at once
         """Cancel every task that this engine started."""
         for task in (*self._supervisors.values(), *self._workers.values()):
-            await _cancel(task)
+            await _cancel_task(task)
 
     def _worker_ended(self, attempt: AttemptId, task: asyncio.Task[int]) -> None:
         self._workers.pop(attempt, None)
-        self._exits.put_nowait(AttemptExit(attempt, _code(task)))
+        self._exits.put_nowait(AttemptExit(attempt, _exit_code(task)))
 
     def _supervisor_ended(self, goals: GoalGroup, task: asyncio.Task[int]) -> None:
         self._supervisors.pop(goals, None)
-        self._exits.put_nowait(SupervisorExit(goals, _code(task)))
+        self._exits.put_nowait(SupervisorExit(goals, _exit_code(task)))
 
 
-async def _cancel(task: asyncio.Task[int] | None) -> None:
+async def _cancel_task(task: asyncio.Task[int] | None) -> None:
     if task is not None:
         task.cancel()
         await asyncio.wait([task])
 
 
-def _code(task: asyncio.Task[int]) -> int:
+def _exit_code(task: asyncio.Task[int]) -> int:
     if task.cancelled():
         return -signal.SIGKILL
     return CRASHED_EXIT_CODE if task.exception() else task.result()

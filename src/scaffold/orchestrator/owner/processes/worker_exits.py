@@ -60,7 +60,7 @@ class WorkerExitHandler:
         # We killed an overdue one ourselves. Else it died, whatever its exit code: one that can end its attempt does.
         outcome: AttemptOutcome = "timeout" if self._is_overdue(attempt) else "lost"
         error = self._exit_text(attempt, exited.code)
-        died = outcome == "lost" and not self._is_fault_of_machine(exited.code)
+        died = outcome == "lost" and not self._is_machine_fault(exited.code)
         await release_attempt(self._context, self._run, attempt, outcome=outcome, error=error, died=died)
         return outcome
 
@@ -102,7 +102,7 @@ class WorkerExitHandler:
         self._asked = asked
         return changed
 
-    def _is_fault_of_machine(self, code: int) -> bool:
+    def _is_machine_fault(self, code: int) -> bool:
         # On a full disk, a write to a mapped file is a signal, and Python cannot flush its output.
         self._disk.look()
         return code == FAULT_EXIT_CODE or self._disk.full

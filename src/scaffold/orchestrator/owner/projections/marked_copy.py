@@ -39,7 +39,7 @@ class MarkedCopy:
         with contextlib.suppress(OSError, PlanInvalid, UnicodeDecodeError):
             now = done, _changed_at(listed)
             if now != self._written or not self._path.exists():
-                await asyncio.to_thread(_write, listed, self._path, done)
+                await asyncio.to_thread(_write_copy, listed, self._path, done)
                 self._written = now
 
 
@@ -55,7 +55,7 @@ def _changed_at(listed: WriteBack) -> int:
     return Path(listed.path).stat().st_mtime_ns
 
 
-def _write(listed: WriteBack, path: Path, done: frozenset[ActionKey]) -> None:
+def _write_copy(listed: WriteBack, path: Path, done: frozenset[ActionKey]) -> None:
     text = Path(listed.path).read_bytes().decode()
     marked = with_done(listed.format, text, done, name=listed.path).text.encode()
     if not path.exists() or path.read_bytes() != marked:

@@ -54,7 +54,7 @@ class WorkflowStateFile:
             with contextlib.suppress(OSError):
                 there = self._path.read_bytes() if self._path.exists() else None
                 if there is None or there != self._written:
-                    self._given = _document(there)
+                    self._given = _read_document(there)
                 text = encode_state(state, self._given)
                 if there != text:
                     write_atomic(self._path, text)
@@ -62,7 +62,7 @@ class WorkflowStateFile:
         return True
 
 
-def _document(content: bytes | None) -> Document | None:
+def _read_document(content: bytes | None) -> Document | None:
     """Return the document that a file has; None if it cannot be read as one."""
     with contextlib.suppress(PlanInvalid, UnicodeDecodeError):
         return None if content is None else read_state(content.decode("utf-8"), name=NAME).given

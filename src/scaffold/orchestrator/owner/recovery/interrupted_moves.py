@@ -36,7 +36,7 @@ async def record_revert(context: RunContext, run: Run, move: BranchMove) -> Reve
     changed = await changed_by(context, run, move)
     with owner_transaction(context.store, run, durable=True):
         done = record_reverted(context.store, run, move, changed)
-        _pause(context.store, run, Paused(REVERTED))
+        _pause_run(context.store, run, Paused(REVERTED))
     return done
 
 
@@ -45,11 +45,11 @@ async def record_rebase(context: RunContext, run: Run, move: BranchMove) -> Reba
     lost, there = await lost_landings(context, run, move), await candidates_in_base(context, run, move)
     with owner_transaction(context.store, run, durable=True):
         done = record_rebased(context.store, run, move, lost, there)
-        _pause(context.store, run, Paused(REBASED))
+        _pause_run(context.store, run, Paused(REBASED))
     return done
 
 
-def _pause(store: Store, run: Run, paused: Paused) -> None:
+def _pause_run(store: Store, run: Run, paused: Paused) -> None:
     if not isinstance(require_run(store, run.id).state, Paused):
         store.runs.move(run.id, paused, fence=run.fence)
     for goal in store.goals.of_run(run.id):

@@ -35,27 +35,27 @@ class FaultRepeater:
 
         A task that has worked for RECOVERED_S is taken for recovered: one whose fault lasts fails at once.
         """
-        wait_s, since = FIRST_WAIT_S, self._now()
+        wait_s, since = FIRST_WAIT_S, self._now_s()
         while True:
-            began = self._now()
+            began = self._now_s()
             try:
                 return await task()
             except StaleFence:
                 raise
             except MACHINE_FAULTS as error:
-                now = self._now()
+                now = self._now_s()
                 if now - began > RECOVERED_S:
                     wait_s, since = FIRST_WAIT_S, now
                 if now + wait_s - since > self._limit_s(error):
                     raise
-                self._tell(error)
+                self._record_fault(error)
             await self._context.clock.sleep(wait_s)
             wait_s = min(2 * wait_s, MAX_WAIT_S)
 
     def _limit_s(self, error: Exception) -> float:
         return self._outage_s if isinstance(error, StoreUnavailable) or is_disk_full(error) else self._fault_s
 
-    def _tell(self, error: Exception) -> None:
+    def _record_fault(self, error: Exception) -> None:
         """Record the fault, once, if the store can be written."""
         what = error.what if isinstance(error, ScaffoldError) else str(error)
         notice = NoticeRaised("warning", self._context.redactor.clean(f"{what}; this is tried again"))
@@ -63,7 +63,7 @@ class FaultRepeater:
             if not self._context.store.events.has_notice(self._run.id, notice):
                 self._context.store.events.append(self._run.id, notice)
 
-    def _now(self) -> float:
+    def _now_s(self) -> float:
         return self._context.clock.monotonic()
 
 

@@ -89,7 +89,7 @@ class MachineWatch:
             self._notify()
         if self._untold is not None:
             # The database may be on that disk: then this fails, and is tried again at the next look.
-            self._tell(self._untold)
+            self._record_notice(self._untold)
             self._untold = None
 
     def _full_text(self) -> str:
@@ -139,7 +139,7 @@ class MachineWatch:
         why = "nothing new starts until it is gone. If no git command runs, one that was killed left it: delete it"
         return f"git has locked its refs, by {path}: {why}" if now - self._locked_since >= MAX_LOCKED_S else ""
 
-    def _tell(self, notice: NoticeRaised) -> None:
+    def _record_notice(self, notice: NoticeRaised) -> None:
         store = self._context.store
         with owner_transaction(store, self._run):
             store.runs.wait_for(self._run.id, self.waits_for, fence=self._run.fence)

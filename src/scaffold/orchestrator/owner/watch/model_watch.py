@@ -46,7 +46,7 @@ class ModelWatch:
     @property
     def waits_for(self) -> str:
         """Return what the run waits for, and until when; empty if an endpoint accepts requests."""
-        if not self._away():
+        if not self._is_away():
             return ""
         endpoint, state = min(self._states.items(), key=lambda each: self._cooldown_s(each[1]))
         provider = self._providers[endpoint]
@@ -70,14 +70,14 @@ class ModelWatch:
 
     async def until_away(self, wait_s: float) -> None:
         """Return once all endpoints were parked for `wait_s` seconds in a row, or say that they will be."""
-        while self._away_since is None or self._now() - self._away_since + self._left_s() <= wait_s:
+        while self._away_since is None or self._now_s() - self._away_since + self._left_s() <= wait_s:
             await self._context.clock.sleep(WATCH_POLL_S)
 
     async def until_back(self) -> None:
         """Return once requests may be tried again: at the end of a limit, or some time after an endpoint went down."""
-        now = self._now()
+        now = self._now_s()
         held_until = now + min(now - (self._away_since or now), MAX_HOLD_S)
-        while self.parked or (self._away() and self._now() < held_until):
+        while self.parked or (self._is_away() and self._now_s() < held_until):
             await self._context.clock.sleep(WATCH_POLL_S)
         # Agents wait as long again for an endpoint that is not back.
         self._away_since = None
@@ -92,7 +92,7 @@ class ModelWatch:
         if not text:
             self._away_since = None
         elif self._away_since is None:
-            self._away_since = self._now()
+            self._away_since = self._now_s()
         if text != self._told and (self._told or self._left_s() > TELL_AFTER_S):
             self.tell()
         # As it was at the last look: a cooldown that has run out since then has left no trace in the states.
@@ -111,7 +111,7 @@ class ModelWatch:
                 store.events.append(self._run.id, NoticeRaised("info", "the model accepts requests again"))
         self._told = waits_for
 
-    def _away(self) -> bool:
+    def _is_away(self) -> bool:
         """Return whether each endpoint is parked, or does not answer."""
         states = self._states.values()
         return bool(states) and all(is_unavailable(each) or self._cooldown_s(each) > 0.0 for each in states)
@@ -122,5 +122,5 @@ class ModelWatch:
     def _cooldown_s(self, state: ThrottleState) -> float:
         return cooldown_left_s(state, self._context.clock.now().timestamp())
 
-    def _now(self) -> float:
+    def _now_s(self) -> float:
         return self._context.clock.monotonic()

@@ -51,25 +51,25 @@ class NotificationFeed:
         for item in self._store.inbox.open_of_run(self._run.id):
             if item.id not in self._seen_items:
                 self._seen_items.add(item.id)
-                yield self._message("inbox", f"{item.kind} {item.id}: {item.text}")
+                yield self._create_notification("inbox", f"{item.kind} {item.id}: {item.text}")
         if not self._spent and self._nearly_spent():
             self._spent = True
             use = budget_use(self._store, self._run)
-            yield self._message("budget", f"{use.in_words}; {use.consequence}")
+            yield self._create_notification("budget", f"{use.in_words}; {use.consequence}")
         for recorded in self._store.events.since(self._run.id, self._seq):
             self._seq = recorded.seq
             match recorded.event:
                 case RunStatusChanged(status="completed"):
-                    yield self._message("done", f"run {self._run.id} is completed")
+                    yield self._create_notification("done", f"run {self._run.id} is completed")
                 case RunStatusChanged(status="failed", reason=reason):
-                    yield self._message("failed", f"run {self._run.id} failed: {reason}")
+                    yield self._create_notification("failed", f"run {self._run.id} failed: {reason}")
                 case _:
                     pass
 
     def _nearly_spent(self) -> bool:
         return budget_use(self._store, self._run).is_low
 
-    def _message(self, event: NotificationEvent, text: str) -> Notification:
+    def _create_notification(self, event: NotificationEvent, text: str) -> Notification:
         return Notification(event, self._run.id, text)
 
 
@@ -90,30 +90,30 @@ class Notifier:
             ended = await run_command(
                 [SHELL, "-c", self._command],
                 cwd=self._context.repository.root,
-                env=self._environ(redacted),
+                env=self._command_environ(redacted),
                 timeout_s=self._timeout_s,
                 stdin=msgspec.json.encode(redacted),
                 output=OutputCapture(limit_bytes=10_000),
                 containment=Containment(),
             )
         except OSError as error:
-            self._warn(str(error))
+            self._warn_once(str(error))
             return
         if ended.timed_out:
-            self._warn(f"it timed out after {self._timeout_s:g} s")
+            self._warn_once(f"it timed out after {self._timeout_s:g} s")
         elif ended.exit_code != 0:
             how = f"exit code {ended.exit_code}" if ended.signal is None else f"signal {ended.signal}"
             output = (ended.stderr or ended.stdout).decode(errors="replace").strip()[:ERROR_CHARS]
-            self._warn(f"{how}{': ' if output else ''}{output}")
+            self._warn_once(f"{how}{': ' if output else ''}{output}")
 
-    def _environ(self, redacted: Notification) -> Mapping[str, str]:
+    def _command_environ(self, redacted: Notification) -> Mapping[str, str]:
         """Return the command's environment: desktop and Scaffold variables, no API keys unless configured."""
         variables = {"SCAFFOLD_EVENT": redacted.event, "SCAFFOLD_RUN": redacted.run}
         names = {*DESKTOP_VARIABLES, *self._run.settings.environment.variables}
         environ, root = self._context.environ, self._context.repository.root
         return child_environment(environ, {"PATH": path_outside(environ, root)} | variables, names=names)
 
-    def _warn(self, why: str) -> None:
+    def _warn_once(self, why: str) -> None:
         if self._warned:
             return
         self._warned = True
