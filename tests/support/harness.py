@@ -32,7 +32,6 @@ from scaffold.llm.cassette_model import (
     RequestMatcher,
 )
 from scaffold.orchestrator.dispatch import queue_attempt
-from scaffold.orchestrator.owner.processes.task_engine import TaskEngine
 from scaffold.orchestrator.owner.recovery.interrupted_run import ensure_session_branch
 from scaffold.orchestrator.owner.run_lease import take_over_run
 from scaffold.orchestrator.owner.run_loop import RunEnding, RunOwner, recover_run_owner
@@ -46,6 +45,7 @@ from scaffold.worker.attempt import Worker
 from scaffold.worker.attempt_records import CandidateReady
 from support.samples import folder_until_exit, place_empty_store
 from support.scenario import PATIENCE_S
+from support.task_engine import TaskEngine
 
 DEAD_PROCESS = ProcessIdentity(1, "never", "another boot")
 """A process that is not alive; tasks claim their attempts in its name."""

@@ -14,7 +14,7 @@ from scaffold.host.process.async_runner import run_async
 from scaffold.host.process.zygote_client import can_fork
 from scaffold.host.user_dirs import UserDirs, user_dirs
 from scaffold.llm.registry.model_name import is_live
-from scaffold.orchestrator.owner.processes.starters import (
+from scaffold.orchestrator.owner.processes.local_engine import (
     FreshProcessStarter,
     ProcessMain,
     ProcessRole,

@@ -1,4 +1,4 @@
-"""The list of tasks in trees that are merged: taken out of the merge, merged by itself, and marked."""
+"""The list of tasks in trees that are merged: taken out of the merge, merged task by task, and marked."""
 
 import asyncio
 from functools import partial
@@ -7,13 +7,15 @@ from msgspec import Struct
 
 from scaffold.core.errors import PlanInvalid
 from scaffold.core.ids import ActionKey, Commit, TreeId
-from scaffold.core.run_settings import WriteBack
+from scaffold.core.run_settings import TaskFormat, WriteBack
 from scaffold.git.client.command_line import Git
 from scaffold.git.commits import commit_tree, merge_base, tree_of
 from scaffold.git.trees.merge import HELPER
 from scaffold.git.trees.tree_file import tree_with
-from scaffold.landing.write_back.merged_list import merge_lists, without_claims
+from scaffold.landing.conflicts.line_merge import merge_lines
+from scaffold.landing.conflicts.not_mergeable import NotMergeable
 from scaffold.plan.source.formats import marked_tasks, with_done
+from scaffold.plan.source.task_marks import containing, done_ids, with_marked, with_open
 from scaffold.run.task_list import ListVersion, read_list, with_list
 
 MESSAGE = "Work without its changes of the list of tasks\n"
@@ -106,3 +108,38 @@ async def merge_list(git: Git, listed: WriteBack, *, old: str, new: str, onto: s
 async def _merge_texts(listed: WriteBack, was: str, ours: str, theirs: str) -> str | None:
     merge = partial(merge_lists, listed.format, was, ours, theirs, name=listed.path)
     return await asyncio.to_thread(merge)
+
+
+def merge_lists(task_format: TaskFormat, base: str, ours: str, theirs: str, *, name: str) -> str | None:
+    """Return the list with the changes of both sides; None if they change the same lines in more than their marks.
+
+    Marks never conflict: a task is done if a side marked it, unless one opened it again. Raises PlanInvalid if a
+    version cannot be read.
+    """
+    was, mine, other = (done_ids(task_format, text, name=name) for text in (base, ours, theirs))
+    every, new, opened = was | mine | other, other - was, was - other
+    versions = [with_marked(task_format, text, every, name=name) for text in (base, ours, theirs)]
+    try:
+        lines = merge_lines(*(text.splitlines(keepends=True) for text in versions))
+    except NotMergeable:
+        return None
+    if lines is None:
+        return None
+    merged = "".join(lines)
+    # What a task is a part of is not done without it, and done with the last one.
+    opened = (every - ((mine | new) - opened)) | (containing(task_format, merged, opened, name=name) - other)
+    # Which mark an open task has is what the side says that opened it.
+    for version in (theirs, ours):
+        open_there = opened - done_ids(task_format, version, name=name)
+        merged = with_open(task_format, merged, open_there, like=version, name=name)
+    merged = with_open(task_format, merged, opened, like=ours, name=name)
+    return with_done(task_format, merged, new, name=name).text
+
+
+def without_claims(task_format: TaskFormat, base: str, theirs: str, *, name: str) -> str:
+    """Return an agent's list without the marks that it has beyond `base`: what lands decides what is done.
+
+    Raises PlanInvalid if a version cannot be read.
+    """
+    was, now = (done_ids(task_format, text, name=name) for text in (base, theirs))
+    return with_open(task_format, theirs, now - was, like=base, name=name)

@@ -1,59 +1,33 @@
-"""Queue an attempt: its briefing about earlier attempts and its row in the store."""
+"""Queue an attempt: its share of the free slots, what it may collide with, where it works, its row in the store."""
 
 import functools
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping
+from functools import partial
 
 from msgspec import Struct
 
 from scaffold.core.ids import ActionId, AttemptId, Commit, GoalId
 from scaffold.core.model import Attempt, Goal, Run, Usage
 from scaffold.core.plan import WorkKind
-from scaffold.core.printable_text import join_limited, truncate_text
-from scaffold.core.states import COUNTED_FAILURES, WORKER_PHASES, Active, AttemptOutcome, Pending, Running
-from scaffold.git import commits, refs
-from scaffold.git.trees.merge import Conflicted, merge_commits, on_base
+from scaffold.core.states import Active, Pending, Running
+from scaffold.git import commits
 from scaffold.host.random_ids import new_id
 from scaffold.landing.facts.landing_record import session_tip
-from scaffold.orchestrator.forecasts import forecast_conflicts
-from scaffold.orchestrator.other_approach import other_approach_briefing, takes_other_approach
+from scaffold.landing.queue.forecast import Forecaster
+from scaffold.orchestrator.briefing import brief_next_attempt
 from scaffold.plan import slot_shares
 from scaffold.plan.collisions.rules import HeldBack
+from scaffold.policy.path import globs
 from scaffold.run.attempts.lease import owner_transaction
 from scaffold.run.collision_board import RunBoard, StartPicker
 from scaffold.run.context import RunContext
-from scaffold.run.failures.ladder import failure_kind, most_telling
-from scaffold.run.failures.refused_work import FAILURES_CHARS, summarize_failures
-from scaffold.run.failures.worker_losses import is_about_deaths
 from scaffold.store.database import Store
+from scaffold.store.run.plan.scheduling import Forecast, WaitingWork, WorkUnderWay
 from scaffold.verify.contract.review_verdict import work_kind
 
-DIFF_BYTES = 4_500
-"""Limit for each diff in a briefing; two of them and the reasons fit into a worker's prompt."""
-MAX_PATHS = 20
-REASON_CHARS = FAILURES_CHARS + 1_000
-"""Limit for why the last attempt ended."""
-EARLIER_CHARS = 2_000
-MAX_REJECTIONS = 5
-"""So many earlier rejections by a human are told, the latest ones."""
-"""Limit for an ending that says little of the work, and for an earlier one that says more."""
-OUTCOMES: Mapping[AttemptOutcome, str] = {
-    "landed": "it landed",
-    "recorded": "it was recorded",
-    "contract_failed": "it did not pass its checks",
-    "gate_failed": "it broke what worked before",
-    "conflict": "it did not fit what landed meanwhile",
-    "executor_failed": "an error stopped it",
-    "timeout": "it ran out of time",
-    "budget": "the budget was used up",
-    "cancelled": "it was cancelled",
-    "lost": "it was interrupted",
-    "unavailable": "its model could not be reached",
-    "no_access": "its model accepted no requests",
-    "waiting": "it waited for a human",
-    "restarted": "it asked to begin again",
-    "rejected": "a human read its change and rejected it",
-}
-"""How an attempt ended, for the agent of the next one."""
+MAX_MERGES = 8
+
+"""How many pairs are merged before one attempt starts."""
 
 
 class SharedSlots(Struct, frozen=True):
@@ -127,7 +101,7 @@ async def queue_attempt(context: RunContext, run: Run, goal_id: GoalId, action_i
     store = context.store
     # Git is asked before the transaction, which must stay short: it holds the only write lock.
     tip = await session_tip(context, run)
-    briefing, alternative = await _brief_next_attempt(context, action_id, tip)
+    briefing, alternative = await brief_next_attempt(context, action_id, tip)
     placed = await _find_placement(context, action_id, tip)
     await forecast_conflicts(context, run, action_id, tip)
     attempt = Attempt(
@@ -187,15 +161,6 @@ def _starts_beside(store: Store, running: RunBoard, action_id: ActionId) -> bool
     return True
 
 
-async def _brief_next_attempt(context: RunContext, action_id: ActionId, tip: Commit) -> tuple[str, bool]:
-    """Return what the next attempt should know, and whether it is to take another approach."""
-    store, action = context.store, context.store.actions.get(action_id)
-    briefing = await attempt_briefing(context, store.attempts.of_action(action_id), tip)
-    if action is None or not takes_other_approach(store, action):
-        return briefing, False
-    return f"{await other_approach_briefing(context, action)}\n\n{briefing}", True
-
-
 class _Placement(Struct, frozen=True):
     """Where an attempt works, and what it hands in."""
 
@@ -227,87 +192,46 @@ async def _find_placement(context: RunContext, action_id: ActionId, tip: Commit)
     return _Placement(kind, base, parent.id, last.head_sha)
 
 
-async def attempt_briefing(context: RunContext, earlier: tuple[Attempt, ...], tip: Commit) -> str:
-    """Return what the next attempt should know: why the last one ended, its diff, and what has landed since.
+async def forecast_conflicts(context: RunContext, run: Run, action_id: ActionId, tip: Commit) -> None:
+    """Store where the last work of an action conflicts with the committed work of open attempts.
 
-    Of conflicting work, only the paths that conflict are shown, so that both sides of them fit. Empty if there was no
-    earlier attempt.
+    Does nothing for an action without such work, or with known files: its paths decide. Each pair is merged once.
     """
-    if not earlier:
-        return ""
-    last = earlier[-1]
-    moves = context.store.branch_moves.done_of_run(last.run_id)
-    if any(move.purpose == "revert" and move.head == last.head_sha for move in moves):
-        return (
-            f"Attempt {last.number} landed as {last.head_sha}, and the user has undone that commit since: they did not "
-            "want it as it was. `git show` shows it."
-        )
-    if last.outcome in {"landed", "recorded"}:
-        return (
-            f"Attempt {last.number} was {last.outcome} at {last.head_sha or last.base_sha}. Its result is no longer "
-            "valid, because files it depends on have changed since. Check the current state."
-        )
-    parts = [*_ending_lines(earlier), *_rejection_lines(earlier)]
-    parts += [f"A human was asked about that, and said: {said}" for said in _answers_about_deaths(context.store, last)]
-    # An owner that was killed between the pin and the end of the attempt left the ref, but no commit in the row.
-    head = last.head_sha or await refs.resolve(context.git, refs.rescue_ref(last.id))
-    submitted = last.phase not in WORKER_PHASES and last.base_sha != tip
-    paths = await _conflicting_paths(context, last, tip, head) if submitted and last.outcome == "conflict" else ()
-    only = f" in {join_limited(paths, MAX_PATHS)}" if paths else ""
-    if head is not None and await refs.resolve(context.git, head) is None:
-        parts.append("Its changes are lost: the repository no longer has them.")
-    elif head is not None and head != last.base_sha:
-        work = await commits.diff_text(context.git, last.base_sha, head, limit_bytes=DIFF_BYTES, paths=paths)
-        parts.append(f"Its changes{only}, which did not land:\n{work}")
-    # A candidate failed against what landed meanwhile, so its successor has to see both sides.
-    if submitted:
-        landed = await commits.diff_text(context.git, last.base_sha, tip, limit_bytes=DIFF_BYTES, paths=paths)
-        parts.append(f"Changes{only} that landed meanwhile and are in your base now:\n{landed}")
-    if paths:
-        parts.append("Make the change again on top of what landed, so that both hold in these files.")
-    return "\n\n".join(parts)
-
-
-def _ending_text(attempt: Attempt, limit: int) -> str:
-    how = OUTCOMES[attempt.outcome] if attempt.outcome else "it has no outcome"
-    why = f": {truncate_text(attempt.error, limit)}" if attempt.error else ""
-    return f"Attempt {attempt.number} ended: {how}{why}"
-
-
-def _answers_about_deaths(store: Store, attempt: Attempt) -> Iterator[str]:
-    """Yield what a human said about workers that died in a row."""
-    for item in store.inbox.answered(attempt.id):
-        if item.answer and is_about_deaths(item):
-            yield truncate_text(item.answer, REASON_CHARS)
-
-
-def _ending_lines(earlier: tuple[Attempt, ...]) -> Iterator[str]:
-    """Yield why the last attempt ended, and if that says little, why work was refused before."""
-    last, counted = earlier[-1], [each for each in earlier if each.outcome in COUNTED_FAILURES]
-    if last.outcome == "conflict" or failure_kind(last) in {"named", "refused", "unimproved"}:
-        yield _ending_text(last, REASON_CHARS)
+    store = context.store
+    if not run.settings.scheduling.collisions:
         return
-    yield _ending_text(last, EARLIER_CHARS)
-    if last.verification is not None and not last.verification.passed:
-        yield f"Its work had been refused before that:\n{summarize_failures(last.verification)}"
-    elif counted and (telling := most_telling(counted)) is not last:
-        yield _ending_text(telling, EARLIER_CHARS)
+    action = store.scheduling.placed(action_id)
+    if action.files or action.touched_sha is None:
+        return
+    new = _new_pairs(store, run, action)
+    if not new:
+        return
+    forecaster = Forecaster(
+        context.git,
+        folder=context.temporary_folder(run.id),
+        is_union=partial(globs.matches_any, run.settings.landing.union),
+        rebased=store.branch_moves.was_rebased(run.id),
+        listed=run.settings.landing.tracked_list,
+    )
+    found = []
+    for other in new:
+        if other.touched_sha is not None:
+            bases = _base_of(store, action), _base_of(store, other)
+            paths = await forecaster.between(action.touched_sha, other.touched_sha, tip, bases=bases)
+            found.append((Forecast(action_id, action.touched_sha, other.attempt_id, paths), other.touched_sha))
+    with owner_transaction(store, run):
+        for forecast, head in found:
+            store.scheduling.add_forecast(run.id, forecast, head)
 
 
-def _rejection_lines(earlier: Sequence[Attempt]) -> Iterator[str]:
-    """Yield what humans said of changes before that of the last attempt, since the action landed last.
-
-    Whatever became of the attempts after it: their words hold for all that follows.
-    """
-    landed = [at for at, each in enumerate(earlier) if each.outcome in {"landed", "recorded"}]
-    since = earlier[landed[-1] + 1 if landed else 0 : -1]
-    for each in [each for each in since if each.outcome == "rejected"][-MAX_REJECTIONS:]:
-        yield _ending_text(each, EARLIER_CHARS)
+def _new_pairs(store: Store, run: Run, action: WaitingWork) -> list[WorkUnderWay]:
+    """Return the open work that has changed a path which the action's last work changed, and that is not forecasted."""
+    known = {(each.head, each.attempt_id) for each in store.scheduling.forecasts(run.id) if each.action_id == action.id}
+    touching = [each for each in store.scheduling.open_work(run.id) if not each.files and each.id != action.id]
+    near = [each for each in touching if not set(each.touched).isdisjoint(action.touched)]
+    return [each for each in near if (action.touched_sha, each.attempt_id) not in known][:MAX_MERGES]
 
 
-async def _conflicting_paths(context: RunContext, last: Attempt, tip: Commit, head: Commit | None) -> tuple[str, ...]:
-    """Return the paths in which the work conflicts with the tip; empty if it does not any more."""
-    if head is None:
-        return ()
-    merged = await merge_commits(context.git, await on_base(context.git, tip, last.base_sha), head)
-    return merged.paths if isinstance(merged, Conflicted) else ()
+def _base_of(store: Store, placed: WorkUnderWay | WaitingWork) -> Commit:
+    last = store.attempts.of_action(placed.id)[-1]
+    return last.base_sha

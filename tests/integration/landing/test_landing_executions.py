@@ -12,7 +12,7 @@ from scaffold.core.proof.gates import Gate
 from scaffold.core.states import Completed
 from scaffold.landing.proving.batch_check import BatchVerifier, ProvenAlone
 from scaffold.landing.proving.candidate_check import Candidate
-from scaffold.landing.proving.checkouts import Checkouts
+from scaffold.landing.proving.checkout import Checkouts
 from scaffold.landing.proving.fact_refresh import FactRefresher
 from scaffold.landing.proving.proof_setup import ProofSetup
 from scaffold.landing.queue.merge_queue import MergeQueue

@@ -10,7 +10,7 @@ from scaffold.core.states import Active, Completed, Failed, Running, status_of
 from scaffold.git import commits, refs
 from scaffold.landing.facts.landing_record import resolve_intent
 from scaffold.landing.facts.stale_facts import affected_facts
-from scaffold.landing.proving.checkouts import Checkouts
+from scaffold.landing.proving.checkout import Checkouts
 from scaffold.landing.proving.fact_refresh import FactRefresher
 from scaffold.landing.queue.merge_queue import (
     BatchLanded,

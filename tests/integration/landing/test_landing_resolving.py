@@ -10,7 +10,7 @@ from inline_snapshot import snapshot
 from scaffold.core.errors import StaleFence
 from scaffold.core.landing.conflict import MergedCode
 from scaffold.landing.integration import IntegrationConflict
-from scaffold.landing.proving.checkouts import Checkouts
+from scaffold.landing.proving.checkout import Checkouts
 from scaffold.landing.queue.merge_queue import MergeQueue
 from scaffold.landing.queue.order import QueueOrder
 from scaffold.landing.queue.step_result import BatchLanded, CandidateRefused, QueueIdle

@@ -1,8 +1,7 @@
 """The number of actions that a user agreed to: stored once, whatever models propose later."""
 
 from builders import make_run, make_settings
-from scaffold.orchestrator.planning.agreed_plan import as_started, store_agreed_actions, with_agreed_actions
-from scaffold.orchestrator.planning.apply_plan import new_goal
+from scaffold.orchestrator.planning.apply_plan import as_started, new_goal, store_agreed_actions, with_agreed_actions
 from scaffold.orchestrator.user_control.open_run import RunExecutedElsewhere, RunInput, start_run, start_run_once
 from scaffold.plan.text.file_format import read_plan
 from scaffold.run.new_actions import new_actions

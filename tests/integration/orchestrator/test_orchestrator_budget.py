@@ -4,7 +4,7 @@ from builders import OWNER, pay
 from scaffold.core.model import Usage
 from scaffold.core.run_settings import RunLimits
 from scaffold.core.spending import Amount, Spender
-from scaffold.orchestrator.owner.processes.attempt_launcher import AttemptLauncher
+from scaffold.orchestrator.owner.processes.worker_exits import AttemptLauncher
 from scaffold.orchestrator.owner.recovery.interrupted_run import recover_run
 from scaffold.run.failures.attempt_end import AttemptEnd, end_attempt
 from scaffold.store.spending.run_budget import RunBudget

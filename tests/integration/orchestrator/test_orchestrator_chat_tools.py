@@ -9,8 +9,7 @@ from scaffold.agent.toolbox import Toolbox
 from scaffold.core.conversation import ToolCall
 from scaffold.core.errors import ModelError
 from scaffold.core.states import PAUSED_BY_USER, Active, Cancelled, Completed, Failed, Paused, Pending
-from scaffold.orchestrator.chat.goal_creation import goal_tools
-from scaffold.orchestrator.chat.run_tools import orchestrator_tools, project_tools
+from scaffold.orchestrator.chat_tools import goal_tools, orchestrator_tools, project_tools
 from scaffold.orchestrator.planning.apply_plan import stored_plan
 from scaffold.plan.analysis.lint import lint
 from support.harness import act, goal

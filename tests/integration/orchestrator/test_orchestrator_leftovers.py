@@ -6,8 +6,7 @@ from integration.orchestrator.test_orchestrator_recovery import executing as hal
 from scaffold.core.proof.gates import Baseline, CheckEnvironment, CopiedFolder
 from scaffold.git.checkouts import worktree
 from scaffold.host.atomic_files import FileLock
-from scaffold.orchestrator.owner.recovery.interrupted_run import recover_run, release_attempt
-from scaffold.orchestrator.owner.recovery.orphaned_files import remove_if_empty
+from scaffold.orchestrator.owner.recovery.interrupted_run import recover_run, release_attempt, remove_if_empty
 from scaffold.orchestrator.owner.run_lease import release_run
 from scaffold.verify.environment.golden import ENVIRONMENTS, RECORD
 from scaffold.verify.environment.provisioning import provision_checkout

@@ -6,8 +6,12 @@ import pytest
 
 from scaffold.host.process_identity import identify, is_alive, own_identity
 from scaffold.orchestrator.owner.processes.engine import STOP_GRACE_S, AttemptExit, SupervisorExit
-from scaffold.orchestrator.owner.processes.local_engine import FAILED_EXIT_CODE, LocalEngine
-from scaffold.orchestrator.owner.processes.starters import FreshProcessStarter, ProcessMain
+from scaffold.orchestrator.owner.processes.local_engine import (
+    FAILED_EXIT_CODE,
+    FreshProcessStarter,
+    LocalEngine,
+    ProcessMain,
+)
 from support.harness import act, goal, poll_until
 
 

@@ -1,9 +1,9 @@
 """What the owner of a run reads when it wakes up."""
 
-from scaffold.orchestrator.owner.processes.task_engine import TaskEngine
 from scaffold.orchestrator.owner.run_end import state_from_goals
 from scaffold.orchestrator.owner.run_loop import RunOwner
 from support.harness import act, goal
+from support.task_engine import TaskEngine
 
 
 class CountingDriver:

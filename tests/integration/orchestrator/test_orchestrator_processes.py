@@ -8,7 +8,7 @@ import pytest
 
 from scaffold.host.child_environment import child_environment
 from scaffold.host.process.zygote_client import can_fork
-from scaffold.orchestrator.owner.processes.starters import (
+from scaffold.orchestrator.owner.processes.local_engine import (
     MAX_ZYGOTES,
     FreshProcessStarter,
     ProcessMain,

@@ -16,7 +16,7 @@ from scaffold.landing.queue.step_result import StepRecorded
 from scaffold.landing.taking.land import LandWish, prepare
 from scaffold.landing.taking.rebase import keep_former, plan_rebase
 from scaffold.landing.taking.revert import move_session_branch
-from scaffold.orchestrator.dispatch import attempt_briefing
+from scaffold.orchestrator.briefing import attempt_briefing
 from scaffold.orchestrator.owner.run_lease import release_run
 from scaffold.orchestrator.user_control.session_changes import rebase_run
 from scaffold.worker.attempt_records import CandidateReady

@@ -11,7 +11,7 @@ from scaffold.core.states import Cancelled, Completed, Paused
 from scaffold.git.checkouts import worktree
 from scaffold.host.clock import FakeClock
 from scaffold.host.process_identity import identify, own_identity
-from scaffold.orchestrator.owner.recovery.crash_progress import run_progress
+from scaffold.orchestrator.owner.processes.crash_history import run_progress
 from scaffold.orchestrator.owner.restart import give_up_restarts, recover_from_dead_owner
 from scaffold.orchestrator.owner.run_end import finish_run
 from scaffold.orchestrator.owner.run_lease import (

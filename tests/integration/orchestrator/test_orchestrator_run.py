@@ -10,13 +10,13 @@ from scaffold.core.errors import ScaffoldError
 from scaffold.core.plan import ActionSpec
 from scaffold.core.states import WORKER_PHASES, Active, Cancelled, Completed, Failed, Paused, status_of
 from scaffold.orchestrator.dispatch import queue_attempt
-from scaffold.orchestrator.owner.processes.attempt_launcher import MAX_STARTUP_RETRIES
-from scaffold.orchestrator.owner.processes.task_engine import TaskEngine
+from scaffold.orchestrator.owner.processes.worker_exits import MAX_STARTUP_RETRIES
 from scaffold.orchestrator.owner.run_lease import take_over_run
 from scaffold.orchestrator.owner.run_loop import RunEnding, recover_run_owner
 from scaffold.orchestrator.owner.watch.faults import FaultRepeater
 from scaffold.orchestrator.user_control.execution_control import retry_action
 from support.harness import UNSANDBOXED, act, goal, poll_until
+from support.task_engine import TaskEngine
 
 TRIES = 1 + MAX_STARTUP_RETRIES
 

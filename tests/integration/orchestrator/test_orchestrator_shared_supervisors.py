@@ -10,7 +10,6 @@ from scaffold.core.errors import BudgetExceeded, GitError, ModelAccessDenied, Mo
 from scaffold.core.states import Active, Cancelled, Failed, Paused, Pending
 from scaffold.host.wake_fifo import wake_up
 from scaffold.orchestrator.planning.turn import PlanRejected
-from scaffold.orchestrator.supervisor.goal_changes import GoalChanges
 from scaffold.orchestrator.supervisor.goal_process import (
     BUDGET_EXIT_CODE,
     DONE_EXIT_CODE,
@@ -20,7 +19,8 @@ from scaffold.orchestrator.supervisor.goal_process import (
     goal_with_fault,
     supervise_goals,
 )
-from scaffold.run.context import FAULT_EXIT_CODE
+from scaffold.orchestrator.supervisor.wakeup import GoalChanges
+from scaffold.run.machine_faults import FAULT_EXIT_CODE
 from support.harness import NoPlanner, act, goal, open_context, poll_until
 
 BIG = act("big", kind="compound", effects=("x",))

@@ -4,7 +4,7 @@ import pytest
 
 from builders import an_attempt
 from scaffold.core.states import Completed, Paused
-from scaffold.orchestrator.owner.projections.workflow_file import NAME
+from scaffold.orchestrator.owner.run_files import STATE_NAME
 from scaffold.plan.source.task import SourceTask
 from scaffold.plan.story.stories_goal import stories_goal
 from support.harness import UNSANDBOXED
@@ -43,4 +43,4 @@ async def test_a_story_that_conflicts_again_and_again_asks_and_lands_after_the_a
     lines = (await harness.show(f"{run.session_branch}:list")).splitlines()
     assert sorted(lines) == ["one", "seven", "six", "three", "two"]
     assert len(await harness.landed(run)) == 2
-    assert '"status": "completed"' in (harness.context.projections / NAME).read_text()
+    assert '"status": "completed"' in (harness.context.projections / STATE_NAME).read_text()

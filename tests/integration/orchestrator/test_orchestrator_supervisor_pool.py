@@ -23,7 +23,6 @@ from scaffold.orchestrator.owner.processes.supervisor_pool import (
     PROBE_INTERVAL_S,
     SupervisorPool,
 )
-from scaffold.orchestrator.owner.processes.task_engine import TaskEngine
 from scaffold.orchestrator.owner.run_end import RETRIED
 from scaffold.orchestrator.owner.run_lease import (
     LEASE_S,
@@ -35,6 +34,7 @@ from scaffold.orchestrator.owner.run_lease import (
 from scaffold.orchestrator.owner.run_loop import recover_run_owner
 from scaffold.orchestrator.supervisor.goal_process import MAX_GOALS
 from support.harness import DEAD_PROCESS, act, goal, open_context, poll_until
+from support.task_engine import TaskEngine
 
 INIT = identify(1)
 

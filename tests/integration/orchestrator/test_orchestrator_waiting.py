@@ -13,13 +13,13 @@ from scaffold.core.events import AttemptPhaseChanged, AttemptWaitChanged
 from scaffold.core.states import Active, Cancelled, Completed, Failed, Paused, awaited_inbox_id
 from scaffold.host.process_identity import own_identity
 from scaffold.orchestrator.dispatch import queue_attempt
-from scaffold.orchestrator.owner.processes.task_engine import TaskEngine
 from scaffold.orchestrator.owner.run_end import pause_if_waiting
 from scaffold.orchestrator.owner.run_lease import take_over_run
 from scaffold.orchestrator.owner.run_loop import RunEnding, recover_run_owner
 from scaffold.orchestrator.user_control.execution_control import halt_run, retry_action
 from scaffold.orchestrator.user_control.open_run import reconfigure_run
 from support.harness import act, goal, poll_until
+from support.task_engine import TaskEngine
 
 WAITS = RunEnding(state=Paused("waits for a human: 1 item"), cause="waiting")
 ASKING = {"sandbox": "off", "inbox_wait_s": 0.05}

@@ -7,9 +7,9 @@ from inline_snapshot import snapshot
 
 from scaffold.core.landing.conflict import FileVersions
 from scaffold.landing.conflicts.certificate import require_complete
-from scaffold.landing.conflicts.file_merge import FileResolved, merge_file
 from scaffold.landing.conflicts.line_merge import merge_lines, merge_union
 from scaffold.landing.conflicts.not_mergeable import NotMergeable
+from scaffold.landing.conflicts.resolution import FileResolved, merge_file
 
 NEWS = "# News\n\n- old\n"
 

@@ -4,7 +4,7 @@ from builders import THEN, an_action
 from scaffold.core.model import Evidence, Fact
 from scaffold.core.proof.contract import Check, Contract
 from scaffold.core.states import Completed
-from scaffold.landing.facts.staleness import ProvenFacts, group_by_action, recheckable, shown_before
+from scaffold.landing.facts.stale_facts import ProvenFacts, group_by_action, recheckable, shown_before
 
 RUNS = Contract(commands=(Check(command="make test"),))
 EXISTS = Contract(must_exist=("a",))

@@ -3,7 +3,7 @@
 import pytest
 
 from scaffold.landing.conflicts.not_mergeable import NotMergeable
-from scaffold.landing.conflicts.text_form import MAX_BYTES, TextForm, merged_form, read_text, write_text
+from scaffold.landing.conflicts.resolution import MAX_BYTES, TextForm, merged_form, read_text, write_text
 from support.errors import error_of
 
 

@@ -4,8 +4,8 @@ import asyncio
 
 from builders import an_action, an_attempt
 from scaffold.orchestrator.owner.processes.engine import AttemptExit, SupervisorExit
-from scaffold.orchestrator.owner.processes.task_engine import TaskEngine
 from scaffold.orchestrator.supervisor.wakeup import Wakeup
+from support.task_engine import TaskEngine
 
 ATTEMPT = an_attempt(an_action("a"), id="a1")
 

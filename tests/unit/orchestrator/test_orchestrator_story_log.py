@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from scaffold.orchestrator.owner.story_log import StoryLog
+from scaffold.orchestrator.owner.run_files import StoryLog
 from support.stories import apply, complete, new, op, working_on
 
 

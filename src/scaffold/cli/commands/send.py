@@ -8,7 +8,7 @@ from scaffold.cli.render.terminal.text_layout import print_text
 from scaffold.cli.request import STDIN
 from scaffold.cli.wiring import context_with_run
 from scaffold.host.process.async_runner import run_async
-from scaffold.orchestrator.user_control.agent_message import send_message
+from scaffold.orchestrator.user_control.inbox_decisions import send_message
 from scaffold.views.name_lookup import find_action
 from scaffold.worker.agent.incoming_messages import MAX_MESSAGE_CHARS
 

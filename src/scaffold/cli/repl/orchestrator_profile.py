@@ -16,9 +16,13 @@ from scaffold.config.run.effective_settings import RunFlags, run_settings, setti
 from scaffold.config.run.tier_choice import TierQuestion, settings_in_tier
 from scaffold.core.ids import ConversationId, RunId
 from scaffold.core.model import Run
-from scaffold.orchestrator.chat.goal_creation import goal_tools
-from scaffold.orchestrator.chat.run_confirmation import plan_and_confirm, resume_and_confirm
-from scaffold.orchestrator.chat.run_tools import orchestrator_tools, project_tools
+from scaffold.orchestrator.chat_tools import (
+    goal_tools,
+    orchestrator_tools,
+    plan_and_confirm,
+    project_tools,
+    resume_and_confirm,
+)
 from scaffold.orchestrator.owner.run_end import save_run
 from scaffold.orchestrator.owner.run_lease import require_run
 from scaffold.orchestrator.user_control.open_run import RunInput, start_run

@@ -15,7 +15,7 @@ from typing import Any
 from msgspec import Struct
 
 from scaffold.landing.conflicts.not_mergeable import NotMergeable
-from scaffold.landing.conflicts.python_source import parse_python
+from scaffold.landing.conflicts.python_entities import parse_python
 
 _NUMBER = "\1"
 _IS_NUMBERED = re.compile(f"{_NUMBER}\\d+")

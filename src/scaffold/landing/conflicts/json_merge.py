@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from scaffold.landing.conflicts.keyed_merge import merged_items, merged_keys
+from scaffold.landing.conflicts.line_merge import merged_items, merged_keys
 from scaffold.landing.conflicts.not_mergeable import NotMergeable
 
 _SPACE = re.compile(r"[ \t\r\n]*")

@@ -1,4 +1,7 @@
-"""Merge a candidate into a tip in memory, by the cheapest way that gives a certified result."""
+"""Merge a candidate into a tip in memory, by the cheapest way that gives a certified result.
+
+At once; then file by file; then its commits one after another; then with a merge agent and the tools of lock files.
+"""
 
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
@@ -10,12 +13,21 @@ from scaffold.core.ids import Commit, TreeId
 from scaffold.core.landing.conflict import FileMerge
 from scaffold.core.run_settings import Signature
 from scaffold.git.client.command_line import Git
-from scaffold.git.trees.merge import Conflicted, Merged, merge_commits
-from scaffold.git.trees.tree_file import NewFile, PrivateIndex, private_index
+from scaffold.git.commits import batch_contents, tree_of
+from scaffold.git.trees.merge import Conflicted, Merged, apply_commit, merge_commits
+from scaffold.git.trees.private_index import NewFile, PrivateIndex, private_index
+from scaffold.landing.conflicts.certificate import require_complete
 from scaffold.landing.conflicts.lock_files import lock_tool
 from scaffold.landing.conflicts.not_mergeable import NotMergeable
-from scaffold.landing.conflicts.rebase import certified_rebase, rebased_tree
-from scaffold.landing.conflicts.resolution import IsUnion, ReadFile, Resolution, resolve_files, tree_of_resolution
+from scaffold.landing.conflicts.resolution import (
+    IsUnion,
+    ReadFile,
+    Resolution,
+    read_text,
+    resolve_files,
+    resolved,
+    tree_of_resolution,
+)
 
 Helper = Literal["agent", "lock tool"]
 """Who resolves what takes time: a merge agent, or the tools that make lock files."""
@@ -30,13 +42,21 @@ class HelpersAnswer(Struct, frozen=True):
 
 AskAgent = Callable[[Sequence[ReadFile]], Awaitable[HelpersAnswer]]
 """Asks about files; raises NotMergeable if there is no answer."""
+
+
 MakeLockFiles = Callable[[TreeId, Sequence[ReadFile]], Awaitable[HelpersAnswer]]
 """Makes lock files anew for a tree in which all else is merged; raises NotMergeable if they cannot be made."""
+
+
 FAILURES = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
 """What a helper raises that fails over the contents of files, which agents wrote, or over an answer of a model.
 
 Not those of the machine, of the store and of the lease: they say nothing about the candidate, and go to the owner.
 """
+
+
+MAX_COMMITS = 30
+"""Candidates with more commits are merged at once only."""
 
 
 class Integration(Struct, frozen=True, kw_only=True):
@@ -143,6 +163,36 @@ async def _merge_by_commits(
     except NotMergeable:
         return None
     return TreeMerged(tree, (*(each for each in found.told if each.status == "merged"), *told))
+
+
+async def rebased_tree(git: Git, *, tip: Commit, head: Commit, identity: Signature) -> TreeId | None:
+    """Return the tree after all commits of a candidate; None if one conflicts, or if this is the merge itself.
+
+    That is so for one commit, and for a history with merges, which has no order in which to apply it.
+    """
+    listed = await git(
+        "rev-list", "--reverse", "--topo-order", "--parents", f"--max-count={MAX_COMMITS + 1}", head, f"^{tip}"
+    )
+    chain = [line.split() for line in listed.line.split("\n")]
+    if not 1 < len(chain) <= MAX_COMMITS or any(len(each) != len(("commit", "parent")) for each in chain):
+        return None
+    tree = await tree_of(git, tip)
+    for commit, parent in chain:
+        applied = await apply_commit(git, Commit(commit), parent=Commit(parent), onto=tree, identity=identity)
+        if isinstance(applied, Conflicted):
+            return None
+        tree = TreeId(applied.tree)
+    return tree
+
+
+async def certified_rebase(git: Git, tree: TreeId, files: tuple[ReadFile, ...]) -> tuple[FileMerge, ...]:
+    """Return how each file was merged; raise NotMergeable if the rebased tree lost or invented something in one."""
+    contents = await batch_contents(git, [f"{tree}:{each.versions.path}" for each in files])
+    for each, data in zip(files, contents, strict=True):
+        if data is None:
+            raise NotMergeable(f"the rebase would have removed {each.versions.path}")
+        require_complete(each.versions, read_text(data)[0])
+    return tuple(resolved(each.versions.path, "rebase") for each in files)
 
 
 def _with_answers(found: Resolution, answered: HelpersAnswer) -> Resolution:

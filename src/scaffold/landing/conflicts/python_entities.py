@@ -1,6 +1,13 @@
-"""The parts of a Python file that are merged as units: functions, classes, imports, assignments, statements. Pure."""
+"""Take a Python file apart: the functions, classes, imports and statements that are merged as units, and its names.
+
+Pure. Parses with this interpreter's grammar.
+"""
 
 import ast
+import builtins
+import symtable
+import sys
+import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal
@@ -8,12 +15,21 @@ from typing import Literal
 from msgspec import Struct
 
 from scaffold.landing.conflicts.not_mergeable import NotMergeable
-from scaffold.landing.conflicts.python_source import parse_python
 
 EntityKind = Literal["header", "doc", "def", "class", "from", "import", "assign", "statement", "tail"]
 
+
 Definition = ast.FunctionDef | ast.AsyncFunctionDef
+
+
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+NO_PYTHON = (SyntaxError, ValueError, RecursionError, MemoryError)
+"""What Python raises for a text that it cannot read."""
+
+
+BUILTINS = frozenset(dir(builtins))
 
 
 class EntityKey(Struct, frozen=True):
@@ -153,3 +169,68 @@ def _number_entities(entities: Iterator[Entity]) -> Iterator[Entity]:
         number = seen[each.key]
         seen[each.key] += 1
         yield Entity(EntityKey(each.key.kind, each.key.name, number), each.text, each.names, each.node)
+
+
+def parse_python(source: str) -> ast.Module:
+    """Return the syntax of a module; raise NotMergeable if it has none."""
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            return ast.parse(source)
+    except NO_PYTHON as error:
+        version = ".".join(map(str, sys.version_info[:2]))
+        raise NotMergeable(f"it cannot be read as Python {version}: {error}") from error
+
+
+def require_python(source: str) -> None:
+    """Raise NotMergeable if a merge cannot be compiled, e.g. because an import from `__future__` is not the first."""
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            compile(source, "merged", "exec", dont_inherit=True)
+    except NO_PYTHON as error:
+        raise NotMergeable(f"the result would be no Python: {error}") from error
+
+
+class ModuleNames(Struct, frozen=True):
+    """What a module defines and uses."""
+
+    bound: frozenset[str]
+    """The names of the module."""
+    used: frozenset[str]
+    """The names that are looked up in the module: not parameters and other names of functions and classes."""
+    members: frozenset[str]
+    """The names that bodies of classes define."""
+    attributes: Counter[str]
+    """How often each attribute is read, of whatever."""
+
+
+def names_in(source: str) -> ModuleNames:
+    """Return the names of a module; raise NotMergeable if it is no Python."""
+    module = parse_python(source)
+    try:
+        table = symtable.symtable(source, "module", "exec")
+    except NO_PYTHON as error:
+        raise NotMergeable(f"its names cannot be told: {error}") from error
+    bound = {each.get_name() for each in table.get_symbols() if _is_bound(each)}
+    used = {each.get_name() for each in table.get_symbols() if each.is_referenced()}
+    for inner in _inner_tables(table):
+        outside = [each for each in inner.get_symbols() if each.is_global()]
+        used |= {each.get_name() for each in outside if each.is_referenced()}
+        bound |= {each.get_name() for each in outside if _is_bound(each)}
+    classes = [node for node in ast.walk(module) if isinstance(node, ast.ClassDef)]
+    read = [node for node in ast.walk(module) if isinstance(node, ast.Attribute)]
+    return ModuleNames(
+        frozenset(bound),
+        frozenset(used),
+        frozenset(name for each in classes for name in bound_names(each.body)),
+        Counter(node.attr for node in read if isinstance(node.ctx, ast.Load)),
+    )
+
+
+def _is_bound(symbol: symtable.Symbol) -> bool:
+    return symbol.is_assigned() or symbol.is_imported() or symbol.is_namespace()
+
+
+def _inner_tables(table: symtable.SymbolTable) -> Iterator[symtable.SymbolTable]:
+    for inner in table.get_children():
+        yield inner
+        yield from _inner_tables(inner)

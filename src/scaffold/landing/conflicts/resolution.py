@@ -1,7 +1,9 @@
-"""Resolve the conflicts of a merge file by file: read the versions, merge them, write the tree. No model is asked."""
+"""Resolve the conflicts of a merge file by file, without a model: read the versions, merge and certify them."""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import PurePosixPath
+from typing import Literal
 
 from msgspec import Struct
 
@@ -10,17 +12,27 @@ from scaffold.core.landing.conflict import FileMerge, FileVersions
 from scaffold.git.client.command_line import Git
 from scaffold.git.commits import batch_contents
 from scaffold.git.trees.merge import Conflicted, ConflictedPath, Stage
-from scaffold.git.trees.tree_file import FILTER, MERGE, Attributes, NewFile, PrivateIndex
-from scaffold.landing.conflicts.file_merge import METHODS, FileRefused, FileResolved, Method, merge_file
+from scaffold.git.trees.private_index import FILTER, MERGE, Attributes, NewFile, PrivateIndex
+from scaffold.landing.conflicts.certificate import require_complete
+from scaffold.landing.conflicts.go_merge import merge_go_mod, merge_go_sum
+from scaffold.landing.conflicts.json_merge import merge_json
+from scaffold.landing.conflicts.line_merge import merge_union
 from scaffold.landing.conflicts.lock_files import MAX_BYTES as MAX_LOCK_BYTES
 from scaffold.landing.conflicts.lock_files import is_lock_file
 from scaffold.landing.conflicts.not_mergeable import NotMergeable
-from scaffold.landing.conflicts.text_form import MAX_BYTES, TextForm, merged_form, read_text, write_text
+from scaffold.landing.conflicts.python_merge import merge_python
+from scaffold.landing.conflicts.toml_merge import merge_toml
 
 UNSPECIFIED = "unspecified"
+
+
 MERGED_AS_TEXT = frozenset({"set", "text", UNSPECIFIED})
 """Values of the attribute `merge` that say nothing against a merge of lines."""
+
+
 STAGE_ORDER: Sequence[Stage] = ("base", "ours", "theirs")
+
+
 TYPES: Mapping[str, str] = {
     "CONFLICT (modify/delete)": "one side changes it, the other removes it",
     "CONFLICT (binary)": "it is a binary file",
@@ -31,8 +43,64 @@ TYPES: Mapping[str, str] = {
 }
 """What git's types of conflicts mean that no merge of contents resolves."""
 
+
 IsUnion = Callable[[str], bool]
 """Whether the settings say that the lines of a path are independent of each other."""
+
+
+Merge = Callable[[str, str, str], str]
+
+
+Method = Literal["union", "manifest", "python", "rebase", "agent"]
+
+
+METHODS: Mapping[Method, str] = {
+    "union": "as a union of lines",
+    "manifest": "by its entries",
+    "python": "by its functions, classes and imports",
+    "rebase": "by its commits, one after another",
+    "agent": "by a merge agent",
+}
+"""How a file was resolved, for people."""
+
+
+MANIFESTS: Mapping[str, Merge] = {
+    "package.json": merge_json,
+    "composer.json": merge_json,
+    "pyproject.toml": merge_toml,
+    "Cargo.toml": merge_toml,
+    "go.mod": merge_go_mod,
+    "go.sum": merge_go_sum,
+}
+"""How each manifest is merged, by the name of its file."""
+
+
+MAX_BYTES = 2 * 1024 * 1024
+"""The largest file that is merged by its contents."""
+
+
+MARK = "\ufeff"
+
+
+class TextForm(Struct, frozen=True):
+    """What of a file its lines do not tell: a byte order mark, CR LF for line ends, and an end of the last line."""
+
+    mark: bool = False
+    crlf: bool = False
+    ended: bool = True
+
+
+class FileResolved(Struct, frozen=True, tag="resolved"):
+    """Both sides' changes are in `text`."""
+
+    text: str
+    how: Method
+
+
+class FileRefused(Struct, frozen=True, tag="refused"):
+    """What cannot be resolved without knowing what is meant."""
+
+    why: str
 
 
 class ReadFile(Struct, frozen=True):
@@ -176,3 +244,70 @@ def _merged_mode(file: ConflictedPath) -> str:
     if ours == base:
         return theirs or ""
     raise NotMergeable("both sides add it, with other permissions")
+
+
+def merge_file(versions: FileVersions, *, union: bool = False) -> FileResolved | FileRefused:
+    """Resolve a file by the merge for its kind; `union`: its lines are declared to be independent of each other."""
+    name = PurePosixPath(versions.path).name
+    found = _merge_method(name, union=union)
+    if found is None:
+        return FileRefused("no merge is known for this kind of file")
+    how, merge = found
+    try:
+        merged = merge(versions.base, versions.ours, versions.theirs)
+        require_complete(versions, merged)
+    except NotMergeable as refused:
+        return FileRefused(str(refused))
+    return FileResolved(merged, how)
+
+
+def _merge_method(name: str, *, union: bool) -> tuple[Method, Merge] | None:
+    """Return how a file is merged, by its name; None if there is no merge for its kind."""
+    if union:
+        return "union", merge_union
+    if name in MANIFESTS:
+        return "manifest", MANIFESTS[name]
+    return ("python", merge_python) if name.endswith((".py", ".pyi")) else None
+
+
+def read_text(data: bytes, limit: int = MAX_BYTES) -> tuple[str, TextForm]:
+    """Return the text, its lines ending in a newline only, and its form; raise NotMergeable for other files."""
+    if len(data) > limit:
+        raise NotMergeable(f"it has more than {limit // 1024} KB")
+    if b"\0" in data:
+        raise NotMergeable("it is a binary file")
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as error:
+        raise NotMergeable("it is not in UTF-8") from error
+    crlf = text.count("\r\n")
+    if text.count("\r") != crlf or (crlf and crlf != text.count("\n")):
+        raise NotMergeable("its lines do not all end in the same way")
+    form = TextForm(mark=text.startswith(MARK), crlf=crlf > 0, ended=not text or text.endswith("\n"))
+    lines = text.removeprefix(MARK).replace("\r\n", "\n")
+    return (lines if form.ended else lines + "\n"), form
+
+
+def write_text(text: str, form: TextForm) -> bytes:
+    """Return the bytes of a text in this form; raise NotMergeable if UTF-8 cannot write it: JSON can name such text."""
+    lines = text if form.ended else text.removesuffix("\n")
+    try:
+        return ((MARK if form.mark else "") + (lines.replace("\n", "\r\n") if form.crlf else lines)).encode()
+    except UnicodeEncodeError as error:
+        raise NotMergeable("it would have characters that UTF-8 cannot write") from error
+
+
+def merged_form(base: TextForm | None, ours: TextForm, theirs: TextForm) -> TextForm:
+    """Return the form with the changes of both sides; NotMergeable if both added the file, in different forms."""
+    if ours != theirs and base is None:
+        raise NotMergeable("both sides add it, with other line ends or another encoding")
+    was = base or ours
+    return TextForm(*(_either(*each) for each in zip(*map(_fields, (was, ours, theirs)), strict=True)))
+
+
+def _fields(form: TextForm) -> Sequence[bool]:
+    return form.mark, form.crlf, form.ended
+
+
+def _either(base: bool, ours: bool, theirs: bool) -> bool:
+    return theirs if ours == base else ours

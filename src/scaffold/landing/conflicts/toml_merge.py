@@ -8,7 +8,7 @@ import tomlkit
 from tomlkit.exceptions import TOMLKitError
 from tomlkit.items import AbstractTable, Array
 
-from scaffold.landing.conflicts.keyed_merge import merged_items, name_of
+from scaffold.landing.conflicts.line_merge import merged_items, name_of
 from scaffold.landing.conflicts.not_mergeable import NotMergeable
 
 Table = MutableMapping[str, Any]

@@ -17,8 +17,15 @@ from scaffold.core.proof.gates import GateResult
 from scaffold.core.states import Completed
 from scaffold.git import commits, refs
 from scaffold.landing.facts.effect_evidence import approvals_of, evidence_of
-from scaffold.landing.facts.stale_facts import RecheckResult, affected_facts, all_facts, mark_stale, record_recheck
-from scaffold.landing.facts.staleness import ran_where_it_holds, shown_before
+from scaffold.landing.facts.stale_facts import (
+    RecheckResult,
+    affected_facts,
+    all_facts,
+    mark_stale,
+    ran_where_it_holds,
+    record_recheck,
+    shown_before,
+)
 from scaffold.run.attempts.assignment import inherited_preconditions
 from scaffold.run.attempts.lease import owner_transaction
 from scaffold.run.context import RunContext

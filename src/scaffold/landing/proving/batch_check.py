@@ -11,7 +11,7 @@ from scaffold.core.proof.contract import Verification
 from scaffold.core.proof.gates import GateResult
 from scaffold.landing.facts.landing_record import record_final_gates
 from scaffold.landing.proving.candidate_check import Candidate, CandidateResult, with_facts_of_others
-from scaffold.landing.proving.checkouts import Checkouts
+from scaffold.landing.proving.checkout import Checkouts
 from scaffold.landing.proving.fact_refresh import FactRefresher
 from scaffold.landing.proving.proof_setup import ProofSetup, with_agreement
 from scaffold.run.activity_recorder import ActivityRecorder

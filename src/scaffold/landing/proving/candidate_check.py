@@ -11,9 +11,8 @@ from scaffold.core.landing.conflict import FileMerge
 from scaffold.core.model import Action, Attempt
 from scaffold.core.proof.contract import DoubtCode, Verification
 from scaffold.core.states import AttemptOutcome
-from scaffold.landing.facts.stale_facts import RecheckResult, affected_facts
-from scaffold.landing.facts.staleness import ProvenFacts
-from scaffold.landing.proving.checkouts import Checkouts
+from scaffold.landing.facts.stale_facts import ProvenFacts, RecheckResult, affected_facts
+from scaffold.landing.proving.checkout import Checkouts
 from scaffold.landing.proving.fact_refresh import FactRefresher
 from scaffold.landing.proving.proof_setup import ProofSetup, agreed_verification, with_agreement
 from scaffold.run.activity_recorder import ActivityRecorder

@@ -1,7 +1,7 @@
 """Clean checkouts of a run, in which no agent works: one verifies the base, candidates and the tip."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -121,3 +121,48 @@ class Checkout:
             await check_out_submodules(git)
             return git
         return await worktree.add(self._context.repository, self._worktree_folder, commit)
+
+
+class Checkouts:
+    """One checkout for each name, used by one proof at a time and kept for the next one."""
+
+    def __init__(self, context: RunContext, run: Run, names: Sequence[str]) -> None:
+        """No proof may take a second one while it has one: all could wait for each other."""
+        self._context = context
+        self._run = run
+        self._checkouts = tuple(Checkout(context, run, name) for name in names)
+        self._free = [*reversed(self._checkouts)]
+        self._places = asyncio.Semaphore(len(names))
+
+    def tree_without_checkout(self, base: Commit, commit: Commit, marks: Mapping[str, str]) -> Tree:
+        """Return a tree for checks that need only the commit's paths: nothing is checked out."""
+        return self._checkouts[0].tree_without_checkout(base, commit, marks)
+
+    @asynccontextmanager
+    async def taken(self, during: During) -> AsyncIterator[Checkout]:
+        """Take a checkout for the block, in which `during` shows its checks and gates."""
+        async with self._places:
+            checkout = self._free.pop()
+            checkout.during = during
+            try:
+                yield checkout
+            finally:
+                self._free.append(checkout)
+                # One proof after another uses the same one.
+                self._free.sort(key=self._checkouts.index, reverse=True)
+
+    async def close(self) -> None:
+        """Stop leftover services; remove the worktrees and the temporary folders of their checks."""
+        # Containers may still have files of a worktree mounted, so they stop before it goes.
+        await stop_leftover_services(self._context, self._run)
+        await self.remove()
+
+    async def remove(self) -> None:
+        """Remove the worktrees and the temporary folders of their checks; services of the run go on."""
+        for checkout in self._checkouts:
+            await checkout.remove()
+
+
+def names_of_lanes(count: int) -> tuple[str, ...]:
+    """Return the names of the checkouts in which candidates are proven side by side."""
+    return tuple(f"{LANDING}-{number}" for number in range(1, count + 1))

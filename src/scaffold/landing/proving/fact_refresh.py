@@ -12,15 +12,17 @@ from scaffold.core.proof.contract import CheckResult, Contract
 from scaffold.core.proof.gates import Baseline
 from scaffold.git import commits
 from scaffold.landing.facts.stale_facts import (
+    ProvenFacts,
     RecheckResult,
     affected_facts,
     mark_stale,
+    recheckable,
     record_recheck,
     refute_facts,
+    shown_before,
     unproven_facts,
 )
-from scaffold.landing.facts.staleness import ProvenFacts, recheckable, shown_before
-from scaffold.landing.proving.checkouts import Checkouts
+from scaffold.landing.proving.checkout import Checkouts
 from scaffold.run.activity_recorder import ActivityRecorder
 from scaffold.run.attempts.contracts import contract_in_force, contract_with_timings
 from scaffold.run.attempts.lease import owner_transaction

@@ -19,17 +19,14 @@ from scaffold.landing.integration import Integrated, why_merge_failed
 from scaffold.landing.proving.batch_check import BatchVerifier, lands_with_others, with_gates_of_batch
 from scaffold.landing.proving.candidate_check import CandidateResult, CandidateVerifier, outcome_of
 from scaffold.landing.proving.candidate_line import Lane, Line, end_tasks
-from scaffold.landing.proving.checkout import LANDING
-from scaffold.landing.proving.checkouts import Checkouts, names_of_lanes
+from scaffold.landing.proving.checkout import LANDING, Checkouts, names_of_lanes
 from scaffold.landing.proving.fact_refresh import FactRefresher
 from scaffold.landing.proving.proof_setup import ProofSetup
 from scaffold.landing.queue.arrangement import MAX_LANES
-from scaffold.landing.queue.candidate_end import end_candidate, record_candidate
 from scaffold.landing.queue.change_approvals import ChangeApprovals, Rejected
 from scaffold.landing.queue.landed_notices import tell_running_agents
 from scaffold.landing.queue.order import QueueOrder
-from scaffold.landing.queue.publish import Proven, Unpublished, publish
-from scaffold.landing.queue.session_branch import SessionBranch
+from scaffold.landing.queue.publish import Proven, SessionBranch, Unpublished, publish
 from scaffold.landing.queue.step_result import (
     CANCELLED,
     WORK_GONE,
@@ -39,6 +36,8 @@ from scaffold.landing.queue.step_result import (
     QueueIdle,
     QueueStep,
     StepRecorded,
+    end_candidate,
+    record_candidate,
 )
 from scaffold.landing.resolving.background_merges import BackgroundMerges
 from scaffold.run.context import RunContext

@@ -1,4 +1,4 @@
-"""Move the session branch to a proven commit, and record what landed with it."""
+"""Move the session branch to a proven commit and record what landed; read what others did to the branch since."""
 
 from collections.abc import Sequence
 from typing import Literal
@@ -11,12 +11,22 @@ from scaffold.core.errors import StaleFence
 from scaffold.core.ids import AttemptId, Commit
 from scaffold.core.model import Intent, Run
 from scaffold.core.proof.contract import Verification
-from scaffold.git import refs
+from scaffold.git import commits, refs
+from scaffold.git.checkouts import worktree
 from scaffold.host.random_ids import new_id
-from scaffold.landing.facts.landing_record import LandedAttempt, record_landed, session_ref, session_tip
+from scaffold.landing.facts.landing_record import (
+    LandedAttempt,
+    last_landed,
+    record_landed,
+    require_landed_on_branch,
+    session_ref,
+    session_tip,
+)
 from scaffold.landing.facts.stale_facts import RecheckResult
 from scaffold.landing.proving.candidate_check import Candidate
+from scaffold.landing.proving.fact_refresh import FactRefresher
 from scaffold.landing.queue.change_approvals import ChangeApprovals
+from scaffold.landing.queue.step_result import BranchHeld
 from scaffold.run.attempts.lease import owner_transaction
 from scaffold.run.context import RunContext
 from scaffold.run.task_list import own_changed_paths
@@ -159,3 +169,41 @@ def _require_head(candidate: Candidate) -> Commit:
     if candidate.attempt.head_sha is None:
         raise LookupError(candidate.attempt.id)
     return candidate.attempt.head_sha
+
+
+class SessionBranch:
+    """Reads the session branch of a run for its owner, and rechecks facts where others moved it."""
+
+    def __init__(self, context: RunContext, run: Run, refresher: FactRefresher) -> None:
+        self._context = context
+        self._run = run
+        self._refresher = refresher
+        self.landed: Commit | None = None
+        """Where the queue left it; None if that is to be read."""
+        self._seen: Commit | None = None
+        """The tip for which facts were last marked stale."""
+
+    async def held(self) -> BranchHeld | None:
+        """Return the worktree that has the session branch checked out, unless its folder was deleted; else None."""
+        for each in await worktree.worktrees_on_branch(self._context.repository, self._run.session_branch):
+            # A deleted folder holds nothing. Git's lock is for worktrees on disks that are not always mounted.
+            if each.locked or each.path.exists():
+                return BranchHeld(each.path)
+        return None
+
+    async def read_tip(self) -> Commit:
+        """Return the session branch's tip, with all facts rechecked there.
+
+        Raises RepositoryError if the branch no longer contains what this queue landed.
+        """
+        tip = await session_tip(self._context, self._run)
+        landed = self.landed or last_landed(self._context.store, self._run)
+        # A landing records its own changes, so only what others put on top since then can have made facts stale.
+        before = landed or self._run.base_sha
+        if landed is not None and landed != tip:
+            await require_landed_on_branch(self._context, self._run, landed, tip)
+        if tip not in {before, self._seen}:
+            self._refresher.mark_stale(await commits.changed_paths(self._context.git, before, tip), tip)
+            self._seen = tip
+        await self._refresher.settle(tip)
+        return tip

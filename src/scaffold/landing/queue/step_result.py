@@ -1,12 +1,20 @@
-"""What one step of a merge queue did."""
+"""What one step of a merge queue did, and how a candidate ends that lands no commit: refused, or recorded."""
 
 from pathlib import Path
 
 from msgspec import Struct
 
+from scaffold.core.errors import StaleFence
+from scaffold.core.events import CandidateMerged
 from scaffold.core.ids import AttemptId, Commit
 from scaffold.core.landing.conflict import FileMerge
+from scaffold.core.model import Attempt, Run
 from scaffold.core.states import AttemptOutcome
+from scaffold.landing.facts.landing_record import record_without_commit
+from scaffold.landing.facts.story_steps import add_rebase_step, record_step
+from scaffold.run.attempts.lease import owner_transaction
+from scaffold.run.context import RunContext
+from scaffold.run.failures.attempt_end import AttemptEnd, record_attempt_end
 
 
 class BatchLanded(Struct, frozen=True, tag="landed"):
@@ -55,3 +63,49 @@ CANCELLED = CandidateRefused("cancelled", "it was cancelled while it waited to l
 WORK_GONE = "its work is no longer in the repository, or the ref that kept it was moved or deleted by another process"
 
 QueueStep = BatchLanded | ReviewRecorded | StepRecorded | CandidateRefused | BranchHeld | FactsSettled | QueueIdle
+
+
+def end_candidate(context: RunContext, run: Run, attempt: Attempt, refused: CandidateRefused) -> CandidateRefused:
+    """Return a candidate to its action, and what it was refused for without secrets; its work stays pinned."""
+    why, store = context.redactor.clean(refused.why), context.store
+    action = store.actions.get(attempt.action_id)
+    end = AttemptEnd(refused.outcome, why)
+    try:
+        with owner_transaction(store, run, durable=True):
+            record_attempt_end(store, run, attempt.id, end, head=attempt.head_sha)
+            if refused.outcome == "conflict":
+                add_rebase_step(context, attempt, why)
+            if action is not None and refused.merged:
+                store.events.append(run.id, CandidateMerged(action.key, refused.merged))
+    except StaleFence:
+        if not _was_cancelled(context, attempt):
+            raise
+        return CANCELLED
+    return CandidateRefused(refused.outcome, why, refused.merged)
+
+
+async def record_candidate(
+    context: RunContext, run: Run, attempt: Attempt
+) -> ReviewRecorded | StepRecorded | CandidateRefused:
+    """Record a step, or a candidate without a commit; one whose reviewed code changed since is reviewed again."""
+    action = context.store.actions.get(attempt.action_id)
+    if action is None:
+        raise LookupError(attempt.id)
+    try:
+        if attempt.kind == "step" or attempt.edits:
+            await record_step(context, run, attempt, action)
+            return StepRecorded(attempt.id)
+        outdated = await record_without_commit(context, run, attempt, action)
+    except StaleFence:
+        if not _was_cancelled(context, attempt):
+            raise
+        return CANCELLED
+    if outdated is None:
+        return ReviewRecorded(attempt.base_sha)
+    return end_candidate(context, run, attempt, CandidateRefused("conflict", outdated))
+
+
+def _was_cancelled(context: RunContext, attempt: Attempt) -> bool:
+    """Return whether a human cancelled the candidate meanwhile; otherwise another owner has the run."""
+    now = context.store.attempts.get(attempt.id)
+    return now is not None and now.outcome == "cancelled"

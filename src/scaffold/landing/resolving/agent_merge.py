@@ -11,7 +11,7 @@ from scaffold.core.ports import Merger
 from scaffold.landing.conflicts.certificate import changed_scopes, require_complete
 from scaffold.landing.conflicts.merge_ladder import HelpersAnswer
 from scaffold.landing.conflicts.not_mergeable import NotMergeable
-from scaffold.landing.conflicts.python_source import require_python
+from scaffold.landing.conflicts.python_entities import require_python
 from scaffold.landing.conflicts.resolution import ReadFile, resolved
 from scaffold.run.attempts.contracts import contract_in_force
 from scaffold.run.context import RunContext

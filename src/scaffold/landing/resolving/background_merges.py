@@ -13,7 +13,7 @@ from scaffold.core.printable_text import join_limited, utf8_safe
 from scaffold.landing.conflicts.merge_ladder import Helper
 from scaffold.landing.integration import NO_HELPERS, Helpers, Integrated, IntegrationConflict, integrate
 from scaffold.landing.proving.candidate_line import end_tasks
-from scaffold.landing.proving.checkouts import Checkouts
+from scaffold.landing.proving.checkout import Checkouts
 from scaffold.landing.resolving.agent_merge import ask_merger
 from scaffold.landing.resolving.lock_tools import LockFileMaker
 from scaffold.run.context import RunContext

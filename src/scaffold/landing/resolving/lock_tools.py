@@ -26,9 +26,8 @@ from scaffold.landing.conflicts.lock_files import (
 )
 from scaffold.landing.conflicts.merge_ladder import HelpersAnswer
 from scaffold.landing.conflicts.not_mergeable import NotMergeable
-from scaffold.landing.conflicts.resolution import ReadFile
-from scaffold.landing.conflicts.text_form import read_text
-from scaffold.landing.proving.checkouts import Checkouts
+from scaffold.landing.conflicts.resolution import ReadFile, read_text
+from scaffold.landing.proving.checkout import Checkouts
 from scaffold.run.activity_recorder import ActivityRecorder
 from scaffold.run.context import RunContext
 from scaffold.verify.contract.check_runs import Tree

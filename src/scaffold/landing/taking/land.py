@@ -24,13 +24,13 @@ from scaffold.git.commits import changed_paths, is_ancestor, is_contained, tree_
 from scaffold.git.trees.merge import Conflicted
 from scaffold.host.random_ids import new_id
 from scaffold.landing.facts.landing_record import session_tip
-from scaffold.landing.taking.apply_work import apply_work
 from scaffold.landing.taking.base_branch import BranchPlace, advance, find_branch
 from scaffold.landing.taking.proven_trees import doubt_of
 from scaffold.landing.taking.remake import (
     CommitStyle,
     CommitText,
     Remaker,
+    apply_work,
     remake,
     squash_message,
 )

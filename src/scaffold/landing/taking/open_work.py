@@ -47,7 +47,7 @@ async def open_work(context: RunContext, run: Run, tip: Commit) -> tuple[OpenWor
                     kind=_work_kind(context, last),
                     base=last.base_sha,
                     commit=head,
-                    conflicts=await _conflicting_paths(context, last, head, tip),
+                    conflicts=await conflicting_paths(context, last, head, tip),
                 )
             )
     return tuple(found)
@@ -84,6 +84,7 @@ async def _work_of(context: RunContext, attempt: Attempt, *, whole: ActionId | N
     return head if there else None
 
 
-async def _conflicting_paths(context: RunContext, attempt: Attempt, head: Commit, tip: Commit) -> tuple[str, ...]:
+async def conflicting_paths(context: RunContext, attempt: Attempt, head: Commit, tip: Commit) -> tuple[str, ...]:
+    """Return the paths in which the attempt's commit conflicts with `tip`, as plain git merges them."""
     merged = await merge_commits(context.git, await on_base(context.git, tip, attempt.base_sha), head)
     return merged.paths if isinstance(merged, Conflicted) else ()

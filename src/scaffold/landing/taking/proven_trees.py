@@ -7,7 +7,7 @@ from scaffold.core.model import Fact, Run
 from scaffold.core.printable_text import count_of
 from scaffold.core.states import Completed
 from scaffold.git.commits import tree_of
-from scaffold.landing.facts.staleness import ran_where_it_holds
+from scaffold.landing.facts.stale_facts import ran_where_it_holds
 from scaffold.run.context import RunContext
 from scaffold.views.changes.session_commits import commits_between
 

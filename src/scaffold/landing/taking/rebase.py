@@ -22,12 +22,10 @@ from scaffold.git.commits import is_ancestor, is_contained, tree_of
 from scaffold.git.trees.merge import Conflicted, Merged, merge_commits, on_base
 from scaffold.host.random_ids import new_id
 from scaffold.landing.facts.landing_record import LandedAttempt, record_attempt, session_tip
-from scaffold.landing.facts.stale_facts import all_facts, dependent_facts, mark_stale, undo_action
-from scaffold.landing.facts.staleness import ProvenFacts
-from scaffold.landing.taking.apply_work import apply_work
+from scaffold.landing.facts.stale_facts import ProvenFacts, all_facts, dependent_facts, mark_stale, undo_action
 from scaffold.landing.taking.land import base_of
 from scaffold.landing.taking.open_work import OpenWork
-from scaffold.landing.taking.remake import CommitStyle, Remaker
+from scaffold.landing.taking.remake import CommitStyle, Remaker, apply_work
 from scaffold.landing.taking.revert import require_not_checked_out
 from scaffold.run.attempts.assignment import inherited_preconditions
 from scaffold.run.context import RunContext

@@ -1,4 +1,4 @@
-"""Make commits again: on another parent, signed off, signed as the user's git is configured; their trees stay."""
+"""Make commits again: on another parent, signed off, or signed as the user's git is configured."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -6,16 +6,23 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 
 from scaffold.core.errors import GitError
-from scaffold.core.ids import Commit
+from scaffold.core.ids import Commit, TreeId
 from scaffold.core.model import Goal, Run
 from scaffold.core.run_settings import Signature
 from scaffold.git.trees.merge import HELPER, Conflicted, merge_commits
+from scaffold.git.trees.tree_file import tree_with
+from scaffold.landing.marked_tree import merge_list
 from scaffold.landing.taking.user_programs import run_as_user, told
 from scaffold.run.context import RunContext
+from scaffold.run.task_list import read_list, with_list
 from scaffold.views.changes.session_commits import SessionCommit
 
 TRAILER = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]*: \S.*")
+
+
 PLACEHOLDER = re.compile(r"\{(request|actions|run)\}")
+
+
 IDENTITY_FORMAT = "%an%x00%ae%x00%aI%x00%cn%x00%ce%x00%B"
 
 
@@ -117,6 +124,22 @@ class Remaker(Struct, frozen=True, kw_only=True):
         ]
         signed = any(line.startswith("gpgsig") for line in lines)
         return same and signed == self.style.sign and ("\nSigned-off-by: " in message) == self.style.sign_off
+
+
+async def apply_work(
+    context: RunContext, run: Run, *, old: Commit, new: Commit, onto: Commit, trees: Mapping[Commit, str]
+) -> str | Conflicted:
+    """Return what `apply_change` does, with the list of tasks merged by itself."""
+    git, listed = context.git, run.settings.landing.tracked_list
+    merged = await merge_list(git, listed, old=trees[old], new=trees[new], onto=trees[onto]) if listed else None
+    if listed is None or merged is None:
+        return await apply_change(context, old=old, new=new, onto=onto, trees=trees)
+    without = await tree_with(git, TreeId(trees[new]), listed.path, mode=merged.mode, object_id=merged.object_id)
+    applied = await apply_change(context, old=old, new=new, onto=onto, trees={**trees, new: without})
+    version = None if isinstance(applied, Conflicted) else await read_list(git, listed, applied)
+    if isinstance(applied, Conflicted) or version is None:
+        return applied
+    return await with_list(git, listed, TreeId(applied), version, merged.text)
 
 
 async def apply_change(

@@ -16,10 +16,8 @@ from scaffold.git.commits import is_ancestor, is_contained, tree_of
 from scaffold.git.trees.merge import Conflicted
 from scaffold.host.random_ids import new_id
 from scaffold.landing.facts.landing_record import session_ref, session_tip
-from scaffold.landing.facts.stale_facts import affected_facts, dependent_facts, mark_stale, undo_action
-from scaffold.landing.facts.staleness import ProvenFacts
-from scaffold.landing.taking.apply_work import apply_work
-from scaffold.landing.taking.remake import CommitStyle, CommitText, read_text, remake
+from scaffold.landing.facts.stale_facts import ProvenFacts, affected_facts, dependent_facts, mark_stale, undo_action
+from scaffold.landing.taking.remake import CommitStyle, CommitText, apply_work, read_text, remake
 from scaffold.run.attempts.lease import owner_transaction
 from scaffold.run.context import RunContext
 from scaffold.run.learning.landed_memories import doubt_memories

@@ -8,8 +8,7 @@ from scaffold.core.printable_text import join_limited
 from scaffold.core.proof.contract import Contract, Verification, blocking_results
 from scaffold.core.proof.gates import Baseline
 from scaffold.landing.proving.batch_check import BatchVerifier
-from scaffold.landing.proving.checkout import LANDING
-from scaffold.landing.proving.checkouts import Checkouts
+from scaffold.landing.proving.checkout import LANDING, Checkouts
 from scaffold.landing.proving.fact_refresh import FactRefresher
 from scaffold.landing.proving.proof_setup import ProofSetup
 from scaffold.landing.taking.land import TakenWork

@@ -14,12 +14,11 @@ from scaffold.host.sandbox.mounts import is_placeholder
 from scaffold.orchestrator.owner.mcp_pool import run_servers
 from scaffold.orchestrator.owner.merge_agent import MergeAgent
 from scaffold.orchestrator.owner.processes.engine import Engine, GoalGroup
-from scaffold.orchestrator.owner.processes.local_engine import LocalEngine
-from scaffold.orchestrator.owner.processes.starters import ProcessStarter, ZygoteProcessStarter
-from scaffold.orchestrator.owner.recovery.orphaned_files import remove_if_empty
+from scaffold.orchestrator.owner.processes.local_engine import LocalEngine, ProcessStarter, ZygoteProcessStarter
+from scaffold.orchestrator.owner.recovery.interrupted_run import remove_if_empty
 from scaffold.orchestrator.owner.run_lease import take_over_run_when_free
 from scaffold.orchestrator.owner.run_loop import RunOwner, recover_run_owner
-from scaffold.orchestrator.planning.agreed_plan import store_agreed_actions
+from scaffold.orchestrator.planning.apply_plan import store_agreed_actions
 from scaffold.orchestrator.planning.supervisor_agent import SupervisorAgent
 from scaffold.orchestrator.supervisor.goal_process import supervise_goals
 from scaffold.run.context import RunContext

@@ -19,7 +19,7 @@ from scaffold.orchestrator.owner.run_end import cancel_run, finish_run, hold_run
 from scaffold.orchestrator.owner.run_lease import renew_lease, require_run, take_over_run_when_free
 from scaffold.orchestrator.owner.watch.model_watch import ModelWatch
 from scaffold.orchestrator.planning.agent_advice import AgentAdvisor
-from scaffold.orchestrator.planning.agreed_plan import store_agreed_actions
+from scaffold.orchestrator.planning.apply_plan import store_agreed_actions
 from scaffold.orchestrator.planning.planner import plan_run
 from scaffold.orchestrator.planning.turn import (
     ModelFailed,

@@ -6,9 +6,9 @@ from scaffold.git.checkouts import worktree
 from scaffold.host.process_identity import own_identity
 from scaffold.orchestrator.owner.processes.engine import describe_exit_code
 from scaffold.orchestrator.owner.processes.supervisor_pool import end_orphaned_supervisors
-from scaffold.orchestrator.owner.projections.run_files import write_run_files
 from scaffold.orchestrator.owner.recovery.interrupted_run import ensure_session_branch, recover_run
 from scaffold.orchestrator.owner.run_end import finish_run
+from scaffold.orchestrator.owner.run_files import write_run_files
 from scaffold.run.context import RunContext
 from scaffold.run.notices import warn
 from scaffold.run.resources.sandbox import stop_leftover_services

@@ -27,11 +27,9 @@ from scaffold.orchestrator.dispatch import slots_by_goal
 from scaffold.orchestrator.owner.goal_control import apply_control_requests
 from scaffold.orchestrator.owner.landing_loop import LandingLoop
 from scaffold.orchestrator.owner.next_round import judge_end
-from scaffold.orchestrator.owner.processes.attempt_launcher import AttemptLauncher
 from scaffold.orchestrator.owner.processes.engine import STOP_GRACE_S, AttemptExit, Engine, ProcessExit, SupervisorExit
 from scaffold.orchestrator.owner.processes.supervisor_pool import SupervisorPool, end_orphaned_supervisors
-from scaffold.orchestrator.owner.processes.worker_exits import WorkerExitHandler
-from scaffold.orchestrator.owner.projections.run_files import RunFiles
+from scaffold.orchestrator.owner.processes.worker_exits import AttemptLauncher, WorkerExitHandler
 from scaffold.orchestrator.owner.recovery.interrupted_run import recover_ended_run
 from scaffold.orchestrator.owner.restart import recover_from_dead_owner
 from scaffold.orchestrator.owner.run_baseline import BaselineCapture, ensure_baseline
@@ -47,13 +45,13 @@ from scaffold.orchestrator.owner.run_end import (
     state_from_goals,
     unfinished_cause,
 )
+from scaffold.orchestrator.owner.run_files import RunFiles
 from scaffold.orchestrator.owner.run_lease import release_run, renew_lease, require_run
 from scaffold.orchestrator.owner.watch.faults import FaultRepeater
 from scaffold.orchestrator.owner.watch.machine_watch import MachineWatch
 from scaffold.orchestrator.owner.watch.model_watch import ModelWatch
-from scaffold.orchestrator.supervisor.goal_changes import GoalChanges
 from scaffold.orchestrator.supervisor.goal_process import BUDGET_EXIT_CODE, NO_ACCESS_EXIT_CODE, UNAVAILABLE_EXIT_CODE
-from scaffold.orchestrator.supervisor.wakeup import Wakeup
+from scaffold.orchestrator.supervisor.wakeup import GoalChanges, Wakeup
 from scaffold.run.attempts.lease import owner_transaction
 from scaffold.run.context import RunContext
 

@@ -1,13 +1,16 @@
-"""Write an agent's proposals to the store, and read the draft that it proposes changes to."""
+"""Write an agent's proposals to the store, read the stored plan, and fix the limits that the agreed plan sets."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import assert_never
 
+from msgspec import structs
+
 from scaffold.core.events import AssertionProposed, PlanExtended
 from scaffold.core.ids import ActionId, ActionKey, GoalId
 from scaffold.core.model import Action, Goal, Run
 from scaffold.core.plan import ActionSpec, GoalSpec, Plan, text_fields
+from scaffold.core.run_settings import RunSettings
 from scaffold.core.states import (
     Active,
     Cancelled,
@@ -20,6 +23,7 @@ from scaffold.core.states import (
     status_of,
 )
 from scaffold.host.random_ids import new_id
+from scaffold.plan.budget import agreed_actions
 from scaffold.plan.edit.draft import (
     WAITING,
     CreateActions,
@@ -232,3 +236,29 @@ class _ChangeWriter:
         if action is None:
             raise LookupError(key)
         return action
+
+
+def with_agreed_actions(settings: RunSettings, actions: Sequence[ActionSpec]) -> RunSettings:
+    """Return the settings of a run with this plan; those of a run without actions, or with a stored number, as is."""
+    if settings.limits.agreed_actions or not actions:
+        return settings
+    number = agreed_actions(settings.planning, actions)
+    return structs.replace(settings, limits=structs.replace(settings.limits, agreed_actions=number))
+
+
+def as_started(settings: RunSettings) -> RunSettings:
+    """Return the settings as the run was started with them, before it had a plan."""
+    return structs.replace(settings, limits=structs.replace(settings.limits, agreed_actions=0))
+
+
+def store_agreed_actions(store: Store, run: Run) -> Run:
+    """Store how many actions the run's plan counts as, unless that is stored, or there is none; return the run."""
+    if run.settings.limits.agreed_actions:
+        return run
+    with store.transaction():
+        now = store.runs.get(run.id) or run
+        settings = with_agreed_actions(now.settings, stored_plan(store, run).actions)
+        if settings == now.settings:
+            return run
+        store.runs.configure(run.id, settings)
+    return structs.replace(run, settings=settings)

@@ -16,7 +16,7 @@ from scaffold.core.printable_text import truncate_text
 from scaffold.core.proof.contract import Check, CheckResult, Contract
 from scaffold.git import commits
 from scaffold.landing.facts.landing_record import session_tip
-from scaffold.landing.proving.checkouts import Checkouts
+from scaffold.landing.proving.checkout import Checkouts
 from scaffold.landing.proving.fact_refresh import FactRefresher
 from scaffold.policy.permission.call_decision import CallContext, decide_call
 from scaffold.policy.permission.call_request import ToolInvocation, permission_request

@@ -1,19 +1,23 @@
-"""The planner's turn: turns a request into goals and actions, in its own conversation."""
+"""The planner's turn: it turns a request into goals and actions, and lists the requirements of a specification."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from scaffold.core.model import Run
 from scaffold.core.plan import Finding
 from scaffold.core.ports import Model
+from scaffold.core.proof.specification_audit import Requirement
 from scaffold.core.tool import Tool
 from scaffold.host.child_environment import child_environment
 from scaffold.orchestrator.planning.proposal_tools import planning_tools
 from scaffold.orchestrator.planning.proposals import ProposalTarget
-from scaffold.orchestrator.planning.requirement_listing import RequirementListing, reserved_names
+from scaffold.orchestrator.planning.tool_responses import STRING_LIST_SCHEMA, Args, json_tool, truncate_names
 from scaffold.orchestrator.planning.turn import PlanningResult, TurnRequest, TurnRules, only_errors, run_proposal_turn
-from scaffold.plan.edit.draft import PlanDraft
+from scaffold.plan.compliance.requirements import quoted_requirements
+from scaffold.plan.compliance.rounds import is_reserved
+from scaffold.plan.edit.draft import ChangeRejected, PlanDraft
 from scaffold.policy.permission.approval_gate import ApprovalGate, ApprovalOutcome
 from scaffold.policy.shell.command_policy import ShellCommandPolicy
 from scaffold.policy.shell.workspace_paths import WorkspacePaths
@@ -21,6 +25,7 @@ from scaffold.run.attempts.time_limit import TimeLimit
 from scaffold.run.context import RunContext
 from scaffold.run.learning.told_learnings import with_notes_by_meaning
 from scaffold.store.database import Store
+from scaffold.tools.arguments import object_schema
 from scaffold.tools.catalog import builtin_tools
 from scaffold.tools.read_cache import with_read_cache
 from scaffold.tools.workspace import Workspace
@@ -29,16 +34,22 @@ from scaffold.worker.human.inbox_approval import worker_rules
 ToolWrapper = Callable[[Tool], Tool]
 """Returns a tool that does the same and also reports its calls."""
 
+
 REQUEST_PROMPT = """\
 Plan the request below for the repository you can read. Up to {agents} agents will work on it in parallel.
 
 <request>
 {request}
 </request>"""
+
+
 LIST_REQUIREMENTS = """
 
 Before the plan, call `spec_requirements` with the requirements of this specification, each quoted from one line of it,
 word for word. After the work each of them is audited."""
+
+
+TOOL = "spec_requirements"
 
 
 def unwrapped_tool(tool: Tool) -> Tool:
@@ -111,3 +122,51 @@ def read_only_tools(context: RunContext, run: Run) -> tuple[Tool, ...]:
 
 def _ignore_approval(approval: ApprovalOutcome) -> None:
     """Do nothing: the journal has denials as the tool's answer."""
+
+
+class RequirementListing:
+    """The requirements that a planner quotes from the specification; the last list counts."""
+
+    def __init__(self, specification: str) -> None:
+        self._specification = specification
+        self.requirements: tuple[Requirement, ...] = ()
+
+    def tool(self) -> Tool:
+        """Return `spec_requirements`."""
+
+        async def answer(args: Args) -> Mapping[str, Any]:
+            found = quoted_requirements(self._specification, args["quotes"])
+            if isinstance(found, str):
+                raise ChangeRejected(found, "Call it again with the whole list.")
+            self.requirements = found
+            return {"requirements": truncate_names([each.criterion for each in found])}
+
+        return json_tool(
+            TOOL,
+            "List the requirements of the specification: each is a quotation from one of its lines, word for word. "
+            "Another call replaces the list.",
+            object_schema({"quotes": STRING_LIST_SCHEMA}),
+            answer,
+        )
+
+    def faults(self) -> tuple[Finding, ...]:
+        """Return an error as long as no requirement is listed."""
+        if self.requirements:
+            return ()
+        message = "the requirements of the specification are not listed"
+        fix = f"Call {TOOL} with quotations of its lines."
+        return (Finding(code="no-requirements", severity="error", message=message, fix=fix),)
+
+
+def reserved_names(draft: PlanDraft) -> Iterator[Finding]:
+    """Yield an error for each goal and action with a name that audits and their tasks take."""
+    goals = [(goal.name, None) for goal in draft.plan.goals]
+    for name, action in (*goals, *((action.key, action.key) for action in draft.plan.actions)):
+        if is_reserved(name):
+            yield Finding(
+                code="reserved-name",
+                severity="error",
+                action=action,
+                message=f"the name `{name}` is kept for audits and their tasks",
+                fix="Use names that do not begin with audit- or gaps- and a number.",
+            )

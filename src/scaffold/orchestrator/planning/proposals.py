@@ -1,4 +1,4 @@
-"""Targets of an agent's proposals: a draft that is written at the end of its turn, or the store directly."""
+"""Targets of an agent's proposals: a draft that is written at the end of its turn, the store, or one goal only."""
 
 from collections.abc import Awaitable, Callable
 from typing import Protocol
@@ -8,8 +8,16 @@ from scaffold.core.model import Action, Attempt, Goal, Run
 from scaffold.core.states import Active, Pending, Running, status_of
 from scaffold.orchestrator.dispatch import free_slots, why_held_back
 from scaffold.orchestrator.planning.apply_plan import apply_changes, read_draft
-from scaffold.plan.edit.draft import ChangeRejected, DraftChange, PlanDraft
-from scaffold.plan.message_text import quoted_list
+from scaffold.plan.edit.draft import (
+    ChangeRejected,
+    CreateActions,
+    CreateGoal,
+    DraftChange,
+    PlanDraft,
+    ProposeAssertions,
+    UpdateAction,
+)
+from scaffold.plan.message_text import quoted, quoted_list
 from scaffold.run.attempts.lease import owner_transaction
 from scaffold.run.context import RunContext
 from scaffold.store.database import Store
@@ -139,3 +147,56 @@ class LiveProposals:
             caps = f"the limit is {goal.worker_cap} for the goal and {self.store.runs.agents(self.run.id)} for the run"
             fix = "End your turn; you are woken when one ends."
             raise ChangeRejected(f"no worker is free: {running} running for goal `{goal.name}`; {caps}", fix)
+
+
+class GoalScopedProposals:
+    """Rejects changes and dispatches of other goals. Implements `proposals.ProposalTarget`."""
+
+    def __init__(self, proposals: ProposalTarget, goal: str) -> None:
+        """Forward to `proposals` what concerns the goal named `goal`."""
+        self._proposals = proposals
+        self._goal = goal
+
+    @property
+    def store(self) -> Store:
+        """The store, for reading results."""
+        return self._proposals.store
+
+    @property
+    def run(self) -> Run:
+        """The run being planned."""
+        return self._proposals.run
+
+    @property
+    def draft(self) -> PlanDraft:
+        """The run's plan, with everything proposed so far."""
+        return self._proposals.draft
+
+    def change(self, change: DraftChange) -> bool:
+        """Forward a change of the own goal; raises ChangeRejected for other goals."""
+        match change:
+            case CreateGoal(spec=spec):
+                what = f"goal {quoted(spec.name)} was not created: a supervisor works on its own goal only"
+                raise ChangeRejected(
+                    what, f"Add actions to `{self._goal}`, and mention work beyond it in your final reply."
+                )
+            case CreateActions(goal=goal) | ProposeAssertions(goal=goal):
+                self._require_own(goal)
+            case UpdateAction(key=key):
+                self._require_own(self._goal_name(key))
+        return self._proposals.change(change)
+
+    async def dispatch(self, key: ActionKey) -> int | None:
+        """Start an attempt of an action of the own goal; raises ChangeRejected for other goals."""
+        self._require_own(self._goal_name(key))
+        return await self._proposals.dispatch(key)
+
+    def _goal_name(self, key: ActionKey) -> str | None:
+        goal = self.draft.goal_of(key)
+        return None if goal is None else goal.name
+
+    def _require_own(self, goal: str | None) -> None:
+        """Raise ChangeRejected for another existing goal; for an unknown one, the target has the better message."""
+        if goal is not None and goal != self._goal and self.draft.goal(goal) is not None:
+            fix = f"Leave it to its own supervisor; your goal is `{self._goal}`."
+            raise ChangeRejected(f"goal `{goal}` is not yours to change", fix)

@@ -16,9 +16,8 @@ from scaffold.llm.transport.live_context import Patience
 from scaffold.orchestrator.planning.agent_supervision import no_effect_reason
 from scaffold.orchestrator.planning.apply_plan import read_draft
 from scaffold.orchestrator.planning.evidence_check import BranchEvidence
-from scaffold.orchestrator.planning.goal_scope import GoalScopedProposals
 from scaffold.orchestrator.planning.proposal_tools import supervisor_tools
-from scaffold.orchestrator.planning.proposals import Dispatcher, LiveProposals
+from scaffold.orchestrator.planning.proposals import Dispatcher, GoalScopedProposals, LiveProposals
 from scaffold.orchestrator.planning.supervisor_prompts import (
     FailedAction,
     GoalContext,

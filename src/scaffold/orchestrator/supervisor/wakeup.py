@@ -1,6 +1,13 @@
-"""Wake-ups for the tasks of one process."""
+"""Wake-ups for the tasks of one process, and which goals have changed, so that only their tasks are woken."""
 
 import asyncio
+from collections.abc import Iterable
+
+from msgspec import Struct
+
+from scaffold.core.events import Event, GoalStatusChanged, PlanExtended, RunClaimed, RunStatusChanged
+from scaffold.core.ids import ActionKey, GoalId, RunId
+from scaffold.store.database import Store
 
 
 class Wakeup:
@@ -17,3 +24,55 @@ class Wakeup:
         """Set the current event and start a new one."""
         self._next.set()
         self._next = asyncio.Event()
+
+
+class Changes(Struct, frozen=True):
+    """What the commits since the last look changed."""
+
+    goals: frozenset[GoalId]
+    """The goals that an event concerns."""
+    statuses: bool
+    """Whether a goal was added or changed its status."""
+
+
+class GoalChanges:
+    """Reads a run's new events. A commit without an event changes nothing that a decision depends on."""
+
+    def __init__(self, store: Store, run_id: RunId) -> None:
+        """Begin with what is committed from now on."""
+        self._store = store
+        self._run_id = run_id
+        self._seq = store.events.last_seq(run_id)
+        self._by_name: dict[str, GoalId] = {}
+        self._by_action: dict[ActionKey, GoalId] = {}
+
+    def read(self) -> Changes:
+        """Return what has changed since the last call; its cost depends on the number of new events alone."""
+        goals: set[GoalId] = set()
+        statuses, seq = False, self._seq
+        while page := self._store.events.since(self._run_id, seq):
+            seq = page[-1].seq
+            for recorded in page:
+                goals.update(self._concerned_goals(recorded.event))
+                statuses = statuses or isinstance(recorded.event, GoalStatusChanged | PlanExtended)
+        # Last: after an error of the database, the next call reads all of them again.
+        self._seq = seq
+        return Changes(frozenset(goals), statuses)
+
+    def _concerned_goals(self, event: Event) -> Iterable[GoalId]:
+        if isinstance(event, RunClaimed | RunStatusChanged):
+            return [goal.id for goal in self._store.goals.of_run(self._run_id)]
+        # Each event about one goal has its name or the key of one of its actions in a field of that name.
+        name, key = getattr(event, "goal", None), getattr(event, "action", None)
+        goal_id = self._goal_named(name) if name is not None else None if key is None else self._goal_of(key)
+        return () if goal_id is None else (goal_id,)
+
+    def _goal_named(self, name: str) -> GoalId | None:
+        if name not in self._by_name and (goal := self._store.goals.by_name(self._run_id, name)) is not None:
+            self._by_name[name] = goal.id
+        return self._by_name.get(name)
+
+    def _goal_of(self, key: ActionKey) -> GoalId | None:
+        if key not in self._by_action and (action := self._store.actions.by_key(self._run_id, key)) is not None:
+            self._by_action[key] = action.goal_id
+        return self._by_action.get(key)

@@ -26,11 +26,11 @@ from scaffold.core.states import (
 from scaffold.host.process_identity import is_alive
 from scaffold.host.random_ids import new_id
 from scaffold.orchestrator.owner.goal_control import apply_control_requests
-from scaffold.orchestrator.owner.projections.run_files import write_run_files
 from scaffold.orchestrator.owner.recovery.interrupted_run import recover_run
 from scaffold.orchestrator.owner.recovery.reopening import reopen_failed, reopen_goal, retry_failed_goal
 from scaffold.orchestrator.owner.restart import clear_run
 from scaffold.orchestrator.owner.run_end import RETRIED, cancel_run, finish_run
+from scaffold.orchestrator.owner.run_files import write_run_files
 from scaffold.orchestrator.owner.run_lease import release_run, require_run, take_over_run
 from scaffold.run.context import RunContext
 from scaffold.run.failures.escalation_question import is_about_failure, retry_asked

@@ -18,8 +18,7 @@ from scaffold.host.process_identity import own_identity
 from scaffold.host.random_ids import new_id
 from scaffold.orchestrator.owner.run_lease import claim_run
 from scaffold.orchestrator.planning.agent_advice import advice_for
-from scaffold.orchestrator.planning.agreed_plan import as_started, with_agreed_actions
-from scaffold.orchestrator.planning.apply_plan import new_goal
+from scaffold.orchestrator.planning.apply_plan import as_started, new_goal, with_agreed_actions
 from scaffold.run.attempts.lease import owner_transaction
 from scaffold.run.context import RunContext
 from scaffold.run.new_actions import new_actions

@@ -20,13 +20,13 @@ from scaffold.landing.taking.proven_trees import count_stale
 from scaffold.landing.taking.rebase import Rebased, keep_former, plan_rebase
 from scaffold.landing.taking.revert import Reverted, move_session_branch, plan_revert
 from scaffold.landing.taking.selection_proof import prove_selection
-from scaffold.orchestrator.owner.projections.run_files import write_run_files
 from scaffold.orchestrator.owner.recovery.interrupted_moves import (
     record_interrupted_moves,
     record_rebase,
     record_revert,
 )
 from scaffold.orchestrator.owner.recovery.interrupted_run import recover_run
+from scaffold.orchestrator.owner.run_files import write_run_files
 from scaffold.orchestrator.owner.run_lease import keeping_lease, release_run, take_over_run
 from scaffold.run.context import RunContext
 from scaffold.verify.contract.check_runs import During

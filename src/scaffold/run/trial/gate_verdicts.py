@@ -1,4 +1,4 @@
-"""What trying a gate once has shown: whether it can tell good work from bad here, and if not, what is missing."""
+"""Whether a gate that was tried once can tell good work from bad here, and if not, what is missing."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -21,8 +21,14 @@ from scaffold.verify.regression.comparison import FAILING_OUTCOMES
 FILE = "scaffold/trial.json"
 TrialVerdict = Literal["passes", "fails", "ran_nothing", "cannot_judge", "not_tried"]
 """`fails`: on the base commit, without any work; it can judge nevertheless, unless `informative` is False."""
+
+
 MAX_NAMED = 3
+
+
 MAX_LINE_CHARS = 200
+
+
 WORDS: Mapping[TrialVerdict, str] = {
     "passes": "passes",
     "fails": "fails on the base",
@@ -30,6 +36,9 @@ WORDS: Mapping[TrialVerdict, str] = {
     "cannot_judge": "cannot judge here",
     "not_tried": "not tried",
 }
+
+
+FILE = "scaffold/trial.json"
 
 
 class GateTrial(Struct, frozen=True, kw_only=True):

@@ -14,7 +14,7 @@ from scaffold.cli.wiring import open_context
 from scaffold.core.errors import ScaffoldError
 from scaffold.core.states import Active, Completed, Planning
 from scaffold.host.process.async_runner import run_async
-from scaffold.orchestrator.owner.recovery.crash_progress import run_progress
+from scaffold.orchestrator.owner.processes.crash_history import run_progress
 from scaffold.orchestrator.owner.restart import continue_after_death, give_up_restarts
 from scaffold.orchestrator.owner.run_lease import release_run, take_over_run_when_free
 from scaffold.views.store_reader import find_run

@@ -16,7 +16,7 @@ from scaffold.core.errors import ScaffoldError, UsageError
 from scaffold.core.model import Action, Goal, HaltRequest, Run
 from scaffold.core.states import INTERRUPTED, Cancelled, GoalState, Paused, RunState, Saved, reason_of, status_of
 from scaffold.host.process.async_runner import run_async
-from scaffold.orchestrator.owner.projections.run_files import write_run_files
+from scaffold.orchestrator.owner.run_files import write_run_files
 from scaffold.orchestrator.user_control.execution_control import (
     halt_run,
     request_action_stop,

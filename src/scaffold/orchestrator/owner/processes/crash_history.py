@@ -1,22 +1,35 @@
-"""Which goals crash their supervisors, so that these get a process of their own. Pure."""
+"""Which goals crash their supervisors, and what was achieved between two crashes."""
 
-from collections.abc import Collection, Sequence
+import hashlib
+from collections.abc import Collection, Mapping, Sequence
 
 from msgspec import Struct
 
-from scaffold.core.ids import GoalId
+from scaffold.core.ids import GoalId, RunId
+from scaffold.core.model import Goal
+from scaffold.store.database import Store
 
 MAX_STRIKES = 5
 """How often in a row a supervisor may exit without progress in its goal before the goal fails."""
+
+
 MAX_SHARED_CRASHES = 1
 """How many crashes a goal may have caused and still share a process with others."""
+
+
 # A supervisor that exits after progress is replaced at once.
 BACKOFF_S = (0.0, 0.1, 0.3, 1.0, 3.0)
 """Seconds before the next supervisor starts, by the number of exits without progress."""
+
+
 MAX_FAULTS = 40
 """How many faults of the machine in a row a goal's supervisors may meet before the goal fails: about half an hour."""
+
+
 MAX_SHARED_FAULTS = 1
 """How many of them in a row a goal may meet and still share a process with others."""
+
+
 FAULT_BACKOFF_S = (0.0, 0.1, 1.0, 3.0, 10.0, 30.0, 60.0)
 """Seconds before the next supervisor starts, by the number of faults in a row."""
 
@@ -117,3 +130,27 @@ class CrashHistory:
 
 def _backoff_s(pauses: Sequence[float], count: int) -> float:
     return pauses[min(count, len(pauses) - 1)]
+
+
+ProgressMark = tuple[str, Mapping[str, int], int, int]
+"""Progress of a goal: status, number of actions by status, assertions ever shown, its last attempt."""
+
+
+NO_PROGRESS = frozenset({None, "lost", "cancelled", "unavailable", "no_access"})
+
+
+def progress_mark(store: Store, goal: Goal) -> ProgressMark:
+    """Return a value that changes when anything happens in the goal."""
+    facts = len(store.facts.of_goal(goal.id))
+    return (type(goal.state).__name__, store.actions.tally(goal.id), facts, store.goals.last_slot(goal.id))
+
+
+def run_progress(store: Store, run_id: RunId) -> str:
+    """Return a text that changes with the progress of the run, whose dead owner has been recovered.
+
+    Attempts that were only lost are no progress: an owner that dies again and again loses some each time. Nor are those
+    whose model was away.
+    """
+    goals = [progress_mark(store, goal)[:3] for goal in store.goals.of_run(run_id)]
+    ended = sum(1 for each in store.attempts.of_run(run_id) if each.outcome not in NO_PROGRESS)
+    return hashlib.sha256(repr((goals, ended)).encode()).hexdigest()[:16]

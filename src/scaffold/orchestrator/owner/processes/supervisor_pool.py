@@ -14,9 +14,8 @@ from scaffold.core.states import Active, Failed, Paused
 from scaffold.host.process.child import kill_orphan
 from scaffold.host.process_identity import own_identity
 from scaffold.host.wake_fifo import has_pending_wake, wake_up
-from scaffold.orchestrator.owner.processes.crash_history import MAX_STRIKES, CrashHistory
+from scaffold.orchestrator.owner.processes.crash_history import MAX_STRIKES, CrashHistory, ProgressMark, progress_mark
 from scaffold.orchestrator.owner.processes.engine import STOP_GRACE_S, Engine, SupervisorExit, describe_exit_code
-from scaffold.orchestrator.owner.recovery.crash_progress import ProgressMark, progress_mark
 from scaffold.orchestrator.owner.run_end import RETRIED
 from scaffold.orchestrator.planning.agent_advice import AgentAdvisor
 from scaffold.orchestrator.planning.turn import close_lost_turns

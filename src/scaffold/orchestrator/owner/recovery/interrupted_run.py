@@ -1,6 +1,8 @@
-"""Recovery at every start: bring what a dead owner left unfinished to a state that work can resume from."""
+"""Recovery at every start: finish or release what a dead owner left open, and remove the files of dead processes."""
 
 import asyncio
+from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 from scaffold.core.events import NoticeRaised
@@ -10,7 +12,10 @@ from scaffold.core.printable_text import count_of
 from scaffold.core.states import ORPHANED_BY_CRASH, WORKER_PHASES, AttemptOutcome
 from scaffold.git import refs
 from scaffold.git.checkouts import worktree, worktree_pool
-from scaffold.git.checkouts.worktree_metadata import unfinished_registrations
+from scaffold.git.checkouts.worktree_metadata import deleted_registrations, submodule_git_dirs, unfinished_registrations
+from scaffold.host.atomic_files import delete_folder_if_possible
+from scaffold.host.folder_tree import walk
+from scaffold.host.leftovers import left_by_dead_processes
 from scaffold.host.process.child import kill_orphan
 from scaffold.host.process_identity import own_identity
 from scaffold.landing.facts.landing_record import (
@@ -22,16 +27,20 @@ from scaffold.landing.facts.landing_record import (
 )
 from scaffold.landing.facts.story_steps import note_refused_edits, unpin_contained
 from scaffold.orchestrator.owner.recovery.interrupted_moves import record_interrupted_moves
-from scaffold.orchestrator.owner.recovery.orphaned_files import remove_leftovers
 from scaffold.orchestrator.owner.run_end import PAUSE_REASONS, EndCause
+from scaffold.orchestrator.owner.run_lease import require_run
 from scaffold.plan.budget import spending_limits
 from scaffold.run.attempts.lease import owner_transaction
 from scaffold.run.context import RunContext
 from scaffold.run.failures.attempt_end import AttemptEnd, end_attempt
 from scaffold.run.failures.soft_timeouts import withdraw_settled
+from scaffold.run.ignored_archive import archives_folder
+from scaffold.run.resources.attempt_resources import resource_notes
 from scaffold.run.resources.sandbox import remove_temporary_folder
 from scaffold.store.spending.run_budget import RunBudgetAccount
 from scaffold.store.spending.shared_budget import settle_dead_owners
+from scaffold.verify.environment.golden import ENVIRONMENTS, remove_unfinished_builds
+from scaffold.verify.environment.provisioning import forget_copies
 from scaffold.worker.workspace.attempt_worktree import rescue_and_remove
 from scaffold.worker.workspace.rescue_diff import write_rescue_diff
 
@@ -161,3 +170,58 @@ async def _leftover_worktrees(context: RunContext, run: Run) -> list[Path]:
         named = {worktree_pool.name_while_prepared(each.id) for each in context.store.attempts.of_run(run.id)}
         registered |= {folder / name for name in named if any(part.startswith(name) for part in parts)}
     return sorted(registered.union(folder.iterdir() if folder.is_dir() else ()))
+
+
+async def remove_leftovers(context: RunContext, run: Run) -> None:
+    """Remove the temporary files of a run none of whose workers and supervisors is running; its work must be pinned.
+
+    Also removes what other dead processes of this user left in the system's temporary folder. What cannot be removed
+    stays. Only the run's owner may call this.
+    """
+    store = context.store
+    known = store.attempts.of_run(run.id)
+    attempts = [each.id for each in known]
+    baseline = store.baselines.of_run(run.id)
+    worktrees = {context.worktree_of(each) for each in known}
+    gone = [each for each in (*worktrees, context.landing_folder(run.id)) if not each.exists()]
+    forget_copies(baseline.environment if baseline else None, gone)
+    goals = [goal.id for goal in store.goals.of_run(run.id)]
+    _remove_empty(context.process_log(run.id, each) for each in (*attempts, *goals))
+    # In a thread: a folder with thousands of cache files would block the heartbeats.
+    await asyncio.to_thread(_remove_files, context, run)
+    await remove_unfinished_builds(context.repository, context.cache / ENVIRONMENTS)
+
+
+def remove_if_empty(context: RunContext, run: Run) -> None:
+    """Remove the run's folder, and its parts, if they have no content and no process owns the run."""
+    if require_run(context.store, run.id).owner is not None:
+        return
+    folder = context.run_folder(run.id)
+    _remove_empty([context.zygote_log(run.id)])
+    for path in (folder / "logs", folder / "attempts", resource_notes(folder), folder):
+        with suppress(OSError):
+            path.rmdir()
+
+
+def _remove_files(context: RunContext, run: Run) -> None:
+    environments = context.cache / ENVIRONMENTS
+    # Not below these: an environment has thousands of files, none of which is written atomically.
+    written = (context.cache, environments, *environments.glob("*"))
+    common = context.repository.common_dir
+    deleted = (deleted_registrations(each) for each in (common, *submodule_git_dirs(common / "modules")))
+    kept = (context.projections, archives_folder(common))
+    mirrors = (Path(folder) for top in kept for folder, _, _ in walk(top))
+    for path in (
+        context.temporary_folder(run.id),
+        context.wake_fifo(run.id).parent,
+        resource_notes(context.run_folder(run.id)),
+        *left_by_dead_processes((*written, *deleted, *mirrors)),
+    ):
+        delete_folder_if_possible(path)
+
+
+def _remove_empty(logs: Iterable[Path]) -> None:
+    """Remove logs of processes that printed nothing."""
+    for log in logs:
+        if log.is_file() and log.stat().st_size == 0:
+            log.unlink()

@@ -1,27 +1,40 @@
-"""Tools of the agent that talks with the user: execute plans, and control goals and projects."""
+"""Tools of the agent that talks with the user: they plan, start and control runs; nothing starts without the user."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Protocol, get_args
 
-from scaffold.core.errors import ScaffoldError, UsageError
+from msgspec import structs
+
+from scaffold.core.errors import PlanInvalid, ScaffoldError, UsageError
+from scaffold.core.ids import ActionKey, RunId
 from scaffold.core.model import Goal, Run
-from scaffold.core.plan import TaskType
+from scaffold.core.plan import Plan, TaskType
 from scaffold.core.states import PAUSED_BY_USER, Active, Cancelled, Completed, Failed, Paused, status_of
-from scaffold.core.tool import Tool
+from scaffold.core.tool import Tool, ToolOutput
 from scaffold.host.process_identity import is_alive
-from scaffold.orchestrator.planning.apply_plan import apply_changes
+from scaffold.orchestrator.owner.planning_phase import begin_planning
+from scaffold.orchestrator.owner.run_end import save_run
+from scaffold.orchestrator.owner.run_lease import take_over_run_when_free
+from scaffold.orchestrator.planning.apply_plan import apply_changes, read_draft
 from scaffold.orchestrator.planning.projects import PROJECT_METHOD, project_changes, project_goal
+from scaffold.orchestrator.planning.proposal_tools import create_actions_tool, create_goal_tool, proposed_goal
 from scaffold.orchestrator.planning.proposals import DraftProposals
 from scaffold.orchestrator.planning.reports import actions_report, find_goal, goal_report
 from scaffold.orchestrator.planning.tool_responses import RESPONSE_CHARS, STRING_SCHEMA, Args, fit_entries, json_tool
 from scaffold.orchestrator.user_control.execution_control import request_goal_control
-from scaffold.plan.edit.draft import ChangeRejected, CreateGoal, DraftChange
+from scaffold.plan.edit.draft import ChangeRejected, CreateActions, CreateGoal, DraftChange, PlanDraft
 from scaffold.plan.edit.proposed_actions import read_tasks
+from scaffold.plan.progress import PlanProgress
 from scaffold.run.context import RunContext
+from scaffold.store.database import Store
 from scaffold.tools.arguments import object_schema
+from scaffold.tools.workspace import failed_answer
 from scaffold.views.run_view import GoalProgress, read_summary
 
 ENDED_STATES = (Completed, Failed, Cancelled)
+
+
 TASK_SCHEMA = object_schema(
     {"description": {**STRING_SCHEMA, "description": "Everything the agent doing the task needs to know."}},
     key=STRING_SCHEMA,
@@ -57,6 +70,19 @@ class ChatRunControl(Protocol):
         """Execute a run that no process owns in the background; return a text about it."""
 
 
+class StartDialog(Protocol):
+    """What the chat interface does while a run is planned and started."""
+
+    def show_step(self, text: str) -> None:
+        """Show a line about the planner's progress."""
+
+    async def confirm_start(self, run: Run) -> bool:
+        """Show the planned run and return whether the user wants it to start."""
+
+    def start_in_background(self, run: Run) -> None:
+        """Hand the run, which this process owns, to a process that executes it in the background."""
+
+
 def orchestrator_tools(control: ChatRunControl) -> tuple[Tool, ...]:
     """Return the tools for plans and goals."""
     return (
@@ -75,6 +101,71 @@ def project_tools(control: ChatRunControl) -> tuple[Tool, ...]:
         _status_tool(control, "project_status", "Read a project: its tasks with their status.", projects=True),
         *_control_tools(control, "project", projects=True),
     )
+
+
+def goal_tools(control: ChatRunControl) -> tuple[Tool, ...]:
+    """Return the planner's tools that create goals and actions, for the conversation's run."""
+    proposals = _ChatProposals(control)
+    create_goal = create_goal_tool(proposals)
+
+    async def run(args: Mapping[str, Any]) -> ToolOutput:
+        try:
+            if open_run_of(control) is None:
+                # Tried first: a call that is refused must not leave a run without goals.
+                PlanDraft(Plan(goals=()), PlanProgress()).apply(proposed_goal(args))
+                await control.open_unplanned_run(args["description"])
+        except ScaffoldError as refusal:
+            return failed_answer(refusal.in_full)
+        return await create_goal.run(args)
+
+    waits = "It does not start yet: start_goal starts it once the user agrees."
+    return (
+        structs.replace(create_goal, run=run, description=f"{create_goal.description} {waits}"),
+        create_actions_tool(proposals),
+    )
+
+
+class _ChatProposals:
+    """Writes each change to the conversation's run at once; a `ProposalTarget`."""
+
+    def __init__(self, control: ChatRunControl) -> None:
+        self._control = control
+
+    @property
+    def store(self) -> Store:
+        """The store of the repository."""
+        return self._control.context.store
+
+    @property
+    def run(self) -> Run:
+        """The conversation's run; raises ChangeRejected if there is none that can take goals."""
+        run = open_run_of(self._control)
+        if run is None:
+            raise ChangeRejected("there is no run that has not ended", "Create a goal first, with goap_create_goal.")
+        return run
+
+    @property
+    def draft(self) -> PlanDraft:
+        """The run's current plan."""
+        return read_draft(self.store, self.run)
+
+    def change(self, change: DraftChange) -> bool:
+        """Write one change; a goal that it creates is set aside until the user starts it."""
+        if isinstance(change, CreateActions):
+            self._require_idle(change.goal)
+        return write_set_aside(self._control.context, self.run, (change,))
+
+    async def dispatch(self, key: ActionKey) -> int | None:  # noqa: ARG002 - the tools of this module start nothing
+        """Return None: nothing starts before the user agrees."""
+        return None
+
+    def _require_idle(self, name: str) -> None:
+        """Raise ChangeRejected if actions that are added to the goal would start at once."""
+        run, goal = self.run, self.store.goals.by_name(self.run.id, name)
+        executed = run.owner is not None and is_alive(run.owner)
+        if executed and goal is not None and isinstance(goal.state, Active):
+            fix = "Pause it with pause_goal, add them, and start it again once the user agrees."
+            raise ChangeRejected(f"goal `{name}` is being worked on, so new actions would start at once", fix)
 
 
 def open_run_of(control: ChatRunControl) -> Run | None:
@@ -227,3 +318,38 @@ def _find_run_and_goal(control: ChatRunControl, args: Args, *, projects: bool) -
 
 def _is_project(context: RunContext, goal: Goal) -> bool:
     return any(action.method == PROJECT_METHOD for action in context.store.actions.of_goal(goal.id))
+
+
+async def plan_and_confirm(context: RunContext, run_id: RunId, dialog: StartDialog) -> str:
+    """Plan a new run, and start it in the background if the user agrees.
+
+    Raises as `PlanningPhase.run_to_end` does, but for PlanInvalid.
+    """
+    phase = await begin_planning(context, run_id, show_step=dialog.show_step)
+    try:
+        stopped = await phase.run_to_end()
+    except PlanInvalid as invalid:
+        findings = (
+            f"- {finding.severity}[{finding.code}] {finding.message}. {finding.fix}" for finding in invalid.findings
+        )
+        return "\n".join((f"Not started: {invalid.in_full}", *findings))
+    return f"Not started: planning was {stopped}." if stopped else await _start_if_agreed(context, phase.run, dialog)
+
+
+async def resume_and_confirm(context: RunContext, run_id: RunId, dialog: StartDialog) -> str:
+    """Start a planned run that no process owns in the background if the user agrees."""
+    return await _start_if_agreed(context, await take_over_run_when_free(context, run_id), dialog)
+
+
+async def _start_if_agreed(context: RunContext, run: Run, dialog: StartDialog) -> str:
+    """Start a run that this process owns if the user agrees, otherwise save it; release it in both cases."""
+    try:
+        agreed = await dialog.confirm_start(run)
+    except asyncio.CancelledError:
+        save_run(context, run.id)
+        raise
+    if not agreed:
+        save_run(context, run.id)
+        return f"The user does not want to start yet. The plan is saved; `scaffold resume {run.id}` starts it."
+    dialog.start_in_background(run)
+    return f"Run {run.id} is running in the background. Tell the user so in one line, then end your turn."

@@ -1,4 +1,4 @@
-"""An engine for tests: runs attempts and supervisors as tasks of this process."""
+"""An engine that runs attempts and supervisors as tasks of the test's own process."""
 
 import asyncio
 import signal
@@ -47,15 +47,15 @@ class TaskEngine:
         """Wait until a worker or supervisor exits."""
         return await self._exits.get()
 
-    async def stop_attempt(self, attempt: AttemptId, *, grace_s: float) -> None:  # noqa: ARG002 - tasks end at once
+    async def stop_attempt(self, attempt: AttemptId, *, grace_s: float) -> None:
         """Cancel a worker's task and wait for it; its exit code is that of SIGKILL."""
         await _cancel_task(self._workers.get(attempt))
 
-    async def stop_supervisor(self, goals: GoalGroup, *, grace_s: float) -> None:  # noqa: ARG002 - tasks end at once
+    async def stop_supervisor(self, goals: GoalGroup, *, grace_s: float) -> None:
         """Cancel the task of these goals and wait for it; its exit code is that of SIGKILL."""
         await _cancel_task(self._supervisors.get(goals))
 
-    async def close(self, *, grace_s: float) -> None:  # noqa: ARG002 - tasks end at once
+    async def close(self, *, grace_s: float) -> None:
         """Cancel every task that this engine started."""
         for task in (*self._supervisors.values(), *self._workers.values()):
             await _cancel_task(task)

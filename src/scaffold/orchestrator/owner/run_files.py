@@ -1,0 +1,221 @@
+"""The files in `.scaffold/` that mirror a run: workflow state, story log, archived notes, marked list of tasks.
+
+A file that cannot be written is left as it is: the store is what counts.
+"""
+
+import asyncio
+import contextlib
+import os
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from scaffold.core.errors import PlanInvalid
+from scaffold.core.ids import ActionKey
+from scaffold.core.model import Run
+from scaffold.core.run_settings import WriteBack
+from scaffold.core.states import Completed
+from scaffold.host.atomic_files import FileLock, append_line, read_untrusted, write_atomic
+from scaffold.plan.source.formats import with_done
+from scaffold.plan.story.history import log_line
+from scaffold.plan.story.record import StoryRecord
+from scaffold.plan.story.workflow_state import Document, encode_state, project, read_state
+from scaffold.run.context import RunContext
+from scaffold.run.shared_notes import file_notes
+from scaffold.views.story_record import all_stories, has_stories
+
+STATE_NAME = "workflow_state.json"
+
+
+LOCK_TIMEOUT_S = 60.0
+
+
+LOG_NAME = "orchestrator.jsonl"
+
+
+MAX_LOG_BYTES = 256 * 1024 * 1024
+"""A larger file gets no more lines: whether it has them already could not be read."""
+
+
+MARKED = "marked"
+"""The folder of these copies in the projections, by run."""
+
+
+class RunFiles:
+    """These files, as one run writes them."""
+
+    def __init__(self, context: RunContext, run: Run) -> None:
+        self._context = context
+        self._run = run
+        self._workflow_state = WorkflowStateFile(context, run)
+        self._marked_copy = MarkedCopy(context, run)
+
+    async def write(self) -> None:
+        """Make them agree with the store; one that cannot be written is left as it is."""
+        if await self._workflow_state.write():
+            await self._file_notes()
+        await self._marked_copy.write()
+
+    async def _file_notes(self) -> None:
+        """Move the notes of completed stories to the archive, and those of stories that are open again back."""
+        for action in self._context.store.actions.of_run(self._run.id):
+            if action.method == "story" and action.kind == "compound":
+                with contextlib.suppress(OSError):
+                    completed = isinstance(action.state, Completed)
+                    await file_notes(self._context, self._run.id, action.key, completed=completed)
+
+
+async def write_run_files(context: RunContext, run: Run) -> None:
+    """Write the files as `RunFiles.write` does, after a change of a run that no process executes."""
+    await RunFiles(context, run).write()
+
+
+class WorkflowStateFile:
+    """The file, as one run writes it: only the newest run of a PRD does, whose file it is.
+
+    The story of a single request has a state as long as its run, and leaves the file to the stories of a PRD. All runs
+    add to the log.
+    """
+
+    def __init__(self, context: RunContext, run: Run) -> None:
+        self._context = context
+        self._run = run
+        self._path = context.projections / STATE_NAME
+        self._log = StoryLog(context.projections)
+        self._has_stories: bool | None = None
+        self._written: bytes | None = None
+        self._given: Document | None = None
+        """What was in the file before `_written` was; it takes as long to read as all else of a write."""
+
+    async def write(self) -> bool:
+        """Write the state of the run's stories if it has changed, and log it; return whether the file is this run's.
+
+        Fields that we do not know stay. A file that cannot be written is left as it is: the store is what counts.
+        """
+        # A plan gets its stories at once, so that runs without any are asked only once.
+        if self._has_stories is None:
+            self._has_stories = has_stories(self._context.store, self._run)
+        if not self._has_stories:
+            return False
+        lock = self._context.repository.common_dir / "scaffold" / f"{STATE_NAME}.lock"
+        async with FileLock(lock, timeout_s=LOCK_TIMEOUT_S):
+            store = self._context.store
+            stories = all_stories(store, self._run, self._context.projections)
+            with contextlib.suppress(OSError):
+                self._log.add(stories)
+            newest = (each.id for each in store.runs.with_method("story") if not each.settings.planning.one_shot)
+            if next(newest, None) != self._run.id:
+                return False
+            state = project(stories, created_at=self._run.created_at, prd_file=self._run.request)
+            with contextlib.suppress(OSError):
+                there = self._path.read_bytes() if self._path.exists() else None
+                if there is None or there != self._written:
+                    self._given = _read_document(there)
+                text = encode_state(state, self._given)
+                if there != text:
+                    write_atomic(self._path, text)
+                self._written = text
+        return True
+
+
+def _read_document(content: bytes | None) -> Document | None:
+    """Return the document that a file has; None if it cannot be read as one."""
+    with contextlib.suppress(PlanInvalid, UnicodeDecodeError):
+        return None if content is None else read_state(content.decode("utf-8"), name=STATE_NAME).given
+    return None
+
+
+class StoryLog:
+    """The file, which only grows; a lock that the caller holds is needed for each call.
+
+    A line is the projection of an entry that the store has. So what a killed process has not written is added later,
+    and nothing is written twice.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / "logs" / LOG_NAME
+        self._logged = Counter[bytes]()
+        self._size: int | None = None
+        """How long the file was when `_logged` was all that it had; None before it is read."""
+
+    def add(self, stories: Sequence[StoryRecord]) -> None:
+        """Add what the file does not have of these stories, in the order in which it happened; OSError if it cannot."""
+        if self._size is None or self._size != self._size_now():
+            self._read_log()
+        new = list(self._new_lines(stories))
+        if new and self._size is not None:
+            append_line(self._path, b"\n".join(new))
+            self._logged.update(new)
+            self._size += sum(len(line) + 1 for line in new)
+
+    def _new_lines(self, stories: Sequence[StoryRecord]) -> Iterator[bytes]:
+        entries = [(entry.timestamp, log_line(story.story_id, entry)) for story in stories for entry in story.history]
+        # Operations of one edit are equal lines: each is there as often as it happened.
+        left = self._logged.copy()
+        for _, line in sorted(entries, key=lambda each: each[0]):
+            written = line.encode()
+            if left[written]:
+                left[written] -= 1
+            else:
+                yield written
+
+    def _size_now(self) -> int:
+        try:
+            return self._path.stat(follow_symlinks=False).st_size
+        except FileNotFoundError:
+            return 0
+
+    def _read_log(self) -> None:
+        """Read what the file has; a line that a killed process began is removed."""
+        content = read_untrusted(self._path, MAX_LOG_BYTES) if self._size_now() else b""
+        if isinstance(content, str):
+            raise OSError(f"{self._path} is not read: {content}")
+        whole = content[: content.rfind(b"\n") + 1]
+        if whole != content:
+            os.truncate(self._path, len(whole))
+        self._logged, self._size = Counter(whole.splitlines()), len(whole)
+
+
+class MarkedCopy:
+    """The copy of one run's list."""
+
+    def __init__(self, context: RunContext, run: Run) -> None:
+        self._context = context
+        self._run = run
+        self._path = marked_copy(context, run)
+        self._written: tuple[frozenset[ActionKey], int] | None = None
+
+    async def write(self) -> None:
+        """Write the list as it is now, with what is done marked, if either has changed since.
+
+        A list that cannot be read leaves the copy as it is: the store is what counts.
+        """
+        listed = self._run.settings.landing.write_back
+        if self._path is None or listed is None:
+            return
+        actions = self._context.store.actions.of_run(self._run.id)
+        done = frozenset(each.key for each in actions if isinstance(each.state, Completed))
+        with contextlib.suppress(OSError, PlanInvalid, UnicodeDecodeError):
+            now = done, _changed_at(listed)
+            if now != self._written or not self._path.exists():
+                await asyncio.to_thread(_write_copy, listed, self._path, done)
+                self._written = now
+
+
+def marked_copy(context: RunContext, run: Run) -> Path | None:
+    """Return the path of the copy; None for a run that marks tasks in its commits, or nowhere."""
+    listed = run.settings.landing.write_back
+    if listed is None or listed.tracked:
+        return None
+    return context.projections / MARKED / run.id / Path(listed.path).name
+
+
+def _changed_at(listed: WriteBack) -> int:
+    return Path(listed.path).stat().st_mtime_ns
+
+
+def _write_copy(listed: WriteBack, path: Path, done: frozenset[ActionKey]) -> None:
+    text = Path(listed.path).read_bytes().decode()
+    marked = with_done(listed.format, text, done, name=listed.path).text.encode()
+    if not path.exists() or path.read_bytes() != marked:
+        write_atomic(path, marked)
