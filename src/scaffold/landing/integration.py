@@ -1,4 +1,4 @@
-"""Integrate a candidate: make the commit that would land on a tip, without a worktree."""
+"""Integrate a candidate: make the commit that would land on a tip, in memory."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -26,7 +26,7 @@ from scaffold.run.attempts.assignment import action_of_work
 from scaffold.run.context import RunContext
 
 MAX_TOLD = 12
-"""How many files a text names."""
+"""How many files a refusal names."""
 
 
 class Integrated(Struct, frozen=True, tag="integrated"):
@@ -36,13 +36,13 @@ class Integrated(Struct, frozen=True, tag="integrated"):
     told: tuple[FileMerge, ...] = ()
     """What became of each file that both sides changed, if one was in conflict."""
     needs_all_tests: bool = False
-    """Whether every gate has to pass completely: more than programs of the queue decided what both sides mean."""
+    """Whether every gate has to pass completely, because a helper decided how to combine both sides."""
     unmarked: str = ""
-    """Why its task is not marked as done in the list of tasks; empty if it is, or has no place there."""
+    """Why its task is not marked as done in the list of tasks; empty if it is marked, or not listed."""
 
 
 class Helpers(Struct, frozen=True, kw_only=True):
-    """Resolves the conflicts that the queue itself cannot; None if there is no such helper."""
+    """Resolve the conflicts that the queue itself cannot; None if there is no such helper."""
 
     ask_agent: AskAgent | None = None
     make_lock_files: MakeLockFiles | None = None
@@ -58,11 +58,11 @@ class IntegrationConflict(Struct, frozen=True, tag="conflict"):
     told: tuple[FileMerge, ...] = ()
     """What became of each file that both sides changed."""
     helpers: frozenset[Helper] = frozenset()
-    """Those that could resolve it, all of them together; none if it is left to a new attempt."""
+    """The helpers that could resolve it together; empty if only a new attempt can."""
 
     @property
     def why(self) -> str:
-        """The reason for the refusal, as text for the agent of the next attempt."""
+        """The reason for the refusal, for the agent of the next attempt."""
         return f"{_conflict_with(self.paths)}\n{_merge_list(self.told)}".rstrip()
 
 
@@ -79,8 +79,8 @@ async def integrate(
     """Merge a candidate into `tip` in memory and squash it to one commit on it.
 
     With `base`, the commit on which the work was made, only the change since then is merged, even if the tip does not
-    contain that commit: the run was carried over to another base. The commit marks the action's task in the list that
-    the run executes. Takes milliseconds without helpers, and as long as these take with them.
+    contain that commit because the run was carried over to another base. The commit marks the action's task in the list
+    that the run executes. Takes milliseconds without helpers.
     """
     identity = run.settings.identity
     integration = Integration(
@@ -113,7 +113,7 @@ async def integrate(
 
 
 def why_merge_failed(told: Sequence[FileMerge], why: str) -> str:
-    """Return the reason for the refusal of a commit whose conflict was resolved and that does not pass: `why`."""
+    """Return the reason for refusing a commit whose conflict was resolved but whose checks fail with `why`."""
     resolved = [each for each in told if each.status == "resolved"]
     conflict = _conflict_with([each.path for each in resolved])
     return f"{conflict}, and what was merged does not pass:\n{why}\n\n{_merge_list(resolved)}"
@@ -132,7 +132,7 @@ def landing_message(run: Run, action: Action) -> str:
 
 
 def _printable_merges(context: RunContext, told: Sequence[FileMerge]) -> tuple[FileMerge, ...]:
-    """Return what is stored and shown: the reasons may quote lines of the files."""
+    # The reasons may quote lines of the files, and those may have secrets.
     if not told:
         return ()
     clean = context.redactor.clean

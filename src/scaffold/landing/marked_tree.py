@@ -22,24 +22,24 @@ MESSAGE = "Work without its changes of the list of tasks\n"
 
 
 class SetApart(Struct, frozen=True):
-    """Work without its changes of the list of tasks, and the list in which these are merged."""
+    """Work without its changes to the list of tasks, and the list with these changes merged."""
 
     head: Commit
     text: str | None = None
-    """None if the work does not change the list, or if that can be merged only as any other file is."""
+    """None if the work leaves the list alone, or if the list must be merged like any other file."""
 
 
 class MarkedTree(Struct, frozen=True):
-    """A tree with the task that lands marked as done, or why it is not, as the end of a sentence about the list."""
+    """A tree with the landing task marked as done, or why it is not, as the predicate of a sentence about the list."""
 
     tree: TreeId
     why_not: str = ""
 
 
 async def set_apart(git: Git, listed: WriteBack | None, *, tip: Commit, head: Commit) -> SetApart:
-    """Return the work `head` with the list as it was where its agent began, and the list merged into that of `tip`.
+    """Return the work `head` with the list as its agent found it, and the agent's list merged into that of `tip`.
 
-    What the agent marked as done is left out: what lands decides that.
+    The agent's own marks are dropped: only a landing marks a task as done.
     """
     base = await merge_base(git, tip, head) if listed is not None else None
     if listed is None or base is None:
@@ -62,10 +62,7 @@ async def set_apart(git: Git, listed: WriteBack | None, *, tip: Commit, head: Co
 async def marked(
     git: Git, listed: WriteBack, tree: TreeId, key: ActionKey, *, merged: str | None, base: Commit
 ) -> MarkedTree:
-    """Return the tree with the task `key` marked in its list, which becomes `merged` first unless that is None.
-
-    A task that the list did not have at the run's `base`, either, is none of the user's.
-    """
+    """Return the tree with the task `key` marked in its list, after replacing the list by `merged` unless None."""
     version = await read_list(git, listed, tree)
     if version is None:
         return MarkedTree(tree, "is not a text file there any more")
@@ -73,6 +70,7 @@ async def marked(
     try:
         done = await asyncio.to_thread(with_done, listed.format, text, [key], name=listed.path)
         text = done.text
+        # A task that the list did not have at the run's base either is not the user's.
         if done.unmarked and await _has_task(git, listed, base, key):
             why = f"does not have exactly one task `{key}` any more"
     except PlanInvalid as error:
@@ -111,10 +109,10 @@ async def _merge_texts(listed: WriteBack, was: str, ours: str, theirs: str) -> s
 
 
 def merge_lists(task_format: TaskFormat, base: str, ours: str, theirs: str, *, name: str) -> str | None:
-    """Return the list with the changes of both sides; None if they change the same lines in more than their marks.
+    """Return the list with the changes of both sides; None if they change the same lines beyond their marks. Pure.
 
     Marks never conflict: a task is done if a side marked it, unless one opened it again. Raises PlanInvalid if a
-    version cannot be read.
+    version cannot be parsed.
     """
     was, mine, other = (done_ids(task_format, text, name=name) for text in (base, ours, theirs))
     every, new, opened = was | mine | other, other - was, was - other
@@ -126,9 +124,9 @@ def merge_lists(task_format: TaskFormat, base: str, ours: str, theirs: str, *, n
     if lines is None:
         return None
     merged = "".join(lines)
-    # What a task is a part of is not done without it, and done with the last one.
+    # A parent task is open while one of its parts is, and done with the last one.
     opened = (every - ((mine | new) - opened)) | (containing(task_format, merged, opened, name=name) - other)
-    # Which mark an open task has is what the side says that opened it.
+    # An open task keeps the mark of the side that opened it.
     for version in (theirs, ours):
         open_there = opened - done_ids(task_format, version, name=name)
         merged = with_open(task_format, merged, open_there, like=version, name=name)
@@ -137,9 +135,6 @@ def merge_lists(task_format: TaskFormat, base: str, ours: str, theirs: str, *, n
 
 
 def without_claims(task_format: TaskFormat, base: str, theirs: str, *, name: str) -> str:
-    """Return an agent's list without the marks that it has beyond `base`: what lands decides what is done.
-
-    Raises PlanInvalid if a version cannot be read.
-    """
+    """Return an agent's list without the marks that it added to `base`; PlanInvalid for an invalid version. Pure."""
     was, now = (done_ids(task_format, text, name=name) for text in (base, theirs))
     return with_open(task_format, theirs, now - was, like=base, name=name)

@@ -17,30 +17,16 @@ from scaffold.store.database import Store
 
 DIFF_BYTES = 4_500
 """Limit for each diff in a briefing; two of them and the reasons fit into a worker's prompt."""
-
-
 MAX_PATHS = 20
-
-
 REASON_CHARS = FAILURES_CHARS + 1_000
 """Limit for why the last attempt ended."""
-
-
 EARLIER_CHARS = 2_000
 """Limit for an ending that says little of the work, and for an earlier one that says more."""
-
-
 MAX_REJECTIONS = 5
 """How many earlier rejections by a human are told: the latest."""
-
-
 MAX_TRIED_PATHS = 12
-
-
 TRIED_CHARS = 500
 """Limit for what the agent of an earlier attempt said it had done."""
-
-
 OUTCOMES: Mapping[AttemptOutcome, str] = {
     "landed": "it landed",
     "recorded": "it was recorded",
@@ -95,9 +81,9 @@ async def attempt_briefing(context: RunContext, earlier: tuple[Attempt, ...], ti
     # An owner that was killed between the pin and the end of the attempt left the ref, but no commit in the row.
     head = last.head_sha or await refs.resolve(context.git, refs.rescue_ref(last.id))
     submitted = last.phase not in WORKER_PHASES and last.base_sha != tip
-    paths = (
-        await conflicting_paths(context, last, head, tip) if head and submitted and last.outcome == "conflict" else ()
-    )
+    paths: tuple[str, ...] = ()
+    if head is not None and submitted and last.outcome == "conflict":
+        paths = await conflicting_paths(context, last, head, tip)
     only = f" in {join_limited(paths, MAX_PATHS)}" if paths else ""
     if head is not None and await refs.resolve(context.git, head) is None:
         parts.append("Its changes are lost: the repository no longer has them.")

@@ -33,8 +33,6 @@ from scaffold.tools.workspace import failed_answer
 from scaffold.views.run_view import GoalProgress, read_summary
 
 ENDED_STATES = (Completed, Failed, Cancelled)
-
-
 TASK_SCHEMA = object_schema(
     {"description": {**STRING_SCHEMA, "description": "Everything the agent doing the task needs to know."}},
     key=STRING_SCHEMA,

@@ -26,7 +26,6 @@ from scaffold.store.run.plan.scheduling import Forecast, WaitingWork, WorkUnderW
 from scaffold.verify.contract.review_verdict import work_kind
 
 MAX_MERGES = 8
-
 """How many pairs are merged before one attempt starts."""
 
 

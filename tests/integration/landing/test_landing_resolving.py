@@ -61,8 +61,8 @@ async def test_candidates_in_conflict_in_a_lock_file_alone_both_land(lock_tool, 
 
 
 FAILURES = {
-    "not installed": (None, "only uv can make uv.lock anew, and it is not installed"),
-    "a failure": ("echo 'error: no index' >&2; exit 2", "`uv lock --offline` could not make uv.lock anew: error: no"),
+    "not installed": (None, "only uv can regenerate uv.lock, and it is not installed"),
+    "a failure": ("echo 'error: no index' >&2; exit 2", "`uv lock --offline` could not regenerate uv.lock: error: no"),
     "another file": ("echo >> list; touch new", "`uv lock --offline` also changed list, new"),
     "another version": ('sed -i \'s/^version = "1"/version = "2"/\' uv.lock', "does not count: it would have a 2"),
     "a link": ("ln -sf /etc/passwd uv.lock", "cannot be read: the file cannot be opened"),

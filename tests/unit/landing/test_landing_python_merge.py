@@ -162,7 +162,7 @@ def test_what_has_two_meanings_is_refused_with_the_reason():
             "both add something of one name and different kinds": "both sides define `sell`",
             "one changes what the other removes": "one side changes `buy`, the other removes it",
             "one removes an import that the other uses": "one side removes `os`, the other uses it",
-            "a statement": "both sides add to one place, and one of them a statement, whose order has a meaning",
+            "a statement": "both sides add to one place, and one of them a statement, whose order matters",
             "one removes a method that the other uses": "one side removes `open`, the other uses it",
             "one removes a function with the name of a parameter": "one side removes `buy`, the other uses it",
             "both change statements": "both sides change statements without a name",

@@ -1,8 +1,7 @@
-"""Certify a merge of a file by what its versions consist of, without knowing how it was made. Pure.
+"""Certify a merged file by comparing its units with those of its three versions, however it was made. Pure.
 
-What both sides have, and what one side added or removed, must be in the merge as often as both changes together make
-it. Only a change that is the same on both sides counts once. Each side, without what the other one removed, must be
-there in its order. See `parts` for what is counted.
+Each unit must occur as often as both changes together make it; a change that is the same on both sides counts once.
+Each side, without what the other one removed, must appear in its order. `file_parts` says what the units are.
 """
 
 import re
@@ -22,7 +21,7 @@ _WORD = re.compile(r"\w+|[^\w\s()\[\]{},:;.'\"`]+")
 
 
 class _Change(Struct, frozen=True):
-    """What a side has in the place of the units from `start` to `end` of the base."""
+    """The units of a side that replace those from `start` to `end` of the base."""
 
     start: int
     end: int
@@ -32,7 +31,7 @@ class _Change(Struct, frozen=True):
 def require_complete(versions: FileVersions, merged: str, *, by_words: bool = False) -> None:
     """Raise NotMergeable if the merge lost, invented or reordered something.
 
-    `by_words`: a line that both sides changed may be another one in the merge, if that has the words of both.
+    With `by_words`, a line that both sides changed may differ in the merge if it has the words of both.
     """
     sides = raised_alike(versions) if versions.path.rpartition("/")[2] == "go.mod" else versions
     base, ours, theirs, now = (parts_of(versions.path, text) for text in (sides.base, sides.ours, sides.theirs, merged))
@@ -47,7 +46,7 @@ def require_complete(versions: FileVersions, merged: str, *, by_words: bool = Fa
 
 
 def changed_scopes(versions: FileVersions, side: str) -> frozenset[str | None]:
-    """Return the functions and classes in which a side differs from the base; None among them for anything else."""
+    """Return the functions and classes in which a side differs from the base; None stands for code outside of them."""
     if not versions.path.endswith((".py", ".pyi")):
         return frozenset({None})
     was, now = (parts_of(versions.path, text) for text in (versions.base, side))
@@ -55,8 +54,6 @@ def changed_scopes(versions: FileVersions, side: str) -> frozenset[str | None]:
 
 
 class _Wrong:
-    """What a merge lost, invented and reordered."""
-
     def __init__(self) -> None:
         self.lost: list[str] = []
         self.invented: list[str] = []
@@ -94,14 +91,21 @@ def _compare_place(
     if place.startswith(UNORDERED):
         return
     for own, others in ((mine, other), (other, mine)):
-        free = [each for each in own if by_words and any(_is_overlap(each, another) for another in others)]
-        kept = _kept_units(base, own, others, free)
-        if (missing := _first_missing(kept, now)) is not None:
+        # Where both sides changed the same units in different ways, the merge may have other lines.
+        free = [
+            each
+            for each in own
+            if by_words and any(each != it and each.start < it.end and it.start < each.end for it in others)
+        ]
+        # `in` consumes the iterator, so each unit must follow those before it.
+        rest = iter(now)
+        missing = next((unit for unit in _kept_units(base, own, others, free) if unit not in rest), None)
+        if missing is not None:
             wrong.reordered.append(missing.text)
 
 
 def _side_changes(base: Sequence[Unit], side: Sequence[Unit]) -> list[_Change]:
-    """Return the changes of a side, in order; a replacement by as many units is one change for each."""
+    # A replacement by as many units is one change per unit, so that each is compared with the other side's.
     found: list[_Change] = []
     at_base = at_side = 0
     for start, there, size in [*matches(base, side), (len(base), len(side), 0)]:
@@ -117,7 +121,7 @@ def _side_changes(base: Sequence[Unit], side: Sequence[Unit]) -> list[_Change]:
 def _wanted_counts(
     base: Sequence[Unit], ours: Sequence[Unit], theirs: Sequence[Unit], alike: Iterable[_Change]
 ) -> dict[Unit, tuple[int, int]]:
-    """Return how often each unit must be there at least and at most."""
+    """Return {unit: (least, most)}: how often each must occur in the merge."""
     was, mine, other = Counter(base), Counter(ours), Counter(theirs)
     twice: Counter[Unit] = Counter()
     for change in alike:
@@ -127,6 +131,7 @@ def _wanted_counts(
     for unit in {**was, **mine, **other}:
         both = mine[unit] + other[unit] - was[unit]
         exact = max(0, both - twice[unit])
+        # An import or a key that both sides add is one thing.
         if unit.named and mine[unit] == other[unit]:
             exact = mine[unit]
         least = _least_count(was[unit], mine[unit], other[unit]) if unit.named else exact
@@ -135,19 +140,13 @@ def _wanted_counts(
 
 
 def _least_count(base: int, ours: int, theirs: int) -> int:
-    """Return how many there must be of what is one thing if both sides add it."""
     return max(ours - max(0, base - theirs), theirs - max(0, base - ours), 0)
-
-
-def _is_overlap(one: _Change, other: _Change) -> bool:
-    """Return whether two different changes are of the same units."""
-    return one != other and one.start < other.end and other.start < one.end
 
 
 def _kept_units(
     base: Sequence[Unit], own: Sequence[_Change], others: Sequence[_Change], free: Sequence[_Change]
 ) -> Iterator[Unit]:
-    """Yield the units of a side without those that the other side removed or replaced, and without free changes."""
+    """Yield the units of a side, except those that the other side removed or replaced, and except free changes."""
     gone = {at for change in others for at in range(change.start, change.end)}
     at = 0
     for change in [*own, _Change(len(base), len(base), ())]:
@@ -157,24 +156,16 @@ def _kept_units(
         at = change.end
 
 
-def _first_missing(units: Iterable[Unit], now: Sequence[Unit]) -> Unit | None:
-    """Return the first unit that is not behind those before it; None if all are there in their order."""
-    left = iter(now)
-    return next((unit for unit in units if unit not in left), None)
-
-
 def _compare_words(wrong: _Wrong, *versions: Parts) -> None:
-    base, ours, theirs, now = (Counter(_placed_words(each)) for each in versions)
+    base, ours, theirs, now = (
+        Counter((place, word) for place, units in each.items() for unit in units for word in _WORD.findall(unit.text))
+        for each in versions
+    )
     for word in {**base, **ours, **theirs, **now}:
         least = _least_count(base[word], ours[word], theirs[word])
         most = max(ours[word], theirs[word], ours[word] + theirs[word] - base[word])
         wrong.lost += [word[1]] * (now[word] < least)
         wrong.invented += [word[1]] * (now[word] > most)
-
-
-def _placed_words(parts: Parts) -> Iterator[tuple[str, str]]:
-    for place, units in parts.items():
-        yield from ((place, word) for unit in units for word in _WORD.findall(unit.text))
 
 
 def _quote_unit(unit: str) -> str:

@@ -1,7 +1,7 @@
-"""Take a version of a file apart into what a merge must neither lose, invent nor reorder. Pure.
+"""Split a version of a file into the units that a merge must neither lose, invent nor reorder. Pure.
 
-Text consists of its lines that are not empty. Python: its lines by the function or class that they are in; imports at
-the top of a module by the name. Manifests: their entries, and the comments of TOML and `go.mod`.
+Text: the lines that are not empty. Python: the lines by their function or class; imports at the top of a module by
+name. Manifests: their entries, and the comments of TOML and `go.mod`.
 """
 
 import ast
@@ -23,16 +23,16 @@ _TOML_COMMENT = re.compile(r'"""[\s\S]*?"""|\'\'\'[\s\S]*?\'\'\'|"(?:\\.|[^"\\\n
 
 
 class Unit(Struct, frozen=True):
-    """A part of a version. What has a name of its own, e.g. an import or a key, is one thing if both sides add it."""
+    """A part of a version. A `named` one, e.g. an import or a key, counts once if both sides add it."""
 
     text: str
     named: bool = False
 
 
 Parts = dict[str, list[Unit]]
-"""The units by what they are in, in their order: a function, class, table or list; a whole text is in ``."""
+"""{place: units in order}; a place is a function, class, table or list, and empty for the text as a whole."""
 UNORDERED = "\2"
-"""Begins the name of what has no order."""
+"""Prefix of places whose units have no order."""
 
 
 class _KeyTwice(ValueError):
@@ -40,7 +40,7 @@ class _KeyTwice(ValueError):
 
 
 def parts_of(path: str, text: str) -> Parts:
-    """Take a version of a file apart, by the kind that its name says; as text if it is broken."""
+    """Split a version of a file by the kind that its name says; as text if it cannot be parsed."""
     name = PurePosixPath(path).name
     take_apart: Callable[[str], Iterator[tuple[str, Unit]]] = _line_units
     if name.endswith(".json"):
@@ -48,7 +48,7 @@ def parts_of(path: str, text: str) -> Parts:
     elif name.endswith(".toml"):
         take_apart = _toml_units
     elif name in {"go.mod", "go.sum"}:
-        take_apart = _go_mod_units if name == "go.mod" else _go_sum_units
+        take_apart = _go_mod_units if name == "go.mod" else _named_line_units
     elif name.endswith((".py", ".pyi")):
         take_apart = _python_units
     parts: Parts = {}
@@ -58,7 +58,7 @@ def parts_of(path: str, text: str) -> Parts:
 
 
 def without_number(place: str) -> str:
-    """Return the name of a function or class without what tells it from others of its name."""
+    """Return the name of a function or class without the number that tells it from others of the same name."""
     return _IS_NUMBERED.sub("", place)
 
 
@@ -77,17 +77,23 @@ def _python_units(text: str) -> Iterator[tuple[str, Unit]]:
     begins: dict[int, list[tuple[str, str]]] = {}
     _name_scopes(module, "", scopes, begins)
     exact = _lines_in_strings(module)
-    imports = {at: node for node in _imports_alone(module, lines) for at in _rows(node)}
+    imports = {
+        at: node
+        for node in _imports_alone(module, lines)
+        for at in range(node.lineno, (node.end_lineno or node.lineno) + 1)
+    }
     run: list[Unit] = []
     for at, line in enumerate(lines, start=1):
         if at in imports:
             node = imports[at]
             run += [Unit(f"#{part.strip()}") for part in line.split("#")[1:]]
-            run += [Unit(each, named=True) for each in _imported(node)] if at == node.lineno else []
+            if at == node.lineno:
+                source = f"from {'.' * node.level}{node.module or ''} " if isinstance(node, ast.ImportFrom) else ""
+                run += [Unit(f"{source}import {ast.unparse(each)}", named=True) for each in node.names]
             continue
         if not line.strip() and at not in exact:
             continue
-        # Tools sort imports, so those without other lines between them are compared sorted.
+        # Tools sort imports, so a run of adjacent imports is compared sorted.
         yield from (("", unit) for unit in _sort_units(run))
         run = []
         yield from ((outer, Unit(inner, named=True)) for outer, inner in begins.get(at, ()))
@@ -99,12 +105,8 @@ def _sort_units(run: list[Unit]) -> list[Unit]:
     return sorted(run, key=lambda unit: unit.text)
 
 
-def _rows(node: ast.stmt) -> range:
-    return range(node.lineno, (node.end_lineno or node.lineno) + 1)
-
-
 def _name_scopes(node: ast.AST, scope: str, scopes: list[str], begins: dict[int, list[tuple[str, str]]]) -> None:
-    """Note the function or class that each line is in, and where in what is around it each begins."""
+    """Fill `scopes` (the function or class of each line) and `begins` (where each starts in its surroundings)."""
     seen: dict[str, int] = {}
     waiting = [*ast.iter_child_nodes(node)][::-1]
     while waiting:
@@ -122,7 +124,7 @@ def _name_scopes(node: ast.AST, scope: str, scopes: list[str], begins: dict[int,
 
 
 def _lines_in_strings(module: ast.Module) -> set[int]:
-    """Return the lines whose end is inside a string, so that spaces and empty lines are part of it."""
+    # Where a line ends inside a string, trailing spaces and empty lines are part of the value.
     found: set[int] = set()
     for node in ast.walk(module):
         if isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str | bytes)):
@@ -131,17 +133,12 @@ def _lines_in_strings(module: ast.Module) -> set[int]:
 
 
 def _imports_alone(module: ast.Module, lines: Sequence[str]) -> Iterator[ast.Import | ast.ImportFrom]:
-    """Yield the imports at the top that share their lines with no other statement."""
+    """Yield the top-level imports that do not share a line with another statement."""
     for node in module.body:
         if isinstance(node, ast.Import | ast.ImportFrom):
             last = lines[(node.end_lineno or node.lineno) - 1].encode()[node.end_col_offset or 0 :].strip()
             if not lines[node.lineno - 1].encode()[: node.col_offset].strip() and (not last or last.startswith(b"#")):
                 yield node
-
-
-def _imported(node: ast.Import | ast.ImportFrom) -> Iterator[str]:
-    source = f"from {'.' * node.level}{node.module or ''} " if isinstance(node, ast.ImportFrom) else ""
-    yield from (f"{source}import {ast.unparse(each)}" for each in node.names)
 
 
 def _json_units(text: str) -> Iterator[tuple[str, Unit]]:
@@ -165,14 +162,13 @@ def _toml_units(text: str) -> Iterator[tuple[str, Unit]]:
     except (ValueError, RecursionError):
         yield from _line_units(text)
         return
-    # The order of keys has no meaning in TOML.
+    # In TOML the order of keys has no meaning.
     yield from _entry_units(value, "", keys_in=UNORDERED)
     comments = (each["comment"] for each in _TOML_COMMENT.finditer(text))
     yield from ((f"{UNORDERED}#", Unit(comment.strip())) for comment in comments if comment)
 
 
 def _entry_units(value: Any, place: str, *, keys_in: str) -> Iterator[tuple[str, Unit]]:
-    """Yield the keys of tables with what they have, and the entries of lists."""
     if isinstance(value, dict):
         for key, inner in value.items():
             at = f"{place}.{json.dumps(key)}"
@@ -187,7 +183,6 @@ def _entry_units(value: Any, place: str, *, keys_in: str) -> Iterator[tuple[str,
 
 
 def _go_mod_units(text: str) -> Iterator[tuple[str, Unit]]:
-    """Yield the lines of a `go.mod`, in or outside of brackets, and its comments, each with its text."""
     directive = ""
     for line in text.split("\n"):
         words = line.split()
@@ -197,9 +192,10 @@ def _go_mod_units(text: str) -> Iterator[tuple[str, Unit]]:
             directive = ""
         elif words:
             is_comment = words[0].startswith("//")
+            # The same requirement inside and outside of brackets is one unit.
             said = [directive, *words] if directive and not is_comment else words
             yield f"{UNORDERED}go", Unit(" ".join(said), named=not is_comment)
 
 
-def _go_sum_units(text: str) -> Iterator[tuple[str, Unit]]:
+def _named_line_units(text: str) -> Iterator[tuple[str, Unit]]:
     yield from (("", Unit(unit.text, named=True)) for _, unit in _line_units(text))

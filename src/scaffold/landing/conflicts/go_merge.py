@@ -1,6 +1,6 @@
 """Merge two versions of a `go.mod` by its directives, and of a `go.sum` by its lines. Pure.
 
-Of two raised requirements Go itself would build with the higher one, so that is taken.
+If both sides raise a requirement, the higher version wins, as in a build by Go.
 https://go.dev/ref/mod#minimal-version-selection
 """
 
@@ -22,11 +22,11 @@ class GoLine(Struct, frozen=True):
 
     text: str
     key: tuple[str, str] | None
-    """The directive, and what it is about; None for comments, brackets and empty lines."""
+    """The directive and its subject; None for comments, brackets and empty lines."""
     version: str
-    """What it says about that."""
+    """The rest of the directive: the version, and for `require` its comment."""
     block: int
-    """The number of the block with brackets that it is in; 0 for none."""
+    """The number of its block in brackets; 0 outside of blocks."""
 
 
 def merge_go_mod(base: str, ours: str, theirs: str) -> str:
@@ -50,14 +50,14 @@ def merge_go_mod(base: str, ours: str, theirs: str) -> str:
 
 
 def merge_go_sum(base: str, ours: str, theirs: str) -> str:
-    """Return the lines of both sides without those that one of them removed, sorted as Go writes them."""
+    """Return the lines of both sides except those that one of them removed, sorted as Go writes them."""
     was, mine, other = (set(text.splitlines(keepends=True)) for text in (base, ours, theirs))
     removed = was - (mine & other)
     return "".join(sorted((mine | other) - removed))
 
 
 def raised_alike(versions: FileVersions) -> FileVersions:
-    """Return the versions of a `go.mod` as if both sides had raised to the higher version what both raise."""
+    """Return the versions of a `go.mod` with the higher version on both sides where both raise a requirement."""
     try:
         was, mine, other = (_by_key(_read_lines(text)) for text in (versions.base, versions.ours, versions.theirs))
     except NotMergeable:
@@ -72,10 +72,11 @@ def raised_alike(versions: FileVersions) -> FileVersions:
 
 
 def _higher_line(before: GoLine | None, ours: GoLine | None, theirs: GoLine | None) -> GoLine | None:
-    """Return the line with the higher version if both sides raise it, and do no more; None otherwise."""
+    """Return the line with the higher version if both sides only raise the version; None otherwise."""
     if ours is None or theirs is None or ours.key is None or ours.key[0] not in RAISED:
         return None
     known = [line for line in (before, ours, theirs) if line is not None]
+    # A changed comment, such as `// indirect`, is more than another version.
     if len({line.text.partition("//")[2].strip() for line in known}) > 1:
         return None
     if before is not None and before.version in {ours.version, theirs.version}:
@@ -86,13 +87,13 @@ def _higher_line(before: GoLine | None, ours: GoLine | None, theirs: GoLine | No
 
 
 def version_key(version: str) -> tuple[object, ...]:
-    """Return what orders versions as Go does: `v1.2.0` is after `v1.2.0-rc.1` and before `v1.10.0`."""
+    """Return a sort key that orders versions as Go does: `v1.2.0-rc.1` < `v1.2.0` < `v1.10.0`."""
     words = version.split()
     core, _, build = (words[0] if words else "").removeprefix("v").removeprefix("go").partition("+")
     # A version of the language or a toolchain has no dash before its `rc1`.
     found = re.fullmatch(r"(\d+(?:\.\d+)*)(?:-(.*)|((?:rc|beta|alpha)\d+))?", core, re.DOTALL)
     if found is None:
-        raise NotMergeable(f"a version of a form that is not known: {core[:80]}")
+        raise NotMergeable(f"unknown version format: {core[:80]}")
     pre = found[2] or re.sub(r"\d+", r".\g<0>", found[3] or "")
     main = tuple(int(each) for each in found[1].split("."))
     parts = tuple((0, int(each), "") if each.isdigit() else (1, 0, each) for each in pre.split(".") if each)
@@ -104,7 +105,6 @@ def _version_text(line: GoLine | None) -> str | None:
 
 
 def _read_lines(text: str) -> Iterator[GoLine]:
-    """Yield the lines; raise NotMergeable for a form that is not known."""
     block, directive = 0, ""
     opened = 0
     for line in text.splitlines(keepends=True):
@@ -120,14 +120,13 @@ def _read_lines(text: str) -> Iterator[GoLine]:
             block, directive = opened, words[0]
             yield GoLine(line, None, "", block)
         elif "(" in words or ")" in words:
-            raise NotMergeable(f"a line of a form that is not known: {line.strip()}")
+            raise NotMergeable(f"unknown line format: {line.strip()}")
         else:
             name, *rest = [directive, *words] if block else words
             yield GoLine(line, *_directive_key(name, rest, comment), block)
 
 
 def _directive_key(name: str, words: Sequence[str], comment: str) -> tuple[tuple[str, str], str]:
-    """Return the key of a directive, and what it says about that."""
     if name in {"go", "toolchain", "module"}:
         return (name, ""), " ".join(words)
     if name == "replace" and "=>" in words:
@@ -142,14 +141,14 @@ def _by_key(lines: Iterator[GoLine]) -> dict[tuple[str, str], GoLine]:
     found: dict[tuple[str, str], GoLine] = {}
     for line in lines:
         if line.key in found:
-            raise NotMergeable(f"{' '.join(line.key)} is there twice")
+            raise NotMergeable(f"{' '.join(line.key)} occurs twice")
         if line.key is not None:
             found[line.key] = line
     return found
 
 
 def _place_like(line: GoLine, where: GoLine) -> GoLine:
-    """Return a line as it is written inside or outside of brackets, as the line that it replaces is."""
+    # Written as the line that it replaces: inside or outside of brackets.
     return GoLine(_line_text(line, in_block=bool(where.block)), line.key, line.version, where.block)
 
 
@@ -160,8 +159,8 @@ def _line_text(line: GoLine, *, in_block: bool) -> str:
 
 
 def _insert_line(lines: list[GoLine], new: GoLine) -> None:
-    """Insert a line beside those of its directive that are indirect if it is, in their order; else at the end."""
     name = new.key[0] if new.key else ""
+    # Go keeps direct and indirect requirements in blocks of their own.
     indirect = "indirect" in new.version
     alike = [line for line in lines if line.key and line.key[0] == name]
     beside = [line for line in alike if ("indirect" in line.version) == indirect] or alike

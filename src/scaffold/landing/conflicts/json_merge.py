@@ -1,4 +1,4 @@
-"""Merge two versions of a JSON file, e.g. `package.json`, key by key; untouched text stays as it is. Pure."""
+"""Merge two versions of a JSON file, e.g. `package.json`, key by key; unchanged text keeps its formatting. Pure."""
 
 import json
 import re
@@ -15,18 +15,18 @@ _DECODER = json.JSONDecoder()
 
 
 class JsonValue(Struct, frozen=True):
-    """A value that is not merged any further, as it is written."""
+    """A value that is merged as a whole, with its source text."""
 
     text: str
     value: Any
 
     def written(self) -> str:
-        """Return it as it is written."""
+        """Return its source text."""
         return self.text
 
 
 class JsonObject(Struct, frozen=True):
-    """An object: what is between its braces and members, and the members in their order."""
+    """An object: its members in order, and the text between braces and members."""
 
     members: Mapping[str, "JsonMember"]
     first: str
@@ -35,7 +35,7 @@ class JsonObject(Struct, frozen=True):
 
     @property
     def value(self) -> Any:
-        """Return it as Python has it."""
+        """Return it as a Python object."""
         return {key: each.node.value for key, each in self.members.items()}
 
     def written(self) -> str:
@@ -53,7 +53,7 @@ class JsonArray(Struct, frozen=True):
 
     @property
     def value(self) -> Any:
-        """Return it as Python has it."""
+        """Return it as a Python object."""
         return [each.value for each in self.items]
 
     def written(self) -> str:
@@ -93,7 +93,7 @@ def _merge_nodes(base: JsonNode | None, ours: JsonNode, theirs: JsonNode, place:
 
 
 def _is_same(one: JsonNode, other: JsonNode) -> bool:
-    # `1`, `1.0` and `true` are equal in Python, and two things in JSON.
+    # `1`, `1.0` and `true` are equal in Python and different in JSON.
     return json.dumps(one.value) == json.dumps(other.value)
 
 
@@ -110,13 +110,9 @@ def _merge_objects(base: JsonObject | None, ours: JsonObject, theirs: JsonObject
                 raise NotMergeable(f"one side changes {place.removeprefix('.')}.{key}, the other removes it")
             members[key] = left
     order = merged_keys(list(was), list(ours.members), list(theirs.members))
-    return _lay_out(ours, theirs, {key: members[key] for key in order})
-
-
-def _lay_out(ours: JsonObject, theirs: JsonObject, members: Mapping[str, JsonMember]) -> JsonObject:
-    """Return an object with the layout of the side that has the most members, which shows how they are separated."""
+    # Only an object with several members shows how they are separated.
     like = ours if len(ours.members) > 1 or len(theirs.members) <= len(ours.members) else theirs
-    return JsonObject(members, like.first, like.between, like.last)
+    return JsonObject({key: members[key] for key in order}, like.first, like.between, like.last)
 
 
 def _merge_arrays(base: JsonArray | None, ours: JsonArray, theirs: JsonArray, place: str) -> JsonArray:
@@ -134,14 +130,14 @@ def _enclose_parts(opening: str, parts: Sequence[str], layout: JsonObject | Json
 
 
 def _parse_file(text: str) -> tuple[str, JsonNode, str]:
-    """Return what is before the value, the value, and what is after it."""
+    """Return the text before the value, the value, and the text after it."""
     try:
         start = _skip_space(text, 0)
         node, end = _parse_value(text, start)
     except (ValueError, IndexError, RecursionError) as error:
-        raise NotMergeable(f"no JSON: {error}") from error
+        raise NotMergeable(f"invalid JSON: {error}") from error
     if _skip_space(text, end) != len(text):
-        raise NotMergeable("no JSON: something follows its value")
+        raise NotMergeable("invalid JSON: something follows its value")
     return text[:start], node, text[end:]
 
 
@@ -195,7 +191,7 @@ def _parse_array(text: str, at: int) -> JsonArray:
 
 
 def _next_member(text: str, at: int, closing: str) -> tuple[int, str | None, str]:
-    """Return where it goes on, what is before the closing bracket if it comes now, and what separates two members."""
+    """Return (next position, text before the closing bracket or None if more follows, separator of two members)."""
     end = _skip_space(text, at)
     if text[end] == closing:
         return end + 1, text[at:end], ""

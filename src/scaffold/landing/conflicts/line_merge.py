@@ -11,26 +11,20 @@ from msgspec import Struct
 from scaffold.landing.conflicts.not_mergeable import NotMergeable
 
 Line = TypeVar("Line", bound=Hashable)
-
-
 MAX_PAIRS = 2_000_000
-"""How many pairs of equal lines two versions may have where they differ: some seconds of work."""
-
-
+"""The limit for pairs of equal lines in the differing part of two versions: some seconds of work."""
 Key = TypeVar("Key", bound=Hashable)
-
-
 SETS = re.compile(
     r"(project\.(dependencies|keywords|classifiers|optional-dependencies\..+)|build-system\.requires"
     r"|dependency-groups\..+|package\.(keywords|categories)|features\..+|keywords)"
 )
-"""The lists in manifests whose order has no meaning, as their formats define them."""
+"""The lists in manifests whose order has no meaning according to their formats."""
 
 
 def merge_union(base: str, ours: str, theirs: str) -> str:
-    """Return the text with the lines of both sides where both changed it, ours first.
+    """Return the text with the lines of both sides where both added some, ours first; each line ends in a newline.
 
-    Empty lines that both add at the beginning or at the end of one place come once. Each line ends in a newline.
+    Empty lines that both sides add at the beginning or the end of a place are merged.
     """
     merged: list[str] = []
     versions = [[f"{line}\n" for line in text.split("\n")[:-1]] for text in (base, ours, theirs)]
@@ -41,9 +35,8 @@ def merge_union(base: str, ours: str, theirs: str) -> str:
 
 
 def _union_region(was: Sequence[str], mine: Sequence[str], other: Sequence[str]) -> Sequence[str]:
-    """Return the lines that both sides added in one place, or put in the place of the same lines."""
     if any(line.strip() and (line in mine or line in other) for line in was):
-        raise NotMergeable("both sides change lines that were there, which a union of added lines does not cover")
+        raise NotMergeable("both sides change existing lines, and a union only covers added lines")
     start = _empty_at_start(mine, other)
     end = _empty_at_start(mine[start:][::-1], other[start:][::-1])
     first, second = mine[: len(mine) - end], other[start:]
@@ -53,7 +46,7 @@ def _union_region(was: Sequence[str], mine: Sequence[str], other: Sequence[str])
 
 
 class _Stable(Struct, frozen=True):
-    """Lines that are the same in all versions: where they begin in each, and how many there are."""
+    """Lines that are equal in all versions: their start in each, and their number."""
 
     base: int
     ours: int
@@ -62,7 +55,7 @@ class _Stable(Struct, frozen=True):
 
 
 def merge_lines(base: Sequence[str], ours: Sequence[str], theirs: Sequence[str]) -> tuple[str, ...] | None:
-    """Return the lines with the changes of both sides; None if they change the same or adjacent lines differently."""
+    """Return the lines with the changes of both sides; None if these change the same lines differently."""
     merged: list[str] = []
     for was, mine, other in _merge_regions(base, ours, theirs):
         chosen = _choose_lines(was, mine, other)
@@ -75,7 +68,7 @@ def merge_lines(base: Sequence[str], ours: Sequence[str], theirs: Sequence[str])
 def _merge_regions(
     base: Sequence[str], ours: Sequence[str], theirs: Sequence[str]
 ) -> Iterator[tuple[Sequence[str], Sequence[str], Sequence[str]]]:
-    """Yield the three versions of each region, in order: those that a side changed, and those that none did."""
+    """Yield (base, ours, theirs) of each region in order, of the changed and the unchanged ones."""
     at = _Stable(0, 0, 0, 0)
     for stable in _stable_regions(base, ours, theirs):
         yield base[at.base : stable.base], ours[at.ours : stable.ours], theirs[at.theirs : stable.theirs]
@@ -85,12 +78,12 @@ def _merge_regions(
 
 
 def _choose_lines(base: Sequence[str], ours: Sequence[str], theirs: Sequence[str]) -> Sequence[str] | None:
-    """Return what becomes of lines that one side or both changed; None if both did, and differently."""
+    """Return the merged lines of a region; None if both sides changed it differently."""
     if ours in (theirs, base):
         return theirs
     if theirs == base:
         return ours
-    # Adjacent lines, each changed by one side.
+    # Neighbouring lines may each be changed by another side.
     if len(base) == len(ours) == len(theirs) and len(base) > 1:
         lines = [_choose_lines([b], [o], [t]) for b, o, t in zip(base, ours, theirs, strict=True)]
         return None if None in lines else [line for each in lines for line in each or ()]
@@ -98,7 +91,7 @@ def _choose_lines(base: Sequence[str], ours: Sequence[str], theirs: Sequence[str
 
 
 def _stable_regions(base: Sequence[str], ours: Sequence[str], theirs: Sequence[str]) -> Iterator[_Stable]:
-    """Yield the regions that neither side changed, in order, and an empty one at the end."""
+    """Yield the regions that neither side changed, in order, then an empty one at the end."""
     in_ours, in_theirs = matches(base, ours), matches(base, theirs)
     left = right = 0
     while left < len(in_ours) and right < len(in_theirs):
@@ -106,7 +99,7 @@ def _stable_regions(base: Sequence[str], ours: Sequence[str], theirs: Sequence[s
         start, end = max(at_a, at_b), min(at_a + size_a, at_b + size_b)
         if start < end:
             yield _Stable(start, ours_at + start - at_a, theirs_at + start - at_b, end - start)
-        # The one that ends first cannot meet any later one of the other side.
+        # The one that ends first cannot overlap any later one of the other side.
         if at_a + size_a < at_b + size_b:
             left += 1
         else:
@@ -115,14 +108,14 @@ def _stable_regions(base: Sequence[str], ours: Sequence[str], theirs: Sequence[s
 
 
 def matches(base: Sequence[Line], side: Sequence[Line]) -> list[tuple[int, int, int]]:
-    """Return the runs of equal lines or other parts: where they begin in each, and how many there are."""
+    """Return the runs of equal lines or units, each as (start in base, start in side, length)."""
     start = _same_at_start(base, side)
     end = _same_at_start(base[start:][::-1], side[start:][::-1])
-    # Most lines of a large file are at its changed part's ends; what is left is compared in quadratic time.
+    # Comparing takes quadratic time, so the equal lines at both ends are taken off first.
     inner = base[start : len(base) - end], side[start : len(side) - end]
     alike = Counter(inner[1])
     if sum(alike[line] for line in inner[0]) > MAX_PAIRS:
-        raise NotMergeable("too many of its lines are alike")
+        raise NotMergeable("too many of its lines are equal")
     found = SequenceMatcher(None, *inner, autojunk=False).get_matching_blocks()
     between = [(start + at, start + there, size) for at, there, size in found]
     runs = [(0, 0, start), *between, (len(base) - end, len(side) - end, end)]
@@ -130,7 +123,7 @@ def matches(base: Sequence[Line], side: Sequence[Line]) -> list[tuple[int, int, 
 
 
 def _empty_at_start(one: Sequence[str], other: Sequence[str]) -> int:
-    """Return how many lines both begin with that are the same and empty: another line belongs to what is beside it."""
+    # Only empty lines: any other line belongs to the text next to it.
     same = _same_at_start(one, other)
     return next((at for at, line in enumerate(one[:same]) if line.strip()), same)
 
@@ -140,13 +133,13 @@ def _same_at_start(one: Sequence[Line], other: Sequence[Line]) -> int:
 
 
 def merged_keys(base: Sequence[Key], ours: Sequence[Key], theirs: Sequence[Key]) -> list[Key]:
-    """Return the keys of both sides without those that one of them removed; raise NotMergeable if one is there twice.
+    """Return the keys of both sides except those that one of them removed; raise NotMergeable for a duplicate key.
 
-    They are sorted if they are in both, otherwise as in ours, with those of theirs behind what precedes them there.
+    Sorted if both sides are sorted, else in the order of ours, each key of theirs after its predecessor there.
     """
     for version in (base, ours, theirs):
         if len(set(version)) < len(version):
-            raise NotMergeable("an entry is there twice")
+            raise NotMergeable("an entry occurs twice")
     was, mine, other = set(base), set(ours), set(theirs)
     removed = {key for key in base if key not in mine or key not in other}
     behind: dict[Key | None, list[Key]] = {None: []}
@@ -165,8 +158,8 @@ def merged_keys(base: Sequence[Key], ours: Sequence[Key], theirs: Sequence[Key])
 def merged_items(place: str, base: Sequence[str], ours: Sequence[str], theirs: Sequence[str]) -> list[str]:
     """Return the entries of the list at a place, e.g. `project.dependencies`, with the changes of both sides.
 
-    Raises NotMergeable if both sides change one place of a list whose order may have a meaning, or entries of one name,
-    e.g. two requirements of a package.
+    Raises NotMergeable if both sides change one place of a list whose order may matter, or entries of the same name,
+    e.g. two requirements of one package.
     """
     if SETS.fullmatch(place):
         for name in {name_of(entry) for entry in (*base, *ours, *theirs)}:
@@ -182,18 +175,18 @@ def merged_items(place: str, base: Sequence[str], ours: Sequence[str], theirs: S
         raise NotMergeable("both sides replace entries of a list")
     if (set(ours) & set(theirs)) - set(base):
         raise NotMergeable("both sides add one entry to a list, and others beside it")
-    # Tools sort such lists, so that additions of both sides may be in front of what was there.
+    # Tools sort such lists, so both sides may have added entries at the same place.
     return merged_keys(base, ours, theirs)
 
 
 def name_of(entry: str) -> str:
-    """Return the name at the beginning of an entry, e.g. that of a requirement; the entry itself if there is none."""
+    """Return the normalized name that an entry begins with, e.g. a package name; the whole entry if there is none."""
     found = re.match(r"[\"']?@?[\w./-]*\w", entry)
     return re.sub(r"[-_.]+", "-", found[0]).lower() if found else entry
 
 
 def _in_order(merged: list[Key], ours: Sequence[Key], theirs: Sequence[Key]) -> list[Key]:
-    """Return them sorted in the way in which both sides are sorted, if there is one that shows."""
+    # Sorted as both sides are, if they show an order.
     if min(len(ours), len(theirs)) > 1 and all(isinstance(key, str) for key in merged):
         orders: Sequence[Callable[[str], str]] = (str, str.lower)
         for order in orders:

@@ -1,7 +1,7 @@
-"""Lock files in conflict: from which text their own tool starts, and what it has to keep. Pure.
+"""Lock files in conflict: the text that their own tool starts from, and the versions that it has to keep. Pure.
 
-A lock file is neither merged nor certified by its lines. Its entries are brought together by the names of packages, so
-that the tool finds the versions of both sides in it and needs no index; the tool then makes it fit the merged manifest.
+A lock file is neither merged nor certified by its lines. Its entries are merged by package name, so that the tool finds
+the versions of both sides and needs no package index; the tool then fits the file to the merged manifest.
 """
 
 import json
@@ -18,32 +18,30 @@ from scaffold.core.landing.conflict import FileVersions
 from scaffold.landing.conflicts.not_mergeable import NotMergeable
 
 MAX_BYTES = 20 * 1024 * 1024
-"""The largest lock file that is made again."""
+"""The largest lock file that is regenerated."""
 LOCK_FILES = frozenset({
     *("package-lock.json", "npm-shrinkwrap.json", "yarn.lock", "pnpm-lock.yaml", "bun.lock", "composer.lock"),
     *("Cargo.lock", "poetry.lock", "uv.lock", "pdm.lock", "Pipfile.lock", "Gemfile.lock", "flake.lock"),
 })  # fmt: skip
-"""Files that a tool computes from a manifest: no merge of their lines is right."""
+"""Files that a tool computes from a manifest, so merging their lines is always wrong."""
 PACKAGE = "[[package]]\n"
 _INDENT = re.compile(r"\A\{\n([ \t]+)")
-
 CONTENTS = ("source", "resolved", "integrity", "checksum", "sdist", "wheels")
-"""The fields of an entry that say what one version of a package is, and where it comes from."""
+"""The fields of an entry that identify the contents of one version and their source."""
 LOCAL_SOURCES = frozenset({"virtual", "editable"})
-"""Where uv says that a package is part of the repository itself."""
-
+"""How uv marks a package that is part of the repository itself."""
 _Entry: TypeAlias = dict[str, Any]
 Fields = Mapping[str, frozenset[str]]
-"""For each of CONTENTS its values, as text, in all entries of one version; empty text where it is absent."""
+"""The values of each of CONTENTS in all entries of one version, as text; empty where the field is absent."""
 Versions = Mapping[str, Mapping[str, Fields]]
-"""The versions of each package, by its name."""
+"""{package: {version: fields}}."""
 
 
 class LockTool(Struct, frozen=True):
-    """The program that makes a lock file, run in the folder of the file, and the format of that."""
+    """The program that makes a lock file, run in the folder of the file, and the file's format."""
 
     argv: tuple[str, ...]
-    """It reaches no network, runs no scripts of packages, and changes versions only where it must."""
+    """Offline, without scripts of packages; versions change only where they must."""
     format: Literal["npm", "toml"]
 
     @property
@@ -66,7 +64,7 @@ LOCK_TOOLS: Mapping[str, LockTool] = {
     "Cargo.lock": LockTool(("cargo", "update", "--workspace", "--offline"), "toml"),
     "uv.lock": LockTool(("uv", "lock", "--offline"), "toml"),
 }
-"""The tools that can make their file without a network, by its name. The others of LOCK_FILES have none that can."""
+"""The tools that work without a network, by file name; the other LOCK_FILES have no such tool."""
 
 
 def is_lock_file(path: str) -> bool:
@@ -75,21 +73,24 @@ def is_lock_file(path: str) -> bool:
 
 
 def lock_tool(path: str) -> LockTool | None:
-    """Return the tool that makes the lock file at a path; None if none is known that needs no network."""
+    """Return the tool that makes the lock file at a path; None if no known tool works without a network."""
     return LOCK_TOOLS.get(PurePosixPath(path).name)
 
 
 def text_to_start_from(versions: FileVersions, tool: LockTool) -> str:
-    """Return the lock file with the packages of both sides, for its tool; raise NotMergeable if a side is no such file.
+    """Return a lock file with the packages of both sides, for its tool; raise NotMergeable if a side cannot be read.
 
-    Of a package that both sides changed, it has what landed first. An entry is merged by its fields only if both sides
-    have the same version of a package: what belongs to one version says nothing about another.
+    Of a package that both sides changed, the landed version is taken. Fields are merged only within one version of a
+    package: those of one version say nothing about another.
     """
     _versions_of_sides(versions, tool)
     sides = versions.base, versions.ours, versions.theirs
     if tool.format == "npm":
         base, ours, theirs = map(_read_json, sides)
-        return _written(_merge_values(base, ours, theirs), versions.ours)
+        # npm keeps the indentation of the file.
+        indent = _INDENT.match(versions.ours)
+        merged_json = _merge_values(base, ours, theirs)
+        return json.dumps(merged_json, indent=indent[1] if indent else 2, ensure_ascii=False) + "\n"
     was, mine, other = map(_package_blocks, sides)
     merged = {name: _merge_block(*(each.get(name, "") for each in (was, mine, other))) for name in {**mine, **other}}
     head, *packages = (merged.pop(""), *(merged[name] for name in sorted(merged)))
@@ -97,10 +98,10 @@ def text_to_start_from(versions: FileVersions, tool: LockTool) -> str:
 
 
 def require_versions(versions: FileVersions, tool: LockTool, made: str) -> None:
-    """Raise NotMergeable if a file that its tool made has other versions of packages than the sides.
+    """Raise NotMergeable if a file that its tool made does not have the package versions of the sides.
 
     Each version that a side added, or that both have, must be there: nothing here can tell whether the merged manifest
-    still needs it. There is none that neither side has, and each is what the sides say that it is.
+    still needs it. Versions that neither side has are refused, and so are other contents of a version.
     """
     base, ours, theirs = _versions_of_sides(versions, tool)
     now = _read_versions(made, tool)
@@ -114,7 +115,7 @@ def require_versions(versions: FileVersions, tool: LockTool, made: str) -> None:
 
 
 def _wanted_values(was: AbstractSet[str], mine: AbstractSet[str], other: AbstractSet[str]) -> AbstractSet[str]:
-    """Return what must be in a merge of two sides: what a side added, and what both have."""
+    # A merge must have what a side added, and what both have.
     return (mine & other) | (mine - was) | (other - was)
 
 
@@ -125,7 +126,6 @@ def _require_contents(
     sides: tuple[Mapping[str, Fields], Mapping[str, Fields]],
     found: Fields,
 ) -> None:
-    """Raise NotMergeable if a version is not what the sides that have it say that it is."""
     having = [each[version] for each in sides if version in each]
     for field in CONTENTS:
         values = [each[field] for each in having]
@@ -152,12 +152,11 @@ def _read_versions(text: str, tool: LockTool) -> Versions:
         known = found.setdefault(name, {})
         version = entry.get("version", "")
         fields = known.get(version, dict.fromkeys(CONTENTS, frozenset()))
-        known[version] = {each: fields[each] | {_value(entry, each)} for each in CONTENTS}
+        values = {
+            each: json.dumps(entry[each], sort_keys=True, default=str) if each in entry else "" for each in CONTENTS
+        }
+        known[version] = {each: fields[each] | {values[each]} for each in CONTENTS}
     return found
-
-
-def _value(entry: _Entry, field: str) -> str:
-    return json.dumps(entry[field], sort_keys=True, default=str) if field in entry else ""
 
 
 def _npm_entries(text: str) -> Iterator[tuple[str, _Entry]]:
@@ -177,14 +176,13 @@ def _toml_entries(text: str) -> Iterator[tuple[str, _Entry]]:
     for entry in packages:
         known = _require_entry(entry)
         if "name" not in known:
-            raise NotMergeable("it is no lock file: a package has no name")
+            raise NotMergeable("not a lock file: a package has no name")
         yield known["name"], known
 
 
 def _require_entry(value: Any) -> _Entry:
-    """Return the entry of a package; raise NotMergeable if it has not the form of one."""
     if not isinstance(value, dict):
-        raise NotMergeable("it is no lock file: a package is no table")
+        raise NotMergeable("not a lock file: a package is not a table")
     if any(not isinstance(value.get(key, ""), str) for key in ("name", "version")):
         raise NotMergeable("not a lock file: the name or version of a package is not a string")
     return value
@@ -193,7 +191,7 @@ def _require_entry(value: Any) -> _Entry:
 def _read_json(text: str) -> dict[str, Any]:
     found = _parse_text(json.loads, text or "{}")
     if not isinstance(found, dict):
-        raise NotMergeable("it is no lock file: its value is no object")
+        raise NotMergeable("not a lock file: its value is not an object")
     return found
 
 
@@ -205,15 +203,20 @@ def _parse_text(parse: Callable[[str], Any], text: str) -> Any:
     try:
         return parse(text)
     except (ValueError, RecursionError) as error:
-        raise NotMergeable(f"it is no lock file: {error}") from error
+        raise NotMergeable(f"not a lock file: {error}") from error
 
 
 def _merge_values(base: Any, ours: Any, theirs: Any) -> Any:
-    """Return a value with the changes of both sides; of what both changed, ours, and the items of both lists."""
+    """Return a value with the changes of both sides; where both changed it, ours, or the items of both lists."""
     if isinstance(ours, list) and isinstance(theirs, list):
         return _merge_lists(base if isinstance(base, list) else [], ours, theirs)
     was = base if isinstance(base, dict) else {}
-    if not isinstance(ours, dict) or not isinstance(theirs, dict) or _is_another(ours, theirs):
+    # Entries of different versions are not mixed, unless the package is part of the repository.
+    if (
+        not isinstance(ours, dict)
+        or not isinstance(theirs, dict)
+        or (ours.get("version") != theirs.get("version") and not (_is_local(ours) and _is_local(theirs)))
+    ):
         return theirs if ours == base or _only_theirs(was, ours, theirs) else ours
     merged = {}
     for key in {**ours, **theirs}:
@@ -223,18 +226,12 @@ def _merge_values(base: Any, ours: Any, theirs: Any) -> Any:
     return merged
 
 
-def _is_another(ours: _Entry, theirs: _Entry) -> bool:
-    """Return whether two values are entries of different versions of a package that is not part of the repository."""
-    return ours.get("version") != theirs.get("version") and not (_is_local(ours) and _is_local(theirs))
-
-
 def _is_local(entry: _Entry) -> bool:
     source = entry.get("source", {})
     return isinstance(source, dict) and source.keys() <= LOCAL_SOURCES and entry.keys().isdisjoint(CONTENTS[1:])
 
 
 def _only_theirs(base: Any, ours: Any, theirs: Any) -> bool:
-    """Return whether only the second of two entries has another version than before."""
     if not isinstance(ours, dict) or not isinstance(theirs, dict):
         return False
     return bool(base.get("version") == ours.get("version") != theirs.get("version"))
@@ -247,14 +244,8 @@ def _merge_lists(base: list[Any], ours: list[Any], theirs: list[Any]) -> list[An
     return sorted(merged, key=_inline_text) if is_sorted else merged
 
 
-def _written(value: Any, like: str) -> str:
-    """Return JSON indented as another text: npm keeps that."""
-    indent = _INDENT.match(like)
-    return json.dumps(value, indent=indent[1] if indent else 2, ensure_ascii=False) + "\n"
-
-
 def _package_blocks(text: str) -> dict[str, str]:
-    """Return the text of each package with all its versions, by its name; under an empty name what is before them."""
+    """Return {package: text of all its versions}; under the empty name, the text before them."""
     head, *packages = f"\n{text}".split(f"\n{PACKAGE}")
     found = {"": head.removeprefix("\n").rstrip("\n") + "\n\n" if head.strip() else ""}
     for each in packages:
@@ -265,7 +256,6 @@ def _package_blocks(text: str) -> dict[str, str]:
 
 
 def _merge_block(base: str, ours: str, theirs: str) -> str:
-    """Return a package as one side has it, or with the changes of both; if it has several versions, as ours."""
     if ours == base:
         return theirs
     if theirs in (base, ours):
@@ -273,13 +263,14 @@ def _merge_block(base: str, ours: str, theirs: str) -> str:
     if not ours or not theirs:
         return ours or theirs
     was, mine, other = (_read_toml(text).get("package", []) for text in (base, ours, theirs))
+    # Several versions of a package cannot be matched, so what has landed stays.
     if len(mine) != 1 or len(other) != 1 or len(was) > 1:
         return ours
     return f"{PACKAGE}{_table_text('package', _merge_values(was[0] if was else None, mine[0], other[0]))}\n"
 
 
 def _table_text(name: str, values: Mapping[str, Any]) -> str:
-    """Return a table as uv and cargo write it: an item of a list in each line, tables that have lists at the end."""
+    # As uv and cargo write it: one list item per line, tables that have lists at the end.
     own, inner = "", ""
     for key, value in values.items():
         if isinstance(value, dict) and any(isinstance(each, list | dict) for each in value.values()):
@@ -292,7 +283,6 @@ def _table_text(name: str, values: Mapping[str, Any]) -> str:
 
 
 def _inline_text(value: Any) -> str:
-    """Return a value in one line of TOML."""
     if isinstance(value, dict):
         return f"{{ {', '.join(f'{key} = {_inline_text(each)}' for key, each in value.items())} }}"
     if isinstance(value, list):

@@ -30,11 +30,11 @@ from scaffold.landing.conflicts.resolution import (
 )
 
 Helper = Literal["agent", "lock tool"]
-"""Who resolves what takes time: a merge agent, or the tools that make lock files."""
+"""Resolves conflicts that take time: a merge agent, or the tools that make lock files."""
 
 
 class HelpersAnswer(Struct, frozen=True):
-    """What a helper made of the files that were left to it; without a result for each of them, nothing counts."""
+    """What a helper made of the files left to it; it counts only if each file has a result."""
 
     files: dict[str, NewFile]
     told: tuple[FileMerge, ...]
@@ -42,62 +42,56 @@ class HelpersAnswer(Struct, frozen=True):
 
 AskAgent = Callable[[Sequence[ReadFile]], Awaitable[HelpersAnswer]]
 """Asks about files; raises NotMergeable if there is no answer."""
-
-
 MakeLockFiles = Callable[[TreeId, Sequence[ReadFile]], Awaitable[HelpersAnswer]]
-"""Makes lock files anew for a tree in which all else is merged; raises NotMergeable if they cannot be made."""
-
-
+"""Regenerates lock files for a tree in which all else is merged; raises NotMergeable if they cannot be made."""
 FAILURES = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
-"""What a helper raises that fails over the contents of files, which agents wrote, or over an answer of a model.
+"""What a helper may raise over file contents, which agents wrote, or over an answer of a model.
 
-Not those of the machine, of the store and of the lease: they say nothing about the candidate, and go to the owner.
+Errors of the machine, the store and the lease say nothing about the candidate, and go to the owner.
 """
-
-
 MAX_COMMITS = 30
-"""Candidates with more commits are merged at once only."""
+"""A candidate with more commits is not merged commit by commit."""
 
 
 class Integration(Struct, frozen=True, kw_only=True):
-    """Where a candidate is merged, and who may help."""
+    """Where a candidate is merged, and which helpers there are."""
 
     git: Git
     folder: Path
     """The folder for a temporary index."""
     identity: Signature
-    """In whose name a rebase makes its commits, which no ref ever names."""
+    """The author of the commits that a rebase makes; no ref ever points to them."""
     is_union: IsUnion
     ask_agent: AskAgent | None = None
     make_lock_files: MakeLockFiles | None = None
 
     @property
     def helpers(self) -> frozenset[Helper]:
-        """Who can be asked."""
+        """The helpers that can be asked."""
         asked: dict[Helper, object] = {"agent": self.ask_agent, "lock tool": self.make_lock_files}
         return frozenset(each for each, ask in asked.items() if ask is not None)
 
 
 class TreeMerged(Struct, frozen=True, tag="merged"):
-    """The result of a merge; `told` is what became of each file that both sides changed, empty after a plain merge."""
+    """The merged tree; `told` has the outcome of each file that both sides changed, empty after a plain merge."""
 
     tree: TreeId
     told: tuple[FileMerge, ...] = ()
     helpers: frozenset[Helper] = frozenset()
-    """Who resolved what programs alone could not."""
+    """The helpers that resolved the rest."""
 
 
 class TreeConflict(Struct, frozen=True, tag="conflict"):
-    """The files of `paths` (sorted) are still in conflict."""
+    """The files at `paths` (sorted) are still in conflict."""
 
     paths: tuple[str, ...]
     told: tuple[FileMerge, ...]
     helpers: frozenset[Helper] = frozenset()
-    """Those that could resolve it, all of them together; none if it is left to a new attempt."""
+    """The helpers that could resolve it together; empty if only a new attempt can."""
 
 
 async def merge_candidate(integration: Integration, *, tip: Commit, head: Commit) -> TreeMerged | TreeConflict:
-    """Merge `head` into `tip`: at once, by its commits, file by file, then with help, if it has all that is needed."""
+    """Merge `head` into `tip` by the steps of the ladder; helpers are asked only if all that are needed exist."""
     git = integration.git
     merged = await merge_commits(git, tip, head)
     if isinstance(merged, Merged):
@@ -117,7 +111,7 @@ async def merge_candidate(integration: Integration, *, tip: Commit, head: Commit
 
 
 def _needed_helpers(found: Resolution) -> frozenset[Helper]:
-    """Return the helpers that could resolve what is left; none if one of the files can only be refused."""
+    # One file that nobody can resolve makes the help for all others useless.
     if len(found.left) + len(found.locks) < len(found.refused) or not all(lock_tool(each.path) for each in found.locks):
         return frozenset()
     needed: dict[Helper, object] = {"agent": found.left, "lock tool": found.locks}
@@ -127,7 +121,7 @@ def _needed_helpers(found: Resolution) -> frozenset[Helper]:
 async def _ask_helpers(
     integration: Integration, index: PrivateIndex, merged: Conflicted, found: Resolution
 ) -> Resolution:
-    """Ask the agent about texts, then have lock files made for what all others are now."""
+    # Lock files come last: their tools need all other files merged.
     if found.left and integration.ask_agent is not None:
         found = _with_answers(found, await _await_answer(integration.ask_agent(found.left), found.left))
     if found.locks and not found.left and integration.make_lock_files is not None:
@@ -137,7 +131,7 @@ async def _ask_helpers(
 
 
 async def _await_answer(helper: Awaitable[HelpersAnswer], files: Sequence[ReadFile]) -> HelpersAnswer:
-    """Return what a helper answers; one that fails costs its candidate this step of the ladder, and not the run."""
+    # A failing helper costs its candidate this step of the ladder, not the run.
     try:
         return await helper
     except NotMergeable as refused:
@@ -150,7 +144,6 @@ async def _await_answer(helper: Awaitable[HelpersAnswer], files: Sequence[ReadFi
 async def _merge_by_commits(
     integration: Integration, found: Resolution, *, tip: Commit, head: Commit
 ) -> TreeMerged | None:
-    """Return the candidate applied commit by commit; None if that conflicts, too, or is not certified."""
     readable = [each.path for each in found.readable]
     in_conflict = {each.path for each in found.told if each.status != "merged"}
     if in_conflict != set(readable):
@@ -166,9 +159,9 @@ async def _merge_by_commits(
 
 
 async def rebased_tree(git: Git, *, tip: Commit, head: Commit, identity: Signature) -> TreeId | None:
-    """Return the tree after all commits of a candidate; None if one conflicts, or if this is the merge itself.
+    """Return the tree after applying a candidate's commits one by one; None if one conflicts.
 
-    That is so for one commit, and for a history with merges, which has no order in which to apply it.
+    Also None for a single commit, which is the plain merge, and for a history with merges, which has no linear order.
     """
     listed = await git(
         "rev-list", "--reverse", "--topo-order", "--parents", f"--max-count={MAX_COMMITS + 1}", head, f"^{tip}"
@@ -186,7 +179,7 @@ async def rebased_tree(git: Git, *, tip: Commit, head: Commit, identity: Signatu
 
 
 async def certified_rebase(git: Git, tree: TreeId, files: tuple[ReadFile, ...]) -> tuple[FileMerge, ...]:
-    """Return how each file was merged; raise NotMergeable if the rebased tree lost or invented something in one."""
+    """Return how each file was merged; raise NotMergeable if the rebased tree lost or invented part of a file."""
     contents = await batch_contents(git, [f"{tree}:{each.versions.path}" for each in files])
     for each, data in zip(files, contents, strict=True):
         if data is None:
@@ -196,7 +189,6 @@ async def certified_rebase(git: Git, tree: TreeId, files: tuple[ReadFile, ...]) 
 
 
 def _with_answers(found: Resolution, answered: HelpersAnswer) -> Resolution:
-    """Return the resolution with a helper's files; what it says of a file replaces what was said before."""
     said = {each.path: each for each in answered.told}
     told = tuple(said.get(each.path, each) for each in found.told)
     return structs.replace(found, files={**found.files, **answered.files}, told=told)

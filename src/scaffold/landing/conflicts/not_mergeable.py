@@ -1,5 +1,5 @@
-"""The reason why a merge is left to the next, more costly way."""
+"""Why a merge is left to the next, more expensive step of the ladder."""
 
 
 class NotMergeable(Exception):
-    """Both sides change the same, or a version has a form that this merge does not take apart; the text says which."""
+    """Both sides change the same thing, or a version cannot be parsed by this merge; the text says which."""

@@ -18,22 +18,14 @@ from scaffold.landing.conflicts.not_mergeable import NotMergeable
 
 EntityKind = Literal["header", "doc", "def", "class", "from", "import", "assign", "statement", "tail"]
 
-
-Definition = ast.FunctionDef | ast.AsyncFunctionDef
-
-
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
-
-
 NO_PYTHON = (SyntaxError, ValueError, RecursionError, MemoryError)
-"""What Python raises for a text that it cannot read."""
-
-
+"""What Python raises for a text that it cannot parse."""
 BUILTINS = frozenset(dir(builtins))
 
 
 class EntityKey(Struct, frozen=True):
-    """What makes an entity the same in several versions of a file."""
+    """Identifies an entity across the versions of a file."""
 
     kind: EntityKind
     name: str
@@ -54,22 +46,22 @@ class Entity(Struct, frozen=True):
 
 
 def entities_of(source: str) -> tuple[Entity, ...]:
-    """Take a module apart; the texts together are the source. Raises NotMergeable."""
+    """Split a module into entities; their texts joined are the source. Raises NotMergeable."""
     lines = source.splitlines(keepends=True)
-    # `splitlines` also splits at characters that are no line ends for Python.
+    # `splitlines` also splits at characters that do not end a line of Python.
     if lines != [line + "\n" for line in source.split("\n")[:-1]]:
-        raise NotMergeable("its last line has no end, or a character in it ends lines")
+        raise NotMergeable("its last line has no newline, or a character in it splits lines")
     module = parse_python(source)
     return tuple(_number_entities(_split_body(module.body, lines, 0, len(lines))))
 
 
 def members_of(entity: Entity) -> tuple[Entity, ...]:
-    """Take a class apart: its header, then what its body has. Raises NotMergeable if it is on one line."""
+    """Split a class into its header and the entities of its body. Raises NotMergeable if it is on one line."""
     node = entity.node
     if not isinstance(node, ast.ClassDef):
-        raise NotMergeable("no class")
+        raise NotMergeable("not a class")
     lines = entity.text.splitlines(keepends=True)
-    # The entity begins before the class, with comments; its last line is that of the class.
+    # The entity begins with the comments before the class, and ends with the class.
     offset = (node.end_lineno or 0) - len(lines)
     header_end = _header_end(node, lines, offset)
     header = Entity(EntityKey("header", node.name), "".join(lines[:header_end]))
@@ -77,7 +69,7 @@ def members_of(entity: Entity) -> tuple[Entity, ...]:
 
 
 def _header_end(node: ast.ClassDef, lines: Sequence[str], offset: int) -> int:
-    """Return how many lines come before the body with its first comments; raise NotMergeable if it has no own line."""
+    # The comments before the first statement belong to the body.
     parts = [*node.bases, *(each.value for each in node.keywords)]
     _, row, column = max(
         [(0, node.lineno, node.col_offset), *((1, each.end_lineno or 0, each.end_col_offset or 0) for each in parts)]
@@ -93,7 +85,7 @@ def _header_end(node: ast.ClassDef, lines: Sequence[str], offset: int) -> int:
 def _split_body(
     body: Sequence[ast.stmt], lines: Sequence[str], offset: int, end: int, *, start: int = 0
 ) -> Iterator[Entity]:
-    """Yield the entities of a body; line n of the file is `lines[n - 1 - offset]`."""
+    # Line n of the file is `lines[n - 1 - offset]`.
     at = start
     for group in _by_lines(body):
         last = max(node.end_lineno or node.lineno for node in group) - offset
@@ -106,7 +98,7 @@ def _split_body(
 
 
 def _by_lines(body: Sequence[ast.stmt]) -> Iterator[list[ast.stmt]]:
-    """Yield the statements, those that share a line together."""
+    # Statements that share a line cannot be moved apart.
     group: list[ast.stmt] = []
     for node in body:
         if group and _first_line(node) > (group[-1].end_lineno or 0):
@@ -149,7 +141,7 @@ def _kind_and_name(node: ast.stmt, *, first: bool) -> tuple[EntityKind, str]:
 
 
 def bound_names(group: Iterable[ast.stmt]) -> Iterator[str]:
-    """Yield the names that statements bind by themselves."""
+    """Yield the names that the statements bind directly, not in nested scopes."""
     for node in group:
         match node:
             case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
@@ -172,7 +164,7 @@ def _number_entities(entities: Iterator[Entity]) -> Iterator[Entity]:
 
 
 def parse_python(source: str) -> ast.Module:
-    """Return the syntax of a module; raise NotMergeable if it has none."""
+    """Return the syntax tree of a module; raise NotMergeable if it cannot be parsed."""
     try:
         with warnings.catch_warnings(action="ignore"):
             return ast.parse(source)
@@ -187,29 +179,29 @@ def require_python(source: str) -> None:
         with warnings.catch_warnings(action="ignore"):
             compile(source, "merged", "exec", dont_inherit=True)
     except NO_PYTHON as error:
-        raise NotMergeable(f"the result would be no Python: {error}") from error
+        raise NotMergeable(f"the result would not be valid Python: {error}") from error
 
 
 class ModuleNames(Struct, frozen=True):
     """What a module defines and uses."""
 
     bound: frozenset[str]
-    """The names of the module."""
+    """The names that the module defines."""
     used: frozenset[str]
-    """The names that are looked up in the module: not parameters and other names of functions and classes."""
+    """The names that are looked up in the module, without the local names of functions and classes."""
     members: frozenset[str]
-    """The names that bodies of classes define."""
+    """The names that class bodies define."""
     attributes: Counter[str]
-    """How often each attribute is read, of whatever."""
+    """How often each attribute is read, on any object."""
 
 
 def names_in(source: str) -> ModuleNames:
-    """Return the names of a module; raise NotMergeable if it is no Python."""
+    """Return the names of a module; raise NotMergeable if it is not valid Python."""
     module = parse_python(source)
     try:
         table = symtable.symtable(source, "module", "exec")
     except NO_PYTHON as error:
-        raise NotMergeable(f"its names cannot be told: {error}") from error
+        raise NotMergeable(f"its names cannot be determined: {error}") from error
     bound = {each.get_name() for each in table.get_symbols() if _is_bound(each)}
     used = {each.get_name() for each in table.get_symbols() if each.is_referenced()}
     for inner in _inner_tables(table):

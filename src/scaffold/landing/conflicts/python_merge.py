@@ -28,18 +28,16 @@ IMPORT_ORDERS: Sequence[Callable[[EntityKey], Any]] = (
     lambda key: key.name,
     lambda key: key.name.lower(),
 )
-"""The orders in which projects keep their imports."""
-
-
+"""The usual sort orders of imports."""
 ONE_LINE = 88
-"""A statement of one line stays on one if it is not longer than this, or than it is in a version."""
+"""An import of one line stays on one line up to this length, or up to its length in a version."""
 
 
 def merge_python(base: str, ours: str, theirs: str) -> str:
     """Return the file with the changes of both sides. Raises NotMergeable with the reason.
 
-    Two changes of one function are merged by lines; what neither way can merge is left to others. Statements without a
-    name, e.g. calls at the top of a module, may be changed by one side only, because their order has a meaning.
+    Two changes of one function are merged by lines. Statements without a name, e.g. calls at the top of a module, may
+    be changed by one side only, because their order matters.
     """
     merged = "".join(each.text for each in _merge_bodies(*(entities_of(text) for text in (base, ours, theirs))))
     require_python(merged)
@@ -48,7 +46,7 @@ def merge_python(base: str, ours: str, theirs: str) -> str:
 
 
 def _require_names(merged: str, base: str, ours: str, theirs: str) -> None:
-    """Raise NotMergeable if the merge uses a name that a side removed, e.g. an import that the other side needs now."""
+    # One side may remove an import or a method that the other side has begun to use.
     now = names_in(merged)
     versions = [names_in(each) for each in (base, ours, theirs)]
     for side in versions[1:]:
@@ -61,7 +59,6 @@ def _require_names(merged: str, base: str, ours: str, theirs: str) -> None:
 
 
 def _merge_bodies(base: Sequence[Entity], ours: Sequence[Entity], theirs: Sequence[Entity]) -> list[Entity]:
-    """Merge what is in a module or class: each entity by itself, then their order."""
     was, mine, other = ({each.key: each for each in version} for version in _imports_told_apart(base, ours, theirs))
     _require_one_side_for_statements(was, mine, other)
     _require_one_side_for_repeated(base, ours, theirs)
@@ -77,7 +74,7 @@ def _merge_bodies(base: Sequence[Entity], ours: Sequence[Entity], theirs: Sequen
 
 
 def _imports_told_apart(*versions: Sequence[Entity]) -> Iterator[Sequence[Entity]]:
-    """Name imports by what they import, too, where a version has several statements for one module."""
+    # Where a version has several statements for one module, an import is identified by what it imports, too.
     several = {(key.kind, key.name) for each in versions for key in (entity.key for entity in each) if key.number}
     for version in versions:
         yield [
@@ -89,7 +86,7 @@ def _imports_told_apart(*versions: Sequence[Entity]) -> Iterator[Sequence[Entity
 
 
 def _require_no_new_doubles(merged: Sequence[Entity], *versions: Sequence[Entity]) -> None:
-    """Raise NotMergeable if a name is bound more often than in any version, e.g. as a function and as a class."""
+    # Both sides may have added the same name, e.g. as a function and as a class.
     known = [_count_bindings(each) for each in versions]
     for name, times in _count_bindings(merged).items():
         if times > max(each[name] for each in known):
@@ -107,10 +104,8 @@ def _require_one_side_for_statements(*versions: Mapping[EntityKey, Entity]) -> N
 
 
 def _require_one_side_for_repeated(*versions: Sequence[Entity]) -> None:
-    """Raise NotMergeable if both sides change what has a name that is there more than once, e.g. a property's methods.
-
-    Only their number tells them apart, and that is another one as soon as one is added, removed or moved.
-    """
+    # Entities of one name, e.g. a property and its setter, are told apart by their number only, which changes as soon
+    # as one of them is added, removed or moved.
     repeated = {name for each in versions for name, times in _count_bindings(each).items() if times > 1}
     base, *sides = ([(each.key.kind, each.text.strip()) for each in v if {*each.names} & repeated] for v in versions)
     keys = [[each.key for each in version] for version in versions]
@@ -119,7 +114,7 @@ def _require_one_side_for_repeated(*versions: Sequence[Entity]) -> None:
 
 
 def _merge_entity(base: Entity | None, ours: Entity | None, theirs: Entity | None) -> Entity | None:
-    """Return what becomes of one entity; None if it is removed. Raises NotMergeable if the sides disagree."""
+    """Return the merged entity; None if it is removed. Raises NotMergeable if the sides disagree."""
     was, mine, other = (each and each.text for each in (base, ours, theirs))
     if mine in (other, was):
         return theirs
@@ -128,12 +123,9 @@ def _merge_entity(base: Entity | None, ours: Entity | None, theirs: Entity | Non
     if ours is None or theirs is None:
         changed = ours or theirs
         raise NotMergeable(f"one side changes `{changed.key.name if changed else ''}`, the other removes it")
-    return Entity(ours.key, _merge_text(base, ours, theirs), _names_of_both(base, ours, theirs), ours.node)
-
-
-def _names_of_both(base: Entity | None, ours: Entity, theirs: Entity) -> tuple[str, ...]:
     gone = set(base.names if base else ()) - (set(ours.names) & set(theirs.names))
-    return tuple(dict.fromkeys(name for name in (*ours.names, *theirs.names) if name not in gone))
+    names = tuple(dict.fromkeys(name for name in (*ours.names, *theirs.names) if name not in gone))
+    return Entity(ours.key, _merge_text(base, ours, theirs), names, ours.node)
 
 
 def _merge_text(base: Entity | None, ours: Entity, theirs: Entity) -> str:
@@ -160,10 +152,10 @@ def merge_order(
     theirs: Sequence[EntityKey],
     chosen: Container[EntityKey],
 ) -> list[EntityKey]:
-    """Return all keys in an order that fits each side; raise NotMergeable if both sides move what was there.
+    """Return all keys in an order that fits each side; raise NotMergeable if both sides reorder existing entities.
 
-    What a side adds stays behind what precedes it there; if both add in one place, ours comes first, but statements
-    may then be added by one side only. Of what is not `chosen` the place has no meaning.
+    An added entity stays after its predecessor. If both sides add in one place, ours comes first; neither addition may
+    then be a statement. The place of a key that is not `chosen` has no meaning.
     """
     moved_by_ours, moved_by_theirs = _has_moved(base, ours), _has_moved(base, theirs)
     if moved_by_ours and moved_by_theirs:
@@ -179,7 +171,9 @@ def merge_order(
     merged: list[EntityKey] = []
     for place, own in _by_place(order, both):
         more = behind.get(place, [])
-        _require_apart(*([key for key in keys if key not in was and key in chosen] for keys in (own, more)))
+        new_own, new_more = ([key for key in keys if key not in was and key in chosen] for keys in (own, more))
+        if new_own and new_more and any(key.kind == "statement" or key.number for key in (*new_own, *new_more)):
+            raise NotMergeable("both sides add to one place, and one of them a statement, whose order matters")
         merged += [] if place is None else [place]
         merged += [*own, *more] if order is ours else [*more, *own]
     return merged
@@ -188,7 +182,7 @@ def merge_order(
 def _by_place(
     order: Sequence[EntityKey], both: Container[EntityKey]
 ) -> Iterator[tuple[EntityKey | None, list[EntityKey]]]:
-    """Yield each key that both sides have, with what is behind it up to the next; first what is before all of them."""
+    """Yield each key that both sides have, with the keys after it up to the next; first, None with those before all."""
     place: EntityKey | None = None
     own: list[EntityKey] = []
     for key in order:
@@ -200,24 +194,19 @@ def _by_place(
     yield place, own
 
 
-def _require_apart(one: Sequence[EntityKey], other: Sequence[EntityKey]) -> None:
-    if one and other and any(key.kind == "statement" or key.number for key in (*one, *other)):
-        raise NotMergeable("both sides add to one place, and one of them a statement, whose order has a meaning")
-
-
 def sorted_imports(
     order: Sequence[EntityKey], chosen: Mapping[EntityKey, Entity], sides: Sequence[Sequence[EntityKey]]
 ) -> list[EntityKey]:
-    """Return the order with each run of imports sorted that is sorted on both sides."""
+    """Return the order with each run of imports sorted if it is sorted on both sides."""
     result: list[EntityKey] = []
-    for is_run, run in groupby(order, key=lambda key: _continues_imports(chosen[key])):
+    for is_run, run in groupby(order, key=lambda key: _is_bare_import(chosen[key])):
         keys = list(run)
         result += _sorted_as_on(sides, keys) if is_run else keys
     return result
 
 
-def _continues_imports(entity: Entity) -> bool:
-    """Return whether it is an import without empty lines or comments, which would move with it."""
+def _is_bare_import(entity: Entity) -> bool:
+    # Empty lines and comments before an import would move with it.
     return entity.key.kind in {"from", "import"} and entity.text.lstrip(" \t").startswith(entity.key.kind)
 
 
@@ -233,18 +222,17 @@ def _sorted_as_on(sides: Sequence[Sequence[EntityKey]], keys: list[EntityKey]) -
 
 
 def _has_moved(base: Sequence[EntityKey], side: Sequence[EntityKey]) -> bool:
-    """Return whether a side has what was there in another order."""
     there, before = set(side), set(base)
     return [key for key in base if key in there] != [key for key in side if key in before]
 
 
 def merge_imports(base: str, ours: str, theirs: str) -> str:
-    """Return the statement with what both sides import, in the form of ours. Raises NotMergeable with the reason."""
+    """Return a `from` import with the names of both sides, in the form of ours. Raises NotMergeable with the reason."""
     before, statement = _taken_apart(ours)
     if any("#" in _taken_apart(text)[1] for text in (base, ours, theirs)):
         raise NotMergeable("both sides change an import with a comment")
     if len({_taken_apart(text)[0] for text in (base, ours, theirs)}) > 1:
-        raise NotMergeable("both sides change what is before an import")
+        raise NotMergeable("both sides change the lines before an import")
     was, mine, other = (_imported_names(text) for text in (base, ours, theirs))
     removed = {name for name in was if name not in mine or name not in other}
     names = [name for name in mine if name not in removed]
@@ -262,7 +250,7 @@ def merge_imports(base: str, ours: str, theirs: str) -> str:
 
 
 def _taken_apart(text: str) -> tuple[str, str]:
-    """Return the comments and empty lines before a statement, and the statement."""
+    """Return (comments and empty lines before the statement, statement)."""
     lines = text.splitlines(keepends=True)
     first = next(at for at, line in enumerate(lines) if line.strip() and not line.lstrip().startswith("#"))
     return "".join(lines[:first]), "".join(lines[first:])
@@ -271,14 +259,14 @@ def _taken_apart(text: str) -> tuple[str, str]:
 def _imported_names(text: str) -> list[str]:
     (node,) = ast.parse(_taken_apart(text)[1].lstrip()).body
     if not isinstance(node, ast.ImportFrom):
-        raise NotMergeable("no import")
+        raise NotMergeable("not an import")
     return [ast.unparse(each) for each in node.names]
 
 
 def _import_text(statement: str, names: Sequence[str], longest: int) -> str:
     head = re.match(r"\s*from\s+\S+\s+import\s*", statement)
     if head is None:
-        raise NotMergeable("an import in a form that is not known")
+        raise NotMergeable("unknown form of import")
     start = head[0].rstrip() + " "
     line = start + ", ".join(names)
     if "\n" not in statement.rstrip("\n") and len(line) <= longest:

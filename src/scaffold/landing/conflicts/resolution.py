@@ -24,15 +24,9 @@ from scaffold.landing.conflicts.python_merge import merge_python
 from scaffold.landing.conflicts.toml_merge import merge_toml
 
 UNSPECIFIED = "unspecified"
-
-
 MERGED_AS_TEXT = frozenset({"set", "text", UNSPECIFIED})
-"""Values of the attribute `merge` that say nothing against a merge of lines."""
-
-
+"""Values of the attribute `merge` that allow a merge of lines."""
 STAGE_ORDER: Sequence[Stage] = ("base", "ours", "theirs")
-
-
 TYPES: Mapping[str, str] = {
     "CONFLICT (modify/delete)": "one side changes it, the other removes it",
     "CONFLICT (binary)": "it is a binary file",
@@ -41,19 +35,11 @@ TYPES: Mapping[str, str] = {
     "CONFLICT (rename/delete)": "one side renames it, the other removes it",
     "CONFLICT (rename/rename)": "both sides rename it",
 }
-"""What git's types of conflicts mean that no merge of contents resolves."""
-
-
+"""What git's types of conflicts mean that no merge of contents can resolve."""
 IsUnion = Callable[[str], bool]
-"""Whether the settings say that the lines of a path are independent of each other."""
-
-
+"""Whether the settings declare the lines of a path independent of each other."""
 Merge = Callable[[str, str, str], str]
-
-
 Method = Literal["union", "manifest", "python", "rebase", "agent"]
-
-
 METHODS: Mapping[Method, str] = {
     "union": "as a union of lines",
     "manifest": "by its entries",
@@ -61,9 +47,7 @@ METHODS: Mapping[Method, str] = {
     "rebase": "by its commits, one after another",
     "agent": "by a merge agent",
 }
-"""How a file was resolved, for people."""
-
-
+"""How a file was resolved, for users."""
 MANIFESTS: Mapping[str, Merge] = {
     "package.json": merge_json,
     "composer.json": merge_json,
@@ -72,18 +56,14 @@ MANIFESTS: Mapping[str, Merge] = {
     "go.mod": merge_go_mod,
     "go.sum": merge_go_sum,
 }
-"""How each manifest is merged, by the name of its file."""
-
-
+"""{file name: merge of that manifest}."""
 MAX_BYTES = 2 * 1024 * 1024
-"""The largest file that is merged by its contents."""
-
-
+"""The largest file whose contents are merged."""
 MARK = "\ufeff"
 
 
 class TextForm(Struct, frozen=True):
-    """What of a file its lines do not tell: a byte order mark, CR LF for line ends, and an end of the last line."""
+    """The form of a text: whether it has a byte order mark, CR LF as line ends, and a newline after the last line."""
 
     mark: bool = False
     crlf: bool = False
@@ -98,7 +78,7 @@ class FileResolved(Struct, frozen=True, tag="resolved"):
 
 
 class FileRefused(Struct, frozen=True, tag="refused"):
-    """What cannot be resolved without knowing what is meant."""
+    """The file cannot be resolved without knowing the intent of both sides."""
 
     why: str
 
@@ -117,12 +97,12 @@ class ReadFile(Struct, frozen=True):
         return self.versions.path
 
     def written(self, text: str) -> NewFile:
-        """Return what is to be written for a merged text; raise NotMergeable if it cannot be written."""
+        """Return the file with a merged text; raise NotMergeable if that cannot be encoded."""
         return NewFile(self.mode, write_text(text, self.form))
 
 
 class Resolution(Struct, frozen=True):
-    """What became of the files in conflict."""
+    """The outcome of the files in conflict."""
 
     files: Mapping[str, NewFile]
     """The results by path."""
@@ -135,7 +115,7 @@ class Resolution(Struct, frozen=True):
 
     @property
     def left(self) -> tuple[ReadFile, ...]:
-        """The texts that no merge without a model could resolve."""
+        """The text files that no program could resolve."""
         return tuple(each for each in self.readable if each.path not in self.files)
 
     @property
@@ -147,21 +127,21 @@ class Resolution(Struct, frozen=True):
 async def resolve_files(
     git: Git, index: PrivateIndex, conflicted: Conflicted, *, tip: Commit, is_union: IsUnion
 ) -> Resolution:
-    """Resolve what can be resolved without a model; the tip's attributes count, whatever the candidate has."""
+    """Resolve what needs no model; git attributes are read at the tip, so a candidate cannot change them."""
     versions = await read_versions(git, index, conflicted.files, tip=tip)
     # In a thread: a large file takes seconds, and the owner's heartbeat must not wait for it.
     return await asyncio.to_thread(resolve_versions, conflicted, versions, is_union=is_union)
 
 
 class Versions(Struct, frozen=True):
-    """What is known of files in conflict: of each object its bytes, of each path its attributes at the tip."""
+    """The contents of the objects in conflict, and the git attributes of the paths at the tip."""
 
     contents: Mapping[str, bytes | None]
     attributes: Mapping[str, Attributes]
 
 
 async def read_versions(git: Git, index: PrivateIndex, files: Sequence[ConflictedPath], *, tip: Commit) -> Versions:
-    """Read the versions of files in conflict, those of many merges at once."""
+    """Read the versions of files in conflict; one call serves many merges."""
     paths = list(dict.fromkeys(each.path for each in files))
     ids = list({stage.object_id: None for each in files if each.only_contents for stage in each.stages.values()})
     attributes = await index.attributes(tip, paths)
@@ -169,7 +149,7 @@ async def read_versions(git: Git, index: PrivateIndex, files: Sequence[Conflicte
 
 
 def resolve_versions(conflicted: Conflicted, versions: Versions, *, is_union: IsUnion) -> Resolution:
-    """Resolve what can be resolved without a model, given what was read of the files in conflict. Pure."""
+    """Resolve what needs no model, given the versions of the files in conflict. Pure."""
     files: dict[str, NewFile] = {}
     told = [FileMerge(path, "merged", "by git") for path in conflicted.auto_merged]
     readable: list[ReadFile] = []
@@ -210,12 +190,12 @@ async def tree_of_resolution(index: PrivateIndex, conflicted: Conflicted, files:
 def _read_file(
     file: ConflictedPath, contents: Mapping[str, bytes | None], attributes: Attributes, *, is_union: IsUnion
 ) -> ReadFile:
-    """Return the versions of a file as text; raise NotMergeable if its contents do not decide, or are no text."""
     union = attributes.get(MERGE) == "union" or is_union(file.path)
     if not union and attributes.get(MERGE, UNSPECIFIED) not in MERGED_AS_TEXT:
         raise NotMergeable("its attributes say that it is not merged as text")
     if not file.only_contents:
         raise NotMergeable(next((TYPES[kind] for kind in file.kinds if kind in TYPES), "it is not only its contents"))
+    # The stored blob of a filtered file is not what the user edits.
     if attributes.get(FILTER, UNSPECIFIED) not in {UNSPECIFIED, "unset"}:
         raise NotMergeable("a filter stores something else for it, e.g. git-lfs")
     versions = [file.stages.get(stage) for stage in STAGE_ORDER]
@@ -247,12 +227,18 @@ def _merged_mode(file: ConflictedPath) -> str:
 
 
 def merge_file(versions: FileVersions, *, union: bool = False) -> FileResolved | FileRefused:
-    """Resolve a file by the merge for its kind; `union`: its lines are declared to be independent of each other."""
+    """Resolve a file by the merge for its kind; `union` declares its lines independent of each other. Pure."""
     name = PurePosixPath(versions.path).name
-    found = _merge_method(name, union=union)
-    if found is None:
+    how: Method
+    merge: Merge
+    if union:
+        how, merge = "union", merge_union
+    elif name in MANIFESTS:
+        how, merge = "manifest", MANIFESTS[name]
+    elif name.endswith((".py", ".pyi")):
+        how, merge = "python", merge_python
+    else:
         return FileRefused("no merge is known for this kind of file")
-    how, merge = found
     try:
         merged = merge(versions.base, versions.ours, versions.theirs)
         require_complete(versions, merged)
@@ -261,17 +247,8 @@ def merge_file(versions: FileVersions, *, union: bool = False) -> FileResolved |
     return FileResolved(merged, how)
 
 
-def _merge_method(name: str, *, union: bool) -> tuple[Method, Merge] | None:
-    """Return how a file is merged, by its name; None if there is no merge for its kind."""
-    if union:
-        return "union", merge_union
-    if name in MANIFESTS:
-        return "manifest", MANIFESTS[name]
-    return ("python", merge_python) if name.endswith((".py", ".pyi")) else None
-
-
 def read_text(data: bytes, limit: int = MAX_BYTES) -> tuple[str, TextForm]:
-    """Return the text, its lines ending in a newline only, and its form; raise NotMergeable for other files."""
+    """Return the text with plain newlines and its form; raise NotMergeable unless UTF-8 with uniform line ends."""
     if len(data) > limit:
         raise NotMergeable(f"it has more than {limit // 1024} KB")
     if b"\0" in data:
@@ -289,8 +266,9 @@ def read_text(data: bytes, limit: int = MAX_BYTES) -> tuple[str, TextForm]:
 
 
 def write_text(text: str, form: TextForm) -> bytes:
-    """Return the bytes of a text in this form; raise NotMergeable if UTF-8 cannot write it: JSON can name such text."""
+    """Return the bytes of a text in this form; raise NotMergeable if UTF-8 cannot encode it."""
     lines = text if form.ended else text.removesuffix("\n")
+    # JSON escapes can name lone surrogates.
     try:
         return ((MARK if form.mark else "") + (lines.replace("\n", "\r\n") if form.crlf else lines)).encode()
     except UnicodeEncodeError as error:
@@ -298,16 +276,12 @@ def write_text(text: str, form: TextForm) -> bytes:
 
 
 def merged_form(base: TextForm | None, ours: TextForm, theirs: TextForm) -> TextForm:
-    """Return the form with the changes of both sides; NotMergeable if both added the file, in different forms."""
+    """Return the form with the changes of both sides; raise NotMergeable if both add the file in different forms."""
     if ours != theirs and base is None:
         raise NotMergeable("both sides add it, with other line ends or another encoding")
     was = base or ours
-    return TextForm(*(_either(*each) for each in zip(*map(_fields, (was, ours, theirs)), strict=True)))
-
-
-def _fields(form: TextForm) -> Sequence[bool]:
-    return form.mark, form.crlf, form.ended
-
-
-def _either(base: bool, ours: bool, theirs: bool) -> bool:
-    return theirs if ours == base else ours
+    return TextForm(
+        mark=theirs.mark if ours.mark == was.mark else ours.mark,
+        crlf=theirs.crlf if ours.crlf == was.crlf else ours.crlf,
+        ended=theirs.ended if ours.ended == was.ended else ours.ended,
+    )

@@ -22,14 +22,15 @@ def merge_toml(base: str, ours: str, theirs: str) -> str:
         merged = tomlkit.dumps(mine)
         wanted, written = _plain_value(mine), _plain_value(tomlkit.parse(merged))
     except TOMLKitError as error:
-        raise NotMergeable(f"no TOML: {error}") from error
+        raise NotMergeable(f"invalid TOML: {error}") from error
+    # tomlkit may write tables out of order such that they are read differently.
     if written != wanted:
-        raise NotMergeable("the result would not be read as it was made")
+        raise NotMergeable("the result would not be read back as it was merged")
     return merged
 
 
 def _bring_over(base: Table | None, ours: Table, theirs: Table, place: str) -> None:
-    """Make in `ours` what `theirs` changed since `base`."""
+    """Apply to `ours` what `theirs` changed since `base`."""
     was = base if base is not None else {}
     for key in list(dict.fromkeys([*was, *theirs])):
         name = f"{place}{key}"
@@ -39,6 +40,7 @@ def _bring_over(base: Table | None, ours: Table, theirs: Table, place: str) -> N
             if key in theirs and key in was:
                 raise NotMergeable(f"one side changes {name}, the other removes it")
             if key in theirs:
+                # Names such as `a-b` and `a_b` are one package in two spellings.
                 if spelled := [each for each in ours if each not in was and name_of(each) == name_of(key)]:
                     raise NotMergeable(f"both sides add {name}, spelled {spelled[0]} by one of them")
                 ours[key] = theirs[key]
@@ -51,7 +53,6 @@ def _bring_over(base: Table | None, ours: Table, theirs: Table, place: str) -> N
 
 
 def _bring_over_value(was: Any, ours: Table, theirs: Table, key: str, name: str) -> None:
-    """Make in `ours` the change of one value that both sides have."""
     mine, other = ours[key], theirs[key]
     if _plain_value(mine) == _plain_value(other):
         return
@@ -66,7 +67,7 @@ def _bring_over_value(was: Any, ours: Table, theirs: Table, key: str, name: str)
 
 
 def _bring_over_items(was: Any, mine: Array, other: Array, place: str) -> None:
-    """Make in `mine` what `other` changed, entry by entry, so that comments between entries stay."""
+    # Entry by entry, so that comments between entries stay.
     merged = merged_items(place, *(list(each) for each in (was, mine, other)))
     steps = SequenceMatcher(None, list(mine), merged, autojunk=False).get_opcodes()
     for _, start, end, new_start, new_end in reversed([step for step in steps if step[0] != "equal"]):

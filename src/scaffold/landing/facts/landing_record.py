@@ -1,4 +1,4 @@
-"""Records landings, each in one transaction, and recovers interrupted ones."""
+"""Record landings, each in one transaction, and recover interrupted ones."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -82,9 +82,9 @@ class LandedAttempt(Struct, frozen=True, kw_only=True):
     commit: Commit
     """The attempt's own commit: the branch's new tip, or an ancestor of it."""
     changed: tuple[str, ...]
-    """The paths that this commit changes, without a list in which it only marks tasks."""
+    """The paths that this commit changes, except the list in which it marks tasks."""
     unmarked: str = ""
-    """Why its task is not marked as done, as the end of a sentence about the list; empty if nothing is wrong."""
+    """Why its task is not marked as done, as the predicate of a sentence about the list; empty if it is marked."""
 
 
 async def record_recovered_landing(context: RunContext, run: Run, intent: Intent) -> None:
@@ -106,7 +106,7 @@ def record_landed(
     """Record that `head` is on the branch: the attempts end, their actions are done, their effects are facts at `head`.
 
     Facts of other actions that depend on the changed paths are re-proven if listed in `rechecked`; the others become
-    stale. The branch has already moved and the work refs are no longer used. Safe to repeat until it succeeds.
+    stale. Call it once the branch has moved. Safe to repeat until it succeeds.
     """
     store, now = context.store, context.clock.now()
     with owner_transaction(store, run, durable=True):
@@ -120,14 +120,14 @@ def record_landed(
 
 
 def record_attempt(store: Store, run: Run, landing: LandedAttempt, head: Commit, now: datetime) -> ActionId:
-    """Record one landing of a batch in the caller's transaction, and return its action; its facts hold at `head`."""
+    """Record one landing of a batch in the caller's transaction and return its action; its facts hold at `head`."""
     attempt = store.attempts.get(landing.attempt_id)
     action = store.actions.get(attempt.action_id) if attempt else None
     if attempt is None or action is None or attempt.verification is None:
         raise LookupError(landing.attempt_id)
     for intent in store.intents.open_of_run(run.id):
         if intent.attempt_id == attempt.id:
-            # An earlier try on another tip may have left an open intent of the same attempt; it did not land.
+            # An earlier try on another tip may have left an open intent of the attempt, which did not land.
             store.intents.settle(intent.id, done=intent.new == head)
     store.attempts.advance(attempt.id, fence=attempt.fence, phase="recorded", head_sha=landing.commit)
     store.attempts.end(attempt.id, outcome="landed")
@@ -155,9 +155,9 @@ def record_attempt(store: Store, run: Run, landing: LandedAttempt, head: Commit,
 
 
 def record_final_gates(context: RunContext, run: Run, gates: Sequence[GateResult], tip: Commit) -> None:
-    """Record gates that passed at the branch's tip as evidence of facts of which no check can show anything.
+    """Record gates that passed at the branch's tip as evidence of facts that no check can show.
 
-    Only of those about whose commit nothing is known: it was made anew since they were proven.
+    Only for facts at a commit that was made again since they were proven, so that nothing ran on it.
     """
     if not any(gate.counts_for_work for gate in gates):
         return
@@ -171,10 +171,10 @@ def record_final_gates(context: RunContext, run: Run, gates: Sequence[GateResult
 
 
 async def record_without_commit(context: RunContext, run: Run, attempt: Attempt, action: Action) -> str | None:
-    """Record an approval, or checks that passed, without a commit: the action is done, its effects are facts.
+    """Record an approval, or passed checks, without a commit: the action is done, its effects are facts.
 
-    Return None if it is recorded. Otherwise nothing is written, and the returned text says why the review must be
-    repeated: paths it depends on changed, or a precondition no longer holds. No branch moves.
+    Return None if it is recorded. Otherwise nothing is written, and the text says why the review must be repeated:
+    paths it depends on changed, or a precondition no longer holds. No branch moves.
     """
     store, verification = context.store, attempt.verification
     if verification is None:
@@ -187,8 +187,7 @@ async def record_without_commit(context: RunContext, run: Run, attempt: Attempt,
     if since & paths:
         return f"changed since it was reviewed: {', '.join(sorted(since & paths))}"
     with owner_transaction(store, run, durable=True):
-        # A fact may have been refuted while the review waited; the transaction
-        # keeps that from happening after this check.
+        # A fact may have been refuted while the review waited; the transaction excludes that after this check.
         lacking = store.facts.lacking(action.goal_id, action.preconditions)
         if lacking:
             return f"what it builds on no longer holds: {', '.join(lacking)}"
@@ -208,7 +207,7 @@ async def record_without_commit(context: RunContext, run: Run, attempt: Attempt,
 
 
 def _dependency_paths(store: Store, action: Action, verification: Verification) -> frozenset[str]:
-    """Return the paths a review cites and those the action's prerequisites changed; an audit is of one commit alone."""
+    # An audit is about one commit, whatever changes afterwards.
     if is_audit(action):
         return frozenset()
     needs = inherited_preconditions(store, action)
@@ -220,15 +219,14 @@ def _dependency_paths(store: Store, action: Action, verification: Verification) 
 async def resolve_intent(context: RunContext, run: Run, intent: Intent) -> IntentResolution:
     """Determine the outcome of a landing whose process died, and update the store accordingly.
 
-    First take the candidate away from the previous owner, which may still be running. If the branch contains the new
-    commit, the landing is recorded. If it contains only the old one, the candidate waits again, pinned. Otherwise the
-    branch was rewritten: the attempt ends as lost, its work pinned, unless that, too, is no longer there.
+    If the branch contains the new commit, the landing is recorded. If it contains only the old one, the candidate waits
+    again, pinned. Otherwise the branch was rewritten, and the attempt ends as lost; its work stays pinned if it exists.
     """
     git, attempt = context.git, require_attempt(context.store, intent.attempt_id)
-    # It may be gone: the landing deleted its ref, and a collection then the commit.
+    # The work may be gone: the landing deletes its ref, and then `git gc` may delete the commit.
     candidate = await _claim_candidate(context, run, attempt, known=intent.old)
-    # The branch is read only after the candidate was taken: before that, the previous owner's git could still move it.
-    # That owner may have died before it could see that a collection had deleted a part of what it landed.
+    # The branch is read only after the claim: until then, the previous owner's git could still move it.
+    # That owner may have died before it noticed that `git gc` had deleted part of what it landed.
     complete = await git.has_all(intent.new, known=intent.old)
     if not complete:
         await refs.move(git, intent.ref, new=intent.old, old=intent.new)
@@ -236,7 +234,7 @@ async def resolve_intent(context: RunContext, run: Run, intent: Intent) -> Inten
     if complete and await commits.is_ancestor(git, intent.new, tip):
         await record_recovered_landing(context, run, intent)
         return "recorded"
-    # The ref comes before the row that names the commit; otherwise git could collect a commit that the store relies on.
+    # Pin first: otherwise git could delete a commit that the store already names.
     if candidate is not None:
         await refs.pin(git, refs.work_ref(attempt.id), candidate, known=intent.old)
     waits_again = (
@@ -244,7 +242,7 @@ async def resolve_intent(context: RunContext, run: Run, intent: Intent) -> Inten
     )
     with owner_transaction(context.store, run, durable=True):
         context.store.intents.settle(intent.id, done=False)
-        # With the intent: without one, no later recovery would find an attempt that is still landing.
+        # In the same transaction: without an open intent, no later recovery would find an attempt that is landing.
         if waits_again:
             context.store.attempts.advance(attempt.id, fence=attempt.fence, phase=attempt.phase, head_sha=candidate)
             return "redone"
@@ -257,13 +255,9 @@ async def resolve_intent(context: RunContext, run: Run, intent: Intent) -> Inten
 
 
 async def _claim_candidate(context: RunContext, run: Run, attempt: Attempt, *, known: Commit) -> Commit | None:
-    """Return the candidate's work as a new commit that only this owner knows, so that no other process can land it.
-
-    None if it is not in the repository any more; then nothing can land it, either.
-
-    A fence cannot stop a git command that is already running. That command deletes the work ref at the old commit in
-    the same ref transaction, so moving the ref makes it fail, unless it has already landed.
-    """
+    """Return the candidate's work as a new commit that only this owner knows; None if the work is gone."""
+    # A fence cannot stop a git command that is already running. That command deletes the work ref at the old commit in
+    # the same ref transaction as it moves the branch, so moving the work ref makes it fail.
     head = attempt.head_sha
     if head is None:
         raise LookupError(attempt.id)
@@ -278,7 +272,7 @@ async def _claim_candidate(context: RunContext, run: Run, attempt: Attempt, *, k
         author=identity.author,
         committer=identity.committer,
     )
-    # At any other commit, an earlier recovery has moved it already, or the landing deleted it.
+    # At another commit, an earlier recovery has moved it, or the landing has deleted it.
     if await refs.resolve(context.git, work) == head:
         await refs.move(context.git, work, new=candidate, old=head, known=head)
     return candidate

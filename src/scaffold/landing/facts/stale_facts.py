@@ -25,10 +25,8 @@ from scaffold.verify.contract.review_verdict import is_review
 
 Recheck = Literal["contract", "review", "nothing"]
 """How a fact can be re-proven: run its checks again, have it reviewed again, or not at all."""
-
-
 RUN_AT_A_COMMIT = frozenset({"contract", "gate", "review"})
-"""The kinds of evidence that are about all of a commit's tree."""
+"""The kinds of evidence about the whole tree of a commit."""
 
 
 class ProvenFacts(Struct, frozen=True, kw_only=True):
@@ -39,7 +37,8 @@ class ProvenFacts(Struct, frozen=True, kw_only=True):
 
     @property
     def recheck(self) -> Recheck:
-        """How it can be re-proven. A review considered more than the checks, so these alone are not enough for it."""
+        """How they can be re-proven."""
+        # A review considered more than the checks, so these alone cannot re-prove it.
         if is_review(self.action):
             return "review"
         contract = self.action.contract
@@ -49,13 +48,13 @@ class ProvenFacts(Struct, frozen=True, kw_only=True):
 
     @property
     def attempt_id(self) -> AttemptId | None:
-        """The attempt that proved it, according to its evidence; None if that names none."""
+        """The attempt that proved them, according to their evidence; None if that names none."""
         shown = (each.attempt_id for fact in self.facts for each in fact.evidence)
         return next((attempt_id for attempt_id in shown if attempt_id is not None), None)
 
     @property
     def label(self) -> str:
-        """Its name in messages, e.g. `a_done, b_done of make-a`."""
+        """Their name in messages, e.g. `a_done, b_done of make-a`."""
         return f"{', '.join(fact.assertion for fact in self.facts)} of {self.action.key}"
 
 
@@ -81,7 +80,7 @@ def shown_before(tip: Commit, groups: Sequence[ProvenFacts]) -> tuple[ProvenFact
 def ran_where_it_holds(fact: Fact) -> bool:
     """Return whether a check, a gate or a review ran at the very commit at which the fact holds.
 
-    Not so if the commit was made anew: for another base, or by a user who changed the branch.
+    False if the commit was made again: for another base, or by a user who changed the branch.
     """
     return any(each.commit == fact.commit and each.kind in RUN_AT_A_COMMIT for each in fact.evidence)
 
@@ -141,10 +140,8 @@ def unproven_facts(store: Store, run: Run) -> tuple[ProvenFacts, ...]:
 
 
 def mark_stale(store: Store, group: ProvenFacts) -> None:
-    """Mark the facts stale if they can be re-proven; reopen their action if that takes a review.
-
-    Those of steps stay: they order the steps of a compound, and say nothing about the branch.
-    """
+    """Mark the facts stale if they can be re-proven; reopen their action if that takes a review."""
+    # Facts of steps only order the steps of a compound, and say nothing about the branch.
     facts = [fact for fact in group.facts if not fact.only_orders]
     if group.recheck == "nothing" or not facts:
         return
@@ -160,7 +157,7 @@ def record_recheck(store: Store, tested: RecheckResult, at: datetime) -> None:
         attempt = next((each.attempt_id for each in fact.evidence if each.attempt_id is not None), None)
         shown = Verification(commit=tested.commit, results=tested.results, gates=tested.gates)
         evidence = evidence_of(shown, attempt, tested.commit, at)
-        # No recheck repeats an approval or the change itself, so this evidence would be lost.
+        # No recheck repeats an approval or the change itself, so this evidence is kept.
         kept = [each for each in fact.evidence if each.kind in {"human", "review", "change"}]
         store.facts.record(
             fact.goal_id,
@@ -184,9 +181,9 @@ def refute_facts(store: Store, run: Run, tested: RecheckResult) -> None:
 
 
 def undo_action(store: Store, action: Action) -> None:
-    """Refute what a landed action proved and put it back to pending: its commit is no longer on the branch.
+    """Refute what a landed action proved and set it back to pending: its commit is no longer on the branch.
 
-    Of a compound whose steps made it, all steps are done again. In a cancelled goal nothing is: they are cancelled.
+    If it landed the work of a compound's steps, all steps are done again. In a cancelled goal all are cancelled.
     """
     steps = _steps_beside(store, action)
     for step in steps:
@@ -205,7 +202,7 @@ def undo_action(store: Store, action: Action) -> None:
 
 
 def _cancel_undone(store: Store, actions: Iterable[Action]) -> None:
-    """Cancel actions whose work is gone: what is completed has its work on the branch."""
+    # A completed action must have its work on the branch.
     for each in actions:
         now = store.actions.get(each.id)
         if now is not None and isinstance(now.state, Completed):
@@ -215,7 +212,7 @@ def _cancel_undone(store: Store, actions: Iterable[Action]) -> None:
 
 
 def _steps_beside(store: Store, action: Action) -> tuple[Action, ...]:
-    """Return the completed steps whose work the action has landed with its own."""
+    # The completed steps whose work the action has landed with its own.
     if action.workspace == "own" or action.parent_id is None:
         return ()
     steps = store.actions.children(action.parent_id)
@@ -223,11 +220,11 @@ def _steps_beside(store: Store, action: Action) -> tuple[Action, ...]:
 
 
 def reopen_action(store: Store, group: ProvenFacts, *, undone: bool = False) -> None:
-    """Put the group's action back to pending, unless its goal was cancelled or is complete without it.
+    """Set the group's action back to pending, unless its goal was cancelled or is complete without it.
 
     A completed goal becomes active again if it needs the facts; a failed goal runs the action when retried. Earlier
-    failures still count, so an action that is refuted repeatedly fails in the end. With `undone`, its work is no longer
-    there, so that it counts as open whether or not a completed goal needs it.
+    failures still count, so an action that is refuted repeatedly fails in the end. With `undone`, its work is gone, so
+    the action is reopened even if a completed goal does not need it.
     """
     action, goal = store.actions.get(group.action.id), store.goals.get(group.action.goal_id)
     if action is None or goal is None or not isinstance(action.state, Completed):
@@ -236,7 +233,7 @@ def reopen_action(store: Store, group: ProvenFacts, *, undone: bool = False) -> 
     if isinstance(goal.state, Cancelled) or (reached and not undone and not store.goals.unmet(goal.id)):
         return
     if action.workspace == "parent" and action.parent_id is not None:
-        # What its steps made has landed: whatever is done now begins at the branch's tip.
+        # The work of its steps has landed, so new work begins at the branch's tip.
         store.attempts.leave_workspace(action.parent_id)
     above = [each for each in map(store.actions.get, store.actions.lineage(action.id)[1:]) if each is not None]
     # Parents go first: an action below a compound that is not running never becomes ready.
@@ -249,18 +246,14 @@ def reopen_action(store: Store, group: ProvenFacts, *, undone: bool = False) -> 
 
 
 def _with_providers(store: Store, facts: Iterable[Fact]) -> Iterator[tuple[Fact, Action]]:
-    """Yield each fact with the action that proved it, according to its evidence."""
     for fact in facts:
         attempts = (store.attempts.get(each.attempt_id) for each in fact.evidence if each.attempt_id is not None)
         attempt = next((each for each in attempts if each is not None), None)
-        action = (
-            store.actions.get(attempt.action_id)
-            if attempt
-            else _provider(store.actions.providers(fact.goal_id, fact.assertion))
-        )
+        if attempt is not None:
+            action = store.actions.get(attempt.action_id)
+        else:
+            # Evidence that names no attempt: the completed action with this effect.
+            providers = store.actions.providers(fact.goal_id, fact.assertion)
+            action = next((each for each in providers if isinstance(each.state, Completed)), None)
         if action is not None:
             yield fact, action
-
-
-def _provider(candidates: Sequence[Action]) -> Action | None:
-    return next((action for action in candidates if isinstance(action.state, Completed)), None)

@@ -1,4 +1,4 @@
-"""Record the steps of a compound: no branch moves, and a story's steps may change as its agents asked."""
+"""Record the steps of a compound, which move no branch, and apply the edits of a story's steps that agents ask for."""
 
 from collections.abc import Mapping, Sequence
 
@@ -33,7 +33,7 @@ from scaffold.views.story_record import story_record
 
 
 class _Edited(Struct, frozen=True, kw_only=True):
-    """A story, and what becomes of the edits of one of its steps."""
+    """A story, and the judgement on the edits that one of its steps asks for."""
 
     story: Action
     judged: JudgedEdits
@@ -42,13 +42,13 @@ class _Edited(Struct, frozen=True, kw_only=True):
 async def record_step(context: RunContext, run: Run, attempt: Attempt, action: Action) -> None:
     """Record that a step has ended at its commit, which stays pinned, and apply the edits that it asked for.
 
-    Its effects order the steps of one compound. They depend on no path: nothing that lands makes them stale. A step
-    that asked to begin again is pending, and what it changed is pinned; a last step that added others before it is
-    pending, too, and what it changed is part of the work. Another last step still waits to land, without its edits.
+    Its effects only order the steps of one compound, so no landing makes them stale. A step that asked to begin again
+    is pending, its changes pinned; a last step that added others before it is pending, its changes part of the work.
+    Another last step still waits to land, without its edits.
     """
     store = context.store
     with owner_transaction(store, run, durable=True):
-        # First: a user may have stopped it meanwhile. Read and judged in the transaction, as others change the plan.
+        # A user may have stopped it meanwhile. Judged in the transaction, because others change the plan, too.
         store.attempts.check(attempt.id, fence=attempt.fence)
         edited = _judge_step_edits(context, attempt, action)
         outcome = edited.judged.outcome if edited else EditsKnown()
@@ -74,7 +74,7 @@ async def record_step(context: RunContext, run: Run, attempt: Attempt, action: A
 
 
 async def note_refused_edits(context: RunContext, run: Run) -> None:
-    """Say in the notes of stories which edits were rejected, and why; also what a killed owner has not said."""
+    """Note in each story which edits were rejected and why, also those that a killed owner did not note."""
     store = context.store
     for each in store.refused_edits.of_run(run.id):
         keep_unused_edits(context, each.attempt, each.story, each.refusal.edits)
@@ -87,9 +87,9 @@ async def note_refused_edits(context: RunContext, run: Run) -> None:
 
 
 def add_rebase_step(context: RunContext, attempt: Attempt, why: str) -> None:
-    """Insert a step that resolves conflicts before a story's last one, whose work conflicts; in the transaction.
+    """Insert a step that resolves conflicts before a story's last step; the caller owns the transaction.
 
-    The last step is pending again. A story with too many steps fails instead.
+    A story with too many steps fails instead.
     """
     store = context.store
     action = store.actions.get(attempt.action_id)
@@ -106,10 +106,8 @@ def add_rebase_step(context: RunContext, attempt: Attempt, why: str) -> None:
 
 
 def chain_again(store: Store, step: Action) -> None:
-    """Let the steps of a story that begins anew follow each other in their order; `step` is one of them.
-
-    What they needed until then is the order in which they were executed, which edits may have made another one.
-    """
+    """Restore the order of the steps of a story that starts over; `step` is one of them."""
+    # Edits may have changed the order in which the steps were executed, which their preconditions record.
     story = store.actions.get(step.parent_id) if step.parent_id else None
     if story is None or story.method != "story":
         return
@@ -120,9 +118,9 @@ def chain_again(store: Store, step: Action) -> None:
 
 
 async def unpin_contained(context: RunContext, attempt: Attempt, *, landed: bool) -> None:
-    """Delete the pins of attempts in the attempt's worktree whose commits are contained in a later one.
+    """Delete the pins of earlier attempts in the attempt's worktree whose commits a later one contains.
 
-    That is the one of the last recorded step, or the attempt's own if it has `landed`.
+    The later one is that of the last recorded step, or the attempt's own if it has `landed`.
     """
     if not attempt.workspace:
         return
@@ -142,7 +140,6 @@ async def unpin_contained(context: RunContext, attempt: Attempt, *, landed: bool
 
 
 def _judge_step_edits(context: RunContext, attempt: Attempt, action: Action) -> _Edited | None:
-    """Return what becomes of the edits that the attempt asks for; None without any."""
     store = context.store
     story = store.actions.get(action.parent_id) if action.parent_id else None
     if attempt.edits is None or story is None or story.method != "story":
@@ -152,7 +149,7 @@ def _judge_step_edits(context: RunContext, attempt: Attempt, action: Action) -> 
 
 
 def _record_end(context: RunContext, run: Run, attempt: Attempt, action: Action, *, again: bool) -> None:
-    """Record that a step has ended at its commit; `again`: it is to be executed once more on top of that."""
+    # With `again`, the step is executed once more on top of its commit.
     store, verification, head = context.store, attempt.verification, attempt.head_sha
     if verification is None or head is None:
         raise LookupError(attempt.id)
@@ -173,7 +170,6 @@ def _record_end(context: RunContext, run: Run, attempt: Attempt, action: Action,
 
 
 def _write_story(context: RunContext, story: Action, before: StoryRecord, after: StoryRecord) -> None:
-    """Change the story's actions to what `after` says: new ones, skipped ones, their order and descriptions."""
     store = context.store
     stored = {each.key: each for each in store.actions.children(story.id)}
     specs = {spec.key: spec for spec in step_actions(after)}
@@ -203,7 +199,6 @@ def _arrange_steps(
     specs: Mapping[ActionKey, ActionSpec],
     stored: Mapping[ActionKey, Action],
 ) -> None:
-    """Add the steps that are new, and store the order of all, and what those need that have not ended."""
     store, goal = context.store, context.store.goals.get(story.goal_id)
     if goal is None:
         raise LookupError(story.goal_id)

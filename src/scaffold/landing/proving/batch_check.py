@@ -1,4 +1,4 @@
-"""Verification of candidates that land together: the gates and the facts of others, once, on the last one's tree."""
+"""Verify candidates that land together: the gates and the facts of others, once, on the last one's tree."""
 
 from collections.abc import Sequence
 
@@ -24,7 +24,7 @@ from scaffold.verify.proof_request import ProofRequest
 from scaffold.verify.regression.gate_results import judge_gates
 
 BATCH_GATES, FINAL_GATES = "landing", "final"
-"""What the owner does for the run as a whole: prove what lands together | run all gates at the end."""
+"""The stages of the run in which its owner proves a batch | runs all gates at the end."""
 
 
 class ProvenAlone(Struct, frozen=True, kw_only=True):
@@ -35,7 +35,7 @@ class ProvenAlone(Struct, frozen=True, kw_only=True):
 
 
 class BatchVerifier:
-    """Verifies what lands together in a clean checkout of a run's merge queue."""
+    """Verifies batches in a clean checkout of a run's merge queue."""
 
     def __init__(
         self, context: RunContext, run: Run, setup: ProofSetup, checkouts: Checkouts, refresher: FactRefresher
@@ -49,8 +49,7 @@ class BatchVerifier:
     async def together(self, batch: Sequence[ProvenAlone]) -> CandidateResult:
         """Run the gates, and recheck the facts of others, on the tree of the batch's last candidate.
 
-        The verification has the gates and what is in doubt because of them; the results of the candidates' own
-        contracts are not in it.
+        The verification has the gates and their doubts only, not the results of the candidates' own contracts.
         """
         during = ActivityRecorder(self._context, self._run, stage=BATCH_GATES).during
         shown = await self._run_gates(batch, during)
@@ -64,7 +63,7 @@ class BatchVerifier:
     async def run_final_gates(self, tip: Commit) -> tuple[GateResult, ...]:
         """Run all gates at the branch's tip as steps of the run.
 
-        If they pass, they are the evidence of facts that were carried over to it, and that no check shows.
+        If they pass, they are evidence for facts that were carried over to the tip and that no check shows.
         """
         during = ActivityRecorder(self._context, self._run, stage=FINAL_GATES).during
         gates = await self.run_all_gates(tip, during=during)
@@ -99,7 +98,7 @@ class BatchVerifier:
             return await judge_gates(request, baseline, tree)
 
     def _landed_gates(self) -> tuple[GateResult, ...]:
-        """Return the gate results of all attempts that landed, in the order in which they did."""
+        # In the order of the landings.
         attempts = [each for each in self._context.store.attempts.of_run(self._run.id) if each.outcome == "landed"]
         ordered = sorted(attempts, key=lambda each: each.ended_at or each.queued_at)
         return tuple(gate for each in ordered if each.verification for gate in each.verification.gates)
@@ -121,11 +120,8 @@ class BatchVerifier:
                 return await prove_gates(request, request.baseline or baseline, tree)
 
     async def _batch_request(self, batch: Sequence[ProvenAlone]) -> ProofRequest:
-        """Return the request for the gates of all: what one candidate declared, or was agreed to, counts for its part.
-
-        If one of them needs all tests, all run.
-        That no candidate changes what it may not is part of its own proof.
-        """
+        # What a candidate declared, or was agreed to, counts for its part of the change. That it changes only what it
+        # may is part of its own proof.
         requests = [
             await self._setup.request(
                 each.candidate.action, each.candidate.attempt, self._setup.gate_baseline, each.verification.accepted
@@ -143,17 +139,15 @@ class BatchVerifier:
 
 
 def lands_with_others(each: ProvenAlone) -> bool:
-    """Return whether gates raised no doubt about the candidate: such a doubt could not be told from those of others."""
+    """Return whether gates raised no doubt about the candidate: a batch could not tell its doubts from others'."""
     before = each.candidate.attempt.verification
     return before is None or all(doubt in each.verification.doubts for doubt in before.doubts)
 
 
 def with_gates_of_batch(batch: Sequence[ProvenAlone], shown: Verification) -> tuple[Verification, ...]:
-    """Return the verification of each candidate, with the gates of all of them.
-
-    Of candidates that `lands_with_others`, a doubt that gates raise comes from their combination: it belongs to all of
-    them, and no reviewer has agreed to it.
-    """
+    """Return the verification of each candidate with the batch's gates."""
+    # Each candidate `lands_with_others`, so a doubt that gates raise now comes from the combination: it belongs to all,
+    # and no reviewer has agreed to it.
     proven = list[Verification]()
     for each in batch:
         doubts = (*each.verification.doubts, *(one for one in shown.doubts if one not in each.verification.doubts))

@@ -1,4 +1,4 @@
-"""Verification of one candidate on the tree that it would land on: its own contract, and the facts it might break."""
+"""Verify one candidate on the tree that it would land on: its own contract, and the facts that it might break."""
 
 from collections.abc import Collection, Iterator, Sequence
 
@@ -29,7 +29,7 @@ WORKER_DOUBTS: frozenset[DoubtCode] = frozenset(
         *("settings_changed", "checks_changed", "criteria_not_cited"),
     }
 )
-"""Doubts from checks that are run again only where the work was done."""
+"""Doubts from checks that only the worker runs."""
 
 
 class Candidate(Struct, frozen=True, kw_only=True):
@@ -43,15 +43,15 @@ class Candidate(Struct, frozen=True, kw_only=True):
     marked_base: Commit | None = None
     """`base` with the tasks marked that `commit` marks in their list; None if it marks none."""
     unmarked: str = ""
-    """Why its task is not marked as done, as the end of a sentence about the list; empty if nothing is wrong."""
+    """Why its task is not marked as done, as the predicate of a sentence about the list; empty if it is marked."""
     merged: tuple[FileMerge, ...] = ()
-    """What became of each file that it and what has landed both changed, if one was in conflict."""
+    """The outcome of each file that it and landed work both changed, if one was in conflict."""
     needs_all_tests: bool = False
-    """Whether every gate has to pass completely: an agent or a lock tool decided what both sides' changes mean."""
+    """Whether every gate has to pass completely, because an agent or a lock tool combined both sides."""
 
     @property
     def own_base(self) -> Commit:
-        """What its own change is the difference to: marks of tasks are none of it."""
+        """The commit that its own change is relative to; marks of tasks are not part of the change."""
         return self.marked_base or self.base
 
 
@@ -72,11 +72,15 @@ class CandidateResult(Struct, frozen=True, kw_only=True):
     @property
     def broken_summary(self) -> str:
         """Return what the candidate breaks, with the failed checks, as text for its agent."""
-        return describe_refusals([refusal for each in self.broken for refusal in _refusals(each)])
+        found: list[RefusalReason] = []
+        for each in self.broken:
+            facts = ", ".join(fact.assertion for fact in each.group.facts)
+            found += refusals_by_others(facts, each.group.action.key, each.failures)
+        return describe_refusals(found)
 
 
 class CandidateVerifier:
-    """Verifies candidates in the clean checkouts of a run's merge queue; several at once."""
+    """Verifies candidates in the clean checkouts of a run's merge queue, several at once."""
 
     def __init__(self, setup: ProofSetup, refresher: FactRefresher, *, front: Checkouts, lanes: Checkouts) -> None:
         """Prove what lands alone in a checkout of `front`, and what is proven beside others in one of `lanes`."""
@@ -92,7 +96,7 @@ class CandidateVerifier:
         activities = ActivityRecorder(self._context, self._run, attempt_id=candidate.attempt.id)
         async with activities.during(CHECKING):
             verification = await self._verify_candidate(candidate, activities.during, with_gates=True)
-            # The other facts are rechecked only for work that passes by itself: their checks cost a checkout each.
+            # Only for work that passes by itself: the checks of each other fact need a checkout.
             if not verification.passed:
                 return CandidateResult(verification=verification)
             return await with_facts_of_others(
@@ -100,13 +104,13 @@ class CandidateVerifier:
             )
 
     async def own(self, candidate: Candidate) -> Verification:
-        """Verify a candidate by its contract alone; gates and facts of others follow for all that land together."""
+        """Verify a candidate by its contract alone; gates and facts of others follow once for the batch."""
         activities = ActivityRecorder(self._context, self._run, attempt_id=candidate.attempt.id)
         async with activities.during(CHECKING):
             return await self._verify_candidate(candidate, activities.during, with_gates=False)
 
     async def is_known(self, candidate: Candidate) -> bool:
-        """Return whether its worker has proven exactly this change in a clean checkout, so that nothing has to run."""
+        """Return whether the worker has proven exactly this change in a clean checkout, so that nothing has to run."""
         proven = candidate.attempt.verification
         return proven is not None and bool(proven.proof_key) and await self._proof_key(candidate) == proven.proof_key
 
@@ -131,19 +135,15 @@ class CandidateVerifier:
     async def _prove_or_reuse(
         self, candidate: Candidate, accepted: Collection[str], during: During, *, with_gates: bool
     ) -> Verification:
-        """Verify a candidate alone; check it out only if a command or a gate has to run.
-
-        The tests named in `accepted` may be lost. If the worker has proven exactly this change in a clean checkout, its
-        result stands.
-        """
         setup, git = self._setup, self._context.git
         request = await self._proof_request(candidate, accepted)
         proven = candidate.attempt.verification
+        # If the worker has proven exactly this change in a clean checkout, its result stands.
         if proven and proven.proof_key == await proof_key(request, git, candidate.own_base, candidate.commit):
             return msgspec.structs.replace(proven, commit=candidate.commit)
         baseline = await setup.gates_at(candidate.commit)
         request, marks = msgspec.structs.replace(request, baseline=baseline), {"SCAFFOLD_ACTION": candidate.action.key}
-        # Paths and globs are read from git, so work without a command to run needs no worktree.
+        # Paths and globs are read from git, so a contract without commands needs no worktree.
         gates_run = baseline is not None and with_gates
         if not gates_run and (request.contract is None or not request.contract.commands):
             bare = self._front.tree_without_checkout(candidate.own_base, candidate.commit, marks)
@@ -165,9 +165,9 @@ async def with_facts_of_others(
     *,
     during: During,
 ) -> CandidateResult:
-    """Recheck the facts of other actions that candidates affect which land together, on the last one's commit.
+    """Recheck, on the last candidate's commit, the facts of other actions that the batch affects.
 
-    A fact that also fails without them is refuted and does not count against them.
+    A fact that also fails without the batch is refuted, and does not count against it.
     """
     context, run = setup.context, setup.run
     tip, head = candidates[0].base, candidates[-1].commit
@@ -175,7 +175,7 @@ async def with_facts_of_others(
     own = [candidate.action.id for candidate in candidates]
     groups = affected_facts(context.store, run, changed, besides=own)
     tested = await refresher.test(groups, head, during=during)
-    # A check that already fails at the tip is not the candidates' fault, so it must not refuse them.
+    # A check that already fails at the tip must not refuse the candidates.
     broken = [each for each in tested if each.failures and await refresher.held_at(each.group, tip, during=during)]
     rechecked = tuple(_still_proven(groups, tested, verification))
     return CandidateResult(verification=verification, rechecked=rechecked, broken=tuple(broken))
@@ -190,7 +190,6 @@ def outcome_of(verification: Verification) -> AttemptOutcome:
 
 
 def _with_worker_findings(found: Verification, before: Verification | None) -> Verification:
-    """Return the verification with what only the worker's looks for."""
     if before is None:
         return found
     kept = tuple(each for each in before.doubts if each.code in WORKER_DOUBTS and each not in found.doubts)
@@ -200,14 +199,9 @@ def _with_worker_findings(found: Verification, before: Verification | None) -> V
 def _still_proven(
     groups: Sequence[ProvenFacts], tested: Sequence[RecheckResult], verification: Verification
 ) -> Iterator[RecheckResult]:
-    """Yield the facts that still hold, with the gates that ran; facts without checks hold by these gates alone."""
     applied = tuple(gate for gate in verification.gates if gate.counts_for_work)
     yield from (msgspec.structs.replace(each, gates=applied) for each in tested if not each.failures)
+    # Facts without checks hold by the gates alone.
     for group in groups:
         if group.recheck == "nothing" and applied:
             yield RecheckResult(group=group, commit=verification.commit, gates=applied)
-
-
-def _refusals(tested: RecheckResult) -> tuple[RefusalReason, ...]:
-    facts = ", ".join(fact.assertion for fact in tested.group.facts)
-    return refusals_by_others(facts, tested.group.action.key, tested.failures)

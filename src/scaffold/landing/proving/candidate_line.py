@@ -1,4 +1,4 @@
-"""The line of candidates that are proven side by side, each on the commit of the one ahead of it."""
+"""The line of candidates that are proven in parallel, each on the commit of the one ahead of it."""
 
 import asyncio
 from collections.abc import Sequence
@@ -18,11 +18,11 @@ from scaffold.run.task_list import with_marks_of
 
 
 class LaneProof(Struct, frozen=True, kw_only=True):
-    """What the proof of one candidate showed."""
+    """The result of one candidate's proof."""
 
     result: CandidateResult
     whole: bool
-    """Whether gates and facts of others were part of it, so that the candidate may land alone."""
+    """Whether it includes the gates and the facts of others, so that the candidate may land alone."""
 
 
 class Lane:
@@ -39,7 +39,7 @@ class Lane:
 
     @property
     def shown(self) -> LaneProof | None:
-        """What the proof showed; None while it runs. Raises what the proof raised."""
+        """The proof's result; None while it runs. Raises what the proof raised."""
         return self.proof.result() if self.proof.done() else None
 
     @property
@@ -58,10 +58,10 @@ class Line:
         self._verifier = verifier
         self.lanes: list[Lane] = []
         self.pins_commits = False
-        """Whether refs keep the commits of lanes: a collection by the user may delete them otherwise."""
+        """Whether refs keep the commits of lanes; otherwise a `git gc` of the user may delete them."""
 
     def end(self, tip: Commit) -> Commit:
-        """Return the commit that the next candidate is put on: that of the last lane, or the branch's `tip`."""
+        """Return the commit under the next candidate: that of the last lane, or the branch's `tip`."""
         return self.lanes[-1].candidate.commit if self.lanes else tip
 
     async def candidate(self, action: Action, attempt: Attempt, merged: Integrated, base: Commit) -> Candidate:
@@ -79,7 +79,7 @@ class Line:
         )
 
     async def add(self, candidate: Candidate, *, alone: bool) -> None:
-        """Put a candidate at the end of the line, and begin to prove it; with `alone`, gates and all."""
+        """Append a candidate and start its proof; with `alone`, including the gates and the facts of others."""
         if self.pins_commits:
             git, own, base = self._context.git, candidate.attempt.id, candidate.base
             await refs.pin(git, refs.lane_ref(own), candidate.commit, known=base)
@@ -89,7 +89,7 @@ class Line:
         self.lanes.append(Lane(candidate, proof))
 
     async def _prove_candidate(self, candidate: Candidate, *, alone: bool, first: bool) -> LaneProof:
-        # On the branch's own tip, what the worker has proven may be exactly what lands.
+        # On the branch's tip, the worker may have proven exactly what lands.
         if alone or (first and await self._verifier.is_known(candidate)):
             return LaneProof(result=await self._verifier.whole(candidate), whole=True)
         verification = await self._verifier.own(candidate)
@@ -104,12 +104,12 @@ class Line:
         return tuple(lane.id for lane in self.lanes)
 
     async def advance(self, count: int) -> None:
-        """Take out the first lanes: they have landed, so the others are on the branch's tip now."""
+        """Remove the first `count` lanes, which have landed, so that the others are on the branch's tip."""
         landed, self.lanes = self.lanes[:count], self.lanes[count:]
         await self._unpin_lanes(landed)
 
     async def drop_from(self, place: int) -> None:
-        """Take out a lane and all after it, which were proven with it: end their proofs."""
+        """Remove a lane and all after it, which build on it, and end their proofs."""
         dropped, self.lanes = self.lanes[place:], self.lanes[:place]
         await end_tasks([lane.proof for lane in dropped])
         await self._unpin_lanes(dropped)
@@ -129,4 +129,4 @@ async def end_tasks(tasks: Sequence[asyncio.Task[Any]]) -> None:
         await asyncio.wait(tasks)
     for task in tasks:
         if not task.cancelled():
-            task.exception()  # an error of a proof that is not needed is not reported
+            task.exception()  # marks it as retrieved: asyncio would report the error of a proof that nobody needs

@@ -1,4 +1,4 @@
-"""Clean checkouts of a run, in which no agent works: one verifies the base, candidates and the tip."""
+"""Clean checkouts of a run, in which no agent works: they verify the base, candidates and the tip."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -36,10 +36,10 @@ LANDING = "landing"
 
 
 class Checkout:
-    """One worktree, created on first use and reset for each tree; only one tree at a time."""
+    """One worktree, created on first use and reset for each tree; one tree at a time."""
 
     def __init__(self, context: RunContext, run: Run, name: str = LANDING, *, during: During = unseen) -> None:
-        """No two checkouts of a run that exist at the same time have the same `name`."""
+        """`name` is unique among the checkouts of a run that exist at the same time."""
         self._context = context
         self._run = run
         self._name = name
@@ -50,7 +50,7 @@ class Checkout:
     def _worktree_folder(self) -> Path:
         if self._name == LANDING:
             return self._context.landing_folder(self._run.id)
-        # Among the worktrees of attempts, where the next owner finds what a killed process left.
+        # Among the worktrees of attempts, where the next owner finds those of a killed process.
         return self._context.attempt_folder(self._run.id, AttemptId(self._name))
 
     def tree_without_checkout(self, base: Commit, commit: Commit, marks: Mapping[str, str] | None = None) -> Tree:
@@ -76,11 +76,10 @@ class Checkout:
         marks: Mapping[str, str] | None = None,
     ) -> AsyncIterator[Tree]:
         """Check out a commit in the clean worktree, provision its check environment, and yield it."""
-        # The reset deletes ignored files, among them the installed
-        # environment; `reprovision` puts that back afterwards.
+        # The reset deletes ignored files such as the installed environment; `reprovision` restores that.
         async with reprovision(environment, self._worktree_folder):
             git = await self._check_out(commit)
-        await self._remove_temporary()  # caches that another candidate's checks left behind
+        await self._remove_temporary()  # caches of another candidate's checks
         with held_resources(self._context, self._run.id, self._name) as resources:
             bare = self.tree_without_checkout(base, commit, {**(marks or {}), **resources.variables})
             async with self._sandboxed_tree(bare, git, environment) as tree:
@@ -106,7 +105,7 @@ class Checkout:
         await self.remove()
 
     async def remove(self) -> None:
-        """Remove the worktree and the checks' temporary folder; services of the run go on."""
+        """Remove the worktree and the checks' temporary folder; services of the run keep running."""
         await worktree.remove(self._context.repository, self._worktree_folder)
         await self._remove_temporary()
 
@@ -114,8 +113,7 @@ class Checkout:
         await asyncio.to_thread(remove_temporary_folder, self._context, self._run, name=self._name)
 
     async def _check_out(self, commit: Commit) -> Git:
-        # Checks may have damaged the worktree, even its `.git`; what does not
-        # look fresh after the reset is created anew.
+        # Checks may have damaged the worktree, even its `.git`; if the reset cannot repair it, it is created again.
         git = worktree.find_worktree(self._context.repository, self._worktree_folder)
         if git is not None and await recycle_worktree(git, commit):
             await check_out_submodules(git)
@@ -124,10 +122,10 @@ class Checkout:
 
 
 class Checkouts:
-    """One checkout for each name, used by one proof at a time and kept for the next one."""
+    """A pool with one checkout per name; each serves one proof at a time and is kept for the next."""
 
     def __init__(self, context: RunContext, run: Run, names: Sequence[str]) -> None:
-        """No proof may take a second one while it has one: all could wait for each other."""
+        """No proof may take a second checkout while it has one: all could wait for each other."""
         self._context = context
         self._run = run
         self._checkouts = tuple(Checkout(context, run, name) for name in names)
@@ -148,7 +146,7 @@ class Checkouts:
                 yield checkout
             finally:
                 self._free.append(checkout)
-                # One proof after another uses the same one.
+                # Sequential proofs reuse the first one, so that the others are never created.
                 self._free.sort(key=self._checkouts.index, reverse=True)
 
     async def close(self) -> None:
@@ -158,7 +156,7 @@ class Checkouts:
         await self.remove()
 
     async def remove(self) -> None:
-        """Remove the worktrees and the temporary folders of their checks; services of the run go on."""
+        """Remove the worktrees and the temporary folders of their checks; services of the run keep running."""
         for checkout in self._checkouts:
             await checkout.remove()
 

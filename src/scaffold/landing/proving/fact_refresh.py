@@ -1,7 +1,7 @@
-"""Re-verification of facts when paths they depend on changed.
+"""Re-verify facts when paths that they depend on have changed.
 
-Until then such a fact is stale. A fact with checks is rechecked here, and refuted if they fail, so that its action runs
-again; a reviewed fact is reviewed again; a fact with neither stays as weak as it was.
+Such a fact is stale until it is rechecked here; if its checks fail, it is refuted and its action runs again. A reviewed
+fact is reviewed again; a fact with neither stays as weak as it was.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -32,11 +32,11 @@ from scaffold.verify.contract.base_checks import CheckResultCache, recall_passed
 from scaffold.verify.contract.check_runs import CheckRunner, During, run_check, run_checks, unseen
 
 RECHECKING = "recheck"
-"""What the owner does for the run as a whole: recheck facts."""
+"""The stage of the run in which its owner rechecks facts."""
 
 
 class FactRefresher:
-    """Marks and rechecks the facts of a run, for its owner."""
+    """Marks and rechecks the facts of a run; only its owner may use it."""
 
     def __init__(
         self, context: RunContext, run: Run, checkouts: Checkouts, baseline: Callable[[], Baseline | None]
@@ -60,7 +60,7 @@ class FactRefresher:
     def mark_stale(self, changed: Collection[str], tip: Commit) -> None:
         """Mark facts stale that depend on the changed paths, except those proven at the tip itself."""
         with owner_transaction(self._context.store, self._run, durable=True):
-            # A fact that was proven at this very tip has seen the change already.
+            # A fact that was proven at this tip was proven with the change.
             for group in shown_before(tip, affected_facts(self._context.store, self._run, changed)):
                 mark_stale(self._context.store, group)
 
@@ -79,7 +79,7 @@ class FactRefresher:
     async def settle(self, tip: Commit) -> None:
         """Recheck all waiting facts at the branch's tip: each holds there or is refuted. Safe to repeat."""
         during = ActivityRecorder(self._context, self._run, stage=RECHECKING).during
-        # What builds on a fact is due only once that holds again.
+        # A fact that builds on another one waits until that holds again.
         while waiting := self.waiting():
             for each in await self.test(waiting, tip, during=during):
                 self.record_result(each)
@@ -107,9 +107,9 @@ class FactRefresher:
         run: CheckRunner = run_check,
         during: During = unseen,
     ) -> tuple[CheckResult, ...]:
-        """Return the results of a contract at a commit: those that are known, else by `run` in a clean tree."""
+        """Return the results of a contract at a commit: known ones, else those of `run` in a clean tree."""
         baseline = self._baseline()
-        # The candidate, or the facts of another action, may have been checked by the same commands.
+        # The candidate, or facts of another action, may have been checked by the same commands.
         tree_id = await commits.tree_of(self._context.git, commit)
         known = recall_passed(contract, tree_id, CheckResultCache(self._context.store, baseline))
         if known is not None:

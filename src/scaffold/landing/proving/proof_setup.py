@@ -1,4 +1,4 @@
-"""What the proofs of one run's landings share: its baseline, its gates, and the request for one candidate."""
+"""What the proofs of a run's landings share: its baseline, its gates, and the request for one candidate."""
 
 from collections.abc import Collection, Iterable
 from functools import partial
@@ -41,17 +41,17 @@ class ProofSetup:
 
     @property
     def settled(self) -> frozenset[str]:
-        """The tests about which landed work has decided; read once, so that a long run's landings cost no more."""
+        """The tests whose change was decided by landed work; cached, so that a long run's landings stay cheap."""
         if self._settled is None:
             self._settled = self.context.store.baselines.settled_tests(self.run.id)
         return self._settled
 
     def settle(self, landed: Iterable[Verification]) -> None:
-        """Add the tests about which work decided that has just landed."""
+        """Add the tests whose change was decided by work that has just landed."""
         self._settled = self.settled.union(*(each.settled_tests for each in landed))
 
     def forget(self) -> None:
-        """Read again what landed work has decided: others may have recorded some."""
+        """Read the settled tests again, because another process may have recorded landings."""
         self._settled = None
 
     @property
@@ -62,7 +62,7 @@ class ProofSetup:
     async def gates_at(self, commit: Commit) -> Baseline | None:
         """Return the baseline if any gates apply at a commit, from the baseline or added by the work; else None."""
         baseline, gates = self.gate_baseline, self.run.settings.gates
-        # A repository without gates may get its first one from this very candidate.
+        # A repository without gates may get its first one from this candidate.
         if baseline is None or baseline.runs:
             return baseline
         found = apply_gate_settings(await detect_at_commit(self.context.git, commit), gates.given, gates.off)
@@ -117,10 +117,8 @@ class ProofSetup:
 
 
 async def agreed_verification(setup: ProofSetup, attempt: Attempt, merged: Commit, tip: Commit) -> Verification | None:
-    """Return the verification that a reviewer or a human agreed to, if what would land is what they agreed to.
-
-    A change is the same on any tip if its blobs are the same before and after. None if neither was asked.
-    """
+    """Return the verification that a reviewer or a human agreed to if it is about what would land; None otherwise."""
+    # A change is the same on any tip if its blobs are the same before and after.
     found, git = attempt.verification, setup.context.git
     if found is None or attempt.head_sha is None or not (found.reviewed or found.review):
         return None
@@ -130,19 +128,16 @@ async def agreed_verification(setup: ProofSetup, attempt: Attempt, merged: Commi
 
 
 def with_agreement(proven: Verification, handed_in: Verification) -> Verification:
-    """Return the proof with what a reviewer or a human agreed to when the same change was handed in.
-
-    They agreed in spite of the doubts that there were then, so a new one leaves the work weak.
-    """
+    """Return the proof with the agreement that the same change got when it was handed in."""
+    # The agreement covers the doubts that were known then; a new one leaves the work weak.
     known = {doubt.code for doubt in handed_in.doubts}
     reviewed = handed_in.reviewed and all(doubt.code in known for doubt in proven.doubts)
     return msgspec.structs.replace(proven, reviewed=reviewed, review=handed_in.review, accepted=handed_in.accepted)
 
 
 def _failed_before(verification: Verification | None) -> tuple[str, ...] | None:
-    """Return the checks that failed on the base; None if the worker did not run them there."""
     if verification is None:
         return None
-    # Empty: nothing failed on the base, so the facts are weak. None: nothing is known about the base.
+    # Empty: nothing failed on the base, so the facts are weak. None: the worker did not run the checks on the base.
     passes_without_work = any(doubt.code == "passes_without_work" for doubt in verification.doubts)
     return verification.failed_on_base or (() if passes_without_work else None)

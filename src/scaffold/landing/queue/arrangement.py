@@ -1,4 +1,4 @@
-"""Arrange the candidates of a run: which land next, side by side, and what each other one waits for. Pure."""
+"""Arrange the candidates of a run: which are proven next, in parallel, and what each other one waits for. Pure."""
 
 from collections.abc import Mapping, Sequence
 
@@ -7,13 +7,13 @@ from msgspec import Struct
 from scaffold.core.ids import Assertion, AttemptId, GoalId
 
 MAX_LANES = 64
-"""How many candidates are landed together at most."""
+"""The most candidates that land together."""
 MOST_OVERTAKEN = 4
-"""A candidate that so many younger ones have overtaken goes first, whatever it conflicts with."""
+"""A candidate that this many younger ones have overtaken goes first, whatever it conflicts with."""
 
 
 class QueuedCandidate(Struct, frozen=True, kw_only=True):
-    """The parts of a candidate that decide its place in the queue."""
+    """The properties of a candidate that decide its place in the queue."""
 
     id: AttemptId
     paths: frozenset[str]
@@ -23,9 +23,9 @@ class QueuedCandidate(Struct, frozen=True, kw_only=True):
     needs: frozenset[tuple[GoalId, Assertion]] = frozenset()
     """The facts that it builds on."""
     relies_on: frozenset[str] = frozenset()
-    """The paths on which these facts depend."""
+    """The paths that those facts depend on."""
     overtaken: int = 0
-    """How many candidates that were handed in later have landed since."""
+    """How many younger candidates have landed before it."""
     barred: bool = False
     """Whether it cannot be proven behind those that are being proven now."""
 
@@ -36,16 +36,16 @@ class QueuedCandidate(Struct, frozen=True, kw_only=True):
 
 
 Conflicts = Mapping[AttemptId, Mapping[AttemptId, tuple[str, ...]]]
-"""For each candidate the others that it conflicts with, and in which paths; both ways."""
+"""{candidate: {conflicting candidate: paths}}, symmetric."""
 
 
 class Arrangement(Struct, frozen=True):
     """The order in which candidates land, and who waits."""
 
     lanes: tuple[AttemptId, ...]
-    """Those that are proven now, side by side, in the order in which they land."""
+    """Those that are proven now, in parallel, in the order in which they land."""
     waiting: Mapping[AttemptId, tuple[AttemptId, ...]]
-    """Those that are not, in their order, each with the candidates that must land before it."""
+    """The others in order, each with the candidates that must land before it."""
 
 
 def arrange(
@@ -58,16 +58,17 @@ def arrange(
 ) -> Arrangement:
     """Return the order of the candidates, which are given oldest first.
 
-    `started` are those that are being proven already, in their order: they keep their places. The others follow: those
-    that were overtaken too often, then those that conflict with the fewest, then the oldest. A candidate that shares a
-    fact with one in a lane, or will conflict with it, waits for that. No candidate joins
-    the lanes any more while one waits that was overtaken too often, or if they are `closed`, because such a one is set
-    aside.
+    `started` are those that are being proven, in order; they keep their places. Then follow those that were overtaken
+    too often, then those with the fewest conflicts, then the oldest. A candidate waits for one in a lane that it shares
+    a fact or will conflict with. No candidate joins the lanes while one waits that was overtaken too often, or if they
+    are `closed`, because such a candidate is set aside.
     """
     known = {each.id: each for each in candidates}
     order = [known[each] for each in started if each in known]
+    # Sorting is stable, so candidates with equal keys stay in order of age.
     order += sorted(
-        (each for each in candidates if each.id not in started), key=lambda each: _sort_key(each, conflicts)
+        (each for each in candidates if each.id not in started),
+        key=lambda each: (not each.is_overdue, 0 if each.is_overdue else len(conflicts.get(each.id, ()))),
     )
     lanes = list[QueuedCandidate]()
     waiting = dict[AttemptId, tuple[AttemptId, ...]]()
@@ -83,10 +84,8 @@ def arrange(
 
 
 def count_apart(paths: Sequence[frozenset[str]]) -> int:
-    """Return how many lanes may land together, given the paths that each changes: the first ones that share none.
-
-    What one of them was proven by may not hold once another has changed its files.
-    """
+    """Return how many of the first lanes may land together: those whose changed `paths` do not overlap."""
+    # The proof of a lane may not hold once another one has changed its files.
     changed = set[str]()
     for count, each in enumerate(paths):
         if not changed.isdisjoint(each):
@@ -95,14 +94,7 @@ def count_apart(paths: Sequence[frozenset[str]]) -> int:
     return len(paths)
 
 
-def _sort_key(candidate: QueuedCandidate, conflicts: Conflicts) -> tuple[bool, int]:
-    """Return the sort key; candidates with the same one stay in order of age."""
-    overdue = candidate.is_overdue
-    return (not overdue, 0 if overdue else len(conflicts.get(candidate.id, ())))
-
-
 def _must_wait(one: QueuedCandidate, other: QueuedCandidate, conflicts: Conflicts) -> bool:
-    """Return whether one of them cannot be proven on top of the other before that has landed."""
     files = one.relies_on & other.paths or other.relies_on & one.paths
     facts = one.needs & other.proves or other.needs & one.proves
     return bool(one.proves & other.proves or files or facts) or other.id in conflicts.get(one.id, ())

@@ -1,4 +1,4 @@
-"""Ask a human about each change before it lands, and know for which change an answer holds."""
+"""Ask a human to approve each change before it lands, and tell for which change an answer holds."""
 
 import hashlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -24,9 +24,9 @@ from scaffold.run.context import RunContext
 from scaffold.run.task_list import own_fingerprint
 
 LISTED_BYTES = 8 * 1024
-"""Bytes of the list of changed files."""
+"""Limit for the list of changed files."""
 SHOWN_BYTES = 128 * 1024
-"""Bytes of the diff that are stored with the question; `scaffold diff` shows all of it."""
+"""Limit for the diff that is stored with the question; `scaffold diff` shows all of it."""
 CHANGE_LIFETIME = timedelta(days=30)
 """How long a candidate waits for an answer; afterwards it is asked about anew."""
 
@@ -36,11 +36,11 @@ class Rejected(Struct, frozen=True):
 
     why: str
     outcome: AttemptOutcome = "rejected"
-    """`contract_failed` for the same change again: that is no rework, so it counts as a failure."""
+    """`contract_failed` for the same change again, which counts as a failure because nothing was reworked."""
 
 
 Verdict = Literal["approved", "waits", "later"] | Rejected
-"""`waits`: the inbox has asked a human; `later`: it will, once what lands before this change has landed."""
+"""`waits`: the inbox asks a human; `later`: it will ask, once the candidates ahead have landed."""
 
 
 class _Asked(Struct, frozen=True):
@@ -51,9 +51,9 @@ class _Asked(Struct, frozen=True):
 
 
 class ChangeApprovals:
-    """The approvals that candidates of a run need, for its owner. Without a human's review everything is approved.
+    """The approvals that candidates of a run need; only its owner may use it. Without human review all is approved.
 
-    What was asked is in the inbox, so a kill loses neither a question nor an answer, and none is asked twice.
+    Questions and answers are in the inbox, so a kill loses none, and nothing is asked twice.
     """
 
     def __init__(self, context: RunContext, run: Run) -> None:
@@ -70,27 +70,27 @@ class ChangeApprovals:
 
     @property
     def awaiting(self) -> Mapping[AttemptId, str]:
-        """The candidates that wait for a human, each with its open inbox item."""
+        """{candidate that waits for a human: its open inbox item}."""
         asked = self._asked.items()
         return {attempt_id: each.item for attempt_id, each in asked if self._context.store.inbox.is_open(each.item)}
 
     @property
     def resting(self) -> Mapping[AttemptId, str]:
-        """Those of them that have waited for so long that the run no longer waits for an answer."""
+        """Those that have waited for so long that the run no longer waits for an answer."""
         now, wait_s = self._context.clock.monotonic(), self._run.settings.permissions.inbox_wait_s
         return {each: item for each, item in self.awaiting.items() if now - self._asked[each].since_s >= wait_s}
 
     def set_aside(self, tip: Commit) -> Mapping[AttemptId, str]:
-        """Return those of them of which it is certain that they were asked about as they would land on `tip`."""
+        """Return the waiting candidates whose question is about the change as it would land on `tip`."""
         return {each: item for each, item in self.awaiting.items() if self._asked[each].tip == tip}
 
     async def keep(self, waiting: Collection[AttemptId]) -> None:
-        """Forget the candidates that no longer wait to land: they were cancelled meanwhile."""
+        """Forget the candidates that no longer wait to land, because they were cancelled."""
         for gone in [each for each in self._asked if each not in waiting]:
             await self.end(gone)
 
     async def verdict_on(self, candidate: Candidate, tip: Commit) -> Verdict:
-        """Return what a human says about exactly this change; if nothing yet, ask, and let the candidate wait."""
+        """Return what a human says about exactly this change; without an answer, ask and let the candidate wait."""
         if not self.required:
             return "approved"
         attempt, store = candidate.attempt, self._context.store
@@ -106,11 +106,11 @@ class ChangeApprovals:
             return "later"
         new = await self._approval_item(candidate, subject)
         shown = await self._change_text(candidate)
-        # Before the question: who reads it sees the change.
+        # Pinned before the question, so that its reader can see the change.
         await refs.pin(self._context.git, refs.review_ref(attempt.id), candidate.commit)
         with owner_transaction(store, self._run, durable=True):
             store.attempts.check(attempt.id, fence=attempt.fence)
-            # An answer in this moment is found when the candidate is looked at again.
+            # Read again: it may have been answered since.
             answers = self.answers(subject, candidate.action.id)
             asked = answers.open or answers.approved or answers.rejected or store.inbox.ask(new)
             store.inbox.show(asked.id, shown)
@@ -121,7 +121,7 @@ class ChangeApprovals:
         return "waits"
 
     def _is_retried_since(self, rejected: InboxItem) -> bool:
-        """Return whether a human has granted new attempts since: perhaps they want the change after all."""
+        # A human who grants new attempts may want the change after all.
         asked = subject_of(rejected)
         if asked is None or rejected.action_id is None:
             return False
@@ -132,7 +132,7 @@ class ChangeApprovals:
         return sum(number > asked.attempt for number in failed) > store.actions.failures(rejected.action_id)
 
     async def subject(self, candidate: Candidate, found: Iterable[Doubt] = ()) -> ChangeSubject:
-        """Return what is asked about a candidate: what would land, and the doubts, also those `found` since."""
+        """Return the subject of the question: what would land, and its doubts, including those `found` since."""
         git, attempt = self._context.git, candidate.attempt
         ends = candidate.own_base, candidate.commit
         handed_in = attempt.verification.doubts if attempt.verification else ()
@@ -150,11 +150,11 @@ class ChangeApprovals:
         )
 
     def answers(self, subject: ChangeSubject, action: ActionId) -> ChangeAnswers:
-        """Return what was asked and answered about a change, as stored now."""
+        """Return the questions and answers about a change, as stored now."""
         return answers_about(subject, self._context.store.inbox.of_action(action), self._context.clock.now())
 
     async def end(self, attempt_id: AttemptId) -> None:
-        """Withdraw the question about a candidate that does not wait to land any more."""
+        """Withdraw the question about a candidate that no longer waits to land."""
         self._doubts.pop(attempt_id, None)
         asked = self._asked.pop(attempt_id, None)
         store = self._context.store
@@ -165,7 +165,7 @@ class ChangeApprovals:
             await refs.delete(self._context.git, refs.review_ref(attempt_id), old=shown)
 
     async def _change_text(self, candidate: Candidate) -> str:
-        """Return the list of changed files, then the patch, without secrets; the middle of long ones is left out."""
+        # The list of changed files, then the patch, without secrets.
         git, ends = self._context.git, (candidate.own_base, candidate.commit)
         listing = ("diff-tree", "-r", "--stat=100", *commits.DIFF_OPTIONS, *ends)
         files = (await git(*listing, env=commits.WITHOUT_ATTRIBUTES, limit_bytes=LISTED_BYTES)).out
@@ -206,7 +206,7 @@ class ChangeApprovals:
         )
 
     def _end_outdated(self, subject: ChangeSubject, outdated: Sequence[InboxItem], asked: InboxItem) -> None:
-        """Close what was asked about other changes of the action, and tell which approvals no longer hold."""
+        # Close the questions about other changes of the action; say which approvals no longer hold.
         store = self._context.store
         for item in outdated:
             before = subject_of(item)

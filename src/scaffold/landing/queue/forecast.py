@@ -1,4 +1,4 @@
-"""Forecast which candidates will conflict with each other, by merging them in memory, pair by pair."""
+"""Forecast which candidates will conflict, by merging them in memory, pair by pair."""
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,19 +20,18 @@ from scaffold.run.task_list import own_changed_paths
 
 MAX_KNOWN = 2_000
 MERGED_BYTES = 60_000
-"""How much is merged file by file at a time: some tenths of a second of work. The other pairs follow the next time."""
+"""The limit for merging file by file in one call, some tenths of a second; the other pairs follow in the next call."""
 MAX_BYTES = 500_000
-"""Of pairs whose files in conflict are larger in all, git's conflicts stand."""
-
+"""If the files in conflict of a pair are larger in total, git's conflicts stand."""
 Pair = frozenset[Commit]
 Bases = tuple[Commit, Commit]
 """The commits on which the first and the second of a pair were made."""
 
 
 class Forecaster:
-    """Merges each pair of commits once, and keeps the `most` results that were asked for last.
+    """Merges each pair of commits once, and caches the `most` results that were asked for last.
 
-    File by file, which programs do in Python, only a few are merged at a time: until it is their turn, they conflict.
+    Merging file by file is slow, so each call does it for a few pairs; until its turn, a pair counts as conflicting.
     """
 
     def __init__(
@@ -45,10 +44,10 @@ class Forecaster:
         listed: WriteBack | None = None,
         most: int = MAX_KNOWN,
     ) -> None:
-        """`folder` is for a temporary index; `is_union` says whether the settings take a path for a union.
+        """`folder` is for a temporary index; `is_union` returns whether the settings merge a path as a union.
 
-        `rebased`: the run was carried over to another base, so that not all work has the same one. `listed` is the list
-        of tasks that is merged by itself, so that it counts for no conflict.
+        `rebased`: the run was carried over to another base, so its work has several bases. `listed` is the list of
+        tasks, which is merged task by task and never conflicts.
         """
         self._listed = listed
         self._rebased = rebased
@@ -58,7 +57,7 @@ class Forecaster:
         self._is_union = is_union
         self._known: dict[Pair, tuple[str, ...]] = {}
         self._by_git_alone: dict[Pair, Conflicted] = {}
-        """Those of them that are not merged file by file yet."""
+        """The pairs that are not merged file by file yet."""
         self._paths: dict[Commit, frozenset[str]] = {}
 
     async def conflicts(
@@ -66,8 +65,8 @@ class Forecaster:
     ) -> Conflicts:
         """Return for each candidate the others that it conflicts with, and in which paths, if both land on `tip`.
 
-        What programs of the queue resolve is no conflict; a pair that git cannot merge is one. Candidates are compared
-        with `running` attempts, too, as far as these are committed, but those not with each other.
+        A conflict that the queue's programs resolve does not count; a pair that git cannot merge does. Candidates are
+        also compared with the commits of `running` attempts, but those not with each other.
         """
         waiting = {each.id for each in candidates}
         heads = {each.id: each.head_sha for each in (*candidates, *running) if each.head_sha is not None}
@@ -89,17 +88,14 @@ class Forecaster:
     async def between(self, one: Commit, other: Commit, tip: Commit, *, bases: Bases) -> tuple[str, ...]:
         """Return the paths in which two commits conflict that were made on `bases`.
 
-        Empty if they merge, programs can resolve it, or one of them is gone: what did not land may have been purged.
+        Empty if they merge, programs can resolve it, or one of them was purged.
         """
         return (await self._forecast_pairs([(one, other, bases)], tip)).get(frozenset((one, other)), ())
 
     async def _forecast_pairs(
         self, pairs: Sequence[tuple[Commit, Commit, Bases]], tip: Commit
     ) -> Mapping[Pair, tuple[str, ...]]:
-        """Return the paths in which the commits of each pair conflict, with the bases on which they were made.
-
-        Pairs that git cannot merge are left out: objects of them may be missing, which is found out when they land.
-        """
+        # Pairs that git cannot merge are left out: objects may be missing, which is found out when they land.
         new = [each for each in pairs if frozenset(each[:2]) not in self._known]
         merged: dict[Pair, Merged | Conflicted] = {}
         for one, other, bases in new:
@@ -113,7 +109,7 @@ class Forecaster:
             {pair: self._by_git_alone[pair] for pair in wanted if pair in self._by_git_alone}, tip
         )
         found = {pair: self._known.pop(pair) for pair in dict.fromkeys(wanted)}
-        self._known |= found  # at the end: what is not asked about any more is forgotten first
+        self._known |= found  # moved to the end, so that the oldest results are dropped first
         for oldest in [*self._known][: -self._most]:
             del self._known[oldest]
             self._by_git_alone.pop(oldest, None)
@@ -126,7 +122,7 @@ class Forecaster:
         git, (mine, theirs) = self._git, bases
         # If one contains the base of the other, git finds the base of the merge itself.
         if self._rebased and not (await is_contained(git, theirs, one) or await is_contained(git, mine, other)):
-            # The branch was rewritten: what was made on the former base is merged on that, as when it lands.
+            # The branch was rewritten: work on the former base is merged on that base, as when it lands.
             if await is_contained(git, mine, tip):
                 one = await on_base(git, one, theirs)
             else:
@@ -134,7 +130,6 @@ class Forecaster:
         return await merge_commits(git, one, other)
 
     async def _resolve_some(self, conflicted: Mapping[Pair, Conflicted], tip: Commit) -> dict[Pair, tuple[str, ...]]:
-        """Merge some of the pairs file by file, and return the paths that are still in conflict."""
         if not conflicted:
             return {}
         files = [file for each in conflicted.values() for file in each.files]
@@ -158,7 +153,7 @@ class Forecaster:
         return found
 
     async def paths(self, attempt: Attempt) -> frozenset[str]:
-        """Return the paths that a candidate changes; none if its work is gone, which is found out when it is merged."""
+        """Return the paths that a candidate changes; empty if its work is gone, which its merge will find out."""
         head = attempt.head_sha
         if head is None:
             return frozenset()
@@ -172,7 +167,7 @@ class Forecaster:
 
 
 def _may_conflict(one: frozenset[str], other: frozenset[str]) -> bool:
-    """Return whether two changes may touch: at the same path, or at a file where the other has a folder."""
+    # At the same path, or where one has a file and the other a folder.
     return (
         not one.isdisjoint(other)
         or not _parent_folders(one).isdisjoint(other)

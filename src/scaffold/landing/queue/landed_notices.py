@@ -1,4 +1,4 @@
-"""Tell agents that are at work which of the files they are editing have changed on the branch."""
+"""Tell working agents which of the files that they are editing have changed on the branch."""
 
 import asyncio
 import shutil
@@ -18,7 +18,7 @@ from scaffold.run.notices import MERGE_QUEUE
 from scaffold.run.task_list import own_changed_paths
 
 MAX_PATHS = 500
-"""How many landed paths are looked for in each worktree: each of them is a part of a command line."""
+"""How many landed paths are looked up in each worktree; each is an argument of a command."""
 MAX_TOLD = 10
 MAX_RANGES = 5
 
@@ -26,7 +26,7 @@ MAX_RANGES = 5
 async def tell_running_agents(
     context: RunContext, run: Run, *, old: Commit, new: Commit, landed: Sequence[ActionKey]
 ) -> None:
-    """Send a message to each agent that has changed a path which the move of the branch changed, too."""
+    """Send a message to each agent that has changed a path which the branch's move also changed."""
     running = [each for each in context.store.attempts.open_of_run(run.id) if each.phase in WORKER_PHASES]
     if not running:
         return
@@ -35,7 +35,11 @@ async def tell_running_agents(
         edited = await _edited_paths(context, run, attempt, paths)
         if edited:
             lines = await added_lines_of(context.git, old, new, edited)
-            text = "\n".join((*_notice_lines(edited, lines), _advice(landed)))
+            names = join_limited(landed, MAX_TOLD)
+            advice = (
+                f"That is the work of {names}. Your work will be merged with them: keep your own changes there small."
+            )
+            text = "\n".join((*_notice_lines(edited, lines), advice))
             with context.store.transaction():
                 context.store.messages.send(
                     run.id, sender=MERGE_QUEUE, recipient=attempt.id, body={"text": context.redactor.clean(text)}
@@ -43,7 +47,6 @@ async def tell_running_agents(
 
 
 async def _edited_paths(context: RunContext, run: Run, attempt: Attempt, paths: Sequence[str]) -> tuple[str, ...]:
-    """Return which of the paths differ in an attempt's worktree from its base; none if there is no worktree (yet)."""
     git = worktree.find_worktree(context.repository, context.worktree_of(attempt))
     if git is None:
         return ()
@@ -51,7 +54,7 @@ async def _edited_paths(context: RunContext, run: Run, attempt: Attempt, paths: 
     try:
         await asyncio.to_thread(folder.mkdir, parents=True, exist_ok=True)
         with TemporaryDirectory(dir=folder, prefix="looked-", ignore_cleanup_errors=True) as own:
-            # A copy: git would lock the index and write it anew, while the agent uses it.
+            # A copy of the index: git would lock and rewrite it while the agent uses it.
             index = await asyncio.to_thread(shutil.copy, git.registration / "index", own)
             return await _differing_paths(git, attempt.base_sha, paths, index)
     except (GitError, OSError):  # its worker removes the worktree, or its agent has broken it
@@ -74,13 +77,8 @@ def _notice_lines(edited: Sequence[str], lines: dict[str, tuple[int, ...]]) -> I
         yield f"So have {len(edited) - MAX_TOLD} more of the files that you have changed."
 
 
-def _advice(landed: Sequence[ActionKey]) -> str:
-    names = join_limited(landed, MAX_TOLD)
-    return f"That is the work of {names}. Your work will be merged with them: keep your own changes there small."
-
-
 def _line_ranges(numbers: Sequence[int]) -> str:
-    """Return line numbers in words: `line 3`, `lines 3, 40-61`."""
+    """Return e.g. `line 3` or `lines 3, 40-61`."""
     found: list[list[int]] = []
     for number in numbers:
         if found and number == found[-1][1] + 1:

@@ -1,4 +1,4 @@
-"""The merge queue of a run: candidates are proven side by side, and land together on the tree that was proven."""
+"""The merge queue of a run: candidates are proven in parallel, and land together on the tree that was proven."""
 
 import asyncio
 from collections import Counter
@@ -47,7 +47,7 @@ MAX_LANDING_TRIES = 5
 
 
 class _Batch(Struct, kw_only=True):
-    """How many lanes at the front are proven together; those that failed together are halved until one is left."""
+    """The lanes at the front that are proven together; a batch that fails is halved until one candidate is left."""
 
     size: int | None = None
     """None until the first lane is proven: until then, more may join."""
@@ -81,9 +81,9 @@ class MergeQueue:
         self._run = run
         self._arrivals = arrivals
         self._setup = setup = ProofSetup(context, run)
-        # What lands next has a checkout of its own: it must not wait for those that are behind it.
+        # The next landing has a checkout of its own, so that it does not wait for those behind it.
         self._front = Checkouts(context, run, [LANDING])
-        # Services of the repository run once for each run, so their checks cannot run side by side.
+        # The repository's services run once per run, so checks that use them cannot run in parallel.
         side_by_side = not run.settings.environment.services
         self._lanes = Checkouts(context, run, names_of_lanes(usable_cores())) if side_by_side else self._front
         self._refresher = FactRefresher(context, run, self._front, lambda: setup.baseline)
@@ -91,7 +91,7 @@ class MergeQueue:
         verifier = CandidateVerifier(setup, self._refresher, front=self._front, lanes=self._lanes)
         self._line = Line(context, verifier, run.settings.landing.tracked_list)
         self.approvals = ChangeApprovals(context, run)
-        """What humans say about the candidates."""
+        """The humans' approvals of the candidates."""
         self._merges = BackgroundMerges(context, run, self._lanes, merger)
         self._order = QueueOrder(context, run, lanes=MAX_LANES if side_by_side else 1)
         self._branch = SessionBranch(context, run, self._refresher)
@@ -103,9 +103,9 @@ class MergeQueue:
         self._busy = asyncio.Lock()
 
     async def step(self) -> QueueStep:
-        """Land what is proven, or refuse a candidate; if none can land, recheck stale facts.
+        """Land proven candidates, or refuse one; if none can land, recheck stale facts.
 
-        Proofs of the candidates that come next go on after this returns.
+        The proofs of the next candidates go on after this returns.
         """
         async with self._busy:
             step: QueueStep | None = None
@@ -132,23 +132,23 @@ class MergeQueue:
             return await self._batch_verifier.run_final_gates(await session_tip(self._context, self._run))
 
     def forget_tip(self) -> None:
-        """Read branch and candidates before the next landing: others may have recorded what this queue moved it to."""
+        """Read branch and candidates again before the next landing, because others may have recorded landings."""
         self._branch.landed = None
         self._candidates = {}
         self._setup.forget()
 
     @property
     def held(self) -> int:
-        """How many candidates are held: they conflict with what landed, and wait for actions that are done again."""
+        """How many candidates conflict with landed work and wait for actions that are done again."""
         return self._order.held
 
     async def release_held(self) -> None:
-        """Hold no candidate on this tip any more: the actions that they wait for do not go on."""
+        """Stop holding candidates on this tip, because the actions that they wait for do not go on."""
         async with self._busy:
             self._order.release_held(await self._queue_tip())
 
     async def end_proofs(self) -> None:
-        """End all proofs, and all merges that helpers were asked about; the next step begins them again."""
+        """End all proofs and all merges by helpers; the next step starts them again."""
         await self._clear_line()
         await self._merges.close()
 
@@ -156,7 +156,7 @@ class MergeQueue:
         """End all proofs and remove the queue's own worktrees."""
         await self.end_proofs()
         self._order.clear()
-        # First: containers of services may still have files of a worktree mounted.
+        # `close` also stops services, whose containers may have files of any worktree mounted.
         await self._front.close()
         if self._lanes is not self._front:
             await self._lanes.remove()
@@ -171,12 +171,11 @@ class MergeQueue:
                 return await self._record_step(step)
             if not waiting:
                 return await self._settle_facts()
-            # Git would move a branch that is checked out without its files, so that
-            # the user's next commit reverts the landing.
+            # Moving a branch under its checkout would make the user's next commit revert the landing.
             hold = await self._branch.held()
             if hold is not None:
                 return hold
-            # A review, or a tester that changed nothing, hands in its base: there is nothing to merge.
+            # A review, or a tester that changed nothing, hands in its base, so there is nothing to merge.
             unchanged = next((each for each in waiting if each.head_sha == each.base_sha), None)
             if unchanged is not None:
                 return await self._record_step(unchanged)
@@ -193,7 +192,7 @@ class MergeQueue:
             await self._wait_for_change(arrived)
 
     def _waiting_candidates(self) -> tuple[Attempt, ...]:
-        """Return the candidates, oldest first; while one waits, only its end changes what is stored of it."""
+        # Oldest first. Cached: while a candidate waits, its stored row changes only when it ends.
         attempts = self._context.store.attempts
         ids = attempts.ids_waiting_to_land(self._run.id)
         if not self._candidates.keys() >= {*ids}:
@@ -201,7 +200,6 @@ class MergeQueue:
         return tuple(self._candidates[each] for each in ids if each in self._candidates)
 
     async def _admit_candidates(self, waiting: Sequence[Attempt]) -> CandidateRefused | None:
-        """Put the candidates in the line that can be proven beside those in it; refuse one that cannot be merged."""
         tip = await self._queue_tip()
         merging, awaiting = self._merges.pending.keys(), self.approvals.set_aside(tip)
         chosen = await self._order.next_to_prove(waiting, self._line.ids(), tip, merging=merging, awaiting=awaiting)
@@ -215,7 +213,8 @@ class MergeQueue:
                         return refused
                     continue
             except GitError:
-                if await self._has_work(attempt, tip):
+                # Only a candidate whose work is gone is refused; otherwise the machine is at fault.
+                if attempt.head_sha is not None and await self._context.git.has_all(attempt.head_sha, known=tip):
                     raise
                 return end_candidate(self._context, self._run, attempt, CandidateRefused("lost", WORK_GONE))
             if not self._merges.begin(action, attempt, base, merged, first=not self._line.lanes):
@@ -225,7 +224,7 @@ class MergeQueue:
                     return await self._refuse_candidate(
                         attempt, tip, CandidateRefused("conflict", merged.why, merged.told)
                     )
-            # Whether the others may join the line without it is decided anew.
+            # The arrangement of the others depends on it, so they are arranged again.
             self._rearranged = True
             break
         return None
@@ -233,7 +232,6 @@ class MergeQueue:
     async def _add_to_line(
         self, action: Action, attempt: Attempt, merged: Integrated, *, tip: Commit, alone: bool
     ) -> CandidateRefused | None:
-        """Put a candidate in the line if a human approves its change, where one has to; refuse one that is rejected."""
         candidate = await self._line.candidate(action, attempt, merged, self._line.end(tip))
         match await self.approvals.verdict_on(candidate, tip):
             case "approved":
@@ -248,18 +246,14 @@ class MergeQueue:
                 return end_candidate(self._context, self._run, attempt, CandidateRefused(outcome, why))
         return None
 
-    async def _has_work(self, attempt: Attempt, tip: Commit) -> bool:
-        """Return whether the repository still has all of a candidate's work."""
-        return attempt.head_sha is not None and await self._context.git.has_all(attempt.head_sha, known=tip)
-
     async def _decide_front(self) -> QueueStep | None:
-        """Land or refuse what is proven at the front of the line; None if nothing is yet."""
+        """Land or refuse the front of the line; None if it is not proven yet."""
         lanes = self._line.lanes
         failed = next((place for place, lane in enumerate(lanes) if lane.shown and not lane.shown.result.passed), None)
         if failed == 0:
             return await self._judge_failed_front()
         if failed is not None:
-            # It failed on top of others that may not land themselves: it is proven again once they have.
+            # It failed on top of others that may not land either, so it is proven again once they have.
             self._order.postpone(lanes[failed].id, self._line.ids()[:failed])
             await self._drop_from(failed)
             return None
@@ -274,7 +268,7 @@ class MergeQueue:
         return await self._decide_batch()
 
     async def _decide_batch(self) -> QueueStep | None:
-        """Prove together what is proven alone; land it, or find out which candidate it is that fails."""
+        """Prove a batch of candidates that passed alone; land it, or halve it to find the one that fails."""
         batch = self._batch
         if batch.proof is None:
             count = self._order.count_together(self._line.ids()[: batch.next_size])
@@ -294,7 +288,6 @@ class MergeQueue:
         return await self._decide_batch()
 
     def _prove_together(self, lanes: Sequence[Lane]) -> None:
-        """Begin to prove lanes together once each of them is proven alone."""
         if all(lane.proof.done() for lane in lanes):
             first, *others = [lane.proven_alone for lane in lanes]
             proven = [first, *takewhile(lands_with_others, others)] if lands_with_others(first) else [first]
@@ -302,8 +295,8 @@ class MergeQueue:
             self._batch.proven = len(proven)
 
     async def _publish_batch(self, batch: Sequence[Proven], result: CandidateResult) -> QueueStep | None:
-        """Move the session branch to the proven commit and record it; None if the branch moved meanwhile."""
-        # The checks took minutes, in which the user may have checked the branch out.
+        """Move the session branch to the proven commit and record it; None if the branch has moved."""
+        # The user may have checked the branch out while the checks ran.
         hold = await self._branch.held()
         if hold is not None:
             return hold
@@ -328,7 +321,7 @@ class MergeQueue:
         return BatchLanded(published, landed)
 
     async def _drop_unpublished(self, unpublished: Unpublished, tip: Commit) -> CandidateRefused | None:
-        """Take the candidate out because of which a batch did not land; it is refused unless it was withdrawn."""
+        """Remove the candidate that kept a batch from landing, and refuse it unless it was withdrawn."""
         place = self._line.ids().index(unpublished.attempt_id)
         attempt = self._line.lanes[place].candidate.attempt
         await self._drop_from(place)
@@ -342,7 +335,7 @@ class MergeQueue:
         return await self._refuse_candidate(attempt, tip, CandidateRefused("conflict", lacking))
 
     async def _try_again(self, attempt: Attempt) -> CandidateRefused | None:
-        """Prove everything again on the branch as others moved it, unless it never stops moving."""
+        """Prove everything again on the moved branch; refuse the candidate if the branch never stops moving."""
         await self._clear_line()
         self._branch.landed = None
         self._tries[attempt.id] += 1
@@ -353,10 +346,8 @@ class MergeQueue:
         return end_candidate(self._context, self._run, attempt, CandidateRefused("conflict", moving))
 
     async def _judge_failed_front(self) -> CandidateRefused | None:
-        """Refuse the first candidate if it failed; one that was proven beside others is proven once more, alone.
-
-        Its checks may need what those of others used at the same time, such as a port.
-        """
+        """Refuse a failed front; one that was proven in parallel with others is proven once more, alone."""
+        # Its checks may need what others used at the same time, such as a port.
         front = self._line.lanes[0]
         result = front.proof.result()
         if result.whole or all(each.exit_code is None for each in result.result.verification.failures):
@@ -366,26 +357,24 @@ class MergeQueue:
         return None
 
     async def _refuse_front(self, result: CandidateResult) -> CandidateRefused | None:
-        """Refuse the first candidate of the line; those after it were proven with it, so they begin anew."""
         candidate, verification = self._line.lanes[0].candidate, result.verification
         if verification.passed:
             refused = CandidateRefused("gate_failed", result.broken_summary)
         else:
             refused = CandidateRefused(outcome_of(verification), summarize_failures(verification))
         if candidate.merged and refused.outcome != "timeout":
-            # Both sides passed by themselves, so it says nothing against the work of its agent.
+            # Both sides passed alone, so the failure does not count against its agent.
             refused = CandidateRefused("conflict", why_merge_failed(candidate.merged, refused.why), candidate.merged)
         return await self._refuse_candidate(candidate.attempt, candidate.base, refused)
 
     async def _refuse_candidate(
         self, attempt: Attempt, tip: Commit, refused: CandidateRefused
     ) -> CandidateRefused | None:
-        """Return a candidate to its action; None if what it was refused for is on an outdated tip."""
+        """Return a candidate to its action; None if it is proven again because the tip has moved."""
         self._order.prove_alone(None)
         if attempt.id in self._line.ids():
             await self._drop_from(self._line.ids().index(attempt.id))
-        # A refusal on an outdated tip says nothing: the user's commit may have
-        # fixed what failed. Try again on the current one.
+        # The user's commits may have fixed what failed, so a refusal on an outdated tip does not count.
         if tip != await session_tip(self._context, self._run):
             return await self._try_again(attempt)
         return end_candidate(self._context, self._run, attempt, refused)
@@ -403,16 +392,14 @@ class MergeQueue:
         return FactsSettled()
 
     async def _queue_tip(self) -> Commit:
-        """Return the commit on which the next landing builds, with all facts rechecked there.
-
-        That is where this queue left the branch: whether others have moved it since is found out when it moves again.
-        """
+        """Return the commit on which the next landing builds, with all facts rechecked there."""
+        # Where this queue left the branch: moving it fails if others have moved it since.
         if self._line.lanes:
             return self._line.lanes[0].candidate.base
         return self._branch.landed or await self._branch.read_tip()
 
     async def _drop_withdrawn(self, waiting: Collection[AttemptId]) -> None:
-        """Forget candidates that a human has cancelled meanwhile: take them out of the line."""
+        # A human may have cancelled candidates that are in the line.
         await self._merges.keep(waiting)
         await self.approvals.keep(waiting)
         gone = next((place for place, each in enumerate(self._line.ids()) if each not in waiting), None)
@@ -421,7 +408,6 @@ class MergeQueue:
             self._rearranged = False
 
     async def _drop_from(self, place: int) -> None:
-        """Take a lane and all after it out of the line, so that the candidates are arranged anew."""
         self._rearranged = True
         await self._line.drop_from(place)
         batch = self._batch
@@ -437,7 +423,6 @@ class MergeQueue:
         await self._drop_from(0)
 
     async def _wait_for_change(self, arrived: asyncio.Event) -> None:
-        """Wait until a proof or a merge ends, or a candidate may have been handed in or withdrawn."""
         arrival = asyncio.create_task(arrived.wait())
         proofs = [lane.proof for lane in self._line.lanes if not lane.proof.done()]
         batch = [self._batch.proof] if self._batch.proof is not None else []

@@ -1,4 +1,4 @@
-"""The order of a run's merge queue: forecasts, who waits for whom, and what people see of it."""
+"""The order of a run's merge queue: forecasts, which candidates wait for which, and what users see of it."""
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -32,10 +32,10 @@ from scaffold.store.run.landings import WorkDoneAgain
 
 
 class QueueOrder:
-    """Decides which candidates are proven next, for the run's owner."""
+    """Decides which candidates are proven next; only the run's owner may use it."""
 
     def __init__(self, context: RunContext, run: Run, *, lanes: int = MAX_LANES) -> None:
-        """At most `lanes` candidates are proven side by side."""
+        """Prove at most `lanes` candidates in parallel."""
         self._context = context
         self._run = run
         self._lanes = lanes
@@ -49,27 +49,27 @@ class QueueOrder:
         )
         self._overtaken = Counter[AttemptId]()
         self._postponed: dict[AttemptId, frozenset[AttemptId]] = {}
-        """Candidates that failed on top of others: not proven again while one of these is in the line."""
+        """Candidates that failed on top of others; they are not proven again while one of those is in the line."""
         self._alone: AttemptId | None = None
-        """The candidate that is proven next, and no other beside it."""
+        """The candidate that is proven next, without others in parallel."""
         self._conflicting: dict[AttemptId, Commit] = {}
-        """Candidates that conflict with the tip, by that tip."""
+        """{candidate: the tip that it conflicts with}."""
         self._held: dict[AttemptId, tuple[ActionKey, ...]] = {}
-        """Those of them that wait for actions that are done again."""
+        """{conflicting candidate: the actions done again that it waits for}."""
         self._released: Commit | None = None
-        """The tip on which no candidate is held any more."""
+        """The tip on which candidates are no longer held."""
         self._conflicts: Conflicts = {}
         self._arranged = Arrangement((), {})
         self._paths: dict[AttemptId, frozenset[str]] = {}
-        """The paths that each of those changes which were arranged last."""
+        """The changed paths of the candidates that were arranged last."""
         self._running: dict[AttemptId, ActionKey] = {}
-        """The actions of attempts at work with which candidates were compared."""
+        """The actions of the working attempts with which candidates were compared."""
         self._by_age: dict[AttemptId, Attempt] = {}
-        """All that wait, oldest first."""
+        """All waiting candidates, oldest first."""
         self._keys: dict[AttemptId, ActionKey] = {}
         """The keys of their actions."""
         self._looked_at: object = None
-        """What the last arrangement depends on."""
+        """The inputs of the last arrangement."""
         self._shown: tuple[QueuePlace, ...] = ()
 
     @property
@@ -86,11 +86,11 @@ class QueueOrder:
         merging: Collection[AttemptId] = (),
         awaiting: Collection[AttemptId] = (),
     ) -> list[tuple[Action, Attempt]]:
-        """Return the candidates that can be put in the line now, in order; `started` are in it, `waiting` are all.
+        """Return the candidates that can join the line now, in order; `started` are in it, `waiting` are all.
 
-        Those that are `merging` are set aside: a helper is resolving their conflicts. While one of them was overtaken
-        too often, no other joins the line: each landing would make the answer useless. Those `awaiting` a human are set
-        aside, too, and nothing waits for them.
+        A helper is resolving the conflicts of those that are `merging`, so they are set aside. If one of them was
+        overtaken too often, no other joins the line: each landing would make the helper's answer useless. Those
+        `awaiting` a human are set aside, too, and nothing waits for them.
         """
         self._by_age = {each.id: each for each in waiting}
         self._overtaken = Counter({each: self._overtaken[each] for each in self._by_age if each in self._overtaken})
@@ -103,20 +103,19 @@ class QueueOrder:
         able = [each for each in waiting if each.id in started or each.id not in aside]
         closed = any(self._overtaken[each] >= MOST_OVERTAKEN for each in merging)
         looked_at = ([each.id for each in able], [*started], [*self._postponed], tip, closed)
-        # Most of what wakes the queue does not change its order.
+        # Most wake-ups of the queue do not change its order.
         if looked_at != self._looked_at:
             self._looked_at = looked_at
             await self._arrange_queue(able, started, tip, closed=closed)
         return [self._with_action(self._by_age[each]) for each in self._arranged.lanes if each not in started]
 
     async def _hold_conflicting(self, tip: Commit) -> None:
-        """Decide anew which of the candidates that conflict with the tip are held."""
         found = [each for each in self._by_age.values() if self._conflicting.get(each.id) == tip]
         rivals = self._context.store.merge_queues.done_again(self._run.id) if found and self._released != tip else ()
         self._held = {each.id: keys for each in found if (keys := await self._waits_for(each, rivals, tip))}
 
     async def _waits_for(self, attempt: Attempt, rivals: Sequence[WorkDoneAgain], tip: Commit) -> tuple[ActionKey, ...]:
-        # Two candidates must not be held for each other.
+        # Two candidates must not wait for each other.
         others = {each.action_id for each in self._by_age.values() if each.id in self._conflicting}
         asked = [each for each in rivals if each.action_id not in {attempt.action_id, *others}]
         return tuple([each.key for each in asked if await self._is_in_conflict(attempt, each, tip)])
@@ -127,19 +126,17 @@ class QueueOrder:
         return bool(await self._forecaster.between(one.head_sha, other.head, tip, bases=(one.base_sha, other.base)))
 
     async def must_wait(self, attempt: Attempt, tip: Commit) -> bool:
-        """Return whether a candidate that conflicts with the tip is held before its action is done again.
-
-        While an action is done again whose last work conflicts with this candidate, too, the candidate would have to be
-        done again twice: once on this tip, and once more when that action has landed. Some place stays free for that
-        action: an attempt starts only while fewer than twice the agents are unlanded.
-        """
+        """Return whether a candidate that conflicts with the tip is held before its action is done again."""
+        # If the last work of another action that is being done again also conflicts with the candidate, this action
+        # would have to be done twice: on this tip, and again once the other one has landed.
         self._conflicting[attempt.id] = tip
+        # An attempt starts only while fewer than twice the agents are unlanded: one place stays free for that action.
         if self.held + 1 < 2 * self._context.store.runs.agents(self._run.id):
             await self._hold_conflicting(tip)
         return attempt.id in self._held
 
     def release_held(self, tip: Commit) -> None:
-        """Hold no candidate on this tip any more: what they wait for does not go on."""
+        """Stop holding candidates on this tip, because the actions that they wait for do not go on."""
         self._released = tip
 
     def count_together(self, lanes: Sequence[AttemptId]) -> int:
@@ -147,16 +144,16 @@ class QueueOrder:
         return count_apart([self._paths.get(each, frozenset()) for each in lanes])
 
     def prove_alone(self, attempt_id: AttemptId | None) -> None:
-        """Prove this candidate next, and no other beside it; None to go on as usual."""
+        """Prove this candidate next, without others in parallel; None to go on as usual."""
         self._alone = attempt_id
         self._looked_at = None
 
     def postpone(self, attempt_id: AttemptId, ahead: Sequence[AttemptId]) -> None:
-        """Prove a candidate again only once those that were ahead of it have landed, or have been refused."""
+        """Prove a candidate again only once those `ahead` of it have landed or been refused."""
         self._postponed[attempt_id] = frozenset(ahead)
 
     def count_overtaken(self, landed: Collection[AttemptId]) -> None:
-        """Count for each candidate that still waits how many younger ones have overtaken it."""
+        """Count for each waiting candidate how many younger ones have overtaken it."""
         for place, attempt_id in enumerate(ordered := [*self._by_age]):
             if attempt_id not in landed:
                 self._overtaken[attempt_id] += sum(each in landed for each in ordered[place:])
@@ -169,9 +166,9 @@ class QueueOrder:
         merging: Mapping[AttemptId, str],
         awaiting: Mapping[AttemptId, str],
     ) -> None:
-        """Store the order for people; the gates of the first `gates` lanes run.
+        """Store the order for users; the gates of the first `gates` lanes run.
 
-        `merging` says who does what for a candidate, `awaiting` by which inbox item it waits for a human.
+        `merging` says what helpers do for a candidate, `awaiting` has the inbox items of those that wait for a human.
         """
         self._keys = {each.id: self._keys.get(each.id) or self._action_key(each) for each in self._by_age.values()}
         keys = self._keys
@@ -195,12 +192,12 @@ class QueueOrder:
         return action.key
 
     def clear(self) -> None:
-        """Remove what people see: the owner ends, and proves nothing any more."""
+        """Remove the stored order, because the owner ends and proves nothing any more."""
         if self._shown:
             self._store_places(())
 
     def _store_places(self, places: tuple[QueuePlace, ...]) -> None:
-        # It is only for people: a store that cannot be written must not end the proofs.
+        # Only users read it: a store that cannot be written must not end the proofs.
         with suppress(StoreError), owner_transaction(self._context.store, self._run):
             self._context.store.merge_queues.set(self._run.id, places, fence=self._run.fence)
         self._shown = places
@@ -216,7 +213,7 @@ class QueueOrder:
         if len(able) > 1 or closed:
             queued = [await self._queued_candidate(each) for each in able]
             self._paths = {each.id: each.paths for each in queued}
-            # What runs may change: it does not decide who lands first.
+            # Running work may still change, so it does not affect the landing order.
             waiting = {
                 each: {other: paths for other, paths in found.items() if other not in self._running}
                 for each, found in self._conflicts.items()
@@ -226,10 +223,8 @@ class QueueOrder:
             self._arranged = Arrangement(tuple(each.id for each in able), {})
 
     async def _running_attempts(self) -> list[Attempt]:
-        """Return the attempts at work that have committed something, each with its last commit as its head.
-
-        Their refs are read when the order changes, and not in between: nothing may depend on what changes all the time.
-        """
+        # The working attempts with commits, each with its last commit as its head. Their refs are read only when the
+        # order changes: nothing may depend on what changes all the time.
         open_ones = self._context.store.attempts.open_of_run(self._run.id)
         working = {refs.work_ref(each.id): each for each in open_ones if each.phase in WORKER_PHASES}
         heads = await refs.list_refs(self._context.git, refs.WORK_PREFIX) if working else {}
@@ -242,7 +237,7 @@ class QueueOrder:
         facts = self._context.store.facts.of_assertions(action.goal_id, needs)
         return QueuedCandidate(
             id=attempt.id,
-            # As in facts, whose paths are stored as text.
+            # As text, like the stored paths of facts.
             paths=frozenset(map(utf8_safe, await self._forecaster.paths(attempt))),
             proves=frozenset((action.goal_id, assertion) for assertion in action.effects),
             needs=frozenset((action.goal_id, assertion) for assertion in needs),
@@ -259,24 +254,24 @@ class QueueOrder:
 
 
 class QueueState(Struct, frozen=True, kw_only=True):
-    """The candidates that wait, and why."""
+    """The waiting candidates, and what they wait for."""
 
     keys: Mapping[AttemptId, ActionKey]
     """The actions of all candidates, oldest first."""
     held: Mapping[AttemptId, tuple[ActionKey, ...]]
     merging: Mapping[AttemptId, str] = {}
-    """Those whose conflicts a helper is resolving, with a description of it for people."""
+    """{candidate whose conflicts a helper is resolving: what the helper does, for users}."""
     awaiting: Mapping[AttemptId, str] = {}
-    """Those about whose change a human is asked, with the inbox item."""
+    """{candidate that waits for a human's approval: its inbox item}."""
     ahead: Mapping[AttemptId, tuple[AttemptId, ...]]
-    """For each candidate in no lane those that must land before it; empty if all that are in lanes must."""
+    """{candidate outside of the lanes: those that must land before it}; empty if all in lanes must."""
     conflicts: Conflicts
     running: Mapping[AttemptId, ActionKey] = {}
-    """The actions of attempts at work that are among the conflicts."""
+    """The actions of the working attempts among the conflicts."""
 
 
 def places_of(state: QueueState, lanes: Sequence[Lane], gates: int) -> Iterator[QueuePlace]:
-    """Yield the place of each candidate, in the order in which they land; the gates of the first `gates` lanes run."""
+    """Yield the place of each candidate in landing order; the gates of the first `gates` lanes run."""
     for number, lane in enumerate(lanes, start=1):
         doing: PlaceState = "gates" if number <= gates else "proven" if lane.proof.done() else "proving"
         yield QueuePlace(attempt_id=lane.id, state=doing, lane=number, conflicts=_by_key(state, lane.id))

@@ -34,7 +34,7 @@ from scaffold.store.database import Store
 
 
 class Proven(Struct, frozen=True, kw_only=True):
-    """A candidate that may land, with all that was shown of it."""
+    """A candidate that may land, with its whole verification."""
 
     candidate: Candidate
     verification: Verification
@@ -45,8 +45,8 @@ class Unpublished(Struct, frozen=True, kw_only=True):
 
     attempt_id: AttemptId
     cause: Literal["lacking", "withdrawn", "unpinned", "unapproved"]
-    """Its preconditions no longer hold | a human cancelled it | the ref of its work is not where it was | a human has
-    not approved what would land."""
+    """Its preconditions no longer hold | a human cancelled it | the ref of its work was moved | a human has not
+    approved what would land."""
     lacking: tuple[str, ...] = ()
     """The preconditions that no longer hold."""
 
@@ -58,10 +58,10 @@ async def publish(
     rechecked: Sequence[RecheckResult],
     approvals: ChangeApprovals,
 ) -> Commit | Unpublished | None:
-    """Land a batch at once: one update of the branch, one transaction that records it.
+    """Land a batch with one update of the branch and one transaction that records it.
 
-    Return the branch's new tip; None if another process moved the branch first. What lands is the tree that was proven:
-    the last candidate's commit, whose ancestors down to the branch's tip are the commits of the others.
+    Return the branch's new tip; None if another process moved the branch first. The proven tree lands: that of the last
+    candidate's commit, whose ancestors down to the branch's tip are the commits of the others.
     """
     store, git, listed = context.store, context.git, run.settings.landing.tracked_list
     changed = [await own_changed_paths(git, listed, each.candidate.base, each.candidate.commit) for each in batch]
@@ -71,8 +71,8 @@ async def publish(
     if isinstance(intents, Unpublished):
         return intents
     tip, head = intents[0].old, intents[0].new
-    # The ref transaction also needs each work ref at its head. An owner that took over moves these refs first, so this
-    # update fails if it comes too late: see `_claim_candidate` in record.py.
+    # The ref transaction also requires each work ref at its head. An owner that takes over moves these refs first, so
+    # an update that comes too late fails: see `_claim_candidate` in landing_record.py.
     work = {refs.work_ref(each.candidate.attempt.id): _require_head(each.candidate) for each in batch}
     if not await refs.move_and_delete(git, session_ref(run), new=head, old=tip, drop=work):
         with owner_transaction(store, run):
@@ -93,7 +93,7 @@ async def publish(
 
 
 async def _find_unpinned(context: RunContext, run: Run, batch: Sequence[Proven], tip: Commit) -> Unpublished | None:
-    """Return the candidate whose work ref kept the branch from moving; None if the branch was moved by others."""
+    """Return the candidate whose work ref kept the branch from moving; None if others moved the branch."""
     if await session_tip(context, run) != tip:
         return None
     for each in batch:
@@ -110,11 +110,7 @@ def _record_intents(
     approvals: ChangeApprovals,
     subjects: Sequence[ChangeSubject],
 ) -> tuple[Intent, ...] | Unpublished:
-    """Record the intended ref update with the evidence: after a crash the branch shows whether it happened.
-
-    Nothing is recorded if the preconditions of a candidate no longer hold, if a human cancelled it meanwhile, or if one
-    has to approve it and has not approved exactly what would land.
-    """
+    """Record the intended ref update with the evidence; after a crash the branch shows whether it happened."""
     store = context.store
     intents = tuple(
         Intent(
@@ -130,14 +126,13 @@ def _record_intents(
         for each in batch
     )
     with owner_transaction(store, run, durable=True):
-        # Read first: nothing is written for a batch that cannot land as a whole.
+        # A batch lands as a whole or not at all.
         if (unpublished := _find_obstacle(store, batch, approvals, subjects)) is not None:
             return unpublished
-        # The phase, the evidence and the intents are one transaction: after a crash
-        # `resolve_intent` finds all it needs.
+        # Phase, evidence and intents are one transaction, so that `resolve_intent` finds all of them after a crash.
         for each, intent in zip(batch, intents, strict=True):
             attempt = each.candidate.attempt
-            # A human who approved saw the doubts.
+            # A human who approved the change saw its doubts.
             reviewed = each.verification.reviewed or approvals.required
             verification = msgspec.structs.replace(each.verification, commit=each.candidate.commit, reviewed=reviewed)
             store.attempts.advance(attempt.id, fence=attempt.fence, phase="landing", verification=verification)
@@ -148,13 +143,12 @@ def _record_intents(
 def _find_obstacle(
     store: Store, batch: Sequence[Proven], approvals: ChangeApprovals, subjects: Sequence[ChangeSubject]
 ) -> Unpublished | None:
-    """Return why a batch cannot land, as stored now; None if it can."""
     for each in batch:
         action, attempt = each.candidate.action, each.candidate.attempt
         try:
             store.attempts.check(attempt.id, fence=attempt.fence)
         except StaleFence:
-            # A cancellation ends an attempt while its checks run here; the run's own fence was checked before.
+            # A human cancelled the attempt while its checks ran; the run's own fence was checked before.
             return Unpublished(attempt_id=attempt.id, cause="withdrawn")
         lacking = store.facts.lacking(action.goal_id, action.preconditions)
         if lacking:
@@ -172,21 +166,21 @@ def _require_head(candidate: Candidate) -> Commit:
 
 
 class SessionBranch:
-    """Reads the session branch of a run for its owner, and rechecks facts where others moved it."""
+    """Reads the session branch of a run for its owner, and rechecks facts if others moved it."""
 
     def __init__(self, context: RunContext, run: Run, refresher: FactRefresher) -> None:
         self._context = context
         self._run = run
         self._refresher = refresher
         self.landed: Commit | None = None
-        """Where the queue left it; None if that is to be read."""
+        """Where the queue left the branch; None if it must be read."""
         self._seen: Commit | None = None
         """The tip for which facts were last marked stale."""
 
     async def held(self) -> BranchHeld | None:
-        """Return the worktree that has the session branch checked out, unless its folder was deleted; else None."""
+        """Return the worktree that has the session branch checked out; None if there is none with a folder."""
         for each in await worktree.worktrees_on_branch(self._context.repository, self._run.session_branch):
-            # A deleted folder holds nothing. Git's lock is for worktrees on disks that are not always mounted.
+            # A deleted folder does not count, unless git's lock says that it is on a disk that is not mounted.
             if each.locked or each.path.exists():
                 return BranchHeld(each.path)
         return None
@@ -198,7 +192,7 @@ class SessionBranch:
         """
         tip = await session_tip(self._context, self._run)
         landed = self.landed or last_landed(self._context.store, self._run)
-        # A landing records its own changes, so only what others put on top since then can have made facts stale.
+        # A landing records its own changes, so only commits of others since then can have made facts stale.
         before = landed or self._run.base_sha
         if landed is not None and landed != tip:
             await require_landed_on_branch(self._context, self._run, landed, tip)

@@ -18,7 +18,7 @@ from scaffold.run.failures.attempt_end import AttemptEnd, record_attempt_end
 
 
 class BatchLanded(Struct, frozen=True, tag="landed"):
-    """The work of these attempts is on the session branch, whose tip is `commit` now, and their effects are facts."""
+    """The work of these attempts is on the session branch, whose tip is now `commit`; their effects are facts."""
 
     commit: Commit
     attempts: tuple[AttemptId, ...]
@@ -31,7 +31,7 @@ class ReviewRecorded(Struct, frozen=True, tag="recorded"):
 
 
 class StepRecorded(Struct, frozen=True, tag="step"):
-    """A step was recorded, towards work that lands later."""
+    """A step was recorded; its work lands later."""
 
     attempt: AttemptId
 
@@ -42,7 +42,7 @@ class CandidateRefused(Struct, frozen=True, tag="refused"):
     outcome: AttemptOutcome
     why: str
     merged: tuple[FileMerge, ...] = ()
-    """What became of each file that it and what has landed both changed, if one was in conflict."""
+    """The outcome of each file that it and landed work both changed, if one was in conflict."""
 
 
 class BranchHeld(Struct, frozen=True, tag="held"):
@@ -61,12 +61,11 @@ class QueueIdle(Struct, frozen=True, tag="idle"):
 
 CANCELLED = CandidateRefused("cancelled", "it was cancelled while it waited to land")
 WORK_GONE = "its work is no longer in the repository, or the ref that kept it was moved or deleted by another process"
-
 QueueStep = BatchLanded | ReviewRecorded | StepRecorded | CandidateRefused | BranchHeld | FactsSettled | QueueIdle
 
 
 def end_candidate(context: RunContext, run: Run, attempt: Attempt, refused: CandidateRefused) -> CandidateRefused:
-    """Return a candidate to its action, and what it was refused for without secrets; its work stays pinned."""
+    """Return a refused candidate to its action; its work stays pinned. Returns the refusal without secrets."""
     why, store = context.redactor.clean(refused.why), context.store
     action = store.actions.get(attempt.action_id)
     end = AttemptEnd(refused.outcome, why)
@@ -87,7 +86,7 @@ def end_candidate(context: RunContext, run: Run, attempt: Attempt, refused: Cand
 async def record_candidate(
     context: RunContext, run: Run, attempt: Attempt
 ) -> ReviewRecorded | StepRecorded | CandidateRefused:
-    """Record a step, or a candidate without a commit; one whose reviewed code changed since is reviewed again."""
+    """Record a step, or a candidate without a commit; if the reviewed code has changed since, it is reviewed again."""
     action = context.store.actions.get(attempt.action_id)
     if action is None:
         raise LookupError(attempt.id)
@@ -106,6 +105,6 @@ async def record_candidate(
 
 
 def _was_cancelled(context: RunContext, attempt: Attempt) -> bool:
-    """Return whether a human cancelled the candidate meanwhile; otherwise another owner has the run."""
+    # Otherwise another process owns the run.
     now = context.store.attempts.get(attempt.id)
     return now is not None and now.outcome == "cancelled"

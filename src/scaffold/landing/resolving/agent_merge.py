@@ -1,4 +1,4 @@
-"""Have a merge agent decide what no program can, under conditions that its answer alone cannot meet."""
+"""Let a merge agent resolve what no program can; its answer counts only if it is certified and can be tested."""
 
 import asyncio
 import re
@@ -17,14 +17,14 @@ from scaffold.run.attempts.contracts import contract_in_force
 from scaffold.run.context import RunContext
 
 MAX_CHARS = 48_000
-"""Characters of the files that an agent is asked about, in all: it writes them again."""
+"""Limit for the files that an agent is asked about, in total, because it writes them out again."""
 _MARKERS = re.compile(r"^(<{7}|>{7}) ", re.MULTILINE)
 
 
 async def ask_merger(
     merger: Merger, context: RunContext, run: Run, action: Action, left: Sequence[ReadFile]
 ) -> HelpersAnswer:
-    """Return the agent's merge of all files, certified; or why each is left."""
+    """Return the agent's certified merge of all files, or why each is refused."""
     files = tuple(each.versions for each in left)
     if why := _why_not_asked(context, run, action, files):
         return _refuse_all(files, f"no merge agent was asked, because {why}")
@@ -32,7 +32,7 @@ async def ask_merger(
     answer = await merger.merge(question, lambda texts: problem_with(files, texts))
     if isinstance(answer, ConflictExplanation):
         return _refuse_all(files, f"the merge agent left it: {answer.why}")
-    # The check belongs to the question, too, but only what is certified here counts.
+    # The agent may have skipped the check, so only what is certified here counts.
     if problem := await asyncio.to_thread(problem_with, files, answer.texts):
         return _refuse_all(files, f"the merge agent's answer does not count: {problem}")
     return HelpersAnswer(
@@ -42,7 +42,7 @@ async def ask_merger(
 
 
 def problem_with(files: Sequence[FileVersions], texts: Mapping[str, str]) -> str:
-    """Return why the texts are no merge of the files; empty if they are one."""
+    """Return why the texts are not a valid merge of the files; empty if they are."""
     for file in files:
         text = texts.get(file.path)
         if text is None:
@@ -63,15 +63,15 @@ def _require_merge(file: FileVersions, text: str) -> None:
 
 
 def changes_are_apart(file: FileVersions) -> bool:
-    """Return whether both sides change different functions or classes, and nothing outside of them."""
+    """Return whether the sides change different functions or classes, and nothing outside of them."""
     ours, theirs = changed_scopes(file, file.ours), changed_scopes(file, file.theirs)
     return None not in {*ours, *theirs} and not ours & theirs
 
 
 def _why_not_asked(context: RunContext, run: Run, action: Action, files: Sequence[FileVersions]) -> str:
-    """Return why no agent may decide; empty if it may."""
     if sum(len(each.ours) + len(each.theirs) for each in files) > MAX_CHARS:
         return "the files are too large for it"
+    # The certificate alone is enough if the changes do not touch each other; otherwise tests have to show the result.
     if all(map(changes_are_apart, files)):
         return ""
     contract = contract_in_force(context.store, action.id)

@@ -1,4 +1,4 @@
-"""Resolve conflicts that take time, by a merge agent and by tools of lock files, while others are proven and land."""
+"""Resolve conflicts with helpers, a merge agent and the tools of lock files, while other candidates go on."""
 
 import asyncio
 from collections.abc import Collection, Mapping, Sequence
@@ -20,26 +20,24 @@ from scaffold.run.context import RunContext
 
 MAX_PATHS = 3
 DOING: Mapping[Helper, str] = {"agent": "a merge agent merges", "lock tool": "its tool makes anew"}
-"""What a helper does with files, for people; the agent is asked first."""
+"""What a helper does with files, for users; the agent is asked first."""
 
 
 class _Merge(Struct, frozen=True):
-    """A candidate that is merged into `base` with help."""
-
     base: Commit
     doing: str
     task: asyncio.Task[Integrated | IntegrationConflict]
 
 
 class BackgroundMerges:
-    """The candidates of a run that are merged with help, or that have been; each answer is for one base.
+    """The candidates of a run that helpers merge or have merged; each answer is for one base.
 
-    A base that moved meanwhile makes an answer useless: the candidate is then merged anew, and helpers are asked again
-    only if it still conflicts. Nothing of it is stored, so a kill loses the answers alone.
+    If the base has moved, the candidate is merged again, and helpers are asked again only if it still conflicts.
+    Nothing is stored, so a kill loses only the answers.
     """
 
     def __init__(self, context: RunContext, run: Run, checkouts: Checkouts, merger: Merger | None = None) -> None:
-        """Lock files are made in one of the `checkouts`; `merger` is asked about what no program can decide."""
+        """Regenerate lock files in one of the `checkouts`; ask `merger` about what no program can decide."""
         self._context = context
         self._run = run
         self._checkouts = checkouts
@@ -49,7 +47,7 @@ class BackgroundMerges:
 
     @property
     def pending(self) -> Mapping[AttemptId, str]:
-        """What is being done with each candidate that still waits for an answer, for people."""
+        """{candidate that waits for an answer: what is being done with it, for users}."""
         return {each: merge.doing for each, merge in self._merges.items() if not merge.task.done()}
 
     @property
@@ -58,9 +56,9 @@ class BackgroundMerges:
         return [each.task for each in self._merges.values() if not each.task.done()]
 
     async def merge(self, action: Action, attempt: Attempt, base: Commit) -> Integrated | IntegrationConflict:
-        """Return a candidate merged into `base`: as helpers have done, or as completely as is possible without them.
+        """Return a candidate merged into `base`: by the helpers' answer, or as far as possible without one.
 
-        Raises what went wrong while helpers were asked, whatever base they were asked about; they are then asked again.
+        Raises what the helpers raised, whatever base they were asked about; they are then asked again.
         """
         known = self._merges.get(attempt.id)
         if known is None or not known.task.done():
@@ -74,16 +72,16 @@ class BackgroundMerges:
     def begin(
         self, action: Action, attempt: Attempt, base: Commit, conflict: IntegrationConflict, *, first: bool
     ) -> bool:
-        """Ask helpers about a conflict with `base`; return whether they are asked, False if no helper can resolve it.
+        """Ask helpers about a conflict with `base`; return False if no helper can resolve it.
 
-        Only the `first` in the line is asked about for the first time: what is ahead of another one may fall, and the
-        answer would have been paid for nothing.
+        Only the `first` in the line is asked about for the first time: those ahead of another candidate may be refused,
+        and its answer would have been paid for nothing.
         """
         known = self._merges.get(attempt.id)
         helpers: frozenset[Helper] = frozenset({"lock tool"} if self._merger is None else {"lock tool", "agent"})
         if not conflict.helpers or not conflict.helpers <= helpers or not (first or known):
             return False
-        if known is not None and known.base == base:  # that is their answer
+        if known is not None and known.base == base:  # the conflict is their answer
             return False
         doing = " and ".join(text for helper, text in DOING.items() if helper in conflict.helpers)
         paths = utf8_safe(join_limited(conflict.paths, MAX_PATHS))
@@ -103,22 +101,19 @@ class BackgroundMerges:
     async def _integrate_on(
         self, action: Action, attempt: Attempt, base: Commit, helpers: Helpers = NO_HELPERS
     ) -> Integrated | IntegrationConflict:
-        # Work that was made on a former base of the run: the commits of that base are no part of it.
+        # The commits of a former base are not part of the work that was made on it.
         made_on = attempt.base_sha if self._was_rebased else None
-        head = _require_head(attempt)
-        return await integrate(self._context, self._run, action, head=head, tip=base, base=made_on, helpers=helpers)
+        if attempt.head_sha is None:
+            raise LookupError(attempt.id)
+        return await integrate(
+            self._context, self._run, action, head=attempt.head_sha, tip=base, base=made_on, helpers=helpers
+        )
 
     async def keep(self, waiting: Collection[AttemptId]) -> None:
-        """Forget the candidates that do not wait any more; what is still asked about them is cancelled."""
+        """Forget the candidates that no longer wait, and cancel what is still asked about them."""
         gone = [self._merges.pop(each) for each in [*self._merges] if each not in waiting]
         await end_tasks([each.task for each in gone])
 
     async def close(self) -> None:
-        """Cancel all that is still asked."""
+        """Cancel all merges."""
         await self.keep(())
-
-
-def _require_head(attempt: Attempt) -> Commit:
-    if attempt.head_sha is None:
-        raise LookupError(attempt.id)
-    return attempt.head_sha

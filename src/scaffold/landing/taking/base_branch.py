@@ -1,4 +1,4 @@
-"""Move a branch of the user forward, the only way in which a checkout of the user is ever written."""
+"""Move a branch of the user forward: the only way in which a checkout of the user is ever written."""
 
 import os
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ class BranchPlace(Struct, frozen=True, kw_only=True):
     """Where a branch is checked out, and why it cannot be moved there."""
 
     where: Literal["nowhere", "here", "elsewhere"]
-    """In no worktree | in the checkout in which the command works | in another one."""
+    """In no worktree | in the checkout in which the command runs | in another one."""
     obstacle: str = ""
     """Why it cannot be moved; empty if it can."""
     fix: str = ""
@@ -32,13 +32,13 @@ async def find_branch(
 ) -> BranchPlace:
     """Return where the branch is checked out, and whether it can be moved there to work that changes `paths`.
 
-    `to` is a branch that has the very commits to take, for a command that the user can run; None if there is none, so
-    that the command `again` has to be repeated. RepositoryError if an operation is unfinished in the checkout.
+    `to` is a branch with exactly the commits to take, for a command that the user can run; None if there is none, so
+    that the command `again` must be repeated. Raises RepositoryError if an operation is unfinished in the checkout.
     """
     for each in await worktree.worktrees_on_branch(repository, branch):
         if each.path.resolve() == repository.root.resolve():
             return await _checked_out_here(repository, branch, to, paths, again)
-        # Git's lock is for worktrees on disks that are not always mounted; a deleted folder holds nothing.
+        # A deleted folder does not count, unless git's lock says that it is on a disk that is not mounted.
         if not (each.locked or each.path.exists()):
             continue
         if each.branch != branch:
@@ -47,27 +47,25 @@ async def find_branch(
                 obstacle=f"a rebase or bisect of {branch} is unfinished in {each.path}",
                 fix="Finish or abort it, then try again.",
             )
+        path = quote(str(each.path))
+        command = f"cd {path} && {again}" if to is None else f"git -C {path} merge --ff-only {quote(to)}"
         return BranchPlace(
             where="elsewhere",
             obstacle=f"{branch} is checked out in {each.path}, and a branch is never moved under its user",
-            fix=f"Take it there: `{_elsewhere(str(each.path), to, again)}`.",
+            fix=f"Take it there: `{command}`.",
         )
     return BranchPlace(where="nowhere")
-
-
-def _elsewhere(path: str, to: str | None, again: str) -> str:
-    return f"cd {quote(path)} && {again}" if to is None else f"git -C {quote(path)} merge --ff-only {quote(to)}"
 
 
 async def _checked_out_here(
     repository: Repository, branch: str, to: str | None, paths: Sequence[str], again: str
 ) -> BranchPlace:
-    await checkout_status(repository)  # refuses an unfinished operation
+    await checkout_status(repository)  # raises if an operation is unfinished
     git = repository.git
-    # A branch that is checked out nowhere moves without its files, which the user's own git then updates.
+    # A branch that is not checked out moves without files, which the user's own git updates afterwards.
     around = f"git switch --detach && {again} && git switch {quote(branch)}"
     command = around if to is None else f"git merge --ff-only {quote(to)}"
-    # Untracked files are no obstacle: git refuses to overwrite them, and they stay.
+    # Untracked files may stay: git refuses to overwrite them.
     args = ("status", "--porcelain=v1", "-z", "--untracked-files=no", "--no-renames", "--ignore-submodules=dirty")
     if changed := [record[3:] for record in (await git(*args)).records]:
         shown = ", ".join(changed[:3]) + (f" and {len(changed) - 3} more" if len(changed) > 3 else "")
@@ -76,9 +74,12 @@ async def _checked_out_here(
             obstacle=f"{branch} is checked out in {repository.root} with uncommitted changes: {shown}",
             fix="Commit or stash them (`git stash`), then try again.",
         )
-    # Our git ignores sparse checkouts and the user's filters, and would write other files than theirs does.
+    # We run git without sparse checkouts and the user's filters, so it would write other files than theirs.
     filtered = await _has_own_filters(repository, paths)
-    if filtered or await _is_sparse(repository):
+    asked = ("config", "--type=bool", "--get-all", "core.sparseCheckout")
+    # The last value is the one that our own commands set.
+    sparse = (await git(*asked, ok=frozenset({0, 1}))).line.split("\n")[-2:-1] == ["true"]
+    if filtered or sparse:
         what = "filters of your own" if filtered else "only some of its files"
         return BranchPlace(
             where="here",
@@ -88,14 +89,8 @@ async def _checked_out_here(
     return BranchPlace(where="here")
 
 
-async def _is_sparse(repository: Repository) -> bool:
-    # The last value is the one that our own commands get.
-    found = await repository.git("config", "--type=bool", "--get-all", "core.sparseCheckout", ok=frozenset({0, 1}))
-    return found.line.split("\n")[-2:-1] == ["true"]
-
-
 async def _has_own_filters(repository: Repository, paths: Sequence[str]) -> bool:
-    """Return whether one of the paths has a filter that is configured, and is not that of git-lfs."""
+    # The filter of git-lfs is the same for everybody.
     git = repository.git
     configured = await git("config", "--name-only", "--get-regexp", FILTER_SETTINGS, ok=frozenset({0, 1}))
     names = {line.partition(".")[2].rpartition(".")[0] for line in configured.line.split("\n")} - {"lfs", ""}
@@ -109,7 +104,7 @@ async def _has_own_filters(repository: Repository, paths: Sequence[str]) -> bool
 async def advance(repository: Repository, place: BranchPlace, branch: str, *, old: Commit, new: Commit) -> None:
     """Move the branch from `old` forward to `new`, with the checkout if it is checked out here.
 
-    GitError, and nothing is changed, if that overwrites a file of the user or another process moved the branch.
+    Raises GitError, and changes nothing, if that would overwrite a file of the user or others moved the branch.
     """
     if place.where == "here":
         await _fast_forward(repository, branch, old=old, new=new)
@@ -121,8 +116,8 @@ async def _fast_forward(repository: Repository, branch: str, *, old: Commit, new
     status = await checkout_status(repository)
     if status.branch != branch or status.head not in {old, new}:
         raise _moved_error(branch)
-    # Ignored files of the user may be in the way, too; by default git overwrites them silently.
-    # The user's `branch.NAME.mergeOptions` come before these, so each that would change what happens is taken back.
+    # By default git silently overwrites ignored files of the user.
+    # The user's `branch.NAME.mergeOptions` come first, so every option that could change the outcome is reset here.
     options = ("--ff-only", "--no-squash", "--commit", "--no-autostash", "--no-overwrite-ignore")
     args = ("merge", *options, "--no-verify-signatures", "--no-stat", "--quiet", new)
     done = await repository.git(*args, timeout_s=CHECKOUT_TIMEOUT_S, ok=frozenset({0, 1, 2, 128}))

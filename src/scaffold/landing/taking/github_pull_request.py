@@ -1,4 +1,4 @@
-"""Open a pull request for the work of a run, or bring the one that is open up to date: `git push`, then `gh`."""
+"""Open or update the pull request for the work of a run: `git push`, then `gh`."""
 
 import re
 from collections.abc import Collection, Sequence
@@ -11,7 +11,6 @@ from msgspec import Struct
 
 from scaffold.core.errors import GitError, ScaffoldError, UsageError
 from scaffold.core.ids import Commit
-from scaffold.core.landing.branch_move import BranchMove
 from scaffold.core.model import Goal, Run
 from scaffold.core.plan import headline
 from scaffold.git.checkouts import worktree
@@ -30,13 +29,13 @@ ADDRESS = re.compile(
     r"(?:(?:https?|ssh|git)://(?:[^/@]*@)?|(?:[^/@:]+@)?(?=[^/:]+:[^/]))(?P<host>[^/:]+)(?::\d+(?=/))?[:/]/*"
     r"(?P<owner>[^/]+)/(?P<name>[^/]+?)(?:\.git)?/?"
 )
-"""An address of a repository as `https://`, `ssh://` or `git@host:owner/name`."""
+"""The URL of a repository as `https://`, `ssh://` or `git@host:owner/name`."""
 MAX_TITLE = 72
 REJECTED = (b"[rejected]", b"(non-fast-forward)", b"(fetch first)", b"(stale info)")
 
 
 class PullRequest(Struct, frozen=True, kw_only=True):
-    """What a pull request is made of."""
+    """The content of a pull request."""
 
     title: str
     body: str
@@ -44,7 +43,7 @@ class PullRequest(Struct, frozen=True, kw_only=True):
 
 
 class Hosted(Struct, frozen=True, kw_only=True):
-    """A repository on a server, as `gh` names it."""
+    """A repository on a server, as `gh` identifies it."""
 
     host: str
     owner: str
@@ -88,16 +87,16 @@ class Target(Struct, frozen=True, kw_only=True):
     known: Commit | None
     """Where it is now; None if it does not exist."""
     head: Hosted | None = None
-    """The repository that it is pushed to; None if its address does not tell."""
+    """The repository that it is pushed to; None if the URL does not tell."""
     base: Hosted | None = None
-    """The repository that has the base branch; None if its address does not tell."""
+    """The repository that has the base branch; None if the URL does not tell."""
 
 
 async def find_target(context: RunContext, run: Run, work: TakenWork, trust: TrustStatus) -> Target:
-    """Return where the work is pushed; ScaffoldError without `gh` or a remote, GitError if it cannot be reached.
+    """Return where the work is pushed: the push remote of the base branch, else `origin`, else the only remote.
 
-    ScaffoldError, too, for a repository inside of a folder that is not trusted: a push would run its hooks.
-    The remote is the one that git pushes the base branch to, else the one named `origin`, else the only one.
+    Raises ScaffoldError without `gh` or a remote, and for a remote inside of an untrusted folder, whose hooks a push
+    would run; GitError if the remote cannot be reached.
     """
     require_program(context, "gh", GH_FIX)
     remotes = (await context.git("remote")).line.split()
@@ -113,8 +112,11 @@ async def find_target(context: RunContext, run: Run, work: TakenWork, trust: Tru
             f"this repository has no remote to push to: {have}",
             f"Add one: `git remote add origin URL`, or set that of {work.branch}. Nothing was pushed.",
         )
-    branch = run.session_branch if work.only is None else f"{run.session_branch}-{_ref_part(work.only.key)}"
-    # It may be pushed to another address than it is fetched from.
+    branch = run.session_branch
+    if work.only is not None:
+        # Not every character of an action's key may be part of a branch name.
+        branch += "-" + "".join(each if each.isalnum() or each in "-_" else "-" for each in work.only.key)
+    # The push URL may differ from the fetch URL.
     addresses = (await context.git("remote", "get-url", "--push", "--all", remote)).line.splitlines()
     for each in addresses:
         await _require_outside(context, remote, each, trust)
@@ -148,7 +150,7 @@ async def _require_outside(context: RunContext, remote: str, address: str, trust
 
 
 def local_path(address: str) -> str | None:
-    """Return the path of an address of git that is a folder of this machine; None for one of another machine."""
+    """Return the path of a git URL that is a folder of this machine; None for other URLs."""
     if address.lower().startswith("file://"):
         return unquote(urlsplit(address).path)
     # As git decides: `host:path`, unless a slash comes before the colon.
@@ -157,7 +159,7 @@ def local_path(address: str) -> str | None:
 
 
 async def _base_remote(context: RunContext, remotes: Sequence[str], upstream: str) -> str:
-    """Return the remote of the repository that pull requests go to: that of `gh repo set-default`, or the upstream."""
+    # Pull requests go to the repository of `gh repo set-default`, else to the upstream.
     found = await context.git("config", "--get-regexp", r"^remote\..*\.gh-resolved$", "^base$", ok=frozenset({0, 1}))
     chosen = found.line.partition("\n")[0].removeprefix("remote.").rpartition(".gh-resolved")[0]
     return next((name for name in (chosen, upstream) if name in remotes), "")
@@ -168,7 +170,7 @@ async def _hosted_remote(context: RunContext, remote: str) -> Hosted | None:
 
 
 def hosted_at(address: str) -> Hosted | None:
-    """Return the repository at an address of git; None for a path, and for an alias of the user's SSH configuration."""
+    """Return the repository at a git URL; None for a path, and for an alias of the user's SSH configuration."""
     found = ADDRESS.fullmatch(address)
     if found is None or "." not in found["host"]:
         return None
@@ -177,7 +179,7 @@ def hosted_at(address: str) -> Hosted | None:
 
 
 async def would_overwrite(context: RunContext, work: TakenWork, target: Target) -> bool:
-    """Return whether the branch there has commits that the work does not contain, so that only force replaces it."""
+    """Return whether the remote branch has commits that the work lacks, so that only force can replace it."""
     if target.known is None:
         return False
     return not await is_contained(context.git, target.known, work.new)
@@ -193,32 +195,28 @@ async def open_pull_request(
     force: bool,
     trust: TrustStatus,
 ) -> str:
-    """Push the work and open its pull request, or bring the open one up to date; return its address.
+    """Push the work and open or update its pull request; return its URL.
 
-    With `force` the branch there is replaced if it still is where it was seen. GitError if the push fails,
+    With `force` the remote branch is replaced if it is still where it was seen. Raises GitError if the push fails,
     ScaffoldError if `gh` does; both can be repeated. The hooks of git run only if the folder is trusted.
     """
     await settle_moves(context, run)
     move = begin_move(context, run, work, branch=f"{target.remote}/{target.branch}")
+    moves = context.store.branch_moves
+    known = {
+        each.url
+        for each in moves.done_of_run(move.run_id)
+        if each.purpose == "pr" and each.branch == move.branch and each.url
+    }
     try:
         await _push_branch(context, work, target, force=force, hooks=trust.trusted)
-        url = await _open_or_update(context, work, target, content, known=_known_urls(context, move))
+        url = await _open_or_update(context, work, target, content, known=known)
     except ScaffoldError:
-        _drop(context, move)
+        with context.store.transaction(durable=True):
+            moves.settle(move.id, done=False)
         raise
     finish_move(context, move, url=url)
     return url
-
-
-def _known_urls(context: RunContext, move: BranchMove) -> frozenset[str]:
-    """Return the addresses of the pull requests that were made of the same branch before."""
-    done = context.store.branch_moves.done_of_run(move.run_id)
-    return frozenset(each.url for each in done if each.purpose == "pr" and each.branch == move.branch and each.url)
-
-
-def _drop(context: RunContext, move: BranchMove) -> None:
-    with context.store.transaction(durable=True):
-        context.store.branch_moves.settle(move.id, done=False)
 
 
 async def _push_branch(context: RunContext, work: TakenWork, target: Target, *, force: bool, hooks: bool) -> None:
@@ -245,10 +243,10 @@ async def _push_branch(context: RunContext, work: TakenWork, target: Target, *, 
 async def _open_or_update(
     context: RunContext, work: TakenWork, target: Target, content: PullRequest, *, known: Collection[str]
 ) -> str:
-    """Return the address of the open pull request of the pushed branch, made now unless there is one.
+    """Return the URL of the open pull request of the pushed branch, created if there is none.
 
-    One that is no longer open is returned, too, if it was merged with just this work, or opened for it by a process
-    that was killed before it could record that.
+    A closed one is returned, too, if it was merged with exactly this work, or opened for it by a process that was
+    killed before it could record that.
     """
     body = content.body.encode(errors="replace")
     gh = partial(_run_gh, context, target)
@@ -259,7 +257,7 @@ async def _open_or_update(
         listed = msgspec.json.decode(printed, type=list[Listed])
     except msgspec.MsgspecError as error:
         raise ScaffoldError(f"`gh pr list` printed no list: {printed[:200]}", "Update `gh`.") from error
-    # A fork may have a branch of the same name. Ours is known, or has just what was pushed.
+    # A fork may have a branch of the same name. Ours is known, or has exactly the pushed commit.
     ours = [each for each in listed if each.is_of(target) and (each.url in known or each.headRefOid == work.new)]
     is_open = [each for each in ours if each.state == "OPEN"]
     found = next(iter(sorted(is_open, key=lambda each: each.url not in known)), None)
@@ -270,7 +268,7 @@ async def _open_or_update(
         head = target.branch if target.head is None else f"{target.head.owner}:{target.branch}"
         argv = ("pr", "create", "--head", head, "--base", work.branch, "--title", content.title)
         return (await gh(*argv, "--body-file", "-", stdin=body)).strip().split("\n")[-1]
-    # Not `gh pr edit`: old ones ask for projects that no longer exist, and fail. The base is the user's to change.
+    # Not `gh pr edit`: old versions query projects that no longer exist, and fail. The user may have changed the base.
     change = msgspec.json.encode({"body": body.decode()})
     place = f"{target.base.owner}/{target.base.name}" if target.base else "{owner}/{repo}"
     host = ("--hostname", target.base.host) if target.base else ()
@@ -293,11 +291,6 @@ async def _run_gh(context: RunContext, target: Target, *args: str, stdin: bytes 
 
 
 def title_of(run: Run, goals: Sequence[Goal], work: TakenWork) -> str:
-    """Return the title of a pull request: what was asked for, or what the only action does."""
+    """Return the title of a pull request: the run's request, or what the only action does."""
     first = (headline(work.only) if work.only else "") or request_line(run, goals)
     return first if len(first) <= MAX_TITLE else f"{first[: MAX_TITLE - 3].rstrip()}..."
-
-
-def _ref_part(key: str) -> str:
-    """Return an action's key as a part of a branch's name."""
-    return "".join(each if each.isalnum() or each in "-_" else "-" for each in key)

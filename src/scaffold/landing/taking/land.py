@@ -1,7 +1,7 @@
 """Take the work of a run to its base branch: what would move, the commits made for it, and the move itself.
 
-The tree that was proven is the tree that is taken: a squashed or signed commit has the tree of the commit that it
-replaces. Only a selection of actions, or a base branch with other commits, can lead to a tree that nothing was run on.
+The proven tree is the tree that is taken: a squashed or signed commit has the tree of the commit that it replaces. Only
+a selection of actions, or a base branch with other commits, can lead to a tree on which nothing ran.
 """
 
 from collections.abc import Mapping, Sequence
@@ -41,7 +41,7 @@ from scaffold.views.changes.session_commits import SessionCommit, commits_betwee
 LandHow = Literal["ff", "squash", "pr"]
 """Fast-forward the base branch | one commit on it | push the session branch and open a pull request."""
 TAKING = frozenset({"ff", "squash"})
-"""The purposes of moves after which the base branch has the work."""
+"""The purposes of moves that bring the work to the base branch."""
 
 
 class LandWish(Struct, frozen=True, kw_only=True):
@@ -65,51 +65,51 @@ class TakenWork(Struct, frozen=True, kw_only=True):
     old: Commit
     """Its tip."""
     new: Commit
-    """The commit that has the work; `old` if it has all of it."""
+    """The commit with the work; `old` if that has all of it."""
     head: Commit
     """The session branch's tip."""
     commits: tuple[TakenCommit, ...]
     reasons: Mapping[Commit, str]
-    """Why commits of the session branch come along with `only`."""
+    """Why each commit of the session branch is taken along with `only`."""
     again: str
     """The command that takes it."""
     is_unsigned: bool = False
-    """Whether its commits are still to be made again, with signatures: none of them may be named to the user."""
+    """Whether its commits will be made again with signatures, so that their ids must not be shown to the user."""
     doubt: str
-    """Why the run's evidence is not about the very tree of `new`; empty if it is."""
+    """Why the run's evidence is not about exactly the tree of `new`; empty if it is."""
 
     @property
     def is_proven(self) -> bool:
-        """Return whether the run's evidence is about the very tree that is taken."""
+        """Return whether the run's evidence is about exactly the tree that is taken."""
         return not self.doubt
 
     @property
     def is_taken(self) -> bool:
-        """Return whether the branch has the work already."""
+        """Return whether the branch already has the work."""
         return not self.commits
 
 
 async def prepare(context: RunContext, run: Run, wish: LandWish) -> TakenWork:
-    """Return what a wish would do. The commits that it needs are made, without signatures; no ref points to them.
+    """Return what a wish would do. Makes the commits that it needs, unsigned; no ref points to them.
 
-    Raises UsageError if there is nothing to take, GitError if the base branch has other commits that do not go together
-    with the work.
+    Raises UsageError if there is nothing to take, GitError if the base branch has other commits that conflict with the
+    work.
     """
     work = await _prepare_work(context, run, replace(wish, style=replace(wish.style, sign=False)))
     return replace(work, is_unsigned=wish.style.sign)
 
 
 async def sign_work(context: RunContext, run: Run, wish: LandWish, work: TakenWork) -> TakenWork:
-    """Return prepared work with its commits signed, if the user's git signs: the last step before they are taken.
+    """Return prepared work with its commits signed if the user's git signs; the last step before they are taken.
 
-    GitError if a commit cannot be signed, or if a branch has moved since.
+    Raises GitError if a commit cannot be signed, or if a branch has moved since.
     """
     if not wish.style.sign or work.is_taken:
         return work
     signed = await _prepare_work(context, run, wish)
     if (signed.old, signed.head) != (work.old, work.head):
         raise GitError(f"another process has just moved {work.branch}", "Nothing was changed. Try again.")
-    # The trees are the same, and so is what is known of them.
+    # The trees are the same, so the evidence is, too.
     return replace(signed, doubt=work.doubt)
 
 
@@ -133,18 +133,13 @@ async def _prepare_work(context: RunContext, run: Run, wish: LandWish) -> TakenW
             if each.commit in taken
         ),
         reasons=reasons,
-        again=_command(run, wish),
+        again=f"scaffold land {run.id} --{wish.how}" + (f" --only {quote(wish.only.key)}" if wish.only else ""),
         doubt=await doubt_of(context, run, new, head=head),
     )
 
 
-def _command(run: Run, wish: LandWish) -> str:
-    only = f" --only {quote(wish.only.key)}" if wish.only else ""
-    return f"scaffold land {run.id} --{wish.how}{only}"
-
-
 async def base_of(context: RunContext, run: Run) -> tuple[str, Commit]:
-    """Return the run's base branch and its tip; UsageError if there is none."""
+    """Return the run's base branch and its tip; raises UsageError if there is none."""
     branch = run.base_branch
     if branch is None:
         raise UsageError(
@@ -163,9 +158,9 @@ async def base_of(context: RunContext, run: Run) -> tuple[str, Commit]:
 async def _commits_left(
     context: RunContext, run: Run, how: LandHow, branch: str, *, old: Commit, head: Commit
 ) -> tuple[SessionCommit, ...]:
-    """Return the commits of the session branch that the base branch does not have, in any form.
+    """Return the commits of the session branch that the base branch does not have in any form.
 
-    For a pull request also those that it has as other commits, unless it has all: its branch is pushed as a whole.
+    For a pull request, whose branch is pushed as a whole, also those that it has as other commits, unless it has all.
     """
     git, store = context.git, context.store
     if head == run.base_sha and not any(each.outcome == "landed" for each in store.attempts.of_run(run.id)):
@@ -176,7 +171,7 @@ async def _commits_left(
     left = await commits_between(git, store, run, old=old, new=head)
     if not left or await is_ancestor(git, old, head):
         return left
-    # The branch has the tree of one of our commits: it was taken as another commit, e.g. squashed by a server.
+    # If the base branch has the tree of one of our commits, that was taken in another form, e.g. squashed by a server.
     tree = await tree_of(git, old)
     since = next((at for at in range(len(left), 0, -1) if left[at - 1].tree == tree), 0)
     if how == "pr":
@@ -193,9 +188,9 @@ async def _commits_left(
 async def _select_commits(
     context: RunContext, run: Run, only: Action, left: Sequence[SessionCommit]
 ) -> Mapping[Commit, str]:
-    """Return the commits of one action and those it needs, each with the reason; UsageError if it has not landed."""
+    """Return {commit of the action or of one that it needs: reason}; raises UsageError if it has not landed."""
     attempts = context.store.attempts.of_action(only.id)
-    # A reverted action has landed, too, and is open again.
+    # A reverted action has a landed attempt, too, but is open again.
     if not isinstance(only.state, Completed) or not any(each.outcome == "landed" for each in attempts):
         raise UsageError(
             f"`{only.key}` has not landed, so it cannot be taken",
@@ -210,7 +205,7 @@ async def _select_commits(
 async def _make_commits(
     context: RunContext, run: Run, wish: LandWish, chosen: Sequence[SessionCommit], *, old: Commit, head: Commit
 ) -> tuple[Mapping[Commit, Commit], Commit]:
-    """Return {commit: what is taken in its place}, and the commit that has all of them."""
+    """Return {commit: the one taken in its place}, and the commit that contains all of them."""
     whole = wish.only is None
     if whole and (wish.how == "pr" or await is_ancestor(context.git, old, head)):
         if wish.how == "squash":
@@ -219,7 +214,7 @@ async def _make_commits(
             return {each.commit: each.commit for each in chosen}, head
         made = await _create_remaker(context, run, wish.style).remake_all(chosen)
         return made, made[head]
-    # Only the commits that stay are signed; a passphrase is asked for once.
+    # Squashed commits are thrown away, so only the result is signed, and a passphrase is asked for once.
     style = CommitStyle() if wish.how == "squash" else wish.style
     made, tree = await _pick_commits(context, run, chosen, onto=old, style=style, whole=whole)
     if whole and tree != await tree_of(context.git, head):
@@ -256,10 +251,7 @@ async def _squash_commits(
 async def _pick_commits(
     context: RunContext, run: Run, chosen: Sequence[SessionCommit], *, onto: Commit, style: CommitStyle, whole: bool
 ) -> tuple[dict[Commit, Commit], str]:
-    """Apply commits one after another to another one; return {commit: the one made of it}, and the last tree.
-
-    Without commits whose change is there already.
-    """
+    """Apply commits one by one to `onto`; return {commit: the one made of it}, and the last tree."""
     made: dict[Commit, Commit] = {}
     remaker = _create_remaker(context, run, style)
     start, tree = onto, str(await tree_of(context.git, onto))
@@ -279,7 +271,7 @@ async def _pick_commits(
                 raise await (
                     _base_moved(context, run, start) if whole else _does_not_apply(context, run, each, applied, start)
                 )
-            # A change that is there already leaves no commit, and is not listed.
+            # A change that is already there leaves no commit, and is not listed.
             if applied == tree:
                 continue
             onto, tree = await remaker.remake(each, applied, [onto]), applied
@@ -312,13 +304,13 @@ async def _does_not_apply(
 async def place_of(context: RunContext, run: Run, work: TakenWork) -> BranchPlace:
     """Return where the base branch is checked out, and whether it can be moved there."""
     paths = await changed_paths(context.git, work.old, work.new)
-    # No ref keeps commits that were made for this, so that git may have deleted them by the time the user takes them.
+    # No ref keeps commits made for this, so git may delete them before the user could merge them by hand.
     to = run.session_branch if work.new == work.head and not work.is_unsigned else None
     return await find_branch(context.repository, work.branch, to, paths, again=work.again)
 
 
 async def require_place(context: RunContext, run: Run, work: TakenWork) -> BranchPlace:
-    """Return where the base branch is checked out; GitError if it cannot be moved there."""
+    """Return where the base branch is checked out; raises GitError if it cannot be moved there."""
     place = await place_of(context, run, work)
     if place.obstacle:
         raise GitError(place.obstacle, place.fix)
@@ -326,9 +318,9 @@ async def require_place(context: RunContext, run: Run, work: TakenWork) -> Branc
 
 
 async def take(context: RunContext, run: Run, work: TakenWork) -> None:
-    """Move the base branch to the work; GitError, and nothing is changed, if that is not possible.
+    """Move the base branch to the work; raises GitError, and changes nothing, if that is not possible.
 
-    What is about to move is stored first: after a crash `settle_moves` finds out whether it moved.
+    The intended move is stored first, so that `settle_moves` can find out after a crash whether it happened.
     """
     place = await require_place(context, run, work)
     move = begin_move(context, run, work, branch=work.branch)
@@ -341,7 +333,7 @@ async def take(context: RunContext, run: Run, work: TakenWork) -> None:
 
 
 def begin_move(context: RunContext, run: Run, work: TakenWork, *, branch: str) -> BranchMove:
-    """Store what is about to be moved or pushed, and return it."""
+    """Store the intended move or push, and return it."""
     move = BranchMove(
         id=new_id(12),
         run_id=run.id,
@@ -367,13 +359,13 @@ def finish_move(context: RunContext, move: BranchMove, *, url: str = "") -> None
 
 
 def warn_of(context: RunContext, run: Run, text: str) -> None:
-    """Store a warning of the run: work of it was not taken as its user wanted."""
+    """Store a warning that work of the run was not taken as its user wanted."""
     with context.store.transaction(durable=True):
         context.store.events.append(run.id, NoticeRaised("warning", context.redactor.clean(text)))
 
 
 async def settle_moves(context: RunContext, run: Run) -> None:
-    """Find out whether the moves happened whose process died: the base branch shows it. A push is repeated instead."""
+    """Settle the moves whose process died: the base branch shows whether they happened. A push is repeated instead."""
     for move in context.store.branch_moves.open_of_run(run.id):
         if not move.takes_work:
             raise GitError(

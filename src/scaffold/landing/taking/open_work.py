@@ -1,4 +1,4 @@
-"""Work of a run that has not landed, and what becomes of it on another base."""
+"""Work of a run that has not landed, and whether it fits another base."""
 
 from typing import Literal
 
@@ -12,12 +12,12 @@ from scaffold.git.trees.merge import Conflicted, merge_commits, on_base
 from scaffold.run.context import RunContext
 
 OpenKind = Literal["candidate", "continued", "pinned", "step"]
-"""Waits to land | waited for a human, and its turn goes on | ended otherwise: the next prompt says what it did |
-a step is done, and the next one of its compound goes on from its commit."""
+"""Waits to land | waited for a human, and its turn continues | ended otherwise, and the next prompt reports it |
+a finished step, from whose commit the next step of its compound continues."""
 
 
 class OpenWork(Struct, frozen=True, kw_only=True):
-    """The last attempt of an action that has not landed, if it changed something."""
+    """The unlanded work of an action's last attempt."""
 
     action: ActionKey
     attempt: int
@@ -70,15 +70,13 @@ def _work_kind(context: RunContext, attempt: Attempt) -> OpenKind:
 
 
 async def _work_of(context: RunContext, attempt: Attempt, *, whole: ActionId | None) -> Commit | None:
-    """Return the commit of its work; None if it changed nothing, landed, or git has deleted it since.
-
-    `whole` is the action's compound. Of its steps only the last has a commit of its own: it contains those before.
-    """
+    """Return the commit of its work; None if it changed nothing, has landed, or git has deleted it since."""
+    # Of the steps of the compound `whole`, only the last counts: its commit contains those of the others.
     if attempt.outcome == "landed" or (attempt.outcome == "recorded" and attempt.kind != "step"):
         return None
     if attempt.outcome == "recorded" and not (whole and _is_last_step(context, attempt, whole)):
         return None
-    # An owner that was killed between the pin and the end of the attempt left the ref, but no commit in the row.
+    # An owner killed between pinning the work and ending the attempt leaves the ref, but no commit in the row.
     head = attempt.head_sha or await refs.resolve(context.git, refs.rescue_ref(attempt.id))
     there = head is not None and head != attempt.base_sha and await refs.resolve(context.git, head) is not None
     return head if there else None

@@ -1,4 +1,4 @@
-"""Which trees of a session branch the run's evidence is about, and why it is not about another one."""
+"""Whether the run's evidence is about a tree that would be taken, and if not, why."""
 
 from collections.abc import Collection
 
@@ -13,20 +13,20 @@ from scaffold.views.changes.session_commits import commits_between
 
 
 def count_stale(context: RunContext, run: Run) -> int:
-    """Return how many facts of the run have to be checked again."""
+    """Return how many facts of the run must be checked again."""
     return sum(fact.state == "stale" for fact in _run_facts(context, run))
 
 
 async def doubt_of(context: RunContext, run: Run, new: Commit, *, head: Commit) -> str:
     """Return why the run's evidence is not about the tree of `new`; empty if it is. `head` is the session branch's tip.
 
-    A landing, and the end of a run, prove a tree with all gates. Facts that were checked again in between, because the
-    branch was rebased or its user committed to it, show only what their own checks show.
+    A landing and the end of a run prove a tree with all gates. Facts that were rechecked in between, because the branch
+    was rebased or its user committed to it, show only what their own checks show.
     """
     if stale := count_stale(context, run):
         return f"{count_of(stale, 'fact')} must be checked again first: `scaffold resume {run.id}` does it"
     session = await commits_between(context.git, context.store, run, old=run.base_sha, new=head)
-    # Facts name the commit that was proven as a whole: of several candidates that landed together, that of the last.
+    # Facts name the commit that was proven as a whole, which is that of the last candidate of a batch.
     shown = [fact for fact in _run_facts(context, run) if fact.state == "holds" and ran_where_it_holds(fact)]
     tree = await tree_of(context.git, new)
     checked = [fact for fact in shown if fact.commit in {each.commit for each in session if each.tree == tree}]
@@ -38,14 +38,13 @@ async def doubt_of(context: RunContext, run: Run, new: Commit, *, head: Commit) 
 
 
 def _with_gates(context: RunContext, run: Run, checked: Collection[Fact], *, head: Commit) -> bool:
-    """Return whether the gates that apply passed where one of the facts holds."""
     if isinstance(run.state, Completed) and any(fact.commit == head for fact in checked):
         return True
     baseline = context.store.baselines.of_run(run.id)
     if not run.settings.gates.enabled or (baseline is not None and not baseline.runs):
         return True
     attempts = context.store.attempts.of_run(run.id)
-    # A landing on whose paths no gate ran is proven, too: it was judged by them.
+    # A landing is proven even if no gate runs on its paths.
     landed = {each.verification.commit for each in attempts if each.outcome == "landed" and each.verification}
     return any(
         fact.commit in landed or any(each.kind == "gate" and each.commit == fact.commit for each in fact.evidence)

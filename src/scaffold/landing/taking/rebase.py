@@ -1,7 +1,7 @@
-"""Carry the work of a run over to its base branch's new tip, in memory; all of it has to be proven anew.
+"""Carry the work of a run over to its base branch's new tip, in memory; all of it must be proven again.
 
-Only landed commits are made again. Work that has not landed stays the commit that it is, with the base on which it was
-made: the merge queue and the next attempts apply what it changed since that base.
+Only landed commits are made again. Unlanded work keeps its commit and its base: the merge queue and the next attempts
+apply what it changed since that base.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -49,20 +49,20 @@ class Rebased(Struct, frozen=True, kw_only=True):
     """Its tip now."""
     carried: tuple[TakenCommit, ...]
     in_base: tuple[TakenCommit, ...]
-    """Commits whose change the new base has already; they have no commit in their place."""
+    """Commits whose change is already in the new base, so that none takes their place."""
     open_again: tuple[ActionKey, ...]
     """The actions whose changes conflict with the new base; they are done again."""
     withdrawn: Mapping[ActionKey, str]
-    """The actions whose candidates were taken out of the merge queue, with the reason; they are done again."""
+    """{action whose candidate was taken out of the merge queue: reason}; it is done again."""
     open_work: tuple[OpenWork, ...] = ()
-    """What has not landed, and what becomes of it."""
+    """The unlanded work, and whether it fits."""
 
 
 async def plan_rebase(context: RunContext, run: Run) -> BranchMove | None:
-    """Return the move that carries the session branch over; None if the base branch has not moved on.
+    """Return the move that carries the session branch over; None if the base branch has not moved.
 
-    Commits of actions that conflict are left out. GitError if the session branch is checked out, or has a merge commit
-    or a conflicting commit that no action landed.
+    Commits of actions that conflict are left out. Raises GitError if the session branch is checked out, or has a merge
+    commit or a conflicting commit that no action landed.
     """
     branch, base = await base_of(context, run)
     tip = await session_tip(context, run)
@@ -84,9 +84,9 @@ async def plan_rebase(context: RunContext, run: Run) -> BranchMove | None:
             new = onto = await remaker.remake(each, applied, [onto])
             tree = applied
         elif onto == base or await _apply_commit(context, run, each, onto=base, tree=base_tree) == base_tree:
-            new = base  # it has the change already, so that no commit is made, and stands for it in the stored move
+            new = base  # the base already has the change, and stands for the commit in the stored move
         else:
-            continue  # it changes nothing, but the base does not have it: other work does
+            continue  # the change is part of other work, not of the base
         carried.append(TakenCommit(old=each.commit, new=new, action=each.action, subject=each.subject))
     return BranchMove(
         id=new_id(12),
@@ -120,7 +120,7 @@ def _by_hand(run: Run, branch: str, commit: SessionCommit, paths: Sequence[str])
 
 
 async def keep_former(context: RunContext, run: Run, move: BranchMove) -> None:
-    """Keep the branch as it was, and the work that is left out, under refs before it moves: nothing is ever lost."""
+    """Pin the branch as it is, and the work that is left out, before it moves, so that nothing is ever lost."""
     for attempt_id in await lost_landings(context, run, move):
         attempt = context.store.attempts.get(attempt_id)
         if attempt is not None and attempt.head_sha is not None:
@@ -130,7 +130,7 @@ async def keep_former(context: RunContext, run: Run, move: BranchMove) -> None:
 
 
 async def lost_landings(context: RunContext, run: Run, move: BranchMove) -> tuple[AttemptId, ...]:
-    """Return the attempts whose commit neither was carried over nor is part of the new base."""
+    """Return the attempts whose commit was neither carried over nor is part of the new base."""
     carried = {each.old for each in move.commits}
     found: list[AttemptId] = []
     for attempt in context.store.attempts.of_run(run.id):
@@ -141,7 +141,7 @@ async def lost_landings(context: RunContext, run: Run, move: BranchMove) -> tupl
 
 
 async def candidates_in_base(context: RunContext, run: Run, move: BranchMove) -> tuple[LandedAttempt, ...]:
-    """Return the candidates whose change the branch has already: there is nothing left of them that could land."""
+    """Return the candidates whose change the branch already has, so that nothing is left to land."""
     git, found = context.git, list[LandedAttempt]()
     tree = await tree_of(git, move.new)
     for each in context.store.attempts.waiting_to_land(run.id):
@@ -158,10 +158,10 @@ async def candidates_in_base(context: RunContext, run: Run, move: BranchMove) ->
 def record_rebased(
     store: Store, run: Run, move: BranchMove, lost: Sequence[AttemptId], there: Sequence[LandedAttempt]
 ) -> Rebased:
-    """Record in the caller's transaction that the branch was carried over: every fact has to be shown again.
+    """Record in the caller's transaction that the branch was carried over: every fact must be proven again.
 
-    The actions of the `lost` attempts are open again, those of the candidates that are `there` already are done, and
-    the run's baseline is that of the new base.
+    The actions of the `lost` attempts are open again, those of the candidates that are already `there` are done, and
+    the baseline is captured again at the new base.
     """
     store.branch_moves.settle(move.id, done=True)
     store.runs.rebase(run.id, move.head)
@@ -206,12 +206,12 @@ def _notice_text(done: Rebased) -> str:
 
 
 def name_of(commit: TakenCommit) -> str:
-    """Return how messages name a commit: its action, else its short id."""
+    """Return a commit's name in messages: its action, else its short id."""
     return commit.action or commit.old[:8]
 
 
 def _carry_facts(store: Store, group: ProvenFacts, move: BranchMove) -> None:
-    """Let facts that no check can show anew hold at the commit that has their change now; nothing ran there yet."""
+    # Facts that no check can show hold at the commit that has their change now, although nothing ran there yet.
     moved = {each.old: each.new for each in move.commits}
     for fact in [each for each in group.facts if not each.only_orders]:
         store.facts.record(
@@ -232,7 +232,7 @@ def _relocate_attempts(store: Store, run: Run, commits: Mapping[Commit, Commit |
 
 
 def _shaken_by(store: Store, lost: Sequence[AttemptId]) -> frozenset[tuple[GoalId, Assertion]]:
-    """Return the facts of the lost attempts' actions, and those that build on them."""
+    # The facts of the lost attempts' actions, and those that build on them.
     found: set[tuple[GoalId, Assertion]] = set()
     for attempt_id in lost:
         action = _action_of(store, attempt_id)
@@ -244,15 +244,14 @@ def _shaken_by(store: Store, lost: Sequence[AttemptId]) -> frozenset[tuple[GoalI
 def _withdraw_candidates(
     store: Store, run: Run, shaken: frozenset[tuple[GoalId, Assertion]]
 ) -> Iterator[tuple[ActionKey, str]]:
-    """End the candidates of which nothing can be proven on the new base; yield their actions, each with the reason."""
+    """End the candidates that cannot be proven on the new base; yield their actions, each with the reason."""
     for candidate in store.attempts.waiting_to_land(run.id):
         action = _action_of(store, candidate.id)
         needs = _needs_of(store, candidate.id, shaken)
         if needs:
             why = f"builds on work that is done again: {join_limited(needs, MAX_NAMES)}"
-        elif (
-            candidate.kind != "step" and candidate.head_sha == candidate.base_sha
-        ):  # a review, or a tester that changed nothing
+        # A review, or a tester that changed nothing.
+        elif candidate.kind != "step" and candidate.head_sha == candidate.base_sha:
             why = "has no change of its own, and what it says is about the former base"
         else:
             continue
@@ -261,7 +260,6 @@ def _withdraw_candidates(
 
 
 def _record_there(store: Store, run: Run, move: BranchMove, landing: LandedAttempt) -> TakenCommit:
-    """Record that a candidate's action is done by what the new base has; its facts are stale like all others then."""
     action = _action_of(store, landing.attempt_id)
     record_attempt(store, run, landing, move.new, move.created_at)
     return TakenCommit(old=landing.commit, new=move.head, action=action.key, subject=headline(action))
@@ -270,7 +268,6 @@ def _record_there(store: Store, run: Run, move: BranchMove, landing: LandedAttem
 def _needs_of(
     store: Store, attempt_id: AttemptId, shaken: frozenset[tuple[GoalId, Assertion]]
 ) -> tuple[Assertion, ...]:
-    """Return which of the shaken facts the attempt's action builds on."""
     action = _action_of(store, attempt_id)
     return tuple(each for each in inherited_preconditions(store, action) if (action.goal_id, each) in shaken)
 

@@ -18,34 +18,30 @@ from scaffold.run.task_list import read_list, with_list
 from scaffold.views.changes.session_commits import SessionCommit
 
 TRAILER = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]*: \S.*")
-
-
 PLACEHOLDER = re.compile(r"\{(request|actions|run)\}")
-
-
 IDENTITY_FORMAT = "%an%x00%ae%x00%aI%x00%cn%x00%ce%x00%B"
 
 
 class CommitStyle(Struct, frozen=True, kw_only=True):
-    """What the user's commits have in addition to a tree and a message."""
+    """What the user wants on commits besides tree and message."""
 
     sign: bool = False
-    """Signed as the user's git is configured (`commit.gpgSign`)."""
+    """Sign as the user's git is configured (`commit.gpgSign`)."""
     sign_off: bool = False
-    """`Signed-off-by:` with the name and address of the committer."""
+    """Add `Signed-off-by:` with the committer's name and address."""
 
     @property
     def changes_commits(self) -> bool:
-        """Return whether commits that agents made have to be made again."""
+        """Return whether the commits of agents must be made again."""
         return self.sign or self.sign_off
 
 
 class CommitText(Struct, frozen=True, kw_only=True):
-    """Who made a commit, when, and its message."""
+    """The authors, time and message of a commit."""
 
     author: Signature
     authored_at: str
-    """ISO-8601; empty for the time at which it is made again."""
+    """ISO 8601; empty for the present."""
     committer: Signature
     message: str
 
@@ -57,7 +53,7 @@ async def wants_signature(context: RunContext) -> bool:
 
 
 async def read_text(context: RunContext, commit: Commit) -> CommitText:
-    """Return who made a commit, when, and its message."""
+    """Return the authors, time and message of a commit."""
     args = ("rev-list", "--max-count=1", "--no-commit-header", f"--format={IDENTITY_FORMAT}")
     name, address, at, committer, their_address, message = (await context.git(*args, commit)).line.split("\0", 5)
     author, by = Signature(name, address), Signature(committer, their_address)
@@ -67,7 +63,7 @@ async def read_text(context: RunContext, commit: Commit) -> CommitText:
 async def remake(
     context: RunContext, tree: str, text: CommitText, *, parents: Sequence[Commit], style: CommitStyle
 ) -> Commit:
-    """Return a new commit of `tree`, in the user's style; GitError if it cannot be signed. No ref points to it yet."""
+    """Return a new commit of `tree` in the given style, which no ref points to; raises GitError if signing fails."""
     message = signed_off(text.message, text.committer) if style.sign_off else text.message
     env = {
         "GIT_AUTHOR_NAME": text.author.name,
@@ -91,12 +87,12 @@ async def remake(
 
 
 class Remaker(Struct, frozen=True, kw_only=True):
-    """Makes commits again in one style, and the same ones each time: what was made earlier is used again."""
+    """Makes commits again in one style, and reuses those that it made `earlier`."""
 
     context: RunContext
     style: CommitStyle
     earlier: Mapping[Commit, Commit]
-    """{commit: the one that was made from it}: a pull request that is brought up to date keeps its commits."""
+    """{commit: the one made from it}, so that an updated pull request keeps its commits."""
 
     async def remake(self, commit: SessionCommit, tree: str, parents: Sequence[Commit]) -> Commit:
         """Return the commit made from `commit`, with this tree and these parents."""
@@ -107,7 +103,7 @@ class Remaker(Struct, frozen=True, kw_only=True):
         return await remake(self.context, tree, text, parents=parents, style=self.style)
 
     async def remake_all(self, commits: Sequence[SessionCommit]) -> dict[Commit, Commit]:
-        """Return {commit: the commit made from it}, with the same trees and the same shape of history."""
+        """Return {commit: the one made from it}, with the same trees and the same history graph."""
         made: dict[Commit, Commit] = {}
         for each in commits:
             made[each.commit] = await self.remake(
@@ -129,7 +125,7 @@ class Remaker(Struct, frozen=True, kw_only=True):
 async def apply_work(
     context: RunContext, run: Run, *, old: Commit, new: Commit, onto: Commit, trees: Mapping[Commit, str]
 ) -> str | Conflicted:
-    """Return what `apply_change` does, with the list of tasks merged by itself."""
+    """Apply a change as `apply_change` does, but merge the list of tasks task by task, so that marks never conflict."""
     git, listed = context.git, run.settings.landing.tracked_list
     merged = await merge_list(git, listed, old=trees[old], new=trees[new], onto=trees[onto]) if listed else None
     if listed is None or merged is None:
@@ -145,13 +141,13 @@ async def apply_work(
 async def apply_change(
     context: RunContext, *, old: Commit, new: Commit, onto: Commit, trees: Mapping[Commit, str]
 ) -> str | Conflicted:
-    """Return the tree of `onto` with the change from `old` to `new` applied, in memory; or where that conflicts.
+    """Return the tree of `onto` with the change from `old` to `new` applied in memory, or its conflicts.
 
-    `trees` are the trees of all three.
+    `trees` has the trees of all three.
     """
     if trees[onto] == trees[old]:
         return trees[new]
-    # `merge-tree` finds its base in the history only, so a history is made in which `old` is the base.
+    # `merge-tree` takes its base from the history, so we make a history in which `old` is the base.
     base = await _helper_commit(context, trees[old])
     ours = await _helper_commit(context, trees[onto], base)
     theirs = await _helper_commit(context, trees[new], base)
@@ -165,7 +161,7 @@ async def _helper_commit(context: RunContext, tree: str, *parents: Commit) -> Co
 
 
 def signed_off(message: str, who: Signature) -> str:
-    """Return the message with a `Signed-off-by:` line, in its last paragraph if that has such lines only."""
+    """Return the message with a `Signed-off-by:` line, in its last paragraph if that consists of trailers."""
     line = f"Signed-off-by: {who.name} <{who.email}>"
     body = message.rstrip("\n")
     if line in body.split("\n"):
@@ -176,16 +172,16 @@ def signed_off(message: str, who: Signature) -> str:
 
 
 def request_line(run: Run, goals: Sequence[Goal]) -> str:
-    """Return what a run was asked for, on one line: the request, or of a plan that was given its goals."""
+    """Return the run's request on one line; for a given plan, the names of its goals."""
     given = run.settings.planning.plan_path
     text = ", ".join(goal.name for goal in goals) if given else run.request.strip().partition("\n")[0]
     return text or f"run {run.id}"
 
 
 def squash_message(run: Run, goals: Sequence[Goal], commits: Sequence[SessionCommit], template: str) -> str:
-    """Return the message of the commit that takes a run's work as one.
+    """Return the message of the squashed commit of a run's work.
 
-    In the template `{request}` is what was asked for, `{actions}` a line for each commit, `{run}` the run.
+    In the template, `{request}` is the run's request, `{actions}` a line for each commit, `{run}` the run.
     """
     actions = "\n".join(f"- {each.subject}" for each in commits)
     values = {"request": request_line(run, goals), "actions": actions, "run": run.id}

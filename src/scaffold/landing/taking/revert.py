@@ -1,4 +1,4 @@
-"""Undo the commit of an action on the session branch, in memory; its facts fall, and those that build on them."""
+"""Undo the commit of an action on the session branch, in memory; refute its facts, and mark dependent ones stale."""
 
 from collections.abc import Sequence
 
@@ -34,14 +34,14 @@ class Reverted(Struct, frozen=True, kw_only=True):
     commit: Commit
     """The commit that undoes it."""
     stale: tuple[ProvenFacts, ...]
-    """The facts that are checked again."""
+    """The facts that will be checked again."""
 
 
 async def plan_revert(context: RunContext, run: Run, action: Action) -> BranchMove:
-    """Return the move of the session branch that undoes the action's commit; the commit is made, no ref points to it.
+    """Return the move of the session branch that undoes the action's commit; makes the commit, but no ref to it.
 
-    UsageError if the action has no landed commit, GitError if the branch is checked out or later commits changed the
-    same lines.
+    Raises UsageError if the action has no landed commit, GitError if the branch is checked out or later commits changed
+    the same lines.
     """
     undone = _landed_commit(context.store, run, action)
     tip = await session_tip(context, run)
@@ -122,7 +122,6 @@ async def _undoing_commit(
 async def _conflict_error(
     context: RunContext, run: Run, action: Action, *, undone: Commit, tip: Commit, paths: Sequence[str]
 ) -> ScaffoldError:
-    """Return the error that names the later work on the same lines."""
     later = await commits_between(context.git, context.store, run, old=undone, new=tip)
     changed = await paths_by_commit(context.git, run, later)
     touching = [each for each in reversed(later) if changed[each.commit] & {*paths}]
@@ -136,7 +135,7 @@ async def _conflict_error(
 
 
 async def move_session_branch(context: RunContext, run: Run, move: BranchMove) -> None:
-    """Store the move, then move the session branch; GitError, and nothing is changed, if another process moved it."""
+    """Store the move, then move the session branch; raises GitError, and changes nothing, if others moved it."""
     with owner_transaction(context.store, run, durable=True):
         context.store.branch_moves.add(move)
     if await refs.move(context.git, session_ref(run), new=move.new, old=move.old, known=move.old):
@@ -147,7 +146,7 @@ async def move_session_branch(context: RunContext, run: Run, move: BranchMove) -
 
 
 async def find_interrupted(context: RunContext, run: Run) -> tuple[BranchMove, ...]:
-    """Return the reverts and rebases that moved the branch and were not recorded; close those that did not move it."""
+    """Return the reverts and rebases that moved the branch but were not recorded; close those that did not move it."""
     found: list[BranchMove] = []
     for move in context.store.branch_moves.open_of_run(run.id):
         if move.takes_work:
@@ -162,15 +161,15 @@ async def find_interrupted(context: RunContext, run: Run) -> tuple[BranchMove, .
 
 
 async def changed_by(context: RunContext, run: Run, move: BranchMove) -> tuple[str, ...]:
-    """Return the paths that a move changed, without a list in which only marks of tasks did."""
+    """Return the paths that a move changed, except a list of tasks in which only marks changed."""
     return await own_changed_paths(context.git, run.settings.landing.tracked_list, Commit(f"{move.new}^"), move.new)
 
 
 def record_reverted(store: Store, run: Run, move: BranchMove, changed: Sequence[str]) -> Reverted:
     """Record in the caller's transaction that the branch has the undoing commit: the action is open again.
 
-    Its facts are refuted. Those that build on them, or depend on a changed path, are stale: they are checked again once
-    what they build on holds.
+    Its facts are refuted. Facts that build on them, or depend on a changed path, become stale; they are rechecked once
+    those that they build on hold.
     """
     action = store.actions.get(move.action_id) if move.action_id else None
     if action is None:

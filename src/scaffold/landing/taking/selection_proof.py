@@ -1,4 +1,4 @@
-"""Prove a selection of a run's work on the very tree that would be taken: it is one that no landing has proven."""
+"""Prove a selection of a run's work on the tree that would be taken, which no landing has proven."""
 
 from collections.abc import Collection, Iterator, Sequence
 
@@ -22,10 +22,10 @@ MAX_NAMES = 8
 
 
 async def prove_selection(context: RunContext, run: Run, work: TakenWork, *, during: During) -> str:
-    """Run the contracts of the selected actions, and all gates, on the tree of `work`; only the run's owner may.
+    """Run the contracts of the selected actions, and all gates, on the tree of `work`; only the run's owner may do it.
 
-    Return why their result is no proof of all of it; empty if it is. GitError, with what failed, if one fails. No fact
-    of the run changes: they are about the session branch.
+    Return what they do not prove; empty if they prove all of it. Raises GitError with the failures if one fails. No
+    fact of the run changes, because facts are about the session branch.
     """
     setup, front = ProofSetup(context, run), Checkouts(context, run, [LANDING])
     refresher = FactRefresher(context, run, front, lambda: setup.baseline)
@@ -57,7 +57,7 @@ async def prove_selection(context: RunContext, run: Run, work: TakenWork, *, dur
 
 
 async def _landed_contract(context: RunContext, action: Action, baseline: Baseline | None) -> Contract:
-    """Return the contract in force of an action, with the timeouts used when its work landed; empty if it has none."""
+    # With the timeouts that were used when its work landed.
     landed = [each for each in context.store.attempts.of_action(action.id) if each.outcome == "landed"]
     if not landed:
         return contract_in_force(context.store, action.id) or Contract()
@@ -76,7 +76,6 @@ def _failed_error(
 
 
 def _not_shown(unchecked: Sequence[str], reviewed: Sequence[str], *, ran: bool) -> Iterator[str]:
-    """Yield what no command can show of the selection."""
     if not ran:
         yield "there is no check and no gate that could be run on this selection"
     elif unchecked:

@@ -1,4 +1,4 @@
-"""Programs that act for the user outside of a run, as in the user's own shell: git with signing and credentials, gh."""
+"""Run programs for the user as in the user's own shell, outside of a run: git with signing and credentials, gh."""
 
 import os
 import re
@@ -16,19 +16,18 @@ REDIRECTING = frozenset({
     *("GIT_DIR", "GIT_COMMON_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_NAMESPACE"),
     *("GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_GRAFT_FILE", "GIT_SHALLOW_FILE"),
 })  # fmt: skip
-"""Variables that a hook which calls us may have set, and that lead git to another repository."""
-
+"""Variables that redirect git to another repository; a hook that calls us may have set them."""
 LOCAL_PROGRAMS = re.compile(
     r"gpg\.(.*\.)?(program|defaultkeycommand)|core\.(sshcommand|gitproxy|askpass|alternaterefscommand)"
     r"|credential\.(.*\.)?helper|remote\..*\.(receivepack|uploadpack|vcs)|url\..*\.(push)?insteadof"
     r"|protocol\.(.*\.)?allow|push\.(gpgsign|recursesubmodules)",
     re.DOTALL,
 )
-"""Settings that name a program which signing or pushing runs, or that decide which one it is."""
+"""Settings that name, or select, a program which signing or pushing runs."""
 
 
 async def require_own_programs(context: RunContext, trust: TrustStatus) -> None:
-    """Raise ScaffoldError if git would run a program that only the configuration of an untrusted folder names."""
+    """Raise ScaffoldError if git would run a program that only an untrusted folder's configuration names."""
     if trust.trusted:
         return
     listed = (await context.git("config", "--list", "--show-scope", "--includes", "-z")).out.decode(errors="replace")
@@ -46,9 +45,9 @@ async def require_own_programs(context: RunContext, trust: TrustStatus) -> None:
 async def run_as_user(
     context: RunContext, *argv: str, stdin: bytes = b"", env: Mapping[str, str] | None = None
 ) -> CommandResult:
-    """Run a program in the checkout with the user's whole environment, and return how it ended.
+    """Run a program in the checkout with the user's whole environment, but without a terminal, and return its result.
 
-    It asks nothing: there is no terminal that it could use. It is found on the PATH outside of the checkout.
+    It is looked up on PATH, ignoring folders inside the checkout.
     """
     root = context.repository.root
     own = {name: value for name, value in context.environ.items() if name not in REDIRECTING}
@@ -65,7 +64,7 @@ def require_program(context: RunContext, name: str, fix: str) -> None:
 
 
 def told(context: RunContext, finished: CommandResult) -> str:
-    """Return what a program that failed printed, on one line and without secrets."""
+    """Return the output of a failed program on one line, without secrets."""
     text = (finished.stderr or finished.stdout).decode(errors="replace")
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     ending = "it took too long" if finished.timed_out else f"exit code {finished.exit_code}"

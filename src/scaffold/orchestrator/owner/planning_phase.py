@@ -45,7 +45,6 @@ SUBJECT_ARGUMENTS = ("name", "goal", "path", "pattern", "query")
 """Arguments that name the subject of a tool call, most specific first."""
 MAX_STEP_CHARACTERS = 100
 """Limit for the text about one step of the planner."""
-
 ShowStep = Callable[[str], None]
 """Receives a line about each tool call of the planner."""
 

@@ -55,7 +55,6 @@ PREPARING = "preparing"
 MAX_NAMED_FILES = 10
 MAX_NAMED_FAILURES = 3
 """How many new failures the reason of a failed run names."""
-
 BaselineCapture = Callable[[RunContext, Run], Awaitable[None]]
 """Ensures that a run has a baseline before anything is spent on it."""
 

@@ -32,17 +32,14 @@ from scaffold.store.database import Store
 
 FinalGateStatus = Literal["proven", "unproven"] | Failed
 """Result of all gates at the tip: `proven` if they hold, `unproven` if they have not run, Failed if one blocks."""
-
 PauseCause = Literal["stopped", "paused", "limit", "deaths", "held", "unavailable"]
 """What pauses a run whose goals are not over."""
-
 EndCause = PauseCause | Literal["done", "cancelled", "waiting"]
 """Why this process stopped executing the run.
 
 `limit`: the budget is spent; `unavailable`: the model refuses all requests, and not for a time; `held`: the session
 branch is checked out in a worktree; `waiting`: a human must decide.
 """
-
 PAUSE_REASONS: Mapping[PauseCause, str] = {
     "stopped": "stopped by the user",
     "paused": "paused by the user",
@@ -51,11 +48,9 @@ PAUSE_REASONS: Mapping[PauseCause, str] = {
     "held": "the session branch is checked out in a worktree",
     "unavailable": "its model accepts no requests",
 }
-
 NONE_AWAITING: Mapping[AttemptId, str] = {}
 NOT_AGREED = "waits for your go-ahead"
 """Why the goals of a saved run are paused."""
-
 RETRIED = "retried"
 """Why a run or a goal that failed is paused after `retry`."""
 

@@ -25,18 +25,10 @@ from scaffold.run.shared_notes import file_notes
 from scaffold.views.story_record import all_stories, has_stories
 
 STATE_NAME = "workflow_state.json"
-
-
 LOCK_TIMEOUT_S = 60.0
-
-
 LOG_NAME = "orchestrator.jsonl"
-
-
 MAX_LOG_BYTES = 256 * 1024 * 1024
 """A larger file gets no more lines: whether it has them already could not be read."""
-
-
 MARKED = "marked"
 """The folder of these copies in the projections, by run."""
 

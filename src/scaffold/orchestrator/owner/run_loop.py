@@ -61,7 +61,6 @@ OUTCOME_BY_EXIT_CODE: Mapping[int, AttemptOutcome] = {
     NO_ACCESS_EXIT_CODE: "no_access",
 }
 """What the exit code of a supervisor says about its agent; other codes say nothing."""
-
 CONTROL_POLL_S = 0.2
 OVERDUE_POLL_S = 1.0
 

@@ -34,7 +34,6 @@ SUMMARY_CHARS = 200
 BUILTINS = frozenset({"test", "[", "cd", "true", "false", ":"})
 _COMMIT = re.compile(r"[0-9a-f]{7,64}")
 _NAME = re.compile(r"[\w./+-]+")
-
 Finding = dict[str, Any]
 """What was found: `commit` or `command`, and `found` in words."""
 

@@ -22,7 +22,6 @@ from scaffold.core.ports import Model
 
 MAX_REPEATS = 3
 """How often the same call may get the same answer, with nothing new in between, before that counts as a loop."""
-
 _Exchange = tuple[str, bytes, str]
 """Tool name, arguments as JSON, and answer of one call."""
 

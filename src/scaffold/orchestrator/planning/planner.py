@@ -33,22 +33,16 @@ from scaffold.worker.human.inbox_approval import worker_rules
 
 ToolWrapper = Callable[[Tool], Tool]
 """Returns a tool that does the same and also reports its calls."""
-
-
 REQUEST_PROMPT = """\
 Plan the request below for the repository you can read. Up to {agents} agents will work on it in parallel.
 
 <request>
 {request}
 </request>"""
-
-
 LIST_REQUIREMENTS = """
 
 Before the plan, call `spec_requirements` with the requirements of this specification, each quoted from one line of it,
 word for word. After the work each of them is audited."""
-
-
 TOOL = "spec_requirements"
 
 

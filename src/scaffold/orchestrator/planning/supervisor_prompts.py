@@ -27,7 +27,6 @@ NAMES_CHARS = 500
 ACTIONS_CHARS = 450
 """Limit for each list of actions."""
 EARLIER_CHARS = 500
-
 OPEN_STATUSES = ("pending", "running", "verifying", "landing", "blocked")
 
 
@@ -130,7 +129,6 @@ def _is_same_error(error: str, before: str | None) -> bool:
 
 
 _VARYING_TEXT = re.compile(r"\b[0-9a-f]{7,64}\b|\d+(\.\d+)?")
-
 _NO_PROGRESS_NOTE = (
     "# Stop\nNothing has changed since the last time you were asked this: no further assertion holds, and the failed "
     "actions fail with the same errors. What was tried then does not work. Choose a fundamentally different way - "

@@ -18,7 +18,6 @@ NAMES_CHARS = 2_000
 """Limit for a list of names, in characters."""
 REPORTED_ERRORS = (ChangeRejected, PlanInvalid, IllegalTransition, RunBusy, UsageError)
 """Errors that are reported to the model, which can react to them; others are bugs and propagate."""
-
 Args = Mapping[str, Any]
 ToolHandler = Callable[[Args], Awaitable[Mapping[str, Any]]]
 STRING_SCHEMA = {"type": "string"}

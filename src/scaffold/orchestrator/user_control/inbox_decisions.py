@@ -22,15 +22,9 @@ from scaffold.worker.agent.incoming_messages import MAX_MESSAGE_CHARS
 
 DECISION_HOURS = 24
 """How long an approval or a rejection holds unless the user says otherwise."""
-
-
 WORDS_CELLS = 60
 """How much of a wrong answer is repeated."""
-
-
 DECISION_LIFETIME = timedelta(hours=DECISION_HOURS)
-
-
 SEE_TASKS = "`scaffold tasks` shows every action."
 
 

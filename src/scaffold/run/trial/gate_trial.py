@@ -31,8 +31,6 @@ from scaffold.verify.regression.baseline_capture import missing_dependency
 
 LOGS = "scaffold/logs/trial"
 """The folder of the logs of gates that cannot judge, in the git directory."""
-
-
 NO_ENVIRONMENT = "it was not run, because its environment could not be prepared"
 
 

@@ -21,14 +21,8 @@ from scaffold.verify.regression.comparison import FAILING_OUTCOMES
 FILE = "scaffold/trial.json"
 TrialVerdict = Literal["passes", "fails", "ran_nothing", "cannot_judge", "not_tried"]
 """`fails`: on the base commit, without any work; it can judge nevertheless, unless `informative` is False."""
-
-
 MAX_NAMED = 3
-
-
 MAX_LINE_CHARS = 200
-
-
 WORDS: Mapping[TrialVerdict, str] = {
     "passes": "passes",
     "fails": "fails on the base",
@@ -36,8 +30,6 @@ WORDS: Mapping[TrialVerdict, str] = {
     "cannot_judge": "cannot judge here",
     "not_tried": "not tried",
 }
-
-
 FILE = "scaffold/trial.json"
 
 

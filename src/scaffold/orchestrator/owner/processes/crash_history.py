@@ -11,8 +11,6 @@ from scaffold.store.database import Store
 
 MAX_STRIKES = 5
 """How often in a row a supervisor may exit without progress in its goal before the goal fails."""
-
-
 MAX_SHARED_CRASHES = 1
 """How many crashes a goal may have caused and still share a process with others."""
 
@@ -20,16 +18,10 @@ MAX_SHARED_CRASHES = 1
 # A supervisor that exits after progress is replaced at once.
 BACKOFF_S = (0.0, 0.1, 0.3, 1.0, 3.0)
 """Seconds before the next supervisor starts, by the number of exits without progress."""
-
-
 MAX_FAULTS = 40
 """How many faults of the machine in a row a goal's supervisors may meet before the goal fails: about half an hour."""
-
-
 MAX_SHARED_FAULTS = 1
 """How many of them in a row a goal may meet and still share a process with others."""
-
-
 FAULT_BACKOFF_S = (0.0, 0.1, 1.0, 3.0, 10.0, 30.0, 60.0)
 """Seconds before the next supervisor starts, by the number of faults in a row."""
 
@@ -134,8 +126,6 @@ def _backoff_s(pauses: Sequence[float], count: int) -> float:
 
 ProgressMark = tuple[str, Mapping[str, int], int, int]
 """Progress of a goal: status, number of actions by status, assertions ever shown, its last attempt."""
-
-
 NO_PROGRESS = frozenset({None, "lost", "cancelled", "unavailable", "no_access"})
 
 

@@ -9,7 +9,6 @@ from scaffold.core.model import Attempt, ProcessIdentity
 
 STOP_GRACE_S = 0.1
 """Seconds between TERM and KILL when a worker or supervisor is stopped."""
-
 GoalGroup = tuple[GoalId, ...]
 """The goals that share a process of supervisors; at least one."""
 

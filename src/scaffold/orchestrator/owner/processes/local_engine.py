@@ -17,16 +17,10 @@ from scaffold.orchestrator.owner.processes.engine import AttemptExit, GoalGroup,
 
 ProcessRole = Literal["worker", "supervisor"]
 """A worker executes one attempt and gets its id; a supervisor gets the ids of its goals, separated by commas."""
-
-
 MAX_ZYGOTES = 5
 """How many zygotes one engine starts, one after another, before it uses fresh processes only."""
-
-
 FORK_TIMEOUT_S = 30.0
 """How long a zygote may take to fork a child before it counts as hung."""
-
-
 FAILED_EXIT_CODE = 1
 """Exit code of an in-process supervisor that raised or was cancelled."""
 

@@ -23,7 +23,6 @@ from scaffold.store.spending.run_budget import budget_use
 from scaffold.worker.workspace.attempt_worktree import UNPINNED_PHASES, rescue_and_remove
 
 MAX_STARTUP_RETRIES = 2
-
 """How often a worker that died before it claimed its attempt is silently started again."""
 
 

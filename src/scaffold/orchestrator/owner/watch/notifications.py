@@ -18,7 +18,6 @@ from scaffold.run.context import RunContext
 from scaffold.store.spending.run_budget import budget_use
 
 NotificationEvent = Literal["inbox", "done", "failed", "budget"]
-
 POLL_S = 0.2
 COMMAND_TIMEOUT_S = 10.0
 """Timeout of the command; then it is killed with its children."""
