@@ -16,7 +16,7 @@ from scaffold.run.failures.worker_losses import is_about_deaths
 from scaffold.store.database import Store
 
 DIFF_BYTES = 4_500
-"""Limit for each diff in a briefing; two of them and the reasons fit into a worker's prompt."""
+"""Limit for each diff; two of them and the reasons fit into a worker's prompt."""
 MAX_PATHS = 20
 REASON_CHARS = FAILURES_CHARS + 1_000
 """Limit for why the last attempt ended."""
@@ -44,7 +44,7 @@ OUTCOMES: Mapping[AttemptOutcome, str] = {
     "restarted": "it asked to begin again",
     "rejected": "a human read its change and rejected it",
 }
-"""How an attempt ended, for the agent of the next one."""
+"""{outcome: how the attempt ended, for the agent of the next one}."""
 
 
 async def brief_next_attempt(context: RunContext, action_id: ActionId, tip: Commit) -> tuple[str, bool]:
@@ -59,8 +59,7 @@ async def brief_next_attempt(context: RunContext, action_id: ActionId, tip: Comm
 async def attempt_briefing(context: RunContext, earlier: tuple[Attempt, ...], tip: Commit) -> str:
     """Return what the next attempt should know: why the last one ended, its diff, and what has landed since.
 
-    Of conflicting work, only the paths that conflict are shown, so that both sides of them fit. Empty if there was no
-    earlier attempt.
+    Of conflicting work only the conflicting paths are shown, so that both sides fit. Empty without an earlier attempt.
     """
     if not earlier:
         return ""
@@ -78,7 +77,7 @@ async def attempt_briefing(context: RunContext, earlier: tuple[Attempt, ...], ti
         )
     parts = [*_ending_lines(earlier), *_rejection_lines(earlier)]
     parts += [f"A human was asked about that, and said: {said}" for said in _answers_about_deaths(context.store, last)]
-    # An owner that was killed between the pin and the end of the attempt left the ref, but no commit in the row.
+    # An owner killed between pinning the work and ending the attempt leaves the ref, but no commit in the row.
     head = last.head_sha or await refs.resolve(context.git, refs.rescue_ref(last.id))
     submitted = last.phase not in WORKER_PHASES and last.base_sha != tip
     paths: tuple[str, ...] = ()
@@ -90,7 +89,7 @@ async def attempt_briefing(context: RunContext, earlier: tuple[Attempt, ...], ti
     elif head is not None and head != last.base_sha:
         work = await commits.diff_text(context.git, last.base_sha, head, limit_bytes=DIFF_BYTES, paths=paths)
         parts.append(f"Its changes{only}, which did not land:\n{work}")
-    # A candidate failed against what landed meanwhile, so its successor has to see both sides.
+    # A candidate failed against work that landed meanwhile, so its successor must see both sides.
     if submitted:
         landed = await commits.diff_text(context.git, last.base_sha, tip, limit_bytes=DIFF_BYTES, paths=paths)
         parts.append(f"Changes{only} that landed meanwhile and are in your base now:\n{landed}")
@@ -106,14 +105,13 @@ def _ending_text(attempt: Attempt, limit: int) -> str:
 
 
 def _answers_about_deaths(store: Store, attempt: Attempt) -> Iterator[str]:
-    """Yield what a human said about workers that died in a row."""
     for item in store.inbox.answered(attempt.id):
         if item.answer and is_about_deaths(item):
             yield clip(item.answer, REASON_CHARS)
 
 
 def _ending_lines(earlier: tuple[Attempt, ...]) -> Iterator[str]:
-    """Yield why the last attempt ended, and if that says little, why work was refused before."""
+    """Yield why the last attempt ended, and if that says little about the work, why it was refused before."""
     last, counted = earlier[-1], [each for each in earlier if each.outcome in COUNTED_FAILURES]
     if last.outcome == "conflict" or failure_kind(last) in {"named", "refused", "unimproved"}:
         yield _ending_text(last, REASON_CHARS)
@@ -126,10 +124,7 @@ def _ending_lines(earlier: tuple[Attempt, ...]) -> Iterator[str]:
 
 
 def _rejection_lines(earlier: Sequence[Attempt]) -> Iterator[str]:
-    """Yield what humans said of changes before that of the last attempt, since the action landed last.
-
-    Whatever became of the attempts after it: their words hold for all that follows.
-    """
+    # What humans said about earlier changes holds for all later attempts until the action lands.
     landed = [at for at, each in enumerate(earlier) if each.outcome in {"landed", "recorded"}]
     since = earlier[landed[-1] + 1 if landed else 0 : -1]
     for each in [each for each in since if each.outcome == "rejected"][-MAX_REJECTIONS:]:
@@ -143,7 +138,6 @@ def _takes_other_approach(store: Store, action: Action) -> bool:
 
 
 async def _brief_other_approach(context: RunContext, action: Action) -> str:
-    """Return what the attempts changed that failed as the last one did, and that this is not to be done again."""
     failed = counted_failures(context.store, action)
     same = [each for each in failed if each.fingerprint == failed[-1].fingerprint]
     numbers = join_limited([str(each.number) for each in same], len(same))
@@ -164,7 +158,6 @@ async def _describe_attempt(context: RunContext, attempt: Attempt) -> str:
 
 
 async def _describe_change(context: RunContext, attempt: Attempt, head: Commit | None) -> str:
-    """Return which files an attempt changed, and by how much."""
     if head is None or head == attempt.base_sha:
         return "changed nothing"
     if await refs.resolve(context.git, head) is None:

@@ -1,7 +1,7 @@
 """Tools of the agent that talks with the user: they plan, start and control runs; nothing starts without the user."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol, get_args
 
 from msgspec import structs
@@ -30,7 +30,7 @@ from scaffold.run.context import RunContext
 from scaffold.store.database import Store
 from scaffold.tools.arguments import object_schema
 from scaffold.tools.workspace import failed_answer
-from scaffold.views.run_view import GoalProgress, read_summary
+from scaffold.views.run_view import read_summary
 
 ENDED_STATES = (Completed, Failed, Cancelled)
 TASK_SCHEMA = object_schema(
@@ -49,7 +49,7 @@ TASK_SCHEMA = object_schema(
 
 
 class ChatRunControl(Protocol):
-    """What the chat interface does for these tools; returned texts go to the model."""
+    """The part of the chat interface for these tools; returned texts go to the model."""
 
     @property
     def context(self) -> RunContext:
@@ -62,14 +62,14 @@ class ChatRunControl(Protocol):
         """Clear the conversation, have the plan turned into a run, and execute it if the user agrees."""
 
     async def open_unplanned_run(self, request: str) -> Run:
-        """Create and return a run without goals; it is not started."""
+        """Create and return a run without goals, which is not started."""
 
     async def resume_in_background(self, run: Run) -> str:
         """Execute a run that no process owns in the background; return a text about it."""
 
 
 class StartDialog(Protocol):
-    """What the chat interface does while a run is planned and started."""
+    """The part of the chat interface for planning and starting a run."""
 
     def show_step(self, text: str) -> None:
         """Show a line about the planner's progress."""
@@ -78,7 +78,7 @@ class StartDialog(Protocol):
         """Show the planned run and return whether the user wants it to start."""
 
     def start_in_background(self, run: Run) -> None:
-        """Hand the run, which this process owns, to a process that executes it in the background."""
+        """Hand the run, which this process owns, to a background process that executes it."""
 
 
 def orchestrator_tools(control: ChatRunControl) -> tuple[Tool, ...]:
@@ -102,14 +102,14 @@ def project_tools(control: ChatRunControl) -> tuple[Tool, ...]:
 
 
 def goal_tools(control: ChatRunControl) -> tuple[Tool, ...]:
-    """Return the planner's tools that create goals and actions, for the conversation's run."""
+    """Return the planner's tools that create goals and actions in the conversation's run."""
     proposals = _ChatProposals(control)
     create_goal = create_goal_tool(proposals)
 
     async def run(args: Mapping[str, Any]) -> ToolOutput:
         try:
             if open_run_of(control) is None:
-                # Tried first: a call that is refused must not leave a run without goals.
+                # Tried on an empty plan first: a refused call must not leave a run without goals.
                 PlanDraft(Plan(goals=()), PlanProgress()).apply(proposed_goal(args))
                 await control.open_unplanned_run(args["description"])
         except ScaffoldError as refusal:
@@ -136,7 +136,7 @@ class _ChatProposals:
 
     @property
     def run(self) -> Run:
-        """The conversation's run; raises ChangeRejected if there is none that can take goals."""
+        """The conversation's run; raises ChangeRejected unless it can take goals."""
         run = open_run_of(self._control)
         if run is None:
             raise ChangeRejected("there is no run that has not ended", "Create a goal first, with goap_create_goal.")
@@ -148,7 +148,7 @@ class _ChatProposals:
         return read_draft(self.store, self.run)
 
     def change(self, change: DraftChange) -> bool:
-        """Write one change; a goal that it creates is set aside until the user starts it."""
+        """Write one change; a new goal is paused until the user starts it."""
         if isinstance(change, CreateActions):
             self._require_idle(change.goal)
         return write_set_aside(self._control.context, self.run, (change,))
@@ -158,7 +158,7 @@ class _ChatProposals:
         return None
 
     def _require_idle(self, name: str) -> None:
-        """Raise ChangeRejected if actions that are added to the goal would start at once."""
+        # Actions that are added to an active goal of a running run would start at once.
         run, goal = self.run, self.store.goals.by_name(self.run.id, name)
         executed = run.owner is not None and is_alive(run.owner)
         if executed and goal is not None and isinstance(goal.state, Active):
@@ -167,19 +167,19 @@ class _ChatProposals:
 
 
 def open_run_of(control: ChatRunControl) -> Run | None:
-    """Return the conversation's run if it can take more goals; None if it has ended, or there is none."""
+    """Return the conversation's run if it can take more goals; None otherwise."""
     run = control.run()
     return None if run is None or isinstance(run.state, ENDED_STATES) else run
 
 
 def write_set_aside(context: RunContext, run: Run, changes: Sequence[DraftChange]) -> bool:
-    """Write the changes and return whether any was new; goals that they create wait until the user starts them."""
+    """Write the changes and return whether any was new; new goals are paused until the user starts them."""
     store = context.store
     with store.transaction(durable=True):
         written = apply_changes(store, run, changes, now=context.clock.now())
         for change in written:
             goal = store.goals.by_name(run.id, change.spec.name) if isinstance(change, CreateGoal) else None
-            # In a running run a new goal may be active already, and a supervisor would start it before the user agreed.
+            # In a running run a new goal is active, and a supervisor would start it before the user agrees.
             if goal is not None:
                 store.goals.move(goal.id, Paused(PAUSED_BY_USER))
     return bool(written)
@@ -205,7 +205,6 @@ def _execute_plan(control: ChatRunControl) -> Tool:
 
 def _create_project(control: ChatRunControl) -> Tool:
     async def answer(args: Args) -> Mapping[str, Any]:
-        """Store the project as a paused goal; an identical project is stored only once."""
         spec = project_goal(args["name"], args["description"], read_tasks(args["tasks"]))
         run = open_run_of(control) or await control.open_unplanned_run(args["description"])
         written = write_set_aside(control.context, run, project_changes(spec))
@@ -224,7 +223,6 @@ def _create_project(control: ChatRunControl) -> Tool:
 
 def _list_tool(control: ChatRunControl, name: str, description: str, *, projects: bool) -> Tool:
     async def answer(args: Args) -> Mapping[str, Any]:  # noqa: ARG001 - the tool has no arguments
-        """Return name, status and action counts of each."""
         what = "projects" if projects else "goals"
         run = control.run()
         if run is None:
@@ -232,16 +230,20 @@ def _list_tool(control: ChatRunControl, name: str, description: str, *, projects
         goals = control.context.store.goals.of_run(run.id)
         listed = {goal.name for goal in goals if not projects or _is_project(control.context, goal)}
         summary = read_summary(control.context, run)
-        lines = (_goal_entry(goal) for goal in summary.goals if goal.name in listed)
+        lines: Iterator[dict[str, Any]] = (
+            {
+                "goal": goal.name,
+                "status": goal.status,
+                "complete": goal.held == goal.desired,
+                "actions": goal.status_counts,
+            }
+            for goal in summary.goals
+            if goal.name in listed
+        )
         taken, left = fit_entries(lines, most=len(listed), room=RESPONSE_CHARS)
         return {"run": run.id, "run_status": summary.status, what: taken, "left_out": left or None}
 
     return json_tool(name, description, object_schema({}), answer, read_only=True)
-
-
-def _goal_entry(goal: GoalProgress) -> dict[str, Any]:
-    complete = goal.held == goal.desired
-    return {"goal": goal.name, "status": goal.status, "complete": complete, "actions": goal.status_counts}
 
 
 def _status_tool(control: ChatRunControl, name: str, description: str, *, projects: bool) -> Tool:
@@ -258,8 +260,7 @@ def _status_tool(control: ChatRunControl, name: str, description: str, *, projec
 
 
 def _control_tools(control: ChatRunControl, noun: str, *, projects: bool) -> tuple[Tool, ...]:
-    """Return the tools that start, pause and cancel a goal or project; `noun` is `goal` or `project`."""
-
+    # `noun` is `goal` or `project`.
     def tool(verb: str, description: str, steer: Callable[[ChatRunControl, Run, Goal], Awaitable[str]]) -> Tool:
         async def answer(args: Args) -> Mapping[str, Any]:
             run, goal = _find_run_and_goal(control, args, projects=projects)
@@ -280,7 +281,7 @@ async def _start_goal(control: ChatRunControl, run: Run, goal: Goal) -> str:
     if isinstance(goal.state, Failed):
         fix = "Only the user can retry it: `scaffold retry`."
         raise UsageError(f"`{goal.name}` has failed: {goal.state.reason}", fix)
-    # The state alone does not say whether work goes on: a killed owner leaves its goals active.
+    # A killed owner leaves its goals active, so the state alone does not say whether work goes on.
     owned = run.owner is not None and is_alive(run.owner)
     if owned and isinstance(goal.state, Active):
         return "It is already running."
@@ -300,7 +301,6 @@ async def _cancel_goal(control: ChatRunControl, run: Run, goal: Goal) -> str:
 
 
 def _find_run_and_goal(control: ChatRunControl, args: Args, *, projects: bool) -> tuple[Run, Goal]:
-    """Return the current run and the goal or project in the arguments; raises ChangeRejected if either is missing."""
     run = control.run()
     if run is None:
         fix = "Plan with the user first, then call execute_plan, goap_create_goal or create_project."
@@ -335,12 +335,12 @@ async def plan_and_confirm(context: RunContext, run_id: RunId, dialog: StartDial
 
 
 async def resume_and_confirm(context: RunContext, run_id: RunId, dialog: StartDialog) -> str:
-    """Start a planned run that no process owns in the background if the user agrees."""
+    """Start a planned run that no process owns, in the background, if the user agrees."""
     return await _start_if_agreed(context, await take_over_run_when_free(context, run_id), dialog)
 
 
 async def _start_if_agreed(context: RunContext, run: Run, dialog: StartDialog) -> str:
-    """Start a run that this process owns if the user agrees, otherwise save it; release it in both cases."""
+    # The run is released in all cases.
     try:
         agreed = await dialog.confirm_start(run)
     except asyncio.CancelledError:

@@ -26,16 +26,16 @@ from scaffold.store.run.plan.scheduling import Forecast, WaitingWork, WorkUnderW
 from scaffold.verify.contract.review_verdict import work_kind
 
 MAX_MERGES = 8
-"""How many pairs are merged before one attempt starts."""
+"""How many pairs of commits are merged before one attempt starts."""
 
 
 class SharedSlots(Struct, frozen=True):
     """The free slots of a run, shared among its goals."""
 
     by_goal: Mapping[GoalId, int]
-    """How many attempts of each goal may start now; goals that may start none are omitted."""
+    """How many attempts of each goal may start now; without the goals that may start none."""
     picker: StartPicker | None
-    """What picked the actions that may start; None if no slot is free, or the user turned the rules off."""
+    """Picks the actions that may start; None if no slot is free, or the user turned the rules off."""
 
 
 def free_slots(store: Store, run: Run, goal: Goal) -> int:
@@ -48,17 +48,14 @@ def free_slots(store: Store, run: Run, goal: Goal) -> int:
 
 
 def slots_for(store: Store, run: Run, goal: Goal) -> SharedSlots:
-    """Return the shares of all goals, as they are when this goal asks."""
-    # An agent need not start what is ready, so in its runs a slot goes to the first goal that asks for one.
+    """Return the shares of all goals as they are when this goal asks."""
+    # An agent need not start what is ready, so in its runs a slot goes to the first goal that asks.
     by_agent = run.settings.planning.planner and run.settings.planning.supervision == "agent"
     return share_slots(store, run, (goal.id,) if by_agent else None)
 
 
 def slots_by_goal(store: Store, run: Run, among: Collection[GoalId] | None = None) -> Mapping[GoalId, int]:
-    """Return how many attempts of each goal may start now; goals that may start none are omitted.
-
-    `among`: the goals that share the free slots; None for all.
-    """
+    """Return {goal: attempts that may start now}, without zeros; `among` are the goals that share, None for all."""
     return share_slots(store, run, among).by_goal
 
 
@@ -79,7 +76,7 @@ def share_slots(store: Store, run: Run, among: Collection[GoalId] | None = None)
 
 
 def free_slots_of_run(store: Store, run: Run) -> int:
-    """Return how many attempts may start in the run, in whatever goals."""
+    """Return how many attempts may start in the run as a whole."""
     slots = store.attempts.slots(run.id).values()
     unlanded = sum(use.working for use in slots) + store.attempts.count_waiting_to_land(run.id)
     taken = sum(use.taken for use in slots)
@@ -87,18 +84,18 @@ def free_slots_of_run(store: Store, run: Run) -> int:
 
 
 def why_held_back(store: Store, run: Run, action_id: ActionId) -> HeldBack | None:
-    """Return why a ready action may not start beside what runs; None if it may, or if the user turned that off."""
+    """Return why a ready action may not start beside running ones; None if it may, or if the rules are off."""
     return RunBoard(store, run).why_held_back(action_id) if run.settings.scheduling.collisions else None
 
 
 async def queue_attempt(context: RunContext, run: Run, goal_id: GoalId, action_id: ActionId) -> Attempt | None:
     """Queue and return the next attempt of a ready action, based on the tip of the session branch.
 
-    None if it may no longer start, because since the decision the goal was paused, the action cancelled or no longer
-    ready, its slot taken, its shared worktree in use, or it collides with what runs. All that is checked as it opens.
+    None if it may no longer start: since the decision the goal was paused, the action cancelled or no longer ready, its
+    slot taken, its shared worktree in use, or it collides with running work.
     """
     store = context.store
-    # Git is asked before the transaction, which must stay short: it holds the only write lock.
+    # Git is asked before the transaction, which holds the only write lock and must stay short.
     tip = await session_tip(context, run)
     briefing, alternative = await brief_next_attempt(context, action_id, tip)
     placed = await _find_placement(context, action_id, tip)
@@ -122,7 +119,7 @@ async def queue_attempt(context: RunContext, run: Run, goal_id: GoalId, action_i
         usage=Usage(),
         queued_at=context.clock.now(),
     )
-    # Only here are the caps certain: another supervisor may have taken the last slot since the decision.
+    # Checked again here, because another supervisor may have taken the last slot since the decision.
     with owner_transaction(store, run):
         goal, action = store.goals.get(goal_id), store.actions.get(action_id)
         if goal is None or not isinstance(goal.state, Active) or action is None:
@@ -130,14 +127,14 @@ async def queue_attempt(context: RunContext, run: Run, goal_id: GoalId, action_i
         slots = slots_for(store, run, goal)
         if not slots.by_goal.get(goal_id) or not isinstance(action.state, Pending) or action.unmet:
             return None
-        # The order of steps keeps them apart; a second one at once would reset the worktree of the first.
+        # A second step at the same time would reset the worktree of the first.
         if store.attempts.is_in_use(attempt.workspace):
             return None
         if slots.picker is not None and not _starts_beside(store, slots.picker.of_run, action_id):
             return None
         store.goals.record_slot(goal_id)
         store.attempts.open(attempt)
-        # In the same transaction: an action that is pending with an open attempt would be dispatched again.
+        # In the same transaction: a pending action with an open attempt would be dispatched again.
         store.actions.move(action_id, Running())
     return attempt
 
@@ -150,10 +147,8 @@ def _model_name(store: Store, run: Run, action_id: ActionId, *, alternative: boo
 
 
 def _starts_beside(store: Store, running: RunBoard, action_id: ActionId) -> bool:
-    """Return whether an action may start beside what runs; if so, count that it overtakes those held back.
-
-    Asked of the action itself: an agent may start another one than those that were picked.
-    """
+    """Return whether an action may start beside running ones; if so, count that it overtakes those held back."""
+    # Asked about this action: an agent may start another one than those that were picked.
     if running.why_held_back(action_id) is not None:
         return False
     store.scheduling.start(action_id, overtakes=tuple(running.overtaken_by(action_id)))
@@ -161,8 +156,6 @@ def _starts_beside(store: Store, running: RunBoard, action_id: ActionId) -> bool
 
 
 class _Placement(Struct, frozen=True):
-    """Where an attempt works, and what it hands in."""
-
     kind: WorkKind
     base: Commit
     workspace: str = ""
@@ -170,7 +163,7 @@ class _Placement(Struct, frozen=True):
 
 
 async def _find_placement(context: RunContext, action_id: ActionId, tip: Commit) -> _Placement:
-    """Return where an attempt works: at the branch's tip, or where the last step in its parent's worktree ended."""
+    # At the branch's tip, or where the last step in its parent's worktree ended.
     store = context.store
     action = store.actions.get(action_id)
     parent = store.actions.get(action.parent_id) if action and action.parent_id else None
@@ -183,8 +176,8 @@ async def _find_placement(context: RunContext, action_id: ActionId, tip: Commit)
     last = recorded[-1] if recorded else None
     if last is None or last.head_sha is None:
         return _Placement(kind, tip, parent.id)
-    # A step may have taken up what landed meanwhile. If the run was carried over to another base, they have an older
-    # commit in common, or none: then all that the steps made is still a change of the commit that it was one of.
+    # A step may have merged work that has landed since. If the run was carried over to another base, the common commit
+    # is older, or there is none: then the work of the steps is still relative to their own base.
     base = await commits.merge_base(context.git, last.head_sha, tip)
     if base != last.base_sha and (base is None or await commits.is_contained(context.git, base, last.base_sha)):
         base = last.base_sha
@@ -194,7 +187,7 @@ async def _find_placement(context: RunContext, action_id: ActionId, tip: Commit)
 async def forecast_conflicts(context: RunContext, run: Run, action_id: ActionId, tip: Commit) -> None:
     """Store where the last work of an action conflicts with the committed work of open attempts.
 
-    Does nothing for an action without such work, or with known files: its paths decide. Each pair is merged once.
+    Does nothing for an action with known files, whose paths decide, or without earlier work. Each pair is merged once.
     """
     store = context.store
     if not run.settings.scheduling.collisions:
@@ -224,7 +217,7 @@ async def forecast_conflicts(context: RunContext, run: Run, action_id: ActionId,
 
 
 def _new_pairs(store: Store, run: Run, action: WaitingWork) -> list[WorkUnderWay]:
-    """Return the open work that has changed a path which the action's last work changed, and that is not forecasted."""
+    # Open work that changed a path of the action's last work, and has no forecast yet.
     known = {(each.head, each.attempt_id) for each in store.scheduling.forecasts(run.id) if each.action_id == action.id}
     touching = [each for each in store.scheduling.open_work(run.id) if not each.files and each.id != action.id]
     near = [each for each in touching if not set(each.touched).isdisjoint(action.touched)]

@@ -88,7 +88,7 @@ async def test_what_a_tool_does_not_make_as_it_must_is_left_to_a_new_attempt(loc
 
 
 HOSTILE = {
-    "another form": ("uv.lock", LOCK, add("a"), "echo 'package = [\"x\"]' > uv.lock", "a package is no table"),
+    "another form": ("uv.lock", LOCK, add("a"), "echo 'package = [\"x\"]' > uv.lock", "a package is not a table"),
     "no text": (
         "package-lock.json",
         '{"packages": {"": {"name": "x"}}}\n',

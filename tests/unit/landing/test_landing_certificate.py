@@ -67,7 +67,7 @@ def test_a_line_of_an_agent_has_the_words_of_both_sides():
     assert "lost" in problem_with([file], {"a.py": file.ours})
     assert "invented" in problem_with([file], {"a.py": BASE.replace(line, "    return (2 + n) * k * q")})
     assert problem_with([file], {}) == "a.py is missing"
-    assert "no Python" in problem_with([file], {"a.py": "def ("})
+    assert "not be valid Python" in problem_with([file], {"a.py": "def ("})
     assert "markers" in problem_with([file], {"a.py": f"<<<<<<< ours\n{BASE}"})
 
 

@@ -62,7 +62,7 @@ def test_a_union_covers_added_lines_alone():
     """AL-13: of a line that both sides change, no union knows which one holds."""
     versions = FileVersions("NEWS", "a\nold\nb\n", "a\nmine\nold\nb\n", "a\nother\nb\n")
     assert merge_file(versions, union=True).why == snapshot(
-        "both sides change lines that were there, which a union of added lines does not cover"
+        "both sides change existing lines, and a union only covers added lines"
     )
     both = FileVersions("NEWS", "nothing yet\n", "mine\n", "other\n")
     assert merge_file(both, union=True) == FileResolved("mine\nother\n", "union")

@@ -83,7 +83,7 @@ def test_what_has_two_meanings_is_refused_with_the_reason():
         {
             "both change a version": "both sides change dependencies.express",
             "one removes what the other changes": "one side changes dependencies.express, the other removes it",
-            "one has a comment": "no JSON",
+            "one has a comment": "invalid JSON",
             "one has a key twice": "an object has the key `name` twice",
         }
     )

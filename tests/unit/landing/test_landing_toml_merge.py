@@ -109,7 +109,7 @@ def test_what_has_two_meanings_is_refused_with_the_reason():
             "both add one package, spelled in two ways": "both sides add an entry for foo-bar, or change it",
             "both change a version": "both sides change project.version",
             "one removes what the other changes": "one side changes tool.ruff, the other removes it",
-            "one is no TOML": "no TOML",
+            "one is no TOML": "invalid TOML",
         }
     )
 

@@ -1,4 +1,4 @@
-"""How many agents a run's plan deserves: found when there is a plan, and again when it has grown."""
+"""How many agents a run's plan can use, computed when there is a plan, and again when it has grown."""
 
 from scaffold.core.events import NoticeRaised
 from scaffold.core.model import Run
@@ -15,14 +15,14 @@ from scaffold.run.context import RunContext
 def advice_for(
     plan: Plan, agents: int, limits: RunLimits, *, fixed: bool, progress: PlanProgress | None = None
 ) -> AgentCountAdvice | None:
-    """Return how many agents to use, `agents` at most; None if that number is `fixed`, or if there is no plan."""
+    """Return how many agents to use, at most `agents`; None if the number is `fixed`, or if there is no plan."""
     if fixed or not plan.goals:
         return None
     return advise_agent_count(plan, limit=agents, goal_agents=limits.goal_agents, progress=progress)
 
 
 class AgentAdvisor:
-    """Keeps the number of agents of a run that this process owns: it grows with the plan, and never shrinks."""
+    """Keeps the number of agents of a run that this process owns; it grows with the plan and never shrinks."""
 
     def __init__(self, context: RunContext, run: Run) -> None:
         self._context = context
@@ -30,7 +30,7 @@ class AgentAdvisor:
         self._last_position: int | None = None
 
     def refresh(self) -> None:
-        """Store the advice for what is left to do, if actions were added since the last call."""
+        """Store the advice for the remaining work if actions were added since the last call."""
         store, run_id = self._context.store, self._run.id
         position = store.actions.last_position(run_id)
         if position == self._last_position:

@@ -1,6 +1,6 @@
 """When an agent that takes every step of a goal is woken, and when its goal fails for lack of progress.
 
-Everything is read from the store, so that the next supervisor continues after a crash.
+Everything is read from the store, so that the next supervisor can continue after a crash.
 """
 
 from collections.abc import Iterator, Sequence
@@ -31,7 +31,7 @@ MAX_FRUITLESS_TURNS = 40
 EVENT_PAGE_SIZE = 500
 """How many events are read at once."""
 FORGIVEN_TURN_FACTS = -1
-"""`facts` of a turn that no longer counts, because the user retried the goal."""
+"""`facts` of a turn that does not count, because the user has retried the goal since."""
 
 
 def next_wake_reason(store: Store, run: Run, goal: Goal) -> str | None:
@@ -39,13 +39,13 @@ def next_wake_reason(store: Store, run: Run, goal: Goal) -> str | None:
 
     Also None if the goal state holds, or if the goal only waits for running work or a human.
     """
-    # The supervisor completes the goal by itself; no turn is needed for that.
+    # The supervisor completes the goal without its agent.
     if not store.goals.unmet(goal.id):
         return None
     turns = _ended_turns(store, run, goal.id)
     if not turns:
         return "the goal has started"
-    # An interrupted turn has not done its work, so it is repeated even if nothing new has happened.
+    # An interrupted turn is repeated even if nothing new has happened.
     if turns[-1].outcome in {"lost", "failed", "budget"}:
         return "your last turn was interrupted; the steps you took in it are done"
     happened = tuple(_describe_events(store, goal, _since_last_turn(store, run, goal)))
@@ -59,7 +59,11 @@ def next_wake_reason(store: Store, run: Run, goal: Goal) -> str | None:
 def give_up_reason(store: Store, run: Run, goal: Goal) -> str | None:
     """Return why the goal fails for lack of progress; None while its agent has turns left."""
     turns = _ended_turns(store, run, goal.id)
-    wasted = list(takewhile(_is_wasted, reversed(turns)))
+    wasted = list(
+        takewhile(
+            lambda turn: turn.outcome in {"refused", "failed"} and turn.facts != FORGIVEN_TURN_FACTS, reversed(turns)
+        )
+    )
     if len(wasted) >= MAX_WASTED_TURNS:
         return f"{MAX_WASTED_TURNS} turns in a row had no effect (last: {wasted[0].error})"
     if store.turns.count_without_progress_of_goal(goal.id, "judge") >= MAX_FRUITLESS_TURNS:
@@ -81,14 +85,14 @@ def no_effect_reason(store: Store, run: Run, goal: Goal) -> str | None:
 
 
 def _goes_on(store: Store, run: Run, goal: Goal) -> bool:
-    """Return whether the goal needs no turn: work runs, a human is asked, or all that is ready is held back."""
+    """Return whether the goal needs no turn: work runs, a human is asked, or all ready actions are held back."""
     return bool(
         store.actions.running(goal.id) or store.actions.waiting(goal.id) or is_all_held_back(store, run, goal.id)
     )
 
 
 def _ended_turns(store: Store, run: Run, goal_id: GoalId) -> tuple[PlanningTurn, ...]:
-    """Return the goal's ended `judge` turns, oldest first."""
+    # Oldest first.
     return tuple(
         turn
         for turn in store.turns.of_run(run.id)
@@ -96,26 +100,22 @@ def _ended_turns(store: Store, run: Run, goal_id: GoalId) -> tuple[PlanningTurn,
     )
 
 
-def _is_wasted(turn: PlanningTurn) -> bool:
-    return turn.outcome in {"refused", "failed"} and turn.facts != FORGIVEN_TURN_FACTS
-
-
 def _since_last_turn(store: Store, run: Run, goal: Goal) -> Sequence[Event]:
-    """Return the run's events since the agent's last turn started, oldest first; reads pages backwards."""
+    # The events since the agent's last turn started, oldest first; read page by page from the end.
     last = store.events.last_seq(run.id)
     found: list[Event] = []
     while last > 0:
         begin = max(0, last - EVENT_PAGE_SIZE)
         page = [recorded.event for recorded in store.events.since(run.id, begin, limit=last - begin)]
-        starts = [at for at, event in enumerate(page) if _is_turn_start(event, goal)]
-        # Everything since the turn's start, not its end: what happened while the agent was busy is news to it, too.
+        starts = [
+            at
+            for at, event in enumerate(page)
+            if isinstance(event, PlanningTurnStarted) and event.event == "judge" and event.goal == goal.name
+        ]
+        # Since the start of the turn, not its end: events while the agent was busy are news to it, too.
         found[:0] = page[starts[-1] + 1 :] if starts else page
         last = 0 if starts else begin
     return found
-
-
-def _is_turn_start(event: Event, goal: Goal) -> bool:
-    return isinstance(event, PlanningTurnStarted) and event.event == "judge" and event.goal == goal.name
 
 
 def _describe_events(store: Store, goal: Goal, events: Sequence[Event]) -> Iterator[str]:
@@ -130,18 +130,17 @@ def _describe_events(store: Store, goal: Goal, events: Sequence[Event]) -> Itera
                     yield f"attempt {number} of `{key}` ended: {outcome}{f' ({error})' if error else ''}"
             case FactStateChanged(goal=name, assertion=assertion, state=state) if name == goal.name:
                 yield f"`{assertion}` {state if state == 'holds' else f'is {state}'}"
-            # During its turn the agent itself sets actions to pending, as when it retries one.
+            # During its turn the agent itself sets actions to pending, e.g. to retry one.
             case ActionStatusChanged(action=key, status="pending"):
                 if turn_ended and _action_of_goal(store, goal, key):
                     yield f"`{key}` is pending"
-            # A compound that starts by itself leaves children that only the agent may dispatch.
+            # A compound starts automatically, but only the agent may dispatch its children.
             case ActionStatusChanged(action=key, status="running"):
                 if _ready_below(store, _action_of_goal(store, goal, key)):
                     yield f"`{key}` is running"
 
 
 def _ready_below(store: Store, action: Action | None) -> bool:
-    """Return whether a compound has children that may start; False for None."""
     children = () if action is None else store.actions.children(action.id)
     return any(isinstance(child.state, Pending) and not child.unmet for child in children)
 
@@ -152,7 +151,6 @@ def _action_of_goal(store: Store, goal: Goal, key: ActionKey) -> Action | None:
 
 
 def _join_latest(happened: Sequence[str], most: int = 6) -> str:
-    """Return the latest `most` distinct texts as one, with a count of the earlier ones."""
     latest = list(dict.fromkeys(happened))[-most:]
     left = len(dict.fromkeys(happened)) - len(latest)
     return "; ".join((f"{count_of(left, 'earlier event')}", *latest) if left else latest)

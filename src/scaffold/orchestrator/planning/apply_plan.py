@@ -50,7 +50,9 @@ def read_draft(store: Store, run: Run) -> PlanDraft:
     """Return a draft of the run's current plan, without changes."""
     goals, actions = store.goals.of_run(run.id), store.actions.of_run(run.id)
     progress = PlanProgress(
-        statuses={action.key: _status(action) for action in actions},
+        statuses={
+            action.key: WAITING if awaited_inbox_id(action.state) else status_of(action.state) for action in actions
+        },
         facts={goal.name: store.facts.holding(goal.id) for goal in goals},
     )
     history = PlanHistory(
@@ -67,15 +69,15 @@ def read_draft(store: Store, run: Run) -> PlanDraft:
 def apply_changes(store: Store, run: Run, changes: Sequence[DraftChange], *, now: datetime) -> tuple[DraftChange, ...]:
     """Write the changes in order and return those that were new; the caller owns the transaction.
 
-    Each is checked against the run as stored now. Raises ChangeRejected if one no longer fits; the caller must let that
-    abort the transaction, so that nothing is written. Actions that can run again are unblocked, unreachable ones are
-    blocked. A new goal starts at once if the run is active or the goal is persistent; else it waits for the run.
+    Raises ChangeRejected if one no longer fits the stored run; the caller must let that abort the transaction. Actions
+    that can run again are unblocked, unreachable ones are blocked. A new goal starts at once if the run is active or
+    the goal is persistent; otherwise it waits for the run.
     """
-    # The draft is read again in the transaction: workers and users changed the run while the agent was thinking.
+    # Read in the transaction, because workers and users may have changed the run while the agent was thinking.
     draft = read_draft(store, run)
     writer = _ChangeWriter(store, run, now)
     for change in changes:
-        # Skipping a compound skips what is below it, which only the progress around the change shows.
+        # Skipping a compound also skips its children, which only the progress before and after the change shows.
         before = draft.progress
         if draft.apply(change):
             writer.write(draft.changes[-1], before, draft.progress)
@@ -136,12 +138,8 @@ def _action_spec(action: Action, keys: Mapping[ActionId, ActionKey]) -> ActionSp
     )
 
 
-def _status(action: Action) -> str:
-    return WAITING if awaited_inbox_id(action.state) else status_of(action.state)
-
-
 class _ChangeWriter:
-    """Writes changes that were checked already; call `settle` after the last one."""
+    """Writes checked changes; call `settle` after the last one."""
 
     def __init__(self, store: Store, run: Run, now: datetime) -> None:
         self._store = store
@@ -150,7 +148,7 @@ class _ChangeWriter:
         self._touched: dict[GoalId, None] = {}
 
     def write(self, change: DraftChange, before: PlanProgress, after: PlanProgress) -> None:
-        """Write one change; `before` and `after` are the progress of the run around it."""
+        """Write one change; `before` and `after` are the progress of the run without and with it."""
         match change:
             case CreateGoal(spec=spec):
                 self._add_goal(spec)
@@ -177,7 +175,7 @@ class _ChangeWriter:
         goal = new_goal(spec, self._run, now=self._now)
         self._store.goals.add(goal)
         self._store.events.append(self._run.id, PlanExtended(goal.name, None, ()))
-        # `self._run` is as old as the turn; the run may have been paused since.
+        # `self._run` was read before the turn, and the run may have been paused since.
         run = self._store.runs.get(self._run.id)
         if spec.persistent or (run is not None and isinstance(run.state, Active)):
             self._store.goals.move(goal.id, Active())
@@ -204,7 +202,7 @@ class _ChangeWriter:
 
     def _skip_action(self, key: ActionKey, reason: str) -> None:
         action = self._require_action(key)
-        # A failed action can be skipped only by way of pending.
+        # A failed action can only be skipped via pending.
         states = (Pending(), Skipped(reason)) if isinstance(action.state, Failed) else (Skipped(reason),)
         self._store.actions.move_each((action,), *states)
         self._touched[action.goal_id] = None
@@ -239,7 +237,7 @@ class _ChangeWriter:
 
 
 def with_agreed_actions(settings: RunSettings, actions: Sequence[ActionSpec]) -> RunSettings:
-    """Return the settings of a run with this plan; those of a run without actions, or with a stored number, as is."""
+    """Return the settings with the number of agreed actions, unless it is already set or there are no actions."""
     if settings.limits.agreed_actions or not actions:
         return settings
     number = agreed_actions(settings.planning, actions)
@@ -247,12 +245,13 @@ def with_agreed_actions(settings: RunSettings, actions: Sequence[ActionSpec]) ->
 
 
 def as_started(settings: RunSettings) -> RunSettings:
-    """Return the settings as the run was started with them, before it had a plan."""
+    """Return the settings with which the run was started, before it had a plan."""
     return structs.replace(settings, limits=structs.replace(settings.limits, agreed_actions=0))
 
 
 def store_agreed_actions(store: Store, run: Run) -> Run:
-    """Store how many actions the run's plan counts as, unless that is stored, or there is none; return the run."""
+    """Store the number of actions that the user agreed to, unless it is stored or there is no plan; return the run."""
+    # Stored once, so that no later proposal raises a limit that depends on it.
     if run.settings.limits.agreed_actions:
         return run
     with store.transaction():

@@ -1,6 +1,6 @@
-"""Check the evidence that an agent names for a claim, where it is a command or a commit.
+"""Check the evidence that an agent names for a claim, if it is a command or a commit.
 
-What is found is part of the answer and of the recorded claim. It makes nothing true: the agent chose the command.
+The finding is part of the answer and of the recorded claim, but it proves nothing: the agent chose the command.
 """
 
 import re
@@ -35,11 +35,11 @@ BUILTINS = frozenset({"test", "[", "cd", "true", "false", ":"})
 _COMMIT = re.compile(r"[0-9a-f]{7,64}")
 _NAME = re.compile(r"[\w./+-]+")
 Finding = dict[str, Any]
-"""What was found: `commit` or `command`, and `found` in words."""
+"""The `commit` or `command`, and in `found` the result in words."""
 
 
 def summarize_finding(finding: Finding) -> str:
-    """Return what was found in one line."""
+    """Return the finding on one line."""
     return " ".join(str(finding["found"]).split())[:SUMMARY_CHARS]
 
 
@@ -47,7 +47,7 @@ class EvidenceCheck(Protocol):
     """Checks the evidence for a claim about a goal."""
 
     async def __call__(self, evidence: str) -> Finding | None:
-        """Return what was found; None if the evidence is neither a command nor a commit."""
+        """Return the finding; None if the evidence is neither a command nor a commit."""
         ...
 
 
@@ -65,7 +65,7 @@ class BranchEvidence:
         self._checkouts = Checkouts(context, run, [f"evidence-{goal_id}"])
 
     async def __call__(self, evidence: str) -> Finding | None:
-        """Return what was found of a commit or a command; None if the evidence is neither."""
+        """Return the finding about a commit or a command; None if the evidence is neither."""
         text = evidence.strip()
         if _COMMIT.fullmatch(text):
             return await self._check_commit(text)
@@ -82,7 +82,7 @@ class BranchEvidence:
         return {"commit": found.commit, "found": f"It exists, but is not on {branch}: it has not landed."}
 
     def _is_command(self, text: str) -> bool:
-        """Return whether the shell would find a program to run; most other texts start with a word that is none."""
+        # A command begins with a word that the shell finds as a program; most other texts do not.
         parsed = parse_plain(text)
         first = parsed.commands[0].words[0].text if parsed else (text.split() or [""])[0]
         if not _NAME.fullmatch(first):
@@ -91,7 +91,7 @@ class BranchEvidence:
         return first in BUILTINS or first in set(self._known_programs()) or shutil.which(first, path=path) is not None
 
     def _known_programs(self) -> Iterator[str]:
-        """Yield the programs that the run's own checks and gates start, which may be installed for them alone."""
+        # The programs of the run's own checks and gates may be installed in their environment only.
         baseline = self._context.store.baselines.of_run(self._run.id)
         for run in baseline.runs if baseline else ():
             yield run.gate.command.split(maxsplit=1)[0]
@@ -113,7 +113,7 @@ class BranchEvidence:
         return {"command": command, **found, "found": truncate_text(result.detail, DETAIL_CHARS)}
 
     async def _run_if_allowed(self, check: Check, tree: Tree) -> CheckResult:
-        """Run the command if a worker's shell could run it without approval."""
+        # Under the rules of a worker's shell, without asking for approval.
         confined = tree.sandbox is not None
         workspace = WorkspacePaths.on_disk(tree.git.cwd, Path.home())
         call = ToolInvocation(tool="shell", category="shell", args={"command": check.command}, confined=confined)

@@ -1,4 +1,4 @@
-"""Detect agents in a loop: the same tool calls with the same answers."""
+"""Stop agents in a loop, which repeat the same tool calls with the same answers."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -21,9 +21,9 @@ from scaffold.core.model import Usage
 from scaffold.core.ports import Model
 
 MAX_REPEATS = 3
-"""How often the same call may get the same answer, with nothing new in between, before that counts as a loop."""
+"""How often the same call gets the same answer, with nothing new in between, in a loop."""
 _Exchange = tuple[str, bytes, str]
-"""Tool name, arguments as JSON, and answer of one call."""
+"""(tool name, arguments as JSON, answer) of one call."""
 
 
 class LoopDetected(ModelError):
@@ -59,12 +59,12 @@ class LoopGuardModel:
 def find_repeated_tool(messages: Sequence[Message]) -> str | None:
     """Return the tool that gave the same answer to the same call `MAX_REPEATS` times with nothing new in between.
 
-    None if there is none. Only exchanges after the user's last message count.
+    None if there is none. Only calls after the user's last message count.
     """
     seen: set[_Exchange] = set()
     repeats: Counter[_Exchange] = Counter()
     for exchanges in _exchanges_by_reply(messages):
-        # A reply with one new exchange among old ones is progress, however many of the others it repeats.
+        # One new exchange makes a reply progress, however many old ones it repeats.
         if exchanges <= seen:
             repeats.update(exchanges)
         else:
@@ -77,22 +77,18 @@ def find_repeated_tool(messages: Sequence[Message]) -> str | None:
 
 
 def _exchanges_by_reply(messages: Sequence[Message]) -> Iterator[set[_Exchange]]:
-    """Yield the set of calls with answers of each reply since the user's last message."""
-    text_positions = [i for i, message in enumerate(messages) if _has_text(message)]
+    """Yield the exchanges of each reply since the user's last message."""
+    text_positions = [
+        i
+        for i, message in enumerate(messages)
+        if not isinstance(message, AssistantMessage) and any(isinstance(part, Text) for part in message.parts)
+    ]
     calls: dict[str, ToolCall] = {}
     for message in messages[text_positions[-1] if text_positions else 0 :]:
         if isinstance(message, AssistantMessage):
             calls |= {call.id: call for call in message.tool_calls}
         elif answers := [part for part in message.parts if isinstance(part, ToolResult) and part.call_id in calls]:
-            # A set for each reply: the same call twice in one reply is one exchange,
-            # and the order of parallel calls does not matter.
-            yield {_exchange(calls[answer.call_id], answer) for answer in answers}
-
-
-def _has_text(message: Message) -> bool:
-    return not isinstance(message, AssistantMessage) and any(isinstance(part, Text) for part in message.parts)
-
-
-def _exchange(call: ToolCall, answer: ToolResult) -> _Exchange:
-    # Models write the keys of the same arguments in changing order.
-    return call.name, msgspec.json.encode(call.args, order="sorted"), answer.content
+            # A set, because the order of parallel calls and duplicates in one reply do not matter. Sorted arguments,
+            # because models vary the order of keys.
+            asked = ((calls[answer.call_id], answer.content) for answer in answers)
+            yield {(call.name, msgspec.json.encode(call.args, order="sorted"), content) for call, content in asked}

@@ -32,7 +32,7 @@ from scaffold.tools.workspace import Workspace
 from scaffold.worker.human.inbox_approval import worker_rules
 
 ToolWrapper = Callable[[Tool], Tool]
-"""Returns a tool that does the same and also reports its calls."""
+"""Returns the same tool, which also reports its calls."""
 REQUEST_PROMPT = """\
 Plan the request below for the repository you can read. Up to {agents} agents will work on it in parallel.
 
@@ -59,9 +59,9 @@ async def plan_run(
     watch: ToolWrapper = unwrapped_tool,
     limit: TimeLimit | None = None,
 ) -> PlanningResult:
-    """Let the planner plan a run that this process owns, within `limit`, and return how that ended.
+    """Let the planner plan a run that this process owns, within `limit`, and return the result.
 
-    The proposal is written at the end, or not at all. Raises StaleFence if another process owns the run.
+    The proposal is written at the end or not at all. Raises StaleFence if another process owns the run.
     """
     prompt = REQUEST_PROMPT.format(agents=run.settings.tier.agents, request=run.request.strip())
     read_tools = read_only_tools(context, run)
@@ -90,7 +90,7 @@ async def plan_run(
 
 
 def plan_errors(draft: PlanDraft) -> tuple[Finding, ...]:
-    """Return the errors that forbid writing a plan: those of lint, and the lack of any goal."""
+    """Return the errors that forbid a plan: those of lint, and the lack of any goal."""
     if draft.plan.goals:
         return tuple(only_errors(draft.findings()))
     message = "there is no goal yet, so there is nothing to do"
@@ -115,11 +115,11 @@ def read_only_tools(context: RunContext, run: Run) -> tuple[Tool, ...]:
 
 
 def _ignore_approval(approval: ApprovalOutcome) -> None:
-    """Do nothing: the journal has denials as the tool's answer."""
+    """Do nothing: the journal has denials as answers of the tool."""
 
 
 class RequirementListing:
-    """The requirements that a planner quotes from the specification; the last list counts."""
+    """The requirements that a planner quotes from a specification without recognizable ones; the last list counts."""
 
     def __init__(self, specification: str) -> None:
         self._specification = specification
@@ -144,7 +144,7 @@ class RequirementListing:
         )
 
     def faults(self) -> tuple[Finding, ...]:
-        """Return an error as long as no requirement is listed."""
+        """Return an error while no requirement is listed."""
         if self.requirements:
             return ()
         message = "the requirements of the specification are not listed"
@@ -153,7 +153,7 @@ class RequirementListing:
 
 
 def reserved_names(draft: PlanDraft) -> Iterator[Finding]:
-    """Yield an error for each goal and action with a name that audits and their tasks take."""
+    """Yield an error for each goal and action with a name that is reserved for audits and their tasks."""
     goals = [(goal.name, None) for goal in draft.plan.goals]
     for name, action in (*goals, *((action.key, action.key) for action in draft.plan.actions)):
         if is_reserved(name):

@@ -1,7 +1,7 @@
-"""Projects: goals that are given as a list of tasks with dependencies."""
+"""Projects: goals given as a list of tasks with dependencies."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from msgspec.structs import replace
@@ -17,7 +17,7 @@ from scaffold.plan.source.dag import TaskSpec, dag_findings, dag_goal
 
 PROJECT_METHOD: Final = "dag"
 MAX_STEM_CHARS = 60
-"""Characters of the project's name that are used in the keys of its tasks."""
+"""Limit for the project's name in the keys of its tasks."""
 
 
 def project_goal(name: str, description: str, tasks: Sequence[TaskSpec]) -> GoalSpec:
@@ -31,13 +31,13 @@ def project_goal(name: str, description: str, tasks: Sequence[TaskSpec]) -> Goal
         for index, task in enumerate(tasks, 1)
     ]
     if findings := dag_findings(keyed):
-        # Reversed, so that a key that occurs twice names its first task.
+        # Reversed, so that a duplicate key names its first task.
         indexes = {task.key: index for index, task in reversed([*enumerate(keyed)])}
         raise PlanInvalid(
             *summarize_problems((_message_with_index(each, indexes), each.fix) for each in findings), findings
         )
     spec = dag_goal(name, keyed, description=description)
-    # A trial on an empty plan applies the limits for what agents propose, so that errors come before a run is opened.
+    # A trial on an empty plan checks the limits of proposals, so that errors come before a run is opened.
     draft = PlanDraft(Plan(goals=()), PlanProgress())
     for change in project_changes(spec):
         draft.apply(change)
@@ -52,10 +52,7 @@ def _message_with_index(finding: Finding, indexes: Mapping[ActionKey | None, int
 
 def project_changes(spec: GoalSpec) -> tuple[DraftChange, ...]:
     """Return the changes that add a project with all its tasks to a run."""
-    return (CreateGoal(replace(spec, actions=())), *_actions(spec))
-
-
-def _actions(spec: GoalSpec) -> Iterator[CreateActions]:
-    # One change may create at most so many actions.
-    for first in range(0, len(spec.actions), MAX_ACTIONS):
-        yield CreateActions(spec.name, spec.actions[first : first + MAX_ACTIONS], PROJECT_METHOD)
+    # One change creates at most MAX_ACTIONS.
+    starts = range(0, len(spec.actions), MAX_ACTIONS)
+    parts = (CreateActions(spec.name, spec.actions[at : at + MAX_ACTIONS], PROJECT_METHOD) for at in starts)
+    return (CreateGoal(replace(spec, actions=())), *parts)

@@ -23,7 +23,7 @@ from scaffold.run.context import RunContext
 from scaffold.store.database import Store
 
 Dispatcher = Callable[[GoalId, ActionId], Awaitable[Attempt | None]]
-"""Queues the next attempt of a ready action; returns None if it may no longer start."""
+"""Queues the next attempt of a ready action; returns None if that may no longer start."""
 
 
 class ProposalTarget(Protocol):
@@ -42,7 +42,7 @@ class ProposalTarget(Protocol):
         """The run's plan, with everything proposed so far."""
 
     def change(self, change: DraftChange) -> bool:
-        """Apply a change and return whether it was new; raises ChangeRejected if it does not fit the plan."""
+        """Apply a change and return whether it was new; raises ChangeRejected if it contradicts the plan."""
 
     async def dispatch(self, key: ActionKey) -> int | None:
         """Start an attempt of an action and return its number; None if ready actions are dispatched automatically.
@@ -95,8 +95,7 @@ class LiveProposals:
         goal = None if action is None else self.store.goals.get(action.goal_id)
         if action is None or goal is None:
             raise LookupError(key)
-        # Otherwise an agent that dispatches a child in the turn that created
-        # it would be refused for its parent's state.
+        # Otherwise a child could not be dispatched in the turn that created it: its parent would not be running yet.
         self._begin_compounds(action)
         # Read again: starting a compound may have made the action ready.
         self._require_ready(self.store.actions.get(action.id) or action)
@@ -109,10 +108,10 @@ class LiveProposals:
         return attempt.number
 
     def _begin_compounds(self, action: Action) -> None:
-        """Start the ready compounds above an action, which the supervisor would do a moment later anyway."""
+        # The supervisor would start them a moment later anyway.
         actions = self.store.actions
         with owner_transaction(self.store, self.run, durable=True):
-            # From the outermost inwards: a compound is ready only once the one around it runs.
+            # Outermost first: a compound is ready only once its parent runs.
             for compound_id in reversed(actions.lineage(action.parent_id)):
                 compound = actions.get(compound_id)
                 if compound is not None and isinstance(compound.state, Pending) and not compound.unmet:
@@ -150,7 +149,7 @@ class LiveProposals:
 
 
 class GoalScopedProposals:
-    """Rejects changes and dispatches of other goals. Implements `proposals.ProposalTarget`."""
+    """Rejects changes and dispatches of other goals. Implements ProposalTarget."""
 
     def __init__(self, proposals: ProposalTarget, goal: str) -> None:
         """Forward to `proposals` what concerns the goal named `goal`."""
@@ -196,7 +195,7 @@ class GoalScopedProposals:
         return None if goal is None else goal.name
 
     def _require_own(self, goal: str | None) -> None:
-        """Raise ChangeRejected for another existing goal; for an unknown one, the target has the better message."""
+        # For an unknown goal, the target has the better message.
         if goal is not None and goal != self._goal and self.draft.goal(goal) is not None:
             fix = f"Leave it to its own supervisor; your goal is `{self._goal}`."
             raise ChangeRejected(f"goal `{goal}` is not yours to change", fix)

@@ -1,4 +1,4 @@
-"""Reports of a run for planners, supervisors and the chat agent: short, most important first, the rest counted."""
+"""Reports of a run for agents that plan or chat: short, most important first, the rest counted."""
 
 import re
 from collections import Counter
@@ -26,7 +26,7 @@ MAX_ERRORS = 3
 OPEN_STATUSES = frozenset({"pending", *IN_PROGRESS_STATUSES})
 """Statuses of actions that may still land."""
 OVERHEAD_CHARS = 600
-"""Characters of an answer that are reserved for everything but its list."""
+"""Room for everything in an answer but its list, in characters."""
 STATUS_ORDER = (
     "failed",
     "blocked",
@@ -39,14 +39,14 @@ STATUS_ORDER = (
     "skipped",
     "cancelled",
 )
-"""The order in which actions are listed: those that need attention first."""
+"""The order of listed actions: those that need attention first."""
 
 
 def find_goal(proposals: ProposalTarget, name: str) -> GoalSpec:
     """Return the goal with that name or id; raises ChangeRejected if there is none."""
     by_id = (goal.name for goal in proposals.store.goals.of_run(proposals.run.id) if goal.id == name)
     draft = proposals.draft
-    # A name wins over an id; the last call raises, with a hint at similar names.
+    # A name wins over an id; the last call raises with a hint at similar names.
     return draft.goal(name) or draft.known_goal(next(by_id, name))
 
 
@@ -63,7 +63,7 @@ def goal_report(proposals: ProposalTarget, goal: GoalSpec) -> dict[str, Any]:
     held = draft.progress.held(goal.name)
     stored = stored_goal(proposals, goal.name)
     unmet = unmet_assertions(draft, goal)
-    # What is missing comes first, because the end of a long list is cut.
+    # Missing assertions come first, because the end of a long list is cut.
     state = [*unmet, *(name for name in goal.goal_state if name in held)]
     return {
         "goal": goal.name,
@@ -80,7 +80,7 @@ def goal_report(proposals: ProposalTarget, goal: GoalSpec) -> dict[str, Any]:
 
 
 def _holding_by_name(wanted: Sequence[Assertion], held: frozenset[Assertion]) -> dict[str, Any]:
-    """Map assertions to whether they hold; an entry with value None counts those left out."""
+    # An entry with value None counts those left out.
     return {name: name in held if name in wanted else None for name in truncate_names(wanted)}
 
 
@@ -102,8 +102,9 @@ def actions_report(
 ) -> dict[str, Any]:
     """Return the goal's actions in `STATUS_ORDER`, optionally only those with one status or below one compound."""
     if status is not None and status not in STATUS_ORDER:
+        known = f"A status is one of: {', '.join(STATUS_ORDER)}."
         raise ChangeRejected(
-            f"there is no status {quoted(status)}", f"{SpellingHints(STATUS_ORDER).hint(status)}{_status_hint()}"
+            f"there is no status {quoted(status)}", f"{SpellingHints(STATUS_ORDER).hint(status)}{known}"
         )
     compound_key = find_action(proposals, parent).key if parent else None
     draft = proposals.draft
@@ -126,14 +127,12 @@ def actions_report(
     }
 
 
-def _status_hint() -> str:
-    return f"A status is one of: {', '.join(STATUS_ORDER)}."
-
-
 def _action_entry(draft: PlanDraft, goal: GoalSpec, action: ActionSpec, stored: Action | None) -> dict[str, Any]:
     status = draft.progress.status(action.key)
     held = draft.progress.held(goal.name)
     lacking = [name for name in action.preconditions if name not in held]
+    # The draft may have changed the status, and then the stored reason is outdated.
+    reason = reason_of(stored.state) if stored is not None and status == status_of(stored.state) else None
     fields = {
         "key": action.key,
         "status": status,
@@ -144,14 +143,9 @@ def _action_entry(draft: PlanDraft, goal: GoalSpec, action: ActionSpec, stored: 
         "preconditions": truncate_names(action.preconditions, room=TEXT_CHARS),
         "not_yet_true": truncate_names(lacking, room=TEXT_CHARS) if status == "pending" else None,
         "effects": truncate_names(action.effects, room=TEXT_CHARS),
-        "reason": _reason(stored) if stored is not None and status == status_of(stored.state) else None,
+        "reason": None if reason is None else truncate_text(reason, TEXT_CHARS),
     }
     return {name: value for name, value in fields.items() if value}
-
-
-def _reason(action: Action) -> str | None:
-    reason = reason_of(action.state)
-    return None if reason is None else truncate_text(reason, TEXT_CHARS)
 
 
 def results_report(proposals: ProposalTarget, goal: GoalSpec, keys: Sequence[ActionKey]) -> dict[str, Any]:
@@ -167,7 +161,7 @@ def results_report(proposals: ProposalTarget, goal: GoalSpec, keys: Sequence[Act
             )
     chosen = [stored[key] for key in dict.fromkeys(keys)] if keys else _with_results(stored)
     room = RESPONSE_CHARS - OVERHEAD_CHARS
-    # Fewer names leave more room for each, as the note `rest` promises.
+    # As the note `rest` promises, fewer names leave more room for each.
     share = max(RESULT_CHARS, room // len(chosen)) if keys else RESULT_CHARS
     taken, left = fit_entries(
         (_result_entry(proposals, action, share) for action in chosen), most=MAX_ACTIONS, room=room
@@ -184,7 +178,7 @@ def results_report(proposals: ProposalTarget, goal: GoalSpec, keys: Sequence[Act
 def _with_results(stored: Mapping[ActionKey, Action]) -> list[Action]:
     done = [action for action in stored.values() if action.result is not None or status_of(action.state) == "failed"]
     latest = sorted(done, key=lambda action: action.updated_at, reverse=True)
-    # Sorting is stable, so the latest stay first within failures and within the rest.
+    # Sorting is stable, so the latest stay first among failures and among the rest.
     return sorted(latest, key=lambda action: status_of(action.state) != "failed")
 
 
@@ -206,12 +200,14 @@ def _result_entry(proposals: ProposalTarget, action: Action, share: int) -> dict
 def claims_report(
     proposals: ProposalTarget, goal: GoalSpec, claims: Mapping[Assertion, bool], evidence: str, *, checked: bool
 ) -> dict[str, Any]:
-    """Return which of the claimed assertions hold by evidence, with notes on what `evidence` names and makes true.
+    """Return which claimed assertions hold by evidence, with notes about what `evidence` names.
 
-    `checked`: it is a command or a commit, which was checked.
+    `checked`: it is a command or a commit, and was checked.
     """
     held = proposals.draft.progress.held(goal.name)
-    named = _named_actions(goal, evidence)
+    words = set(re.findall(r"[^\s`'\",;()]+", evidence))
+    words |= {word.rstrip(".:") for word in words}
+    named = frozenset(each.key for each in goal.actions if each.key in words)
     notes = [*_claim_notes(proposals.draft, goal, claims, named)]
     if checked:
         notes += _ways_to_hold(proposals.draft, goal, claims)
@@ -224,13 +220,8 @@ def claims_report(
     }
 
 
-def _named_actions(goal: GoalSpec, evidence: str) -> frozenset[ActionKey]:
-    words = set(re.findall(r"[^\s`'\",;()]+", evidence))
-    return frozenset(each.key for each in goal.actions if each.key in words | {word.rstrip(".:") for word in words})
-
-
 def _ways_to_hold(draft: PlanDraft, goal: GoalSpec, claims: Mapping[Assertion, bool]) -> Iterator[str]:
-    """Yield what makes the claimed assertions hold, which a command that the agent chose does not."""
+    # A command that the agent chose makes nothing true, so it is told what would.
     held = draft.progress.held(goal.name)
     for name in (name for name, claim in claims.items() if claim and name not in held):
         providers = [

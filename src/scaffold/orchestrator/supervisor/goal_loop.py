@@ -43,11 +43,11 @@ from scaffold.run.failures.escalation_question import ask_about_failure, given_u
 
 GOAL_COMPLETE = "goal_complete"
 STORED_COMMANDS = StartCompound | CompleteCompound | AskHuman | FailCompound | CompleteGoal | FailGoal
-"""What a decision changes in the store itself; the other commands need a process or an agent."""
+"""The commands that only change the store; the others need a process or an agent."""
 MAX_DECOMPOSE_TURNS = 3
-"""How many turns without progress the decomposition of a compound gets before the compound fails."""
+"""How many decomposition turns without progress a compound gets before it fails."""
 RETRY_DELAYS_S = (0.0, 2.0, 10.0)
-"""Seconds before the next turn after a retryable model failure, by the number of tries."""
+"""Seconds before the next turn after a retryable failure of the model, by number of tries."""
 
 
 class PlanningAgent(Protocol):
@@ -64,12 +64,12 @@ class PlanningAgent(Protocol):
         ...
 
     async def judge(self, goal_id: GoalId, why: str, dispatch: Dispatcher) -> PlanningResult:
-        """Let the agent take every step that is possible now; its tools check each one."""
+        """Let the agent take every possible step; its tools check each one."""
         ...
 
 
 class Supervisor:
-    """Supervises one goal; all its state is in the store, so it may be killed at any time."""
+    """Supervises one goal. All its state is in the store, so it may be killed at any time."""
 
     def __init__(
         self,
@@ -93,19 +93,20 @@ class Supervisor:
         self._held_back: tuple[ActionId, ...] = ()
 
     async def run(self) -> None:
-        """Supervise the goal; return once it is no longer active, and if it was paused, the open turn has ended.
+        """Supervise the goal until it is no longer active and, if it was paused, its open turn has ended.
 
         Raises BudgetExceeded if the budget of its agent is spent, ModelUnavailable if its model accepts no requests,
         StaleFence if another process owns the run.
         """
         try:
             while True:
-                # Taken before the state is read, so that a change in between ends the wait below at once.
+                # Taken before the state is read, so that a change in between ends the wait at once.
                 event = self._wakeup.next_event()
                 self._collect_turn()
                 commands = self._decide_and_store()
                 if commands is None:
-                    if self._turn is None or not self._is_paused():
+                    goal = self._context.store.goals.get(self._goal_id)
+                    if self._turn is None or goal is None or not isinstance(goal.state, Paused):
                         return
                     await event.wait()
                     continue
@@ -119,30 +120,24 @@ class Supervisor:
         finally:
             await self._cancel_turn()
 
-    def _is_paused(self) -> bool:
-        goal = self._context.store.goals.get(self._goal_id)
-        return goal is not None and isinstance(goal.state, Paused)
-
     def _decide_and_store(self) -> tuple[GoalCommand, ...] | None:
-        """Return the next commands, after applying those that only change the store; None if the goal is not active.
-
-        Deciding reads a snapshot: most decisions change nothing, and must not hold up those who write.
-        """
+        """Return the next commands after applying those that only change the store; None if the goal is not active."""
         store = self._context.store
+        # On a snapshot: most decisions change nothing, and must not hold up writers.
         with store.snapshot():
             store.runs.check(self._run.id, fence=self._run.fence)
             commands = self._read_and_decide()
         if commands is None or not any(isinstance(command, STORED_COMMANDS) for command in commands):
             return commands
         with owner_transaction(store, self._run, durable=True):
-            # Decided again: what others have written since the snapshot counts.
+            # Decided again, because others may have written since the snapshot.
             commands = self._read_and_decide()
             for command in commands or ():
                 self._apply_command(command)
         return commands
 
     def _read_and_decide(self) -> tuple[GoalCommand, ...] | None:
-        """Decide on one state of the store. Not in one, an action could be seen neither running nor pending."""
+        # The caller reads one state of the store: otherwise an action could be seen neither running nor pending.
         store = self._context.store
         goal = store.goals.get(self._goal_id)
         if goal is None or not isinstance(goal.state, Active):
@@ -156,10 +151,8 @@ class Supervisor:
         return commands
 
     def _note_held_back(self) -> None:
-        """Store which actions are held back, so that it is counted how often others overtake them.
-
-        Not if an agent takes every step: it may never start them.
-        """
+        # Stored, so that it is counted how often others overtake them; an agent that takes every step may never start
+        # them.
         store = self._context.store
         new = [each for each in self._held_back if not store.scheduling.is_held_back(each)]
         if new and not self._agent_dispatches:
@@ -171,7 +164,7 @@ class Supervisor:
         store = self._context.store
         match command:
             case Dispatch() | Decompose() | Replan():
-                pass  # needs a process or an agent: executed after the transaction
+                pass  # executed after the transaction
             case StartCompound(compound=compound):
                 store.actions.move(compound, Running())
             case CompleteCompound(compound=compound):
@@ -198,11 +191,11 @@ class Supervisor:
         store.goals.move(self._goal_id, Completed())
 
     def _explain_failure(self, reason: str) -> str:
-        """Return `reason`, with what a human gave up, or else the error of the goal's last turn if that failed."""
+        """Return `reason` with the actions that a human gave up, or else with the error of the goal's last turn."""
         if given_up := given_up_actions(self._context.store, self._goal_id):
             return f"{reason}, as a human gave up {quoted_list(given_up)}"
         turns = [turn for turn in self._context.store.turns.of_run(self._run.id) if turn.goal_id == self._goal_id]
-        # The decision knows only that nothing is left to do; why planning did not help is in its last turn.
+        # The decision only knows that nothing is left to do; the last turn says why planning did not help.
         if turns and turns[-1].outcome in {"refused", "failed"}:
             return f"{reason}; the last {turns[-1].event} {turns[-1].outcome}: {turns[-1].error}"
         return reason
@@ -230,7 +223,7 @@ class Supervisor:
     def _start_judging(self) -> bool:
         """Start a judging turn if something new has happened; return True if the goal ended instead.
 
-        Does nothing unless an agent takes every step. Fails the goal if that agent has used up its turns.
+        Does nothing unless an agent takes every step. The goal fails if that agent has used up its turns.
         """
         if not self._agent_dispatches or self._turn is not None:
             return False
@@ -245,10 +238,7 @@ class Supervisor:
         return False
 
     def _give_up_unless_asked(self, goal: Goal, reason: str) -> bool:
-        """Fail a goal whose agent has used up its turns; first ask a human about the actions that failed.
-
-        Return False if it waits for what they answer.
-        """
+        """Fail a goal whose agent has used up its turns; return False if it waits for a human's answer first."""
         store = self._context.store
         with owner_transaction(store, self._run, durable=True):
             for action in store.actions.unhandled_failures(goal.id):
@@ -259,13 +249,12 @@ class Supervisor:
         return True
 
     def _start_turn(self, turn: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Start a turn in the background unless one is running; the next decision asks for a skipped one again."""
+        # The next decision asks again for a turn that is skipped here.
         if self._turn is None:
             self._turn = asyncio.create_task(turn())
             self._turn.add_done_callback(lambda _: self._wakeup.notify_all())
 
     def _collect_turn(self) -> None:
-        """Forget a turn that has ended; raises its exception if it failed."""
         if self._turn is not None and self._turn.done():
             turn, self._turn = self._turn, None
             turn.result()
@@ -279,11 +268,12 @@ class Supervisor:
         result = await self._agent.decompose(self._goal_id, compound)
         if isinstance(result, PlanRejected | ModelFailed):
             tries = self._context.store.turns.count_without_progress(self._goal_id, "decompose", compound)
-            # The count is read from the store, so that a supervisor that dies each time does not try for ever.
+            # The count is in the store, so that a supervisor that dies each time does not try for ever.
             if tries >= MAX_DECOMPOSE_TURNS:
-                self._give_up(compound, f"could not be decomposed: {_ending_text(result)}")
+                why = result.why if isinstance(result, PlanRejected) else result.error
+                self._give_up(compound, f"could not be decomposed: {why}")
             else:
-                # The wait is part of the turn's task, so the supervisor goes on dispatching meanwhile.
+                # The wait is part of the turn's task, so the supervisor dispatches meanwhile.
                 await self._wait_before_retry(result, tries)
         self._handle_result(result)
 
@@ -302,7 +292,7 @@ class Supervisor:
         self._handle_result(result)
 
     async def _wait_before_retry(self, result: PlanRejected | ModelFailed, tries: int) -> None:
-        """Wait before the next turn after a retryable model failure; a rejected plan is not worth waiting for."""
+        # After a rejected plan, waiting would not help.
         if isinstance(result, ModelFailed) and result.retryable:
             await self._context.clock.sleep(RETRY_DELAYS_S[min(tries, len(RETRY_DELAYS_S) - 1)])
 
@@ -336,7 +326,3 @@ class Supervisor:
             # A user may have paused or cancelled the goal while the turn ran.
             if goal is not None and isinstance(goal.state, Active):
                 store.goals.move(self._goal_id, Failed(reason))
-
-
-def _ending_text(result: PlanRejected | ModelFailed) -> str:
-    return result.why if isinstance(result, PlanRejected) else result.error

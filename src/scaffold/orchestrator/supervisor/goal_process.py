@@ -1,8 +1,9 @@
-"""Run the supervisors of some goals as a process or task, with its own wake-up FIFO and an exit code."""
+"""Run the supervisors of some goals as a process or task, with a wake-up FIFO and an exit code."""
 
 import asyncio
 import contextlib
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from scaffold.core.errors import (
     BudgetExceeded,
@@ -25,24 +26,24 @@ from scaffold.run.machine_faults import FAULT_EXIT_CODE
 from scaffold.run.notices import warn
 
 DONE_EXIT_CODE, BUDGET_EXIT_CODE, UNAVAILABLE_EXIT_CODE, NO_ACCESS_EXIT_CODE = 0, 2, 3, 5
-"""Exit codes: nothing to do now | the budget is spent | the model's endpoint is away | it refuses this user.
-FAULT_EXIT_CODE: a fault of the machine that met no goal in particular."""
+"""Exit codes: nothing to do now | budget spent | the model's endpoint is away | it refuses this user.
+FAULT_EXIT_CODE: a fault of the machine outside of any goal."""
 MAX_GOALS = 16
-"""How many goals may share a process: each process costs memory and a look at every commit of its goals, and a crash
-ends the turns of all its goals."""
+"""How many goals may share a process: each process costs memory and reads every commit, but a crash ends the turns of
+all its goals."""
 _FIRST_ERROR_CODE, _FIRST_FAULT_CODE = 32, 64
-"""The exit codes of an error, and of a fault of the machine, that met the first of the goals."""
+"""The exit codes of an error, and of a fault of the machine, in the first of the goals."""
 MAX_SLEEP_S = 2.0
-"""How often a process of supervisors at least polls the store for writes that came without a wake-up."""
+"""The longest time between two polls of the store for writes without a wake-up."""
 
 
 def faulty_goal(goals: Sequence[GoalId], code: int) -> GoalId | None:
-    """Return which of its goals ended a process of supervisors by an error; None if its exit code does not say."""
+    """Return the goal whose error ended a process of supervisors; None if the exit code does not say."""
     return _goal_at(goals, code - _FIRST_ERROR_CODE)
 
 
 def goal_with_fault(goals: Sequence[GoalId], code: int) -> GoalId | None:
-    """Return at which of its goals a process of supervisors met a fault of the machine; None if it met none there."""
+    """Return the goal whose fault of the machine ended a process of supervisors; None if the exit code does not say."""
     return _goal_at(goals, code - _FIRST_FAULT_CODE)
 
 
@@ -57,10 +58,10 @@ async def supervise_goals(
     planner: PlanningAgent,
     report_error: Callable[[Exception], None],
 ) -> int:
-    """Supervise the goals until none is active, the budget is spent, or the model away; return the exit code.
+    """Supervise the goals until none is active, the budget is spent, or the model is away; return the exit code.
 
-    Each has a task. A goal that becomes active again meanwhile is supervised again. An error of one goal ends the whole
-    process: it is passed to `report_error`, and `faulty_goal` tells from the exit code which goal's it was.
+    Each goal has a task, and is supervised again if it becomes active again. An error of one goal ends the process: it
+    is passed to `report_error`, and `faulty_goal` reads the goal from the exit code.
     """
     group = _SupervisedGoals(context, run, goals, planner)
     try:
@@ -70,8 +71,6 @@ async def supervise_goals(
 
 
 class _SupervisedGoals:
-    """The supervisors of one process, and what wakes each of them."""
-
     def __init__(self, context: RunContext, run: Run, goals: Sequence[GoalId], planner: PlanningAgent) -> None:
         self._context = context
         self._run = run
@@ -83,7 +82,6 @@ class _SupervisedGoals:
         self._changes = GoalChanges(context.store, run.id)
 
     async def run(self, report_error: Callable[[Exception], None]) -> int:
-        """Supervise the goals until none is left; return the exit code. `report_error` receives unexpected errors."""
         goals = list(self._wakeups)
         fifo = WakeFifo(self._context.wake_fifo(self._run.id, goals[0]), self._woken.notify_all)
         tasks = [asyncio.create_task(self._supervise_goal(goal)) for goal in goals]
@@ -108,9 +106,9 @@ class _SupervisedGoals:
         return next(codes, DONE_EXIT_CODE)
 
     def _code_of(self, place: int, error: BaseException, report_error: Callable[[Exception], None]) -> int:
-        """Return the exit code for the error of the task at `place`: first those of the goals, then others."""
+        # The tasks of the goals come first, then the others.
         ends: tuple[tuple[type[BaseException], int], ...] = (
-            (StaleFence, DONE_EXIT_CODE),  # another process owns the run; its owner starts supervisors of its own
+            (StaleFence, DONE_EXIT_CODE),  # another process owns the run, and starts supervisors of its own
             (BudgetExceeded, BUDGET_EXIT_CODE),
             (ModelAccessDenied, NO_ACCESS_EXIT_CODE),
             (ModelUnavailable, UNAVAILABLE_EXIT_CODE),
@@ -131,19 +129,17 @@ class _SupervisedGoals:
         return _FIRST_ERROR_CODE + place
 
     def _tell_fault(self, place: int, error: GitError | OSError) -> None:
-        """Say in the run which fault of the machine its goal met, if the machine lets us."""
+        # The same fault may keep us from storing the notice.
         with contextlib.suppress(ScaffoldError, OSError):
             goal = self._context.store.goals.get([*self._wakeups][place])
             what = error.what if isinstance(error, GitError) else str(error)
             warn(self._context, self._run.id, f"The supervisor of {goal.name if goal else place} tries again: {what}")
 
     async def _supervise_goal(self, goal_id: GoalId) -> None:
-        """Supervise one goal whenever it is active."""
         wakeup, store = self._wakeups[goal_id], self._context.store
         while True:
-            await Supervisor(
-                self._context, self._run, goal_id, wakeup, planner=self._planner, tell=self._notify_owner
-            ).run()
+            tell = partial(wake_up, self._context.wake_fifo(self._run.id))
+            await Supervisor(self._context, self._run, goal_id, wakeup, planner=self._planner, tell=tell).run()
             self._active.discard(goal_id)
             if not self._active:
                 self._all_idle.set()
@@ -159,7 +155,6 @@ class _SupervisedGoals:
         await self._all_idle.wait()
 
     async def _watch_store(self) -> None:
-        """Wake the goals that others have changed, and those that may take a slot."""
         store, called = self._context.store, False
         while True:
             event, seen = self._woken.next_event(), store.data_version()
@@ -171,13 +166,10 @@ class _SupervisedGoals:
             called = event.is_set()
 
     def _wake_concerned(self, *, called: bool) -> None:
-        """Wake the goals that have changed, and those that may take a slot if anything did, or the owner `called`."""
         changed = self._changes.read().goals
-        # Any change may have freed a slot, or made one goal want less than its share. The end of a rest is no change.
+        # Any change may have freed a slot, or made a goal need less than its share. The end of a rest is not a change,
+        # so the owner calls then.
         served = slots_by_goal(self._context.store, self._run) if changed or called else {}
         for goal_id, wakeup in self._wakeups.items():
             if goal_id in changed or goal_id in served:
                 wakeup.notify_all()
-
-    def _notify_owner(self) -> None:
-        wake_up(self._context.wake_fifo(self._run.id))

@@ -1,4 +1,4 @@
-"""Read from the store the view that `plan.decide` decides on."""
+"""Read from the store the view of a goal that `plan.decide` decides on."""
 
 from scaffold.core.model import Action, Goal, Run
 from scaffold.orchestrator.dispatch import slots_for
@@ -8,17 +8,17 @@ from scaffold.store.database import Store
 from scaffold.store.run.plan import scheduling
 
 MAX_HELD_BACK = 4
-"""How many of the actions that are held back are named: it is enough to know the first."""
+"""How many held-back actions are named; the first ones suffice."""
 
 
 def read_goal_view(store: Store, run: Run, goal: Goal, *, thinking: bool = False) -> GoalView:
-    """Return the state of `goal` that its supervisor decides on, with no more ready actions than it can start.
+    """Return the state of `goal` for its supervisor's decision, with at most one ready action more than it can start.
 
     `thinking`: a planning turn of its agent is running.
     """
     shared = slots_for(store, run, goal)
     slots = shared.by_goal.get(goal.id, 0)
-    # Without free slots, nothing is asked of the collision rules: nothing could start.
+    # Without free slots nothing can start, so the collision rules are not asked.
     passed = shared.picker.look(goal.id, slots + 1) if shared.picker else None
     ready = store.actions.ready(goal.id, slots + 1) if passed is None else passed.free[: slots + 1]
     tally = store.actions.tally(goal.id)
@@ -36,16 +36,15 @@ def read_goal_view(store: Store, run: Run, goal: Goal, *, thinking: bool = False
             )
             for each in store.actions.open_compounds(goal.id)
         ),
-        # A stale fact counts as work: until it is checked again, the goal
-        # must neither fail nor complete for lack of it.
+        # Until a stale fact is rechecked, the goal must neither fail nor complete for lack of it.
         running=len(store.actions.running(goal.id)) + len(store.facts.unchecked_stale(goal.id)),
-        # The tally is cheap at any size of the plan; the other two are asked only if they can differ from nothing.
+        # The tally is cheap for any plan; the other two are read only if the tally says that they are not empty.
         waiting=store.actions.waiting(goal.id) if tally.get("blocked") else 0,
         exhausted=_exhausted_actions(store, run, goal) if tally.get("failed") else (),
         slots=slots,
         replans_left=replans_left(store, run, goal.id, failed=bool(tally.get("failed"))),
         can_decompose=run.settings.planning.planner,
-        # Without a planner the given plan is final: a dead end fails the run, and its user may retry.
+        # Without a planner the plan is final: a dead end fails the run, and its user may retry.
         asks_human=has_planner(store, run, goal.id, failed=bool(tally.get("failed"))),
         planner_busy=thinking,
     )

@@ -11,13 +11,13 @@ from scaffold.store.database import Store
 
 
 class Wakeup:
-    """Wakes all tasks that hold its next event; a wake-up between getting the event and waiting is not missed."""
+    """Wakes all tasks that hold its next event; a wake-up between getting the event and waiting is not lost."""
 
     def __init__(self) -> None:
         self._next = asyncio.Event()
 
     def next_event(self) -> asyncio.Event:
-        """Return the event that the next `notify_all` sets: get it first, then check the state, then wait."""
+        """Return the event that the next `notify_all` sets; get it, then check the state, then wait."""
         return self._next
 
     def notify_all(self) -> None:
@@ -27,7 +27,7 @@ class Wakeup:
 
 
 class Changes(Struct, frozen=True):
-    """What the commits since the last look changed."""
+    """What commits have changed since the last call."""
 
     goals: frozenset[GoalId]
     """The goals that an event concerns."""
@@ -36,10 +36,10 @@ class Changes(Struct, frozen=True):
 
 
 class GoalChanges:
-    """Reads a run's new events. A commit without an event changes nothing that a decision depends on."""
+    """Reads a run's new events; a commit without an event changes nothing that a decision depends on."""
 
     def __init__(self, store: Store, run_id: RunId) -> None:
-        """Begin with what is committed from now on."""
+        """Begin with the events that are committed from now on."""
         self._store = store
         self._run_id = run_id
         self._seq = store.events.last_seq(run_id)
@@ -47,7 +47,7 @@ class GoalChanges:
         self._by_action: dict[ActionKey, GoalId] = {}
 
     def read(self) -> Changes:
-        """Return what has changed since the last call; its cost depends on the number of new events alone."""
+        """Return what has changed since the last call; the cost depends on the number of new events only."""
         goals: set[GoalId] = set()
         statuses, seq = False, self._seq
         while page := self._store.events.since(self._run_id, seq):
@@ -55,14 +55,14 @@ class GoalChanges:
             for recorded in page:
                 goals.update(self._concerned_goals(recorded.event))
                 statuses = statuses or isinstance(recorded.event, GoalStatusChanged | PlanExtended)
-        # Last: after an error of the database, the next call reads all of them again.
+        # Stored last, so that after an error of the database the next call reads all of them again.
         self._seq = seq
         return Changes(frozenset(goals), statuses)
 
     def _concerned_goals(self, event: Event) -> Iterable[GoalId]:
         if isinstance(event, RunClaimed | RunStatusChanged):
             return [goal.id for goal in self._store.goals.of_run(self._run_id)]
-        # Each event about one goal has its name or the key of one of its actions in a field of that name.
+        # An event about one goal has a field `goal` with its name, or `action` with the key of one of its actions.
         name, key = getattr(event, "goal", None), getattr(event, "action", None)
         goal_id = self._goal_named(name) if name is not None else None if key is None else self._goal_of(key)
         return () if goal_id is None else (goal_id,)
