@@ -1,4 +1,4 @@
-"""Control requests of the user about one goal or action: queued in the store, applied by the run's owner."""
+"""Apply the user's control requests about a goal or an action, which are queued in the store."""
 
 from typing import assert_never
 
@@ -22,7 +22,6 @@ from scaffold.run.failures.attempt_end import block_unreachable_actions
 from scaffold.run.failures.worker_losses import forget_deaths
 from scaffold.store.database import Store
 
-"""Pause reason of a goal that the user paused on its own; resuming the run does not resume it."""
 STOPPED_BY_USER = "stopped by the user"
 CANCELLED_BY_USER = "cancelled by the user"
 
@@ -30,33 +29,31 @@ CANCELLED_BY_USER = "cancelled by the user"
 async def apply_control_requests(context: RunContext, run: Run, engine: Engine | None) -> None:
     """Apply the open requests about the run's goals and actions; only the run's owner may call this.
 
-    An attempt is ended in the store before its process is stopped, so that the exit handler sees it ended and pins its
-    work. A change that is moving the branch right now still lands, and a request to cancel it stays open for a later
-    call. `engine` is None if no attempt has a process. Safe to repeat, and to be killed at any point.
+    A change that is moving the branch still lands, and a request to cancel it stays open for a later call. `engine` is
+    None if no attempt has a process. Safe to repeat, and to kill at any point.
     """
     store = context.store
     for request in store.control_requests.open_of_run(run.id):
         with owner_transaction(store, run, durable=True):
-            # The request stays open until the processes are stopped: if this process
-            # dies in between, the next owner applies it again.
+            # Attempts end in the store first, so that the exit handler pins their work. The request stays open until
+            # the processes are stopped: if this process dies in between, the next owner applies it again.
             ended = _apply_request(store, run, request)
         if engine is not None:
             for attempt in ended:
                 await engine.stop_attempt(attempt, grace_s=STOP_GRACE_S)
         with owner_transaction(store, run, durable=True):
-            # A commit that may be on the branch already cannot be cancelled;
-            # `RunOwner._end_run` applies the request if it did not land.
+            # A commit that may be on the branch cannot be cancelled; `RunOwner._end_run` cancels it if it did not land.
             if not (_is_cancellation(request) and _actions_landing(store, request)):
                 store.control_requests.settle(request.id)
 
 
 def _is_cancellation(request: ControlRequest) -> bool:
-    """Return whether the request ends its subject permanently, as every request about an action does."""
+    # Every request about an action ends it for good.
     return request.kind == "cancel" or request.action_id is not None
 
 
 def _apply_request(store: Store, run: Run, request: ControlRequest) -> tuple[AttemptId, ...]:
-    """Write the request's changes to the store and return the attempts whose processes must be stopped."""
+    # Returns the attempts whose processes must be stopped.
     goal = store.goals.get(request.goal_id)
     if goal is None:
         raise LookupError(request.goal_id)
@@ -89,29 +86,28 @@ def _pause_goal(store: Store, goal: Goal) -> None:
 
 
 def _resume_goal(store: Store, run: Run, goal: Goal) -> None:
-    """Resume a goal that the user paused, or that waits because workers died: at once, or together with its run."""
+    # A goal may also wait because workers died.
     forget_deaths(store, run, goal.id)
     if goal.state != Paused(PAUSED_BY_USER):
         return
     store.goals.move(goal.id, Active())
     now = store.runs.get(run.id)
-    # A goal that is active in a paused run would look as if it were at work; resuming the run resumes it, too.
+    # An active goal in a paused run would look as if work went on; resuming the run resumes it, too.
     if now is not None and isinstance(now.state, Paused):
         store.goals.move(goal.id, now.state)
 
 
 def _stop_attempts(store: Store, request: ControlRequest) -> tuple[AttemptId, ...]:
-    """End the goal's attempts that a worker is executing; submitted candidates may still land."""
+    # Submitted candidates may still land.
     ended = [attempt for attempt in _open_attempts(store, request) if attempt.phase in WORKER_PHASES]
     for attempt in ended:
-        # Not by `end_attempt`: this is one transaction with the request, and no failure that could block other actions.
+        # Not by `end_attempt`: that would count as a failure and block other actions.
         store.attempts.end(attempt.id, outcome="cancelled", error=STOPPED_BY_USER)
         store.actions.move(attempt.action_id, Pending())
     return tuple(attempt.id for attempt in ended)
 
 
 def _cancel_target(store: Store, goal: Goal, request: ControlRequest) -> tuple[AttemptId, ...]:
-    """End the open parts of the goal or the action permanently, except those that are landing."""
     landing = _actions_landing(store, request)
     ended = [attempt for attempt in _open_attempts(store, request) if attempt.action_id not in landing]
     for attempt in ended:
@@ -127,7 +123,6 @@ def _cancel_target(store: Store, goal: Goal, request: ControlRequest) -> tuple[A
 
 
 def _actions_landing(store: Store, request: ControlRequest) -> frozenset[ActionId]:
-    """Return the requested actions whose landing is moving the branch right now."""
     # An intent is open from just before the ref update until the landing is recorded.
     moving = {intent.attempt_id for intent in store.intents.open_of_run(request.run_id)}
     return frozenset(attempt.action_id for attempt in _open_attempts(store, request) if attempt.id in moving)
@@ -139,7 +134,7 @@ def _open_attempts(store: Store, request: ControlRequest) -> tuple[Attempt, ...]
 
 
 def _affected_actions(store: Store, request: ControlRequest) -> tuple[Action, ...]:
-    """Return the actions that the request applies to: all of its goal, or one action with all its descendants."""
+    # All actions of the goal, or one action with its descendants.
     if request.action_id is None:
         return store.actions.of_goal(request.goal_id)
     action = store.actions.get(request.action_id)

@@ -1,4 +1,4 @@
-"""Land the candidates of a run as they are handed in, for its owner."""
+"""Land the candidates of a run as they are handed in, on behalf of its owner."""
 
 import asyncio
 import contextlib
@@ -24,7 +24,7 @@ class LandingLoop:
     def __init__(
         self, context: RunContext, run: Run, queue: MergeQueue, wakeup: Wakeup, is_stuck: Callable[[], bool]
     ) -> None:
-        """`is_stuck` returns whether nothing but held candidates is left, and nothing can start."""
+        """`is_stuck` returns whether only held candidates are left and nothing can start."""
         self._context = context
         self._run = run
         self._queue = queue
@@ -32,7 +32,7 @@ class LandingLoop:
         self._is_stuck = is_stuck
         self._told = (0, 0)
         self.branch_held = False
-        """Whether the session branch is checked out somewhere."""
+        """Whether the session branch is checked out in a worktree."""
 
     async def run(self) -> None:
         """Land candidates; never returns."""
@@ -55,20 +55,17 @@ class LandingLoop:
             elif self._is_stuck():
                 await self._queue.release_held()
             else:
-                if (aside := self._set_aside()) != self._told:
+                aside = self._queue.held, len(self._queue.approvals.resting)
+                if aside != self._told:
                     self._told = aside
                     self._wakeup.notify_all()
-                # Approvals expire without an event, so they are looked at from time to time.
+                # Approvals expire without an event, so they are polled.
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(APPROVAL_POLL_S if self._queue.approvals.awaiting else None):
                         await event.wait()
 
-    def _set_aside(self) -> tuple[int, int]:
-        """Return how many candidates are held, and how many rest until a human decides."""
-        return self._queue.held, len(self._queue.approvals.resting)
-
     async def _write_patch(self, step: StepRecorded) -> None:
-        """Write the patch of what a step changed that begins again, or has failed."""
+        # The changes of a step that failed or begins again are kept as a patch.
         attempt = self._context.store.attempts.get(step.attempt)
         if attempt is not None and attempt.outcome not in {"recorded", "landed"}:
             await write_rescue_diff(self._context, attempt.id)

@@ -25,9 +25,9 @@ POOL = "mcp-pool"
 
 @asynccontextmanager
 async def run_servers(context: RunContext, run: Run) -> AsyncIterator[None]:
-    """Serve the servers that the run's settings name to its workers, as long as the block lasts.
+    """Provide the run's workers with the servers that its settings name, while the block runs.
 
-    They work in the checkout and may not write there: it is the user's, and what a worker changes is elsewhere.
+    The servers run in the user's checkout, read-only: the workers' changes are in worktrees.
     """
     if not run.settings.mcp.workers:
         yield
@@ -63,7 +63,7 @@ async def run_servers(context: RunContext, run: Run) -> AsyncIterator[None]:
 
 
 class _InboxApprovals:
-    """Asks in the run's inbox about tools that changed, and approves them when the user has."""
+    """Asks in the run's inbox about changed tools, and approves them once the user has."""
 
     def __init__(self, context: RunContext, run: Run) -> None:
         self._context = context
@@ -102,7 +102,7 @@ class _InboxApprovals:
 
     async def _approve_when_decided(self, item: InboxItem, approve: Callable[[], None]) -> None:
         store = self._context.store
-        # An earlier owner may have been killed between the user's decision and what follows from it.
+        # An earlier owner may have been killed between the user's decision and the approval.
         decided = store.inbox.in_force(item)
         while decided is None:
             if not store.inbox.is_open(item.id):

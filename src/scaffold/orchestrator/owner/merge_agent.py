@@ -1,4 +1,4 @@
-"""The merge agent: its prompt about files that no program could merge, and how its answer is read."""
+"""The merge agent: the prompt about files that no program could merge, and the parser of its answer."""
 
 import re
 from collections import Counter
@@ -27,11 +27,11 @@ from scaffold.store.spending.run_budget import RunBudget
 
 ROLE = "merger"
 MAX_ASKS = 3
-"""Answers that the agent may give until one can be used."""
+"""How many answers the agent may give until one is usable."""
 MAX_QUESTIONS = 3
-"""Different questions about one attempt's work: what lands meanwhile may change the files that it is about."""
+"""How many questions one attempt's work may cause: landings meanwhile may change the files."""
 MAX_KNOWN = 20
-"""Answers that are kept: a candidate may wait, and then be merged with the same tip again."""
+"""How many answers are cached: a candidate may wait, and then be merged with the same tip again."""
 TASK_CHARS, EXPLANATION_CHARS = 8_000, 2_000
 _SECTION = re.compile(r"^[#*_\s]*(MERGED CODE|CONFLICT EXPLANATION)[*_:\s]*", re.MULTILINE)
 _BLOCK = re.compile(
@@ -40,9 +40,9 @@ _BLOCK = re.compile(
 
 
 class MergeAgent:
-    """Asks the run's model, paid by the attempt whose work is merged, in a new conversation. Implements `Merger`.
+    """Asks the run's model in a new conversation, paid by the attempt whose work is merged. Implements `Merger`.
 
-    A failing model loses no work: the conflict is then left to others.
+    If the model fails, the conflict is left to a new attempt, and no work is lost.
     """
 
     def __init__(self, context: RunContext, run: Run, open_model: OpenModel) -> None:
@@ -53,7 +53,7 @@ class MergeAgent:
         self._questions = Counter[AttemptId]()
 
     async def merge(self, question: MergeQuestion, check: MergeCheck) -> MergeAnswer:
-        """Return the merged files, or why there are none; a question that the agent answered is not asked again."""
+        """Return the merged files, or why there are none; an answered question is not asked again."""
         if question in self._known:
             return self._known[question]
         answer, is_final = await self._ask_within_limit(question, check)
@@ -64,7 +64,7 @@ class MergeAgent:
         return answer
 
     async def _ask_within_limit(self, question: MergeQuestion, check: MergeCheck) -> tuple[MergeAnswer, bool]:
-        """Return the answer, and whether it is the agent's: a failing model may answer the next time."""
+        """Return (answer, whether it is final); if the model failed, it may answer the next time."""
         store, redactor = self._context.store, self._context.redactor
         is_final = True
         action = store.actions.by_key(self._run.id, question.action)
@@ -129,7 +129,7 @@ class MergeAgent:
     async def _ask_until_usable(self, agent: Agent, question: MergeQuestion, check: MergeCheck) -> MergeAnswer:
         prompt, problem = self._context.redactor.clean(merge_prompt(question)), ""
         if prompt != merge_prompt(question):
-            # What it writes would land with the placeholder in the secret's place.
+            # The answer would land with a placeholder in place of the secret.
             return ConflictExplanation("a version of a file has a secret in it, which no model is shown")
         for _ in range(MAX_ASKS):
             finish = await agent.turn(prompt)
@@ -171,7 +171,7 @@ def _fence_text(text: str) -> str:
 
 
 def read_answer(text: str, paths: Sequence[str]) -> MergeAnswer | str:
-    """Return the answer in a reply about files at `paths`, or why there is none."""
+    """Return the answer in a reply about the files at `paths`, or why there is none."""
     sections = list(_SECTION.finditer(text))
     kinds = {found[1] for found in sections}
     if kinds == {"CONFLICT EXPLANATION"}:
@@ -197,7 +197,7 @@ def _read_code(text: str, paths: Sequence[str]) -> MergedCode | str:
 
 
 def _read_blocks(text: str) -> Iterator[tuple[str, str, str]]:
-    """Yield for each fenced block the last line before it, what is behind its fence, and its text."""
+    """Yield (last line before the block, info string, text) of each fenced block."""
     at = 0
     for found in _BLOCK.finditer(text):
         lines = [line for line in text[at : found.start()].split("\n") if line.strip()]

@@ -1,4 +1,4 @@
-"""What follows once all goals of a run are reached that works in rounds: of audits, or of one prompt."""
+"""What follows once all goals of a run in rounds are reached: an audit, another round of its prompt, or its end."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import assert_never
@@ -36,11 +36,11 @@ from scaffold.views.compliance import Compliance, read_compliance
 
 
 class RoundAdded(Struct, frozen=True):
-    """The run has another goal to reach."""
+    """The run has another goal."""
 
 
 class RoundsOver(Struct, frozen=True):
-    """No round follows: the requirements are met, or `failure` says why they will not be."""
+    """No round follows; `failure` says why the requirements will not be met, None if they are."""
 
     failure: str | None = None
 
@@ -48,7 +48,7 @@ class RoundsOver(Struct, frozen=True):
 async def judge_end(
     context: RunContext, run: Run, gates: Callable[[], Awaitable[Sequence[GateResult]]]
 ) -> FinalGateStatus | None:
-    """Return what becomes of a run whose goals are all reached; None if another round has begun.
+    """Return the final verdict on a run whose goals are all reached; None if another round has begun.
 
     `gates` runs all gates at the tip of its branch.
     """
@@ -61,9 +61,9 @@ async def judge_end(
 
 
 async def begin_next_round(context: RunContext, run: Run) -> RoundAdded | RoundsOver:
-    """Add the goal of the next round to a run without open goals, if one follows.
+    """Add the goal of the next round, if any, to a run without open goals.
 
-    What was done is read from the store, and the goal added in the same transaction, so it is safe to repeat.
+    Safe to repeat: it reads the rounds and adds the goal in one transaction.
     """
     if run.settings.planning.rounds:
         return _next_of_prompt(context, run)
@@ -73,7 +73,7 @@ async def begin_next_round(context: RunContext, run: Run) -> RoundAdded | Rounds
 
 
 def _next_of_prompt(context: RunContext, run: Run) -> RoundAdded | RoundsOver:
-    """Add another round of the prompt, unless the last one changed nothing, or there have been too many."""
+    # Until a round changes nothing, or there have been too many.
     store, loop = context.store, PromptLoop(prompt=run.request, max_rounds=run.settings.planning.rounds)
     with owner_transaction(store, run, durable=True):
         actions = [action for action in store.actions.of_run(run.id) if action.method == "round"]
@@ -87,7 +87,7 @@ def _next_of_prompt(context: RunContext, run: Run) -> RoundAdded | RoundsOver:
 
 
 def _next_audit(context: RunContext, run: Run, tip: Commit) -> RoundAdded | RoundsOver:
-    """Add an audit, or the tasks for the gaps of the last one, unless that found all met or nothing is gained."""
+    """Add an audit or the tasks for the last one's gaps, unless all requirements are met or no progress is made."""
     store = context.store
     with owner_transaction(store, run, durable=True):
         compliance = read_compliance(store, run)
@@ -117,12 +117,12 @@ def _round_goal(compliance: Compliance, step: StartAudit | CloseGaps) -> GoalSpe
     audit = compliance.audits[-1]
     tasks = gap_tasks(audit, compliance.requirements, step.gaps)
     goal = project_goal(gaps_name(step.number), f"The gaps that audit {step.number} found are closed.", tasks)
-    # The audit may be wrong about a gap, so that its task has nothing to change.
+    # The audit may be wrong about a gap, so its task may have nothing to change.
     return structs.replace(goal, actions=tuple(structs.replace(each, method="round") for each in goal.actions))
 
 
 def _add_goal(context: RunContext, run: Run, goal: GoalSpec, before: str) -> RoundAdded | RoundsOver:
-    """Add the goal in the caller's transaction; a plan that has taken its names ends the rounds."""
+    # In the caller's transaction. A plan that already uses the names ends the rounds.
     try:
         apply_changes(context.store, run, project_changes(goal), now=context.clock.now())
     except ScaffoldError as error:

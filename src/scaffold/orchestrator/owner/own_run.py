@@ -34,7 +34,7 @@ async def own_run(
 
     `notice` receives warnings for the user. Raises RunBusy if another live process owns the run.
     """
-    # Before any agent works: a process may have been killed between the plan and its number of actions.
+    # An earlier owner may have been killed between writing the plan and storing its number of actions.
     run = store_agreed_actions(context.store, await take_over_run_when_free(context, run_id))
     _write_projections(context, run, notice)
     starter = starter_for(run)
@@ -46,7 +46,7 @@ async def own_run(
         owner = await recover_run_owner(
             context, run, _create_engine(context, run, starter), merger=_create_merger(context, run)
         )
-        # Only now: the recovery removes the temporary folders of what the run had before.
+        # After the recovery, which removes the temporary folders of earlier servers.
         async with run_servers(context, run):
             yield owner
     finally:
@@ -55,14 +55,14 @@ async def own_run(
 
 
 def _create_merger(context: RunContext, run: Run) -> Merger | None:
-    """Return the agent for conflicts; None for a run that makes no other requests than those of its workers."""
+    # A run without a planner makes no requests but those of its workers.
     if not run.settings.planning.planner:
         return None
     return MergeAgent(context, run, partial(connect_run_model, run.settings.agent_model("merger")))
 
 
 def _create_engine(context: RunContext, run: Run, starter: ProcessStarter) -> Engine:
-    """Return an engine with processes of supervisors; the goal of a quick run is supervised in this process."""
+    # The goal of a quick run is supervised in this process, which saves a process.
     if run.settings.tier.decompose or run.settings.planning.planner:
         return LocalEngine(starter)
     agent = SupervisorAgent(context, run, partial(connect_run_model, run.settings.agent_model("supervisor")))
@@ -76,7 +76,7 @@ def _create_engine(context: RunContext, run: Run, starter: ProcessStarter) -> En
 
 
 def _log_error(log: Path, error: Exception) -> None:
-    """Write an error where a process of its own would have printed it."""
+    # Where a process of its own would have printed it.
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("a") as file:
         traceback.print_exception(error, file=file)

@@ -1,4 +1,4 @@
-"""Plan a run: the baseline, the planner's turn with its progress, control requests meanwhile, and how it ends."""
+"""Plan a run: its baseline, the planner's turn with its progress, control requests, and the result."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -40,7 +40,7 @@ StopCause = Literal["stopped", "paused", "cancelled", "unavailable"]
 STOP_BY_REQUEST: Mapping[HaltRequest, StopCause] = {"stop": "stopped", "pause": "paused", "cancel": "cancelled"}
 REQUEST_POLL_S = 0.2
 MAX_REASON_CHARACTERS = 240
-"""Limit for the reason in the error of a rejected plan; the findings are reported separately."""
+"""Limit for the reason in the error about a rejected plan; the findings are reported separately."""
 SUBJECT_ARGUMENTS = ("name", "goal", "path", "pattern", "query")
 """Arguments that name the subject of a tool call, most specific first."""
 MAX_STEP_CHARACTERS = 100
@@ -54,11 +54,11 @@ async def begin_planning(
 ) -> "PlanningPhase":
     """Take the run over and return its planning phase.
 
-    Without `capture_baseline` the plan is not executed here, and no command of the repository runs. Raises RunBusy if
-    another live process owns the run.
+    Without `capture_baseline`, for a plan that is not executed here, no command of the repository runs. Raises RunBusy
+    if another live process owns the run.
     """
     run = await take_over_run_when_free(context, run_id)
-    with suppress(OSError):  # a checkout that is not writable gets no mirror
+    with suppress(OSError):  # a read-only checkout gets no projections
         write_projections(context, run)
     return PlanningPhase(context, run, show_step=show_step, capture_baseline=capture_baseline)
 
@@ -73,7 +73,7 @@ class PlanningPhase:
         self._capture_baseline = capture_baseline
         self._stop_cause: StopCause | None = None
         self._agent_works = False
-        """Whether the planner's agent is in its turn, which a pause lets it finish."""
+        """Whether the planner's turn is running; a pause waits for its end."""
         self._turn: asyncio.Task[PlanningResult] | None = None
         self._models = ModelWatch(context, self.run, lambda: None)
 
@@ -108,12 +108,12 @@ class PlanningPhase:
             await asyncio.wait((self._turn, *chores), return_when=asyncio.FIRST_COMPLETED)
             for chore in chores:
                 if chore.done():
-                    # A chore ends only by an error, such as a lease that was lost; the turn must not go on without it.
+                    # A chore ends only with an error, such as a lost lease, and the turn must not go on without it.
                     chore.result()
             ending = await self._turn
         except asyncio.CancelledError:
             self._end_run(self._stop_cause or "stopped")
-            # This task itself was cancelled, by a signal, and not only the planner's turn.
+            # A signal cancelled this task, not only the planner's turn.
             if self._stop_cause is None:
                 raise
             return self._stop_cause
@@ -138,7 +138,7 @@ class PlanningPhase:
             if not isinstance(ending, TurnUnavailable) or ending.is_denied:
                 return ending
             self._models.look()
-            if not self._models.waits_for:  # it is back already
+            if not self._models.waits_for:  # it is back
                 continue
             self._models.tell()
             hold_run(self._context.store, self.run, f"waits for {self._models.waits_for}")
@@ -160,7 +160,7 @@ class PlanningPhase:
         while True:
             request = self._context.store.runs.control_request(self.run.id)
             if request == "resume":
-                if self._stop_cause is None:  # it withdraws a pause that has ended nothing yet
+                if self._stop_cause is None:  # withdraws a pause that has not ended anything yet
                     with owner_transaction(self._context.store, self.run, durable=True):
                         self._context.store.runs.answer(self.run.id, request)
             elif request is not None and not (request == "pause" and self._agent_works):
@@ -180,7 +180,7 @@ class PlanningPhase:
         if cause == "cancelled":
             cancel_run(self._context.store, self.run)
         else:
-            self._activate_run()  # it may be held, which is a pause of another kind
+            self._activate_run()  # it may be paused for its model
             finish_run(self._context.store, self.run, cause)
 
     def _handle_result(self, ending: PlanningResult) -> StopCause | None:
@@ -188,7 +188,7 @@ class PlanningPhase:
         match ending:
             case PlanWritten():
                 self.run = store_agreed_actions(self._context.store, self.run)
-                AgentAdvisor(self._context, self.run).refresh()  # before the user is asked to start it
+                AgentAdvisor(self._context, self.run).refresh()  # shown when the user is asked to start the run
                 return self._pause_if_asked()
             case PlanRejected(findings=findings, why=why):
                 self._fail_run(f"the plan was rejected: {why}")
@@ -211,7 +211,7 @@ class PlanningPhase:
                 assert_never(ending)
 
     def _pause_if_asked(self) -> StopCause | None:
-        """Pause the planned run if a pause was asked for during the planner's turn, and return whether."""
+        # A pause that was requested during the planner's turn.
         if self._context.store.runs.control_request(self.run.id) != "pause":
             return None
         finish_run(self._context.store, self.run, "paused")
@@ -229,7 +229,6 @@ def _retry_hint(run_id: RunId) -> str:
 
 
 def _step_text(tool: str, args: Mapping[str, Any]) -> str:
-    """Return the name and the subject of a tool call in one line."""
     match args:
         case {"actions": [*actions]}:
             subject = ", ".join(str(each.get("key", "?")) for each in actions if isinstance(each, dict))

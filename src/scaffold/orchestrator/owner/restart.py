@@ -1,4 +1,4 @@
-"""Continue a run whose owner died, or clear it if it will not be continued."""
+"""Continue a run whose owner died, or clear it if it is not continued."""
 
 from scaffold.core.model import Run
 from scaffold.core.states import ORPHANED_BY_CRASH, AttemptOutcome, RunState
@@ -15,25 +15,25 @@ from scaffold.run.resources.sandbox import stop_leftover_services
 
 
 async def recover_from_dead_owner(context: RunContext, run: Run) -> None:
-    """Recover all that a dead owner left, so that this process, which owns the run, can continue it."""
-    # Supervisors first: one that is still alive would open attempts and turns behind the back of the recovery.
+    """Recover what a dead owner left, so that this process, which owns the run, can continue it."""
+    # First end the supervisors: a live one would open attempts and turns during the recovery.
     await end_orphaned_supervisors(context, run)
     await ensure_session_branch(context, run)
     await recover_run(context, run)
 
 
 async def continue_after_death(context: RunContext, run: Run, code: int) -> None:
-    """Tell the user that the run's owner died with the exit code `code`, or of a signal, and recover what it left."""
+    """Tell the user that the run's owner died with `code` (negative: a signal), and recover what it left."""
     died = f"The process that executed the run died ({describe_exit_code(code)})"
     warn(context, run.id, f"{died}; process {own_identity().pid} continues it.")
-    if context.store.goals.of_run(run.id):  # a run without a plan is planned again, and has nothing to recover
+    if context.store.goals.of_run(run.id):  # a run without a plan has nothing to recover, and is planned again
         await recover_from_dead_owner(context, run)
 
 
 async def clear_run(
     context: RunContext, run: Run, *, outcome: AttemptOutcome = "lost", error: str = ORPHANED_BY_CRASH
 ) -> None:
-    """Recover a run that this process owns and does not execute, and remove what only its execution needs."""
+    """Recover a run that this process owns but does not execute, and remove what only its execution needs."""
     await end_orphaned_supervisors(context, run)
     await recover_run(context, run, outcome=outcome, error=error)
     await stop_leftover_services(context, run)

@@ -1,7 +1,4 @@
-"""The baseline of a run: a proven environment and the gate results before the work; the verdict of the gates after.
-
-Both use only the repository's own gates.
-"""
+"""The baseline of a run: a proven environment and the gate results on the base. Also the final verdict of the gates."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
@@ -51,19 +48,19 @@ from scaffold.views.store_reader import is_executed
 NOT_READY = "environment_not_ready"
 CHECK_ENVIRONMENT = Activity(label="prepares the environment of checks", is_whole=False, surrounds=True)
 PREPARING = "preparing"
-"""What the owner does before the work: set up the environment and run the gates."""
+"""The stage of the run in which its owner sets up the environment and runs the gates."""
 MAX_NAMED_FILES = 10
 MAX_NAMED_FAILURES = 3
-"""How many new failures the reason of a failed run names."""
+"""How many new failures are named in the reason of a failed run."""
 BaselineCapture = Callable[[RunContext, Run], Awaitable[None]]
-"""Ensures that a run has a baseline before anything is spent on it."""
+"""Ensures that a run has a baseline before money is spent on it."""
 
 
 async def ensure_baseline(context: RunContext, run: Run) -> None:
     """Capture the run's baseline unless it has one: the environment of checks and the gate results on the base commit.
 
     Only the run's owner may call this, before the first model request. Fails the run and raises EnvironmentNotReady if
-    results of checks would not be reliable. The baseline is written last, so that an interrupted capture starts over.
+    results of checks would not be reliable. An interrupted capture starts over.
     """
     if context.store.baselines.of_run(run.id) is not None:
         return
@@ -83,13 +80,14 @@ async def ensure_baseline(context: RunContext, run: Run) -> None:
             context.store.events.append(run.id, NoticeRaised("info", note))
         for warning in result.warnings:
             context.store.events.append(run.id, NoticeRaised("warning", warning))
-    _write_baseline_file(context, run, result.baseline)
+    with suppress(OSError):  # only a readable copy; the store has the baseline
+        write_atomic(_baseline_file(context, run), encode_baseline(result.baseline, run.id))
 
 
 def reset_baseline(context: RunContext, run: Run) -> bool:
     """Delete the run's baseline and return whether it had one; it is captured again when the run continues.
 
-    Raises UsageError while any run is active, since several runs may share gate results of one tree.
+    Raises UsageError while any run is active, because runs share the gate results of a tree.
     """
     baseline = context.store.baselines.of_run(run.id)
     if baseline is None:
@@ -152,7 +150,6 @@ async def _prepare_and_capture(context: RunContext, run: Run, during: During) ->
 
 
 async def _detect_gates(context: RunContext, run: Run) -> DetectedGates:
-    """Return the gates and setup detected at the base commit, with the run's settings applied."""
     gates, setup = run.settings.gates, run.settings.environment.setup
     detection = apply_gate_settings(await detect_at_commit(context.git, run.base_sha), gates.given, gates.off)
     return msgspec.structs.replace(
@@ -165,18 +162,17 @@ async def _detect_gates(context: RunContext, run: Run) -> DetectedGates:
 async def _capture_in_checkout(
     checkout: Checkout, context: RunContext, run: Run, prepared: PreparedEnvironment, detection: DetectedGates
 ) -> BaselineResult | NotReady:
-    """Capture the baseline in a checkout of the base, after proving that imports resolve inside that checkout."""
     base, environment = run.base_sha, prepared.environment
     async with checkout.tree(environment, base=base, commit=base) as tree:
         proven = await prove_imports(environment, tree)
         if isinstance(proven, NotReady):
             return proven
         proven = await with_installed_names(proven, tree)
-    # Checked out again: the proof may have added variables such as PYTHONPATH, and the gates must run with these.
+    # Checked out again, because the proof may have added variables such as PYTHONPATH for the gates.
     async with checkout.tree(proven, base=base, commit=base) as tree:
         if problem := await prove_services(tree.services, tree.sandbox, trusted=run.settings.environment.trusted):
             return problem
-        # Only here is it known where the tools of the checks are: in the provisioned checkout.
+        # The tools of the checks are in the provisioned checkout.
         own = program_folders(proven, tree.git.cwd)
         usable = drop_unavailable_gates(detection, tree.git.cwd, tree.environ, own)
         inputs = _baseline_inputs(context, run, await commits.tree_of(tree.git, base))
@@ -195,7 +191,6 @@ async def _preparation_request(
 
 
 def _tell_included(context: RunContext, run: Run, prepared: PreparedEnvironment) -> None:
-    """Tell the user which ignored files are copied to worktrees, and which are not."""
     if prepared.included:
         inform(context, run.id, f"Copied to worktrees ({INCLUDE_FILE}): {_list_names(prepared.included)}")
     if prepared.generated:
@@ -220,11 +215,6 @@ def _baseline_inputs(context: RunContext, run: Run, tree: TreeId) -> BaselineInp
     return BaselineInputs(
         find_gate_run=find, slots=context.slots(gates.slots), on_gate_run=record, timeout_s=gates.timeout_s
     )
-
-
-def _write_baseline_file(context: RunContext, run: Run, baseline: Baseline) -> None:
-    with suppress(OSError):  # only a readable copy; the store has the baseline
-        write_atomic(_baseline_file(context, run), encode_baseline(baseline, run.id))
 
 
 def _baseline_file(context: RunContext, run: Run) -> Path:

@@ -31,14 +31,14 @@ from scaffold.run.notices import asked_items
 from scaffold.store.database import Store
 
 FinalGateStatus = Literal["proven", "unproven"] | Failed
-"""Result of all gates at the tip: `proven` if they hold, `unproven` if they have not run, Failed if one blocks."""
+"""The result of all gates at the tip: `proven` if they pass, `unproven` if they have not run, Failed if one blocks."""
 PauseCause = Literal["stopped", "paused", "limit", "deaths", "held", "unavailable"]
-"""What pauses a run whose goals are not over."""
+"""Why a run whose goals are not over is paused."""
 EndCause = PauseCause | Literal["done", "cancelled", "waiting"]
 """Why this process stopped executing the run.
 
-`limit`: the budget is spent; `unavailable`: the model refuses all requests, and not for a time; `held`: the session
-branch is checked out in a worktree; `waiting`: a human must decide.
+`limit`: the budget is spent; `unavailable`: the model refuses all requests for good; `held`: the session branch is
+checked out in a worktree; `waiting`: a human must decide.
 """
 PAUSE_REASONS: Mapping[PauseCause, str] = {
     "stopped": "stopped by the user",
@@ -58,7 +58,7 @@ RETRIED = "retried"
 def unfinished_cause(cause: EndCause) -> PauseCause | Literal["cancelled"]:
     """Return what ends the run if its goals are not over."""
     match cause:
-        case "done" | "waiting":  # a human has retried a goal, or answered, just as nothing was left to do
+        case "done" | "waiting":  # a human retried a goal, or answered, just when nothing was left to do
             return "paused"
         case other:
             return other
@@ -66,7 +66,7 @@ def unfinished_cause(cause: EndCause) -> PauseCause | Literal["cancelled"]:
 
 def state_from_goals(store: Store, run_id: RunId) -> Completed | Failed | Cancelled | None:
     """Return the final state that follows from the run's goals; None if one is not over, or there are none yet."""
-    # Asked at every wake-up of the owner, so the goals are only read once all of them have ended.
+    # Asked at every wake-up of the owner, so the goals are read only once all have ended.
     goals = () if store.goals.count_unfinished(run_id) else store.goals.of_run(run_id)
     if not goals:
         return None
@@ -86,14 +86,15 @@ def finish_run(
     *,
     why: str = "",
 ) -> RunState:
-    """Move an active run to its final state; if it has none, cancel it or pause it for `cause`; then release it.
+    """Move an active run without open attempts to its final state, or cancel or pause it for `cause`; then release it.
 
     A run with all goals completed is completed only if `whole` is `proven`; while `unproven` it is cancelled or paused.
-    No attempt of it is open. `why` is added to the reason of a pause.
+    `why` is added to the reason of a pause.
     """
     with store.transaction(durable=True):
-        # In the transaction: a goal that a human retries now must not be in a run that is completed.
-        state = _final_state(state_from_goals(store, run.id), whole) or _state_before_end(cause, why)
+        # Read in the transaction: a human may retry a goal now, and then the run is not completed.
+        unfinished = Cancelled() if cause == "cancelled" else Paused(PAUSE_REASONS[cause] + why)
+        state = _final_state(state_from_goals(store, run.id), whole) or unfinished
         if isinstance(state, Cancelled):
             _cancel_work(store, run)
         if isinstance(state, Paused):
@@ -103,10 +104,6 @@ def finish_run(
         store.runs.move(run.id, state, fence=run.fence)
         store.runs.release(run.id, fence=run.fence)
     return state
-
-
-def _state_before_end(cause: PauseCause | Literal["cancelled"], why: str) -> Cancelled | Paused:
-    return Cancelled() if cause == "cancelled" else Paused(PAUSE_REASONS[cause] + why)
 
 
 def _final_state(
@@ -121,26 +118,23 @@ def pause_if_waiting(store: Store, run: Run, awaiting: Mapping[AttemptId, str] =
     """Pause the run, without releasing it, if nothing can happen before a human decides; return whether it was paused.
 
     `awaiting`: the candidates that wait for an approval, each with its inbox item.
-
-    It is not paused while a question of it is asked at a terminal.
-
-    One transaction: a decision comes either before it and is seen, or after it and finds the run paused.
     """
-    # Most runs do not wait for a human; the transaction below would take the write lock at every wake-up.
+    # Most runs do not wait for a human, and the transaction would take the write lock at every wake-up.
     if not awaiting and not any(store.actions.waiting(goal.id) for goal in store.goals.of_run(run.id)):
         return False
-    # The question is on a screen; its answer may come at any time.
+    # A question that is asked at a terminal may be answered at any time.
     if asked_items(store, run.id):
         return False
+    # One transaction: a decision is either seen here, or finds the run paused.
     with owner_transaction(store, run, durable=True):
-        # An item that has expired releases its action to ask again, so the run is not waiting for it.
+        # An expired item releases its action, which asks again.
         store.inbox.expire(run.id)
         goals = [goal for goal in store.goals.of_run(run.id) if isinstance(goal.state, Active | Paused)]
-        # An open attempt may make actions ready that need no human. Only here is it certain that there is none: a
-        # supervisor queues one whenever it likes.
+        # An open attempt may make other actions ready. Checked in the transaction, because supervisors queue attempts
+        # at any time.
         open_ones = {each.id for each in store.attempts.open_of_run(run.id)}
         busy = bool(open_ones - awaiting.keys() or store.turns.open_of_run(run.id))
-        # One that was decided in this moment lands next.
+        # A candidate that was approved just now lands next.
         busy = busy or not all(map(store.inbox.is_open, awaiting.values()))
         busy = busy or any(store.actions.ready(goal.id, 1) for goal in store.goals.resting(run.id))
         idle = not busy and not any(decide(read_goal_view(store, run, goal)) for goal in goals)
@@ -151,7 +145,7 @@ def pause_if_waiting(store: Store, run: Run, awaiting: Mapping[AttemptId, str] =
 
 
 def can_start(store: Store, run: Run) -> bool:
-    """Return whether some active goal can do something now; one that waits for candidates to land cannot."""
+    """Return whether an active goal can do something now, other than wait for candidates to land."""
     active = [goal for goal in store.goals.of_run(run.id) if isinstance(goal.state, Active)]
     return any(decide(read_goal_view(store, run, goal)) for goal in active)
 
@@ -166,7 +160,7 @@ def _pause_for_human(store: Store, run: Run, about_changes: AbstractSet[str]) ->
 
 
 def hold_run(store: Store, run: Run, reason: str) -> None:
-    """Pause a run and its goals, without releasing it; one that is paused already stays as it is."""
+    """Pause a run and its goals without releasing it; a paused run stays as it is."""
     with store.transaction(durable=True):
         now = store.runs.get(run.id)
         if now is not None and not isinstance(now.state, Paused):
@@ -188,7 +182,7 @@ def fail_run(store: Store, run: Run, reason: str) -> None:
 def save_run(context: RunContext, run_id: RunId) -> None:
     """Save a run that the user has not agreed to start, and release it; `resume` with its name starts it.
 
-    One that is paused was started before, and stays so. Raises RunBusy if another live process owns the run.
+    A run that was started before stays paused. Raises RunBusy if another live process owns the run.
     """
     run, store = take_over_run(context, run_id), context.store
     with store.transaction(durable=True):
@@ -219,8 +213,7 @@ def cancel_run(store: Store, run: Run) -> RunState:
 def cancel_attempts(store: Store, run: Run) -> None:
     """Cancel all open attempts of a run that is being cancelled, also those whose candidates wait to land."""
     for attempt in store.attempts.open_of_run(run.id):
-        # One transaction each: if this process dies in between, the run is still
-        # open, and cancelling it again does the rest.
+        # One transaction each: if this process dies in between, cancelling the run again does the rest.
         end_attempt(store, run, attempt.id, AttemptEnd("cancelled", "the run was cancelled"))
 
 

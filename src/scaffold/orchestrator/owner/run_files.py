@@ -28,13 +28,13 @@ STATE_NAME = "workflow_state.json"
 LOCK_TIMEOUT_S = 60.0
 LOG_NAME = "orchestrator.jsonl"
 MAX_LOG_BYTES = 256 * 1024 * 1024
-"""A larger file gets no more lines: whether it has them already could not be read."""
+"""A larger file gets no more lines, because it is too large to be read for duplicates."""
 MARKED = "marked"
-"""The folder of these copies in the projections, by run."""
+"""The folder of the marked copies in the projections, by run."""
 
 
 class RunFiles:
-    """These files, as one run writes them."""
+    """Writes the files of one run."""
 
     def __init__(self, context: RunContext, run: Run) -> None:
         self._context = context
@@ -43,13 +43,13 @@ class RunFiles:
         self._marked_copy = MarkedCopy(context, run)
 
     async def write(self) -> None:
-        """Make them agree with the store; one that cannot be written is left as it is."""
+        """Bring the files in line with the store."""
         if await self._workflow_state.write():
             await self._file_notes()
         await self._marked_copy.write()
 
     async def _file_notes(self) -> None:
-        """Move the notes of completed stories to the archive, and those of stories that are open again back."""
+        # The notes of completed stories go to the archive, and come back if a story is reopened.
         for action in self._context.store.actions.of_run(self._run.id):
             if action.method == "story" and action.kind == "compound":
                 with contextlib.suppress(OSError):
@@ -58,16 +58,12 @@ class RunFiles:
 
 
 async def write_run_files(context: RunContext, run: Run) -> None:
-    """Write the files as `RunFiles.write` does, after a change of a run that no process executes."""
+    """Write the files after a change of a run that no process executes."""
     await RunFiles(context, run).write()
 
 
 class WorkflowStateFile:
-    """The file, as one run writes it: only the newest run of a PRD does, whose file it is.
-
-    The story of a single request has a state as long as its run, and leaves the file to the stories of a PRD. All runs
-    add to the log.
-    """
+    """Writes `workflow_state.json`, which belongs to the newest run of a PRD; the stories of all runs go to the log."""
 
     def __init__(self, context: RunContext, run: Run) -> None:
         self._context = context
@@ -77,14 +73,14 @@ class WorkflowStateFile:
         self._has_stories: bool | None = None
         self._written: bytes | None = None
         self._given: Document | None = None
-        """What was in the file before `_written` was; it takes as long to read as all else of a write."""
+        """The document in the file before `_written`; cached, because reading it is slow."""
 
     async def write(self) -> bool:
         """Write the state of the run's stories if it has changed, and log it; return whether the file is this run's.
 
-        Fields that we do not know stay. A file that cannot be written is left as it is: the store is what counts.
+        Unknown fields stay.
         """
-        # A plan gets its stories at once, so that runs without any are asked only once.
+        # A plan gets all its stories at once, so one look is enough.
         if self._has_stories is None:
             self._has_stories = has_stories(self._context.store, self._run)
         if not self._has_stories:
@@ -111,27 +107,26 @@ class WorkflowStateFile:
 
 
 def _read_document(content: bytes | None) -> Document | None:
-    """Return the document that a file has; None if it cannot be read as one."""
     with contextlib.suppress(PlanInvalid, UnicodeDecodeError):
         return None if content is None else read_state(content.decode("utf-8"), name=STATE_NAME).given
     return None
 
 
 class StoryLog:
-    """The file, which only grows; a lock that the caller holds is needed for each call.
+    """Writes `logs/orchestrator.jsonl`, which only grows: the history of the stories of all runs, one object per line.
 
-    A line is the projection of an entry that the store has. So what a killed process has not written is added later,
-    and nothing is written twice.
+    The caller holds a lock. Each line mirrors an entry of the store, so lines that a killed process did not write are
+    added later, and none is written twice.
     """
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / "logs" / LOG_NAME
         self._logged = Counter[bytes]()
         self._size: int | None = None
-        """How long the file was when `_logged` was all that it had; None before it is read."""
+        """The size of the file with the lines of `_logged`; None before it is read."""
 
     def add(self, stories: Sequence[StoryRecord]) -> None:
-        """Add what the file does not have of these stories, in the order in which it happened; OSError if it cannot."""
+        """Add the entries of these stories that the file lacks, oldest first; raises OSError if that fails."""
         if self._size is None or self._size != self._size_now():
             self._read_log()
         new = list(self._new_lines(stories))
@@ -142,7 +137,7 @@ class StoryLog:
 
     def _new_lines(self, stories: Sequence[StoryRecord]) -> Iterator[bytes]:
         entries = [(entry.timestamp, log_line(story.story_id, entry)) for story in stories for entry in story.history]
-        # Operations of one edit are equal lines: each is there as often as it happened.
+        # Operations of one edit may be equal lines, so lines are counted.
         left = self._logged.copy()
         for _, line in sorted(entries, key=lambda each: each[0]):
             written = line.encode()
@@ -158,7 +153,7 @@ class StoryLog:
             return 0
 
     def _read_log(self) -> None:
-        """Read what the file has; a line that a killed process began is removed."""
+        # A line that a killed process did not finish is removed.
         content = read_untrusted(self._path, MAX_LOG_BYTES) if self._size_now() else b""
         if isinstance(content, str):
             raise OSError(f"{self._path} is not read: {content}")
@@ -169,7 +164,7 @@ class StoryLog:
 
 
 class MarkedCopy:
-    """The copy of one run's list."""
+    """Writes a copy of a run's list of tasks that is outside of the repository, with the done tasks marked."""
 
     def __init__(self, context: RunContext, run: Run) -> None:
         self._context = context
@@ -178,31 +173,28 @@ class MarkedCopy:
         self._written: tuple[frozenset[ActionKey], int] | None = None
 
     async def write(self) -> None:
-        """Write the list as it is now, with what is done marked, if either has changed since.
-
-        A list that cannot be read leaves the copy as it is: the store is what counts.
-        """
+        """Write the list with the done tasks marked, if either has changed; a list that cannot be read is skipped."""
         listed = self._run.settings.landing.write_back
         if self._path is None or listed is None:
             return
         actions = self._context.store.actions.of_run(self._run.id)
         done = frozenset(each.key for each in actions if isinstance(each.state, Completed))
         with contextlib.suppress(OSError, PlanInvalid, UnicodeDecodeError):
-            now = done, _changed_at(listed)
+            now = done, _modified_ns(listed)
             if now != self._written or not self._path.exists():
                 await asyncio.to_thread(_write_copy, listed, self._path, done)
                 self._written = now
 
 
 def marked_copy(context: RunContext, run: Run) -> Path | None:
-    """Return the path of the copy; None for a run that marks tasks in its commits, or nowhere."""
+    """Return the path of the copy; None for a run that marks tasks in its commits, or not at all."""
     listed = run.settings.landing.write_back
     if listed is None or listed.tracked:
         return None
     return context.projections / MARKED / run.id / Path(listed.path).name
 
 
-def _changed_at(listed: WriteBack) -> int:
+def _modified_ns(listed: WriteBack) -> int:
     return Path(listed.path).stat().st_mtime_ns
 
 

@@ -15,7 +15,7 @@ from scaffold.store.database import Store
 from scaffold.views.store_reader import is_underway
 
 LEASE_S = 5.0
-"""How long an owner without heartbeats keeps its run, in seconds of the machine's monotonic clock."""
+"""Seconds without a heartbeat, on the machine's monotonic clock, after which another process may take the run."""
 HEARTBEAT_S = 1.0
 POLL_S = 0.1
 
@@ -23,13 +23,13 @@ POLL_S = 0.1
 def take_over_run(context: RunContext, run_id: RunId, *, restart: bool = False) -> Run:
     """Become the run's owner and return the run; raises RunBusy if another live process holds an unexpired lease.
 
-    A user's request to the previous owner is dropped, unless that was this process. With `restart` this process goes on
-    for a dead owner: a request to that still applies, and a run that it held while its model was away is active.
+    A control request to another owner is dropped. With `restart` this process continues for a dead owner: a request to
+    that still applies, and a run that was paused for its model is active.
     """
     store = context.store
     run = require_run(store, run_id)
     me = own_identity()
-    # These checks only give a good message. What decides between two processes is the fence that `take` compares.
+    # For the message only; between two processes the fence decides, which `take` compares.
     if run.owner is not None and run.owner != me and is_alive(run.owner) and not is_lease_expired(context, run):
         raise RunBusy(
             f"process {run.owner.pid} is executing run {run_id}",
@@ -44,13 +44,13 @@ def take_over_run(context: RunContext, run_id: RunId, *, restart: bool = False) 
 
 
 def claim_run(store: Store, run: Run, *, restart: bool = False) -> None:
-    """Become the owner of a run as it was read; the caller owns the transaction. StaleFence if it was taken since.
+    """Become the owner of a run in the caller's transaction; raises StaleFence if it was taken since it was read.
 
     `restart` is that of `take_over_run`.
     """
     me = own_identity()
     if restart and isinstance(run.state, Paused) and is_underway(run):
-        # Together with the claim, which forgets what the run waits for: in between it would look paused.
+        # In the same transaction as the claim, which clears what the run waits for: in between it would look paused.
         store.runs.move(run.id, Active(), fence=run.fence)
     store.runs.take(run.id, me, expected_fence=run.fence)
     _forget_in_process_supervisors(store, run)
@@ -59,25 +59,24 @@ def claim_run(store: Store, run: Run, *, restart: bool = False) -> None:
 
 
 def _forget_in_process_supervisors(store: Store, run: Run) -> None:
-    """Clear supervisors that ran inside the previous owner's process, so that it is not killed as an orphan."""
+    # A supervisor inside of the previous owner's process must not be killed as an orphan.
     for goal in store.goals.of_run(run.id):
         if goal.supervisor is not None and goal.supervisor == run.owner:
             store.goals.supervise(goal.id, None, was=goal.supervisor)
 
 
 async def take_over_run_when_free(context: RunContext, run_id: RunId, *, restart: bool = False) -> Run:
-    """Take the run over; if it has a live owner, first wait for that one's next heartbeat or for its lease to expire.
+    """Take the run over, after waiting for a live owner's next heartbeat or the end of its lease.
 
-    A heartbeat shows that the owner is working, and `take_over_run` raises RunBusy. It does so, too, after `LEASE_S`
-    without a first heartbeat.
+    Raises RunBusy after a heartbeat, which shows that the owner works, and after `LEASE_S` without a first one.
     """
     run, since = require_run(context.store, run_id), context.clock.monotonic()
     beat = run.heartbeat_at
     while run.heartbeat_at == beat and run.owner is not None and is_alive(run.owner):
-        # An owner that is stopped, or hangs, sends no heartbeat; waiting for one would never end.
+        # A stopped or hung owner never sends a heartbeat.
         if run.owner == own_identity() or is_lease_expired(context, run):
             break
-        # A process that only hands the run on, or ends it, sends none and is soon done.
+        # A process that only hands the run over, or ends it, sends none and is soon done.
         if beat is None and context.clock.monotonic() - since > LEASE_S:
             break
         await context.clock.sleep(POLL_S)
@@ -86,7 +85,7 @@ async def take_over_run_when_free(context: RunContext, run_id: RunId, *, restart
 
 
 def release_run(store: Store, run: Run) -> None:
-    """Let another process take a run that this process owns; raises StaleFence if another one already has it."""
+    """Let another process take a run that this process owns; raises StaleFence if another one owns it."""
     with owner_transaction(store, run, durable=True):
         store.runs.release(run.id, fence=run.fence)
 
@@ -94,7 +93,7 @@ def release_run(store: Store, run: Run) -> None:
 def hand_over_run(store: Store, run: Run, restarter: ProcessIdentity) -> None:
     """Release a run that this process owns to the owner that `restarter` starts; raises as `release_run` does.
 
-    A paused or saved run is active from now on: the owner may be killed before it does anything, and is replaced then.
+    A paused or saved run becomes active, so that the owner is replaced even if it is killed before it does anything.
     """
     with owner_transaction(store, run, durable=True):
         if isinstance(run.state, Paused | Saved):
@@ -104,7 +103,8 @@ def hand_over_run(store: Store, run: Run, restarter: ProcessIdentity) -> None:
 
 def is_lease_expired(context: RunContext, run: Run) -> bool:
     """Return whether the owner's last heartbeat is so old that another process may take the run."""
-    return _since_heartbeat_s(context, run) > LEASE_S
+    # Before its first heartbeat, an owner keeps its lease.
+    return run.heartbeat_at is not None and context.clock.monotonic() - run.heartbeat_at > LEASE_S
 
 
 async def renew_lease(context: RunContext, run: Run) -> None:
@@ -137,8 +137,3 @@ def require_run(store: Store, run_id: RunId) -> Run:
     if run is None:
         raise LookupError(run_id)
     return run
-
-
-def _since_heartbeat_s(context: RunContext, run: Run) -> float:
-    """Return the seconds since the owner's last heartbeat; 0 if there was none yet."""
-    return 0.0 if run.heartbeat_at is None else context.clock.monotonic() - run.heartbeat_at

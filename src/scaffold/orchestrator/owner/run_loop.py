@@ -1,4 +1,4 @@
-"""Execute a run: recover, keep supervisors, start workers, land changes, and shut down cleanly."""
+"""Execute a run: keep its supervisors, start workers, land changes, watch for requests, and shut down cleanly."""
 
 import asyncio
 import contextlib
@@ -60,7 +60,7 @@ OUTCOME_BY_EXIT_CODE: Mapping[int, AttemptOutcome] = {
     UNAVAILABLE_EXIT_CODE: "unavailable",
     NO_ACCESS_EXIT_CODE: "no_access",
 }
-"""What the exit code of a supervisor says about its agent; other codes say nothing."""
+"""{exit code of a supervisor: outcome of its agent}; other codes say nothing about it."""
 CONTROL_POLL_S = 0.2
 OVERDUE_POLL_S = 1.0
 
@@ -85,10 +85,7 @@ class RunOwner:
         faults: FaultRepeater | None = None,
         merger: Merger | None = None,
     ) -> None:
-        """`baseline` captures the run's baseline before anything is spent on the run.
-
-        `faults` repeats what fails because of the machine; by default for a minute, and longer where more is needed.
-        """
+        """`baseline` captures the run's baseline before money is spent; `faults` repeats what fails for the machine."""
         self.run = run
         self._context = context
         self._engine = engine
@@ -104,7 +101,7 @@ class RunOwner:
         self._machine = MachineWatch(context, run, self._wakeup.notify_all)
         self._exits = WorkerExitHandler(context, run, engine, self._launcher, self._machine)
         self._faults = faults or FaultRepeater(context, run)
-        self._exited: ProcessExit | None = None  # an exit that is not handled yet
+        self._exited: ProcessExit | None = None  # not handled yet
         self._landing = LandingLoop(context, run, self._queue, self._wakeup, self._is_stuck_on_held)
         self._final_gates: FinalGateStatus = "unproven"
         self._cause: EndCause = "done"
@@ -118,7 +115,7 @@ class RunOwner:
 
     def request_stop(self, cause: EndCause, why: str = "") -> None:
         """Start nothing new and end: at once for `stopped` and `cancelled`, else once running work has finished."""
-        # The first cause stays, except that stopping and cancelling are stronger than waiting for running work.
+        # The first cause wins, but stopping and cancelling do not wait for running work.
         if self._cause == "done" or cause in {"stopped", "cancelled"}:
             self._cause, self._why = cause, why
         if self._cause in {"stopped", "cancelled"}:
@@ -134,7 +131,7 @@ class RunOwner:
         try:
             await self._run_until_done()
             ending = await self._end_run()
-            # The end changes stories, too. By now another process may own the run; both write what the store says.
+            # The end changes stories. Another process may own the run by now, but both write what the store says.
             await self._files.write()
         except OSError as error:
             raise ScaffoldError(
@@ -148,9 +145,9 @@ class RunOwner:
             await self._run_tasks()
 
     async def _run_tasks(self) -> None:
-        """Capture the baseline, then run all tasks until one says the run is over; stop every child at the end."""
+        """Capture the baseline, then run all tasks until one says that the run is over; stop every child at the end."""
         try:
-            # The baseline comes before any supervisor: what it cannot show is found before a model costs money.
+            # Before any supervisor: an unusable environment is found before a model costs money.
             await self._run_until_first_ends(
                 partial(self._machine.when_free, partial(self._ensure_baseline, self._context, self.run)),
                 partial(renew_lease, self._context, self.run),
@@ -158,7 +155,7 @@ class RunOwner:
             )
             if not self._stopping.is_set():
                 await self._run_until_first_ends(
-                    # Before anything is started: it may have no room.
+                    # First, because the disk may be full.
                     self._machine.watch,
                     self._wait_until_done,
                     partial(renew_lease, self._context, self.run),
@@ -173,16 +170,16 @@ class RunOwner:
                     self._hold_while_model_is_away,
                 )
         finally:
-            # Before the end is written: no child may work on in a run that this process has released.
+            # Before the end is stored: no child may go on working in a run that this process has released.
             await self._queue.end_proofs()
             await self._engine.close(grace_s=STOP_GRACE_S)
 
     async def _run_until_first_ends(self, *repeated: Callable[[], Awaitable[None]]) -> None:
-        """Run these tasks, each again after a fault of the machine, until one ends or a stop is requested."""
+        """Run the tasks, each again after a fault of the machine, until one ends or a stop is requested."""
         tasks = [asyncio.ensure_future(each) for each in (*map(self._faults.run, repeated), self._stopping.wait())]
         try:
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-            # Several may be done at once; an error of one must not be lost because another ended well.
+            # Several may be done at once, and the error of one must not be lost.
             for task in done:
                 task.result()
         finally:
@@ -196,7 +193,7 @@ class RunOwner:
             if not isinstance(require_run(store, self.run.id).state, Active):
                 store.runs.move(self.run.id, Active(), fence=self.run.fence)
             for goal in store.goals.of_run(self.run.id):
-                # A goal that its user paused by itself stays paused when the run is resumed.
+                # A goal that the user paused on its own stays paused when the run is resumed.
                 if isinstance(goal.state, Planning | Paused) and goal.state != Paused(PAUSED_BY_USER):
                     store.goals.move(goal.id, Active())
 
@@ -204,7 +201,7 @@ class RunOwner:
         return self._cause == "done" and not self._model_away
 
     async def _supervise_goals(self) -> None:
-        """Keep supervisors running while new work may start, and let them end while it may not; never returns."""
+        """Keep supervisors running while new work may start; never returns."""
         while True:
             await self._keep_supervisors()
             if self._model_away:
@@ -215,9 +212,9 @@ class RunOwner:
                 await self._wakeup.next_event().wait()
 
     def _set_goals_aside(self) -> None:
-        """Pause the active goals of a run that is ending: their supervisors end with the turn that they are in."""
+        # The supervisors of paused goals end with their present turn.
         cause = unfinished_cause(self._cause)
-        if self._stopping.is_set() or cause == "cancelled":  # then the engine ends them
+        if self._stopping.is_set() or cause == "cancelled":  # the engine ends them
             return
         active = [goal for goal in self._run_goals() if isinstance(goal.state, Active)]
         with owner_transaction(self._context.store, self.run, durable=True):
@@ -228,7 +225,7 @@ class RunOwner:
     async def _keep_supervisors(self) -> None:
         """Keep supervisors running until no new work may start."""
         keeper = asyncio.create_task(self._supervisors.keep())
-        # The loop below sleeps until an event; without this, an error of the keeper would go unnoticed.
+        # Otherwise the loop would sleep on after an error of the keeper.
         keeper.add_done_callback(lambda _: self._wakeup.notify_all())
         try:
             while self._may_dispatch():
@@ -244,7 +241,7 @@ class RunOwner:
     async def _hold_while_model_is_away(self) -> None:
         """Pause the run while its model's endpoint is away for longer than agents wait; never returns."""
         while True:
-            # Still held if this task begins again after a fault.
+            # After a fault this task starts again, while the run may still be paused.
             if not self._model_away:
                 await self._models.until_away(self.run.settings.limits.model_wait_s)
                 self._model_away = self._may_dispatch()
@@ -259,7 +256,6 @@ class RunOwner:
                 self._wakeup.notify_all()
 
     def _wake_goals(self) -> None:
-        """Wake the supervisors of goals that have changed, and of those that may take a slot now."""
         changes = self._changes.read()
         if changes.statuses:
             self._supervisors.check_goals()
@@ -276,7 +272,7 @@ class RunOwner:
 
     async def _handle_exits(self) -> None:
         while True:
-            # Kept until it is handled: after a fault, this task begins again.
+            # Kept until it is handled, because this task starts again after a fault.
             self._exited = exited = self._exited or await self._engine.next_exit()
             if isinstance(exited, SupervisorExit):
                 self._supervisors.handle_exit(exited)
@@ -293,7 +289,6 @@ class RunOwner:
             self._wakeup.notify_all()
 
     def _last_error(self, exited: ProcessExit) -> str:
-        """Return the error of the worker's attempt, or of the last turn of the supervisors."""
         store = self._context.store
         if isinstance(exited, AttemptExit):
             attempt = store.attempts.get(exited.attempt_id)
@@ -309,7 +304,7 @@ class RunOwner:
             await self._context.clock.sleep(OVERDUE_POLL_S)
 
     def _is_stuck_on_held(self) -> bool:
-        """Return whether only held candidates are left, and the actions that they wait for do not go on."""
+        """Return whether only held candidates are left, and the actions that they wait for cannot go on."""
         store = self._context.store
         working, candidates = self._open_attempts()
         if not self._may_dispatch() or working or not self._queue.held or candidates != self._queue.held:
@@ -322,7 +317,7 @@ class RunOwner:
             await apply_control_requests(self._context, self.run, self._engine)
             if (version := store.data_version()) != seen:
                 seen = version
-                # What changes a goal is an event: a worker's progress, a human's retry. Heartbeats are none.
+                # Every change of a goal is an event, e.g. a worker's progress or a human's retry; heartbeats are not.
                 if (seq := store.events.last_seq(self.run.id)) != last_seq:
                     last_seq = seq
                     self._wakeup.notify_all()
@@ -341,7 +336,7 @@ class RunOwner:
             await self._context.clock.sleep(CONTROL_POLL_S)
 
     def _withdraw_pause(self) -> None:
-        """Go on as if no pause had been asked for, unless the run ends already; answers by clearing the request."""
+        # Unless the run is already ending. Clearing the request is the answer.
         if self._cause == "paused" and not self._stopping.is_set():
             self._cause = "done"
             self._activate_run()
@@ -362,14 +357,14 @@ class RunOwner:
             if self._model_away and self._cause == "done":
                 await event.wait()
                 continue
-            with store.snapshot():  # an attempt that is queued between two of these reads must not be missed
+            with store.snapshot():  # no attempt may be queued between two of these reads
                 working, candidates = self._open_attempts()
                 held = self._landing.branch_held and not working and not can_start(store, self.run)
                 paused = not (working or candidates) and self._all_goals_paused()
-            # A candidate can wait for a held branch for days; it stays pinned and lands when the run is resumed.
+            # A candidate may wait for a held branch for days; it stays pinned and lands when the run is resumed.
             planning = bool(store.turns.open_of_run(self.run.id))
             if not self._may_dispatch() and not (working or planning or (candidates and not self._landing.branch_held)):
-                self._stopping.set()  # from now on a pause cannot be withdrawn
+                self._stopping.set()  # a pause can no longer be withdrawn
                 return
             if held:
                 self.request_stop("held")
@@ -383,13 +378,13 @@ class RunOwner:
             await event.wait()
 
     async def _is_finished(self, verdict: Completed | Failed | Cancelled) -> bool:
-        """Return whether the run is over, now that all goals have ended; if so, run all gates at the tip first.
+        """Return whether the run is over, now that all goals have ended; runs all gates at the tip.
 
-        It is not over if the branch was moved from outside and a desired assertion no longer holds, or a round follows.
+        It is not over if a desired assertion no longer holds on a branch that others moved, or if a round follows.
         """
         if not isinstance(verdict, Completed) or not self._may_dispatch():
             return True
-        # The user may have committed to the session branch since the last landing, and broken what the goals rest on.
+        # The user may have committed to the session branch, and broken facts that the goals rest on.
         await self._queue.recheck_facts()
         holds = state_from_goals(self._context.store, self.run.id) is not None
         judged = await judge_end(self._context, self.run, self._queue.run_all_gates) if holds else None
@@ -400,20 +395,18 @@ class RunOwner:
         return True
 
     def _open_attempts(self) -> tuple[int, int]:
-        """Return how many attempts work, and how many candidates wait to land, but not for a human.
-
-        Once nothing new may start, queued attempts without a worker do not count.
-        """
+        """Return (working attempts, candidates that wait to land but not for a human)."""
         attempts = self._context.store.attempts
         working = sum(use.working for use in attempts.slots(self.run.id).values())
+        # Once nothing new may start, queued attempts without a worker do not count.
         if not self._may_dispatch():
             working -= sum(not self._launcher.has_started(each) for each in attempts.queued(self.run.id))
         waiting = attempts.count_waiting_to_land(self.run.id) - len(self._queue.approvals.resting)
-        # Once nothing new may start, the actions are not done again that held candidates wait for.
+        # Once nothing new may start, the actions that held candidates wait for do not run.
         return working, waiting if self._may_dispatch() else max(0, waiting - self._queue.held)
 
     def _all_goals_paused(self) -> bool:
-        """Return whether the user has paused every unfinished goal; False if there is none."""
+        """Return whether the user has paused all unfinished goals; False if there are none."""
         unfinished = [goal for goal in self._run_goals() if isinstance(goal.state, Planning | Active | Paused)]
         return bool(unfinished) and all(goal.state == Paused(PAUSED_BY_USER) for goal in unfinished)
 
@@ -421,24 +414,24 @@ class RunOwner:
         return self._context.store.goals.of_run(self.run.id)
 
     async def _end_run(self) -> RunEnding:
-        # The engine has ended them, but their exits are no longer handled, so their records remain.
+        # The engine has ended them, but their exits are no longer handled.
         await end_orphaned_supervisors(self._context, self.run)
-        # Workers were killed by the engine and could not end their attempts; their work is pinned here.
+        # The engine killed the workers, so their attempts are ended and their work is pinned here.
         await recover_ended_run(self._context, self.run, self._cause)
         await self._queue.close()
-        # a cancellation waits while its action is landing; apply it if that did not land
+        # A cancellation waits while its action is landing; it applies if that did not land.
         await apply_control_requests(self._context, self.run, None)
         store = self._context.store
-        if self._model_away:  # then it is paused for its model, and from now on for another reason
+        if self._model_away:  # it is paused for its model, and now ends for another reason
             self._activate_run()
-        # By `pause_if_waiting`.
+        # `pause_if_waiting` has paused it.
         if isinstance(require_run(store, self.run.id).state, Paused) and self._cause != "cancelled":
             release_run(store, self.run)
             return RunEnding(state=require_run(store, self.run.id).state, cause=self._cause)
         cause = unfinished_cause(self._cause)
         if cause == "cancelled":
             cancel_attempts(store, self.run)
-        # No command continues a run that is over: what a kill left undone after this would stay so.
+        # Before the end: no command continues a run that is over, so files missing after a kill would stay missing.
         await self._files.write()
         state = finish_run(store, self.run, cause, self._final_gates, why=self._why)
         left_open = isinstance(state, Paused) or (isinstance(state, Cancelled) and cause == "cancelled")

@@ -1,4 +1,4 @@
-"""The tools of planning agents: they read the run and propose changes; only evidence makes an assertion true."""
+"""Tools of planning agents, which read the run and propose changes; only evidence makes an assertion true."""
 
 from collections.abc import Mapping
 from typing import Any, get_args
@@ -110,11 +110,10 @@ def create_actions_tool(proposals: ProposalTarget) -> Tool:
     """Return `goap_create_actions`."""
 
     async def answer(args: Args) -> Mapping[str, Any]:
-        """Add the actions to the plan draft; return which are new, which existed, and what the plan still lacks."""
         goal = find_goal(proposals, args["goal"])
         parent = find_action(proposals, args["parent"]).key if args.get("parent") else None
         specs = read_proposed_actions(args["actions"], parent=parent)
-        # Read before the change: repeating a call is no error, and the answer says which actions existed.
+        # Read before the change: a call may be repeated, and the answer says which actions existed.
         known = {action.key for action in goal.actions}
         proposals.change(CreateActions(goal.name, specs))
         return {
@@ -219,7 +218,6 @@ def _dispatch_action(proposals: ProposalTarget) -> Tool:
 
 def _update_world_state(proposals: ProposalTarget, check: EvidenceCheck) -> Tool:
     async def answer(args: Args) -> Mapping[str, Any]:
-        """Record the claims and answer with the evidence found; raise ChangeRejected for a malformed claim."""
         goal = find_goal(proposals, args["goal"])
         claims: dict[Assertion, bool] = {}
         for name, claim in args["assertions"].items():

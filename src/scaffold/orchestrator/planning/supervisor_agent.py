@@ -1,4 +1,4 @@
-"""The agent of a supervisor: decomposes a compound, replans, or takes every step itself."""
+"""The agent of a supervisor: it decomposes a compound, replans, or takes every step itself."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
@@ -54,7 +54,7 @@ class OpenModel(Protocol):
     """Opens the model of one turn."""
 
     def __call__(self, *, patience: Patience) -> AbstractAsyncContextManager[Model]:
-        """Return a model that waits for its endpoint as `patience` says; UsageError if it cannot be used."""
+        """Return a model that waits for its endpoint as `patience` says; raises UsageError if it cannot be used."""
         ...
 
 
@@ -64,7 +64,7 @@ PlanCheck = Callable[[PlanDraft], Sequence[Finding]]
 class SupervisorAgent:
     """Runs the turns of a supervisor's agent, each on a fresh context read from the store.
 
-    StaleFence passes through: another process supervises the goal by now.
+    Raises StaleFence once another process supervises the goal.
     """
 
     def __init__(self, run_context: RunContext, run: Run, open_model: OpenModel) -> None:
@@ -124,7 +124,7 @@ class SupervisorAgent:
         async with AsyncExitStack() as stack:
             try:
                 model = await stack.enter_async_context(self._open_model(patience=patience))
-            # Only opening the model is guarded here: an error of the turn itself is part of its result.
+            # Only opening the model is guarded here; errors of the turn are part of its result.
             except (ModelError, UsageError) as error:
                 return ModelFailed(self._run_context.redactor.clean(error.in_full), retryable=False)
             return await turn(model, structs.replace(request, limit=limit))
@@ -132,7 +132,7 @@ class SupervisorAgent:
     def _turn_rules(
         self, goal: Goal, compound: Action | None, extra_changes: Callable[[Store], None] = no_extra_changes
     ) -> TurnRules:
-        # Errors that the plan had before are not this turn's to fix; decomposing one compound could not.
+        # Decomposing one compound cannot fix errors that the plan had before.
         known = only_errors(read_draft(self._run_context.store, self._run).findings(goal.name))
         evidence = BranchEvidence(self._run_context, self._run, goal.id)
         return TurnRules(
@@ -175,17 +175,15 @@ class SupervisorAgent:
 
 
 def goal_plan_check(goal: str) -> PlanCheck:
-    """Return a check for any error in the goal's plan; replanning has to fix them all."""
+    """Return a check for any error in the goal's plan; replanning must fix all of them."""
     return lambda draft: only_errors(draft.findings(goal))
 
 
 def compound_plan_check(goal: str, key: ActionKey, known: Sequence[Finding]) -> PlanCheck:
-    """Return a check for effects of a compound that its children do not cover, and for errors not in `known`.
-
-    Errors that merely follow from that gap are left out.
-    """
+    """Return a check for effects of a compound that its children do not cover, and for errors not in `known`."""
 
     def faults(draft: PlanDraft) -> tuple[Finding, ...]:
+        # Errors that merely follow from a gap are left out.
         gap = coverage_findings(draft, key)
         new = (fault for fault in only_errors(draft.findings(goal)) if fault not in known)
         return (*gap, *(fault for fault in new if not gap or fault.action not in {None, key}))
@@ -204,7 +202,7 @@ def coverage_findings(draft: PlanDraft, key: ActionKey) -> tuple[Finding, ...]:
     open_children = [
         child
         for child in goal.actions
-        # A child that has ended makes nothing true any more: its effects hold already, or never will.
+        # The effects of a child that has ended hold already, or never will.
         if child.parent == key and draft.progress.status(child.key) in {"pending", "blocked", *IN_PROGRESS_STATUSES}
     ]
     if not open_children:

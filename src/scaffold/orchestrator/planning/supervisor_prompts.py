@@ -1,6 +1,6 @@
-"""Prompts for a supervisor's agent, built from the store's values, with a length that does not grow with the project.
+"""Prompts for a supervisor's agent, built from stored values; their length does not grow with the project.
 
-Each part has a limit in characters; what does not fit is counted, and the prompt names the tool that shows it.
+Each part has a limit in characters; the rest is counted, and the prompt names the tool that shows it.
 """
 
 import re
@@ -80,6 +80,7 @@ def decompose_prompt(context: GoalContext, compound: Action) -> str:
 def replan_prompt(context: GoalContext, unmet: Sequence[Assertion], why: str, *, still: bool) -> str:
     """Return the prompt for finding another way to `unmet`; `still`: nothing has changed since the last replan."""
     compound = context.compound
+    scope = f"goal: {context.goal.name}" + ("" if compound is None else f", parent: {compound.key}")
     return _join_sections(
         _goal_section(context),
         "" if compound is None else _compound_section(context, compound, "Stuck compound"),
@@ -87,8 +88,8 @@ def replan_prompt(context: GoalContext, unmet: Sequence[Assertion], why: str, *,
         _status_section(context),
         _earlier_turns(context.turns),
         _NO_PROGRESS_NOTE if still else "",
-        f"# Your task\nFind another way to make true: {_names_or_goal(unmet, NAMES_CHARS)}. "
-        f"{_create_instruction(context, compound)}\n"
+        f"# Your task\nFind another way to make true: {_fit_names(unmet, NAMES_CHARS) or 'the goal'}. "
+        f"Create actions with goap_create_actions {{{scope}, actions: [...]}}.\n"
         f"{_REPLAN_OPTIONS}\n" + _rule_lines(""),
     )
 
@@ -112,20 +113,17 @@ def is_replan_stuck(failures: Sequence[FailedAction], before: PlanningTurn | Non
     """
     if before is None or before.outcome != "done" or before.facts != facts:
         return False
-    return all(_is_same_error(each.error, _last_error(_attempts_before(each.attempts, before))) for each in failures)
-
-
-def _attempts_before(attempts: Sequence[Attempt], turn: PlanningTurn) -> Sequence[Attempt]:
-    return [each for each in attempts if each.ended_at is not None and each.ended_at <= turn.started_at]
+    for each in failures:
+        earlier = [it for it in each.attempts if it.ended_at is not None and it.ended_at <= before.started_at]
+        error = _last_error(earlier)
+        # Errors count as equal if they differ only in numbers and hashes.
+        if error is None or _VARYING_TEXT.sub("#", each.error) != _VARYING_TEXT.sub("#", error):
+            return False
+    return True
 
 
 def _last_error(attempts: Sequence[Attempt]) -> str | None:
     return next((each.error for each in reversed(attempts) if each.error), None)
-
-
-def _is_same_error(error: str, before: str | None) -> bool:
-    """Return whether two errors are equal except for numbers and hashes."""
-    return before is not None and _VARYING_TEXT.sub("#", error) == _VARYING_TEXT.sub("#", before)
 
 
 _VARYING_TEXT = re.compile(r"\b[0-9a-f]{7,64}\b|\d+(\.\d+)?")
@@ -159,7 +157,9 @@ def _rule_lines(must: str) -> str:
 
 def _goal_section(context: GoalContext) -> str:
     goal = context.goal
-    described = f"# Goal: {goal.name}\n{_sentences(goal.description)}".rstrip()
+    # Two sentences of the description are enough for a reminder.
+    sentences = " ".join(re.split(r"(?<=[.!?])\s+", goal.description.strip())[:2])
+    described = f"# Goal: {goal.name}\n{_clip_text(sentences, GOAL_CHARS)}".rstrip()
     summary = f"So far: {_one_line(goal.summary, SUMMARY_CHARS)}" if goal.summary else ""
     unmet = _name_row("Desired, not proven yet", _not_holding(goal.desired, context.holding))
     shown = _name_row("Desired and shown", [name for name in goal.desired if name in context.holding])
@@ -173,13 +173,19 @@ def _compound_section(context: GoalContext, compound: Action, title: str) -> str
         _name_row("Its effects, not proven yet", _not_holding(compound.effects, context.holding)),
         _name_row("Its effects that hold", [name for name in compound.effects if name in context.holding]),
         _name_row("Its preconditions", compound.preconditions),
-        _fit_list("Its children", map(_with_state, _open_first(children)), ACTIONS_CHARS),
+        _fit_list(
+            "Its children",
+            (
+                f"- {each.key} ({status_of(each.state)}) -> {_fit_names(each.effects, 160)}"
+                for each in _open_first(children)
+            ),
+            ACTIONS_CHARS,
+        ),
     )
     return "\n".join(part for part in parts if part)
 
 
 def _inputs_section(context: GoalContext, compound: Action) -> str:
-    """Return the results of the actions that provide the compound's preconditions, latest first."""
     needs = set(compound.preconditions)
     shown = [action for action in context.actions if action.result and needs.intersection(action.effects)]
     lines = (f"- {action.key}: {_one_line(action.result or '', RESULT_CHARS)}" for action in reversed(shown))
@@ -190,6 +196,7 @@ def _status_section(context: GoalContext) -> str:
     running = [action for action in context.actions if status_of(action.state) in {"running", "verifying", "landing"}]
     busy = [action for action in running if action.kind == "primitive"]
     blocked = [action for action in context.actions if status_of(action.state) == "blocked"]
+    ready = [action for action in context.ready if action != context.compound]
     counts = (
         ", ".join(f"{count} {status}" for status, count in context.status_counts.items() if count) or "no actions yet"
     )
@@ -197,24 +204,20 @@ def _status_section(context: GoalContext) -> str:
         f"# State of the goal\nActions: {counts}.",
         _name_row("Assertions that hold", sorted(context.holding)),
         _fit_list("Running", map(_with_effects, busy), ACTIONS_CHARS),
-        _fit_list("Ready next", map(_with_effects, _ready(context)), ACTIONS_CHARS),
+        _fit_list("Ready next", map(_with_effects, ready), ACTIONS_CHARS),
         _fit_list("Blocked", (_why_blocked(action, context.actions) for action in blocked), ACTIONS_CHARS),
         _fit_list("Other keys in use", map(_with_effects, _actions_with_taken_keys(context)), ACTIONS_CHARS),
     )
     return "\n".join(part for part in parts if part)
 
 
-def _ready(context: GoalContext) -> list[Action]:
-    return [action for action in context.ready if action != context.compound]
-
-
 def _actions_with_taken_keys(context: GoalContext) -> list[Action]:
-    """Return the actions not shown elsewhere in the prompt, whose keys are taken: siblings first, then open ones."""
+    # The actions that the prompt shows nowhere else: siblings first, then open ones.
     compound = context.compound
     shown = {action.id for action in context.ready}
     if compound is not None:
         shown |= {compound.id, *(action.id for action in context.actions if action.parent_id == compound.id)}
-    # The agent must not choose a key that exists; the list is long, so the likeliest collisions come first.
+    # The agent must not reuse a key; the list may be cut, so the likeliest collisions come first.
     others = _open_first(action for action in context.actions if action.id not in shown)
     return others if compound is None else sorted(others, key=lambda action: action.parent_id != compound.parent_id)
 
@@ -246,20 +249,11 @@ def _earlier_turns(turns: Sequence[PlanningTurn]) -> str:
     return _fit_list("# Earlier turns about this, latest first", lines, EARLIER_CHARS)
 
 
-def _create_instruction(context: GoalContext, compound: Action | None) -> str:
-    scope = f"goal: {context.goal.name}" + ("" if compound is None else f", parent: {compound.key}")
-    return f"Create actions with goap_create_actions {{{scope}, actions: [...]}}."
-
-
 def _why_blocked(action: Action, actions: Sequence[Action]) -> str:
     reason = reason_of(action.state) or ""
     root = next((each.key for each in actions if reason == f"dependency_failed:{each.id}"), None)
     cause = "a human has to decide" if root is None else f"`{root}` failed"
     return f"- {action.key}: {cause}"
-
-
-def _with_state(action: Action) -> str:
-    return f"- {action.key} ({status_of(action.state)}) -> {_fit_names(action.effects, 160)}"
 
 
 def _with_effects(action: Action) -> str:
@@ -274,18 +268,12 @@ def _name_row(title: str, names: Sequence[Assertion]) -> str:
     return f"{title}: {_fit_names(names, NAMES_CHARS)}." if names else ""
 
 
-def _names_or_goal(names: Sequence[Assertion], limit: int) -> str:
-    return _fit_names(names, limit) or "the goal"
-
-
 def _fit_names(names: Sequence[str], limit: int) -> str:
-    """Return as many whole names as fit into `limit` characters, and a count of the others."""
     kept, left = _fit_texts(names, limit, len(", "))
     return ", ".join((*kept, f"{left} more (goap_get_goal)") if left else kept)
 
 
 def _fit_list(title: str, lines: Iterable[str], limit: int, tool: str = "goap_list_actions") -> str:
-    """Return a title, as many whole lines as fit, and a count of the others with the tool that shows them."""
     kept, left = _fit_texts(tuple(lines), limit, len("\n"))
     if not kept and not left:
         return ""
@@ -294,7 +282,7 @@ def _fit_list(title: str, lines: Iterable[str], limit: int, tool: str = "goap_li
 
 
 def _fit_texts(texts: Sequence[str], limit: int, gap: int) -> tuple[Sequence[str], int]:
-    """Return the first of `texts` that fit into `limit` characters, `gap` after each, and the number left out."""
+    """Return the first `texts` that fit into `limit` characters with a `gap` after each, and the number left out."""
     size = 0
     for at, text in enumerate(texts):
         size += len(text) + gap
@@ -303,13 +291,7 @@ def _fit_texts(texts: Sequence[str], limit: int, gap: int) -> tuple[Sequence[str
     return texts, 0
 
 
-def _sentences(text: str) -> str:
-    """Return the first two sentences, clipped."""
-    return _clip_text(" ".join(re.split(r"(?<=[.!?])\s+", text.strip())[:2]), GOAL_CHARS)
-
-
 def _one_line(text: str, limit: int) -> str:
-    """Return `text` on one line, clipped to `limit` characters."""
     return _clip_text(" ".join(text.split()), limit).rstrip(".")
 
 

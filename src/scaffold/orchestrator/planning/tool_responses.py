@@ -1,4 +1,4 @@
-"""Tools that answer in compact JSON of limited length, stating what was left out, or with an error message."""
+"""Tools that answer in compact JSON of limited length, which says what was left out, or with an error message."""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -17,7 +17,7 @@ MAX_NAMES = 40
 NAMES_CHARS = 2_000
 """Limit for a list of names, in characters."""
 REPORTED_ERRORS = (ChangeRejected, PlanInvalid, IllegalTransition, RunBusy, UsageError)
-"""Errors that are reported to the model, which can react to them; others are bugs and propagate."""
+"""Errors that the model can react to; others are bugs and propagate."""
 Args = Mapping[str, Any]
 ToolHandler = Callable[[Args], Awaitable[Mapping[str, Any]]]
 STRING_SCHEMA = {"type": "string"}
@@ -27,7 +27,7 @@ STRING_LIST_SCHEMA = {"type": "array", "items": STRING_SCHEMA}
 def json_tool(
     name: str, description: str, schema: Mapping[str, Any], answer: ToolHandler, *, read_only: bool = False
 ) -> Tool:
-    """Return a tool that answers with the JSON of what `answer` returns, without None values."""
+    """Return a tool that answers with the result of `answer` as JSON, without None values."""
 
     async def run(args: Args) -> ToolOutput:
         try:
@@ -64,7 +64,7 @@ def fit_entries(entries: Iterable[Mapping[str, Any]], *, most: int, room: int) -
     left = 0
     for entry in entries:
         room -= len(compact_json(entry))
-        # Once one is left out all later ones are: a shorter entry further down would make the order look complete.
+        # Once one is left out, so are all later ones: otherwise the list would look complete.
         if taken and (left or room < 0 or len(taken) >= most):
             left += 1
         else:

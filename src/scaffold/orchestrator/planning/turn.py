@@ -1,8 +1,8 @@
 """One turn of the planner or of a supervisor's agent, on a fresh context.
 
-The turn's row is open while the agent works. Its proposals are collected, checked when it says that it is done, and
-written in one transaction with the end of the turn. An interrupted turn leaves only the open row, which the next turn
-closes as lost.
+The turn's row is open while the agent works. Its proposals are collected, checked when the agent says that it is done,
+and written in one transaction with the end of the turn. An interrupted turn leaves only the open row, which the next
+turn closes as lost.
 """
 
 import asyncio
@@ -44,9 +44,9 @@ from scaffold.store.database import Store
 from scaffold.store.spending.run_budget import RunBudget
 
 MAX_ROUNDS = 3
-"""How often an agent may say that it is done before its proposal is rejected for good."""
+"""How often an agent may hand in before its proposal is rejected for good."""
 MAX_REQUESTS = 20
-"""How many model requests each of these rounds may need."""
+"""The limit of model requests per round."""
 MAX_FINDINGS = 12
 """How many findings one prompt names."""
 
@@ -61,7 +61,7 @@ class TurnRequest(Struct, frozen=True, kw_only=True):
     action: Action | None = None
     """The compound that the turn is about; None if it is about the goal."""
     limit: TimeLimit | None = None
-    """The turn's time, which is paused while its model's endpoint is away; None: that of an attempt, from now on."""
+    """The turn's time limit, paused while its model's endpoint is away; None: that of an attempt, from now on."""
 
     @property
     def role(self) -> str:
@@ -77,7 +77,7 @@ class PlanWritten(Struct, frozen=True, tag="written"):
 
 
 class PlanRejected(Struct, frozen=True, tag="rejected"):
-    """The proposal still had errors at the end, or the agent was in a loop or had no effect; nothing is written."""
+    """The proposal still had errors, or the agent was in a loop or had no effect; nothing is written."""
 
     findings: tuple[Finding, ...]
     why: str
@@ -102,7 +102,7 @@ class TurnUnavailable(Struct, frozen=True, tag="unavailable"):
 
     error: str
     is_denied: bool
-    """Whether it refuses this user, which waiting does not change."""
+    """Whether it refuses this user, so that waiting does not help."""
 
 
 PlanningResult = PlanWritten | PlanRejected | ModelFailed | TurnOverBudget | TurnUnavailable
@@ -125,9 +125,9 @@ class TurnRules(Struct, frozen=True, kw_only=True):
 async def run_proposal_turn(
     context: RunContext, run: Run, model: Model, request: TurnRequest, rules: TurnRules
 ) -> PlanningResult:
-    """Run a turn of the agent, write its proposal, and return how the turn ended.
+    """Run a turn of the agent, write its proposal, and return the result.
 
-    Raises StaleFence, with nothing written, if another process took over the run or started a turn of the same goal.
+    Raises StaleFence, and writes nothing, if another process took over the run or started a turn of the same goal.
     """
     open_turn = _OpenTurn(context, run, request)
     proposals = DraftProposals(context.store, run)
@@ -154,7 +154,7 @@ async def run_step_turn(
 
 
 def close_lost_turns(store: Store, run: Run, goal_id: GoalId | None) -> None:
-    """End the goal's open turns (None: the planner's) as lost, after the process running them has exited."""
+    """End the goal's open turns (None: the planner's) as lost, after their process has exited."""
     with owner_transaction(store, run, durable=True):
         _close_open(store, run, goal_id)
 
@@ -186,8 +186,7 @@ class _OpenTurn:
             started_at=context.clock.now(),
         )
         with owner_transaction(context.store, run, durable=True):
-            # A supervisor that was replaced but still lives finds its turn
-            # ended, so it can store nothing: see `finish`.
+            # A replaced supervisor that still lives finds its turn ended, and can store nothing: see `finish`.
             _close_open(context.store, run, self.turn.goal_id)
             context.store.turns.begin(self.turn)
 
@@ -237,11 +236,11 @@ class _OpenTurn:
         return JournalFile(self._log, clock=self.context.clock, fields=fields, redactor=self._redactor)
 
     async def run_to_end(self, conversation: Callable[[], Awaitable[PlanningResult]]) -> PlanningResult:
-        """Run the conversation, write how it ended to the store, and return that; a cancelled one ends as lost."""
+        """Run the conversation, store its result and return it; a cancelled turn ends as lost."""
         try:
             ending = await self._with_timeout(conversation)
         except asyncio.CancelledError:
-            with suppress(ScaffoldError):  # another process has closed the turn, or will
+            with suppress(ScaffoldError):  # otherwise another process closes the turn
                 self._end_turn("lost", "the turn was cancelled")
             raise
         match ending:
@@ -261,7 +260,7 @@ class _OpenTurn:
             async with limit.enforced():
                 return await conversation()
         except TimeoutError:
-            # A TimeoutError of something inside is an error of its own, not the end of the turn's time.
+            # Another TimeoutError, raised inside of the conversation.
             if limit.left_s > 0:
                 raise
             return ModelFailed(f"The {self.request.role} timed out after {limit.limit_s:.0f} s.", retryable=True)
@@ -279,9 +278,9 @@ class _OpenTurn:
         """End the turn as done and apply `extra_changes` in one transaction; an exception rolls both back."""
         store = self.context.store
         with owner_transaction(store, self.run, durable=True):
-            # The fence alone is not enough: two supervisors of one goal have the same, that of their owner.
+            # The fence is not enough: two supervisors of one goal share that of their owner.
             store.turns.check(self.turn.id)
-            # Before the end: a ChangeRejected rolls back, and the turn is still open for another round.
+            # A ChangeRejected rolls back, so the turn is still open for another round.
             extra_changes(store)
             store.turns.end(self.turn.id, "done")
 
@@ -296,7 +295,6 @@ class _OpenTurn:
 async def _propose_until_sound(
     open_turn: _OpenTurn, agent: Agent, proposals: DraftProposals, rules: TurnRules
 ) -> PlanningResult:
-    """Ask until the proposals have no errors, then write them; errors are reported in the same conversation."""
     message, findings = open_turn.request.prompt, tuple[Finding, ...]()
     for _ in range(MAX_ROUNDS):
         try:
@@ -305,22 +303,21 @@ async def _propose_until_sound(
             return _end_at_loop(open_turn, proposals, rules, loop)
         if finish.stop == "refused":
             return _model_refused(finish)
-        # The plan may have changed since the agent read it; then the rejected changes come back as findings, too.
+        # If the plan has changed since the agent read it, rejected changes come back as findings, too.
         findings = tuple(rules.faults(proposals.draft)) or _write_proposals(open_turn, proposals, rules)
         if not findings:
             return PlanWritten(proposals.draft.changes, finish.text)
         message = findings_prompt(findings)
-    return PlanRejected(
-        findings, f"the proposal still has errors after {MAX_ROUNDS} replies: {_describe_findings(findings)}"
-    )
+    shown = "; ".join(fault.message for fault in findings[:MAX_FINDINGS])
+    more = f"; and {len(findings) - MAX_FINDINGS} more" if len(findings) > MAX_FINDINGS else ""
+    return PlanRejected(findings, f"the proposal still has errors after {MAX_ROUNDS} replies: {shown}{more}")
 
 
 def _end_at_loop(
     open_turn: _OpenTurn, proposals: DraftProposals, rules: TurnRules, loop: LoopDetected
 ) -> PlanningResult:
-    """End the turn of an agent in a loop: write its proposals if they have no errors, else reject them."""
     findings = tuple(rules.faults(proposals.draft))
-    # A sound proposal is not lost because its agent cannot stop; it would only repeat itself.
+    # A sound proposal is written even if its agent cannot stop.
     if findings or not proposals.draft.changes:
         return PlanRejected(findings, loop.what)
     findings = _write_proposals(open_turn, proposals, rules)
@@ -342,9 +339,9 @@ async def _take_steps(open_turn: _OpenTurn, agent: Agent, step_tools: StepTools)
 
 
 def _write_proposals(open_turn: _OpenTurn, proposals: DraftProposals, rules: TurnRules) -> tuple[Finding, ...]:
-    """Write the proposals and end the turn; or return why they no longer fit the store.
+    """Write the proposals and end the turn, or return why they no longer fit the stored plan.
 
-    In that case the proposals that still fit are moved to a draft of the stored plan; the others are dropped.
+    Then the proposals that still fit are moved to a draft of the stored plan, and the others are dropped.
     """
     run, now = open_turn.run, open_turn.context.clock.now()
 
@@ -360,14 +357,13 @@ def _write_proposals(open_turn: _OpenTurn, proposals: DraftProposals, rules: Tur
 
 
 def _rebase_draft(proposals: DraftProposals, draft: PlanDraft) -> tuple[Finding, ...]:
-    """Apply the proposed changes to `draft`, which becomes the current draft; return a finding for each that fails."""
     findings = []
     for change in proposals.draft.changes:
         try:
             draft.apply(change)
         except ChangeRejected as rejected:
             findings.append(_outdated_finding(rejected))
-    # The agent's next tool calls must see the plan as it is stored now, not the one that was rejected.
+    # The agent's next tool calls must see the stored plan, not the rejected one.
     proposals.draft = draft
     return tuple(findings)
 
@@ -388,11 +384,6 @@ def findings_prompt(findings: Sequence[Finding]) -> str:
         lines.append(f"- and {len(findings) - MAX_FINDINGS} more errors")
     lead = "Nothing has been written yet, because the plan has errors:"
     return "\n".join((lead, *lines, "Fix them with the tools, then reply without tool calls."))
-
-
-def _describe_findings(findings: Sequence[Finding]) -> str:
-    shown = "; ".join(fault.message for fault in findings[:MAX_FINDINGS])
-    return f"{shown}; and {len(findings) - MAX_FINDINGS} more" if len(findings) > MAX_FINDINGS else shown
 
 
 def _model_refused(finish: TurnResult) -> ModelFailed:

@@ -1,8 +1,8 @@
-"""What is kept of the past only for a while: logs, reports, copies of patches, prepared environments.
+"""Files that are kept for a limited time: logs, reports, copies of patches, prepared environments.
 
-By age, and logs and reports also by size, the oldest first; nothing since the oldest run that has not ended began. What
-did not land is not among it, ignored files neither: they go by `purge --unlanded` alone. The rows of runs stay: they
-are the evidence of what landed.
+They expire by age, logs and reports also by total size, the oldest first, but nothing younger than the oldest unfinished
+run. Unlanded work and ignored files never expire: only `purge --unlanded` removes them. The rows of runs stay, because
+they are the evidence of what landed.
 """
 
 import math
@@ -28,7 +28,7 @@ ExpiredKind = Literal["logs", "patches", "cache"]
 
 
 class Expired(Struct, frozen=True, kw_only=True):
-    """Something that is no longer kept."""
+    """Something that has expired."""
 
     kind: ExpiredKind
     name: str
@@ -44,7 +44,7 @@ class _File(Struct, frozen=True):
 
 
 def list_expired(context: RunContext, keep: KeepSettings) -> tuple[Expired, ...]:
-    """Return what is no longer kept by the settings; nothing of a run that has not ended is old enough."""
+    """Return what has expired by the settings; nothing of an unfinished run has."""
     before = _expiry_time(context, keep.days)
     return (
         *_expired_logs(context, keep, before),
@@ -54,7 +54,7 @@ def list_expired(context: RunContext, keep: KeepSettings) -> tuple[Expired, ...]
 
 
 def remove_expired(context: RunContext, found: tuple[Expired, ...], keep: KeepSettings) -> None:
-    """Remove what `list_expired` returned. Safe to repeat, and to be killed at any point."""
+    """Remove what `list_expired` returned. Safe to repeat, and to kill at any point."""
     for each in found:
         if each.kind == "cache":
             delete_unused(context.cache / ENVIRONMENTS, before=_expiry_time(context, keep.days))
@@ -64,8 +64,8 @@ def remove_expired(context: RunContext, found: tuple[Expired, ...], keep: KeepSe
 
 
 def _expiry_time(context: RunContext, days: float) -> float:
-    """Return the time before which things expire, in seconds since 1970."""
-    # Journals and patches are of an action, whatever the run; so all since then may be of the run that has not ended.
+    """Return the time before which files expire, in seconds since 1970."""
+    # Journals and patches belong to an action, not a run, so all younger ones may be of the unfinished run.
     begun = [run.created_at.timestamp() for run in context.store.runs.all() if not isinstance(run.state, ENDED)]
     return min(context.clock.now().timestamp() - days * DAY_S, *begun, math.inf)
 
@@ -77,9 +77,9 @@ def logs_size(root: Path, common_dir: Path) -> int:
 
 
 def _expired_logs(context: RunContext, keep: KeepSettings, before: float) -> Iterator[Expired]:
-    """Yield the logs and reports that are too old or too large together."""
+    """Yield the logs and reports that are too old, or too large in total."""
     state = context.repository.common_dir / "scaffold"
-    # What a run that goes on has just written stays, whatever its size.
+    # Recent files of a running run stay, whatever their size.
     latest = _expiry_time(context, 1)
     for top in (context.projections, state):
         room = keep.logs_mb * 1e6
@@ -95,7 +95,6 @@ def _expired_logs(context: RunContext, keep: KeepSettings, before: float) -> Ite
 
 
 def _expired_patches(context: RunContext, keep: KeepSettings, before: float) -> Iterator[Expired]:
-    """Yield the old patches; the work itself is pinned."""
     old = [
         each
         for each in _files_in(context.projections / FAILURES, context.projections / RESTARTS)
@@ -119,7 +118,7 @@ def _expired_files(kind: ExpiredKind, top: Path, files: list[_File], why: str) -
 
 
 def _files_in(*folders: Path) -> list[_File]:
-    """Return the files in the folders, the latest first."""
+    """Return the files in the folders, latest first."""
     found = list[_File]()
     for folder in folders:
         for where, _, names in walk(folder):
@@ -128,6 +127,6 @@ def _files_in(*folders: Path) -> list[_File]:
                 try:
                     status = path.lstat()
                 except FileNotFoundError:
-                    continue  # another process deletes, too
+                    continue  # deleted by another process
                 found.append(_File(path, status.st_size, status.st_mtime))
     return sorted(found, key=lambda each: (-each.modified, each.path))

@@ -1,4 +1,4 @@
-"""Remove what ended runs and dead owners left behind, after pinning all work that has not landed."""
+"""Remove what ended runs and dead owners left behind, after pinning all unlanded work."""
 
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
@@ -56,8 +56,8 @@ class Leftovers(Struct, frozen=True, kw_only=True):
 async def clean_up(context: RunContext, *, dry: bool, keep: KeepSettings | None = None) -> tuple[CleanupStep, ...]:
     """Remove leftovers and return what was removed, pinned or kept, and why; with `dry`, only return it.
 
-    With `keep`, also what it does not keep of the past. Runs with a live owner are not touched. Safe to repeat, and to
-    be killed at any point.
+    With `keep`, also remove expired logs, patches and caches. Runs with a live owner are not touched. Safe to repeat,
+    and to kill at any point.
     """
     steps: list[CleanupStep] = []
     for run in context.store.runs.all():
@@ -94,9 +94,10 @@ async def _find_leftovers(context: RunContext, run: Run) -> Leftovers:
         (ref, commit, attempts[of]) for ref, commit in kept.items() if (of := refs.attempt_id_of(ref)) in attempts
     )
     folder = context.run_folder(run.id)
+    registered = {each.path for each in await worktree.list_worktrees(context.repository)}
     return Leftovers(
         orphans=tuple(a for a in attempts.values() if a.status != "ended" and a.phase in WORKER_PHASES),
-        worktrees=await _worktrees(context, folder),
+        worktrees=tuple(sorted(_worktrees_below(folder, registered))),
         pins=tuple(pin for pin in pins if pin[2].status == "ended"),
         folders=tuple(path for path in _own_folders(context, run) if path.is_dir()),
         services=leftover_services(context, run),
@@ -104,15 +105,9 @@ async def _find_leftovers(context: RunContext, run: Run) -> Leftovers:
 
 
 def _own_folders(context: RunContext, run: Run) -> tuple[Path, ...]:
-    """Return the folders to remove, existing or not; the one with the worktrees only of an ended run."""
+    # The folder with the worktrees is only removed for an ended run.
     temporary = context.temporary_folder(run.id)
     return (context.run_folder(run.id), temporary) if _has_ended(run) else (temporary,)
-
-
-async def _worktrees(context: RunContext, folder: Path) -> tuple[Path, ...]:
-    """Return the paths of the run's worktrees, on disk or registered in git."""
-    known = {each.path for each in await worktree.list_worktrees(context.repository)}
-    return tuple(sorted(_worktrees_below(folder, known)))
 
 
 def _worktrees_below(folder: Path, known: set[Path]) -> set[Path]:
@@ -122,11 +117,10 @@ def _worktrees_below(folder: Path, known: set[Path]) -> set[Path]:
 
 
 async def _clean_up_run(context: RunContext, run: Run) -> None:
-    """Take the run over, recover it, remove its leftovers, and release it."""
     # Taken over first, so that no other process resumes it while its worktrees are removed.
     mine = take_over_run(context, run.id)
     await clear_run(context, mine)
-    # Looked up again: the recovery has ended attempts and pinned their work.
+    # Looked up again, because the recovery has ended attempts and pinned their work.
     for ref, commit, attempt in (await _find_leftovers(context, mine)).pins:
         await _replace_pin(context, ref, commit, attempt)
     for folder in _own_folders(context, run):
@@ -137,40 +131,34 @@ async def _clean_up_run(context: RunContext, run: Run) -> None:
 
 
 async def _replace_pin(context: RunContext, ref: str, commit: Commit, attempt: Attempt) -> None:
-    """Replace the work ref of an ended attempt by a rescue ref; keep both if the rescue ref already exists.
-
-    A landed attempt needs no rescue ref.
-    """
+    """Replace the work ref of an ended attempt by a rescue ref; keep both if the rescue ref already exists."""
     rescue = refs.rescue_ref(attempt.id)
-    # The new ref exists before the old one goes, so that a kill in between leaves two refs and never none.
+    # The new ref is created first, so that a kill in between leaves two refs, never none. A landed attempt needs none.
     if attempt.outcome == "landed" or await refs.move(context.git, rescue, new=commit, old=None):
         await refs.delete(context.git, ref, old=commit)
 
 
 def delete_folder(folder: Path, *, below: Path) -> None:
-    """Delete a folder of ours with its contents; raises GitError if it is a link or not inside `below`."""
-    # a link could lead outside `below`, where deleting would destroy files that are not ours
+    """Delete one of Scaffold's folders with its contents; raises GitError if it is a link or not inside `below`."""
+    # A link could lead to the user's files.
     if folder.is_symlink() or below.resolve() not in folder.resolve().parents:
         raise GitError(f"{folder} is not inside {below}", "check what it contains and delete it by hand")
     delete_path(folder)
 
 
 async def _unknown_entries(context: RunContext) -> list[CleanupStep]:
-    """Return folders and refs of runs that are not in this database; they may be in use, so they are kept."""
+    # Folders and refs of runs that are not in this database may be in use, so they are kept.
     runs = [run.id for run in context.store.runs.all()]
     folder = context.run_folder(runs[0]).parent if runs else None
     why = "its run is not in this database; `scaffold salvage` shows pinned work"
-    unknown_folders = [path for path in _entries(folder) if path.name not in runs]
+    entries = sorted(folder.iterdir()) if folder is not None and folder.is_dir() else []
+    unknown_folders = [path for path in entries if path.name not in runs]
     pins = await refs.list_refs(context.git, refs.work_ref(AttemptId("")))
     unknown_refs = [ref for ref in pins if context.store.attempts.get(refs.attempt_id_of(ref)) is None]
     return [
         *(CleanupStep(kind="folder", name=str(path), verdict="kept", why=why) for path in unknown_folders),
         *(CleanupStep(kind="ref", name=ref, verdict="kept", why=why) for ref in unknown_refs),
     ]
-
-
-def _entries(folder: Path | None) -> list[Path]:
-    return sorted(folder.iterdir()) if folder is not None and folder.is_dir() else []
 
 
 def _has_ended(run: Run) -> bool:
@@ -180,13 +168,11 @@ def _has_ended(run: Run) -> bool:
 def _steps_of(run: Run, left: Leftovers, still_running: Collection[str]) -> Iterator[CleanupStep]:
     reason = f"run {run.id} is {status_of(run.state)}" if _has_ended(run) else f"the owner of run {run.id} is gone"
     for attempt in left.orphans:
-        yield CleanupStep(
-            kind="attempt", name=attempt.id, verdict="pinned", why=f"{reason}; its action can start again"
-        )
+        why = f"{reason}; its action can start again"
+        yield CleanupStep(kind="attempt", name=attempt.id, verdict="pinned", why=why)
     for path in left.worktrees:
-        yield CleanupStep(
-            kind="worktree", name=str(path), verdict="removed", why=f"{reason}; unlanded work in it is pinned"
-        )
+        why = f"{reason}; unlanded work in it is pinned"
+        yield CleanupStep(kind="worktree", name=str(path), verdict="removed", why=why)
     for ref, _, attempt in left.pins:
         if attempt.outcome == "landed":
             yield CleanupStep(kind="ref", name=ref, verdict="removed", why="it has landed")
@@ -194,9 +180,8 @@ def _steps_of(run: Run, left: Leftovers, still_running: Collection[str]) -> Iter
             yield CleanupStep(kind="ref", name=ref, verdict="pinned", why=f"as {refs.rescue_ref(attempt.id)}; {reason}")
     for name, command in left.services.items():
         if name in still_running:
-            yield CleanupStep(
-                kind="services", name=name, verdict="kept", why=f"compose could not stop it; run `{command}`"
-            )
+            why = f"compose could not stop it; run `{command}`"
+            yield CleanupStep(kind="services", name=name, verdict="kept", why=why)
         else:
             yield CleanupStep(kind="services", name=name, verdict="removed", why=reason)
     for folder in left.folders:

@@ -1,4 +1,4 @@
-"""Remove Scaffold's state: of one repository, or everything of a user."""
+"""Remove Scaffold's state of one repository, or everything of a user."""
 
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
@@ -25,11 +25,11 @@ from scaffold.views.store_reader import executing_process
 
 PIN_PREFIXES = tuple(f"{refs.REF_PREFIX}{kind}/" for kind in ("rescue", "work", "keep"))
 SCHEMA_FILE = "schema"
-"""The file that names the repository's schema, if its state is on a PostgreSQL server."""
+"""The file with the name of the repository's schema, if its state is on a PostgreSQL server."""
 
 
 class PurgeItem(Struct, frozen=True, kw_only=True):
-    """One thing that Scaffold owns or created, and whether it is removed."""
+    """Something that Scaffold owns or created, and whether it is removed."""
 
     kind: Literal["state", "schema", "ref", "ignored", "cache", "branch", "projections", "user"]
     name: str
@@ -67,18 +67,18 @@ class Purge(Struct, frozen=True, kw_only=True):
         )
 
     async def execute(self) -> tuple[PurgeItem, ...]:
-        """Pin unlanded work, remove everything chosen, close the store; return what was removed and kept.
+        """Pin unlanded work, remove the chosen items, close the store; return what was removed and kept.
 
-        The database is removed last, so that an interrupted purge can be repeated.
+        The database goes last, so that an interrupted purge can be repeated.
         """
         if self.context is not None:
             require_no_live_run(self.context.store.runs.all())
             await clean_up(self.context, dry=False)
-        # Planned again after the cleanup, which has turned worktrees into refs.
+        # Planned again, because the cleanup has replaced worktrees by refs.
         items = await self.plan_purge()
         refs_now = await refs.list_refs(self.repository.git, refs.REF_PREFIX)
         for item in items:
-            # Another process may have deleted a ref since then.
+            # Another process may have deleted the ref.
             if item.removed and item.kind == "ref" and (commit := refs_now.get(item.name)):
                 await refs.delete(self.repository.git, item.name, old=commit)
         if self.context is not None:
@@ -94,7 +94,6 @@ class Purge(Struct, frozen=True, kw_only=True):
         return items
 
     def _delete_state(self, folder: Path, kept: Collection[Path]) -> None:
-        """Delete the folder of the state, except the archives that are kept."""
         if not kept:
             delete_folder(folder, below=self.repository.common_dir)
             return
@@ -103,7 +102,7 @@ class Purge(Struct, frozen=True, kw_only=True):
                 delete_path(entry)
 
     def _required_parent(self, item: PurgeItem) -> Path:
-        """Return the folder that an item's path must be inside of to be deleted."""
+        # An item is only deleted inside of this folder.
         match item.kind:
             case "cache":
                 return self.dirs.cache / "runs"
@@ -114,7 +113,7 @@ class Purge(Struct, frozen=True, kw_only=True):
 
     @property
     def _worktrees_folder(self) -> Path | None:
-        """Return the folder of the repository's worktrees; None if nothing was ever run here."""
+        # None if nothing was ever run here.
         runs = self.context.store.runs.all() if self.context else ()
         return self.context.run_folder(runs[0].id).parent if self.context and runs else None
 
@@ -124,7 +123,7 @@ class Purge(Struct, frozen=True, kw_only=True):
 
     def _ref_item(self, store: Store | None, ref: str) -> PurgeItem:
         attempt = store.attempts.get(refs.attempt_id_of(ref)) if store else None
-        # What landed is the commit of the work ref; the others pin what the attempt has beside it.
+        # The work ref has the landed commit; the other refs pin unlanded work of the attempt.
         landed = attempt is not None and attempt.outcome == "landed" and ref == refs.work_ref(attempt.id)
         kept = ref.startswith(PIN_PREFIXES) and not self.unlanded and not landed
         why = "it pins work that has not landed; `--unlanded` removes it" if kept else "created by Scaffold"
@@ -137,7 +136,7 @@ class Purge(Struct, frozen=True, kw_only=True):
         return [PurgeItem(kind="branch", name=ref, size_bytes=None, removed=False, why="your work") for ref in mine]
 
     def _cache_items(self) -> Iterator[PurgeItem]:
-        """Yield the folder of the repository's worktrees; it is kept if it has worktrees of unknown runs."""
+        # Worktrees of unknown runs may be in use.
         folder = self._worktrees_folder
         if folder is not None and folder.is_dir() and self.context is not None:
             known = {run.id for run in self.context.store.runs.all()}
@@ -148,7 +147,7 @@ class Purge(Struct, frozen=True, kw_only=True):
             )
 
     def _archive_items(self) -> Iterator[PurgeItem]:
-        """Yield the ignored files that are kept of each attempt: the only copies."""
+        # The only copies of ignored files.
         for archive in list_archived(self.repository.common_dir, self.context.store if self.context else None):
             kept = not self.unlanded
             why = "ignored files, which never land; `--unlanded` removes them" if kept else "ignored files"
@@ -173,7 +172,7 @@ class Purge(Struct, frozen=True, kw_only=True):
             yield PurgeItem(kind="state", name=str(folder), size_bytes=folder_size(folder), removed=True, why=why)
 
     def _written_down(self) -> str:
-        """Return what people and agents wrote down in the database, which goes with it; empty if there is nothing."""
+        """Return what users and agents wrote into the database, as part of a sentence; empty if there is nothing."""
         if self.context is None:
             return ""
         items, count = len(self.context.store.work_items.all()), self.context.store.knowledge.chunks.count
@@ -194,7 +193,7 @@ class Purge(Struct, frozen=True, kw_only=True):
             )
 
     def _user_items(self) -> Iterator[PurgeItem]:
-        for folder in dict.fromkeys((self.dirs.cache, self.dirs.data, self.dirs.config)):  # two are one on macOS
+        for folder in dict.fromkeys((self.dirs.cache, self.dirs.data, self.dirs.config)):  # two are equal on macOS
             if folder.is_dir():
                 yield self._user_folder_item(folder)
 
@@ -224,21 +223,16 @@ def require_no_live_run(runs: Sequence[Run]) -> None:
 
 
 def folder_size(folder: Path) -> int:
-    """Return the size in bytes of all files in `folder`; symlinks are not followed."""
+    """Return the size in bytes of all files in `folder`, without following symlinks."""
     return sum(_file_size(Path(where) / name) for where, _, names in walk(folder) for name in names)
 
 
 def _file_size(path: Path) -> int:
-    # Other processes may delete files meanwhile, such as the database's own temporary ones.
+    # Files may vanish meanwhile, such as temporary ones of the database.
     try:
         return path.lstat().st_size
     except FileNotFoundError:
         return 0
-
-
-def _repository_folders(cache: Path) -> list[Path]:
-    runs = cache / "runs"
-    return sorted(runs.iterdir()) if runs.is_dir() else []
 
 
 def _with_worktrees(repository: Path) -> Iterator[Path]:

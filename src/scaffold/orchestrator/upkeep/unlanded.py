@@ -21,7 +21,7 @@ MERGE_BASE_EXIT_CODES = frozenset({0, 1, 128})
 
 
 class ArchivedFiles(Struct, frozen=True, kw_only=True):
-    """The ignored files that are kept of one attempt; they are in no commit."""
+    """The archived ignored files of one attempt, which are in no commit."""
 
     attempt: AttemptId
     run: RunId | None
@@ -48,37 +48,35 @@ class UnlandedWork(Struct, frozen=True, kw_only=True):
     """When the attempt ended; None if it has not. `at`, `run` and `action` are None if it is not in the database."""
     why: str
     also: Commit | None = None
-    """A commit of what it left in git besides its files: a merge of abandoned commits, with what was staged."""
+    """A commit of what it left in git besides its files: a merge of abandoned commits and the index."""
 
 
 async def list_unlanded(git: Git, store: Store | None) -> tuple[UnlandedWork, ...]:
-    """Return all pinned work that has not landed, latest first; without a store, all pinned work.
-
-    Work that changed nothing is left out: a step pins the commit at which it ended, whatever it did.
-    """
+    """Return all pinned work that has not landed and changed something, latest first; without a store, all of it."""
     found = []
     also = await refs.list_refs(git, refs.keep_ref(AttemptId("")))
     for prefix in REF_PREFIXES:
         for ref, commit in (await refs.list_refs(git, prefix)).items():
             attempt = store.attempts.get(refs.attempt_id_of(ref)) if store else None
-            # What landed is the commit of the work ref; a rescue ref then pins what was improved in vain.
+            # The work ref of a landed attempt has the landed commit; its rescue ref pins later, unlanded changes.
             if attempt is None or attempt.outcome != "landed" or ref != refs.work_ref(attempt.id):
                 work = await _describe_work(git, store, ref, commit, attempt)
                 found.append(structs.replace(work, also=also.pop(refs.keep_ref(work.attempt), None)))
-    # What an attempt abandoned is listed alone if the rest of its work landed, or if nothing else was changed.
+    # Abandoned commits are listed alone if the rest of the work landed, or if nothing else was changed.
     for ref, commit in also.items():
         attempt = store.attempts.get(refs.attempt_id_of(ref)) if store else None
         found.append(await _describe_work(git, store, ref, commit, attempt))
+    # A step pins its commit even if it changed nothing.
     kept = [
         each
         for each in found
         if each.files or each.also or each.base is None or each.ref == refs.keep_ref(each.attempt)
     ]
-    return tuple(sorted(kept, key=_ended_at_key, reverse=True))
+    return tuple(sorted(kept, key=lambda each: each.at.isoformat() if each.at else "", reverse=True))
 
 
 def list_archived(common_dir: Path, store: Store | None) -> tuple[ArchivedFiles, ...]:
-    """Return the ignored files that are kept of each attempt, in the order of the attempts' ids."""
+    """Return the archived ignored files of each attempt, ordered by its id."""
     top = archives_folder(common_dir)
     found = []
     for folder in sorted(top.iterdir()) if top.is_dir() else []:
@@ -100,7 +98,7 @@ def list_archived(common_dir: Path, store: Store | None) -> tuple[ArchivedFiles,
 
 
 def select_archived(found: tuple[ArchivedFiles, ...], name: str) -> ArchivedFiles:
-    """Return the archive whose attempt id starts with `name`; raises UsageError if there is none or several."""
+    """Return the archive of the attempt whose id starts with `name`; raises UsageError for none or several."""
     matches = [each for each in found if each.attempt.startswith(name)]
     if len(matches) == 1:
         return matches[0]
@@ -110,8 +108,8 @@ def select_archived(found: tuple[ArchivedFiles, ...], name: str) -> ArchivedFile
 
 
 def select_unlanded(found: tuple[UnlandedWork, ...], name: str) -> UnlandedWork:
-    """Return the work whose attempt id starts with `name`; raises UsageError if there is none or several."""
-    # An attempt may have two refs. Its rescue ref is first in `found`, and wins here because it is written last.
+    """Return the work of the attempt whose id starts with `name`; raises UsageError for none or several."""
+    # Of the two refs of an attempt, the rescue ref is first in `found`, and wins because it is written last.
     matches = {each.attempt: each for each in reversed(found) if each.attempt.startswith(name)}
     if len(matches) == 1:
         return next(iter(matches.values()))
@@ -154,7 +152,7 @@ async def _describe_work(
 async def _guess_base(git: Git, commit: Commit) -> Commit | None:
     answer = await git("merge-base", "HEAD", commit, ok=MERGE_BASE_EXIT_CODES)
     found = Commit(answer.line) if answer.exit_code == 0 else None
-    # Work that HEAD contains by now is its own merge base, which would show no change.
+    # Work that HEAD contains is its own merge base, which would show no change.
     return found if found and found != commit else await refs.resolve(git, f"{commit}^")
 
 
@@ -166,7 +164,3 @@ def _why_unlanded(attempt: Attempt | None) -> str:
     if attempt.status != "ended":
         return "it is waiting to land" if attempt.phase in {"candidate", "landing"} else f"it is {attempt.phase}"
     return f"{attempt.outcome}: {attempt.error}" if attempt.error else str(attempt.outcome)
-
-
-def _ended_at_key(work: UnlandedWork) -> str:
-    return work.at.isoformat() if work.at else ""

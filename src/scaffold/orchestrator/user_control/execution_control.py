@@ -1,4 +1,4 @@
-"""Control of a run from outside by the user: stop, pause, cancel, retry."""
+"""Stop, pause, cancel and retry runs, goals and actions, on behalf of the user and from any process."""
 
 import asyncio
 from contextlib import suppress
@@ -43,10 +43,9 @@ REQUEST_TIMEOUT_S = 30.0
 
 
 async def halt_run(context: RunContext, run: Run, request: HaltRequest, *, timeout_s: float) -> RunState | None:
-    """Stop, pause or cancel a run and return its new state; None if its owner is still about to, after `timeout_s`.
+    """Stop, pause or cancel a run and return its new state; None if its owner has not done so within `timeout_s`.
 
-    A live owner is asked. If the run has no owner, or the owner dies, this process takes the run over and ends it.
-    Raises UsageError if the run has already ended.
+    A live owner is asked; a run without one is taken over and ended here. Raises UsageError if the run has ended.
     """
     if _is_settled(run.state, request):
         raise UsageError(f"run {run.id} is already {status_of(run.state)}", "Run `scaffold status` to see it.")
@@ -59,9 +58,8 @@ async def halt_run(context: RunContext, run: Run, request: HaltRequest, *, timeo
 
 
 async def _halt_owned(context: RunContext, mine: Run, request: HaltRequest) -> RunState:
-    """End a run that this process owns and does not execute, and release it."""
     outcome: AttemptOutcome = "cancelled" if request == "cancel" else "lost"
-    # Before the run is released: a worker of the dead owner may still be writing into its worktree.
+    # Before the release, because a worker of the dead owner may still write into its worktree.
     await clear_run(context, mine, outcome=outcome, error=f"the run was ended: {request}")
     if request == "cancel":
         return cancel_run(context.store, mine)
@@ -74,15 +72,12 @@ async def _halt_owned(context: RunContext, mine: Run, request: HaltRequest) -> R
 async def _asked_or_taken(
     context: RunContext, run: Run, request: HaltRequest, timeout_s: float
 ) -> RunState | Run | None:
-    """Ask the run's owner and return the state that it left; if it is dead, take the run over and return the run.
-
-    Returns None if the owner has not ended the run after `timeout_s`.
-    """
+    """Return the state that the run's owner left, None after `timeout_s`, or the run, taken over from a dead owner."""
     while True:
         # A dead owner would never answer.
         if run.owner is not None and is_alive(run.owner):
             state = await _ask_owner(context, run, request, timeout_s)
-            # A run that was just pausing for another reason when it was asked to cancel has not cancelled.
+            # A run that was just pausing for another reason has not been cancelled.
             if state is None or _is_settled(state, request) or (isinstance(state, Paused) and request != "cancel"):
                 return state
         try:
@@ -91,11 +86,11 @@ async def _asked_or_taken(
             now = require_run(context.store, run.id)
             if now.fence == run.fence:
                 raise
-            run = now  # the owner was restarted at this moment
+            run = now  # the owner was just restarted
 
 
 def _is_settled(state: RunState, request: HaltRequest) -> bool:
-    """Return whether the run has ended, so that the request no longer applies; a failed run can still be cancelled."""
+    # A failed run can still be cancelled.
     return isinstance(state, Completed | Cancelled) or (isinstance(state, Failed) and request != "cancel")
 
 
@@ -111,7 +106,7 @@ async def _ask_owner(context: RunContext, run: Run, request: HaltRequest, timeou
 
 
 async def withdraw_pause(context: RunContext, run: Run) -> bool:
-    """Let a run that is pausing go on, and return whether it does; False if it was not pausing, or has ended.
+    """Withdraw the pause of a run that is still pausing; return False if it was not pausing, or has ended.
 
     Raises RunBusy if its owner does not answer.
     """
@@ -135,10 +130,10 @@ async def withdraw_pause(context: RunContext, run: Run) -> bool:
 
 
 async def request_goal_control(context: RunContext, run: Run, goal: Goal, kind: ControlRequestKind) -> Goal:
-    """Stop, pause, resume or cancel a goal and return it as it is afterwards.
+    """Stop, pause, resume or cancel a goal and return its new state.
 
-    Raises UsageError if the run or the goal has ended, RunBusy as `submit_control_request` does. A failed goal can only
-    be cancelled.
+    Raises UsageError if the run or the goal has ended, or for anything but cancelling a failed goal; RunBusy as
+    `submit_control_request` does.
     """
     if isinstance(goal.state, Failed) and kind != "cancel":
         fix = f"Retry it with `scaffold retry {goal.name}`, or end it with `scaffold cancel {goal.name}`."
@@ -148,7 +143,7 @@ async def request_goal_control(context: RunContext, run: Run, goal: Goal, kind: 
 
 
 async def request_action_stop(context: RunContext, run: Run, action: Action) -> Action:
-    """Cancel an action and return it as it is afterwards; raises as `request_goal_control` does."""
+    """Cancel an action and return its new state; raises as `request_goal_control` does."""
     await _request_control(context, run, "stop", action)
     return context.store.actions.get(action.id) or action
 
@@ -171,18 +166,18 @@ async def _request_control(context: RunContext, run: Run, kind: ControlRequestKi
 
 
 async def submit_control_request(context: RunContext, run: Run, request: ControlRequest, *, timeout_s: float) -> None:
-    """Apply a request about a goal or an action: through the run's live owner, or here if the run has none.
+    """Apply a request about a goal or an action: through the run's live owner, or here if there is none.
 
-    Raises RunBusy if the owner has not applied it after `timeout_s` seconds; the request stays queued.
+    Raises RunBusy if the owner has not applied it within `timeout_s`; the request stays queued.
     """
     with context.store.transaction(durable=True):
         context.store.control_requests.add(request)
     mine = None
     try:
         async with asyncio.timeout(timeout_s):
-            while _is_open(context.store, request):
+            while any(each.id == request.id for each in context.store.control_requests.open_of_run(run.id)):
                 if not _has_live_owner(context.store, run.id):
-                    with suppress(RunBusy):  # a restarted owner was faster, and applies the request
+                    with suppress(RunBusy):  # a restarted owner was faster and applies the request
                         mine = take_over_run(context, run.id)
                         break
                 await context.clock.sleep(POLL_S)
@@ -203,14 +198,10 @@ def _has_live_owner(store: Store, run_id: RunId) -> bool:
     return run is not None and run.owner is not None and is_alive(run.owner)
 
 
-def _is_open(store: Store, request: ControlRequest) -> bool:
-    return any(each.id == request.id for each in store.control_requests.open_of_run(request.run_id))
-
-
 def retry_action(store: Store, run: Run, action: Action) -> None:
-    """Give a failed action a fresh set of attempts, and unblock the actions that depend on it.
+    """Give a failed action new attempts, and unblock the actions that depend on it.
 
-    One that waits because workers died starts again at once. Raises UsageError if the action has not failed, is
+    An action that waits because workers died starts again at once. Raises UsageError if the action has not failed, is
     blocked, or waits for another human decision.
     """
     if _goes_on_after_deaths(store, run, action) or _answers_question(store, action):
@@ -229,7 +220,6 @@ def retry_action(store: Store, run: Run, action: Action) -> None:
 
 
 def _goes_on_after_deaths(store: Store, run: Run, action: Action) -> bool:
-    """Let the action's goal go on if the action waits because workers died; return whether it did."""
     waits_for = awaited_inbox_id(action.state)
     item = store.inbox.get(waits_for) if waits_for else None
     if isinstance(action.state, Pending) or (item is not None and is_about_deaths(item)):
@@ -239,7 +229,7 @@ def _goes_on_after_deaths(store: Store, run: Run, action: Action) -> bool:
 
 
 def _answers_question(store: Store, action: Action) -> bool:
-    """Try an action again about which a human is asked, as if they had answered so; return whether it waited for it."""
+    # A retry answers the question about a failed action.
     waits_for = awaited_inbox_id(action.state)
     with store.transaction(durable=True):
         item = store.inbox.get(waits_for) if waits_for else None
@@ -250,9 +240,9 @@ def _answers_question(store: Store, action: Action) -> bool:
 
 
 def retry_goal(store: Store, run: Run, goal: Goal) -> None:
-    """Reopen a failed goal and all its failed actions, or let it go on if it waits because workers died.
+    """Reopen a failed goal and its failed actions, or continue one that waits because workers died.
 
-    Raises UsageError if the goal neither failed nor waits for that.
+    Raises UsageError for any other goal.
     """
     with store.transaction(durable=True):
         if isinstance(goal.state, Active | Paused) and forget_deaths(store, run, goal.id):
@@ -270,12 +260,12 @@ def retry_run(store: Store, run: Run) -> None:
             if isinstance(goal.state, Failed):
                 retry_failed_goal(store, run.id, goal)
         now = store.runs.get(run.id)
-        if now is not None and isinstance(now.state, Failed):  # planning failed, or the final gates did
+        if now is not None and isinstance(now.state, Failed):  # planning or the final gates failed
             store.runs.move(run.id, Paused(RETRIED))
 
 
 def stopped_for_good(store: Store, run: Run) -> tuple[Action, ...]:
-    """Return the actions that the user stopped, which no retry does again, and which unfinished ones still need."""
+    """Return the actions that the user stopped for good, but on which unfinished ones depend."""
     found: list[Action] = []
     for goal in store.goals.of_run(run.id):
         actions = store.actions.of_goal(goal.id)

@@ -23,7 +23,7 @@ from scaffold.worker.agent.incoming_messages import MAX_MESSAGE_CHARS
 DECISION_HOURS = 24
 """How long an approval or a rejection holds unless the user says otherwise."""
 WORDS_CELLS = 60
-"""How much of a wrong answer is repeated."""
+"""How much of an invalid answer is quoted."""
 DECISION_LIFETIME = timedelta(hours=DECISION_HOURS)
 SEE_TASKS = "`scaffold tasks` shows every action."
 
@@ -36,11 +36,11 @@ class InboxDecision(Struct, frozen=True, kw_only=True):
     """The answer, or the reason of an approval or a rejection."""
     scope: DecisionScope = "run"
     valid_until: datetime | None = None
-    """None: without a time limit."""
+    """None: no time limit."""
 
 
 class DecidedItem(Struct, frozen=True):
-    """An item with the decision, and whether it had been decided in the same way before."""
+    """A decided item, and whether it already had the same decision."""
 
     item: InboxItem
     repeated: bool
@@ -49,8 +49,8 @@ class DecidedItem(Struct, frozen=True):
 def decide_items(store: Store, names: Sequence[str], decision: InboxDecision) -> tuple[DecidedItem, ...]:
     """Decide the items whose ids start with `names`, all or none, and return each once.
 
-    Repeating a decision changes nothing. Raises UsageError if a name fits no item or several, or if the decision does
-    not suit the kind of the item; IllegalTransition if the item was decided otherwise, withdrawn or has expired.
+    Repeating a decision changes nothing. Raises UsageError if a name matches no item or several, or if the decision is
+    invalid for the item; IllegalTransition if the item was decided otherwise, withdrawn or has expired.
     """
     with store.transaction(durable=True):
         ids = dict.fromkeys(_find_item(store, name).id for name in names)
@@ -58,7 +58,7 @@ def decide_items(store: Store, names: Sequence[str], decision: InboxDecision) ->
 
 
 def ask_at_terminal(store: Store, items: Collection[str], terminal: ProcessIdentity) -> None:
-    """Store which open items a process asks at its terminal, in place of earlier ones; the run waits for them."""
+    """Store which open items a process asks at its terminal, replacing earlier ones; the run waits for them."""
     with store.transaction():
         store.inbox.ask_at_terminal(items, terminal)
 
@@ -93,7 +93,7 @@ def _decide_item(store: Store, item: InboxItem, decision: InboxDecision) -> Deci
 
 
 def _require_choice(item: InboxItem, decision: InboxDecision) -> ChosenAnswer | None:
-    """Return the choice that was made; None for an item without choices. Raises UsageError if it is none of them."""
+    """Return the chosen answer; None for an item without choices. Raises UsageError for an invalid answer."""
     choices = item.detail.get(CHOICES)
     if not choices:
         return None
@@ -119,7 +119,7 @@ def _require_item(store: Store, item_id: str) -> InboxItem:
 
 
 def send_message(context: RunContext, run: Run, action: Action, text: str) -> Attempt | None:
-    """Send the text, without secrets, to the agent of an action: its current attempt and each later one read it.
+    """Send the text, without secrets, to the current and all later attempts of an action.
 
     Returns the current attempt; None if no agent is working on the action. Raises UsageError if the text is empty or
     too long, or if no agent will ever read it.

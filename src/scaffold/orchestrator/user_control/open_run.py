@@ -30,18 +30,18 @@ EMPTY_PLAN = Plan(goals=())
 
 
 class RunInput(Struct, frozen=True, kw_only=True):
-    """What a run is asked to do."""
+    """The input of a run."""
 
     request: str
     source: str
     """The text that identifies the input: the request, or the text of the plan."""
     plan: Plan = EMPTY_PLAN
     task_format: TaskFormat | None = None
-    """The format of the list of tasks that the plan was made of; None if it was made of none."""
+    """The format of the list of tasks that the plan was made from; None without one."""
     listed: tuple[ActionKey, ...] = ()
-    """The tasks of that list that are left to do."""
+    """The open tasks of that list."""
     requirements: tuple[Requirement, ...] = ()
-    """What audits ask about; empty if the planner is to list them, or if there are none."""
+    """The requirements for audits; empty if the planner lists them, or if there are none."""
 
 
 class RunOpened(Struct, frozen=True):
@@ -57,13 +57,13 @@ class RunTakenOver(Struct, frozen=True):
 
 
 class RunExecutedElsewhere(Struct, frozen=True):
-    """A living process is executing this run, which was started in the same way."""
+    """A live process is executing this run, which was started in the same way."""
 
     run: Run
 
 
 RunStart = RunOpened | RunTakenOver | RunExecutedElsewhere
-"""What starting an input means."""
+"""The result of starting an input."""
 
 
 def reject_childless_compounds(plan: Plan) -> None:
@@ -78,30 +78,27 @@ def reject_childless_compounds(plan: Plan) -> None:
 
 
 def input_hash(text: str, settings: RunSettings) -> str:
-    """Return a hash that is equal for equal inputs: the plan's text and the model that executes it.
-
-    A changed cassette counts as another model.
-    """
-    # NUL cannot occur in a name, so no two different inputs have the same content.
+    """Return a hash of the plan's text and the model that executes it; a changed cassette is another model."""
+    # Names have no NUL, so different inputs have different content.
     content = f"{settings.model.name}\0{settings.model.cassette_hash}\0{text}"
     return hashlib.sha256(content.encode(errors="surrogateescape")).hexdigest()
 
 
 async def start_run(context: RunContext, work: RunInput, settings: RunSettings) -> Run:
-    """Store a run of this process at the commit that is checked out and return it, with status `planning`."""
+    """Store and return a run of this process at the checked-out commit, with status `planning`."""
     survey = await checkout_status(context.repository)
     now = context.clock.now()
     return open_run(context.store, work, survey=survey, settings=settings, now=now, owner=own_identity())
 
 
 async def start_run_once(context: RunContext, work: RunInput, settings: RunSettings) -> RunStart:
-    """Find out what starting the input means, and store a run if it is new, in one transaction.
+    """Store a run for a new input, or find or take over the run of the same input, in one transaction.
 
-    An interrupted run of the same input is taken over; the caller may give it other settings. One that a process is
-    executing is the same only if it has the same settings and started at the commit that is checked out now.
+    An interrupted run of the input is taken over; the caller may give it other settings. A run that a process is
+    executing is the same only with the same settings, started at the commit that is checked out now.
     """
     store, survey = context.store, await checkout_status(context.repository)
-    # Owned from its first moment: a run that is just starting must not look like an interrupted one.
+    # Owned from the start: a new run must not look like an interrupted one.
     run = _new_run(work, survey, settings, context.clock.now(), own_identity())
     with store.transaction(durable=True):
         for known in store.runs.by_input(run.input_hash):
@@ -127,7 +124,7 @@ def open_run(
     now: datetime,
     owner: ProcessIdentity | None = None,
 ) -> Run:
-    """Store a run with its goals and actions and return it, with status `planning`."""
+    """Store and return a run with its goals and actions, with status `planning`."""
     run = _new_run(work, survey, settings, now, owner)
     with store.transaction(durable=True):
         _add_run(store, run, work)
@@ -157,7 +154,7 @@ def _new_run(
 
 
 def _add_run(store: Store, run: Run, work: RunInput) -> None:
-    """Store a run with its goals and actions: one that is killed here must not be resumed with half its plan."""
+    # In the caller's transaction, so that no run has half its plan.
     plan = work.plan
     store.runs.add(run)
     store.requirements.add(run.id, work.requirements)
@@ -178,16 +175,16 @@ def _add_run(store: Store, run: Run, work: RunInput) -> None:
 def reconfigure_run(context: RunContext, run: Run, settings: RunSettings) -> None:
     """Store new settings of a run, which its processes read from now on.
 
-    With another sandbox or another `yolo` other approvals are needed; open ones are withdrawn, and asked again if still
-    needed. In another sandbox checks have other results, so the baseline is captured again. Raises StaleFence if
-    another process took the run since it was read.
+    Raises StaleFence if another process took the run since it was read.
     """
     before = run.settings
     if settings == before:
         return
     with owner_transaction(context.store, run):
         context.store.runs.configure(run.id, settings)
+        # Other approvals may be needed now; those that still are will be asked for again.
         if (settings.sandbox, settings.permissions.yolo) != (before.sandbox, before.permissions.yolo):
             context.store.inbox.withdraw(run.id)
+        # Checks may have other results in another sandbox, so the baseline is captured again.
         if settings.sandbox != before.sandbox:
             context.store.baselines.drop(run.id, results=False)

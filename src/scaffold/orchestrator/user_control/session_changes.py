@@ -1,7 +1,7 @@
 """Change the session branch of a run that no process executes, or prove a part of it.
 
-`revert` undoes an action, `rebase` carries all over to a new base.
-The run is paused afterwards, also if it was completed, and `resume` works on it again.
+`revert` undoes an action, `rebase` carries all work over to a new base. The run is paused afterwards, even if it was
+completed, and `resume` continues it.
 """
 
 from collections.abc import AsyncIterator
@@ -33,10 +33,10 @@ from scaffold.verify.contract.check_runs import During
 
 
 async def revert_action(context: RunContext, run: Run, action: Action) -> Reverted:
-    """Undo the action's commit on the session branch by a new one, and reopen what it proved; return what changed.
+    """Undo the action's commit on the session branch with a new one, and reopen the action; return what changed.
 
     Raises RunBusy while a process executes the run, UsageError if it was cancelled or has not started, and as
-    `plan_revert` does. Safe to repeat after a crash: then it records what was interrupted.
+    `plan_revert` does. Safe to repeat: after a crash it records the interrupted revert.
     """
     async with _owned_run(context, run) as own:
         for done in reversed(await record_interrupted_moves(context, own)):
@@ -49,9 +49,9 @@ async def revert_action(context: RunContext, run: Run, action: Action) -> Revert
 
 
 async def rebase_run(context: RunContext, run: Run) -> Rebased | None:
-    """Carry the work over to the base branch's tip; return what changed, None if that has not moved on.
+    """Carry the work over to the base branch's tip; return what changed, None if that has not moved.
 
-    Raises as `revert_action` and `plan_rebase` do, UsageError if there is no work, and is as safe to repeat.
+    Raises as `revert_action` and `plan_rebase` do, and UsageError if there is no work. Safe to repeat.
     """
     async with _owned_run(context, run) as own:
         for done in reversed(await record_interrupted_moves(context, own)):
@@ -73,17 +73,17 @@ async def rebase_run(context: RunContext, run: Run) -> Rebased | None:
 
 
 async def _with_open_work(context: RunContext, run: Run, done: Rebased) -> Rebased:
-    """Return what was carried over with the work that has not landed, except that of actions that are done again."""
+    # The unlanded work, except that of actions that are done again.
     again = {*done.open_again, *done.withdrawn}
     found = [each for each in await open_work(context, run, done.commit) if each.action not in again]
     return replace(done, open_work=tuple(found))
 
 
 async def prove_work(context: RunContext, run: Run, work: TakenWork, *, during: During) -> TakenWork:
-    """Prove a selection of the run's work on its own tree, and return it with what is still in doubt.
+    """Prove a selection of the run's work on its own tree, and return it with the remaining doubt.
 
-    GitError, with the evidence, if it does not pass, and if facts of the run have to be checked again first. RunBusy
-    while a process executes the run.
+    Raises GitError, with the evidence, if it does not pass or if facts of the run must be checked again first, and
+    RunBusy while a process executes the run.
     """
     own = take_over_run(context, run.id)
     try:
@@ -98,7 +98,6 @@ async def prove_work(context: RunContext, run: Run, work: TakenWork, *, during: 
 
 @asynccontextmanager
 async def _owned_run(context: RunContext, run: Run) -> AsyncIterator[Run]:
-    """Own the run while the block runs."""
     own = _take_run(context, run)
     try:
         async with keeping_lease(context, own):

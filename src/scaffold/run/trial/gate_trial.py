@@ -1,4 +1,4 @@
-"""Try each gate once at a commit: in a sandbox, in a worktree that is removed afterwards."""
+"""Try each gate of a repository once at a commit, in a sandbox and a temporary worktree."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -35,14 +35,14 @@ NO_ENVIRONMENT = "it was not run, because its environment could not be prepared"
 
 
 class TrialRequest(Struct, frozen=True, kw_only=True):
-    """What is tried, and how."""
+    """The gates to try, and how."""
 
     commit: Commit
     gates: DetectedGates
-    """The gates, and the set-up commands, to which the user agreed."""
+    """The gates and set-up commands that the user agreed to."""
     sandbox: SandboxSettings
     variables: tuple[str, ...] = ()
-    """Names of variables that commands see although they look like secrets."""
+    """Names of variables that commands get although they look like secrets."""
     environ: Mapping[str, str]
     """The environment of this process."""
     slots: Slots
@@ -132,7 +132,7 @@ async def _try_usable(request: TrialRequest, tree: Tree, environment: CheckEnvir
 
 
 def unavailable_gates(detection: DetectedGates, usable: DetectedGates) -> Mapping[str, str]:
-    """Return why each gate was dropped whose tool is missing, by its name."""
+    """Return {gate dropped because its tool is missing: reason}."""
     kept = {gate.name for gate in usable.gates}
     dropped = [gate.name for gate in detection.gates if gate.name not in kept]
     notes = usable.notes[len(detection.notes) :]

@@ -20,7 +20,7 @@ from scaffold.verify.regression.comparison import FAILING_OUTCOMES
 
 FILE = "scaffold/trial.json"
 TrialVerdict = Literal["passes", "fails", "ran_nothing", "cannot_judge", "not_tried"]
-"""`fails`: on the base commit, without any work; it can judge nevertheless, unless `informative` is False."""
+"""`fails`: on the base commit, without any work; it can still judge work unless `informative` is False."""
 MAX_NAMED = 3
 MAX_LINE_CHARS = 200
 WORDS: Mapping[TrialVerdict, str] = {
@@ -34,7 +34,7 @@ FILE = "scaffold/trial.json"
 
 
 class GateTrial(Struct, frozen=True, kw_only=True):
-    """A gate and what it gave."""
+    """A gate and the result of trying it."""
 
     name: str
     """`test`, or `test (packages/api)`."""
@@ -43,22 +43,22 @@ class GateTrial(Struct, frozen=True, kw_only=True):
     folder: str = ""
     verdict: TrialVerdict
     text: str
-    """What it gave, or what is missing, in one line."""
+    """The result, or what is missing, on one line."""
     informative: bool = True
-    """False if it fails without naming what fails, so that it cannot tell good work from bad."""
+    """False if it fails without saying what fails, so that it cannot tell good work from bad."""
     advisory: bool = False
     duration_s: float = 0.0
     log: str = ""
-    """The file with the whole output, if it cannot judge."""
+    """The file with the whole output if it cannot judge."""
 
     @property
     def summary(self) -> str:
-        """What it gave, in one line."""
+        """The verdict and the result on one line."""
         return f"{WORDS[self.verdict]}: {self.text}"
 
     @property
     def judges(self) -> bool:
-        """Whether a run could use it here."""
+        """Whether a run can use it here."""
         return self.verdict in {"passes", "fails"} and self.informative
 
 
@@ -69,15 +69,15 @@ class Trial(Struct, frozen=True, kw_only=True):
     at: datetime
     gates: tuple[GateTrial, ...]
     problem: str = ""
-    """Why nothing could be tried, with what to do; empty if the gates ran."""
+    """Why nothing could be tried, and what to do; empty if the gates ran."""
     output: str = ""
-    """The end of what the set-up printed, if that is the problem."""
+    """The end of the output of a failed set-up."""
     setup: tuple[str, ...] = ()
-    """The set-up commands that prepare a checkout."""
+    """The set-up commands of a checkout."""
 
 
 def judged(run: GateRun) -> GateTrial:
-    """Return what a run of a gate has shown."""
+    """Return the result of a gate's run."""
     verdict, text, informative = _judge_run(run)
     gate = run.gate
     return GateTrial(
@@ -95,10 +95,10 @@ def judged(run: GateRun) -> GateTrial:
 
 
 def _judge_run(run: GateRun) -> tuple[TrialVerdict, str, bool]:
-    """Return the verdict, what it is based on, and whether it tells good work from bad."""
+    """Return (verdict, reason, whether it tells good work from bad)."""
     if run.problem == "vacuous":
-        said = run.detail.partition("\n")[0] or "it ran nothing"
-        return "ran_nothing", "no tests were collected" if run.gate.kind == "test" else said, False
+        nothing = "no tests were collected" if run.gate.kind == "test" else run.detail.partition("\n")[0]
+        return "ran_nothing", nothing or "it ran nothing", False
     if problem := gate_problem(run):
         return "cannot_judge", f"{problem}{_last_line(run)}", False
     failed = [name for name, outcome in run.outcomes.items() if outcome in FAILING_OUTCOMES]
@@ -112,14 +112,10 @@ def _judge_run(run: GateRun) -> tuple[TrialVerdict, str, bool]:
 
 
 def _last_line(run: GateRun) -> str:
-    # The last line of an error is mostly its cause.
+    # The last line of an error is mostly its cause; not needed if a missing dependency is known.
     lines = [line.strip() for line in run.detail.splitlines() if line.strip()]
     known = run.problem != "error" or missing_dependency(run.detail) is not None
     return "" if known or len(lines) < 2 else f": {lines[-1][:MAX_LINE_CHARS]}"
-
-
-def _nothing(run: GateRun) -> str:
-    return "no tests were collected" if run.gate.kind == "test" else run.detail.partition("\n")[0] or "it ran nothing"
 
 
 def _passed_text(run: GateRun) -> str:
@@ -150,7 +146,7 @@ def keep_trial(repository: Repository, trial: Trial) -> None:
 
 
 def latest_trial(repository: Repository) -> Trial | None:
-    """Return the stored trial; None if there is none that can be read."""
+    """Return the stored trial; None if there is no readable one."""
     try:
         return msgspec.json.decode((repository.common_dir / FILE).read_bytes(), type=Trial)
     except (OSError, msgspec.MsgspecError):

@@ -1,7 +1,7 @@
 """Find out whether a second reviewer reads: show it landed changes, some of them with a planted fault.
 
-A planted fault exists in a scratch repository only: in no ref, no worktree and no object of the user's repository, so
-it can never land, whatever is killed.
+A planted fault exists only in a scratch repository, in no ref, worktree or object of the user's repository, so that it
+can never land.
 """
 
 import asyncio
@@ -45,9 +45,9 @@ from scaffold.worker.second_review.review_agent import ReviewQuestion, usable_ve
 from scaffold.worker.second_review.reviewer_prompts import ReviewSubject, base_tests_in_doubt, change_prompt
 
 MAX_CHANGES = 200
-"""The most landed changes that are considered."""
+"""How many landed changes are considered."""
 NEAR_LINES = 3
-"""A citation within so many lines of a fault has found it."""
+"""A citation within this distance of a fault locates it."""
 ANSWER_S = 900.0
 """The longest time for one verdict."""
 ROLE: SideRole = "reviewer"
@@ -55,7 +55,7 @@ SAMPLED = "it is one of the changes that are sampled"
 
 
 class LandedChange(Struct, frozen=True, kw_only=True):
-    """A change that has landed, with what was shown of it."""
+    """A landed change with its verification."""
 
     run: Run
     action: Action
@@ -66,7 +66,7 @@ class LandedChange(Struct, frozen=True, kw_only=True):
 
 
 class ProbeCase(Struct, frozen=True, kw_only=True):
-    """A change that is shown to the reviewer; without a fault it is one for comparison."""
+    """A change that is shown to the reviewer; without a fault it serves as a control."""
 
     change: LandedChange
     fault: Fault | None = None
@@ -83,16 +83,16 @@ class ProbeReply(Struct, frozen=True, kw_only=True):
 
 
 class ReviewerProbe:
-    """Asks one reviewer about changes as it would be asked in a run."""
+    """Asks a reviewer about changes as a run would ask it."""
 
     def __init__(self, context: RunContext, reviewer: ReviewerSettings, prompts: Sequence[str]) -> None:
-        """`prompts` are folders with prompts that replace the built-in ones."""
+        """Take folders with `prompts` that replace the built-in ones."""
         self._context = context
         self._reviewer = reviewer
         self._prompts = prompts
 
     async def cases(self, runs: Sequence[Run], count: int, seed: int) -> list[ProbeCase]:
-        """Return up to `count` cases with a fault, and up to as many without, in the order in which they are asked."""
+        """Return up to `count` cases with a fault and up to as many without, in the order in which they are asked."""
         changes = shuffled(await self._landed_changes(runs), f"{seed}/changes")
         found = [(each, await self._possible_faults(each)) for each in changes[: max(count, 1) * 4]]
         usable = [(change, faults) for change, faults in found if faults]
@@ -106,7 +106,7 @@ class ReviewerProbe:
         return shuffled([*planted, *sound], f"{seed}/order")
 
     async def ask(self, cases: Sequence[ProbeCase], tell: Callable[[ProbeReply], None]) -> list[ProbeReply]:
-        """Ask about each case and store each answer at once; `tell` receives it."""
+        """Ask about each case and store each answer at once; `tell` receives each reply."""
         replies = []
         settings = self._reviewer.model
         with user_store_if_any(self._context.clock, create=True) as user:
@@ -183,14 +183,14 @@ class ReviewerProbe:
             model=self._reviewer.model.name,
             kind=case.fault.kind if case.fault else "",
             verdict=review.verdict if review else "",
-            located=fault is not None and any(abs(each.line - fault.line) <= NEAR_LINES for each in near),
+            located=review is not None and case.fault is not None and _is_located(review, case.fault),
             at=self._context.clock.now(),
         )
         said = self._context.redactor.clean(review.summary if review else str(found))
         return ProbeReply(case=case, answer=answer, said=said, usage=sum(used, start=Usage()))
 
     async def _commit_case(self, scratch: ScratchRepository, case: ProbeCase) -> Commit:
-        """Return the commit that is shown, made in the scratch repository either way: both look the same."""
+        # Made in the scratch repository with and without a fault, so that both look the same.
         change, fault = case.change, case.fault
         if fault is None:
             return await scratch.commit_of(change.base, await commits.tree_of(scratch.git, change.commit))
@@ -248,3 +248,8 @@ class ReviewerProbe:
             io=AgentIO(redactor=context.redactor),
             records=AgentRecords(journal=journal, budget=budget),
         )
+
+
+def _is_located(review: Review, fault: Fault) -> bool:
+    near = [each for each in review.citations if each.file == fault.path]
+    return any(abs(each.line - fault.line) <= NEAR_LINES for each in near)

@@ -27,7 +27,7 @@ FAULT_BACKOFF_S = (0.0, 0.1, 1.0, 3.0, 10.0, 30.0, 60.0)
 
 
 class _GoalHistory(Struct):
-    """How the supervisors of one goal have exited."""
+    """The exits of the supervisors of one goal."""
 
     exits: int = 0
     """Exits in a row without progress, whichever goal caused them."""
@@ -36,14 +36,14 @@ class _GoalHistory(Struct):
     crashes: int = 0
     """Crashes that the goal caused."""
     faults: int = 0
-    """Faults of the machine in a row that its supervisors met."""
+    """Faults of the machine in a row."""
 
 
 class CrashHistory:
     """The crashes of a run's supervisors since its owner started.
 
-    If a shared process crashes and its exit does not say by which goal, one goal after the other gets a process of its
-    own: if that one crashes, the culprit is known; if the rest crashes again, it is another goal's turn.
+    If the exit of a shared process does not say which goal crashed it, one goal after another gets a process of its
+    own: if that crashes, the culprit is known; if the others crash again, it is the next goal's turn.
     """
 
     def __init__(self) -> None:
@@ -52,7 +52,7 @@ class CrashHistory:
         self._cleared: set[GoalId] = set()
 
     def record_crash(self, goals: Sequence[GoalId], faulty: GoalId | None, progressed: Collection[GoalId]) -> None:
-        """Record that the process of these unfinished goals crashed, by the goal `faulty`; None if that is unknown.
+        """Record that the process of these unfinished goals crashed because of `faulty`; None if that is unknown.
 
         `progressed`: those with progress since the process started.
         """
@@ -68,18 +68,18 @@ class CrashHistory:
         self._cleared.clear()
 
     def record_exit(self, goals: Sequence[GoalId], progressed: Collection[GoalId]) -> None:
-        """Record that the process of these unfinished goals exited by itself, which counts against each of them."""
+        """Record that the process of these unfinished goals just exited, which counts against each of them."""
         self._count_exits(goals, progressed)
         for goal in goals:
             history = self._history_of(goal)
             history.strikes = 0 if goal in progressed else history.strikes + 1
 
     def record_wait(self, goals: Sequence[GoalId], progressed: Collection[GoalId]) -> None:
-        """Record that the process of these unfinished goals exited to wait, which counts against none."""
+        """Record that the process of these unfinished goals exited in order to wait, which counts against none."""
         self._count_exits(goals, progressed)
 
     def record_fault(self, goals: Sequence[GoalId], met_by: GoalId, progressed: Collection[GoalId]) -> None:
-        """Record that the process of these unfinished goals exited for a fault of the machine that one of them met."""
+        """Record that the process of these unfinished goals exited because `met_by` had a fault of the machine."""
         self._count_exits(goals, progressed)
         self._history_of(met_by).faults += 1
 
@@ -125,7 +125,7 @@ def _backoff_s(pauses: Sequence[float], count: int) -> float:
 
 
 ProgressMark = tuple[str, Mapping[str, int], int, int]
-"""Progress of a goal: status, number of actions by status, assertions ever shown, its last attempt."""
+"""Progress of a goal: status, number of actions by status, number of facts, last slot."""
 NO_PROGRESS = frozenset({None, "lost", "cancelled", "unavailable", "no_access"})
 
 
@@ -136,11 +136,8 @@ def progress_mark(store: Store, goal: Goal) -> ProgressMark:
 
 
 def run_progress(store: Store, run_id: RunId) -> str:
-    """Return a text that changes with the progress of the run, whose dead owner has been recovered.
-
-    Attempts that were only lost are no progress: an owner that dies again and again loses some each time. Nor are those
-    whose model was away.
-    """
+    """Return a text that changes with the progress of a run whose dead owner has been recovered."""
+    # Lost attempts are not progress: an owner that dies again and again loses some each time.
     goals = [progress_mark(store, goal)[:3] for goal in store.goals.of_run(run_id)]
     ended = sum(1 for each in store.attempts.of_run(run_id) if each.outcome not in NO_PROGRESS)
     return hashlib.sha256(repr((goals, ended)).encode()).hexdigest()[:16]

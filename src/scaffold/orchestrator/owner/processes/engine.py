@@ -10,7 +10,7 @@ from scaffold.core.model import Attempt, ProcessIdentity
 STOP_GRACE_S = 0.1
 """Seconds between TERM and KILL when a worker or supervisor is stopped."""
 GoalGroup = tuple[GoalId, ...]
-"""The goals that share a process of supervisors; at least one."""
+"""The goals that share a process of supervisors, at least one."""
 
 
 class AttemptExit(Struct, frozen=True):
@@ -60,7 +60,7 @@ class Engine(Protocol):
         ...
 
     async def stop_supervisor(self, goals: GoalGroup, *, grace_s: float) -> None:
-        """Stop the process that supervises these goals in the same way."""
+        """Stop the process that supervises these goals, as `stop_attempt` does."""
         ...
 
     async def close(self, *, grace_s: float) -> None:

@@ -16,9 +16,9 @@ from scaffold.host.process_identity import own_identity
 from scaffold.orchestrator.owner.processes.engine import AttemptExit, GoalGroup, ProcessExit, SupervisorExit
 
 ProcessRole = Literal["worker", "supervisor"]
-"""A worker executes one attempt and gets its id; a supervisor gets the ids of its goals, separated by commas."""
+"""A worker gets the id of its attempt, a supervisor the ids of its goals, separated by commas."""
 MAX_ZYGOTES = 5
-"""How many zygotes one engine starts, one after another, before it uses fresh processes only."""
+"""How many zygotes one engine starts, one after another, before it uses only fresh processes."""
 FORK_TIMEOUT_S = 30.0
 """How long a zygote may take to fork a child before it counts as hung."""
 FAILED_EXIT_CODE = 1
@@ -26,7 +26,7 @@ FAILED_EXIT_CODE = 1
 
 
 class ProcessMain(Struct, frozen=True, kw_only=True):
-    """How to start a process for a role and an id; supplied by the CLI, which knows the commands."""
+    """How to start a process for a role and an id; provided by the CLI, which knows the commands."""
 
     argv: Callable[[ProcessRole, str], Sequence[str]]
     environ: Mapping[str, str]
@@ -62,7 +62,7 @@ class FreshProcessStarter:
 
 
 class ZygoteProcessStarter:
-    """Forks processes from a zygote, which is started on first use and again after it died.
+    """Forks processes from a zygote, which is started on first use and again after its death.
 
     If the zygote dies or hangs during a fork, a fresh process is started instead.
     """
@@ -98,7 +98,7 @@ class ZygoteProcessStarter:
                     return await zygote.fork(part, name, log=self._main.log(part, name))
             except ZygoteDied:
                 pass
-            # A zygote that hangs may answer later; closed, it cannot fork a second process for the same attempt.
+            # A hung zygote is closed, so that it cannot fork a second process for the attempt later.
             except TimeoutError:
                 await zygote.close()
         return await self._fresh.start(part, name)
@@ -110,7 +110,6 @@ class ZygoteProcessStarter:
                 await self._zygote.close()
 
     async def _live_zygote(self) -> Zygote | None:
-        """Return a zygote that is alive as far as known, starting one if needed; None after `MAX_ZYGOTES` of them."""
         async with self._making:
             if self._zygote is not None and self._zygote.alive:
                 return self._zygote
@@ -125,14 +124,14 @@ class ZygoteProcessStarter:
 
 
 class LocalEngine:
-    """Runs attempts and supervisors as children of this process; they exit when it does, even if it is killed."""
+    """Runs attempts and supervisors as children of this process, which exit with it even if it is killed."""
 
     def __init__(
         self, processes: ProcessStarter, *, here: Callable[[GoalGroup], Coroutine[Any, Any, int]] | None = None
     ) -> None:
-        """Run supervisors in this process through `here`, if given, which returns an exit code.
+        """Run supervisors in this process with `here`, if given, which returns an exit code.
 
-        That saves a process for runs whose supervisors have little to do.
+        That saves a process in runs whose supervisors have little to do.
         """
         self._processes = processes
         self._here = here
@@ -188,7 +187,7 @@ class LocalEngine:
 
     def _start_watcher(self, watching: Coroutine[Any, Any, None]) -> None:
         watcher = asyncio.create_task(watching)
-        # The event loop keeps only weak references to its tasks.
+        # The event loop keeps only weak references to tasks.
         self._watchers.add(watcher)
         watcher.add_done_callback(self._watchers.discard)
 

@@ -1,4 +1,4 @@
-"""Keep each active goal supervised: in shared processes that are restarted when they exit."""
+"""Keep each active goal supervised, in shared processes that are restarted when they exit."""
 
 import asyncio
 import contextlib
@@ -33,7 +33,7 @@ from scaffold.run.attempts.lease import owner_transaction
 from scaffold.run.context import FAULT_EXIT_CODE, RunContext
 
 PROBE_INTERVAL_S = 5.0
-"""Seconds between the wake-ups that test whether a process of supervisors responds."""
+"""Seconds between the wake-ups that probe whether a process of supervisors responds."""
 MAX_UNANSWERED_PROBES = 4
 """How many probes in a row may go unanswered before a process counts as hung."""
 
@@ -49,7 +49,7 @@ class _SupervisorProcess(Struct):
     unheard: int = 0
     """Probes in a row without an answer."""
     stopped: bool = False
-    """Whether its owner ended it while nothing new may start; then its exit is no crash."""
+    """Whether its owner stopped it, so that its exit is not a crash."""
 
 
 class SupervisorPool:
@@ -68,7 +68,7 @@ class SupervisorPool:
         self._resting: frozenset[GoalId] = frozenset()
 
     async def keep(self) -> None:
-        """Keep every active goal supervised, by as many agents as the plan deserves; never returns."""
+        """Keep every active goal supervised, by as many agents as the plan can use; never returns."""
         while True:
             event = self._changed.next_event()
             self._advisor.refresh()
@@ -78,18 +78,16 @@ class SupervisorPool:
                     await event.wait()
 
     def check_goals(self) -> None:
-        """Look at all goals again, because the status of one has changed."""
+        """Look at all goals again, because a status has changed."""
         self._changed.notify_all()
 
     async def end_unresponsive(self) -> None:
-        """Stop each process that no longer reads its wake-ups, so that it is replaced; never returns.
-
-        Counts probes instead of time: after the machine was suspended, supervisors are not overdue.
-        """
+        """Stop each process that no longer reads its wake-ups, so that it is replaced; never returns."""
+        # Counts probes, not time, because supervisors are not overdue after the machine was suspended.
         while True:
             for process in tuple(self._processes.values()):
                 path = self._fifo_path(process)
-                # The pipe itself is the answer: a process that lives has read the last probe out of it.
+                # A live process has read the last probe from the pipe.
                 process.unheard = process.unheard + 1 if has_pending_wake(path) else 0
                 if process.unheard > MAX_UNANSWERED_PROBES:
                     await self._engine.stop_supervisor(process.goals, grace_s=STOP_GRACE_S)
@@ -103,7 +101,7 @@ class SupervisorPool:
                 wake_up(self._fifo_path(process))
 
     def wake_rested(self) -> bool:
-        """Wake the supervisors of goals whose rest has ended since the last call; return whether there are any."""
+        """Wake the supervisors of goals whose rest has ended since the last call; return whether there were any."""
         was, self._resting = (
             self._resting,
             frozenset(goal.id for goal in self._context.store.goals.resting(self._run.id)),
@@ -122,7 +120,7 @@ class SupervisorPool:
         store, process = self._context.store, self._processes.pop(exited.goals, None)
         if process is not None and process.stopped:
             exited = structs.replace(exited, code=DONE_EXIT_CODE)
-        # A turn that stays open would count as planning at work, and the run would never pause for a human.
+        # An open turn counts as running planning, and the run would never pause for a human.
         for goal_id in {turn.goal_id for turn in store.turns.open_of_run(self._run.id)} & set(exited.goals):
             close_lost_turns(store, self._run, goal_id)
         with owner_transaction(store, self._run, durable=True):
@@ -140,7 +138,7 @@ class SupervisorPool:
         if not unfinished:
             return
         store, marks = self._context.store, {} if process is None else process.marks
-        # Exits with progress in between do not count: a supervisor that dies after each step still reaches its goal.
+        # Exits with progress in between do not count: a supervisor that dies after each step reaches its goal.
         progressed = [goal.id for goal in unfinished if progress_mark(store, goal) != marks.get(goal.id)]
         names = [goal.id for goal in unfinished]
         faulty = goal_with_fault(exited.goals, exited.code)
@@ -157,20 +155,18 @@ class SupervisorPool:
                 store.goals.move(goal.id, Failed(self._no_progress_text(exited)))
 
     async def _start_missing(self) -> float | None:
-        """Start missing supervisors; return the seconds until the next delayed one is due, None if there is none."""
+        """Start missing supervisors; return the seconds until the next delayed one, None if there is none."""
         goals = [self._activated_if_retried(goal) for goal in self._context.store.goals.of_run(self._run.id)]
         supervised = {goal: process for process in self._processes.values() for goal in process.goals}
         for goal in goals:
             if goal.id in supervised:
                 self._update_record(goal, supervised[goal.id])
         missing = [goal for goal in goals if goal.id not in supervised and isinstance(goal.state, Active)]
-        waits = {goal.id: self._wait_s(goal.id) for goal in missing}
+        now = self._context.clock.monotonic()
+        waits = {goal.id: self._not_before.get(goal.id, 0.0) - now for goal in missing}
         for group in self._process_groups(goal for goal in missing if waits[goal.id] <= 0):
             await self._start_group(group)
         return min((wait_s for wait_s in waits.values() if wait_s > 0), default=None)
-
-    def _wait_s(self, goal: GoalId) -> float:
-        return self._not_before.get(goal, 0.0) - self._context.clock.monotonic()
 
     def _activated_if_retried(self, goal: Goal) -> Goal:
         if goal.state != Paused(RETRIED):
@@ -182,7 +178,7 @@ class SupervisorPool:
         return self._context.store.goals.get(goal.id) or goal
 
     def _process_groups(self, goals: Iterable[Goal]) -> Iterator[Sequence[Goal]]:
-        """Yield the goals that are to share a process."""
+        """Yield the goals that share a process."""
         shared: list[Goal] = []
         for goal in goals:
             if self._crashes.needs_own_process(goal.id):
@@ -195,23 +191,23 @@ class SupervisorPool:
     async def _start_group(self, group: Sequence[Goal]) -> None:
         store, goals = self._context.store, tuple(goal.id for goal in group)
         marks = {goal.id: progress_mark(store, goal) for goal in group}
-        # Before the start, which awaits: a wake-up meanwhile must not start a second one.
+        # Stored before the start awaits, so that a wake-up meanwhile does not start a second one.
         self._processes[goals] = process = _SupervisorProcess(goals, marks)
         try:
             process.identity = await self._engine.start_supervisor(goals)
         finally:
-            # Cancelled, because nothing new may start now: the next look starts another one.
+            # If the start failed or was cancelled, the next look starts another one.
             if process.identity is None:
                 self._processes.pop(goals, None)
-        # It may have exited during the start; then its exit has been handled already.
+        # It may have exited, and its exit been handled, during the start.
         if self._processes.get(goals) is process:
             with owner_transaction(store, self._run):
-                # Read again for the compare-and-set: the start awaited.
+                # Read again for the compare-and-set, because the start awaited.
                 for goal in filter(None, map(store.goals.get, goals)):
                     self._record_start(goal, process.identity)
 
     def _update_record(self, goal: Goal, process: _SupervisorProcess) -> None:
-        """Record that a running process has started or ended to supervise a goal whose status has changed."""
+        # A running process starts or ends to supervise a goal when its status changes.
         active = isinstance(goal.state, Active)
         if process.identity is not None and active is (goal.supervisor is None):
             with owner_transaction(self._context.store, self._run):
@@ -239,7 +235,7 @@ class SupervisorPool:
 
 
 async def end_orphaned_supervisors(context: RunContext, run: Run) -> None:
-    """Kill the supervisors that a dead owner left, and clear them in the store."""
+    """Kill the supervisors that a dead owner left, and remove them from the store."""
     store = context.store
     for goal in store.goals.of_run(run.id):
         if goal.supervisor is not None:

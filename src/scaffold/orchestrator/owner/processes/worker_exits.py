@@ -23,14 +23,14 @@ from scaffold.store.spending.run_budget import budget_use
 from scaffold.worker.workspace.attempt_worktree import UNPINNED_PHASES, rescue_and_remove
 
 MAX_STARTUP_RETRIES = 2
-"""How often a worker that died before it claimed its attempt is silently started again."""
+"""How often a worker that died before claiming its attempt is started again without a record."""
 
 
 class AttemptLauncher:
     """Starts each queued attempt of a run once, and again if its worker died before claiming it."""
 
     def __init__(self, store: Store, run: Run, engine: Engine, on_budget_end: Callable[[], None]) -> None:
-        """`on_budget_end` is called in place of a start that the budget would end at once."""
+        """Call `on_budget_end` instead of starting a worker that the budget would end at once."""
         self._store = store
         self._run = run
         self._engine = engine
@@ -40,29 +40,26 @@ class AttemptLauncher:
 
     async def start_queued(self) -> None:
         """Start a worker for each queued attempt without one; raises OSError if a process cannot be started."""
-        # A started worker takes a moment to claim its attempt, which stays `queued` until then.
+        # An attempt stays `queued` until its worker has claimed it.
         queued = [each for each in self._store.attempts.queued(self._run.id) if each.id not in self._waiting]
         if self._is_out_of_budget(queued):
             self._on_budget_end()
             return
         for attempt in queued:
-            # Another wake-up, during a start, may have started it; and must not start a second worker now.
+            # Another call may have started it while this one awaited a start.
             if attempt.id not in self._waiting:
                 self._waiting.add(attempt.id)
                 self._started[attempt.id] += 1
                 try:
                     await self._engine.start_attempt(attempt)
                 except OSError:
-                    # The machine may have room for a process later.
+                    # The machine may have room for another process later.
                     self._started[attempt.id] -= 1
                     self._waiting.discard(attempt.id)
                     raise
 
     def _is_out_of_budget(self, queued: Sequence[Attempt]) -> bool:
-        """Return whether the budget is used up and an attempt is queued whose predecessor ended for that.
-
-        It would end at once. Others may need no request, and so are started.
-        """
+        # An attempt whose predecessor ended for the budget would end at once. Others may need no model request.
         again = [each for each in queued if each.number > 1]
         if not again or budget_use(self._store, self._run).reached is None:
             return False
@@ -74,7 +71,7 @@ class AttemptLauncher:
         return attempt.status != "queued" or attempt.id in self._waiting
 
     def restart_if_unclaimed(self, attempt: Attempt) -> bool:
-        """Requeue an attempt whose worker exited before claiming it; False if it was claimed or no retries are left."""
+        """Requeue an attempt whose worker exited before claiming it; False if it was claimed, or no retry is left."""
         if attempt.status != "queued" or self._started[attempt.id] > MAX_STARTUP_RETRIES:
             return False
         self._waiting.discard(attempt.id)
@@ -82,15 +79,15 @@ class AttemptLauncher:
 
 
 OVERTIME_S = 120.0
-"""Seconds after its deadline that a worker has to save its work before it is stopped."""
+"""Seconds that a worker has after its deadline to save its work."""
 HEARTBEAT_TIMEOUT_S = 60.0
 """Seconds without a heartbeat after which a worker counts as hung."""
 LOOK_GAP_S = 10.0
-"""If the owner did not look for so long, the database may have been away, and heartbeats could not be stored."""
+"""After a longer gap between two looks, the database may have been away, so that heartbeats could not be stored."""
 
 
 class WorkerExitHandler:
-    """Records exits of workers, and stops those that do not end by themselves."""
+    """Records exits of workers, and stops those that do not end."""
 
     def __init__(
         self, context: RunContext, run: Run, engine: Engine, launcher: AttemptLauncher, disk: MachineWatch
@@ -102,11 +99,11 @@ class WorkerExitHandler:
         self._disk = disk
         self._last_look = -math.inf
         self._looking_since = -math.inf
-        """When the present series of looks began: after a pause of ours, missing heartbeats say nothing."""
+        """Start of the present series of looks; heartbeats missed before it do not count."""
         self._asked: frozenset[str] = frozenset()
         """The items that were asked at a terminal at the last look."""
         self._first_seen: dict[AttemptId, float] = {}
-        """Monotonic time at which each attempt was first seen; wall-clock time may jump."""
+        """Monotonic time at which each attempt was first seen, because wall-clock time may jump."""
 
     async def handle_exit(self, exited: AttemptExit) -> AttemptOutcome | None:
         """Return the outcome of the attempt whose worker exited; None if the attempt starts again or still lands.
@@ -114,26 +111,24 @@ class WorkerExitHandler:
         A worker that left its attempt open has crashed; the attempt is released.
         """
         attempt = self._context.store.attempts.get(exited.attempt_id)
-        # A worker that died before its claim has done nothing, so the same attempt starts again and nothing is counted.
+        # A worker that died before its claim has done nothing, so the same attempt starts again.
         if attempt is None or self._launcher.restart_if_unclaimed(attempt):
             return None
         if attempt.status == "ended" or attempt.phase not in WORKER_PHASES:
             await self._remove_worktree(attempt)
             return attempt.outcome
-        # We killed an overdue one ourselves. Else it died, whatever its exit code: one that can end its attempt does.
+        # We killed an overdue worker; any other one died, because a worker that can end its attempt does.
         outcome: AttemptOutcome = "timeout" if self._is_overdue(attempt) else "lost"
-        error = self._exit_text(attempt, exited.code)
+        log_tail = self._context.log_tail(attempt.run_id, attempt.id)
+        how = f"the worker exited with {describe_exit_code(exited.code)} in phase {attempt.phase}"
+        error = f"{how}. {log_tail}".strip()
         died = outcome == "lost" and not self._is_machine_fault(exited.code)
         await release_attempt(self._context, self._run, attempt, outcome=outcome, error=error, died=died)
         return outcome
 
     async def _remove_worktree(self, attempt: Attempt) -> None:
-        """Remove the worktree and the temporary files that a worker left; pin unsaved work first.
-
-        In a shared worktree, the next attempt may be working already.
-        """
         folder = self._context.worktree_of(attempt)
-        # A submitted candidate has no worktree any more.
+        # Not a shared worktree, in which the next attempt may already work. A submitted candidate has none any more.
         if not attempt.workspace and (attempt.phase in UNPINNED_PHASES or folder.exists()):
             await rescue_and_remove(self._context, self._run, attempt.id)
         await asyncio.to_thread(remove_temporary_folder, self._context, self._run, name=attempt.id)
@@ -149,10 +144,7 @@ class WorkerExitHandler:
         self._last_look = self._context.clock.monotonic()
 
     def watch_inbox(self) -> bool:
-        """Expire overdue inbox items, so that their actions can ask again; return whether it changed what may go on.
-
-        That a terminal which asks was left, or has died, is no event, and changes it, too.
-        """
+        """Expire overdue inbox items, so that their actions can ask again; return whether more may go on now."""
         store = self._context.store
         asked = asked_items(store, self._run.id)
         overdue = bool(store.inbox.overdue(self._run.id))
@@ -161,17 +153,17 @@ class WorkerExitHandler:
             with owner_transaction(store, self._run):
                 store.inbox.expire(self._run.id)
                 withdraw_settled(store, self._run)
+        # A terminal that stops asking, or dies, causes no event.
         changed = overdue or settled or asked != self._asked
         self._asked = asked
         return changed
 
     def _is_machine_fault(self, code: int) -> bool:
-        # On a full disk, a write to a mapped file is a signal, and Python cannot flush its output.
+        # On a full disk, writing to a mapped file raises a signal, and Python cannot flush its output.
         self._disk.look()
         return code == FAULT_EXIT_CODE or self._disk.full
 
     def _is_overdue(self, attempt: Attempt) -> bool:
-        """Return whether the worker is past its time, and past the time to save its work."""
         now = self._context.clock.monotonic()
         action = self._context.store.actions.get(attempt.action_id)
         allowed_s = attempt_timeout_s(self._run, action) if action else 0.0
@@ -183,7 +175,3 @@ class WorkerExitHandler:
             attempt.heartbeat_at is not None
             and self._context.clock.monotonic() - max(attempt.heartbeat_at, self._looking_since) > HEARTBEAT_TIMEOUT_S
         )
-
-    def _exit_text(self, attempt: Attempt, code: int) -> str:
-        log_tail = self._context.log_tail(attempt.run_id, attempt.id)
-        return f"the worker exited with {describe_exit_code(code)} in phase {attempt.phase}. {log_tail}".strip()

@@ -1,4 +1,4 @@
-"""Reverts and rebases whose process died after it moved the session branch: record them before the run goes on."""
+"""Record reverts and rebases whose process died after it moved the session branch, before the run goes on."""
 
 from scaffold.core.landing.branch_move import BranchMove
 from scaffold.core.model import Run
@@ -13,11 +13,11 @@ from scaffold.store.database import Store
 
 REVERTED = "reverted by the user"
 REBASED = "carried over to a new base by the user"
-"""Why a run and its goals are paused after `revert` and `rebase`."""
+"""The pause reasons after `revert` and `rebase`."""
 
 
 async def record_interrupted_moves(context: RunContext, run: Run) -> tuple[Reverted | Rebased, ...]:
-    """Record them, and return what each changed; only the run's owner may call this. Safe to repeat."""
+    """Record them and return what each changed; only the run's owner may call this. Safe to repeat."""
     return tuple([await record_move(context, run, move) for move in await find_interrupted(context, run)])
 
 
@@ -32,7 +32,7 @@ async def record_move(context: RunContext, run: Run, move: BranchMove) -> Revert
 
 
 async def record_revert(context: RunContext, run: Run, move: BranchMove) -> Reverted:
-    """Do the same for a revert."""
+    """Record a revert as `record_move` does."""
     changed = await changed_by(context, run, move)
     with owner_transaction(context.store, run, durable=True):
         done = record_reverted(context.store, run, move, changed)
@@ -41,7 +41,7 @@ async def record_revert(context: RunContext, run: Run, move: BranchMove) -> Reve
 
 
 async def record_rebase(context: RunContext, run: Run, move: BranchMove) -> Rebased:
-    """Do the same for a rebase."""
+    """Record a rebase as `record_move` does."""
     lost, there = await lost_landings(context, run, move), await candidates_in_base(context, run, move)
     with owner_transaction(context.store, run, durable=True):
         done = record_rebased(context.store, run, move, lost, there)

@@ -64,10 +64,10 @@ async def recover_run(
 
     Returns the number of attempts. Pins their work and removes their worktrees and all temporary files; submitted
     candidates stay queued. Only the run's owner may call this, while none of its workers or supervisors is running.
-    Safe to repeat, and to be killed at any point.
+    Safe to repeat, and to kill at any point.
     """
     store = context.store
-    # Landings come first: they decide whether an attempt still has a candidate, which the rest must not release.
+    # Landings come first, because they decide whether an attempt still has a candidate, which must not be released.
     for intent in store.intents.open_of_run(run.id):
         await resolve_intent(context, run, intent)
     await record_interrupted_moves(context, run)
@@ -78,13 +78,13 @@ async def recover_run(
     orphans = [attempt for attempt in store.attempts.open_of_run(run.id) if attempt.phase in WORKER_PHASES]
     for attempt in orphans:
         await release_attempt(context, run, attempt, outcome=outcome, error=error)
-    # Their processes are gone, so that what they had sent is booked.
+    # The requests of dead processes are booked as spent.
     account = RunBudgetAccount(store, run.id, spending_limits(run.settings.limits))
     settle_dead_owners(account, but=own_identity())
     with owner_transaction(store, run):
         withdraw_settled(store, run)
     await remove_stale_worktrees(context, run)
-    # Last: all work is pinned now.
+    # Last, because all work must be pinned.
     await remove_leftovers(context, run)
     if orphans and outcome == "lost":
         with owner_transaction(store, run):
@@ -97,8 +97,8 @@ async def recover_run(
 
 
 async def recover_ended_run(context: RunContext, run: Run, cause: EndCause) -> None:
-    """Recover what is left of a run whose processes were ended for `cause`, as `recover_run` does."""
-    if cause == "limit":  # what ran has ended by itself, so these attempts have not begun
+    """Recover a run whose processes were ended for `cause`, as `recover_run` does."""
+    if cause == "limit":  # running attempts have ended, so these have not begun
         await recover_run(context, run, outcome="budget", error=PAUSE_REASONS["limit"])
     else:
         await recover_run(context, run, outcome="cancelled", error=f"the run was {cause}")
@@ -107,20 +107,19 @@ async def recover_ended_run(context: RunContext, run: Run, cause: EndCause) -> N
 async def release_attempt(
     context: RunContext, run: Run, attempt: Attempt, *, outcome: AttemptOutcome, error: str, died: bool = False
 ) -> None:
-    """End an attempt, killing its worker if that is still alive: pin its work, remove its worktree, free its action.
+    """End an attempt and kill its worker if it is alive: pin its work, remove its worktree, free its action.
 
-    If the worker ended the attempt or submitted its candidate meanwhile, only the worktree is removed. `died`: the
-    worker died while the run's owner lived.
+    If the worker has ended the attempt or submitted its candidate, only the worktree is removed. `died`: the worker
+    died while the run's owner lived.
     """
     if attempt.worker is not None:
-        # Its lifeline should have ended it; a stopped process reads no
-        # lifeline, and could write into the worktree later.
+        # A stopped process does not notice that its lifeline closed, and could write into the worktree later.
         await kill_orphan(attempt.worker)
-    # The pin comes before the end: if this process dies in between, the attempt is still open and recovered again.
+    # Pinned first: if this process dies in between, the attempt is still open and is recovered again.
     pinned = await rescue_and_remove(context, run, attempt.id)
     await asyncio.to_thread(remove_temporary_folder, context, run, name=attempt.id)
     now = context.store.attempts.get(attempt.id)
-    # Read again: the worker may have handed its candidate in just before it was killed.
+    # Read again, because the worker may have submitted its candidate just before it was killed.
     if now is not None and now.status != "ended" and now.phase in WORKER_PHASES:
         end_attempt(context.store, run, attempt.id, AttemptEnd(outcome, error, died=died), head=pinned)
         await write_rescue_diff(context, attempt.id)
@@ -138,16 +137,16 @@ async def remove_stale_worktrees(context: RunContext, run: Run) -> None:
     kept = await refs.list_refs(context.git, refs.work_ref(AttemptId("")))
     for attempt in context.store.attempts.of_run(run.id) if kept else ():
         ref = refs.work_ref(attempt.id)
-        # The ref transaction of the landing deletes it; it stays if the owner died and the branch had moved already.
+        # The landing deletes it, unless the owner died after the branch had moved.
         if attempt.outcome == "landed" and ref in kept:
             await refs.delete(context.git, ref, old=kept[ref])
-        # So do those of the steps before it.
+        # The same holds for those of the steps before it.
         if attempt.outcome == "landed" and kept:
             await unpin_contained(context, attempt, landed=True)
 
 
 async def _delete_refs_of_landing(context: RunContext, run: Run) -> None:
-    """Delete what kept the commits of lanes, and of changes about which no human is asked any more."""
+    # The refs of lanes, and of changes about which humans are no longer asked.
     for ref, commit in (await refs.list_refs(context.git, refs.LANE_PREFIX)).items():
         attempt = context.store.attempts.get(refs.attempt_id_of_lane(ref))
         if attempt is not None and attempt.run_id == run.id:
@@ -159,12 +158,10 @@ async def _delete_refs_of_landing(context: RunContext, run: Run) -> None:
 
 
 async def _leftover_worktrees(context: RunContext, run: Run) -> list[Path]:
-    """Return the paths of the run's worktrees, on disk or registered in git: an interrupted removal leaves only one.
-
-    Also those of which git has a part only, as it was killed.
-    """
+    # On disk or registered in git: an interrupted removal leaves only one of the two.
     folder = (context.run_folder(run.id) / "attempts").resolve()
     registered = {each.path for each in await worktree.list_worktrees(context.repository) if each.path.parent == folder}
+    # A killed git leaves incomplete registrations.
     parts = [each.name for each in unfinished_registrations(context.repository.common_dir)]
     if parts:
         named = {worktree_pool.name_while_prepared(each.id) for each in context.store.attempts.of_run(run.id)}
@@ -173,9 +170,9 @@ async def _leftover_worktrees(context: RunContext, run: Run) -> list[Path]:
 
 
 async def remove_leftovers(context: RunContext, run: Run) -> None:
-    """Remove the temporary files of a run none of whose workers and supervisors is running; its work must be pinned.
+    """Remove the temporary files of a run that has no workers and supervisors, and whose work is pinned.
 
-    Also removes what other dead processes of this user left in the system's temporary folder. What cannot be removed
+    Also removes files of other dead processes of this user in the system's temporary folder. What cannot be removed
     stays. Only the run's owner may call this.
     """
     store = context.store
@@ -187,13 +184,13 @@ async def remove_leftovers(context: RunContext, run: Run) -> None:
     forget_copies(baseline.environment if baseline else None, gone)
     goals = [goal.id for goal in store.goals.of_run(run.id)]
     _remove_empty(context.process_log(run.id, each) for each in (*attempts, *goals))
-    # In a thread: a folder with thousands of cache files would block the heartbeats.
+    # In a thread, because deleting thousands of cache files would block the heartbeats.
     await asyncio.to_thread(_remove_files, context, run)
     await remove_unfinished_builds(context.repository, context.cache / ENVIRONMENTS)
 
 
 def remove_if_empty(context: RunContext, run: Run) -> None:
-    """Remove the run's folder, and its parts, if they have no content and no process owns the run."""
+    """Remove the run's folder and its parts if they are empty and no process owns the run."""
     if require_run(context.store, run.id).owner is not None:
         return
     folder = context.run_folder(run.id)
@@ -205,7 +202,7 @@ def remove_if_empty(context: RunContext, run: Run) -> None:
 
 def _remove_files(context: RunContext, run: Run) -> None:
     environments = context.cache / ENVIRONMENTS
-    # Not below these: an environment has thousands of files, none of which is written atomically.
+    # Not below an environment: it has thousands of files, none of which is written atomically.
     written = (context.cache, environments, *environments.glob("*"))
     common = context.repository.common_dir
     deleted = (deleted_registrations(each) for each in (common, *submodule_git_dirs(common / "modules")))
@@ -221,7 +218,6 @@ def _remove_files(context: RunContext, run: Run) -> None:
 
 
 def _remove_empty(logs: Iterable[Path]) -> None:
-    """Remove logs of processes that printed nothing."""
     for log in logs:
         if log.is_file() and log.stat().st_size == 0:
             log.unlink()

@@ -1,4 +1,4 @@
-"""Reopen failed work, so that `resume` continues it. The caller owns each transaction."""
+"""Reopen failed work so that `resume` continues it. The caller owns each transaction."""
 
 from scaffold.core.errors import UsageError
 from scaffold.core.ids import ActionId, GoalId, RunId
@@ -23,7 +23,7 @@ def reopen_failed(store: Store, action_id: ActionId) -> None:
         return
     store.actions.reset_failures(action_id)
     store.actions.move(action_id, Pending())
-    # A failed compound takes its children with it, and its own failure may be why the one above it failed.
+    # A failed compound fails its children, and may have failed its parent.
     for child in store.actions.children(action_id):
         reopen_failed(store, child.id)
     if action.parent_id is not None:
@@ -41,9 +41,9 @@ def reopen_goal(store: Store, run_id: RunId, goal_id: GoalId) -> None:
     for state, name in ((run.state, f"run {run_id}"), (goal.state, f"the goal `{goal.name}`")):
         if isinstance(state, Completed | Cancelled):
             raise UsageError(f"{name} is {status_of(state)}: nothing in it can be retried", "Start a new run.")
-    # The limits count turns since the last new fact; without this the goal would fail again at once.
+    # Otherwise the goal would fail again at once, because the limits count turns since the last new fact.
     store.turns.reset_progress_count(goal_id)
-    # Unblock first, then block again what still cannot be reached: another failed action may remain.
+    # Another failed action may remain, so actions that still cannot be reached are blocked again.
     store.actions.unblock(goal_id)
     block_unreachable_actions(store, goal_id)
     if isinstance(goal.state, Failed):

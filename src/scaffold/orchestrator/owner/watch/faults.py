@@ -1,4 +1,4 @@
-"""Repeat what fails because of the machine: git, the database or the file system, which say nothing about the work."""
+"""Repeat tasks that fail because of the machine (git, database, file system), which says nothing about the work."""
 
 import errno
 from collections.abc import Awaitable, Callable
@@ -15,14 +15,14 @@ FIRST_WAIT_S = 0.5
 MAX_WAIT_S = 15.0
 RECOVERED_S = 5.0
 FAULT_S = 60.0
-"""How long a fault is taken for a passing one."""
+"""How long a fault may last before it is raised."""
 OUTAGE_S = 1800.0
-"""How long a database that is away, or a full disk, is waited for."""
+"""How long an unavailable database or a full disk may last before it is raised."""
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
 class FaultRepeater:
-    """Repeats the tasks of one run's owner. All of their state is in the store, so a task may begin again."""
+    """Repeats the tasks of a run's owner, which may start again because all their state is in the store."""
 
     def __init__(self, context: RunContext, run: Run, *, fault_s: float = FAULT_S, outage_s: float = OUTAGE_S) -> None:
         self._context = context
@@ -31,9 +31,9 @@ class FaultRepeater:
         self._outage_s = outage_s
 
     async def run(self, task: Callable[[], Awaitable[None]]) -> None:
-        """Run the task, again after each fault with growing pauses; raise a fault that does not pass.
+        """Run the task, again after each fault with growing pauses; raise a fault that lasts.
 
-        A task that has worked for RECOVERED_S is taken for recovered: one whose fault lasts fails at once.
+        A task that has run for RECOVERED_S counts as recovered, because a lasting fault fails it at once.
         """
         wait_s, since = FIRST_WAIT_S, self._now_s()
         while True:
@@ -46,17 +46,15 @@ class FaultRepeater:
                 now = self._now_s()
                 if now - began > RECOVERED_S:
                     wait_s, since = FIRST_WAIT_S, now
-                if now + wait_s - since > self._limit_s(error):
+                is_outage = isinstance(error, StoreUnavailable) or is_disk_full(error)
+                if now + wait_s - since > (self._outage_s if is_outage else self._fault_s):
                     raise
                 self._record_fault(error)
             await self._context.clock.sleep(wait_s)
             wait_s = min(2 * wait_s, MAX_WAIT_S)
 
-    def _limit_s(self, error: Exception) -> float:
-        return self._outage_s if isinstance(error, StoreUnavailable) or is_disk_full(error) else self._fault_s
-
     def _record_fault(self, error: Exception) -> None:
-        """Record the fault, once, if the store can be written."""
+        # Once, and only if the store can be written.
         what = error.what if isinstance(error, ScaffoldError) else str(error)
         notice = NoticeRaised("warning", self._context.redactor.clean(f"{what}; this is tried again"))
         with suppress(StoreError), owner_transaction(self._context.store, self._run):
@@ -68,5 +66,5 @@ class FaultRepeater:
 
 
 def is_disk_full(error: Exception) -> bool:
-    """Return whether the error says that a disk, or the user's share of it, is full."""
+    """Return whether the error says that a disk, or the user's quota, is full."""
     return isinstance(error, OSError) and error.errno in _FULL

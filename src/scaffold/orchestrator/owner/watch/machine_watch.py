@@ -1,6 +1,6 @@
-"""Watch what a run needs of the machine: free disk space, and refs without a stale lock.
+"""Watch what a run needs from the machine: free disk space, and refs without a stale lock.
 
-While something is missing, no attempt starts: each would be paid for and then lost.
+While something is missing, no attempt starts: it would be paid for and then lost.
 """
 
 import shutil
@@ -15,47 +15,47 @@ from scaffold.verify.environment.golden import ENVIRONMENTS, EnvironmentUse, del
 
 WATCH_POLL_S = 2.0
 MIN_FREE_BYTES = 50_000_000
-"""With less, not even a small checkout and what its agent writes have room: the disk counts as full."""
+"""With less, even a small checkout has no room: the disk counts as full."""
 USE_S = 600.0
-"""How often the use of the run's prepared environment is noted."""
+"""Seconds between two notes that the run uses its prepared environment."""
 UNUSED_S = 3_600.0
-"""After so long without a use, an environment that no live run uses is deleted where there is no room."""
+"""Seconds without use after which an environment may be deleted to make room."""
 LOCK = "packed-refs.lock"
-"""Made by `git gc` for a moment. One that was killed leaves it, and then no ref can be deleted."""
+"""`git gc` holds it for a moment; if killed, it leaves the lock, and then no ref can be deleted."""
 MAX_LOCKED_S = 10.0
-"""A lock that exists this long counts as stale."""
+"""Seconds after which a lock counts as stale."""
 
 
 def free_bytes(folder: Path) -> int:
-    """Return the room on the disk of an existing folder, for this user."""
+    """Return the free bytes for this user on the disk of an existing folder."""
     return shutil.disk_usage(folder).free
 
 
 class MachineWatch:
-    """The disks of the repository, of the run's checkouts and of its temporary files, and the lock of the refs."""
+    """Watches the disks of the repository and of the run's checkouts and temporary files, and the lock of the refs."""
 
     def __init__(
         self, context: RunContext, run: Run, notify: Callable[[], None], *, free: Callable[[Path], int] = free_bytes
     ) -> None:
-        """`notify` is called when nothing is missing any more."""
+        """Call `notify` when nothing is missing any more."""
         self._context = context
         self._run = run
         self._notify = notify
         self._free = free
         self.full = False
-        """Whether there was hardly any room at the last look: what fails then says nothing about the work."""
+        """Whether the disk was full at the last look, so that failures say nothing about the work."""
         self.waits_for = ""
         """What was missing at the last look; empty if nothing was."""
         self._use = EnvironmentUse()
         self._used_at = 0.0
-        """When the use was noted last, in seconds since 1970; 0 if it was not."""
+        """When the use was last noted, in seconds since 1970; 0 if never."""
         self._lock: tuple[int, int] | None = None
         self._locked_since = 0.0
         self._untold: NoticeRaised | None = None
-        """What is not recorded in the run yet."""
+        """The notice that is not recorded in the run yet."""
 
     async def watch(self) -> None:
-        """Look until cancelled; say in the run when something is missing, and when it is there again."""
+        """Look until cancelled; record in the run when something is missing, and when it is back."""
         try:
             while True:
                 self.look()
@@ -64,7 +64,7 @@ class MachineWatch:
             self.close()
 
     def close(self) -> None:
-        """Give back what the run uses, until the next look."""
+        """Release the run's environment until the next look."""
         self._use.close()
         self._used_at = 0.0
 
@@ -78,7 +78,7 @@ class MachineWatch:
 
     def look(self) -> None:
         """Look at the machine now."""
-        self._note_use()  # first: what looks for room deletes what nothing uses
+        self._note_use()  # first, because unused environments may be deleted below
         full, locked, before = self._full_text(), self._locked_text(), self.waits_for
         self.waits_for = "room on the disk" if full else "a lock of git" if locked else ""
         if self.waits_for and self.waits_for != before:
@@ -88,16 +88,16 @@ class MachineWatch:
             self._untold = NoticeRaised("info", again)
             self._notify()
         if self._untold is not None:
-            # The database may be on that disk: then this fails, and is tried again at the next look.
+            # If the database is on that disk, this fails and is tried again at the next look.
             self._record_notice(self._untold)
             self._untold = None
 
     def _full_text(self) -> str:
-        """Return the notice about a disk without room; empty if all have some. Unused caches are deleted first."""
+        """Return the notice about a disk without room, after deleting unused environments; empty if all have room."""
         floor = max(MIN_FREE_BYTES, int(self._run.settings.keep.free_mb * 1e6))
         free, folder = self._least_room(floor)
-        deleted = self._delete_caches() if free < floor else 0
-        if deleted:
+        unused_since = self._context.clock.now().timestamp() - UNUSED_S
+        if free < floor and delete_unused(self._context.cache / ENVIRONMENTS, before=unused_since):
             free, folder = self._least_room(floor)
         self.full = free < MIN_FREE_BYTES
         if free >= floor:
@@ -110,14 +110,9 @@ class MachineWatch:
         folders = [each for each in (self._context.repository.common_dir, self._context.cache) if each.is_dir()]
         return min(((self._free(each), each) for each in folders), default=(otherwise, Path("/")))
 
-    def _delete_caches(self) -> int:
-        """Delete the prepared environments that no run uses; return how many there were."""
-        before = self._context.clock.now().timestamp() - UNUSED_S
-        return len(delete_unused(self._context.cache / ENVIRONMENTS, before=before))
-
     def _note_use(self) -> None:
-        """Note the use of the run's environment, which is not deleted as long as this process lives."""
-        # Not the monotonic time, which stops while the machine sleeps: the note is compared with times of files.
+        # An environment in use is not deleted while this process lives. Wall-clock time, because the note is compared
+        # with times of files.
         now = self._context.clock.now().timestamp()
         if not 0 <= now - self._used_at < USE_S:
             baseline = self._context.store.baselines.of_run(self._run.id)
@@ -126,7 +121,6 @@ class MachineWatch:
                 self._use.note(self._context.cache / ENVIRONMENTS, baseline.environment)
 
     def _locked_text(self) -> str:
-        """Return the notice about a stale lock; empty if there is none."""
         path = self._context.repository.common_dir / LOCK
         try:
             status = path.stat()

@@ -1,4 +1,4 @@
-"""Watch the endpoints of a run's models. While all are parked, no attempt starts, and the run says why."""
+"""Watch the endpoints of a run's models; while all are parked, no attempt starts, and the run says why."""
 
 import asyncio
 from collections.abc import Callable
@@ -16,16 +16,16 @@ from scaffold.store.user_store import UserStore
 
 WATCH_POLL_S = 1.0
 TELL_AFTER_S = 5.0
-"""A rate limit causes shorter waits now and then; they are not worth a line."""
+"""Shorter waits, as rate limits cause them, are not recorded."""
 MAX_HOLD_S = 600.0
-"""An endpoint that does not answer is tried again after as long as it has not, and at least so often."""
+"""The longest time before an endpoint that does not answer is tried again; the time grows with the outage."""
 
 
 class ModelWatch:
-    """The endpoints of a run's models, as all processes of the user know them; cassettes have none."""
+    """The endpoints of a run's models, whose state all processes of the user share; cassettes have none."""
 
     def __init__(self, context: RunContext, run: Run, notify: Callable[[], None]) -> None:
-        """`notify` is called when one of the endpoints is back."""
+        """Call `notify` when one of the endpoints is back."""
         self._context = context
         self._run = run
         self._notify = notify
@@ -40,7 +40,7 @@ class ModelWatch:
 
     @property
     def parked(self) -> bool:
-        """Return whether no endpoint accepted requests when they were last looked at."""
+        """Return whether no endpoint accepted requests at the last look."""
         return self._left_s() > 0.0
 
     @property
@@ -55,7 +55,7 @@ class ModelWatch:
         return f"{provider} until {zoned_time(datetime.fromtimestamp(state.cooldown_until_s, UTC))}"
 
     async def watch(self) -> None:
-        """Look at the endpoints until cancelled; say in the run when all are parked for long, and when one is back."""
+        """Look at the endpoints until cancelled; record in the run when all are parked, and when one is back."""
         if not self._providers:
             await asyncio.Event().wait()
             return
@@ -69,7 +69,7 @@ class ModelWatch:
                 self._user = None
 
     async def until_away(self, wait_s: float) -> None:
-        """Return once all endpoints were parked for `wait_s` seconds in a row, or say that they will be."""
+        """Return once all endpoints were parked, or are known to be parked, for `wait_s` seconds in a row."""
         while self._away_since is None or self._now_s() - self._away_since + self._left_s() <= wait_s:
             await self._context.clock.sleep(WATCH_POLL_S)
 
@@ -79,7 +79,7 @@ class ModelWatch:
         held_until = now + min(now - (self._away_since or now), MAX_HOLD_S)
         while self.parked or (self._is_away() and self._now_s() < held_until):
             await self._context.clock.sleep(WATCH_POLL_S)
-        # Agents wait as long again for an endpoint that is not back.
+        # If it is not back, agents wait as long again.
         self._away_since = None
 
     def look(self) -> None:
@@ -95,13 +95,13 @@ class ModelWatch:
             self._away_since = self._now_s()
         if text != self._told and (self._told or self._left_s() > TELL_AFTER_S):
             self.tell()
-        # As it was at the last look: a cooldown that has run out since then has left no trace in the states.
+        # Compared with the last look, because a cooldown that has run out leaves no trace in the states.
         was_parked, self._was_parked = self._was_parked, self.parked
         if was_parked and not self._was_parked:
             self._notify()
 
     def tell(self) -> None:
-        """Record what the run waits for; people are told when that begins and ends."""
+        """Record what the run waits for; a notice says when that begins and ends."""
         store, waits_for = self._context.store, self.waits_for
         with owner_transaction(store, self._run):
             store.runs.wait_for(self._run.id, waits_for, fence=self._run.fence)

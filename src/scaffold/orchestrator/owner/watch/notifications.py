@@ -1,4 +1,4 @@
-"""`notify`: runs the user's command for new inbox items, the end of a run, and a nearly spent budget."""
+"""Run the user's `notify` command for new inbox items, the end of a run, and a nearly spent budget."""
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
@@ -20,7 +20,7 @@ from scaffold.store.spending.run_budget import budget_use
 NotificationEvent = Literal["inbox", "done", "failed", "budget"]
 POLL_S = 0.2
 COMMAND_TIMEOUT_S = 10.0
-"""Timeout of the command; then it is killed with its children."""
+"""Timeout of the command, after which it is killed with its children."""
 SHELL = "/bin/sh"
 DESKTOP_VARIABLES = ("DISPLAY", "WAYLAND_DISPLAY", "DBUS_SESSION_BUS_ADDRESS", "SCAFFOLD_HOME")
 ERROR_CHARS = 300
@@ -36,7 +36,7 @@ class Notification(Struct, frozen=True):
 
 
 class NotificationFeed:
-    """Yields each notification once; what happened before it was created counts as delivered by an earlier process."""
+    """Yields each notification once; events before its creation count as delivered by an earlier process."""
 
     def __init__(self, context: RunContext, run: Run) -> None:
         self._store = context.store
@@ -73,7 +73,7 @@ class NotificationFeed:
 
 
 class Notifier:
-    """Runs the command for each message; only its first failure is recorded as a notice of the run."""
+    """Runs the command for each message; only the first failure is recorded as a notice of the run."""
 
     def __init__(self, context: RunContext, run: Run, command: str, *, timeout_s: float) -> None:
         self._context = context
@@ -106,7 +106,7 @@ class Notifier:
             self._warn_once(f"{how}{': ' if output else ''}{output}")
 
     def _command_environ(self, redacted: Notification) -> Mapping[str, str]:
-        """Return the command's environment: desktop and Scaffold variables, no API keys unless configured."""
+        # Desktop and Scaffold variables; API keys only if configured.
         variables = {"SCAFFOLD_EVENT": redacted.event, "SCAFFOLD_RUN": redacted.run}
         names = {*DESKTOP_VARIABLES, *self._run.settings.environment.variables}
         environ, root = self._context.environ, self._context.repository.root
@@ -117,7 +117,7 @@ class Notifier:
             return
         self._warned = True
         text = self._context.redactor.clean(f"The `notify` command failed: {why}")
-        # The end of a run is reported after its release, when another process may own it already.
+        # The end of a run is reported after its release, when another process may own it.
         with suppress(StaleFence, StoreUnavailable), owner_transaction(self._context.store, self._run):
             self._context.store.events.append(self._run.id, NoticeRaised("warning", text))
 
@@ -125,10 +125,9 @@ class Notifier:
 async def notify_until_done(
     context: RunContext, run: Run, command: str, done: Callable[[], bool], *, timeout_s: float = COMMAND_TIMEOUT_S
 ) -> None:
-    """Run `command` for each notification of the run until `done` returns True, and for those of its end.
+    """Run `command` for each notification of the run until `done` returns True, including those of its end.
 
-    Messages are delivered concurrently with the run and with each other. Returns at once if `command` is empty, else
-    at most `timeout_s` seconds after `done`.
+    Messages are delivered concurrently. Returns at once if `command` is empty, else within `timeout_s` after `done`.
     """
     if not command:
         return
@@ -136,9 +135,9 @@ async def notify_until_done(
     async with asyncio.TaskGroup() as deliveries:
         ending = False
         while not ending:
-            # `done` is asked before the feed is read, so that the last round still delivers what the end itself caused.
+            # Asked before the feed is read, so that the last round delivers what the end caused.
             ending = done()
-            with suppress(StoreUnavailable):  # those of an outage are delivered after it
+            with suppress(StoreUnavailable):  # delivered after the outage
                 for message in feed.new_notifications():
                     deliveries.create_task(notifier.deliver(message))
             if not ending:
