@@ -93,8 +93,9 @@ def finish_run(
     """
     with store.transaction(durable=True):
         # Read in the transaction: a human may retry a goal now, and then the run is not completed.
-        unfinished = Cancelled() if cause == "cancelled" else Paused(PAUSE_REASONS[cause] + why)
-        state = _final_state(state_from_goals(store, run.id), whole) or unfinished
+        state: RunState | None = _final_state(state_from_goals(store, run.id), whole)
+        if state is None:
+            state = Cancelled() if cause == "cancelled" else Paused(PAUSE_REASONS[cause] + why)
         if isinstance(state, Cancelled):
             _cancel_work(store, run)
         if isinstance(state, Paused):

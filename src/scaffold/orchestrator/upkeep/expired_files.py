@@ -1,8 +1,8 @@
 """Files that are kept for a limited time: logs, reports, copies of patches, prepared environments.
 
-They expire by age, logs and reports also by total size, the oldest first, but nothing younger than the oldest unfinished
-run. Unlanded work and ignored files never expire: only `purge --unlanded` removes them. The rows of runs stay, because
-they are the evidence of what landed.
+They expire by age, logs and reports also by total size, the oldest first, but nothing younger than the oldest
+unfinished run. Unlanded work and ignored files never expire: only `purge --unlanded` removes them. The rows of runs
+stay, because they are the evidence of what landed.
 """
 
 import math

@@ -20,7 +20,6 @@ from scaffold.orchestrator.upkeep.unlanded import list_archived
 from scaffold.run.context import RunContext
 from scaffold.run.ignored_archive import ARCHIVES, archive_folder, archives_folder
 from scaffold.run.projections import PROJECTIONS
-from scaffold.store.database import Store
 from scaffold.views.store_reader import executing_process
 
 PIN_PREFIXES = tuple(f"{refs.REF_PREFIX}{kind}/" for kind in ("rescue", "work", "keep"))
@@ -57,7 +56,7 @@ class Purge(Struct, frozen=True, kw_only=True):
         if self.context is not None:
             require_no_live_run(self.context.store.runs.all())
         return (
-            *await self._ref_items(),
+            *(self._ref_item(ref) for ref in await refs.list_refs(self.repository.git, refs.REF_PREFIX)),
             *await self._branch_items(),
             *self._cache_items(),
             *self._archive_items(),
@@ -117,12 +116,8 @@ class Purge(Struct, frozen=True, kw_only=True):
         runs = self.context.store.runs.all() if self.context else ()
         return self.context.run_folder(runs[0].id).parent if self.context and runs else None
 
-    async def _ref_items(self) -> list[PurgeItem]:
-        store = self.context.store if self.context else None
-        return [self._ref_item(store, ref) for ref in await refs.list_refs(self.repository.git, refs.REF_PREFIX)]
-
-    def _ref_item(self, store: Store | None, ref: str) -> PurgeItem:
-        attempt = store.attempts.get(refs.attempt_id_of(ref)) if store else None
+    def _ref_item(self, ref: str) -> PurgeItem:
+        attempt = self.context.store.attempts.get(refs.attempt_id_of(ref)) if self.context else None
         # The work ref has the landed commit; the other refs pin unlanded work of the attempt.
         landed = attempt is not None and attempt.outcome == "landed" and ref == refs.work_ref(attempt.id)
         kept = ref.startswith(PIN_PREFIXES) and not self.unlanded and not landed
@@ -198,13 +193,11 @@ class Purge(Struct, frozen=True, kw_only=True):
                 yield self._user_folder_item(folder)
 
     def _user_folder_item(self, folder: Path) -> PurgeItem:
-        # The user's folders serve all repositories, and a worktree may hold the only copy of unlanded work.
-        others = [
-            each
-            for each in _repository_folders(folder)
-            if each != self._worktrees_folder and any(_with_worktrees(each))
-        ]
-        # A link may lead anywhere, and deleting the folder must not delete the repository with it.
+        # The user's folders serve all repositories, and a worktree may have the only copy of unlanded work.
+        runs = folder / "runs"
+        known = sorted(runs.iterdir()) if runs.is_dir() else []
+        others = [each for each in known if each != self._worktrees_folder and any(_with_worktrees(each))]
+        # A link may lead anywhere, and the repository must not be deleted with the folder.
         inside = folder.is_symlink() or self.repository.root.resolve().is_relative_to(folder.resolve())
         why = "your settings, memory or cached files"
         if others:
