@@ -1,1 +1,1 @@
-"""Resolve what git's merge leaves in conflict, without a model."""
+"""Merges what git leaves in conflict, by language and file format, and certifies each result; mostly pure."""

@@ -1,1 +1,1 @@
-"""Conflicts that take time to resolve: by a merge agent, by the tools of lock files, while others are proven."""
+"""Helpers for conflicts that take time: a merge agent, and the tools that regenerate lock files."""

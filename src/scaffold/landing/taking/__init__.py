@@ -1,1 +1,1 @@
-"""Taking the work of a run: to its base branch, to a pull request, or back."""
+"""Takes the work of a run to its base branch or a pull request, undoes it, or carries it to a new base."""

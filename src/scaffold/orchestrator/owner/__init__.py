@@ -1,1 +1,1 @@
-"""The run's owner: start, lease, engine, worker exits, recovery and end."""
+"""The process that owns a run: its lease, baseline, main loop, processes, recovery and end."""

@@ -1,1 +1,1 @@
-"""Planning agents: turns, tools and prompts, and how their proposals are checked and stored."""
+"""The agents that plan: their turns, tools and prompts, and how their proposals are checked and stored."""

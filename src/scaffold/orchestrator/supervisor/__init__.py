@@ -1,1 +1,1 @@
-"""The loop of a goal's supervisor and its process."""
+"""The supervisor of a goal: its loop, its view of the store, and the process that it shares with others."""

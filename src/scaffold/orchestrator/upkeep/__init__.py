@@ -1,1 +1,1 @@
-"""Work outside a run: cleanup, purge, salvage, and the files of `.scaffold/`."""
+"""Work outside of runs: cleanup, salvage of unlanded work, expired files, and the removal of all state."""

@@ -1,1 +1,1 @@
-"""The processes of a run: how they are started and ended, and what their exits mean."""
+"""Starts the workers and supervisors of a run, and handles their exits and crashes."""

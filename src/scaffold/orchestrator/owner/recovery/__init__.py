@@ -1,1 +1,1 @@
-"""Recover a run whose owner died: its attempts, its leftover files, and its progress."""
+"""Recovers a run whose owner died: its attempts, landings, worktrees and temporary files."""

@@ -1,1 +1,1 @@
-"""What is watched during a run: models, the machine, faults of tasks, and what its user wants to be told."""
+"""Watches models, machine and faults during a run, and notifies its user."""
