@@ -48,8 +48,8 @@ from scaffold.git.repository import checkout_status, open_repository
 from scaffold.host.process.async_runner import run_async
 from scaffold.landing.taking.github_pull_request import GH_FIX
 from scaffold.landing.taking.user_programs import require_program
-from scaffold.orchestrator.owner.run_files import marked_copy
 from scaffold.orchestrator.owner.run_end import save_run
+from scaffold.orchestrator.owner.run_files import marked_copy
 from scaffold.orchestrator.planning.agent_advice import advice_for
 from scaffold.orchestrator.user_control.open_run import (
     RunExecutedElsewhere,
