@@ -47,19 +47,15 @@ def problem_with(files: Sequence[FileVersions], texts: Mapping[str, str]) -> str
         text = texts.get(file.path)
         if text is None:
             return f"{file.path} is missing"
+        if _MARKERS.search(text):
+            return f"{file.path}: it has conflict markers"
         try:
-            _require_merge(file, text)
+            if file.path.endswith((".py", ".pyi")):
+                require_python(text)
+            require_complete(file, text, by_words=not changes_are_apart(file))
         except NotMergeable as refused:
             return f"{file.path}: {refused}"
     return ""
-
-
-def _require_merge(file: FileVersions, text: str) -> None:
-    if _MARKERS.search(text):
-        raise NotMergeable("it has conflict markers")
-    if file.path.endswith((".py", ".pyi")):
-        require_python(text)
-    require_complete(file, text, by_words=not changes_are_apart(file))
 
 
 def changes_are_apart(file: FileVersions) -> bool:

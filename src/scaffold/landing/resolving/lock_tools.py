@@ -65,7 +65,10 @@ class LockFileMaker(Struct, frozen=True, kw_only=True):
         starts = {
             each.path: await asyncio.to_thread(text_to_start_from, each.versions, tools[each.path]) for each in files
         }
-        commit = await self._commit_tree(tip, tree)
+        me = self.run.settings.identity.committer
+        commit = await commits.commit_tree(
+            self.context.git, tree, parents=[tip], message=MESSAGE, author=me, committer=me
+        )
         activities = ActivityRecorder(self.context, self.run, attempt_id=self.attempt_id)
         async with (
             self.checkouts.taken(activities.during) as checkout,
@@ -78,12 +81,6 @@ class LockFileMaker(Struct, frozen=True, kw_only=True):
                 await self._run_tool(path, tool, place)
             await _require_only(place, tools)
             return {file.path: await _read_result(file, tools[file.path], place) for file in files}
-
-    async def _commit_tree(self, tip: Commit, tree: TreeId) -> Commit:
-        committer = self.run.settings.identity.committer
-        return await commits.commit_tree(
-            self.context.git, tree, parents=[tip], message=MESSAGE, author=committer, committer=committer
-        )
 
     async def _run_tool(self, path: str, tool: LockTool, place: Tree) -> None:
         folder = PurePosixPath(path).parent

@@ -9,7 +9,6 @@ from pathlib import Path
 from scaffold.agent.model_access import connect_run_model
 from scaffold.core.ids import RunId
 from scaffold.core.model import Run
-from scaffold.core.ports import Merger
 from scaffold.host.sandbox.mounts import is_placeholder
 from scaffold.orchestrator.owner.mcp_pool import run_servers
 from scaffold.orchestrator.owner.merge_agent import MergeAgent
@@ -43,22 +42,16 @@ async def own_run(
             # The zygote imports while the run is recovered and its baseline captured.
             await starter.preload()
         await ensure_source_layout(context, run)
-        owner = await recover_run_owner(
-            context, run, _create_engine(context, run, starter), merger=_create_merger(context, run)
-        )
+        # A run without a planner makes no requests but those of its workers.
+        connect_merger = partial(connect_run_model, run.settings.agent_model("merger"))
+        merger = MergeAgent(context, run, connect_merger) if run.settings.planning.planner else None
+        owner = await recover_run_owner(context, run, _create_engine(context, run, starter), merger=merger)
         # After the recovery, which removes the temporary folders of earlier servers.
         async with run_servers(context, run):
             yield owner
     finally:
         await starter.close()
         remove_if_empty(context, run)
-
-
-def _create_merger(context: RunContext, run: Run) -> Merger | None:
-    # A run without a planner makes no requests but those of its workers.
-    if not run.settings.planning.planner:
-        return None
-    return MergeAgent(context, run, partial(connect_run_model, run.settings.agent_model("merger")))
 
 
 def _create_engine(context: RunContext, run: Run, starter: ProcessStarter) -> Engine:

@@ -112,7 +112,11 @@ class PlanningPhase:
                     chore.result()
             ending = await self._turn
         except asyncio.CancelledError:
-            self._end_run(self._stop_cause or "stopped")
+            if self._stop_cause == "cancelled":
+                cancel_run(self._context.store, self.run)
+            else:
+                self._activate_run()  # it may be paused for its model
+                finish_run(self._context.store, self.run, self._stop_cause or "stopped")
             # A signal cancelled this task, not only the planner's turn.
             if self._stop_cause is None:
                 raise
@@ -176,20 +180,17 @@ class PlanningPhase:
 
         return msgspec.structs.replace(tool, run=run)
 
-    def _end_run(self, cause: StopCause) -> None:
-        if cause == "cancelled":
-            cancel_run(self._context.store, self.run)
-        else:
-            self._activate_run()  # it may be paused for its model
-            finish_run(self._context.store, self.run, cause)
-
     def _handle_result(self, ending: PlanningResult) -> StopCause | None:
         run_id = self.run.id
         match ending:
             case PlanWritten():
                 self.run = store_agreed_actions(self._context.store, self.run)
                 AgentAdvisor(self._context, self.run).refresh()  # shown when the user is asked to start the run
-                return self._pause_if_asked()
+                # A pause may have been requested during the planner's turn.
+                if self._context.store.runs.control_request(run_id) != "pause":
+                    return None
+                finish_run(self._context.store, self.run, "paused")
+                return "paused"
             case PlanRejected(findings=findings, why=why):
                 self._fail_run(f"the plan was rejected: {why}")
                 raise PlanInvalid(
@@ -209,13 +210,6 @@ class PlanningPhase:
                 raise BudgetExceeded(f"run {run_id} has no plan yet: {error}", more)
             case _:
                 assert_never(ending)
-
-    def _pause_if_asked(self) -> StopCause | None:
-        # A pause that was requested during the planner's turn.
-        if self._context.store.runs.control_request(self.run.id) != "pause":
-            return None
-        finish_run(self._context.store, self.run, "paused")
-        return "paused"
 
     def _fail_run(self, reason: str) -> None:
         store, run = self._context.store, self.run

@@ -129,7 +129,9 @@ class RunOwner:
         EnvironmentNotReady, and fails the run, if results of checks would not be reliable.
         """
         try:
-            await self._run_until_done()
+            self._activate_run()
+            with contextlib.closing(WakeFifo(self._context.wake_fifo(self.run.id), self._wakeup.notify_all)):
+                await self._run_tasks()
             ending = await self._end_run()
             # The end changes stories. Another process may own the run by now, but both write what the store says.
             await self._files.write()
@@ -138,11 +140,6 @@ class RunOwner:
                 f"run {self.run.id} cannot continue: {error}", "Fix that, then run `scaffold resume`."
             ) from error
         return ending
-
-    async def _run_until_done(self) -> None:
-        self._activate_run()
-        with contextlib.closing(WakeFifo(self._context.wake_fifo(self.run.id), self._wakeup.notify_all)):
-            await self._run_tasks()
 
     async def _run_tasks(self) -> None:
         """Capture the baseline, then run all tasks until one says that the run is over; stop every child at the end."""

@@ -102,7 +102,9 @@ class Supervisor:
             while True:
                 # Taken before the state is read, so that a change in between ends the wait at once.
                 event = self._wakeup.next_event()
-                self._collect_turn()
+                if self._turn is not None and self._turn.done():
+                    turn, self._turn = self._turn, None
+                    turn.result()
                 commands = self._decide_and_store()
                 if commands is None:
                     goal = self._context.store.goals.get(self._goal_id)
@@ -118,7 +120,9 @@ class Supervisor:
                 elif not self._start_judging():
                     await event.wait()
         finally:
-            await self._cancel_turn()
+            if self._turn is not None:
+                self._turn.cancel()
+                await asyncio.wait([self._turn])
 
     def _decide_and_store(self) -> tuple[GoalCommand, ...] | None:
         """Return the next commands after applying those that only change the store; None if the goal is not active."""
@@ -253,16 +257,6 @@ class Supervisor:
         if self._turn is None:
             self._turn = asyncio.create_task(turn())
             self._turn.add_done_callback(lambda _: self._wakeup.notify_all())
-
-    def _collect_turn(self) -> None:
-        if self._turn is not None and self._turn.done():
-            turn, self._turn = self._turn, None
-            turn.result()
-
-    async def _cancel_turn(self) -> None:
-        if self._turn is not None:
-            self._turn.cancel()
-            await asyncio.wait([self._turn])
 
     async def _run_decompose_turn(self, compound: ActionId) -> None:
         result = await self._agent.decompose(self._goal_id, compound)

@@ -93,11 +93,13 @@ async def _find_leftovers(context: RunContext, run: Run) -> Leftovers:
     pins = tuple(
         (ref, commit, attempts[of]) for ref, commit in kept.items() if (of := refs.attempt_id_of(ref)) in attempts
     )
-    folder = context.run_folder(run.id)
-    registered = {each.path for each in await worktree.list_worktrees(context.repository)}
+    folder = context.run_folder(run.id).resolve()
+    listed = await worktree.list_worktrees(context.repository)
+    worktrees = {each.path for each in listed if each.path.is_relative_to(folder)}
+    worktrees |= {path.parent for path in (*folder.glob("attempts/*/.git"), *folder.glob("landing/.git"))}
     return Leftovers(
         orphans=tuple(a for a in attempts.values() if a.status != "ended" and a.phase in WORKER_PHASES),
-        worktrees=tuple(sorted(_worktrees_below(folder, registered))),
+        worktrees=tuple(sorted(worktrees)),
         pins=tuple(pin for pin in pins if pin[2].status == "ended"),
         folders=tuple(path for path in _own_folders(context, run) if path.is_dir()),
         services=leftover_services(context, run),
@@ -108,12 +110,6 @@ def _own_folders(context: RunContext, run: Run) -> tuple[Path, ...]:
     # The folder with the worktrees is only removed for an ended run.
     temporary = context.temporary_folder(run.id)
     return (context.run_folder(run.id), temporary) if _has_ended(run) else (temporary,)
-
-
-def _worktrees_below(folder: Path, known: set[Path]) -> set[Path]:
-    resolved = folder.resolve()
-    found = {path.parent for path in (*resolved.glob("attempts/*/.git"), *resolved.glob("landing/.git"))}
-    return found.union(path for path in known if path.is_relative_to(resolved))
 
 
 async def _clean_up_run(context: RunContext, run: Run) -> None:

@@ -59,7 +59,10 @@ class CrashHistory:
         self._count_exits(goals, progressed)
         culprit = goals[0] if len(goals) == 1 else faulty
         if culprit is None:
-            self._suspect_next(goals)
+            if self._cleared.issuperset(goals):
+                self._cleared.clear()
+            self._suspect = next(goal for goal in goals if goal not in self._cleared)
+            self._cleared.add(self._suspect)
             return
         history = self._history_of(culprit)
         history.crashes += 1
@@ -112,12 +115,6 @@ class CrashHistory:
             history.exits = 0 if goal in progressed else history.exits + 1
             if goal in progressed:
                 history.faults = 0
-
-    def _suspect_next(self, goals: Sequence[GoalId]) -> None:
-        if self._cleared.issuperset(goals):
-            self._cleared.clear()
-        self._suspect = next(goal for goal in goals if goal not in self._cleared)
-        self._cleared.add(self._suspect)
 
 
 def _backoff_s(pauses: Sequence[float], count: int) -> float:

@@ -122,7 +122,9 @@ class WorkerExitHandler:
         log_tail = self._context.log_tail(attempt.run_id, attempt.id)
         how = f"the worker exited with {describe_exit_code(exited.code)} in phase {attempt.phase}"
         error = f"{how}. {log_tail}".strip()
-        died = outcome == "lost" and not self._is_machine_fault(exited.code)
+        # On a full disk, writing to a mapped file raises a signal, and Python cannot flush its output.
+        self._disk.look()
+        died = outcome == "lost" and exited.code != FAULT_EXIT_CODE and not self._disk.full
         await release_attempt(self._context, self._run, attempt, outcome=outcome, error=error, died=died)
         return outcome
 
@@ -157,11 +159,6 @@ class WorkerExitHandler:
         changed = overdue or settled or asked != self._asked
         self._asked = asked
         return changed
-
-    def _is_machine_fault(self, code: int) -> bool:
-        # On a full disk, writing to a mapped file raises a signal, and Python cannot flush its output.
-        self._disk.look()
-        return code == FAULT_EXIT_CODE or self._disk.full
 
     def _is_overdue(self, attempt: Attempt) -> bool:
         now = self._context.clock.monotonic()
