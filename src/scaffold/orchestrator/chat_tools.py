@@ -150,20 +150,19 @@ class _ChatProposals:
     def change(self, change: DraftChange) -> bool:
         """Write one change; a new goal is paused until the user starts it."""
         if isinstance(change, CreateActions):
-            self._require_idle(change.goal)
+            # Actions that are added to an active goal of a running run would start at once.
+            run, goal = self.run, self.store.goals.by_name(self.run.id, change.goal)
+            executed = run.owner is not None and is_alive(run.owner)
+            if executed and goal is not None and isinstance(goal.state, Active):
+                fix = "Pause it with pause_goal, add them, and start it again once the user agrees."
+                raise ChangeRejected(
+                    f"goal `{change.goal}` is being worked on, so new actions would start at once", fix
+                )
         return write_set_aside(self._control.context, self.run, (change,))
 
     async def dispatch(self, key: ActionKey) -> int | None:  # noqa: ARG002 - the tools of this module start nothing
         """Return None: nothing starts before the user agrees."""
         return None
-
-    def _require_idle(self, name: str) -> None:
-        # Actions that are added to an active goal of a running run would start at once.
-        run, goal = self.run, self.store.goals.by_name(self.run.id, name)
-        executed = run.owner is not None and is_alive(run.owner)
-        if executed and goal is not None and isinstance(goal.state, Active):
-            fix = "Pause it with pause_goal, add them, and start it again once the user agrees."
-            raise ChangeRejected(f"goal `{name}` is being worked on, so new actions would start at once", fix)
 
 
 def open_run_of(control: ChatRunControl) -> Run | None:

@@ -67,7 +67,13 @@ def _apply_request(store: Store, run: Run, request: ControlRequest) -> tuple[Att
             return ()
         case "stop":
             _pause_goal(store, goal)
-            return _stop_attempts(store, request)
+            # Submitted candidates may still land.
+            ended = [attempt for attempt in _open_attempts(store, request) if attempt.phase in WORKER_PHASES]
+            for attempt in ended:
+                # Not by `end_attempt`: that would count as a failure and block other actions.
+                store.attempts.end(attempt.id, outcome="cancelled", error=STOPPED_BY_USER)
+                store.actions.move(attempt.action_id, Pending())
+            return tuple(attempt.id for attempt in ended)
         case "resume":
             _resume_goal(store, run, goal)
             return ()
@@ -95,16 +101,6 @@ def _resume_goal(store: Store, run: Run, goal: Goal) -> None:
     # An active goal in a paused run would look as if work went on; resuming the run resumes it, too.
     if now is not None and isinstance(now.state, Paused):
         store.goals.move(goal.id, now.state)
-
-
-def _stop_attempts(store: Store, request: ControlRequest) -> tuple[AttemptId, ...]:
-    # Submitted candidates may still land.
-    ended = [attempt for attempt in _open_attempts(store, request) if attempt.phase in WORKER_PHASES]
-    for attempt in ended:
-        # Not by `end_attempt`: that would count as a failure and block other actions.
-        store.attempts.end(attempt.id, outcome="cancelled", error=STOPPED_BY_USER)
-        store.actions.move(attempt.action_id, Pending())
-    return tuple(attempt.id for attempt in ended)
 
 
 def _cancel_target(store: Store, goal: Goal, request: ControlRequest) -> tuple[AttemptId, ...]:

@@ -43,14 +43,23 @@ class LandingLoop:
         while True:
             event = self._wakeup.next_event()
             step = await self._queue.step()
-            self._note_hold(step if isinstance(step, BranchHeld) else None)
+            if isinstance(step, BranchHeld) and not self.branch_held:
+                branch = self._run.session_branch
+                text = f"{branch} is checked out at {step.path}; landing waits until you switch branches."
+                with owner_transaction(self._context.store, self._run):
+                    self._context.store.events.append(self._run.id, NoticeRaised("warning", text))
+                self._wakeup.notify_all()
+            self.branch_held = isinstance(step, BranchHeld)
             if isinstance(step, BranchHeld):
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(BRANCH_HELD_POLL_S):
                         await event.wait()
             elif not isinstance(step, QueueIdle):
                 if isinstance(step, StepRecorded):
-                    await self._write_patch(step)
+                    # The changes of a step that failed or begins again are kept as a patch.
+                    attempt = self._context.store.attempts.get(step.attempt)
+                    if attempt is not None and attempt.outcome not in {"recorded", "landed"}:
+                        await write_rescue_diff(self._context, attempt.id)
                 self._wakeup.notify_all()
             elif self._is_stuck():
                 await self._queue.release_held()
@@ -63,17 +72,3 @@ class LandingLoop:
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(APPROVAL_POLL_S if self._queue.approvals.awaiting else None):
                         await event.wait()
-
-    async def _write_patch(self, step: StepRecorded) -> None:
-        # The changes of a step that failed or begins again are kept as a patch.
-        attempt = self._context.store.attempts.get(step.attempt)
-        if attempt is not None and attempt.outcome not in {"recorded", "landed"}:
-            await write_rescue_diff(self._context, attempt.id)
-
-    def _note_hold(self, hold: BranchHeld | None) -> None:
-        if hold is not None and not self.branch_held:
-            text = f"{self._run.session_branch} is checked out at {hold.path}; landing waits until you switch branches."
-            with owner_transaction(self._context.store, self._run):
-                self._context.store.events.append(self._run.id, NoticeRaised("warning", text))
-            self._wakeup.notify_all()
-        self.branch_held = hold is not None

@@ -35,7 +35,12 @@ async def own_run(
     """
     # An earlier owner may have been killed between writing the plan and storing its number of actions.
     run = store_agreed_actions(context.store, await take_over_run_when_free(context, run_id))
-    _write_projections(context, run, notice)
+    try:
+        write_projections(context, run)
+    except OSError as error:
+        is_masked = is_placeholder(context.projections)
+        why = "a command in a sandbox is using it" if is_masked else error.strerror
+        notice(f"{context.projections} is not writable ({why}); the run continues without it")
     starter = starter_for(run)
     try:
         if isinstance(starter, ZygoteProcessStarter):
@@ -73,12 +78,3 @@ def _log_error(log: Path, error: Exception) -> None:
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("a") as file:
         traceback.print_exception(error, file=file)
-
-
-def _write_projections(context: RunContext, run: Run, notice: Callable[[str], None]) -> None:
-    try:
-        write_projections(context, run)
-    except OSError as error:
-        is_masked = is_placeholder(context.projections)
-        why = "a command in a sandbox is using it" if is_masked else error.strerror
-        notice(f"{context.projections} is not writable ({why}); the run continues without it")

@@ -31,8 +31,9 @@ from scaffold.verify.check_readiness import NotReady
 from scaffold.verify.contract.check_runs import During
 from scaffold.verify.environment.check_env import program_folders
 from scaffold.verify.environment.generated_files import ignored_module
-from scaffold.verify.environment.import_proof import prove_imports, with_installed_names
-from scaffold.verify.environment.preparation import EnvironmentRequest, PreparedEnvironment, prepare_environment
+from scaffold.verify.environment.import_proof import prove_imports
+from scaffold.verify.environment.installed_names import with_installed_names
+from scaffold.verify.environment.preparation import PreparedEnvironment, prepare_environment
 from scaffold.verify.gates.detection import DetectedGates, apply_gate_settings, detect_at_commit, drop_unavailable_gates
 from scaffold.verify.regression.baseline_capture import (
     BaselineInputs,
@@ -124,9 +125,19 @@ def _describe_failure(result: GateResult) -> str:
 
 
 async def _prepare_and_capture(context: RunContext, run: Run, during: During) -> BaselineResult | NotReady:
-    detection = await _detect_gates(context, run)
+    gates, setup, sandbox = run.settings.gates, run.settings.environment.setup, run.settings.sandbox
+    detection = apply_gate_settings(await detect_at_commit(context.git, run.base_sha), gates.given, gates.off)
+    detection = msgspec.structs.replace(
+        detection,
+        gates=detection.gates if gates.enabled else (),
+        setup=detection.setup if setup is None else setup,
+    )
     try:
-        prepared = await prepare_environment(await _preparation_request(context, run, detection, during))
+        found = await probe_level(context.repository.root, context.environ, cache=context.cache / LEVEL_CACHE)
+        confined = "off" if sandbox.mode == "off" else f"{found.level} {sandbox}"
+        prepared = await prepare_environment(
+            environment_request(context, run, run.base_sha, detection.setup, sandbox=confined, during=during)
+        )
     finally:
         await asyncio.to_thread(remove_temporary_folder, context, run, name=SETUP_FOLDER)
     if isinstance(prepared, NotReady):
@@ -149,16 +160,6 @@ async def _prepare_and_capture(context: RunContext, run: Run, during: During) ->
     return result
 
 
-async def _detect_gates(context: RunContext, run: Run) -> DetectedGates:
-    gates, setup = run.settings.gates, run.settings.environment.setup
-    detection = apply_gate_settings(await detect_at_commit(context.git, run.base_sha), gates.given, gates.off)
-    return msgspec.structs.replace(
-        detection,
-        gates=detection.gates if gates.enabled else (),
-        setup=detection.setup if setup is None else setup,
-    )
-
-
 async def _capture_in_checkout(
     checkout: Checkout, context: RunContext, run: Run, prepared: PreparedEnvironment, detection: DetectedGates
 ) -> BaselineResult | NotReady:
@@ -177,17 +178,6 @@ async def _capture_in_checkout(
         usable = drop_unavailable_gates(detection, tree.git.cwd, tree.environ, own)
         inputs = _baseline_inputs(context, run, await commits.tree_of(tree.git, base))
         return await capture_baseline(usable, tree, proven, inputs, left_out=prepared.left_out)
-
-
-async def _preparation_request(
-    context: RunContext, run: Run, detection: DetectedGates, during: During
-) -> EnvironmentRequest:
-    found, sandbox = (
-        await probe_level(context.repository.root, context.environ, cache=context.cache / LEVEL_CACHE),
-        run.settings.sandbox,
-    )
-    confined = "off" if sandbox.mode == "off" else f"{found.level} {sandbox}"
-    return environment_request(context, run, run.base_sha, detection.setup, sandbox=confined, during=during)
 
 
 def _tell_included(context: RunContext, run: Run, prepared: PreparedEnvironment) -> None:

@@ -1,7 +1,6 @@
 """End, pause or save a run in the store."""
 
 from collections.abc import Mapping
-from collections.abc import Set as AbstractSet
 from typing import Literal
 
 from scaffold.core.ids import AttemptId, RunId
@@ -141,7 +140,12 @@ def pause_if_waiting(store: Store, run: Run, awaiting: Mapping[AttemptId, str] =
         idle = not busy and not any(decide(read_goal_view(store, run, goal)) for goal in goals)
         waiting = idle and (bool(awaiting) or any(store.actions.waiting(goal.id) for goal in goals))
         if waiting:
-            _pause_for_human(store, run, {*awaiting.values()})
+            awaited = {awaited_inbox_id(action.state) for action in store.actions.of_run(run.id)} - {None}
+            open_items = awaited | {*awaiting.values()}
+            items = count_of(len(open_items), "item")
+            state = Paused(f"waits for a human: {items}")
+            _pause_goals(store, run, state)
+            store.runs.move(run.id, state, fence=run.fence)
     return waiting
 
 
@@ -149,15 +153,6 @@ def can_start(store: Store, run: Run) -> bool:
     """Return whether an active goal can do something now, other than wait for candidates to land."""
     active = [goal for goal in store.goals.of_run(run.id) if isinstance(goal.state, Active)]
     return any(decide(read_goal_view(store, run, goal)) for goal in active)
-
-
-def _pause_for_human(store: Store, run: Run, about_changes: AbstractSet[str]) -> None:
-    awaited = {awaited_inbox_id(action.state) for action in store.actions.of_run(run.id)} - {None}
-    open_items = awaited | about_changes
-    items = count_of(len(open_items), "item")
-    state = Paused(f"waits for a human: {items}")
-    _pause_goals(store, run, state)
-    store.runs.move(run.id, state, fence=run.fence)
 
 
 def hold_run(store: Store, run: Run, reason: str) -> None:

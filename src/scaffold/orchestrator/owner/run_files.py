@@ -45,16 +45,13 @@ class RunFiles:
     async def write(self) -> None:
         """Bring the files in line with the store."""
         if await self._workflow_state.write():
-            await self._file_notes()
+            # The notes of completed stories go to the archive, and come back if a story is reopened.
+            for action in self._context.store.actions.of_run(self._run.id):
+                if action.method == "story" and action.kind == "compound":
+                    with contextlib.suppress(OSError):
+                        completed = isinstance(action.state, Completed)
+                        await file_notes(self._context, self._run.id, action.key, completed=completed)
         await self._marked_copy.write()
-
-    async def _file_notes(self) -> None:
-        # The notes of completed stories go to the archive, and come back if a story is reopened.
-        for action in self._context.store.actions.of_run(self._run.id):
-            if action.method == "story" and action.kind == "compound":
-                with contextlib.suppress(OSError):
-                    completed = isinstance(action.state, Completed)
-                    await file_notes(self._context, self._run.id, action.key, completed=completed)
 
 
 async def write_run_files(context: RunContext, run: Run) -> None:
@@ -128,7 +125,14 @@ class StoryLog:
     def add(self, stories: Sequence[StoryRecord]) -> None:
         """Add the entries of these stories that the file lacks, oldest first; raises OSError if that fails."""
         if self._size is None or self._size != self._size_now():
-            self._read_log()
+            # A line that a killed process did not finish is removed.
+            content = read_untrusted(self._path, MAX_LOG_BYTES) if self._size_now() else b""
+            if isinstance(content, str):
+                raise OSError(f"{self._path} is not read: {content}")
+            whole = content[: content.rfind(b"\n") + 1]
+            if whole != content:
+                os.truncate(self._path, len(whole))
+            self._logged, self._size = Counter(whole.splitlines()), len(whole)
         new = list(self._new_lines(stories))
         if new and self._size is not None:
             append_line(self._path, b"\n".join(new))
@@ -151,16 +155,6 @@ class StoryLog:
             return self._path.stat(follow_symlinks=False).st_size
         except FileNotFoundError:
             return 0
-
-    def _read_log(self) -> None:
-        # A line that a killed process did not finish is removed.
-        content = read_untrusted(self._path, MAX_LOG_BYTES) if self._size_now() else b""
-        if isinstance(content, str):
-            raise OSError(f"{self._path} is not read: {content}")
-        whole = content[: content.rfind(b"\n") + 1]
-        if whole != content:
-            os.truncate(self._path, len(whole))
-        self._logged, self._size = Counter(whole.splitlines()), len(whole)
 
 
 class MarkedCopy:

@@ -53,16 +53,12 @@ def claim_run(store: Store, run: Run, *, restart: bool = False) -> None:
         # In the same transaction as the claim, which clears what the run waits for: in between it would look paused.
         store.runs.move(run.id, Active(), fence=run.fence)
     store.runs.take(run.id, me, expected_fence=run.fence)
-    _forget_in_process_supervisors(store, run)
-    if run.owner != me and not restart:
-        store.runs.ask(run.id, None)
-
-
-def _forget_in_process_supervisors(store: Store, run: Run) -> None:
     # A supervisor inside of the previous owner's process must not be killed as an orphan.
     for goal in store.goals.of_run(run.id):
         if goal.supervisor is not None and goal.supervisor == run.owner:
             store.goals.supervise(goal.id, None, was=goal.supervisor)
+    if run.owner != me and not restart:
+        store.runs.ask(run.id, None)
 
 
 async def take_over_run_when_free(context: RunContext, run_id: RunId, *, restart: bool = False) -> Run:

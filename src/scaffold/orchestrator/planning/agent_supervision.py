@@ -50,7 +50,9 @@ def next_wake_reason(store: Store, run: Run, goal: Goal) -> str | None:
         return "your last turn was interrupted; the steps you took in it are done"
     happened = tuple(_describe_events(store, goal, _since_last_turn(store, run, goal)))
     if happened:
-        return _join_latest(happened)
+        latest = list(dict.fromkeys(happened))[-6:]
+        left = len(dict.fromkeys(happened)) - len(latest)
+        return "; ".join((f"{count_of(left, 'earlier event')}", *latest) if left else latest)
     if _goes_on(store, run, goal):
         return None
     return f"nothing is running; not proven yet: {quoted_list(store.goals.unmet(goal.id))}"
@@ -136,21 +138,12 @@ def _describe_events(store: Store, goal: Goal, events: Sequence[Event]) -> Itera
                     yield f"`{key}` is pending"
             # A compound starts automatically, but only the agent may dispatch its children.
             case ActionStatusChanged(action=key, status="running"):
-                if _ready_below(store, _action_of_goal(store, goal, key)):
+                action = _action_of_goal(store, goal, key)
+                children = () if action is None else store.actions.children(action.id)
+                if any(isinstance(child.state, Pending) and not child.unmet for child in children):
                     yield f"`{key}` is running"
-
-
-def _ready_below(store: Store, action: Action | None) -> bool:
-    children = () if action is None else store.actions.children(action.id)
-    return any(isinstance(child.state, Pending) and not child.unmet for child in children)
 
 
 def _action_of_goal(store: Store, goal: Goal, key: ActionKey) -> Action | None:
     action = store.actions.by_key(goal.run_id, key)
     return action if action is not None and action.goal_id == goal.id else None
-
-
-def _join_latest(happened: Sequence[str], most: int = 6) -> str:
-    latest = list(dict.fromkeys(happened))[-most:]
-    left = len(dict.fromkeys(happened)) - len(latest)
-    return "; ".join((f"{count_of(left, 'earlier event')}", *latest) if left else latest)

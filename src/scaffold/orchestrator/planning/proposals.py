@@ -96,18 +96,6 @@ class LiveProposals:
         if action is None or goal is None:
             raise LookupError(key)
         # Otherwise a child could not be dispatched in the turn that created it: its parent would not be running yet.
-        self._begin_compounds(action)
-        # Read again: starting a compound may have made the action ready.
-        self._require_ready(self.store.actions.get(action.id) or action)
-        self._require_apart(action)
-        self._require_room(goal)
-        attempt = await self._dispatch(goal.id, action.id)
-        if attempt is None:
-            fix = "End your turn; check again when you are asked next."
-            raise ChangeRejected(f"`{key}` was not started: the goal paused or another action took the last slot", fix)
-        return attempt.number
-
-    def _begin_compounds(self, action: Action) -> None:
         # The supervisor would start them a moment later anyway.
         actions = self.store.actions
         with owner_transaction(self.store, self.run, durable=True):
@@ -116,6 +104,17 @@ class LiveProposals:
                 compound = actions.get(compound_id)
                 if compound is not None and isinstance(compound.state, Pending) and not compound.unmet:
                     actions.move(compound_id, Running())
+        # Read again: starting a compound may have made the action ready.
+        self._require_ready(self.store.actions.get(action.id) or action)
+        if (held_back := why_held_back(self.store, self.run, action.id)) is not None:
+            fix = "Dispatch other actions, or end your turn; you are woken once it can start."
+            raise ChangeRejected(f"`{action.key}` is held back: it {held_back.text}", fix)
+        self._require_room(goal)
+        attempt = await self._dispatch(goal.id, action.id)
+        if attempt is None:
+            fix = "End your turn; check again when you are asked next."
+            raise ChangeRejected(f"`{key}` was not started: the goal paused or another action took the last slot", fix)
+        return attempt.number
 
     def _require_ready(self, action: Action) -> None:
         if action.kind == "compound":
@@ -130,11 +129,6 @@ class LiveProposals:
             raise ChangeRejected(f"`{action.key}` is not ready: {quoted_list(lacking)} not proven yet", fix)
         if action.unmet:
             raise ChangeRejected(f"`{action.key}` is not ready: its parent is not running yet", "Wait until it is.")
-
-    def _require_apart(self, action: Action) -> None:
-        if (held_back := why_held_back(self.store, self.run, action.id)) is not None:
-            fix = "Dispatch other actions, or end your turn; you are woken once it can start."
-            raise ChangeRejected(f"`{action.key}` is held back: it {held_back.text}", fix)
 
     def _require_room(self, goal: Goal) -> None:
         if not isinstance(goal.state, Active):

@@ -159,7 +159,12 @@ def results_report(proposals: ProposalTarget, goal: GoalSpec, keys: Sequence[Act
             raise ChangeRejected(
                 f"`{key}` has no result: it is not a stored action of goal `{goal.name}`", "Leave it out."
             )
-    chosen = [stored[key] for key in dict.fromkeys(keys)] if keys else _with_results(stored)
+    done = [action for action in stored.values() if action.result is not None or status_of(action.state) == "failed"]
+    latest = sorted(done, key=lambda action: action.updated_at, reverse=True)
+    # Sorting is stable, so the latest stay first among failures and among the rest.
+    chosen = sorted(latest, key=lambda action: status_of(action.state) != "failed")
+    if keys:
+        chosen = [stored[key] for key in dict.fromkeys(keys)]
     room = RESPONSE_CHARS - OVERHEAD_CHARS
     # As the note `rest` promises, fewer names leave more room for each.
     share = max(RESULT_CHARS, room // len(chosen)) if keys else RESULT_CHARS
@@ -173,13 +178,6 @@ def results_report(proposals: ProposalTarget, goal: GoalSpec, keys: Sequence[Act
         "left_out": truncate_names([action.key for action in chosen[len(taken) :]]) if left else None,
         "rest": "Name fewer in `actions` to see more of each." if left or (cut and len(taken) > 1) else None,
     }
-
-
-def _with_results(stored: Mapping[ActionKey, Action]) -> list[Action]:
-    done = [action for action in stored.values() if action.result is not None or status_of(action.state) == "failed"]
-    latest = sorted(done, key=lambda action: action.updated_at, reverse=True)
-    # Sorting is stable, so the latest stay first among failures and among the rest.
-    return sorted(latest, key=lambda action: status_of(action.state) != "failed")
 
 
 def _result_entry(proposals: ProposalTarget, action: Action, share: int) -> dict[str, Any]:

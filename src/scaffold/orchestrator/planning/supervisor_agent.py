@@ -152,13 +152,17 @@ class SupervisorAgent:
         store = self._run_context.store
         actions = store.actions.of_goal(goal.id)
         about = None if compound is None else compound.id
+        failed = [action for action in actions if action.kind == "primitive" and isinstance(action.state, Failed)]
+        latest = sorted(failed, key=lambda action: action.updated_at, reverse=True)[:MAX_FAILURES]
         return GoalContext(
             goal=goal,
             holding=store.facts.holding(goal.id),
             status_counts=store.actions.tally(goal.id),
             actions=actions,
             ready=store.actions.ready(goal.id, MAX_READY),
-            failures=_failed_actions(store, actions),
+            failures=tuple(
+                FailedAction(action=action, attempts=store.attempts.of_action(action.id)) for action in latest
+            ),
             turns=tuple(
                 turn
                 for turn in store.turns.of_run(self._run.id)
@@ -220,12 +224,6 @@ def coverage_findings(draft: PlanDraft, key: ActionKey) -> tuple[Finding, ...]:
 
 def _error_finding(code: str, goal: str, key: ActionKey, message: str, fix: str) -> Finding:
     return Finding(code=code, severity="error", goal=goal, action=key, message=message, fix=fix)
-
-
-def _failed_actions(store: Store, actions: Sequence[Action]) -> tuple[FailedAction, ...]:
-    failed = [action for action in actions if action.kind == "primitive" and isinstance(action.state, Failed)]
-    latest = sorted(failed, key=lambda action: action.updated_at, reverse=True)[:MAX_FAILURES]
-    return tuple(FailedAction(action=action, attempts=store.attempts.of_action(action.id)) for action in latest)
 
 
 def _require_action(store: Store, action_id: ActionId) -> Action:

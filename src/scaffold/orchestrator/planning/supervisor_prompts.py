@@ -65,10 +65,13 @@ class GoalContext(Struct, frozen=True, kw_only=True):
 
 def decompose_prompt(context: GoalContext, compound: Action) -> str:
     """Return the prompt for decomposing a compound that became ready."""
+    needs = set(compound.preconditions)
+    shown = [action for action in context.actions if action.result and needs.intersection(action.effects)]
+    lines = (f"- {action.key}: {_one_line(action.result or '', RESULT_CHARS)}" for action in reversed(shown))
     return _join_sections(
         _goal_section(context),
         _compound_section(context, compound, "Compound to decompose"),
-        _inputs_section(context, compound),
+        _fit_list("# What it builds on", lines, RESULTS_CHARS, "goap_get_action_results"),
         _status_section(context),
         _earlier_turns(context.turns),
         f"# Your task\nDecompose `{compound.key}`: create 2 to 7 children with goap_create_actions "
@@ -183,13 +186,6 @@ def _compound_section(context: GoalContext, compound: Action, title: str) -> str
         ),
     )
     return "\n".join(part for part in parts if part)
-
-
-def _inputs_section(context: GoalContext, compound: Action) -> str:
-    needs = set(compound.preconditions)
-    shown = [action for action in context.actions if action.result and needs.intersection(action.effects)]
-    lines = (f"- {action.key}: {_one_line(action.result or '', RESULT_CHARS)}" for action in reversed(shown))
-    return _fit_list("# What it builds on", lines, RESULTS_CHARS, "goap_get_action_results")
 
 
 def _status_section(context: GoalContext) -> str:

@@ -300,7 +300,12 @@ async def _propose_until_sound(
         try:
             finish = await agent.turn(message)
         except LoopDetected as loop:
-            return _end_at_loop(open_turn, proposals, rules, loop)
+            findings = tuple(rules.faults(proposals.draft))
+            # A sound proposal is written even if its agent cannot stop.
+            if findings or not proposals.draft.changes:
+                return PlanRejected(findings, loop.what)
+            findings = _write_proposals(open_turn, proposals, rules)
+            return PlanRejected(findings, loop.what) if findings else PlanWritten(proposals.draft.changes, loop.what)
         if finish.stop == "refused":
             return _model_refused(finish)
         # If the plan has changed since the agent read it, rejected changes come back as findings, too.
@@ -311,17 +316,6 @@ async def _propose_until_sound(
     shown = "; ".join(fault.message for fault in findings[:MAX_FINDINGS])
     more = f"; and {len(findings) - MAX_FINDINGS} more" if len(findings) > MAX_FINDINGS else ""
     return PlanRejected(findings, f"the proposal still has errors after {MAX_ROUNDS} replies: {shown}{more}")
-
-
-def _end_at_loop(
-    open_turn: _OpenTurn, proposals: DraftProposals, rules: TurnRules, loop: LoopDetected
-) -> PlanningResult:
-    findings = tuple(rules.faults(proposals.draft))
-    # A sound proposal is written even if its agent cannot stop.
-    if findings or not proposals.draft.changes:
-        return PlanRejected(findings, loop.what)
-    findings = _write_proposals(open_turn, proposals, rules)
-    return PlanRejected(findings, loop.what) if findings else PlanWritten(proposals.draft.changes, loop.what)
 
 
 async def _take_steps(open_turn: _OpenTurn, agent: Agent, step_tools: StepTools) -> PlanningResult:

@@ -112,7 +112,14 @@ class Supervisor:
                         return
                     await event.wait()
                     continue
-                self._note_held_back()
+                # Stored, so that it is counted how often others overtake them; an agent that takes every step may never
+                # start them.
+                store = self._context.store
+                new = [each for each in self._held_back if not store.scheduling.is_held_back(each)]
+                if new and not self._agent_dispatches:
+                    with owner_transaction(store, self._run):
+                        known = [each for each in new if store.actions.get(each) is not None]
+                        store.scheduling.hold_back(self._run.id, known)
                 for command in commands:
                     await self._execute_command(command)
                 if commands:
@@ -154,16 +161,6 @@ class Supervisor:
             commands = tuple(command for command in commands if not isinstance(command, Dispatch))
         return commands
 
-    def _note_held_back(self) -> None:
-        # Stored, so that it is counted how often others overtake them; an agent that takes every step may never start
-        # them.
-        store = self._context.store
-        new = [each for each in self._held_back if not store.scheduling.is_held_back(each)]
-        if new and not self._agent_dispatches:
-            with owner_transaction(store, self._run):
-                known = [each for each in new if store.actions.get(each) is not None]
-                store.scheduling.hold_back(self._run.id, known)
-
     def _apply_command(self, command: GoalCommand) -> None:
         store = self._context.store
         match command:
@@ -179,20 +176,15 @@ class Supervisor:
                 store.actions.move(compound, Failed(reason))
                 block_unreachable_actions(store, self._goal_id)
             case CompleteGoal():
-                self._complete_goal()
+                store.actions.skip_pending(self._goal_id, GOAL_COMPLETE)
+                for each in store.actions.open_compounds(self._goal_id):
+                    store.actions.move(each.action.id, Skipped(GOAL_COMPLETE) if each.unmet_effects else Completed())
+                store.inbox.withdraw_unneeded(self._run.id)
+                store.goals.move(self._goal_id, Completed())
             case FailGoal(reason=reason):
                 store.goals.move(self._goal_id, Failed(self._explain_failure(reason)))
             case _:
                 assert_never(command)
-
-    def _complete_goal(self) -> None:
-        store = self._context.store
-        store.actions.skip_pending(self._goal_id, GOAL_COMPLETE)
-        for compound in store.actions.open_compounds(self._goal_id):
-            done = not compound.unmet_effects
-            store.actions.move(compound.action.id, Completed() if done else Skipped(GOAL_COMPLETE))
-        store.inbox.withdraw_unneeded(self._run.id)
-        store.goals.move(self._goal_id, Completed())
 
     def _explain_failure(self, reason: str) -> str:
         """Return `reason` with the actions that a human gave up, or else with the error of the goal's last turn."""

@@ -93,15 +93,7 @@ class _SupervisedGoals:
             for task in (*tasks, *others):
                 task.cancel()
             await asyncio.wait([*tasks, *others])
-        return self._exit_code([*tasks, *others], done, report_error)
-
-    def _exit_code(
-        self,
-        tasks: Sequence["asyncio.Task[None]"],
-        done: "set[asyncio.Task[None]]",
-        report_error: Callable[[Exception], None],
-    ) -> int:
-        errors = [(place, task.exception()) for place, task in enumerate(tasks) if task in done]
+        errors = [(place, task.exception()) for place, task in enumerate([*tasks, *others]) if task in done]
         codes = (self._code_of(place, error, report_error) for place, error in errors if error is not None)
         return next(codes, DONE_EXIT_CODE)
 
@@ -121,19 +113,18 @@ class _SupervisedGoals:
         if isinstance(error, GitError | OSError):
             if not of_goal:
                 return FAULT_EXIT_CODE
-            self._tell_fault(place, error)
+            # The same fault may keep us from storing the notice.
+            with contextlib.suppress(ScaffoldError, OSError):
+                goal = self._context.store.goals.get([*self._wakeups][place])
+                what = error.what if isinstance(error, GitError) else str(error)
+                warn(
+                    self._context, self._run.id, f"The supervisor of {goal.name if goal else place} tries again: {what}"
+                )
             return _FIRST_FAULT_CODE + place
         if not of_goal or not isinstance(error, Exception):
             raise error
         report_error(error)
         return _FIRST_ERROR_CODE + place
-
-    def _tell_fault(self, place: int, error: GitError | OSError) -> None:
-        # The same fault may keep us from storing the notice.
-        with contextlib.suppress(ScaffoldError, OSError):
-            goal = self._context.store.goals.get([*self._wakeups][place])
-            what = error.what if isinstance(error, GitError) else str(error)
-            warn(self._context, self._run.id, f"The supervisor of {goal.name if goal else place} tries again: {what}")
 
     async def _supervise_goal(self, goal_id: GoalId) -> None:
         wakeup, store = self._wakeups[goal_id], self._context.store
@@ -158,18 +149,15 @@ class _SupervisedGoals:
         store, called = self._context.store, False
         while True:
             event, seen = self._woken.next_event(), store.data_version()
-            self._wake_concerned(called=called)
+            changed = self._changes.read().goals
+            # Any change may have freed a slot, or made a goal need less than its share. The end of a rest is not a
+            # change, so the owner calls then.
+            served = slots_by_goal(self._context.store, self._run) if changed or called else {}
+            for goal_id, wakeup in self._wakeups.items():
+                if goal_id in changed or goal_id in served:
+                    wakeup.notify_all()
             while not event.is_set() and store.data_version() == seen:
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(MAX_SLEEP_S):
                         await event.wait()
             called = event.is_set()
-
-    def _wake_concerned(self, *, called: bool) -> None:
-        changed = self._changes.read().goals
-        # Any change may have freed a slot, or made a goal need less than its share. The end of a rest is not a change,
-        # so the owner calls then.
-        served = slots_by_goal(self._context.store, self._run) if changed or called else {}
-        for goal_id, wakeup in self._wakeups.items():
-            if goal_id in changed or goal_id in served:
-                wakeup.notify_all()

@@ -118,20 +118,15 @@ async def _clean_up_run(context: RunContext, run: Run) -> None:
     await clear_run(context, mine)
     # Looked up again, because the recovery has ended attempts and pinned their work.
     for ref, commit, attempt in (await _find_leftovers(context, mine)).pins:
-        await _replace_pin(context, ref, commit, attempt)
+        rescue = refs.rescue_ref(attempt.id)
+        # The new ref comes first, so that a kill in between leaves two refs, never none. A landed attempt needs none.
+        if attempt.outcome == "landed" or await refs.move(context.git, rescue, new=commit, old=None):
+            await refs.delete(context.git, ref, old=commit)
     for folder in _own_folders(context, run):
         if folder.is_dir():
             delete_folder(folder, below=context.cache)
     with owner_transaction(context.store, mine):
         context.store.runs.release(mine.id, fence=mine.fence)
-
-
-async def _replace_pin(context: RunContext, ref: str, commit: Commit, attempt: Attempt) -> None:
-    """Replace the work ref of an ended attempt by a rescue ref; keep both if the rescue ref already exists."""
-    rescue = refs.rescue_ref(attempt.id)
-    # The new ref is created first, so that a kill in between leaves two refs, never none. A landed attempt needs none.
-    if attempt.outcome == "landed" or await refs.move(context.git, rescue, new=commit, old=None):
-        await refs.delete(context.git, ref, old=commit)
 
 
 def delete_folder(folder: Path, *, below: Path) -> None:

@@ -124,7 +124,13 @@ def send_message(context: RunContext, run: Run, action: Action, text: str) -> At
     Returns the current attempt; None if no agent is working on the action. Raises UsageError if the text is empty or
     too long, or if no agent will ever read it.
     """
-    message = _require_message(text)
+    message = utf8_safe(text).strip()
+    if not message:
+        raise UsageError("the message is empty", "Add the text after the action, or pipe it in: `... | send ACTION -`.")
+    if len(message) > MAX_MESSAGE_CHARS:
+        what = f"the message is longer than {MAX_MESSAGE_CHARS:,} characters"
+        raise UsageError(what, "Put it into a file that the agent can read, and send the name of the file.")
+
     _require_deliverable(context, run, action)
     with context.store.transaction(durable=True):
         context.store.messages.send(
@@ -133,16 +139,6 @@ def send_message(context: RunContext, run: Run, action: Action, text: str) -> At
     attempts = context.store.attempts.of_action(action.id)
     is_read = attempts and attempts[-1].status != "ended" and attempts[-1].phase in WORKER_PHASES
     return attempts[-1] if is_read else None
-
-
-def _require_message(text: str) -> str:
-    message = utf8_safe(text).strip()
-    if not message:
-        raise UsageError("the message is empty", "Add the text after the action, or pipe it in: `... | send ACTION -`.")
-    if len(message) > MAX_MESSAGE_CHARS:
-        what = f"the message is longer than {MAX_MESSAGE_CHARS:,} characters"
-        raise UsageError(what, "Put it into a file that the agent can read, and send the name of the file.")
-    return message
 
 
 def _require_deliverable(context: RunContext, run: Run, action: Action) -> None:

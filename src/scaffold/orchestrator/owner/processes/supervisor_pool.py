@@ -160,7 +160,15 @@ class SupervisorPool:
         supervised = {goal: process for process in self._processes.values() for goal in process.goals}
         for goal in goals:
             if goal.id in supervised:
-                self._update_record(goal, supervised[goal.id])
+                process = supervised[goal.id]
+                # A running process starts or ends to supervise a goal when its status changes.
+                active = isinstance(goal.state, Active)
+                if process.identity is not None and active is (goal.supervisor is None):
+                    with owner_transaction(self._context.store, self._run):
+                        if active:
+                            self._record_start(goal, process.identity)
+                        else:
+                            self._record_end(goal, DONE_EXIT_CODE)
         missing = [goal for goal in goals if goal.id not in supervised and isinstance(goal.state, Active)]
         now = self._context.clock.monotonic()
         waits = {goal.id: self._not_before.get(goal.id, 0.0) - now for goal in missing}
@@ -205,16 +213,6 @@ class SupervisorPool:
                 # Read again for the compare-and-set, because the start awaited.
                 for goal in filter(None, map(store.goals.get, goals)):
                     self._record_start(goal, process.identity)
-
-    def _update_record(self, goal: Goal, process: _SupervisorProcess) -> None:
-        # A running process starts or ends to supervise a goal when its status changes.
-        active = isinstance(goal.state, Active)
-        if process.identity is not None and active is (goal.supervisor is None):
-            with owner_transaction(self._context.store, self._run):
-                if active:
-                    self._record_start(goal, process.identity)
-                else:
-                    self._record_end(goal, DONE_EXIT_CODE)
 
     def _record_start(self, goal: Goal, identity: ProcessIdentity) -> None:
         self._context.store.goals.supervise(goal.id, identity, was=goal.supervisor)

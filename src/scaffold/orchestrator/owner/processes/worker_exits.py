@@ -115,7 +115,11 @@ class WorkerExitHandler:
         if attempt is None or self._launcher.restart_if_unclaimed(attempt):
             return None
         if attempt.status == "ended" or attempt.phase not in WORKER_PHASES:
-            await self._remove_worktree(attempt)
+            folder = self._context.worktree_of(attempt)
+            # Not a shared worktree, in which the next attempt may already work. A submitted candidate has none.
+            if not attempt.workspace and (attempt.phase in UNPINNED_PHASES or folder.exists()):
+                await rescue_and_remove(self._context, self._run, attempt.id)
+            await asyncio.to_thread(remove_temporary_folder, self._context, self._run, name=attempt.id)
             return attempt.outcome
         # We killed an overdue worker; any other one died, because a worker that can end its attempt does.
         outcome: AttemptOutcome = "timeout" if self._is_overdue(attempt) else "lost"
@@ -127,13 +131,6 @@ class WorkerExitHandler:
         died = outcome == "lost" and exited.code != FAULT_EXIT_CODE and not self._disk.full
         await release_attempt(self._context, self._run, attempt, outcome=outcome, error=error, died=died)
         return outcome
-
-    async def _remove_worktree(self, attempt: Attempt) -> None:
-        folder = self._context.worktree_of(attempt)
-        # Not a shared worktree, in which the next attempt may already work. A submitted candidate has none any more.
-        if not attempt.workspace and (attempt.phase in UNPINNED_PHASES or folder.exists()):
-            await rescue_and_remove(self._context, self._run, attempt.id)
-        await asyncio.to_thread(remove_temporary_folder, self._context, self._run, name=attempt.id)
 
     async def end_overdue(self) -> None:
         """Stop workers that are past their deadline or send no heartbeats."""

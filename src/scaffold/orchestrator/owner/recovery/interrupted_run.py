@@ -127,7 +127,15 @@ async def release_attempt(
 
 async def remove_stale_worktrees(context: RunContext, run: Run) -> None:
     """Remove the run's worktrees that no worker uses, and the work refs of attempts that have landed."""
-    for path in await _leftover_worktrees(context, run):
+    # On disk or registered in git: an interrupted removal leaves only one of the two.
+    folder = (context.run_folder(run.id) / "attempts").resolve()
+    registered = {each.path for each in await worktree.list_worktrees(context.repository) if each.path.parent == folder}
+    # A killed git leaves incomplete registrations.
+    parts = [each.name for each in unfinished_registrations(context.repository.common_dir)]
+    if parts:
+        named = {worktree_pool.name_while_prepared(each.id) for each in context.store.attempts.of_run(run.id)}
+        registered |= {folder / name for name in named if any(part.startswith(name) for part in parts)}
+    for path in sorted(registered.union(folder.iterdir() if folder.is_dir() else ())):
         attempt = context.store.attempts.last_in_workspace(path.name)
         if attempt is None:
             await worktree.remove(context.repository, path)
@@ -155,18 +163,6 @@ async def _delete_refs_of_landing(context: RunContext, run: Run) -> None:
         attempt = context.store.attempts.get(refs.attempt_id_of(ref))
         if attempt is not None and attempt.run_id == run.id and attempt.status == "ended":
             await refs.delete(context.git, ref, old=commit)
-
-
-async def _leftover_worktrees(context: RunContext, run: Run) -> list[Path]:
-    # On disk or registered in git: an interrupted removal leaves only one of the two.
-    folder = (context.run_folder(run.id) / "attempts").resolve()
-    registered = {each.path for each in await worktree.list_worktrees(context.repository) if each.path.parent == folder}
-    # A killed git leaves incomplete registrations.
-    parts = [each.name for each in unfinished_registrations(context.repository.common_dir)]
-    if parts:
-        named = {worktree_pool.name_while_prepared(each.id) for each in context.store.attempts.of_run(run.id)}
-        registered |= {folder / name for name in named if any(part.startswith(name) for part in parts)}
-    return sorted(registered.union(folder.iterdir() if folder.is_dir() else ()))
 
 
 async def remove_leftovers(context: RunContext, run: Run) -> None:

@@ -49,17 +49,14 @@ class FaultRepeater:
                 is_outage = isinstance(error, StoreUnavailable) or is_disk_full(error)
                 if now + wait_s - since > (self._outage_s if is_outage else self._fault_s):
                     raise
-                self._record_fault(error)
+                # Once, and only if the store can be written.
+                what = error.what if isinstance(error, ScaffoldError) else str(error)
+                notice = NoticeRaised("warning", self._context.redactor.clean(f"{what}; this is tried again"))
+                with suppress(StoreError), owner_transaction(self._context.store, self._run):
+                    if not self._context.store.events.has_notice(self._run.id, notice):
+                        self._context.store.events.append(self._run.id, notice)
             await self._context.clock.sleep(wait_s)
             wait_s = min(2 * wait_s, MAX_WAIT_S)
-
-    def _record_fault(self, error: Exception) -> None:
-        # Once, and only if the store can be written.
-        what = error.what if isinstance(error, ScaffoldError) else str(error)
-        notice = NoticeRaised("warning", self._context.redactor.clean(f"{what}; this is tried again"))
-        with suppress(StoreError), owner_transaction(self._context.store, self._run):
-            if not self._context.store.events.has_notice(self._run.id, notice):
-                self._context.store.events.append(self._run.id, notice)
 
     def _now_s(self) -> float:
         return self._context.clock.monotonic()

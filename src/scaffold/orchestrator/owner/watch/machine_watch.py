@@ -78,7 +78,14 @@ class MachineWatch:
 
     def look(self) -> None:
         """Look at the machine now."""
-        self._note_use()  # first, because unused environments may be deleted below
+        # First, because unused environments may be deleted below. Wall-clock time, because the note is compared with
+        # times of files.
+        now = self._context.clock.now().timestamp()
+        if not 0 <= now - self._used_at < USE_S:
+            baseline = self._context.store.baselines.of_run(self._run.id)
+            if baseline is not None:
+                self._used_at = now
+                self._use.note(self._context.cache / ENVIRONMENTS, baseline.environment)
         full, locked, before = self._full_text(), self._locked_text(), self.waits_for
         self.waits_for = "room on the disk" if full else "a lock of git" if locked else ""
         if self.waits_for and self.waits_for != before:
@@ -89,7 +96,10 @@ class MachineWatch:
             self._notify()
         if self._untold is not None:
             # If the database is on that disk, this fails and is tried again at the next look.
-            self._record_notice(self._untold)
+            store = self._context.store
+            with owner_transaction(store, self._run):
+                store.runs.wait_for(self._run.id, self.waits_for, fence=self._run.fence)
+                store.events.append(self._run.id, self._untold)
             self._untold = None
 
     def _full_text(self) -> str:
@@ -110,16 +120,6 @@ class MachineWatch:
         folders = [each for each in (self._context.repository.common_dir, self._context.cache) if each.is_dir()]
         return min(((self._free(each), each) for each in folders), default=(otherwise, Path("/")))
 
-    def _note_use(self) -> None:
-        # An environment in use is not deleted while this process lives. Wall-clock time, because the note is compared
-        # with times of files.
-        now = self._context.clock.now().timestamp()
-        if not 0 <= now - self._used_at < USE_S:
-            baseline = self._context.store.baselines.of_run(self._run.id)
-            if baseline is not None:
-                self._used_at = now
-                self._use.note(self._context.cache / ENVIRONMENTS, baseline.environment)
-
     def _locked_text(self) -> str:
         path = self._context.repository.common_dir / LOCK
         try:
@@ -132,9 +132,3 @@ class MachineWatch:
             self._lock, self._locked_since = lock, now
         why = "nothing new starts until it is gone. If no git command runs, one that was killed left it: delete it"
         return f"git has locked its refs, by {path}: {why}" if now - self._locked_since >= MAX_LOCKED_S else ""
-
-    def _record_notice(self, notice: NoticeRaised) -> None:
-        store = self._context.store
-        with owner_transaction(store, self._run):
-            store.runs.wait_for(self._run.id, self.waits_for, fence=self._run.fence)
-            store.events.append(self._run.id, notice)

@@ -1,7 +1,7 @@
 """Run the user's `notify` command for new inbox items, the end of a run, and a nearly spent budget."""
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Literal
 
@@ -86,10 +86,14 @@ class Notifier:
         """Run the command until it exits or times out."""
         redacted = msgspec.structs.replace(message, text=self._context.redactor.clean(message.text))
         try:
+            # Desktop and Scaffold variables; API keys only if configured.
+            variables = {"SCAFFOLD_EVENT": redacted.event, "SCAFFOLD_RUN": redacted.run}
+            names = {*DESKTOP_VARIABLES, *self._run.settings.environment.variables}
+            environ, root = self._context.environ, self._context.repository.root
             ended = await run_command(
                 [SHELL, "-c", self._command],
-                cwd=self._context.repository.root,
-                env=self._command_environ(redacted),
+                cwd=root,
+                env=child_environment(environ, {"PATH": path_outside(environ, root)} | variables, names=names),
                 timeout_s=self._timeout_s,
                 stdin=msgspec.json.encode(redacted),
                 output=OutputCapture(limit_bytes=10_000),
@@ -104,13 +108,6 @@ class Notifier:
             how = f"exit code {ended.exit_code}" if ended.signal is None else f"signal {ended.signal}"
             output = (ended.stderr or ended.stdout).decode(errors="replace").strip()[:ERROR_CHARS]
             self._warn_once(f"{how}{': ' if output else ''}{output}")
-
-    def _command_environ(self, redacted: Notification) -> Mapping[str, str]:
-        # Desktop and Scaffold variables; API keys only if configured.
-        variables = {"SCAFFOLD_EVENT": redacted.event, "SCAFFOLD_RUN": redacted.run}
-        names = {*DESKTOP_VARIABLES, *self._run.settings.environment.variables}
-        environ, root = self._context.environ, self._context.repository.root
-        return child_environment(environ, {"PATH": path_outside(environ, root)} | variables, names=names)
 
     def _warn_once(self, why: str) -> None:
         if self._warned:
