@@ -88,7 +88,11 @@ def _merge_nodes(base: JsonNode | None, ours: JsonNode, theirs: JsonNode, place:
     if isinstance(ours, JsonObject) and isinstance(theirs, JsonObject) and isinstance(base, JsonObject | None):
         return _merge_objects(base, ours, theirs, place)
     if isinstance(ours, JsonArray) and isinstance(theirs, JsonArray) and isinstance(base, JsonArray | None):
-        return _merge_arrays(base, ours, theirs, place)
+        sides = [base.items if base else (), ours.items, theirs.items]
+        every = {each.text: each for side in sides for each in side}
+        like = ours if len(ours.items) > 1 or len(theirs.items) <= len(ours.items) else theirs
+        merged = merged_items(place.removeprefix("."), *([each.text for each in side] for side in sides))
+        return JsonArray(tuple(every[text] for text in merged), like.first, like.between, like.last)
     raise NotMergeable(f"both sides change {place.removeprefix('.') or 'the whole'}")
 
 
@@ -113,14 +117,6 @@ def _merge_objects(base: JsonObject | None, ours: JsonObject, theirs: JsonObject
     # Only an object with several members shows how they are separated.
     like = ours if len(ours.members) > 1 or len(theirs.members) <= len(ours.members) else theirs
     return JsonObject({key: members[key] for key in order}, like.first, like.between, like.last)
-
-
-def _merge_arrays(base: JsonArray | None, ours: JsonArray, theirs: JsonArray, place: str) -> JsonArray:
-    sides = [base.items if base else (), ours.items, theirs.items]
-    every = {each.text: each for side in sides for each in side}
-    like = ours if len(ours.items) > 1 or len(theirs.items) <= len(ours.items) else theirs
-    merged = merged_items(place.removeprefix("."), *([each.text for each in side] for side in sides))
-    return JsonArray(tuple(every[text] for text in merged), like.first, like.between, like.last)
 
 
 def _enclose_parts(opening: str, parts: Sequence[str], layout: JsonObject | JsonArray, closing: str) -> str:

@@ -152,7 +152,13 @@ def merged_keys(base: Sequence[Key], ours: Sequence[Key], theirs: Sequence[Key])
     merged = behind[None]
     for key in ours:
         merged += [] if key in removed else [key, *behind.get(key, ())]
-    return _in_order(merged, ours, theirs)
+    # Sorted as both sides are, if they show an order.
+    if min(len(ours), len(theirs)) > 1 and all(isinstance(key, str) for key in merged):
+        orders: Sequence[Callable[[str], str]] = (str, str.lower)
+        for order in orders:
+            if all(list(side) == sorted(side, key=lambda key: order(str(key))) for side in (ours, theirs)):
+                return sorted(merged, key=lambda key: order(str(key)))
+    return merged
 
 
 def merged_items(place: str, base: Sequence[str], ours: Sequence[str], theirs: Sequence[str]) -> list[str]:
@@ -183,13 +189,3 @@ def name_of(entry: str) -> str:
     """Return the normalized name that an entry begins with, e.g. a package name; the whole entry if there is none."""
     found = re.match(r"[\"']?@?[\w./-]*\w", entry)
     return re.sub(r"[-_.]+", "-", found[0]).lower() if found else entry
-
-
-def _in_order(merged: list[Key], ours: Sequence[Key], theirs: Sequence[Key]) -> list[Key]:
-    # Sorted as both sides are, if they show an order.
-    if min(len(ours), len(theirs)) > 1 and all(isinstance(key, str) for key in merged):
-        orders: Sequence[Callable[[str], str]] = (str, str.lower)
-        for order in orders:
-            if all(list(side) == sorted(side, key=lambda key: order(str(key))) for side in (ours, theirs)):
-                return sorted(merged, key=lambda key: order(str(key)))
-    return merged

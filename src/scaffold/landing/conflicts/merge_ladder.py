@@ -15,7 +15,7 @@ from scaffold.core.run_settings import Signature
 from scaffold.git.client.command_line import Git
 from scaffold.git.commits import batch_contents, tree_of
 from scaffold.git.trees.merge import Conflicted, Merged, apply_commit, merge_commits
-from scaffold.git.trees.private_index import NewFile, PrivateIndex, private_index
+from scaffold.git.trees.private_index import NewFile, private_index
 from scaffold.landing.conflicts.certificate import require_complete
 from scaffold.landing.conflicts.lock_files import lock_tool
 from scaffold.landing.conflicts.not_mergeable import NotMergeable
@@ -103,7 +103,15 @@ async def merge_candidate(integration: Integration, *, tip: Commit, head: Commit
             return rebased
         helpers = _needed_helpers(found)
         if helpers and helpers <= integration.helpers:
-            found = await _ask_helpers(integration, index, merged, found)
+            # Lock files come last: their tools need all other files merged.
+            if found.left and integration.ask_agent is not None:
+                found = _with_answers(found, await _await_answer(integration.ask_agent(found.left), found.left))
+            if found.locks and not found.left and integration.make_lock_files is not None:
+                tree = await tree_of_resolution(index, merged, found.files)
+                found = _with_answers(
+                    found, await _await_answer(integration.make_lock_files(tree, found.locks), found.locks)
+                )
+
         if found.refused or not merged.files:
             return TreeConflict(tuple(sorted(each.path for each in found.refused)), found.told, helpers)
         tree = await tree_of_resolution(index, merged, found.files)
@@ -116,18 +124,6 @@ def _needed_helpers(found: Resolution) -> frozenset[Helper]:
         return frozenset()
     needed: dict[Helper, object] = {"agent": found.left, "lock tool": found.locks}
     return frozenset(each for each, files in needed.items() if files)
-
-
-async def _ask_helpers(
-    integration: Integration, index: PrivateIndex, merged: Conflicted, found: Resolution
-) -> Resolution:
-    # Lock files come last: their tools need all other files merged.
-    if found.left and integration.ask_agent is not None:
-        found = _with_answers(found, await _await_answer(integration.ask_agent(found.left), found.left))
-    if found.locks and not found.left and integration.make_lock_files is not None:
-        tree = await tree_of_resolution(index, merged, found.files)
-        found = _with_answers(found, await _await_answer(integration.make_lock_files(tree, found.locks), found.locks))
-    return found
 
 
 async def _await_answer(helper: Awaitable[HelpersAnswer], files: Sequence[ReadFile]) -> HelpersAnswer:

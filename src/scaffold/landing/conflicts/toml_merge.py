@@ -59,22 +59,18 @@ def _bring_over_value(was: Any, ours: Table, theirs: Table, key: str, name: str)
     if _is_table(mine) and _is_table(other) and (was is None or _is_table(was)):
         _bring_over(was, mine, other, f"{name}.")
     elif _is_list(mine) and _is_list(other) and (was is None or _is_list(was)):
-        _bring_over_items([] if was is None else was, mine, other, name)
+        # Entry by entry, so that comments between entries stay.
+        merged = merged_items(name, list(was or ()), list(mine), list(other))
+        steps = SequenceMatcher(None, list(mine), merged, autojunk=False).get_opcodes()
+        for _, start, end, new_start, new_end in reversed([step for step in steps if step[0] != "equal"]):
+            for at in reversed(range(start, end)):
+                del mine[at]
+            for at, item in enumerate(merged[new_start:new_end], start=start):
+                mine.insert(at, item)
     elif was is not None and _plain_value(was) == _plain_value(mine):
         ours[key] = other
     else:
         raise NotMergeable(f"both sides change {name}")
-
-
-def _bring_over_items(was: Any, mine: Array, other: Array, place: str) -> None:
-    # Entry by entry, so that comments between entries stay.
-    merged = merged_items(place, *(list(each) for each in (was, mine, other)))
-    steps = SequenceMatcher(None, list(mine), merged, autojunk=False).get_opcodes()
-    for _, start, end, new_start, new_end in reversed([step for step in steps if step[0] != "equal"]):
-        for at in reversed(range(start, end)):
-            del mine[at]
-        for at, item in enumerate(merged[new_start:new_end], start=start):
-            mine.insert(at, item)
 
 
 def _is_table(value: Any) -> bool:

@@ -195,20 +195,16 @@ def undo_action(store: Store, action: Action) -> None:
     store.actions.reset_failures(action.id)
     goal = store.goals.get(action.goal_id)
     if goal is not None and isinstance(goal.state, Cancelled):
-        _cancel_undone(store, (action, *steps))
+        # A completed action must have its work on the branch.
+        for each in (action, *steps):
+            now = store.actions.get(each.id)
+            if now is not None and isinstance(now.state, Completed):
+                store.actions.move(each.id, Pending())
+            if now is not None and isinstance(now.state, Completed | Pending):
+                store.actions.move(each.id, Cancelled())
         return
     reopen_action(store, ProvenFacts(action=action, facts=()), undone=True)
     chain_again(store, action)
-
-
-def _cancel_undone(store: Store, actions: Iterable[Action]) -> None:
-    # A completed action must have its work on the branch.
-    for each in actions:
-        now = store.actions.get(each.id)
-        if now is not None and isinstance(now.state, Completed):
-            store.actions.move(each.id, Pending())
-        if now is not None and isinstance(now.state, Completed | Pending):
-            store.actions.move(each.id, Cancelled())
 
 
 def _steps_beside(store: Store, action: Action) -> tuple[Action, ...]:

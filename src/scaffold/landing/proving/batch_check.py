@@ -80,11 +80,14 @@ class BatchVerifier:
         found = await environment_at(self._context, self._run, baseline.environment, tip, during=during)
         # The tip may need packages that the base did not.
         baseline = msgspec.structs.replace(baseline, environment=found.environment)
+        # In the order of the landings.
+        attempts = [each for each in self._context.store.attempts.of_run(self._run.id) if each.outcome == "landed"]
+        ordered = sorted(attempts, key=lambda each: each.ended_at or each.queued_at)
         request = ProofRequest(
             baseline=baseline,
             focused=False,
             files=("**",),
-            landed_gates=self._landed_gates(),
+            landed_gates=tuple(gate for each in ordered if each.verification for gate in each.verification.gates),
             gates_off=gates.off,
             find_gate_run=self._context.store.baselines.find,
             store_gate_run=self._setup.keep,
@@ -96,12 +99,6 @@ class BatchVerifier:
             checkout.tree(found.environment, base=base, commit=tip) as tree,
         ):
             return await judge_gates(request, baseline, tree)
-
-    def _landed_gates(self) -> tuple[GateResult, ...]:
-        # In the order of the landings.
-        attempts = [each for each in self._context.store.attempts.of_run(self._run.id) if each.outcome == "landed"]
-        ordered = sorted(attempts, key=lambda each: each.ended_at or each.queued_at)
-        return tuple(gate for each in ordered if each.verification for gate in each.verification.gates)
 
     async def _run_gates(self, batch: Sequence[ProvenAlone], during: During) -> GateProof:
         head = batch[-1].candidate.commit

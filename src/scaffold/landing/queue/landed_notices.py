@@ -12,7 +12,6 @@ from scaffold.core.printable_text import join_limited, utf8_safe
 from scaffold.core.states import WORKER_PHASES
 from scaffold.git.added_lines import added_lines_of
 from scaffold.git.checkouts import worktree
-from scaffold.git.client.command_line import Git
 from scaffold.run.context import RunContext
 from scaffold.run.notices import MERGE_QUEUE
 from scaffold.run.task_list import own_changed_paths
@@ -56,17 +55,14 @@ async def _edited_paths(context: RunContext, run: Run, attempt: Attempt, paths: 
         with TemporaryDirectory(dir=folder, prefix="looked-", ignore_cleanup_errors=True) as own:
             # A copy of the index: git would lock and rewrite it while the agent uses it.
             index = await asyncio.to_thread(shutil.copy, git.registration / "index", own)
-            return await _differing_paths(git, attempt.base_sha, paths, index)
+            chosen, env = ("--", *(f":(top,literal){path}" for path in paths)), {"GIT_INDEX_FILE": index}
+            base = attempt.base_sha
+            changed = await git("diff", "--name-only", "--no-renames", "-z", base, *chosen, env=env)
+            new = await git("ls-files", "--others", "--exclude-standard", "-z", *chosen, env=env)
+            found = {*changed.records, *new.records}
+            return tuple(path for path in paths if path in found)
     except (GitError, OSError):  # its worker removes the worktree, or its agent has broken it
         return ()
-
-
-async def _differing_paths(git: Git, base: Commit, paths: Sequence[str], index: str) -> tuple[str, ...]:
-    chosen, env = ("--", *(f":(top,literal){path}" for path in paths)), {"GIT_INDEX_FILE": index}
-    changed = (await git("diff", "--name-only", "--no-renames", "-z", base, *chosen, env=env)).records
-    new = (await git("ls-files", "--others", "--exclude-standard", "-z", *chosen, env=env)).records
-    found = {*changed, *new}
-    return tuple(path for path in paths if path in found)
 
 
 def _notice_lines(edited: Sequence[str], lines: dict[str, tuple[int, ...]]) -> Iterator[str]:

@@ -18,7 +18,7 @@ from scaffold.landing.facts.story_steps import unpin_contained
 from scaffold.landing.integration import Integrated, why_merge_failed
 from scaffold.landing.proving.batch_check import BatchVerifier, lands_with_others, with_gates_of_batch
 from scaffold.landing.proving.candidate_check import CandidateResult, CandidateVerifier, outcome_of
-from scaffold.landing.proving.candidate_line import Lane, Line, end_tasks
+from scaffold.landing.proving.candidate_line import Line, end_tasks
 from scaffold.landing.proving.checkout import LANDING, Checkouts, names_of_lanes
 from scaffold.landing.proving.fact_refresh import FactRefresher
 from scaffold.landing.proving.proof_setup import ProofSetup
@@ -272,7 +272,11 @@ class MergeQueue:
         batch = self._batch
         if batch.proof is None:
             count = self._order.count_together(self._line.ids()[: batch.next_size])
-            self._prove_together(self._line.lanes[:count])
+            lanes = self._line.lanes[:count]
+            if all(lane.proof.done() for lane in lanes):
+                first, *others = [lane.proven_alone for lane in lanes]
+                proven = [first, *takewhile(lands_with_others, others)] if lands_with_others(first) else [first]
+                batch.proof, batch.proven = asyncio.create_task(self._batch_verifier.together(proven)), len(proven)
         if batch.proof is None or not batch.proof.done():
             return None
         result, together = batch.proof.result(), self._line.lanes[: batch.proven]
@@ -286,13 +290,6 @@ class MergeQueue:
             return await self._refuse_front(structs.replace(result, verification=verifications[0]))
         batch.failed_together, batch.proof = len(together), None
         return await self._decide_batch()
-
-    def _prove_together(self, lanes: Sequence[Lane]) -> None:
-        if all(lane.proof.done() for lane in lanes):
-            first, *others = [lane.proven_alone for lane in lanes]
-            proven = [first, *takewhile(lands_with_others, others)] if lands_with_others(first) else [first]
-            self._batch.proof = asyncio.create_task(self._batch_verifier.together(proven))
-            self._batch.proven = len(proven)
 
     async def _publish_batch(self, batch: Sequence[Proven], result: CandidateResult) -> QueueStep | None:
         """Move the session branch to the proven commit and record it; None if the branch has moved."""

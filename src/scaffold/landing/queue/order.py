@@ -205,7 +205,13 @@ class QueueOrder:
     async def _arrange_queue(
         self, able: Sequence[Attempt], started: Sequence[AttemptId], tip: Commit, *, closed: bool
     ) -> None:
-        running = await self._running_attempts()
+        # The working attempts with commits, each with its last commit as its head. Their refs are read only when the
+        # order changes: nothing may depend on what changes all the time.
+        open_ones = self._context.store.attempts.open_of_run(self._run.id)
+        working = {refs.work_ref(each.id): each for each in open_ones if each.phase in WORKER_PHASES}
+        heads = await refs.list_refs(self._context.git, refs.WORK_PREFIX) if working else {}
+        found = [structs.replace(each, head_sha=heads.get(ref)) for ref, each in working.items()]
+        running = [each for each in found if each.head_sha not in {None, each.base_sha}]
         self._running = {each.id: self._keys.get(each.id) or self._action_key(each) for each in running}
         self._conflicts = {}
         if len(able) > 1 or running:
@@ -221,15 +227,6 @@ class QueueOrder:
             self._arranged = arrange(queued, waiting, started=started, most=self._lanes, closed=closed)
         else:
             self._arranged = Arrangement(tuple(each.id for each in able), {})
-
-    async def _running_attempts(self) -> list[Attempt]:
-        # The working attempts with commits, each with its last commit as its head. Their refs are read only when the
-        # order changes: nothing may depend on what changes all the time.
-        open_ones = self._context.store.attempts.open_of_run(self._run.id)
-        working = {refs.work_ref(each.id): each for each in open_ones if each.phase in WORKER_PHASES}
-        heads = await refs.list_refs(self._context.git, refs.WORK_PREFIX) if working else {}
-        found = [structs.replace(each, head_sha=heads.get(ref)) for ref, each in working.items()]
-        return [each for each in found if each.head_sha not in {None, each.base_sha}]
 
     async def _queued_candidate(self, attempt: Attempt) -> QueuedCandidate:
         action, _ = self._with_action(attempt)

@@ -79,7 +79,12 @@ class LockFileMaker(Struct, frozen=True, kw_only=True):
                 await asyncio.to_thread(write_atomic, place.git.cwd / file.path, data)
             for path, tool in tools.items():
                 await self._run_tool(path, tool, place)
-            await _require_only(place, tools)
+            # Ignored files never land, so they may change.
+            changed = await place.git("status", "--porcelain", "-z", "--no-renames", "--untracked-files=all")
+            others = [record[3:] for record in changed.records if record[3:] not in tools]
+            if others:
+                commands = join_limited(list(dict.fromkeys(f"`{each.command}`" for each in tools.values())), MAX_PATHS)
+                raise NotMergeable(f"{commands} also changed {utf8_safe(join_limited(others, MAX_PATHS))}")
             return {file.path: await _read_result(file, tools[file.path], place) for file in files}
 
     async def _run_tool(self, path: str, tool: LockTool, place: Tree) -> None:
@@ -103,15 +108,6 @@ def _without_network(sandbox: SandboxSpec | None) -> SandboxSpec | None:
     if sandbox is None:
         return None
     return structs.replace(sandbox, confinement=structs.replace(sandbox.confinement, network="none"), proxy=None)
-
-
-async def _require_only(place: Tree, tools: dict[str, LockTool]) -> None:
-    # Ignored files never land, so they may change.
-    changed = await place.git("status", "--porcelain", "-z", "--no-renames", "--untracked-files=all")
-    others = [record[3:] for record in changed.records if record[3:] not in tools]
-    if others:
-        commands = join_limited(list(dict.fromkeys(f"`{each.command}`" for each in tools.values())), MAX_PATHS)
-        raise NotMergeable(f"{commands} also changed {utf8_safe(join_limited(others, MAX_PATHS))}")
 
 
 async def _read_result(file: ReadFile, tool: LockTool, place: Tree) -> NewFile:

@@ -1,6 +1,6 @@
 """Prove a selection of a run's work on the tree that would be taken, which no landing has proven."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from scaffold.core.errors import GitError
 from scaffold.core.model import Action, Run
@@ -50,7 +50,12 @@ async def prove_selection(context: RunContext, run: Run, work: TakenWork, *, dur
     if not shown.passed:
         failed = [f"the checks of {key}" for key, shown_by in tested.items() if blocking_results(shown_by)]
         failed += [f"the gate {each.gate.name}" for each in shown.broken_gates]
-        raise _failed_error(context, run, work, failed, shown)
+        what = f"this selection does not pass on {work.branch}: {join_limited([*failed], MAX_NAMES)}"
+        raise GitError(
+            context.redactor.clean(f"{what}\n{describe_failed_checks(shown)}"),
+            f"Take everything, which is proven together: `scaffold land {run.id}`. If {work.branch} has moved on, "
+            f"first `scaffold rebase {run.id}`. Nothing was changed.",
+        )
     unchecked = [key for key, shown_by in tested.items() if not shown_by]
     reviewed = [each.key for each in actions if is_review(each)]
     return "; ".join(_not_shown(unchecked, reviewed, ran=bool(results or gates)))
@@ -62,17 +67,6 @@ async def _landed_contract(context: RunContext, action: Action, baseline: Baseli
     if not landed:
         return contract_in_force(context.store, action.id) or Contract()
     return await contract_with_timings(context, landed[-1], baseline) or Contract()
-
-
-def _failed_error(
-    context: RunContext, run: Run, work: TakenWork, failed: Collection[str], shown: Verification
-) -> GitError:
-    what = f"this selection does not pass on {work.branch}: {join_limited([*failed], MAX_NAMES)}"
-    return GitError(
-        context.redactor.clean(f"{what}\n{describe_failed_checks(shown)}"),
-        f"Take everything, which is proven together: `scaffold land {run.id}`. If {work.branch} has moved on, first "
-        f"`scaffold rebase {run.id}`. Nothing was changed.",
-    )
 
 
 def _not_shown(unchecked: Sequence[str], reviewed: Sequence[str], *, ran: bool) -> Iterator[str]:
