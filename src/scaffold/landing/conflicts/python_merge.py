@@ -60,7 +60,9 @@ def _require_names(merged: str, base: str, ours: str, theirs: str) -> None:
 
 def _merge_bodies(base: Sequence[Entity], ours: Sequence[Entity], theirs: Sequence[Entity]) -> list[Entity]:
     was, mine, other = ({each.key: each for each in version} for version in _imports_told_apart(base, ours, theirs))
-    _require_one_side_for_statements(was, mine, other)
+    base_ones, our_ones, their_ones = ({key for key in each if key.kind == "statement"} for each in (was, mine, other))
+    if our_ones not in (base_ones, their_ones) and their_ones != base_ones:
+        raise NotMergeable("both sides change statements without a name")
     _require_one_side_for_repeated(base, ours, theirs)
     chosen: dict[EntityKey, Entity] = {}
     for key in {**was, **mine, **other}:
@@ -69,7 +71,11 @@ def _merge_bodies(base: Sequence[Entity], ours: Sequence[Entity], theirs: Sequen
             chosen[key] = entity
     order = [key for key in merge_order(list(was), list(mine), list(other), chosen) if key in chosen]
     merged = [chosen[key] for key in sorted_imports(order, chosen, [list(mine), list(other)])]
-    _require_no_new_doubles(merged, base, ours, theirs)
+    # Both sides may have added the same name, e.g. as a function and as a class.
+    known = [_count_bindings(each) for each in (base, ours, theirs)]
+    for name, times in _count_bindings(merged).items():
+        if times > max(each[name] for each in known):
+            raise NotMergeable(f"both sides define `{name}`")
     return merged
 
 
@@ -85,22 +91,8 @@ def _imports_told_apart(*versions: Sequence[Entity]) -> Iterator[Sequence[Entity
         ]
 
 
-def _require_no_new_doubles(merged: Sequence[Entity], *versions: Sequence[Entity]) -> None:
-    # Both sides may have added the same name, e.g. as a function and as a class.
-    known = [_count_bindings(each) for each in versions]
-    for name, times in _count_bindings(merged).items():
-        if times > max(each[name] for each in known):
-            raise NotMergeable(f"both sides define `{name}`")
-
-
 def _count_bindings(entities: Sequence[Entity]) -> Counter[str]:
     return Counter(name for each in entities for name in set(each.names))
-
-
-def _require_one_side_for_statements(*versions: Mapping[EntityKey, Entity]) -> None:
-    base, ours, theirs = ({key for key in each if key.kind == "statement"} for each in versions)
-    if ours not in (base, theirs) and theirs != base:
-        raise NotMergeable("both sides change statements without a name")
 
 
 def _require_one_side_for_repeated(*versions: Sequence[Entity]) -> None:

@@ -185,7 +185,9 @@ def undo_action(store: Store, action: Action) -> None:
 
     If it landed the work of a compound's steps, all steps are done again. In a cancelled goal all are cancelled.
     """
-    steps = _steps_beside(store, action)
+    # The completed steps whose work the action has landed with its own.
+    beside = () if action.workspace == "own" or action.parent_id is None else store.actions.children(action.parent_id)
+    steps = [each for each in beside if each.id != action.id and isinstance(each.state, Completed)]
     for step in steps:
         for assertion in step.effects:
             store.facts.invalidate(step.goal_id, assertion, "refuted")
@@ -205,14 +207,6 @@ def undo_action(store: Store, action: Action) -> None:
         return
     reopen_action(store, ProvenFacts(action=action, facts=()), undone=True)
     chain_again(store, action)
-
-
-def _steps_beside(store: Store, action: Action) -> tuple[Action, ...]:
-    # The completed steps whose work the action has landed with its own.
-    if action.workspace == "own" or action.parent_id is None:
-        return ()
-    steps = store.actions.children(action.parent_id)
-    return tuple(each for each in steps if each.id != action.id and isinstance(each.state, Completed))
 
 
 def reopen_action(store: Store, group: ProvenFacts, *, undone: bool = False) -> None:

@@ -128,8 +128,13 @@ class CandidateVerifier:
         agreed = await agreed_verification(self._setup, candidate.attempt, candidate.commit, candidate.own_base)
         accepted = agreed.accepted if agreed else ()
         proven = await self._prove_or_reuse(candidate, accepted, during, with_gates=with_gates)
-        verification = _with_worker_findings(proven, candidate.attempt.verification)
-        verification = msgspec.structs.replace(verification, merged=candidate.merged)
+        verification = msgspec.structs.replace(proven, merged=candidate.merged)
+        if (before := candidate.attempt.verification) is not None:
+            # Only the worker can find these doubts.
+            kept = tuple(each for each in before.doubts if each.code in WORKER_DOUBTS and each not in proven.doubts)
+            verification = msgspec.structs.replace(
+                verification, doubts=(*proven.doubts, *kept), executed_lines=before.executed_lines
+            )
         return verification if agreed is None else with_agreement(verification, agreed)
 
     async def _prove_or_reuse(
@@ -187,13 +192,6 @@ def outcome_of(verification: Verification) -> AttemptOutcome:
     if "timeout" in failed:
         return "timeout"
     return "contract_failed" if verification.failures else "gate_failed"
-
-
-def _with_worker_findings(found: Verification, before: Verification | None) -> Verification:
-    if before is None:
-        return found
-    kept = tuple(each for each in before.doubts if each.code in WORKER_DOUBTS and each not in found.doubts)
-    return msgspec.structs.replace(found, doubts=(*found.doubts, *kept), executed_lines=before.executed_lines)
 
 
 def _still_proven(

@@ -78,7 +78,12 @@ class Checkout:
         """Check out a commit in the clean worktree, provision its check environment, and yield it."""
         # The reset deletes ignored files such as the installed environment; `reprovision` restores that.
         async with reprovision(environment, self._worktree_folder):
-            git = await self._check_out(commit)
+            # Checks may have damaged the worktree, even its `.git`; if the reset cannot repair it, it is created again.
+            git = worktree.find_worktree(self._context.repository, self._worktree_folder)
+            if git is not None and await recycle_worktree(git, commit):
+                await check_out_submodules(git)
+            else:
+                git = await worktree.add(self._context.repository, self._worktree_folder, commit)
         await self._remove_temporary()  # caches of another candidate's checks
         with held_resources(self._context, self._run.id, self._name) as resources:
             bare = self.tree_without_checkout(base, commit, {**(marks or {}), **resources.variables})
@@ -111,14 +116,6 @@ class Checkout:
 
     async def _remove_temporary(self) -> None:
         await asyncio.to_thread(remove_temporary_folder, self._context, self._run, name=self._name)
-
-    async def _check_out(self, commit: Commit) -> Git:
-        # Checks may have damaged the worktree, even its `.git`; if the reset cannot repair it, it is created again.
-        git = worktree.find_worktree(self._context.repository, self._worktree_folder)
-        if git is not None and await recycle_worktree(git, commit):
-            await check_out_submodules(git)
-            return git
-        return await worktree.add(self._context.repository, self._worktree_folder, commit)
 
 
 class Checkouts:

@@ -32,7 +32,7 @@ from scaffold.plan.compliance.rounds import (
 from scaffold.plan.source.prompt_loop import PromptLoop, round_goal
 from scaffold.run.attempts.lease import owner_transaction
 from scaffold.run.context import RunContext
-from scaffold.views.compliance import Compliance, read_compliance
+from scaffold.views.compliance import read_compliance
 
 
 class RoundAdded(Struct, frozen=True):
@@ -105,20 +105,17 @@ def _next_audit(context: RunContext, run: Run, tip: Commit) -> RoundAdded | Roun
                 return RoundsOver()
             case GaveUp(reason=reason):
                 return RoundsOver(reason)
-            case StartAudit() | CloseGaps():
-                return _add_goal(context, run, _round_goal(compliance, step), compliance.summary)
+            case StartAudit(number=number):
+                goal = audit_goal(number, compliance.requirements)
+            case CloseGaps(number=number, gaps=gaps):
+                tasks = gap_tasks(compliance.audits[-1], compliance.requirements, gaps)
+                goal = project_goal(gaps_name(number), f"The gaps that audit {number} found are closed.", tasks)
+                # The audit may be wrong about a gap, so its task may have nothing to change.
+                actions = tuple(structs.replace(each, method="round") for each in goal.actions)
+                goal = structs.replace(goal, actions=actions)
             case _:
                 assert_never(step)
-
-
-def _round_goal(compliance: Compliance, step: StartAudit | CloseGaps) -> GoalSpec:
-    if isinstance(step, StartAudit):
-        return audit_goal(step.number, compliance.requirements)
-    audit = compliance.audits[-1]
-    tasks = gap_tasks(audit, compliance.requirements, step.gaps)
-    goal = project_goal(gaps_name(step.number), f"The gaps that audit {step.number} found are closed.", tasks)
-    # The audit may be wrong about a gap, so its task may have nothing to change.
-    return structs.replace(goal, actions=tuple(structs.replace(each, method="round") for each in goal.actions))
+        return _add_goal(context, run, goal, compliance.summary)
 
 
 def _add_goal(context: RunContext, run: Run, goal: GoalSpec, before: str) -> RoundAdded | RoundsOver:

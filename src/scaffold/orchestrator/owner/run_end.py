@@ -92,7 +92,9 @@ def finish_run(
     """
     with store.transaction(durable=True):
         # Read in the transaction: a human may retry a goal now, and then the run is not completed.
-        state: RunState | None = _final_state(state_from_goals(store, run.id), whole)
+        state: RunState | None = state_from_goals(store, run.id)
+        if isinstance(state, Completed) and whole != "proven":
+            state = whole if isinstance(whole, Failed) else None
         if state is None:
             state = Cancelled() if cause == "cancelled" else Paused(PAUSE_REASONS[cause] + why)
         if isinstance(state, Cancelled):
@@ -104,14 +106,6 @@ def finish_run(
         store.runs.move(run.id, state, fence=run.fence)
         store.runs.release(run.id, fence=run.fence)
     return state
-
-
-def _final_state(
-    verdict: Completed | Failed | Cancelled | None, whole: FinalGateStatus
-) -> Completed | Failed | Cancelled | None:
-    if not isinstance(verdict, Completed) or whole == "proven":
-        return verdict
-    return whole if isinstance(whole, Failed) else None
 
 
 def pause_if_waiting(store: Store, run: Run, awaiting: Mapping[AttemptId, str] = NONE_AWAITING) -> bool:

@@ -227,11 +227,7 @@ class RunOwner:
         try:
             while self._may_dispatch():
                 event = self._wakeup.next_event()
-                changes = self._changes.read()
-                if changes.statuses:
-                    self._supervisors.check_goals()
-                if changes.goals:
-                    self._supervisors.wake(changes.goals | slots_by_goal(self._context.store, self.run).keys())
+                self._wake_goals()
                 if keeper.done():
                     keeper.result()
                 await event.wait()
@@ -255,6 +251,13 @@ class RunOwner:
                 self._activate_run()
                 self._model_away = False
                 self._wakeup.notify_all()
+
+    def _wake_goals(self) -> None:
+        changes = self._changes.read()
+        if changes.statuses:
+            self._supervisors.check_goals()
+        if changes.goals:
+            self._supervisors.wake(changes.goals | slots_by_goal(self._context.store, self.run).keys())
 
     async def _start_attempts(self) -> None:
         """Start the attempts that supervisors queue, while new work may start."""

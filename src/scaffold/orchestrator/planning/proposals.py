@@ -95,8 +95,8 @@ class LiveProposals:
         goal = None if action is None else self.store.goals.get(action.goal_id)
         if action is None or goal is None:
             raise LookupError(key)
-        # Otherwise a child could not be dispatched in the turn that created it: its parent would not be running yet.
-        # The supervisor would start them a moment later anyway.
+        # The supervisor would start its compounds a moment later, but then a child could not be dispatched in the turn
+        # that created it.
         actions = self.store.actions
         with owner_transaction(self.store, self.run, durable=True):
             # Outermost first: a compound is ready only once its parent runs.

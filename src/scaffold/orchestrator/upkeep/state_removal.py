@@ -55,6 +55,8 @@ class Purge(Struct, frozen=True, kw_only=True):
         """Return what is removed and what is kept, and why; raises RunBusy if a run has a live owner."""
         if self.context is not None:
             require_no_live_run(self.context.store.runs.all())
+        # Two are equal on macOS.
+        users = dict.fromkeys((self.dirs.cache, self.dirs.data, self.dirs.config)) if self.everything else ()
         return (
             *(self._ref_item(ref) for ref in await refs.list_refs(self.repository.git, refs.REF_PREFIX)),
             *await self._branch_items(),
@@ -62,7 +64,7 @@ class Purge(Struct, frozen=True, kw_only=True):
             *self._archive_items(),
             *self._state_items(),
             *self._projection_items(),
-            *(self._user_items() if self.everything else ()),
+            *(self._user_folder_item(folder) for folder in users if folder.is_dir()),
         )
 
     async def execute(self) -> tuple[PurgeItem, ...]:
@@ -186,11 +188,6 @@ class Purge(Struct, frozen=True, kw_only=True):
             yield PurgeItem(
                 kind="projections", name=str(folder), size_bytes=folder_size(folder), removed=False, why=why
             )
-
-    def _user_items(self) -> Iterator[PurgeItem]:
-        for folder in dict.fromkeys((self.dirs.cache, self.dirs.data, self.dirs.config)):  # two are equal on macOS
-            if folder.is_dir():
-                yield self._user_folder_item(folder)
 
     def _user_folder_item(self, folder: Path) -> PurgeItem:
         # The user's folders serve all repositories, and a worktree may have the only copy of unlanded work.

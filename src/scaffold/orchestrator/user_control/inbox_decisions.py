@@ -79,8 +79,12 @@ def _decide_item(store: Store, item: InboxItem, decision: InboxDecision) -> Deci
         raise UsageError(f"{title} cannot be {decision.to}", f"Decide with `{'` or `'.join(decision_commands(item))}`.")
     if item.state == decision.to and (decision.to != "answered" or item.answer == decision.words):
         return DecidedItem(item, repeated=True)
+    if item.state == "expired":
+        fix = f"If it is still needed, a running run asks again; otherwise use `scaffold resume {item.run_id}`."
+        raise IllegalTransition(f"{title} is already {item.state}", fix)
     if item.state != "open":
-        raise IllegalTransition(f"{title} is already {item.state}", _next_step(item))
+        fix = "`scaffold inbox --all` shows the decision and its time."
+        raise IllegalTransition(f"{title} is already {item.state}", fix)
     if is_about_soft_timeout(item) and not is_asked_in_time(store, item):
         raise IllegalTransition(f"{title} is about an attempt that has ended", "`scaffold tasks` shows how.")
     chosen = _require_choice(item, decision)
@@ -103,12 +107,6 @@ def _require_choice(item: InboxItem, decision: InboxDecision) -> ChosenAnswer | 
         words = "`, `".join(choices)
         raise UsageError(what, f"Begin it with `{words}`; `scaffold inbox` says what they mean.")
     return chosen
-
-
-def _next_step(item: InboxItem) -> str:
-    if item.state == "expired":
-        return f"If it is still needed, a running run asks again; otherwise use `scaffold resume {item.run_id}`."
-    return "`scaffold inbox --all` shows the decision and its time."
 
 
 def _require_item(store: Store, item_id: str) -> InboxItem:
