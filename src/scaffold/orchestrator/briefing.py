@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from scaffold.core.ids import ActionId, Commit
-from scaffold.core.model import Action, Attempt
+from scaffold.core.model import Attempt
 from scaffold.core.printable_text import count_of, join_limited
 from scaffold.core.states import COUNTED_FAILURES, WORKER_PHASES, AttemptOutcome
 from scaffold.git import commits, refs
@@ -51,9 +51,10 @@ async def brief_next_attempt(context: RunContext, action_id: ActionId, tip: Comm
     """Return what the next attempt should know, and whether it is to take another approach."""
     store, action = context.store, context.store.actions.get(action_id)
     briefing = await attempt_briefing(context, store.attempts.of_action(action_id), tip)
-    if action is None or not _takes_other_approach(store, action):
+    failed = () if action is None else counted_failures(store, action)
+    if not failed or failed[-1].escalation != "alternative":
         return briefing, False
-    return f"{await _brief_other_approach(context, action)}\n\n{briefing}", True
+    return f"{await _brief_other_approach(context, failed)}\n\n{briefing}", True
 
 
 async def attempt_briefing(context: RunContext, earlier: tuple[Attempt, ...], tip: Commit) -> str:
@@ -131,14 +132,8 @@ def _rejection_lines(earlier: Sequence[Attempt]) -> Iterator[str]:
         yield _ending_text(each, EARLIER_CHARS)
 
 
-def _takes_other_approach(store: Store, action: Action) -> bool:
-    """Return whether the next attempt at the action is to take another approach, as its last failure recurred."""
-    failed = counted_failures(store, action)
-    return bool(failed) and failed[-1].escalation == "alternative"
-
-
-async def _brief_other_approach(context: RunContext, action: Action) -> str:
-    failed = counted_failures(context.store, action)
+async def _brief_other_approach(context: RunContext, failed: Sequence[Attempt]) -> str:
+    # The last failure has occurred before.
     same = [each for each in failed if each.fingerprint == failed[-1].fingerprint]
     numbers = join_limited([str(each.number) for each in same], len(same))
     tried = [await _describe_attempt(context, each) for each in same]

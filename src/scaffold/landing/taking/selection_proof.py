@@ -32,15 +32,12 @@ async def prove_selection(context: RunContext, run: Run, work: TakenWork, *, dur
     taken = {each.action for each in work.commits if each.action}
     actions = [each for each in context.store.actions.of_run(run.id) if each.key in taken]
     contracts = {
-        each.id: await _landed_contract(context, each, setup.baseline) for each in actions if not is_review(each)
+        each.key: await _landed_contract(context, each, setup.baseline) for each in actions if not is_review(each)
     }
     try:
         tested = {
-            each.key: await refresher.run_contract(
-                contracts[each.id], work.new, {"SCAFFOLD_ACTION": each.key}, during=during
-            )
-            for each in actions
-            if each.id in contracts
+            key: await refresher.run_contract(contract, work.new, {"SCAFFOLD_ACTION": key}, during=during)
+            for key, contract in contracts.items()
         }
         gates = await BatchVerifier(context, run, setup, front, refresher).run_all_gates(work.new, during=during)
     finally:
