@@ -41,11 +41,6 @@ def merge_python(base: str, ours: str, theirs: str) -> str:
     """
     merged = "".join(each.text for each in _merge_bodies(*(entities_of(text) for text in (base, ours, theirs))))
     require_python(merged)
-    _require_names(merged, base, ours, theirs)
-    return merged
-
-
-def _require_names(merged: str, base: str, ours: str, theirs: str) -> None:
     # One side may remove an import or a method that the other side has begun to use.
     now = names_in(merged)
     versions = [names_in(each) for each in (base, ours, theirs)]
@@ -56,6 +51,7 @@ def _require_names(merged: str, base: str, ours: str, theirs: str) -> None:
         missing |= {name for name in members if now.attributes[name] > side.attributes[name]}
         if missing:
             raise NotMergeable(f"one side removes `{min(missing)}`, the other uses it")
+    return merged
 
 
 def _merge_bodies(base: Sequence[Entity], ours: Sequence[Entity], theirs: Sequence[Entity]) -> list[Entity]:

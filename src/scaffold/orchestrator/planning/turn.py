@@ -346,20 +346,16 @@ def _write_proposals(open_turn: _OpenTurn, proposals: DraftProposals, rules: Tur
     try:
         open_turn.finish(write)
     except ChangeRejected as rejected:
-        return _rebase_draft(proposals, read_draft(open_turn.context.store, run)) or (_outdated_finding(rejected),)
+        draft, findings = read_draft(open_turn.context.store, run), list[Finding]()
+        for change in proposals.draft.changes:
+            try:
+                draft.apply(change)
+            except ChangeRejected as outdated:
+                findings.append(_outdated_finding(outdated))
+        # The agent's next tool calls must see the stored plan, not the rejected one.
+        proposals.draft = draft
+        return tuple(findings) or (_outdated_finding(rejected),)
     return ()
-
-
-def _rebase_draft(proposals: DraftProposals, draft: PlanDraft) -> tuple[Finding, ...]:
-    findings = []
-    for change in proposals.draft.changes:
-        try:
-            draft.apply(change)
-        except ChangeRejected as rejected:
-            findings.append(_outdated_finding(rejected))
-    # The agent's next tool calls must see the stored plan, not the rejected one.
-    proposals.draft = draft
-    return tuple(findings)
 
 
 def _outdated_finding(rejected: ChangeRejected) -> Finding:

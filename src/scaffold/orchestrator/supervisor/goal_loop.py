@@ -7,7 +7,7 @@ from typing import Any, Protocol, assert_never
 
 from scaffold.core.errors import BudgetExceeded, ModelAccessDenied, ModelUnavailable
 from scaffold.core.ids import ActionId, Assertion, GoalId
-from scaffold.core.model import Attempt, Goal, Run
+from scaffold.core.model import Attempt, Run
 from scaffold.core.states import Active, Completed, Failed, Paused, Pending, Running, Skipped
 from scaffold.orchestrator.dispatch import queue_attempt
 from scaffold.orchestrator.planning.agent_supervision import give_up_reason, next_wake_reason
@@ -228,21 +228,16 @@ class Supervisor:
         if goal is None:
             return True
         if (reason := give_up_reason(store, self._run, goal)) is not None:
-            return self._give_up_unless_asked(goal, reason)
+            with owner_transaction(store, self._run, durable=True):
+                for action in store.actions.unhandled_failures(goal.id):
+                    ask_about_failure(store, self._run, action.id)
+            if store.actions.waiting(goal.id):
+                return False
+            self._fail_goal(reason)
+            return True
         if (why := next_wake_reason(store, self._run, goal)) is not None:
             self._start_turn(partial(self._run_judge_turn, why))
         return False
-
-    def _give_up_unless_asked(self, goal: Goal, reason: str) -> bool:
-        """Fail a goal whose agent has used up its turns; return False if it waits for a human's answer first."""
-        store = self._context.store
-        with owner_transaction(store, self._run, durable=True):
-            for action in store.actions.unhandled_failures(goal.id):
-                ask_about_failure(store, self._run, action.id)
-        if store.actions.waiting(goal.id):
-            return False
-        self._fail_goal(reason)
-        return True
 
     def _start_turn(self, turn: Callable[[], Coroutine[Any, Any, None]]) -> None:
         # The next decision asks again for a turn that is skipped here.

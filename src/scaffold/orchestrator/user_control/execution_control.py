@@ -52,21 +52,18 @@ async def halt_run(context: RunContext, run: Run, request: HaltRequest, *, timeo
     mine = await _asked_or_taken(context, run, request, timeout_s)
     if not isinstance(mine, Run):
         return mine
-    state = await _halt_owned(context, mine, request)
+    # Before the release, because a worker of the dead owner may still write into its worktree.
+    outcome: AttemptOutcome = "cancelled" if request == "cancel" else "lost"
+    await clear_run(context, mine, outcome=outcome, error=f"the run was ended: {request}")
+    state = mine.state
+    if request == "cancel":
+        state = cancel_run(context.store, mine)
+    elif isinstance(mine.state, Planning | Active):
+        state = finish_run(context.store, mine, "stopped" if request == "stop" else "paused")
+    else:
+        release_run(context.store, mine)
     await write_run_files(context, mine)
     return state
-
-
-async def _halt_owned(context: RunContext, mine: Run, request: HaltRequest) -> RunState:
-    outcome: AttemptOutcome = "cancelled" if request == "cancel" else "lost"
-    # Before the release, because a worker of the dead owner may still write into its worktree.
-    await clear_run(context, mine, outcome=outcome, error=f"the run was ended: {request}")
-    if request == "cancel":
-        return cancel_run(context.store, mine)
-    if isinstance(mine.state, Planning | Active):
-        return finish_run(context.store, mine, "stopped" if request == "stop" else "paused")
-    release_run(context.store, mine)
-    return mine.state
 
 
 async def _asked_or_taken(

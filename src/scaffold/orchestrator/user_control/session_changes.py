@@ -98,16 +98,6 @@ async def prove_work(context: RunContext, run: Run, work: TakenWork, *, during: 
 
 @asynccontextmanager
 async def _owned_run(context: RunContext, run: Run) -> AsyncIterator[Run]:
-    own = _take_run(context, run)
-    try:
-        async with keeping_lease(context, own):
-            yield own
-    finally:
-        release_run(context.store, own)
-        await write_run_files(context, own)
-
-
-def _take_run(context: RunContext, run: Run) -> Run:
     if isinstance(run.state, Cancelled):
         raise UsageError(
             f"run {run.id} is cancelled, and nothing in it can be done again",
@@ -118,4 +108,10 @@ def _take_run(context: RunContext, run: Run) -> Run:
             f"run {run.id} is saved and has not started, so {run.session_branch} has no work yet",
             f"Start it with `scaffold resume {run.id}`.",
         )
-    return take_over_run(context, run.id)
+    own = take_over_run(context, run.id)
+    try:
+        async with keeping_lease(context, own):
+            yield own
+    finally:
+        release_run(context.store, own)
+        await write_run_files(context, own)
