@@ -4,14 +4,13 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from scaffold.core.ids import ActionId, Commit
 from scaffold.core.model import Attempt
-from scaffold.core.printable_text import count_of, join_limited
+from scaffold.core.printable_text import count_of, join_limited, truncate_text
 from scaffold.core.states import COUNTED_FAILURES, WORKER_PHASES, AttemptOutcome
 from scaffold.git import commits, refs
 from scaffold.landing.taking.open_work import conflicting_paths
 from scaffold.run.context import RunContext
-from scaffold.run.failures.ladder import counted_failures
-from scaffold.run.failures.refused_work import FAILURES_CHARS, clip, summarize_failures
-from scaffold.run.failures.telling_failure import failure_kind, most_telling
+from scaffold.run.failures.ladder import counted_failures, failure_kind, most_telling
+from scaffold.run.failures.refused_work import FAILURES_CHARS, summarize_failures
 from scaffold.run.failures.worker_losses import is_about_deaths
 from scaffold.store.database import Store
 
@@ -101,14 +100,14 @@ async def attempt_briefing(context: RunContext, earlier: tuple[Attempt, ...], ti
 
 def _ending_text(attempt: Attempt, limit: int) -> str:
     how = OUTCOMES[attempt.outcome] if attempt.outcome else "it has no outcome"
-    why = f": {clip(attempt.error, limit)}" if attempt.error else ""
+    why = f": {truncate_text(attempt.error, limit)}" if attempt.error else ""
     return f"Attempt {attempt.number} ended: {how}{why}"
 
 
 def _answers_about_deaths(store: Store, attempt: Attempt) -> Iterator[str]:
     for item in store.inbox.answered(attempt.id):
         if item.answer and is_about_deaths(item):
-            yield clip(item.answer, REASON_CHARS)
+            yield truncate_text(item.answer, REASON_CHARS)
 
 
 def _ending_lines(earlier: tuple[Attempt, ...]) -> Iterator[str]:

@@ -20,7 +20,7 @@ from scaffold.orchestrator.supervisor.goal_process import (
     supervise_goals,
 )
 from scaffold.orchestrator.supervisor.wakeup import GoalChanges
-from scaffold.run.machine_faults import FAULT_EXIT_CODE
+from scaffold.run.context import FAULT_EXIT_CODE
 from support.harness import NoPlanner, act, goal, open_context, poll_until
 
 BIG = act("big", kind="compound", effects=("x",))

@@ -15,7 +15,7 @@ from scaffold.core.run_settings import Signature
 from scaffold.git.client.command_line import Git
 from scaffold.git.commits import batch_contents, tree_of
 from scaffold.git.trees.merge import Conflicted, Merged, apply_commit, merge_commits
-from scaffold.git.trees.private_index import NewFile, private_index
+from scaffold.git.trees.tree_file import NewFile, private_index
 from scaffold.landing.conflicts.certificate import require_complete
 from scaffold.landing.conflicts.lock_files import lock_tool
 from scaffold.landing.conflicts.not_mergeable import NotMergeable

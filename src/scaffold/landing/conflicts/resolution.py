@@ -12,7 +12,7 @@ from scaffold.core.landing.conflict import FileMerge, FileVersions
 from scaffold.git.client.command_line import Git
 from scaffold.git.commits import batch_contents
 from scaffold.git.trees.merge import Conflicted, ConflictedPath, Stage
-from scaffold.git.trees.private_index import FILTER, MERGE, Attributes, NewFile, PrivateIndex
+from scaffold.git.trees.tree_file import FILTER, MERGE, Attributes, NewFile, PrivateIndex
 from scaffold.landing.conflicts.certificate import require_complete
 from scaffold.landing.conflicts.go_merge import merge_go_mod, merge_go_sum
 from scaffold.landing.conflicts.json_merge import merge_json

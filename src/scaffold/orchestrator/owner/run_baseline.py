@@ -31,8 +31,7 @@ from scaffold.verify.check_readiness import NotReady
 from scaffold.verify.contract.check_runs import During
 from scaffold.verify.environment.check_env import program_folders
 from scaffold.verify.environment.generated_files import ignored_module
-from scaffold.verify.environment.import_proof import prove_imports
-from scaffold.verify.environment.installed_names import with_installed_names
+from scaffold.verify.environment.import_proof import prove_imports, with_installed_names
 from scaffold.verify.environment.preparation import PreparedEnvironment, prepare_environment
 from scaffold.verify.gates.detection import DetectedGates, apply_gate_settings, detect_at_commit, drop_unavailable_gates
 from scaffold.verify.regression.baseline_capture import (

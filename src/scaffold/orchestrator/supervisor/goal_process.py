@@ -21,8 +21,7 @@ from scaffold.host.wake_fifo import WakeFifo, wake_up
 from scaffold.orchestrator.dispatch import slots_by_goal
 from scaffold.orchestrator.supervisor.goal_loop import PlanningAgent, Supervisor
 from scaffold.orchestrator.supervisor.wakeup import GoalChanges, Wakeup
-from scaffold.run.context import RunContext
-from scaffold.run.machine_faults import FAULT_EXIT_CODE
+from scaffold.run.context import FAULT_EXIT_CODE, RunContext
 from scaffold.run.notices import warn
 
 DONE_EXIT_CODE, BUDGET_EXIT_CODE, UNAVAILABLE_EXIT_CODE, NO_ACCESS_EXIT_CODE = 0, 2, 3, 5

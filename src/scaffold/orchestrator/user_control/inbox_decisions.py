@@ -13,7 +13,7 @@ from scaffold.plan.failures.answers import CHOICES, ChosenAnswer, chosen_answer
 from scaffold.run.context import RunContext
 from scaffold.run.failures.escalation_question import apply_failure_answer, is_about_failure
 from scaffold.run.failures.soft_timeouts import is_about_soft_timeout, is_asked_in_time
-from scaffold.run.senders import HUMAN
+from scaffold.run.notices import HUMAN
 from scaffold.store.database import Store
 from scaffold.store.run.inbox_items import DECISIONS
 from scaffold.views.run_view import decision_commands

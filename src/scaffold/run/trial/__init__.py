@@ -1,1 +1,1 @@
-"""Tries the gates of a repository once, outside of any run, for `init` and `doctor`."""
+"""Try each gate once, to know before a run whether it can judge work on this machine."""

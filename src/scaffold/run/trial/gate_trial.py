@@ -1,4 +1,4 @@
-"""Try each gate of a repository once at a commit, in a sandbox and a temporary worktree."""
+"""Try each gate once at a commit: in a sandbox, in a worktree that is removed afterwards."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -31,18 +31,20 @@ from scaffold.verify.regression.baseline_capture import missing_dependency
 
 LOGS = "scaffold/logs/trial"
 """The folder of the logs of gates that cannot judge, in the git directory."""
+
+
 NO_ENVIRONMENT = "it was not run, because its environment could not be prepared"
 
 
 class TrialRequest(Struct, frozen=True, kw_only=True):
-    """The gates to try, and how."""
+    """What is tried, and how."""
 
     commit: Commit
     gates: DetectedGates
-    """The gates and set-up commands that the user agreed to."""
+    """The gates, and the set-up commands, to which the user agreed."""
     sandbox: SandboxSettings
     variables: tuple[str, ...] = ()
-    """Names of variables that commands get although they look like secrets."""
+    """Names of variables that commands see although they look like secrets."""
     environ: Mapping[str, str]
     """The environment of this process."""
     slots: Slots
@@ -61,15 +63,15 @@ class TrialRequest(Struct, frozen=True, kw_only=True):
 async def try_gates(place: TrialPlace, request: TrialRequest) -> Trial:
     """Return the result of each gate at the commit; the user's checkout is not written."""
     async with guarded(place, request.cleaner):
-        results = await _try_all(place, request)
+        results = await _try_gates(place, request)
     trial = Trial(commit=request.commit, at=request.clock.now(), gates=(), setup=request.gates.setup)
     if isinstance(results, NotReady):
-        found = {"problem": _problem_text(results), "output": results.detail}
+        found = {"problem": _missing_dependency(results), "output": results.detail}
         return structs.replace(trial, gates=_untried_gates(request), **found)
     return structs.replace(trial, gates=tuple(results))
 
 
-def _problem_text(found: NotReady) -> str:
+def _missing_dependency(found: NotReady) -> str:
     missing = missing_dependency(found.detail)
     fix = f"{found.fix[:1].upper()}{found.fix[1:].rstrip('.')}."
     return f"{found.what}{f' ({missing})' if missing else ''}. {fix}"
@@ -82,7 +84,7 @@ def _untried_gates(request: TrialRequest) -> tuple[GateTrial, ...]:
     return found
 
 
-async def _try_all(place: TrialPlace, request: TrialRequest) -> list[GateTrial] | NotReady:
+async def _try_gates(place: TrialPlace, request: TrialRequest) -> list[GateTrial] | NotReady:
     prepared = await prepare_environment(_environment_request(place, request))
     if isinstance(prepared, NotReady):
         return prepared
@@ -91,7 +93,7 @@ async def _try_all(place: TrialPlace, request: TrialRequest) -> list[GateTrial] 
     try:
         await provision_checkout(environment, place.checkout)
         async with open_checkout_sandbox(request.sandbox, _sandbox_place(place, request), place.checkout) as sandbox:
-            tree = _check_tree(place, request, environment, git)
+            tree = _checkout_tree(place, request, environment, git)
             tree = structs.replace(tree, sandbox=with_shown_folders(environment, sandbox))
             if sandbox is None:
                 # Without a sandbox, commands would write into the temporary folder of the user.
@@ -101,12 +103,12 @@ async def _try_all(place: TrialPlace, request: TrialRequest) -> list[GateTrial] 
             if isinstance(proven, NotReady):
                 return proven
             tree = structs.replace(tree, environ=check_environ(proven, tree.git.cwd, tree.environ))
-            return await _try_usable(request, tree, proven)
+            return await _run_gates(request, tree, proven)
     finally:
         forget_copies(environment, [place.checkout])
 
 
-async def _try_usable(request: TrialRequest, tree: Tree, environment: CheckEnvironment) -> list[GateTrial]:
+async def _run_gates(request: TrialRequest, tree: Tree, environment: CheckEnvironment) -> list[GateTrial]:
     own = program_folders(environment, tree.git.cwd)
     usable = drop_unavailable_gates(request.gates, tree.git.cwd, tree.environ, own)
     missing = unavailable_gates(request.gates, usable)
@@ -132,7 +134,7 @@ async def _try_usable(request: TrialRequest, tree: Tree, environment: CheckEnvir
 
 
 def unavailable_gates(detection: DetectedGates, usable: DetectedGates) -> Mapping[str, str]:
-    """Return {gate dropped because its tool is missing: reason}."""
+    """Return why each gate was dropped whose tool is missing, by its name."""
     kept = {gate.name for gate in usable.gates}
     dropped = [gate.name for gate in detection.gates if gate.name not in kept]
     notes = usable.notes[len(detection.notes) :]
@@ -174,7 +176,7 @@ def _sandbox_place(place: TrialPlace, request: TrialRequest) -> SandboxPlace:
     return SandboxPlace(place.repository, place.cache, request.environ, place.temporary)
 
 
-def _check_tree(place: TrialPlace, request: TrialRequest, environment: CheckEnvironment, git: Git) -> Tree:
+def _checkout_tree(place: TrialPlace, request: TrialRequest, environment: CheckEnvironment, git: Git) -> Tree:
     repository, checkout = place.repository, place.checkout
     own = command_environment(request.environ, names=request.variables)
     environ = relocated(own, repository.root, checkout, fixed=FIXED)

@@ -1,4 +1,4 @@
-"""Whether a gate that was tried once can tell good work from bad here, and if not, what is missing."""
+"""What trying a gate once has shown: whether it can tell good work from bad here, and if not, what is missing."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ from scaffold.verify.regression.comparison import FAILING_OUTCOMES
 
 FILE = "scaffold/trial.json"
 TrialVerdict = Literal["passes", "fails", "ran_nothing", "cannot_judge", "not_tried"]
-"""`fails`: on the base commit, without any work; it can still judge work unless `informative` is False."""
+"""`fails`: on the base commit, without any work; it can judge nevertheless, unless `informative` is False."""
 MAX_NAMED = 3
 MAX_LINE_CHARS = 200
 WORDS: Mapping[TrialVerdict, str] = {
@@ -30,11 +30,10 @@ WORDS: Mapping[TrialVerdict, str] = {
     "cannot_judge": "cannot judge here",
     "not_tried": "not tried",
 }
-FILE = "scaffold/trial.json"
 
 
 class GateTrial(Struct, frozen=True, kw_only=True):
-    """A gate and the result of trying it."""
+    """A gate and what it gave."""
 
     name: str
     """`test`, or `test (packages/api)`."""
@@ -43,22 +42,22 @@ class GateTrial(Struct, frozen=True, kw_only=True):
     folder: str = ""
     verdict: TrialVerdict
     text: str
-    """The result, or what is missing, on one line."""
+    """What it gave, or what is missing, in one line."""
     informative: bool = True
-    """False if it fails without saying what fails, so that it cannot tell good work from bad."""
+    """False if it fails without naming what fails, so that it cannot tell good work from bad."""
     advisory: bool = False
     duration_s: float = 0.0
     log: str = ""
-    """The file with the whole output if it cannot judge."""
+    """The file with the whole output, if it cannot judge."""
 
     @property
     def summary(self) -> str:
-        """The verdict and the result on one line."""
+        """What it gave, in one line."""
         return f"{WORDS[self.verdict]}: {self.text}"
 
     @property
     def judges(self) -> bool:
-        """Whether a run can use it here."""
+        """Whether a run could use it here."""
         return self.verdict in {"passes", "fails"} and self.informative
 
 
@@ -69,16 +68,16 @@ class Trial(Struct, frozen=True, kw_only=True):
     at: datetime
     gates: tuple[GateTrial, ...]
     problem: str = ""
-    """Why nothing could be tried, and what to do; empty if the gates ran."""
+    """Why nothing could be tried, with what to do; empty if the gates ran."""
     output: str = ""
-    """The end of the output of a failed set-up."""
+    """The end of what the set-up printed, if that is the problem."""
     setup: tuple[str, ...] = ()
-    """The set-up commands of a checkout."""
+    """The set-up commands that prepare a checkout."""
 
 
 def judged(run: GateRun) -> GateTrial:
-    """Return the result of a gate's run."""
-    verdict, text, informative = _judge_run(run)
+    """Return the trial's verdict on a run of a gate."""
+    verdict, text, informative = _trial_verdict(run)
     gate = run.gate
     return GateTrial(
         name=gate.name,
@@ -94,11 +93,10 @@ def judged(run: GateRun) -> GateTrial:
     )
 
 
-def _judge_run(run: GateRun) -> tuple[TrialVerdict, str, bool]:
-    """Return (verdict, reason, whether it tells good work from bad)."""
+def _trial_verdict(run: GateRun) -> tuple[TrialVerdict, str, bool]:
     if run.problem == "vacuous":
-        nothing = "no tests were collected" if run.gate.kind == "test" else run.detail.partition("\n")[0]
-        return "ran_nothing", nothing or "it ran nothing", False
+        said = run.detail.partition("\n")[0] or "it ran nothing"
+        return "ran_nothing", "no tests were collected" if run.gate.kind == "test" else said, False
     if problem := gate_problem(run):
         return "cannot_judge", f"{problem}{_last_line(run)}", False
     failed = [name for name, outcome in run.outcomes.items() if outcome in FAILING_OUTCOMES]
@@ -112,7 +110,7 @@ def _judge_run(run: GateRun) -> tuple[TrialVerdict, str, bool]:
 
 
 def _last_line(run: GateRun) -> str:
-    # The last line of an error is mostly its cause; not needed if a missing dependency is known.
+    # The last line of an error is mostly its cause.
     lines = [line.strip() for line in run.detail.splitlines() if line.strip()]
     known = run.problem != "error" or missing_dependency(run.detail) is not None
     return "" if known or len(lines) < 2 else f": {lines[-1][:MAX_LINE_CHARS]}"
@@ -123,18 +121,18 @@ def _passed_text(run: GateRun) -> str:
         return "no findings"
     if set(run.outcomes) <= {EXIT_OUTCOME}:
         return f"exit code {run.exit_code}"
-    return _count_text(run)
+    return _outcome_counts(run)
 
 
 def _failed_text(run: GateRun, failed: Sequence[str]) -> str:
     if run.gate.runner == "findings":
         return count_of(sum(run.counts.get(name, 1) for name in failed), "finding")
     own = [name for name in failed if name not in run.refused]
-    parts = [_count_text(run)] + ([f"fails: {join_limited(own, MAX_NAMED)}"] if own else [])
+    parts = [_outcome_counts(run)] + ([f"fails: {join_limited(own, MAX_NAMED)}"] if own else [])
     return "; ".join([*parts, describe_refused(run.refused)] if run.refused else parts)
 
 
-def _count_text(run: GateRun) -> str:
+def _outcome_counts(run: GateRun) -> str:
     counts = Counter(run.outcomes.values())
     return ", ".join(f"{count:,} {outcome}" for outcome, count in sorted(counts.items(), key=lambda each: -each[1]))
 
@@ -146,7 +144,7 @@ def keep_trial(repository: Repository, trial: Trial) -> None:
 
 
 def latest_trial(repository: Repository) -> Trial | None:
-    """Return the stored trial; None if there is no readable one."""
+    """Return the stored trial; None if there is none that can be read."""
     try:
         return msgspec.json.decode((repository.common_dir / FILE).read_bytes(), type=Trial)
     except (OSError, msgspec.MsgspecError):

@@ -1,4 +1,4 @@
-"""The worktree and temporary folder of a trial, which are removed even if the process is killed."""
+"""The worktree and temporary folder of a trial; nothing of them stays, even if the process is killed."""
 
 import asyncio
 import os
@@ -20,16 +20,16 @@ from scaffold.run.context import repository_name
 from scaffold.verify.environment.golden import ENVIRONMENTS, remove_unfinished_builds
 
 TRIALS = "trials"
-"""The folder for worktrees of trials in the user's cache."""
+"""The folder of the worktrees of trials in the user's cache."""
 TEMPORARY = "t"
-"""The folder for temporary files in the cache; short, because the paths of sockets are limited."""
+"""The folder of temporary folders in the cache; its path is short, for the paths of sockets."""
 END_S = 5.0
 TRIES = 5
 PAUSE_S = 0.5
 
 
 class TrialPlace(Struct, frozen=True):
-    """The folders of one trial, whose names tell which process made them."""
+    """The folders of one trial; their names tell which process made them."""
 
     repository: Repository
     cache: Path
@@ -42,7 +42,7 @@ class TrialPlace(Struct, frozen=True):
 
     @property
     def temporary(self) -> Path:
-        """The folder for its commands' temporary files."""
+        """The folder for temporary files of its commands."""
         return self.cache / TEMPORARY / self.name
 
 
@@ -53,9 +53,9 @@ def trial_place(repository: Repository, cache: Path) -> TrialPlace:
 
 @asynccontextmanager
 async def guarded(place: TrialPlace, cleaner: Sequence[str]) -> AsyncIterator[None]:
-    """Remove the trial's folders after the block, even if this process is killed.
+    """Remove the trial's folders after the block, also if this process is killed meanwhile.
 
-    `cleaner` is the command of a process that calls `remove_after_death` once its standard input closes.
+    `cleaner` is the command of a process that calls `remove_after_death` once its standard input ends.
     """
     guard = await start_child(
         [*cleaner, place.name], cwd=place.repository.root, env=dict(os.environ), log=Path(os.devnull)
@@ -68,19 +68,19 @@ async def guarded(place: TrialPlace, cleaner: Sequence[str]) -> AsyncIterator[No
 
 
 async def add_checkout(place: TrialPlace, commit: Commit) -> Git:
-    """Check the commit out in the trial's worktree, detached, and return its git."""
+    """Check the commit out in the trial's worktree, detached, and return git there."""
     return await worktree.add(place.repository, place.checkout, commit)
 
 
 async def remove_trial(place: TrialPlace) -> None:
-    """Remove the worktree and the temporary folder, if they exist."""
+    """Remove the worktree and the temporary folder; do nothing if they are gone."""
     await worktree.remove(place.repository, place.checkout)
     await asyncio.to_thread(delete_folder_if_possible, place.temporary)
 
 
 async def remove_after_death(place: TrialPlace) -> None:
-    """Remove what the trial of a dead process left, and what it was installing."""
-    # Its commands may still be ending.
+    """Remove what the trial of a dead process left, and what it was installing; its commands may just be ending."""
+    # The commands of the dead process may still write while they end.
     for attempt in range(TRIES):
         try:
             await remove_trial(place)
@@ -94,17 +94,17 @@ async def remove_after_death(place: TrialPlace) -> None:
 
 
 async def dead_trials(repository: Repository, cache: Path) -> tuple[TrialPlace, ...]:
-    """Return the places of this repository's trials that dead processes left."""
+    """Return the places of this repository's trials whose processes are dead, and of which anything is left."""
     ours = repository_name(repository)[-12:]
     names = {path.name for part in (TRIALS, TEMPORARY) for path in (cache / part).glob(f"{ours}.by-*")}
-    # Git may still have a record of a worktree whose folder is gone.
+    # Git may still have the record of a worktree whose folder is gone.
     folder = (cache / TRIALS).resolve()
     names |= {each.path.name for each in await worktree.list_worktrees(repository) if each.path.parent == folder}
     return tuple(TrialPlace(repository, cache, name) for name in sorted(names) if made_by_dead_process(name))
 
 
 async def remove_dead_trials(repository: Repository, cache: Path) -> tuple[TrialPlace, ...]:
-    """Remove and return the places of this repository's trials that dead processes left."""
+    """Remove what killed trials of this repository left, and return their places."""
     found = await dead_trials(repository, cache)
     for place in found:
         await remove_after_death(place)

@@ -1,7 +1,7 @@
 """Find out whether a second reviewer reads: show it landed changes, some of them with a planted fault.
 
-A planted fault exists only in a scratch repository, in no ref, worktree or object of the user's repository, so that it
-can never land.
+A planted fault exists in a scratch repository only: in no ref, no worktree and no object of the user's repository, so
+it can never land, whatever is killed.
 """
 
 import asyncio
@@ -45,9 +45,9 @@ from scaffold.worker.second_review.review_agent import ReviewQuestion, usable_ve
 from scaffold.worker.second_review.reviewer_prompts import ReviewSubject, base_tests_in_doubt, change_prompt
 
 MAX_CHANGES = 200
-"""How many landed changes are considered."""
+"""The most landed changes that are considered."""
 NEAR_LINES = 3
-"""A citation within this distance of a fault locates it."""
+"""A citation within so many lines of a fault has found it."""
 ANSWER_S = 900.0
 """The longest time for one verdict."""
 ROLE: SideRole = "reviewer"
@@ -55,7 +55,7 @@ SAMPLED = "it is one of the changes that are sampled"
 
 
 class LandedChange(Struct, frozen=True, kw_only=True):
-    """A landed change with its verification."""
+    """A change that has landed, with what was shown of it."""
 
     run: Run
     action: Action
@@ -66,7 +66,7 @@ class LandedChange(Struct, frozen=True, kw_only=True):
 
 
 class ProbeCase(Struct, frozen=True, kw_only=True):
-    """A change that is shown to the reviewer; without a fault it serves as a control."""
+    """A change that is shown to the reviewer; without a fault it is one for comparison."""
 
     change: LandedChange
     fault: Fault | None = None
@@ -83,16 +83,16 @@ class ProbeReply(Struct, frozen=True, kw_only=True):
 
 
 class ReviewerProbe:
-    """Asks a reviewer about changes as a run would ask it."""
+    """Asks one reviewer about changes as it would be asked in a run."""
 
     def __init__(self, context: RunContext, reviewer: ReviewerSettings, prompts: Sequence[str]) -> None:
-        """Take folders with `prompts` that replace the built-in ones."""
+        """`prompts` are folders with prompts that replace the built-in ones."""
         self._context = context
         self._reviewer = reviewer
         self._prompts = prompts
 
     async def cases(self, runs: Sequence[Run], count: int, seed: int) -> list[ProbeCase]:
-        """Return up to `count` cases with a fault and up to as many without, in the order in which they are asked."""
+        """Return up to `count` cases with a fault, and up to as many without, in the order in which they are asked."""
         changes = shuffled(await self._landed_changes(runs), f"{seed}/changes")
         found = [(each, await self._possible_faults(each)) for each in changes[: max(count, 1) * 4]]
         usable = [(change, faults) for change, faults in found if faults]
@@ -106,7 +106,7 @@ class ReviewerProbe:
         return shuffled([*planted, *sound], f"{seed}/order")
 
     async def ask(self, cases: Sequence[ProbeCase], tell: Callable[[ProbeReply], None]) -> list[ProbeReply]:
-        """Ask about each case and store each answer at once; `tell` receives each reply."""
+        """Ask about each case and store each answer at once; `tell` receives it."""
         replies = []
         settings = self._reviewer.model
         with user_store_if_any(self._context.clock, create=True) as user:
@@ -125,7 +125,7 @@ class ReviewerProbe:
                 scratch_repository(self._context.repository) as scratch,
             ):
                 for case in cases:
-                    reply = await self._ask_case(model, scratch, case, budget)
+                    reply = await self._ask_about(model, scratch, case, budget)
                     with user.transaction():
                         user.reviewers.add_probe(reply.answer)
                     replies.append(reply)
@@ -164,14 +164,14 @@ class ReviewerProbe:
                 files.append(LandedFile(path=path, content=content, lines=frozenset(added)))
         return await asyncio.to_thread(faults_in, files)
 
-    async def _ask_case(self, model: Model, scratch: ScratchRepository, case: ProbeCase, budget: Budget) -> ProbeReply:
-        head = await self._commit_case(scratch, case)
+    async def _ask_about(self, model: Model, scratch: ScratchRepository, case: ProbeCase, budget: Budget) -> ProbeReply:
+        head = await self._commit_shown(scratch, case)
         await scratch.check_out(head)
         used = list[Usage]()
         try:
             async with asyncio.timeout(ANSWER_S):
-                agent = self._create_agent(model, scratch.git, case.change, budget)
-                found = await self._ask_verdict(agent, scratch.git, case, head, used)
+                agent = self._probe_agent(model, scratch.git, case.change, budget)
+                found = await self._probe_verdict(agent, scratch.git, case, head, used)
         except TimeoutError:
             found = f"it took more than {ANSWER_S:.0f} s"
         except (ModelError, UsageError) as error:
@@ -183,14 +183,14 @@ class ReviewerProbe:
             model=self._reviewer.model.name,
             kind=case.fault.kind if case.fault else "",
             verdict=review.verdict if review else "",
-            located=review is not None and case.fault is not None and _is_located(review, case.fault),
+            located=fault is not None and any(abs(each.line - fault.line) <= NEAR_LINES for each in near),
             at=self._context.clock.now(),
         )
         said = self._context.redactor.clean(review.summary if review else str(found))
         return ProbeReply(case=case, answer=answer, said=said, usage=sum(used, start=Usage()))
 
-    async def _commit_case(self, scratch: ScratchRepository, case: ProbeCase) -> Commit:
-        # Made in the scratch repository with and without a fault, so that both look the same.
+    async def _commit_shown(self, scratch: ScratchRepository, case: ProbeCase) -> Commit:
+        # Made in the scratch repository with and without a fault: a reviewer must not tell them apart by that.
         change, fault = case.change, case.fault
         if fault is None:
             return await scratch.commit_of(change.base, await commits.tree_of(scratch.git, change.commit))
@@ -199,7 +199,7 @@ class ReviewerProbe:
             raise LookupError(fault.path)
         return await scratch.commit_with(change.base, change.commit, fault.path, file.mode, fault.planted(file.data))
 
-    async def _ask_verdict(
+    async def _probe_verdict(
         self, agent: Agent, git: Git, case: ProbeCase, head: Commit, used: list[Usage]
     ) -> Review | str:
         change = case.change
@@ -221,7 +221,7 @@ class ReviewerProbe:
         question = ReviewQuestion(event="change", prompt=change_prompt(subject, reasons), work=head, paths=paths)
         return await usable_verdict(turn, question, git=git, base=change.base)
 
-    def _create_agent(self, model: Model, git: Git, change: LandedChange, budget: Budget) -> Agent:
+    def _probe_agent(self, model: Model, git: Git, change: LandedChange, budget: Budget) -> Agent:
         context, settings, key = self._context, self._reviewer.model, change.action.key
         fields = {"run": change.run.id, "action": key, "attempt": change.attempt.number, "role": ROLE}
         journal = JournalFile(
@@ -248,8 +248,3 @@ class ReviewerProbe:
             io=AgentIO(redactor=context.redactor),
             records=AgentRecords(journal=journal, budget=budget),
         )
-
-
-def _is_located(review: Review, fault: Fault) -> bool:
-    near = [each for each in review.citations if each.file == fault.path]
-    return any(abs(each.line - fault.line) <= NEAR_LINES for each in near)

@@ -17,7 +17,6 @@ from scaffold.run.context import FAULT_EXIT_CODE, RunContext
 from scaffold.run.failures.soft_timeouts import settled_questions, withdraw_settled
 from scaffold.run.notices import asked_items
 from scaffold.run.resources.sandbox import remove_temporary_folder
-from scaffold.run.terminals import asked_items
 from scaffold.store.database import Store
 from scaffold.store.spending.run_budget import budget_use
 from scaffold.worker.workspace.attempt_worktree import UNPINNED_PHASES, rescue_and_remove
