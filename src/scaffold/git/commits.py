@@ -107,7 +107,20 @@ async def commit_all_info(
     # First, so that the commit contains the submodules' new commits as pointers.
     moved = await commit_submodules(git, links, message, author=author, committer=committer)
     # Before the add, which would turn a nested repository into a pointer and leave out its files.
-    await _refuse_nested(git, links)
+    if planted := foreign_repositories(git, links):
+        raise GitError(
+            f"{git.cwd} contains another git repository in {', '.join(planted)}",
+            f"remove {planted[0]}/.git and everything next to it: the repository of that submodule is not available "
+            "here, so nothing in it can be committed",
+        )
+    others = await git("ls-files", "--others", "--exclude-standard", "-z")
+    # git lists a nested repository as a folder (`sub/`), everything else as files
+    nested = [path.rstrip("/") for path in others.records if path.endswith("/")]
+    if nested:
+        raise GitError(
+            f"{git.cwd} contains another git repository in {', '.join(nested)}",
+            f"remove {nested[0]}/.git, or the whole folder, so that its files can be committed",
+        )
     before = await read_head(git)
 
     async def make() -> CommitInfo:
@@ -408,23 +421,6 @@ async def _refuse_missing(git: Git, old: Commit, new: Commit) -> None:
             f"{git.cwd / missing[0].path} points to {missing[0].commit[:12]}, which is not a commit of that submodule "
             "here",
             f"restore it: `git update-index --cacheinfo {GITLINK_MODE},COMMIT,{missing[0].path}` in {git.cwd}",
-        )
-
-
-async def _refuse_nested(git: Git, links: Sequence[Gitlink]) -> None:
-    if planted := foreign_repositories(git, links):
-        raise GitError(
-            f"{git.cwd} contains another git repository in {', '.join(planted)}",
-            f"remove {planted[0]}/.git and everything next to it: the repository of that submodule is not available "
-            "here, so nothing in it can be committed",
-        )
-    others = await git("ls-files", "--others", "--exclude-standard", "-z")
-    # git lists a nested repository as a folder (`sub/`), everything else as files
-    nested = [path.rstrip("/") for path in others.records if path.endswith("/")]
-    if nested:
-        raise GitError(
-            f"{git.cwd} contains another git repository in {', '.join(nested)}",
-            f"remove {nested[0]}/.git, or the whole folder, so that its files can be committed",
         )
 
 

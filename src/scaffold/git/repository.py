@@ -72,7 +72,11 @@ async def open_repository(start: Path, *, environ: Mapping[str, str]) -> Reposit
     answer = await git("rev-parse", "--is-inside-work-tree", *REV_PARSE_OPTIONS, ok=frozenset({0, 128}))
     inside, *paths = answer.line.split("\n")
     if inside == "false":
-        raise await _without_files(git)
+        bare = (await git("rev-parse", "--is-bare-repository")).line == "true"
+        raise RepositoryError(
+            f"{git.cwd} is {'a bare repository' if bare else 'inside a git directory'}: there are no files to work on",
+            "clone it and use the clone" if bare else "use the checkout instead",
+        )
     if answer.exit_code:
         raise _unreadable_error(start, answer)
     if len(paths) != 2:  # a path contains a newline: ask for one path at a time
@@ -160,11 +164,3 @@ def _unreadable_error(start: Path, answer: GitResult) -> RepositoryError:
         return not_in_repository(start)
     reason = answer.err.decode(errors="replace").strip().replace("\n", " | ")
     return RepositoryError(f"git cannot read the repository at {start}: {reason}", "fix the cause, then retry")
-
-
-async def _without_files(git: Git) -> RepositoryError:
-    bare = (await git("rev-parse", "--is-bare-repository")).line == "true"
-    return RepositoryError(
-        f"{git.cwd} is {'a bare repository' if bare else 'inside a git directory'}: there are no files to work on",
-        "clone it and use the clone" if bare else "use the checkout instead",
-    )

@@ -95,8 +95,21 @@ async def check_changed_paths(
     found.append(_blocking_result(PROTECTED_FILES_CHECK, _FILES_PROBLEM.format(base=base), files))
     areas = undeclared_protected_paths(changes, request)
     found.append(_blocking_result("protected", _AREAS_PROBLEM.format(base=base), areas))
+    touched = {folder for each in changes if each.kind != "D" for folder in _folders_of(each.path)}
+    names = defaultdict[str, set[str]](set)
+    # Most changes touch few of the folders, or only the top.
+    for path in (await commits.listed_paths(tree.git, tree.commit)) if touched else ():
+        for folder in _folders_of(path):
+            if folder in touched:
+                names[folder].add(path[len(folder) + 1 :].partition("/")[0].casefold())
+    bare = tuple(f"{folder}/" for folder, entries in names.items() if is_git_dir_by_names(entries))
+    inside = (change.path for change in changes if bare and change.kind != "D" and change.path.startswith(bare))
     found.append(
-        _blocking_result("repositories", _REPOSITORIES_PROBLEM, await _repository_files(request, tree, changes))
+        _blocking_result(
+            "repositories",
+            _REPOSITORIES_PROBLEM,
+            [(path, "is in a git repository") for path in inside if not is_declared_specifically(path, request.files)],
+        )
     )
     found.append(_blocking_result("submodules", _SUBMODULES_PROBLEM, await _missing_submodules(tree, changes)))
     found += await _check_input_results(request, tree, changes)
@@ -196,20 +209,6 @@ async def _missing_submodules(tree: Tree, changes: Sequence[PathChange]) -> list
     return [
         (each.path, f"points to {each.commit[:12]}, which is not a commit of that submodule here") for each in missing
     ]
-
-
-async def _repository_files(request: ProofRequest, tree: Tree, changes: Sequence[PathChange]) -> list[Reason]:
-    """Return the changed undeclared files in folders that are bare repositories."""
-    touched = {folder for each in changes if each.kind != "D" for folder in _folders_of(each.path)}
-    names = defaultdict[str, set[str]](set)
-    # Most changes touch few of the folders, or only the top.
-    for path in (await commits.listed_paths(tree.git, tree.commit)) if touched else ():
-        for folder in _folders_of(path):
-            if folder in touched:
-                names[folder].add(path[len(folder) + 1 :].partition("/")[0].casefold())
-    bare = tuple(f"{folder}/" for folder, entries in names.items() if is_git_dir_by_names(entries))
-    inside = (change.path for change in changes if bare and change.kind != "D" and change.path.startswith(bare))
-    return [(path, "is in a git repository") for path in inside if not is_declared_specifically(path, request.files)]
 
 
 def _folders_of(path: str) -> Iterator[str]:

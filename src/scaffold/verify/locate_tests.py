@@ -33,7 +33,10 @@ def path_of_test(gate: Gate, name: str, paths: Collection[str]) -> str | None:
     """
     match gate.runner:
         case "unittest":
-            return _file_of_module(gate, name, paths)
+            parts = name.split(".")
+            # A name does not say where the module ends and the class begins.
+            candidates = (path_from_top(gate, "/".join(parts[:length]) + ".py") for length in range(len(parts), 0, -1))
+            return next((path for path in candidates if path in paths), None)
         case "go":
             return _folder_of_package(gate, name, paths)
         case "exit" | "node":
@@ -113,13 +116,6 @@ def path_from_gate(gate: Gate, path: str) -> str | None:
     if not gate.folder:
         return path
     return path.removeprefix(f"{gate.folder}/") if path.startswith(f"{gate.folder}/") else None
-
-
-def _file_of_module(gate: Gate, name: str, paths: Collection[str]) -> str | None:
-    parts = name.split(".")
-    # A name does not say where the module ends and the class begins.
-    candidates = (path_from_top(gate, "/".join(parts[:length]) + ".py") for length in range(len(parts), 0, -1))
-    return next((path for path in candidates if path in paths), None)
 
 
 def _folder_of_package(gate: Gate, name: str, paths: Collection[str]) -> str | None:

@@ -186,7 +186,9 @@ class _Finder:
                 continue
             if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef) and statement.name.startswith("test"):
                 yield self._removal_fault(statement, "removed_test")
-            elif isinstance(statement, ast.Assert) or _is_guard(statement):
+            elif isinstance(statement, ast.Assert) or (
+                isinstance(statement, ast.If) and not statement.orelse and isinstance(statement.body[-1], _ONLY_LEAVES)
+            ):
                 yield self._removal_fault(statement, "deleted_check")
 
     def _removal_fault(self, statement: ast.stmt, kind: FaultKind) -> Fault:
@@ -228,10 +230,6 @@ def _statement_lists(node: ast.AST) -> Iterator[list[ast.stmt]]:
         body = getattr(node, name, None)
         if isinstance(body, list):
             yield body
-
-
-def _is_guard(statement: ast.stmt) -> bool:
-    return isinstance(statement, ast.If) and not statement.orelse and isinstance(statement.body[-1], _ONLY_LEAVES)
 
 
 def _is_text(node: ast.expr) -> bool:

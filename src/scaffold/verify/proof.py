@@ -70,7 +70,11 @@ async def prove_candidate(request: ProofRequest, tree: Tree, *, with_gates: bool
     )
     verification = msgspec.structs.replace(verification, results=(*verification.results, *path_results))
     if not with_gates:
-        await _keep_gate_runs(request, tree, checks.gate_runs)
+        if request.baseline is not None and checks.gate_runs:
+            tree_id = await commits.tree_of(tree.git, tree.commit)
+            memory = GateRunMemory(request, request.baseline.environment, tree, tree_id, NONE_SHARED)
+            for run in checks.gate_runs.values():
+                memory.keep(run, ())
     # Gates take longest, and work that fails its contract does not land, whatever their results.
     elif request.baseline is not None and verification.passed:
         # What the checks left behind must not decide what the gates show.
@@ -92,14 +96,6 @@ async def prove_gates(
     weakened = (await weakened_gates(request, tree, changes)).doubts
     found = (*doubts_about_tests(gates), *doubts_about_functions(gates), *silenced, *weakened)
     return GateProof(gates, found)
-
-
-async def _keep_gate_runs(request: ProofRequest, tree: Tree, runs: Mapping[str, GateRun]) -> None:
-    if request.baseline is not None and runs:
-        tree_id = await commits.tree_of(tree.git, tree.commit)
-        memory = GateRunMemory(request, request.baseline.environment, tree, tree_id, NONE_SHARED)
-        for run in runs.values():
-            memory.keep(run, ())
 
 
 def _with_lacks(verification: Verification, lacks: str) -> Verification:

@@ -74,7 +74,17 @@ class _Classifier:
         plain = normalized(entry)
         inside = sorted(path for path in self._layout.paths if path != plain and covers(entry, path))
         if inside or entry.endswith("/") or not _GLOB_CHARACTERS.isdisjoint(entry):
-            return await self._classify_folder(entry, inside)
+            if normalized(entry) in map(normalized, (*self._request.files, *self._request.granted)):
+                return RequestedEntry(entry=entry, kind="declared")
+            reasons = {path: self._forbidden_reason(path) or await self._judging_reason(path) for path in inside}
+            judging = {
+                path: reason
+                for path, reason in reasons.items()
+                if reason and (self._forbidden_reason(path) or not self._is_declared(path, judges=True))
+            }
+            # An entry such as `**` declares no file that judges, so nothing can be approved by it.
+            judges = bool(judging) and len(judging) == len(inside) and is_specific(entry)
+            return RequestedEntry(entry=entry, kind="judges" if judges else "free", judging=judging)
         why = self._forbidden_reason(plain)
         if why:
             return RequestedEntry(entry=plain, kind="forbidden", why=why)
@@ -84,20 +94,6 @@ class _Classifier:
         if reason is None:
             return RequestedEntry(entry=plain, kind="free")
         return RequestedEntry(entry=plain, kind="judges", judging={plain: reason})
-
-    async def _classify_folder(self, entry: str, inside: Sequence[str]) -> RequestedEntry:
-        """Classify a folder or glob; it counts as a check input if all its existing files do."""
-        if normalized(entry) in map(normalized, (*self._request.files, *self._request.granted)):
-            return RequestedEntry(entry=entry, kind="declared")
-        reasons = {path: self._forbidden_reason(path) or await self._judging_reason(path) for path in inside}
-        judging = {
-            path: reason
-            for path, reason in reasons.items()
-            if reason and (self._forbidden_reason(path) or not self._is_declared(path, judges=True))
-        }
-        # An entry such as `**` declares no file that judges, so nothing can be approved by it.
-        judges = bool(judging) and len(judging) == len(inside) and is_specific(entry)
-        return RequestedEntry(entry=entry, kind="judges" if judges else "free", judging=judging)
 
     def _is_declared(self, path: str, *, judges: bool) -> bool:
         if not judges:

@@ -341,11 +341,6 @@ async def recycle_worktree(git: Git, commit: Commit) -> bool:
         await clean_without_submodules(git, commit)
     except GitError:
         return False
-    return _looks_fresh(git)
-
-
-def _looks_fresh(git: Git) -> bool:
-    """Return whether all files and folders have the modes of new ones, with no hard links and no nested repository."""
     # Git wrote this file under the same umask as the files of a fresh checkout.
     file_mode = stat.S_IMODE((git.registration / "commondir").lstat().st_mode)
     # A readable folder can be entered, too: copy each read bit to the execute bit.

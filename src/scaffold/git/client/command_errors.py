@@ -44,7 +44,16 @@ def git_failure(args: tuple[str, ...], cwd: Path, finished: CommandResult) -> Gi
     """Return the error for a git command that ended with an unexpected result."""
     stderr = finished.stderr.decode(errors="replace").strip()
     if lock := _LOCKED.search(finished.stderr):
-        return _lock_failure(lock["file"], f"`{_command_text(args)}` in {cwd}")
+        file = lock["file"]
+        command = f"`{_command_text(args)}` in {cwd}"
+        # The lock is never removed: its owner is unknown and may still be running.
+        if file is None:
+            return GitError(f"{command}: git's config is locked", "another process is changing it; wait and retry")
+        path = Path(os.fsdecode(file))
+        return GitError(
+            f"{command}: the lock {path} exists{_lock_age(path)}",
+            f"if no git command is running in that repository, `rm '{path}'`; then retry",
+        )
     if filtered := _FILTERED.search(stderr):
         return _filter_failure(_PREFIX.sub("", filtered["path"]), filtered["name"], cwd)
     if _ABSENT.search(stderr):
@@ -59,17 +68,6 @@ def git_failure(args: tuple[str, ...], cwd: Path, finished: CommandResult) -> Gi
     reasons = [line for line in lines if line.startswith(("fatal:", "error:"))] or lines
     reason = " | ".join(reasons[-5:]) or "no error output"
     return GitError(f"`{_command_text(args)}` in {cwd} {_describe_ending(finished)}: {reason}", DEFAULT_FIX)
-
-
-def _lock_failure(file: bytes | None, command: str) -> GitError:
-    # The lock is never removed: its owner is unknown and may still be running.
-    if file is None:
-        return GitError(f"{command}: git's config is locked", "another process is changing it; wait and retry")
-    path = Path(os.fsdecode(file))
-    return GitError(
-        f"{command}: the lock {path} exists{_lock_age(path)}",
-        f"if no git command is running in that repository, `rm '{path}'`; then retry",
-    )
 
 
 def _lock_age(path: Path) -> str:

@@ -91,7 +91,12 @@ def _override_settings(names: set[str], path: str) -> Iterator[Setting]:
     for section, name in sorted({(section, rest.rpartition(".")[0]) for section, rest in parts}):
         # `which` returns a relative path for a relative folder on PATH, which may be the checkout.
         if section == "filter" and name == "lfs" and lfs and Path(lfs).is_absolute():
-            yield from _lfs_filter_settings(lfs)
+            # Our own commands, because the configured `lfs` filter may be another program.
+            program = shlex.quote(lfs)
+            yield "filter.lfs.process", f"{program} filter-process"
+            yield "filter.lfs.clean", f"{program} clean -- %f"
+            yield "filter.lfs.smudge", f"{program} smudge -- %f"
+            yield "filter.lfs.required", "true"
         # An empty command makes git pass the contents on unchanged, unless the filter is `required`.
         elif section == "filter":
             yield from ((f"filter.{name}.{key}", "") for key in FILTERS)
@@ -99,15 +104,6 @@ def _override_settings(names: set[str], path: str) -> Iterator[Setting]:
             yield f"merge.{name}.driver", TEXT_MERGE
         elif section == "hook" and name:  # git 2.54 and later also runs hooks named in the config
             yield f"hook.{name}.enabled", "false"
-
-
-def _lfs_filter_settings(lfs: str) -> Iterator[Setting]:
-    # Our own commands, because the configured `lfs` filter may be another program.
-    program = shlex.quote(lfs)
-    yield "filter.lfs.process", f"{program} filter-process"
-    yield "filter.lfs.clean", f"{program} clean -- %f"
-    yield "filter.lfs.smudge", f"{program} smudge -- %f"
-    yield "filter.lfs.required", "true"
 
 
 def config_entries(listing: bytes, cwd: Path) -> Iterator[ConfigEntry]:

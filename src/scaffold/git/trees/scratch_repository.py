@@ -4,7 +4,6 @@ import asyncio
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 
 from msgspec import Struct
 
@@ -48,17 +47,13 @@ async def scratch_repository(source: Repository) -> AsyncIterator[ScratchReposit
     """Yield a new repository that reads the objects of `source`, then remove it; after a kill, a later run does."""
     folder = new_temporary_folder("scratch", None)
     try:
-        yield await _create_repository(source, folder)
+        # A `Git` of its own: the caches of `source.git` are keyed by commit ids, which this repository does not share.
+        bare = Git(folder, environ=source.git.environ)
+        form = (await source.git("rev-parse", "--show-object-format")).line
+        await bare("init", "-q", "--template=", f"--object-format={form}")
+        info = folder / ".git" / "objects" / "info"
+        info.mkdir(parents=True, exist_ok=True)
+        (info / "alternates").write_bytes(os.fsencode(source.common_dir / "objects") + b"\n")
+        yield ScratchRepository(Git(folder, environ=source.git.environ, top=True))
     finally:
         await asyncio.to_thread(delete_path, folder)
-
-
-async def _create_repository(source: Repository, folder: Path) -> ScratchRepository:
-    # A `Git` of its own: the caches of `source.git` are keyed by commit ids, which this repository does not share.
-    bare = Git(folder, environ=source.git.environ)
-    form = (await source.git("rev-parse", "--show-object-format")).line
-    await bare("init", "-q", "--template=", f"--object-format={form}")
-    info = folder / ".git" / "objects" / "info"
-    info.mkdir(parents=True, exist_ok=True)
-    (info / "alternates").write_bytes(os.fsencode(source.common_dir / "objects") + b"\n")
-    return ScratchRepository(Git(folder, environ=source.git.environ, top=True))

@@ -123,8 +123,13 @@ async def run_on_base(contract: Contract, tree: Tree, cache: CheckResultCache) -
             known, dirty = cache.keep(check, tree.commit, tree_id, result, tuple(red_tests)), True
         runs.append(known)
     red = [run.gate.command for run in runs if _is_red(run)]
+    asked = contract.must_exist or contract.must_not_exist
+    paths = await commits.listed_paths(tree.git, tree.commit) if asked else ()
     return BaseCheckResults(
-        failed_on_base=(*red, *await _red_constraints(contract, tree)),
+        failed_on_base=(
+            *red,
+            *(result.name for result in check_constraints(contract, paths, ()) if result.verdict != "pass"),
+        ),
         red_tests={
             run.gate.command: names
             for run in runs
@@ -183,12 +188,6 @@ def _with_timeout(check: Check, durations: Mapping[str, float]) -> Check:
     if check.timeout_s is not None or timeout_s <= DEFAULT_TIMEOUT_S:
         return check
     return structs.replace(check, timeout_s=round(timeout_s, 1))
-
-
-async def _red_constraints(contract: Contract, tree: Tree) -> tuple[str, ...]:
-    asked = contract.must_exist or contract.must_not_exist
-    paths = await commits.listed_paths(tree.git, tree.commit) if asked else ()
-    return tuple(result.name for result in check_constraints(contract, paths, ()) if result.verdict != "pass")
 
 
 def _gate_of_check(check: Check) -> Gate:

@@ -53,7 +53,15 @@ async def doubts_about_new_tests(
         return ()
     tree = await clean_tree(passed.commit)
     try:
-        emptied = await _empty_changed_code(code, tree)
+        followed = await follow_links(tree.git, tree.base, tree.commit, code)
+        files = [each for each in followed if each.path.endswith(".py") and not is_test(each.path) and not each.is_link]
+        new = [each for each in files if each.kind != "D"]
+        before = await commits.batch_contents(tree.git, [each.former_id for each in files if each.kind != "A"])
+        after = await commits.batch_contents(tree.git, [each.object_id for each in new])
+        emptied = empty_changed_functions(
+            [source for source in before if source is not None],
+            {each.path: source for each, source in zip(new, after, strict=True) if source is not None},
+        )
         if not emptied.sources or not await _all_pass(contract.commands, showing, emptied, tree):
             return ()
     finally:
@@ -61,18 +69,6 @@ async def doubts_about_new_tests(
     named = join_limited(emptied.names, MAX_NAMED)
     verb = "does" if len(emptied.names) == 1 else "do"
     return (Doubt("vacuous_tests", utf8_safe(f"the checks also pass if {named} {verb} nothing")),)
-
-
-async def _empty_changed_code(code: Sequence[PathChange], tree: Tree) -> Emptied:
-    followed = await follow_links(tree.git, tree.base, tree.commit, code)
-    files = [each for each in followed if each.path.endswith(".py") and not is_test(each.path) and not each.is_link]
-    new = [each for each in files if each.kind != "D"]
-    before = await commits.batch_contents(tree.git, [each.former_id for each in files if each.kind != "A"])
-    after = await commits.batch_contents(tree.git, [each.object_id for each in new])
-    return empty_changed_functions(
-        [source for source in before if source is not None],
-        {each.path: source for each, source in zip(new, after, strict=True) if source is not None},
-    )
 
 
 async def _all_pass(checks: Sequence[Check], showing: frozenset[str], emptied: Emptied, tree: Tree) -> bool:
@@ -98,7 +94,18 @@ def empty_changed_functions(before: Collection[bytes], after: Mapping[str, bytes
             (name, node) for name, node in _find_functions(source) if _function_identity(name, node) not in known
         ]
         if changed:
-            sources[path] = _empty_functions(source, [node for _, node in changed])
+            functions = [node for _, node in changed]
+            lines = source.splitlines(keepends=True)
+            # From the end, so that the remaining positions stay right.
+            for node in sorted(functions, key=lambda each: each.body[0].lineno, reverse=True):
+                first, last = node.body[0], node.body[-1]
+                # A decorated function or class begins with its decorator.
+                begin = min([first.lineno, *(each.lineno for each in getattr(first, "decorator_list", ()))])
+                end = last.end_lineno or last.lineno
+                # Columns count bytes.
+                lead, rest = lines[begin - 1][: first.col_offset], lines[end - 1][last.end_col_offset or 0 :]
+                lines[begin - 1 : end] = [lead + (b"return; yield" if _is_generator(node) else b"return None") + rest]
+            sources[path] = b"".join(lines)
             names.update(name for name, _ in changed)
     return Emptied(sources, tuple(sorted(names)))
 
@@ -120,21 +127,6 @@ def _find_functions(source: bytes) -> Iterator[tuple[str, Function]]:
 
 def _function_identity(name: str, node: Function) -> tuple[str, str]:
     return name, ast.dump(node)
-
-
-def _empty_functions(source: bytes, functions: Collection[Function]) -> bytes:
-    """Return the source with the bodies of the functions replaced; a generator stays one."""
-    lines = source.splitlines(keepends=True)
-    # From the end, so that the remaining positions stay right.
-    for node in sorted(functions, key=lambda each: each.body[0].lineno, reverse=True):
-        first, last = node.body[0], node.body[-1]
-        # A decorated function or class begins with its decorator.
-        begin = min([first.lineno, *(each.lineno for each in getattr(first, "decorator_list", ()))])
-        end = last.end_lineno or last.lineno
-        # Columns count bytes.
-        lead, rest = lines[begin - 1][: first.col_offset], lines[end - 1][last.end_col_offset or 0 :]
-        lines[begin - 1 : end] = [lead + (b"return; yield" if _is_generator(node) else b"return None") + rest]
-    return b"".join(lines)
 
 
 def _is_generator(node: Function) -> bool:

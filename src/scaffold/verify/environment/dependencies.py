@@ -100,7 +100,11 @@ def toolchain_lines(path: str) -> tuple[str, ...]:
 def installed_lines(folder: Path) -> tuple[str, ...]:
     """Return lines that change whenever the dependencies installed in `folder` change."""
     records = [f"{name} {hash_lines([text])}" for name in INSTALLER_RECORDS if (text := _read_text(folder / name))]
-    packages = sorted(f"{path.name} {path.lstat().st_mtime_ns}" for path in _installed_packages(folder))
+    # Scoped Node packages count, caches do not.
+    # Names and times of packages instead of their contents: an environment may have a hundred thousand files.
+    found = [*folder.glob("lib*/python*/site-packages/*"), *folder.glob("@*/*")] or list(folder.glob("*"))
+    kept = [path for path in found if not path.name.startswith((".", "__pycache__"))]
+    packages = sorted(f"{path.name} {path.lstat().st_mtime_ns}" for path in kept)
     return (str(folder), *records, *packages)
 
 
@@ -118,13 +122,6 @@ def _program_identity(program: Path) -> str:
     real = program.resolve()
     found = real.stat()
     return f"{real} {found.st_size} {found.st_mtime_ns}"
-
-
-def _installed_packages(folder: Path) -> list[Path]:
-    # Scoped Node packages count, caches do not.
-    # Names and times of packages instead of their contents: an environment may have a hundred thousand files.
-    found = [*folder.glob("lib*/python*/site-packages/*"), *folder.glob("@*/*")] or list(folder.glob("*"))
-    return [path for path in found if not path.name.startswith((".", "__pycache__"))]
 
 
 def _read_text(path: Path) -> str:

@@ -19,7 +19,7 @@ from scaffold.git.checkouts import worktree
 from scaffold.git.client.command_line import Git
 from scaffold.git.repository import Repository
 from scaffold.host.atomic_files import FileLock, delete_path, try_lock, write_atomic
-from scaffold.host.process.command_runner import CommandResult, Containment, run_command
+from scaffold.host.process.command_runner import Containment, run_command
 from scaffold.host.sandbox.confinement import SandboxSpec
 from scaffold.host.tree_copy import copy_tree
 from scaffold.verify.check_readiness import NotReady
@@ -265,7 +265,19 @@ async def _set_up(builder: GoldenBuilder, git: Git, commands: tuple[str, ...]) -
                     containment=Containment(sandbox=_with_network(sandbox, builder.folder)),
                 )
             if finished.exit_code != 0:
-                return _setup_failure(command, finished, builder.clean)
+                if finished.timed_out:
+                    how = f"timed out after {SETUP_TIMEOUT_S:g} s"
+                elif finished.exit_code is None:
+                    how = f"was killed by signal {finished.signal}"
+                else:
+                    how = f"exited with code {finished.exit_code}"
+                printed = builder.clean((finished.stdout + finished.stderr).decode(errors="replace").strip())
+                said = (deciding_line(printed) or printed.rpartition("\n")[2]).strip()[:REASON_CHARS].rstrip(".")
+                return NotReady(
+                    what=f"the set-up command `{command}` {how}{f': {said}' if said else ''}",
+                    fix="fix the cause, or set other commands with `setup` in the configuration (`off` for none)",
+                    detail=printed[-DETAIL_CHARS:],
+                )
     return None
 
 
@@ -303,10 +315,22 @@ def _golden_environment(folder: Path, made: GoldenRecord, commands: tuple[str, .
         CopiedFolder(source=str(folder / "files" / target), target=target, made_for=made.made_for)
         for target in made.targets
     )
+    caches = {name: path for name, path in _cache_folders(folder).items() if Path(path).is_dir()}
     return CheckEnvironment(
         fingerprint="",
         path=tuple(installed_programs(made.targets)),
-        variables=_check_variables(folder, made, commands),
+        variables={
+            **caches,
+            # Without a network a missing package should be an error at once, not a timeout.
+            **({"GOPROXY": "off", "GOTOOLCHAIN": "local"} if "GOMODCACHE" in caches else {}),
+            **({"CARGO_NET_OFFLINE": "true"} if "CARGO_HOME" in caches else {}),
+            **(
+                {"UV_NO_SYNC": "1", "UV_OFFLINE": "1", "UV_PYTHON_INSTALL_DIR": str(folder / "python")}
+                if any(command_program(command) == "uv" for command in commands)
+                else {}
+            ),
+            **({"POETRY_VIRTUALENVS_IN_PROJECT": "true"} if VENV in made.targets else {}),
+        },
         copies=copies,
         files=_copied_files(folder, made.generated.versions),
         built=_copied_files(folder, made.generated.built),
@@ -328,38 +352,6 @@ def _copied_files(folder: Path, names: tuple[str, ...]) -> tuple[CopiedFile, ...
     return tuple(CopiedFile(source=str(folder / "files" / name), target=name) for name in names)
 
 
-def _check_variables(folder: Path, made: GoldenRecord, commands: tuple[str, ...]) -> dict[str, str]:
-    caches = {name: path for name, path in _cache_folders(folder).items() if Path(path).is_dir()}
-    return {
-        **caches,
-        # Without a network a missing package should be an error at once, not a timeout.
-        **({"GOPROXY": "off", "GOTOOLCHAIN": "local"} if "GOMODCACHE" in caches else {}),
-        **({"CARGO_NET_OFFLINE": "true"} if "CARGO_HOME" in caches else {}),
-        **(
-            {"UV_NO_SYNC": "1", "UV_OFFLINE": "1", "UV_PYTHON_INSTALL_DIR": str(folder / "python")}
-            if any(command_program(command) == "uv" for command in commands)
-            else {}
-        ),
-        **({"POETRY_VIRTUALENVS_IN_PROJECT": "true"} if VENV in made.targets else {}),
-    }
-
-
 def _cache_folders(folder: Path) -> dict[str, str]:
     # Checks read the caches of Go and Cargo in place, without a copy.
     return {"GOMODCACHE": str(folder / "go"), "CARGO_HOME": str(folder / "cargo")}
-
-
-def _setup_failure(command: str, finished: CommandResult, clean: Callable[[str], str]) -> NotReady:
-    if finished.timed_out:
-        how = f"timed out after {SETUP_TIMEOUT_S:g} s"
-    elif finished.exit_code is None:
-        how = f"was killed by signal {finished.signal}"
-    else:
-        how = f"exited with code {finished.exit_code}"
-    printed = clean((finished.stdout + finished.stderr).decode(errors="replace").strip())
-    said = (deciding_line(printed) or printed.rpartition("\n")[2]).strip()[:REASON_CHARS].rstrip(".")
-    return NotReady(
-        what=f"the set-up command `{command}` {how}{f': {said}' if said else ''}",
-        fix="fix the cause, or set other commands with `setup` in the configuration (`off` for none)",
-        detail=printed[-DETAIL_CHARS:],
-    )

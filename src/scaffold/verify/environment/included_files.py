@@ -76,7 +76,11 @@ async def snapshot_files(
     new = environments / f"files-{hash_lines([str(root)])}"
     async with FileLock(new.with_name(f"{new.name}.lock"), timeout_s=LOCK_TIMEOUT_S):
         try:
-            await _copy_files(root, names, new)
+            await asyncio.to_thread(_make_folder, new)
+            for name in names:
+                kept = new / "files" / name
+                kept.parent.mkdir(parents=True, exist_ok=True)
+                await copy_tree(root / name, kept)
         except OSError as error:
             delete_path(new)
             return NotReady(
@@ -138,14 +142,6 @@ def _make_folder(new: Path) -> None:
     delete_path(new)  # left by an interrupted snapshot
     new.parent.mkdir(parents=True, exist_ok=True)
     new.mkdir(mode=0o700)
-
-
-async def _copy_files(root: Path, names: Sequence[str], new: Path) -> None:
-    await asyncio.to_thread(_make_folder, new)
-    for name in names:
-        kept = new / "files" / name
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        await copy_tree(root / name, kept)
 
 
 def _content_hash(folder: Path, names: Sequence[str]) -> str:

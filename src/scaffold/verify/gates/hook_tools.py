@@ -184,7 +184,18 @@ def read_hooks(tool: HookTool, exit_code: int | None, printed: str, top: Path) -
         reports = [HookReport(each.name, "passed") if each in failed else each for each in reports]
     elif not failed:
         reports.append(HookReport(tool.name, "failed", text))
-    return _merge_reports(reports, top)
+    found, plain, messages = dict[str, RunnerResult](), list[tuple[str, TestOutcome]](), dict[str, tuple[str, ...]]()
+    for each in reports:
+        name = printable_test_name(each.name)
+        findings = named_findings(each.text, top, otherwise=name, by=name) if each.outcome == "failed" else None
+        if findings is not None and findings.problem:
+            return findings
+        if findings is not None and findings.lines:
+            found[name] = findings
+        else:
+            plain.append((name, each.outcome))
+            messages |= {name: (failure_message(each.text),)} if each.outcome == "failed" else {}
+    return merged_results({"": RunnerResult(outcomes=worst_outcomes(plain), messages=messages), **found})
 
 
 def merged_results(results: Mapping[str, RunnerResult]) -> RunnerResult:
@@ -201,18 +212,3 @@ def merged_results(results: Mapping[str, RunnerResult]) -> RunnerResult:
     if any(outcome != "skipped" for outcome in merged.outcomes.values()):
         return merged
     return unusable_result("vacuous", NOTHING_TO_JUDGE, merged.outcomes)
-
-
-def _merge_reports(reports: list[HookReport], top: Path) -> RunnerResult:
-    found, plain, messages = dict[str, RunnerResult](), list[tuple[str, TestOutcome]](), dict[str, tuple[str, ...]]()
-    for each in reports:
-        name = printable_test_name(each.name)
-        findings = named_findings(each.text, top, otherwise=name, by=name) if each.outcome == "failed" else None
-        if findings is not None and findings.problem:
-            return findings
-        if findings is not None and findings.lines:
-            found[name] = findings
-        else:
-            plain.append((name, each.outcome))
-            messages |= {name: (failure_message(each.text),)} if each.outcome == "failed" else {}
-    return merged_results({"": RunnerResult(outcomes=worst_outcomes(plain), messages=messages), **found})

@@ -130,22 +130,19 @@ class _Hooks:
         await asyncio.to_thread(self._folder.mkdir, parents=True, exist_ok=True)
         top = Path(tempfile.mkdtemp(dir=self._folder))
         try:
-            return await self._run_in(top, given, staged, timeout_s)
+            decided = await self._stage_tree(top, given, staged)
+            await self._place.prepare(top)
+            environ = {**self._tree.environ, **IDENTITY, "PATH": f"{top / BINARIES}:{self._tree.environ['PATH']}"}
+            environ |= _pre_commit_home(environ)
+            command = ShellCommand(text=self._tool.command, cwd=top, environ=environ, timeout_s=timeout_s)
+            async with self._tree.during(Activity(label="hooks", command=self._tool.command)):
+                finished = await run_with_services(command, self._tree.services, self._tree.sandbox, top=top)
+            printed = self._tree.clean((finished.stdout + finished.stderr).decode(errors="replace").strip())
+            left = await self._tree_left(top, staged, decided)
+            return _ToolRun(self._tool, finished, printed, _hook_result(self._tool, finished, printed, top), left)
         finally:
             # Delete the checkout now: the folder above is only deleted at the end of the attempt.
             await asyncio.to_thread(delete_folder_if_possible, top)
-
-    async def _run_in(self, top: Path, given: HookInput, staged: TreeId, timeout_s: float) -> _ToolRun:
-        decided = await self._stage_tree(top, given, staged)
-        await self._place.prepare(top)
-        environ = {**self._tree.environ, **IDENTITY, "PATH": f"{top / BINARIES}:{self._tree.environ['PATH']}"}
-        environ |= _pre_commit_home(environ)
-        command = ShellCommand(text=self._tool.command, cwd=top, environ=environ, timeout_s=timeout_s)
-        async with self._tree.during(Activity(label="hooks", command=self._tool.command)):
-            finished = await run_with_services(command, self._tree.services, self._tree.sandbox, top=top)
-        printed = self._tree.clean((finished.stdout + finished.stderr).decode(errors="replace").strip())
-        left = await self._tree_left(top, staged, decided)
-        return _ToolRun(self._tool, finished, printed, _hook_result(self._tool, finished, printed, top), left)
 
     async def _stage_tree(self, top: Path, given: HookInput, staged: TreeId) -> Sequence[str]:
         """Make a repository at `top` with the tree checked out and in the index; return the files that define hooks."""
@@ -164,21 +161,18 @@ class _Hooks:
             write_atomic(top / name, b"")
         write_atomic(top / ".git" / "info" / "exclude", "".join(f"/{name}\n" for name in self._tool.ignored).encode())
         # The change does not decide which hooks judge it.
-        decided = await self._lay_definitions(git, given.definitions)
-        await git("checkout-index", "--all", "--force", "--quiet")
-        await git("update-index", "--refresh", "-q", ok=frozenset({0, 1}))
-        await asyncio.to_thread(_require_trusted, top, decided, self._place.trusted)
-        return decided
-
-    async def _lay_definitions(self, git: Git, commit: Commit) -> Sequence[str]:
-        """Put the files that define hooks into the index as in a commit; return these files, and the deleted ones."""
+        commit = given.definitions
         entries = (await git("ls-tree", "-r", "-z", commit)).records
         wanted = [entry for entry in entries if is_hook_file(entry.partition("\t")[2])]
         there = (await git("ls-files", "--cached", "-z")).records
         gone = [path for path in there if is_hook_file(path)]
         lines = [f"0 {'0' * len(commit)}\t{path}" for path in gone] + wanted
         await git("update-index", "-z", "--index-info", stdin=b"".join(os.fsencode(line) + b"\0" for line in lines))
-        return sorted({*gone, *(entry.partition("\t")[2] for entry in wanted)})
+        decided = sorted({*gone, *(entry.partition("\t")[2] for entry in wanted)})
+        await git("checkout-index", "--all", "--force", "--quiet")
+        await git("update-index", "--refresh", "-q", ok=frozenset({0, 1}))
+        await asyncio.to_thread(_require_trusted, top, decided, self._place.trusted)
+        return decided
 
     async def _tree_left(self, top: Path, staged: TreeId, decided: Collection[str]) -> TreeId:
         """Return the tree of the files at `top`, without new files. Git no longer enters the repository there."""

@@ -99,17 +99,15 @@ def lines_seen(reports: Sequence[Report], sources: Mapping[str, SourceLines]) ->
         for script in report.result:
             path = _script_path(script)
             if path in found:
-                found[path] = _join_lines(found[path], _seen_lines(script, sources[path]))
+                before = found[path]
+                now = _seen_lines(script, sources[path])
+                found[path] = NodeLines(
+                    executed=before.executed | now.executed,
+                    in_functions=before.in_functions | now.in_functions,
+                    loaded=before.loaded or now.loaded,
+                    transformed=before.transformed or now.transformed,
+                )
     return found
-
-
-def _join_lines(before: NodeLines, now: NodeLines) -> NodeLines:
-    return NodeLines(
-        executed=before.executed | now.executed,
-        in_functions=before.in_functions | now.in_functions,
-        loaded=before.loaded or now.loaded,
-        transformed=before.transformed or now.transformed,
-    )
 
 
 def _decode_report(path: Path) -> Iterator[Report]:

@@ -75,32 +75,26 @@ class CheckObserver:
         folder = new_temporary_folder("observed", parent)
         top = top.resolve()  # noqa: ASYNC240
         try:
-            self._write_order(folder, top)
-            yield self._observer_variables(folder, environ)
+            lines, first = list[str](), 0
+            for path, groups in self._marked.items():
+                file, numbers = self.code.python[path], [str(group.number) for group in groups]
+                name = os.fsencode(top / path).hex()
+                lines.append(" ".join((name, str(file.size), str(file.checksum), str(first), *numbers)))
+                first += len(groups)
+            (folder / injected.ORDER).write_text("".join(f"{line}\n" for line in lines))
+            if self._only:
+                names = (os.fsencode(top / path).hex() for path in self._only)
+                (folder / ONLY).write_text("".join(f"{name}\n" for name in names))
+            # A mapping of nothing is an error.
+            (folder / MARKS).write_bytes(bytes(max(first, 1)))
+            paths = os.pathsep.join(filter(None, (str(INJECTED_FOLDER), environ.get("PYTHONPATH"))))
+            # A project that collects this coverage itself goes on doing so.
+            watches_node = self.code.javascript and node_coverage.VARIABLE not in environ
+            node = {node_coverage.VARIABLE: str(folder / NODE_FOLDER)} if watches_node else {}
+            yield {"PYTHONPATH": paths, FOLDER_VARIABLE: str(folder), **node}
             self.observations[command] = await asyncio.to_thread(self._read_observation, folder, top)
         finally:
             delete_folder_if_possible(folder)
-
-    def _observer_variables(self, folder: Path, environ: Mapping[str, str]) -> dict[str, str]:
-        paths = os.pathsep.join(filter(None, (str(INJECTED_FOLDER), environ.get("PYTHONPATH"))))
-        # A project that collects this coverage itself goes on doing so.
-        watches_node = self.code.javascript and node_coverage.VARIABLE not in environ
-        node = {node_coverage.VARIABLE: str(folder / NODE_FOLDER)} if watches_node else {}
-        return {"PYTHONPATH": paths, FOLDER_VARIABLE: str(folder), **node}
-
-    def _write_order(self, folder: Path, top: Path) -> None:
-        lines, first = list[str](), 0
-        for path, groups in self._marked.items():
-            file, numbers = self.code.python[path], [str(group.number) for group in groups]
-            name = os.fsencode(top / path).hex()
-            lines.append(" ".join((name, str(file.size), str(file.checksum), str(first), *numbers)))
-            first += len(groups)
-        (folder / injected.ORDER).write_text("".join(f"{line}\n" for line in lines))
-        if self._only:
-            names = (os.fsencode(top / path).hex() for path in self._only)
-            (folder / ONLY).write_text("".join(f"{name}\n" for name in names))
-        # A mapping of nothing is an error.
-        (folder / MARKS).write_bytes(bytes(max(first, 1)))
 
     def _read_observation(self, folder: Path, top: Path) -> Observation:
         notes = _read_notes(folder / injected.NOTES)

@@ -35,16 +35,7 @@ def changed_export_settings(before: bytes | None, after: bytes | None, top: byte
     `top` is the file at the top after the change, whose macros count in all folders. A missing version is None.
     """
     old, new = (text.decode(errors="replace") if text else "" for text in (before, after))
-    deciding = _deciding_attributes([old, new, top.decode(errors="replace") if top else ""])
-    were, are = list(_deciding_settings(old, deciding)), list(_deciding_settings(new, deciding))
-    # The last matching line counts, so the order matters.
-    if were == are:
-        return ()
-    differing = [each for each in (*are, *were) if (each in were) != (each in are)]
-    return tuple(dict.fromkeys(" ".join(each) for each in differing or are))
-
-
-def _deciding_attributes(texts: Collection[str]) -> frozenset[str]:
+    texts = [old, new, top.decode(errors="replace") if top else ""]
     macros = [words for text in texts for words in _attribute_lines(text) if words[0].startswith(MACRO)]
     found = set(DECIDING)
     while (
@@ -54,7 +45,13 @@ def _deciding_attributes(texts: Collection[str]) -> frozenset[str]:
         - found
     ):
         found |= more
-    return frozenset(found)
+    deciding = frozenset(found)
+    were, are = list(_deciding_settings(old, deciding)), list(_deciding_settings(new, deciding))
+    # The last matching line counts, so the order matters.
+    if were == are:
+        return ()
+    differing = [each for each in (*are, *were) if (each in were) != (each in are)]
+    return tuple(dict.fromkeys(" ".join(each) for each in differing or are))
 
 
 def _deciding_settings(text: str, deciding: Collection[str]) -> Iterator[Setting]:
@@ -66,19 +63,15 @@ def _attribute_lines(text: str) -> Iterator[list[str]]:
     for line in text.split("\n"):
         stripped = line.strip()
         if stripped.startswith('"'):
-            end = _quote_end(stripped)
+            at = 1
+            while at < len(stripped) and stripped[at] != '"':
+                at += 2 if stripped[at] == "\\" else 1
+            end = at + 1
             words = [stripped[:end], *stripped[end:].split()]
         else:
             words = stripped.split()
         if words and not words[0].startswith("#"):
             yield words
-
-
-def _quote_end(line: str) -> int:
-    at = 1
-    while at < len(line) and line[at] != '"':
-        at += 2 if line[at] == "\\" else 1
-    return at + 1
 
 
 def _attribute_name(attribute: str) -> str:

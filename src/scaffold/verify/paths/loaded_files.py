@@ -180,17 +180,13 @@ def _loaded_by_options(folder: str, words: Sequence[str], paths: Collection[str]
         elif short in SHORT_OPTIONS and not programs.isdisjoint(SHORT_OPTIONS[short]):
             value = word[2:].removeprefix("=") or value
             if short == "-p" and not PLUGIN_PROGRAMS.isdisjoint(programs):
-                yield from _module_files(value, paths)
+                inner = value.replace(".", "/")
+                endings = (f"{inner}.py", f"{inner}/__init__.py")
+                yield from (path for path in paths for end in endings if path == end or path.endswith(f"/{end}"))
             yield from filter(
                 None, [_resolve_file(folder, value, paths, suffixes=FILE_ONLY if short == "-p" else _SUFFIXES)]
             )
         programs.add(_program_name(word))
-
-
-def _module_files(name: str, paths: Collection[str]) -> Iterator[str]:
-    inner = name.replace(".", "/")
-    endings = (f"{inner}.py", f"{inner}/__init__.py")
-    yield from (path for path in paths for end in endings if path == end or path.endswith(f"/{end}"))
 
 
 def _named_tests(folder: str, words: Sequence[str], paths: Collection[str]) -> Iterator[str]:

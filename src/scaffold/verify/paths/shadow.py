@@ -178,23 +178,17 @@ def _import_layout(paths: Collection[str]) -> _ImportLayout:
         _import_root_above(path, packages) for path in python if TEST_NAME.fullmatch(path.rpartition("/")[2])
     )
     roots = frozenset({"", *testing, *(name for name in SOURCE_FOLDERS if name not in packages)})
+    names: dict[str, set[str]] = {root: set() for root in roots}
+    for path in python:
+        for root, name in _import_names(path, roots, packages):
+            names[root].add(name)
     return _ImportLayout(
         packages=packages,
         holding=frozenset(folder for path in python for folder in _folders_above(path)),
         roots=roots,
         testing=testing - {"", *SOURCE_FOLDERS},
-        names=_importable_names(python, roots, packages),
+        names={root: frozenset(found) for root, found in names.items()},
     )
-
-
-def _importable_names(
-    python: Collection[str], roots: frozenset[str], packages: frozenset[str]
-) -> dict[str, frozenset[str]]:
-    names: dict[str, set[str]] = {root: set() for root in roots}
-    for path in python:
-        for root, name in _import_names(path, roots, packages):
-            names[root].add(name)
-    return {root: frozenset(found) for root, found in names.items()}
 
 
 def _import_names(path: str, roots: frozenset[str], packages: frozenset[str]) -> Iterator[tuple[str, str]]:

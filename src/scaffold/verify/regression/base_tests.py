@@ -192,7 +192,10 @@ def fates_of_tests(
     gate, listed = before.gate, change.listed
     gone = lost_tests(before, now)
     known = frozenset(before.outcomes)
-    newly_passing = _new_names(before, now)
+    new = (
+        name for name, outcome in now.outcomes.items() if outcome in PASSING_OUTCOMES and name not in before.outcomes
+    )
+    newly_passing = frozenset(name_in_file(now.gate, name) for name in new)
 
     def is_altered(name: str) -> bool:
         place = path_of_test(gate, name, listed)
@@ -274,13 +277,6 @@ def new_tests(before: GateRun | None, now: GateRun, fates: Mapping[str, TestFate
     known = before.outcomes.keys() | fates.keys()
     new = (name for name, outcome in now.outcomes.items() if outcome in PASSING_OUTCOMES and name not in known)
     return tuple(sorted(new))[:MAX_TESTS]
-
-
-def _new_names(before: GateRun, now: GateRun) -> frozenset[str]:
-    new = (
-        name for name, outcome in now.outcomes.items() if outcome in PASSING_OUTCOMES and name not in before.outcomes
-    )
-    return frozenset(name_in_file(now.gate, name) for name in new)
 
 
 def _file_key(gate: Gate, name: str, files: Collection[str]) -> str:

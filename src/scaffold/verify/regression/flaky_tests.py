@@ -39,7 +39,16 @@ async def doubts_about_flaky_tests(
     found = list[str]()
     try:
         for result, names in suspects:
-            found += sorted(await _stable_on_base(result, names, tree.base, clean_tree))
+            gate, left = result.gate, frozenset(names)
+            selects = gate.runner in NAMING_RUNNERS
+            runs = BASE_RUNS if selects else min(BASE_RUNS, max(1, int(MAX_S / max(result.duration_s, 1.0))))
+            for _ in range(runs):
+                only = sorted(left) if selects else ()
+                run = await run_gate(gate, await clean_tree(tree.base), only=only, environment="", timeout_s=MAX_S)
+                left -= {name for name, outcome in run.outcomes.items() if outcome in FAILING_OUTCOMES}
+                if run.problem or not left:
+                    break
+            found += sorted(left)
     finally:
         await worktree.restore(tree.git, tree.commit)
     if not found:
@@ -52,21 +61,6 @@ def _newly_flaky(result: GateResult, before: GateRun | None) -> frozenset[str]:
     known = before.outcomes if before else {}
     flaky = (name for name, verdict in result.tests.items() if verdict == "flaky")
     return frozenset(name for name in flaky if known.get(name) == "passed")
-
-
-async def _stable_on_base(
-    result: GateResult, names: Collection[str], base: Commit, clean_tree: Callable[[Commit], Awaitable[Tree]]
-) -> frozenset[str]:
-    gate, left = result.gate, frozenset(names)
-    selects = gate.runner in NAMING_RUNNERS
-    runs = BASE_RUNS if selects else min(BASE_RUNS, max(1, int(MAX_S / max(result.duration_s, 1.0))))
-    for _ in range(runs):
-        only = sorted(left) if selects else ()
-        run = await run_gate(gate, await clean_tree(base), only=only, environment="", timeout_s=MAX_S)
-        left -= {name for name, outcome in run.outcomes.items() if outcome in FAILING_OUTCOMES}
-        if run.problem or not left:
-            break
-    return left
 
 
 async def retry_new_failures(run: GateRun, doubtful: Sequence[str], rerun: Rerun) -> GateRun:

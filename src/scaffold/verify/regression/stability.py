@@ -91,7 +91,14 @@ async def unstable_result(
             return None
     finally:
         await worktree.restore(tree.git, tree.commit)
-    return CheckResult(name=STABILITY, verdict="fail", detail=_explain_failure(failure))
+    what = f"`{failure.check.command}`" if failure.check else f"The tests in {join_limited(failure.files, MAX_NAMED)}"
+    how = f"with {HASH_SEED}={failure.seed}" if failure.seed is not None else f"without {HASH_SEED}, as users run it"
+    named = f": {join_limited(failure.tests, MAX_NAMED)}" if failure.tests else ""
+    why = (
+        f"{what} passed, and failed when repeated {how}{named}. The work must pass every time: it must not depend on "
+        "the order of a set, on chance or on time."
+    )
+    return CheckResult(name=STABILITY, verdict="fail", detail=utf8_safe(f"{why}\n{failure.detail}"))
 
 
 def _repeated_checks(request: ProofRequest, passed: Verification) -> Iterator[_Repeated]:
@@ -152,7 +159,13 @@ async def _repeat_once(repeated: _Repeated, seed: str | None, tree: Tree) -> _Fa
 
 async def _repeat_check(check: Check, tree: Tree, known: Collection[str]) -> _Failure | None:
     """Return a command's failure, with the failed tests if its runner names them, or None."""
-    gate = _naming_gate(check)
+    runner = detect_runner("test", check.command, {})
+    expects_success = check.expect == ExitCode(0)
+    gate = (
+        Gate(kind="test", command=check.command, runner=runner)
+        if expects_success and runner in NAMING_RUNNERS
+        else None
+    )
     if gate is not None:
         run = await _run_tests(gate, tree, ())
         tests = tuple(name for name in _failed_tests(run) if name not in known)
@@ -208,17 +221,6 @@ async def _run_tests(gate: Gate, tree: Tree, only: Sequence[str]) -> GateRun:
     return await run_gate(gate, tree, only=only, environment="", timeout_s=MAX_S)
 
 
-def _naming_gate(check: Check) -> Gate | None:
-    """Return the check as a gate whose runner names failing tests, or None."""
-    runner = detect_runner("test", check.command, {})
-    expects_success = check.expect == ExitCode(0)
-    return (
-        Gate(kind="test", command=check.command, runner=runner)
-        if expects_success and runner in NAMING_RUNNERS
-        else None
-    )
-
-
 def _with_seed(tree: Tree, seed: str | None) -> Tree:
     others = {name: value for name, value in tree.environ.items() if name != HASH_SEED}
     return structs.replace(tree, environ=others if seed is None else {**others, HASH_SEED: seed})
@@ -232,14 +234,3 @@ def _failed_tests(run: GateRun) -> tuple[str, ...]:
 
 def _unstable_tests(run: GateRun) -> frozenset[str]:
     return frozenset(name for name, outcome in run.outcomes.items() if outcome in {*FAILED, "flaky"})
-
-
-def _explain_failure(failure: _Failure) -> str:
-    what = f"`{failure.check.command}`" if failure.check else f"The tests in {join_limited(failure.files, MAX_NAMED)}"
-    how = f"with {HASH_SEED}={failure.seed}" if failure.seed is not None else f"without {HASH_SEED}, as users run it"
-    named = f": {join_limited(failure.tests, MAX_NAMED)}" if failure.tests else ""
-    why = (
-        f"{what} passed, and failed when repeated {how}{named}. The work must pass every time: it must not depend on "
-        "the order of a set, on chance or on time."
-    )
-    return utf8_safe(f"{why}\n{failure.detail}")

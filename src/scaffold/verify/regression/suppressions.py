@@ -106,7 +106,10 @@ async def doubts_about_suppressions(
     before = await _read_texts(tree, {change.path: change.former_id for change in read if change.kind != "A"})
     after = await _read_texts(tree, {change.path: change.object_id for change in read if change.kind != "D"})
     found = {**new_suppressions(before, after)}
-    for path in await _new_stubs(tree, read):
+    # Most stubs are of compiled modules; only those beside a module's code count.
+    stubs = [change.path for change in read if change.kind == "A" and change.path.endswith(".pyi")]
+    paths = frozenset(await commits.listed_paths(tree.git, tree.commit)) if stubs else frozenset[str]()
+    for path in [path for path in stubs if path.removesuffix("i") in paths]:
         found[path] = found.get(path, Counter()) + Counter((_STUB,))
     uncovered = any("test" in each.silences for kinds in found.values() for each in kinds)
     if not uncovered or not await _has_coverage_threshold(tree, judging):
@@ -126,13 +129,6 @@ async def _has_coverage_threshold(tree: Tree, gates: Iterable[Gate]) -> bool:
     read = [path for path in paths if is_configuration(path) or path.rpartition("/")[2].casefold() in tasks]
     contents = await commits.batch_contents(tree.git, [f"{tree.base}:{path}" for path in read])
     return any(_THRESHOLD.search(data.decode(errors="replace")) for data in contents if data)
-
-
-async def _new_stubs(tree: Tree, changes: Iterable[PathChange]) -> list[str]:
-    # Most stubs are of compiled modules; only those beside a module's code count.
-    stubs = [change.path for change in changes if change.kind == "A" and change.path.endswith(".pyi")]
-    paths = frozenset(await commits.listed_paths(tree.git, tree.commit)) if stubs else frozenset[str]()
-    return [path for path in stubs if path.removesuffix("i") in paths]
 
 
 def new_suppressions(before: Mapping[str, str], after: Mapping[str, str]) -> Mapping[str, Counter[Suppression]]:

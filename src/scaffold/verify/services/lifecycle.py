@@ -71,7 +71,17 @@ async def run_with_services(
     """
     async with services_up(services, sandbox) as found:
         if isinstance(found, NotReady):
-            return _not_started(found)
+            message = "\n".join(filter(None, (f"{found.what}; {found.fix}", found.detail)))
+            return CommandResult(
+                exit_code=NOT_READY,
+                signal=None,
+                timed_out=False,
+                stdout=b"",
+                stderr=message.encode(),
+                stdout_sha256=EMPTY_SHA256,
+                truncated=False,
+                duration_s=0,
+            )
         return await run_command(
             with_services(found.inside, ["/bin/sh", "-c", command.text], top=top, socket_folder=found.socket_folder),
             cwd=command.cwd,
@@ -177,7 +187,14 @@ async def _start_all(
     specs = [service for service in outside if isinstance(service, ComposeSpec)]
     if specs and (problem := await _start_compose(context, specs, stack)):
         return problem
-    return await _await_ports(outside)
+    for service in outside:
+        timeout_s = READY_S if isinstance(service, ComposeSpec) else 0.0
+        for port in service.ports:
+            if not await _accepts_within(port, timeout_s):
+                what = f"nothing listens on port {port} on this machine, where a service is expected"
+                fix = "start the service, or let compose publish it on 127.0.0.1, or change `services`"
+                return NotReady(what=what, fix=fix)
+    return None
 
 
 async def _lock_ports(context: ComposeContext, ports: Sequence[int], stack: AsyncExitStack) -> None:
@@ -214,18 +231,6 @@ async def _start_compose(
     return None
 
 
-async def _await_ports(outside: Sequence[ExternalService]) -> NotReady | None:
-    """Return the problem of the first port that does not accept connections, or None; new containers get time."""
-    for service in outside:
-        timeout_s = READY_S if isinstance(service, ComposeSpec) else 0.0
-        for port in service.ports:
-            if not await _accepts_within(port, timeout_s):
-                what = f"nothing listens on port {port} on this machine, where a service is expected"
-                fix = "start the service, or let compose publish it on 127.0.0.1, or change `services`"
-                return NotReady(what=what, fix=fix)
-    return None
-
-
 async def _accepts_within(port: int, timeout_s: float) -> bool:
     loop = asyncio.get_running_loop()
     deadline = loop.time() + timeout_s
@@ -240,17 +245,3 @@ def _with_socket_folder(sandbox: SandboxSpec, sockets: Path) -> SandboxSpec:
     folder = sockets.resolve()
     shown, allowed = (*confinement.readable, folder), (*confinement.sockets, folder)
     return structs.replace(sandbox, confinement=structs.replace(confinement, readable=shown, sockets=allowed))
-
-
-def _not_started(problem: NotReady) -> CommandResult:
-    message = "\n".join(filter(None, (f"{problem.what}; {problem.fix}", problem.detail)))
-    return CommandResult(
-        exit_code=NOT_READY,
-        signal=None,
-        timed_out=False,
-        stdout=b"",
-        stderr=message.encode(),
-        stdout_sha256=EMPTY_SHA256,
-        truncated=False,
-        duration_s=0,
-    )

@@ -27,7 +27,16 @@ def session_calls(text: str) -> Iterator[SessionCall]:
         return
     for name, node in _calls_in_order(tree, ""):
         if isinstance(node.func, ast.Attribute) and node.func.attr in {"run", "install"}:
-            given = [argument for argument in node.args if not _is_posargs(argument)]
+            # `*session.posargs` is empty unless the user adds arguments.
+            given = [
+                argument
+                for argument in node.args
+                if not (
+                    isinstance(argument, ast.Starred)
+                    and isinstance(argument.value, ast.Attribute)
+                    and argument.value.attr == "posargs"
+                )
+            ]
             words = tuple(
                 each.value for each in given if isinstance(each, ast.Constant) and isinstance(each.value, str)
             )
@@ -42,12 +51,3 @@ def _calls_in_order(tree: ast.AST, function: str) -> Iterator[tuple[str, ast.Cal
         if isinstance(node, ast.Call):
             yield name, node
         yield from _calls_in_order(node, name)
-
-
-def _is_posargs(argument: ast.expr) -> bool:
-    """Return True for `*session.posargs`, which is empty unless the user adds arguments."""
-    return (
-        isinstance(argument, ast.Starred)
-        and isinstance(argument.value, ast.Attribute)
-        and argument.value.attr == "posargs"
-    )

@@ -105,8 +105,16 @@ class OwnCommand(Struct, frozen=True):
         """Return the file and the first line with the program and most of the words."""
         said = self.written or self.words
         program = self.words[0] if self.words[0] in said else said[0]
-        line = _line_with((program.rpartition("/")[2], *said), files.text(self.source), self.below)
-        return Reason(self.source, f"runs `{' '.join(said)}`", line)
+        words = (program.rpartition("/")[2], *said)
+        text = files.text(self.source)
+        shapes = [re.compile(rf"(?<![\w-]){re.escape(word)}(?![\w-])") for word in words]
+        start = text.count("\n", 0, max(0, text.find(self.below)))
+        best, most = None, 0
+        for number, line in enumerate(text.splitlines()[start:], start=start + 1):
+            found = sum(bool(shape.search(line)) for shape in shapes)
+            if found > most and shapes[0].search(line) and not line.lstrip().startswith("#"):
+                best, most = number, found
+        return Reason(self.source, f"runs `{' '.join(said)}`", best)
 
 
 def own_commands(files: ProjectFiles) -> tuple[OwnCommand, ...]:
@@ -130,18 +138,6 @@ def tests_run_by_kind(commands: Sequence[OwnCommand]) -> Counter[ProjectKind]:
         elif kind := TEST_PROGRAMS.get(program):
             found[kind] += 1
     return found
-
-
-def _line_with(words: Sequence[str], text: str, below: str) -> int | None:
-    """Return the number of the first line with the first word and most of the others; None without that word."""
-    shapes = [re.compile(rf"(?<![\w-]){re.escape(word)}(?![\w-])") for word in words]
-    start = text.count("\n", 0, max(0, text.find(below)))
-    best, most = None, 0
-    for number, line in enumerate(text.splitlines()[start:], start=start + 1):
-        found = sum(bool(shape.search(line)) for shape in shapes)
-        if found > most and shapes[0].search(line) and not line.lstrip().startswith("#"):
-            best, most = number, found
-    return best
 
 
 def program_key(words: Sequence[str]) -> str:
@@ -250,7 +246,15 @@ def _workflow_commands(files: ProjectFiles) -> Iterator[OwnCommand]:
         for job in as_table(_load_yaml(files, path).get("jobs")).values():
             steps = as_table(job).get("steps")
             for step in map(as_table, steps if isinstance(steps, list) else ()):
-                yield from _step_commands(step, path)
+                action, text = step.get("uses"), step.get("run")
+                if isinstance(action, str) and (command := ACTIONS.get(action.partition("@")[0])):
+                    yield OwnCommand(tuple(command.split()), path, exact=False, written=(action,))
+                if isinstance(text, str) and step.get("continue-on-error") is not True:
+                    here = step.get("working-directory") in {None, ".", "./"}
+                    yield from (
+                        each if here else structs.replace(each, exact=False)
+                        for each in _shell_commands(_EXPRESSION.sub("$VALUE", text), path)
+                    )
 
 
 def _script_commands(command: OwnCommand, files: ProjectFiles, most: int) -> Iterator[OwnCommand]:
@@ -258,29 +262,12 @@ def _script_commands(command: OwnCommand, files: ProjectFiles, most: int) -> Ite
     name = next((word for word in command.words[:2] if word not in SHELLS), "").removeprefix("./")
     text = files.text(name) if is_script(name) and most else ""
     if not text.startswith("#!") or "sh" in text.partition("\n")[0]:
-        for each in _shell_commands(_with_values(text), name):
+        values = dict[str, str]()
+        for found in _SHELL_VALUE.finditer(text):
+            values.setdefault(found["name"], found["value"])
+        for each in _shell_commands(_SHELL_NAME.sub(lambda found: values.get(found[1], found[0]), text), name):
             yield each
             yield from _script_commands(each, files, most - 1)
-
-
-def _with_values(text: str) -> str:
-    """Return a shell text with variables replaced that it sets to plain words; the first value counts."""
-    values = dict[str, str]()
-    for found in _SHELL_VALUE.finditer(text):
-        values.setdefault(found["name"], found["value"])
-    return _SHELL_NAME.sub(lambda found: values.get(found[1], found[0]), text)
-
-
-def _step_commands(step: Mapping[str, Any], path: str) -> Iterator[OwnCommand]:
-    action, text = step.get("uses"), step.get("run")
-    if isinstance(action, str) and (command := ACTIONS.get(action.partition("@")[0])):
-        yield OwnCommand(tuple(command.split()), path, exact=False, written=(action,))
-    if isinstance(text, str) and step.get("continue-on-error") is not True:
-        here = step.get("working-directory") in {None, ".", "./"}
-        yield from (
-            each if here else structs.replace(each, exact=False)
-            for each in _shell_commands(_EXPRESSION.sub("$VALUE", text), path)
-        )
 
 
 def _gitlab_commands(files: ProjectFiles) -> Iterator[OwnCommand]:

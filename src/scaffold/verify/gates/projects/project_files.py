@@ -143,7 +143,11 @@ async def files_at_commit(git: Git, commit: Commit) -> ProjectFiles:
     """Return the files of a commit, with the contents of manifests and of some test files, if not too large."""
     files = await listed_files(git, commit)
     read_paths = [*filter(decides_gates, files), *islice(filter(_may_test, files), MAX_TEST_FILES)]
-    contents = await _read_blobs(git, {path: files[path] for path in read_paths})
+    blobs = {path: files[path] for path in read_paths}
+    sizes = zip(blobs, await blob_sizes(git, tuple(blobs.values())), strict=True)
+    read = [path for path, size in sizes if size is not None and size <= MAX_BYTES]
+    found = await batch_contents(git, [blobs[path] for path in read])
+    contents = {path: content for path, content in zip(read, found, strict=True) if content is not None}
     return ProjectFiles(await listed_paths(git, commit), contents.get)
 
 
@@ -170,13 +174,6 @@ def is_script(path: str) -> bool:
     """Return True if a path is where projects keep shell scripts."""
     folder, _, name = path.rpartition("/")
     return folder in SCRIPT_FOLDERS and PurePosixPath(name).suffix in SCRIPT_SUFFIXES
-
-
-async def _read_blobs(git: Git, blobs: Mapping[str, str]) -> Mapping[str, bytes]:
-    sizes = zip(blobs, await blob_sizes(git, tuple(blobs.values())), strict=True)
-    read = [path for path, size in sizes if size is not None and size <= MAX_BYTES]
-    found = await batch_contents(git, [blobs[path] for path in read])
-    return {path: content for path, content in zip(read, found, strict=True) if content is not None}
 
 
 def _list_files(folder: Path) -> Iterator[str]:

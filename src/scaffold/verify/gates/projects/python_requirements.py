@@ -112,7 +112,23 @@ def requirement_name(requirement: str) -> str:
 def tested_with(files: ProjectFiles, manifest: Mapping[str, Any], tools: Sequence[str]) -> Iterator[Wanted]:
     """Yield what the environments of Hatch, tox and nox install in which the project's checks run."""
     yield from _hatch_requirements(files, manifest, tools)
-    yield from _tox_requirements(files, manifest, tools)
+    missing = {*tools, *CHECKERS}
+    environments = list(_tox_environments(files, manifest))
+    for reason, is_base, lines in sorted(environments, key=lambda each: not each[1]):
+        listed = frozenset(map(requirement_name, lines["deps"]))
+        if is_base or not missing.isdisjoint(listed):
+            known = groups(manifest)
+            words = [
+                word
+                for line in lines["deps"]
+                for word in (
+                    ("-r", line[2:].strip()) if line.startswith("-r") else () if line.startswith("-") else (line,)
+                )
+            ]
+            found = from_words(reason, words, known, files)
+            grouped = (each for name in lines["dependency_groups"] for each in group_requirements(known, name))
+            yield Wanted(reason, (*found.packages, *grouped), (*found.extras, *lines["extras"]), found.files)
+            missing -= listed
     yield from _nox_requirements(files, groups(manifest), tools)
 
 
@@ -138,17 +154,6 @@ def _hatch_requirements(files: ProjectFiles, manifest: Mapping[str, Any], tools:
                 yield Wanted(Reason(path, f"has the environment `{name}` of Hatch", line), plain, extras)
 
 
-def _tox_requirements(files: ProjectFiles, manifest: Mapping[str, Any], tools: Sequence[str]) -> Iterator[Wanted]:
-    """Yield what tox installs in every environment, then of those that list another tool, which their commands run."""
-    missing = {*tools, *CHECKERS}
-    environments = list(_tox_environments(files, manifest))
-    for reason, is_base, lines in sorted(environments, key=lambda each: not each[1]):
-        listed = frozenset(map(requirement_name, lines["deps"]))
-        if is_base or not missing.isdisjoint(listed):
-            yield _tox_environment(reason, lines, groups(manifest), files)
-            missing -= listed
-
-
 def _tox_environments(
     files: ProjectFiles, manifest: Mapping[str, Any]
 ) -> Iterator[tuple[Reason, bool, Mapping[str, Sequence[str]]]]:
@@ -168,22 +173,6 @@ def _tox_environments(
 
 def _tox_reason(files: ProjectFiles, path: str, heading: str) -> Reason:
     return Reason(path, "has the requirements of tox", files.line(path, heading))
-
-
-def _tox_environment(
-    reason: Reason, lines: Mapping[str, Sequence[str]], known: Mapping[str, Any], files: ProjectFiles
-) -> Wanted:
-    words = [word for line in lines["deps"] for word in _requirement_words(line)]
-    found = from_words(reason, words, known, files)
-    grouped = (each for name in lines["dependency_groups"] for each in group_requirements(known, name))
-    return Wanted(reason, (*found.packages, *grouped), (*found.extras, *lines["extras"]), found.files)
-
-
-def _requirement_words(line: str) -> tuple[str, ...]:
-    """Return `-r FILE` as two words; a requirement is one word, whatever spaces it has."""
-    if line.startswith("-r"):
-        return ("-r", line[2:].strip())
-    return () if line.startswith("-") else (line,)
 
 
 def _own_lines(text: str) -> tuple[str, ...]:
@@ -282,7 +271,12 @@ def _install_commands(
     extras = [name for name in known if name in asked]
     if extras or project.get("dependencies") or "build-system" in manifest or files.has("setup.py"):
         chosen = f".[{','.join(extras)}]" if extras else "."
-        yield f"{PIP_INSTALL} -e {shlex.quote(chosen)}", _package_reason(files, extras)
+        path = MANIFEST if files.has(MANIFEST) else "setup.py"
+        line = files.line(path, "[project.optional-dependencies]") if extras else files.line(path, "[build-system]")
+        yield (
+            f"{PIP_INSTALL} -e {shlex.quote(chosen)}",
+            Reason(path, "describes the package", line or files.line(path, "[project]")),
+        )
     installed = bool(listed or extras or needed or project.get("dependencies") or "build-system" in manifest)
     # The environment needs a test runner of its own, because the machine's is not in it.
     if "pytest" in tools and installed and not _may_list("pytest", needed, [files.text(name) for name in listed]):
@@ -296,12 +290,6 @@ def _may_list(name: str, packages: Sequence[str], texts: Sequence[str]) -> bool:
     lines = [line.strip() for text in texts for line in text.splitlines() if line.strip() and line.strip()[0] != "#"]
     unknown = bool(texts) and (not lines or any(line.startswith("-") for line in lines))
     return unknown or name in map(requirement_name, (*packages, *lines))
-
-
-def _package_reason(files: ProjectFiles, extras: Sequence[str]) -> Reason:
-    path = MANIFEST if files.has(MANIFEST) else "setup.py"
-    line = files.line(path, "[project.optional-dependencies]") if extras else files.line(path, "[build-system]")
-    return Reason(path, "describes the package", line or files.line(path, "[project]"))
 
 
 def _check_packages(

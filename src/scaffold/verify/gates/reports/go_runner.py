@@ -84,9 +84,23 @@ def read_report(ended: RunnerExit) -> RunnerResult:
         return msgspec.structs.replace(failure, shown_output=_join_output(events))
     if not events:
         return unusable_result("error", f"The runner printed no report and exited with code {ended.exit_code}.")
-    return msgspec.structs.replace(
-        _read_result(events, ended.exit_code, whole=ended.env.whole), shown_output=_join_output(events)
+    outcomes = worst_outcomes(
+        (_test_name(event), OUTCOME_BY_ACTION[event.action])
+        for event in events
+        if event.test and event.action in OUTCOME_BY_ACTION
     )
+    # A test that ends the process, as by `os.Exit(0)`, has no final event; it must not go unnoticed.
+    unfinished = {_test_name(event) for event in events if event.test and event.action == "run"} - outcomes.keys()
+    outcomes |= dict.fromkeys(sorted(unfinished), "failed")
+    outcomes |= dict.fromkeys(_failed_packages(events, outcomes), "error")
+    result = match_exit_code(outcomes, ended.exit_code, whole=ended.env.whole)
+    printed = defaultdict[str, list[str]](list)
+    for event in events:
+        if event.action == "output" and event.test and not event.output.lstrip().startswith(("=== ", "--- ")):
+            printed[_test_name(event)].append(event.output)
+    failed = [name for name in printed if outcomes.get(name) == "failed"]
+    messages = {name: (failure_message("".join(printed[name])),) for name in failed[:MAX_MESSAGES]}
+    return msgspec.structs.replace(result, messages=messages, shown_output=_join_output(events))
 
 
 def _older_result(events: Sequence[GoTestEvent], ended: RunnerExit, broken: set[str]) -> RunnerResult:
@@ -113,29 +127,6 @@ def unfinished_tests(ended: RunnerExit) -> tuple[str, ...]:
     finished = {_test_name(event) for event in events if event.action in OUTCOME_BY_ACTION}
     started = [_test_name(event) for event in events if event.action == "run"]
     return tuple(dict.fromkeys(name for name in started if name not in finished))
-
-
-def _read_result(events: Sequence[GoTestEvent], exit_code: int | None, *, whole: bool) -> RunnerResult:
-    outcomes = worst_outcomes(
-        (_test_name(event), OUTCOME_BY_ACTION[event.action])
-        for event in events
-        if event.test and event.action in OUTCOME_BY_ACTION
-    )
-    # A test that ends the process, as by `os.Exit(0)`, has no final event; it must not go unnoticed.
-    unfinished = {_test_name(event) for event in events if event.test and event.action == "run"} - outcomes.keys()
-    outcomes |= dict.fromkeys(sorted(unfinished), "failed")
-    outcomes |= dict.fromkeys(_failed_packages(events, outcomes), "error")
-    result = match_exit_code(outcomes, exit_code, whole=whole)
-    return msgspec.structs.replace(result, messages=_failure_messages(events, outcomes))
-
-
-def _failure_messages(events: Sequence[GoTestEvent], outcomes: dict[str, TestOutcome]) -> dict[str, tuple[str, ...]]:
-    printed = defaultdict[str, list[str]](list)
-    for event in events:
-        if event.action == "output" and event.test and not event.output.lstrip().startswith(("=== ", "--- ")):
-            printed[_test_name(event)].append(event.output)
-    failed = [name for name in printed if outcomes.get(name) == "failed"]
-    return {name: (failure_message("".join(printed[name])),) for name in failed[:MAX_MESSAGES]}
 
 
 def _parse_events(output: bytes) -> Iterator[GoTestEvent]:

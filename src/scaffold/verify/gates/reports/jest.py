@@ -98,24 +98,21 @@ def read_report(ended: RunnerExit) -> RunnerResult:
     except (msgspec.DecodeError, RecursionError) as error:
         return unusable_result("error", f"The runner's report cannot be parsed: {error}.")
     if ended.env.stand_ins is not None:
-        return _older_result(report, ended.env.cwd)
+        top = ended.env.cwd
+        # Whole files of an older version may fail to load.
+        outcomes = dict(worst_outcomes(pair for suite in report.test_results for pair in _test_outcomes(suite, top)))
+        broken = [each for each in report.test_results if each.status == "failed" and _failed_to_load(each)]
+        said = {_suite_file(suite, top): suite.message or "" for suite in broken}
+        said |= {
+            _test_name(suite, test, top): "\n".join(test.failure_messages or ())
+            for suite in report.test_results
+            for test in suite.assertion_results
+        }
+        unresolved = {name: UnresolvedName(found) for name, text in said.items() if (found := unresolved_name(text))}
+        return RunnerResult(
+            outcomes={**outcomes, **{_suite_file(each, top): "error" for each in broken}}, unresolved=unresolved
+        )
     return _read_result(report, ended.env.cwd, ended.exit_code, whole=ended.env.whole)
-
-
-def _older_result(report: JestReport, top: Path) -> RunnerResult:
-    # Whole files of an older version may fail to load.
-    outcomes = dict(worst_outcomes(pair for suite in report.test_results for pair in _test_outcomes(suite, top)))
-    broken = [each for each in report.test_results if each.status == "failed" and _failed_to_load(each)]
-    said = {_suite_file(suite, top): suite.message or "" for suite in broken}
-    said |= {
-        _test_name(suite, test, top): "\n".join(test.failure_messages or ())
-        for suite in report.test_results
-        for test in suite.assertion_results
-    }
-    unresolved = {name: UnresolvedName(found) for name, text in said.items() if (found := unresolved_name(text))}
-    return RunnerResult(
-        outcomes={**outcomes, **{_suite_file(each, top): "error" for each in broken}}, unresolved=unresolved
-    )
 
 
 def _read_result(report: JestReport, top: Path, exit_code: int | None, *, whole: bool) -> RunnerResult:

@@ -3,7 +3,7 @@
 import re
 import shlex
 from collections.abc import Iterator, Mapping
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 
 import msgspec
 from msgspec import Struct
@@ -74,7 +74,16 @@ def read_report(ended: RunnerExit) -> RunnerResult:
     """Return the result of a run that was not killed."""
     lines = ended.stdout.decode(errors="replace").splitlines()
     text = "\n".join(line for line in lines if not line.startswith(_JSON_PREFIX))
-    return msgspec.structs.replace(_read_result(ended, text, _source_files(lines, ended.env.cwd)), shown_output=text)
+    found: dict[str, str] = {}
+    for line in lines:
+        # From here on tests print, maybe lines that look like cargo's own.
+        if _PROGRAM.match(line):
+            break
+        if line.startswith(_JSON_PREFIX) and (made := _parse_artifact(line)) and made.executable:
+            source = PurePosixPath(made.target.src_path)
+            if source.is_relative_to(ended.env.cwd):
+                found[PurePosixPath(made.executable).name] = str(source.relative_to(ended.env.cwd))
+    return msgspec.structs.replace(_read_result(ended, text, found), shown_output=text)
 
 
 def _read_result(ended: RunnerExit, text: str, sources: Mapping[str, str]) -> RunnerResult:
@@ -92,20 +101,6 @@ def _read_result(ended: RunnerExit, text: str, sources: Mapping[str, str]) -> Ru
         if inconsistency:
             return unusable_result("error", inconsistency, outcomes)
     return match_exit_code(outcomes, ended.exit_code, whole=ended.env.whole)
-
-
-def _source_files(lines: list[str], folder: Path) -> Mapping[str, str]:
-    """Return the source file of each binary, relative to `folder`, by binary name; cargo prints it before any runs."""
-    found: dict[str, str] = {}
-    for line in lines:
-        # From here on tests print, maybe lines that look like cargo's own.
-        if _PROGRAM.match(line):
-            break
-        if line.startswith(_JSON_PREFIX) and (made := _parse_artifact(line)) and made.executable:
-            source = PurePosixPath(made.target.src_path)
-            if source.is_relative_to(folder):
-                found[PurePosixPath(made.executable).name] = str(source.relative_to(folder))
-    return found
 
 
 def _parse_artifact(line: str) -> CargoArtifact | None:

@@ -174,9 +174,16 @@ def judge_record(lines: Sequence[RecordLine], exit_code: int | None, *, whole: b
     if exit_code not in {0, 1, 5} or ends[-1].exit_code not in {0, 1, 5}:
         return unusable_result("error", f"The runner itself failed with exit code {exit_code}.", outcomes)
     result = match_exit_code(outcomes, exit_code, whole=whole)
+    # Errors of a class's or module's set-up count for each of its tests.
+    reported = defaultdict[str, list[OsFailure]](list)
+    for line in lines:
+        if isinstance(line, ErrorsLine):
+            # A test may fail more than once: in its call, its parts and its teardown.
+            reported[printable_test_name(line.name)] += line.errors
+    covered = {test: reported[each] for each in reported for test in outcomes if _fixture_covers(each, test)}
     return structs.replace(
         result,
-        errors=_errors_by_test(lines, outcomes),
+        errors={name: tuple(errors) for name, errors in (covered | reported).items() if name in outcomes},
         messages=_first_messages(lines, outcomes),
         replaced=_replaced_names(lines),
     )
@@ -254,19 +261,6 @@ def _test_outcomes(lines: Iterable[RecordLine], chosen: set[str]) -> dict[str, T
         if fixture is not None:
             outcomes[name] = fixture
     return outcomes
-
-
-def _errors_by_test(
-    lines: Iterable[RecordLine], outcomes: Mapping[str, TestOutcome]
-) -> dict[str, tuple[OsFailure, ...]]:
-    # Errors of a class's or module's set-up count for each of its tests.
-    reported = defaultdict[str, list[OsFailure]](list)
-    for line in lines:
-        if isinstance(line, ErrorsLine):
-            # A test may fail more than once: in its call, its parts and its teardown.
-            reported[printable_test_name(line.name)] += line.errors
-    covered = {test: reported[each] for each in reported for test in outcomes if _fixture_covers(each, test)}
-    return {name: tuple(errors) for name, errors in (covered | reported).items() if name in outcomes}
 
 
 def _replaced_names(lines: Iterable[RecordLine]) -> tuple[str, ...]:

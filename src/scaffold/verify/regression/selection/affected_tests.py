@@ -197,7 +197,10 @@ async def _select_affected(
     tree: Tree, changed: Sequence[str], index: PathIndex, known: Mapping[str, int], tagged: Sequence[TaggedTests]
 ) -> Selection:
     sources = [path for path in changed if _suffix_of(path) in LANGUAGE_FAMILIES and not is_test_file(path)]
-    names = await _changed_exports(tree, sources)
+    contents = await texts(tree.git, [(at, path) for path in sources for at in (tree.base, tree.commit)])
+    names = frozenset[str]().union(
+        *(changed_names(path, contents.get((tree.base, path)), contents.get((tree.commit, path))) for path in sources)
+    )
     if len(names) > MOST_NAMES:
         return Selection(run_all_reason=f"{len(names)} exported names changed")
     callers = {*await mentioning(tree.git, names), *await _go_importers(tree, sources, index)}
@@ -214,14 +217,6 @@ async def _go_importers(tree: Tree, sources: Sequence[str], index: PathIndex) ->
     contents = await texts(tree.git, [(tree.commit, path) for path in manifests])
     modules = {path.rpartition("/")[0]: text for (_, path), text in contents.items()}
     return await importing(tree.git, go_packages(sources, modules))
-
-
-async def _changed_exports(tree: Tree, sources: Sequence[str]) -> frozenset[str]:
-    contents = await texts(tree.git, [(at, path) for path in sources for at in (tree.base, tree.commit)])
-    names = (
-        changed_names(path, contents.get((tree.base, path)), contents.get((tree.commit, path))) for path in sources
-    )
-    return frozenset[str]().union(*names)
 
 
 def _suffix_of(path: str) -> str:

@@ -157,18 +157,14 @@ def _with_packages(changed: Collection[str], index: PathIndex, reasons: Mapping[
     """Add the tests in the packages of the changed paths; select all tests if a path has no package with tests."""
     added: dict[str, str] = {}
     for path in sorted(changed):
-        package = _nearest_package(_package_of(path), index)
+        package = _package_of(path)
+        parts = package.split("/") if package else []
+        packages = ("/".join(parts[first:length]) for length in range(len(parts), 0, -1) for first in range(length))
+        package = next((name for name in packages if name in index.by_package), "")
         if not package:
             return Selection(run_all_reason=f"no package with tests contains {path}")
         added |= dict.fromkeys(index.by_package[package], f"it is in the package of {path}")
     return Selection(reasons={**added, **reasons})
-
-
-def _nearest_package(package: str, index: PathIndex) -> str:
-    """Return the nearest package with tests, by any run of the path's folders; empty without one."""
-    parts = package.split("/") if package else []
-    packages = ("/".join(parts[first:length]) for length in range(len(parts), 0, -1) for first in range(length))
-    return next((name for name in packages if name in index.by_package), "")
 
 
 def _subject_of(path: str) -> tuple[str, str]:
