@@ -29,13 +29,9 @@ async def _read_added_lines(git: Git, old: Commit, new: Commit, pathspecs: Seque
     # Code may contain a NUL, in a comment of JavaScript for example, and git would take it for binary.
     form = ("-p", "--unified=0", "--text", "--src-prefix=a/", "--dst-prefix=b/", *DIFF_OPTIONS)
     answer = await git("diff-tree", "-r", "-z", *form, old, new, "--", *pathspecs, env=WITHOUT_ATTRIBUTES)
-    return _read_patch(answer.out)
-
-
-def _read_patch(patch: bytes) -> dict[str, tuple[int, ...]]:
     # Contents are skipped by their length, because they may look like a header.
     found = dict[str, list[int]]()
-    lines = iter(patch.split(b"\n"))
+    lines = iter(answer.out.split(b"\n"))
     path = ""
     for line in lines:
         if line.startswith(_NEW_FILE):
