@@ -63,7 +63,13 @@ class TreeListing:
             del entries[path]
         kept = [path for path in self.paths if path not in gone] if gone else self.paths
         new = sorted((path for path in changes if path in entries and path not in self._entries), key=os.fsencode)
-        return TreeListing(_merge_sorted(kept, new), entries)
+        # Both are in git's order, and so is the merged list.
+        merged, at = list[str](), 0
+        for path in new:
+            place = bisect_left(kept, os.fsencode(path), lo=at, key=os.fsencode)
+            merged += [*kept[at:place], path]
+            at = place
+        return TreeListing([*merged, *kept[at:]], entries)
 
 
 class GitResult(Struct, frozen=True):
@@ -123,14 +129,3 @@ class Answers:
     def listed(self) -> Iterator[Commit]:
         """Yield the commits whose listings are cached, latest first."""
         yield from reversed([*self._listings])
-
-
-def _merge_sorted(paths: Sequence[str], new: Sequence[str]) -> Sequence[str]:
-    """Return both sequences merged in git's order; both are sorted that way."""
-    merged, at = list[str](), 0
-    for path in new:
-        place = bisect_left(paths, os.fsencode(path), lo=at, key=os.fsencode)
-        merged += paths[at:place]
-        merged.append(path)
-        at = place
-    return [*merged, *paths[at:]]

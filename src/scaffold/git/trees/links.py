@@ -43,15 +43,17 @@ async def follow_links(git: Git, old: Commit, new: Commit, changes: Sequence[Pat
         return tuple(changes)
     before = await _read_files_and_links(git, old)
     links = {*before.linked, *after.linked}
-    followed = [_content_change(path, before.content(path), after.content(path)) for path in sorted(links)]
+    followed = []
+    for path in sorted(links):
+        was, now = before.content(path), after.content(path)
+        if was and now:
+            followed.append(PathChange(path, "M", object_id=now, former_id=was))
+        elif now:
+            followed.append(PathChange(path, "A", object_id=now))
+        else:
+            followed.append(PathChange(path, "D", mode="000000", former_id=was))
     own = (change for change in changes if change.path not in links)
     return (*own, *(each for each in followed if each.object_id != each.former_id))
-
-
-def _content_change(path: str, old: str, new: str) -> PathChange:
-    if old and new:
-        return PathChange(path, "M", object_id=new, former_id=old)
-    return PathChange(path, "A", object_id=new) if new else PathChange(path, "D", mode="000000", former_id=old)
 
 
 async def _read_files_and_links(git: Git, commit: Commit) -> _FilesAndLinks:

@@ -83,7 +83,12 @@ async def merge_commits(git: Git, ours: Commit, theirs: Commit) -> Merged | Conf
         return Merged(tree)
     # With -z, an empty record separates the versions in conflict from git's messages.
     staged = list(itertools.takewhile(bool, rest))
-    said = tuple(_read_messages(iter(rest[len(staged) + 1 :])))
+    records, messages = iter(rest[len(staged) + 1 :]), list[_Message]()
+    # Each message is the number of its paths, the paths, its type and its text.
+    for count in records:
+        *names, kind, text = itertools.islice(records, int(count) + 2)
+        messages.append(_Message(tuple(names), kind, text.strip()))
+    said = tuple(messages)
     files = tuple(_conflicted_paths(staged, said))
     in_conflict = {each.path for each in files}
     auto = dict.fromkeys(path for each in said if each.kind == AUTO_MERGED for path in each.paths)
@@ -130,10 +135,3 @@ def _conflicted_paths(staged: Sequence[str], said: Sequence[_Message]) -> Iterat
     for path in sorted(versions):
         kinds = dict.fromkeys(each.kind for each in said if path in each.paths and each.kind != AUTO_MERGED)
         yield ConflictedPath(path, versions[path], tuple(kinds))
-
-
-def _read_messages(records: Iterator[str]) -> Iterator[_Message]:
-    """Read `number of paths, paths..., type, message` until the records end."""
-    for count in records:
-        *paths, kind, text = itertools.islice(records, int(count) + 2)
-        yield _Message(tuple(paths), kind, text.strip())

@@ -178,16 +178,12 @@ def with_timeouts(contract: Contract, base: BaseCheckResults) -> Contract:
 
     Where that is less than the default timeout, the check keeps the default.
     """
-    return structs.replace(
-        contract, commands=tuple(_with_timeout(check, base.durations) for check in contract.commands)
-    )
-
-
-def _with_timeout(check: Check, durations: Mapping[str, float]) -> Check:
-    timeout_s = TIMEOUT_FACTOR * durations.get(check.command, 0.0)
-    if check.timeout_s is not None or timeout_s <= DEFAULT_TIMEOUT_S:
-        return check
-    return structs.replace(check, timeout_s=round(timeout_s, 1))
+    commands = []
+    for check in contract.commands:
+        timeout_s = TIMEOUT_FACTOR * base.durations.get(check.command, 0.0)
+        is_longer = check.timeout_s is None and timeout_s > DEFAULT_TIMEOUT_S
+        commands.append(structs.replace(check, timeout_s=round(timeout_s, 1)) if is_longer else check)
+    return structs.replace(contract, commands=tuple(commands))
 
 
 def _gate_of_check(check: Check) -> Gate:

@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import PurePosixPath
 
 import msgspec
@@ -78,7 +78,11 @@ def parse_review(text: str) -> Review | str:
 
 def review_text(review: Review) -> str:
     """Return the review as readable text: its summary, then a line per citation."""
-    return "\n".join([review.summary.strip(), *_citation_lines(review.citations)]).strip()
+    lines = [review.summary.strip()]
+    for citation in review.citations:
+        note = f": {citation.note.strip()}" if citation.note.strip() else ""
+        lines.append(utf8_safe(f"- {_format_position(citation)}{note}"))
+    return "\n".join(lines).strip()
 
 
 async def unresolved_citations(
@@ -90,7 +94,8 @@ async def unresolved_citations(
     """
     now = await line_counts(git, commit, _cited_files(review.citations, before=False))
     then = await line_counts(git, base, _cited_files(review.citations, before=True)) if base else {}
-    return tuple(_citation_problems(review.citations, now, then))
+    problems = ((each, citation_problem(each, then if each.before else now)) for each in review.citations)
+    return tuple(f"{_format_position(each)}: {problem}." for each, problem in problems if problem is not None)
 
 
 def approval_verification(
@@ -137,25 +142,12 @@ def _review_problem(review: Review) -> str | None:
     return None
 
 
-def _citation_lines(citations: Sequence[Citation]) -> Iterator[str]:
-    for citation in citations:
-        note = f": {citation.note.strip()}" if citation.note.strip() else ""
-        yield utf8_safe(f"- {_format_position(citation)}{note}")
-
-
 def _format_position(citation: Citation) -> str:
     return f"{citation.file}:{citation.line}{' (before the change)' if citation.before else ''}"
 
 
 def _cited_files(citations: Sequence[Citation], *, before: bool) -> list[str]:
     return sorted({each.file for each in citations if each.before == before})
-
-
-def _citation_problems(citations: Sequence[Citation], now: Mapping[str, int], then: Mapping[str, int]) -> Iterator[str]:
-    for citation in citations:
-        problem = citation_problem(citation, then if citation.before else now)
-        if problem is not None:
-            yield f"{_format_position(citation)}: {problem}."
 
 
 def citation_problem(citation: Citation, lines: Mapping[str, int]) -> str | None:

@@ -12,7 +12,11 @@ GLOB_FIELDS = ("must_exist", "must_not_exist", "must_not_change")
 
 def find_weakenings(draft: Contract, final: Contract) -> tuple[str, ...]:
     """Return a sentence for each way in which `final` demands less than `draft`."""
-    return (*_relaxed_commands(draft, final), *_removed_globs(draft, final))
+    weaker = [*_relaxed_commands(draft, final)]
+    for kind in GLOB_FIELDS:
+        remaining = set(getattr(final, kind))
+        weaker += [f"{kind}: `{glob}` was removed" for glob in getattr(draft, kind) if glob not in remaining]
+    return tuple(weaker)
 
 
 def strengthen(draft: Contract, answer: Contract) -> Contract:
@@ -56,12 +60,6 @@ def _relaxed_commands(draft: Contract, final: Contract) -> Iterator[str]:
         # Without a timeout the default counts, so a longer one relaxes the check.
         elif min(map(_timeout_s, same)) > _timeout_s(check):
             yield f"`{check.command}` had a timeout of {_timeout_s(check):g} s and now has a longer one"
-
-
-def _removed_globs(draft: Contract, final: Contract) -> Iterator[str]:
-    for kind in GLOB_FIELDS:
-        remaining = set(getattr(final, kind))
-        yield from (f"{kind}: `{glob}` was removed" for glob in getattr(draft, kind) if glob not in remaining)
 
 
 def _comparison_key(check: Check) -> tuple[str, Expectation]:

@@ -93,7 +93,9 @@ def toolchain_lines(path: str) -> tuple[str, ...]:
         candidates = (Path(folder, name) for folder in folders)
         found = next((each for each in candidates if os.access(each, os.X_OK) and each.is_file()), None)
         if found is not None:
-            lines.append(f"{name} {_program_identity(found)}")
+            real = found.resolve()
+            status = real.stat()
+            lines.append(f"{name} {real} {status.st_size} {status.st_mtime_ns}")
     return tuple(lines)
 
 
@@ -116,12 +118,6 @@ def hash_lines(lines: Iterable[str]) -> str:
 def _matches_any(path: str, patterns: Sequence[str]) -> bool:
     name = path.rpartition("/")[2]
     return any(fnmatchcase(name, pattern) for pattern in patterns)
-
-
-def _program_identity(program: Path) -> str:
-    real = program.resolve()
-    found = real.stat()
-    return f"{real} {found.st_size} {found.st_mtime_ns}"
 
 
 def _read_text(path: Path) -> str:

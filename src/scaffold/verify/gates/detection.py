@@ -324,7 +324,12 @@ def read_task_file(files: ProjectFiles) -> Project:
     if name is None:
         return Project()
     program = "just" if "just" in name.casefold() else "make"
-    lines = _target_lines(files.text(name), only_first=program == "just")
+    text, lines = files.text(name), dict[str, int]()
+    for match in _TARGET.finditer(text):
+        # In a justfile, the words after the first are the target's parameters.
+        names = match["names"].split()[: 1 if program == "just" else None]
+        for each in names:
+            lines.setdefault(each, text.count("\n", 0, match.start()) + 1)
     gates, reasons = [], dict[str, Reason]()
     for kind, targets in TARGETS.items():
         target = next((each for each in targets if each in lines), None)
@@ -333,13 +338,3 @@ def read_task_file(files: ProjectFiles) -> Project:
             gates.append(Gate(kind=kind, command=command, runner=detect_runner(kind, command, {})))
             reasons[kind] = Reason(name, f"has the target `{target}`", lines[target])
     return Project(gates=tuple(gates), tools={gate.name: program for gate in gates}, reasons=reasons)
-
-
-def _target_lines(text: str, *, only_first: bool) -> Mapping[str, int]:
-    """Return the line of each target; with `only_first`, the words after the first are its parameters."""
-    found = dict[str, int]()
-    for match in _TARGET.finditer(text):
-        names = match["names"].split()
-        for name in names[:1] if only_first else names:
-            found.setdefault(name, text.count("\n", 0, match.start()) + 1)
-    return found
