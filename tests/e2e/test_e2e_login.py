@@ -25,7 +25,7 @@ opener.open(sys.argv[1], timeout=20).read()
 """
 ONE_TOKEN = """\
 import asyncio
-from scaffold.agent.model_access import connect_login
+from scaffold.login.subscription import connect_login
 async def main():
     async with connect_login() as stored:
         print((await stored.current()).token)

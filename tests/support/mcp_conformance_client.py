@@ -13,13 +13,13 @@ from contextlib import closing
 from pathlib import Path
 from urllib.request import ProxyHandler, build_opener
 
-from scaffold.agent.extensions.server_logins import ServerLogins
 from scaffold.core.errors import ScaffoldError
 from scaffold.extensions.mcp.pool import LocalPool, PoolSetup, tell_withheld
 from scaffold.extensions.mcp.server_command import ServerPlace
 from scaffold.extensions.mcp.server_config import ClientConfig, ServerConfig
 from scaffold.host.clock import SystemClock
 from scaffold.llm.transport.http_client import Transport
+from scaffold.login.server_logins import ServerLogins
 from scaffold.store.user_store import UserStore
 
 EXAMPLES = {"integer": 5, "number": 3, "string": "text", "boolean": True, "array": [], "object": {}}

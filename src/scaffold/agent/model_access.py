@@ -1,11 +1,9 @@
 """Models for commands: opened with all they need, and checked before work begins."""
 
-import importlib
 import os
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, closing, suppress
 from random import SystemRandom  # noqa: TID251 - jitter needs no seed
-from typing import Any
 
 from scaffold.core.errors import ModelError, UsageError
 from scaffold.core.ports import Model
@@ -13,7 +11,7 @@ from scaffold.core.printable_text import format_usd
 from scaffold.core.run_settings import ModelSettings
 from scaffold.host.clock import SystemClock
 from scaffold.host.process_identity import own_identity
-from scaffold.host.startup import lazy_import
+from scaffold.host.startup import importing
 from scaffold.host.user_dirs import user_dirs
 from scaffold.llm.model_factory import cassette_digest, open_first_available, open_model
 from scaffold.llm.registry.cards import model_card
@@ -21,11 +19,10 @@ from scaffold.llm.registry.model_name import absolute_model, is_live, parse_mode
 from scaffold.llm.transport.endpoint import Endpoint, find_endpoint
 from scaffold.llm.transport.live_context import IMPATIENT, HttpClient, LearnedWindows, LiveContext, Patience
 from scaffold.login.names import CODEX
-from scaffold.login.state import OPEN_TOKENS, Login
+from scaffold.login.token_source import Login
 from scaffold.store.shared_throttle import SharedThrottle
 from scaffold.store.user_store import UserStore, user_database
 
-TRANSPORT = "scaffold.llm.transport.http_client:Transport"
 LEARNED_WINDOWS = LearnedWindows()
 """The windows that servers reported to this process, so that its next conversation does not ask again."""
 
@@ -81,7 +78,7 @@ async def _live_context(
         if user is None:
             user = open_user_store()
             stack.callback(user.close)
-        wire = await stack.enter_async_context(_transport(os.environ))
+        wire = await stack.enter_async_context(load_transport_class()(os.environ))
         throttle = SharedThrottle(user, clock=SystemClock(), me=own_identity())
         yield LiveContext(
             wire=wire,
@@ -93,24 +90,11 @@ async def _live_context(
         )
 
 
-@asynccontextmanager
-async def connect_login() -> AsyncIterator[Any]:
-    """Yield the user's `SubscriptionTokens`, with a connection of their own."""
-    with closing(open_user_store()) as user:
-        async with _transport(os.environ) as wire:
-            yield lazy_import(OPEN_TOKENS)(user, wire, os.environ)
-
-
-def _transport(environ: Mapping[str, str]) -> AbstractAsyncContextManager[HttpClient]:
-    """Return the HTTP transport, imported only for live models: the import is too slow for `status`."""
-    transport: AbstractAsyncContextManager[HttpClient] = load_transport_class()(environ)
-    return transport
-
-
-def load_transport_class() -> Any:
-    """Import and return the transport class."""
-    module, _, name = TRANSPORT.partition(":")
-    return getattr(importlib.import_module(module), name)
+def load_transport_class() -> Callable[[Mapping[str, str]], AbstractAsyncContextManager[HttpClient]]:
+    """Import and return the HTTP transport: only live models need it, and the import is too slow for `status`."""
+    with importing():
+        from scaffold.llm.transport.http_client import Transport
+    return Transport
 
 
 def endpoint_name(text: str) -> str | None:

@@ -17,14 +17,11 @@ from typing import Literal, get_args
 from msgspec import Struct
 
 from scaffold.core.errors import ModelAccessDenied
-from scaffold.host.startup import lazy_import
-from scaffold.login.keyring_port import Keyring, KeyringTrouble, NoKeyring
+from scaffold.login.os_keyring import Keyring, KeyringTrouble, NoKeyring, OsKeyring
 from scaffold.login.sealing import KEY_BYTES
 
 KeyPlace = Literal["keyring", "passphrase", "file"]
 PASSPHRASE = "SCAFFOLD_LOGIN_PASSPHRASE"  # noqa: S105 - the name of a variable
-OS_KEYRING = "scaffold.login.os_keyring:OsKeyring"
-"""Needs a library of the extra `keyring`."""
 MIN_PASSPHRASE_CHARS = 8
 SCRYPT = {"n": 2**15, "r": 8, "p": 3, "maxmem": 2**26}
 """The cost that OWASP recommends where 128 MiB for each process are too much: a third of a second, 32 MiB."""
@@ -151,10 +148,9 @@ class LoginKeys:
         if self._given_keyring is not None:
             return self._given_keyring
         try:
-            found: Keyring = lazy_import(OS_KEYRING)()
+            return OsKeyring()
         except ImportError:
             return NoKeyring()
-        return found
 
     def _into_file(self, name: str, secret: bytes) -> None:
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -2,6 +2,8 @@
 
 from msgspec import Struct
 
+from scaffold.core.errors import UsageError
+
 CODEX = "codex"
 """The name of the provider of a subscription's models, as in their model strings."""
 
@@ -14,3 +16,13 @@ class LoginName(Struct, frozen=True):
 
 
 SUBSCRIPTION = LoginName(CODEX, "ralph login")
+
+
+def no_login_here(server: str) -> UsageError:
+    """Return the error for a login at a server that this process has not started."""
+    return UsageError(f"MCP server {server} is not one of this session", "`ralph /mcp` lists yours.")
+
+
+def no_login_at_program(server: str) -> UsageError:
+    """Return the error for a login at a program."""
+    return UsageError(f"MCP server {server} is a program", "Logins are for servers with a `url`.")

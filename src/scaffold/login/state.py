@@ -1,22 +1,15 @@
 """Whether the user is logged in, without loading what only requests need."""
 
 import hashlib
-from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Protocol
 
 from msgspec import Struct
 
 from scaffold.core.errors import ModelAccessDenied
-from scaffold.host.startup import lazy_import
-from scaffold.llm.transport.live_context import AccessToken, HttpClient
-from scaffold.login.names import CODEX, SUBSCRIPTION, LoginName
+from scaffold.login.names import SUBSCRIPTION, LoginName
 from scaffold.store.user.logins import StoredLogin
-from scaffold.store.user_store import UserStore
 
-OPEN_TOKENS = "scaffold.login.opening:open_tokens"
-"""Needs cryptography, which takes long to load."""
 NOT_LOGGED_IN = ("you are not logged in", "Run `ralph login`; on a machine without a browser `ralph login --headless`.")
 
 
@@ -41,61 +34,6 @@ class LoginEnded(ModelAccessDenied):
 
     def __init__(self, login: StoredLogin, name: LoginName = SUBSCRIPTION) -> None:
         super().__init__(f"your login has ended: {login.ended}", f"Log in again with `{name.command}`.")
-
-
-class Requests(Protocol):
-    """What models need of the tokens."""
-
-    async def current(self) -> AccessToken:
-        """See `TokenSource`."""
-        ...
-
-    async def renewed(self, refused: AccessToken) -> AccessToken | None:
-        """See `TokenSource`."""
-        ...
-
-    def secrets(self) -> Sequence[str]:
-        """See `TokenSource`."""
-        ...
-
-
-class Login:
-    """The user's login; implements `TokenSource`, and loads what requests need with the first of them."""
-
-    def __init__(self, user: UserStore, wire: HttpClient | None, environ: Mapping[str, str]) -> None:
-        """Send requests with `wire`; None if only the account is asked for."""
-        self._user = user
-        self._wire = wire
-        self._environ = environ
-        self._opened: Requests | None = None
-
-    def account(self) -> str:
-        """Return the id of the account, of a login that has ended as well; empty if the user is not logged in."""
-        login = self._user.logins.find(CODEX)
-        return "" if login is None else login.account
-
-    def require_usable(self) -> None:
-        """Raise LoginEnded if the login has ended."""
-        login = self._user.logins.find(CODEX)
-        if login is not None and login.ended:
-            raise LoginEnded(login)
-
-    async def current(self) -> AccessToken:
-        """Return a token that has not expired; ModelError if there is none to be had."""
-        return await self._tokens().current()
-
-    async def renewed(self, refused: AccessToken) -> AccessToken | None:
-        """Return a newer token than one that the server refused; None if it was new, too."""
-        return await self._tokens().renewed(refused)
-
-    def secrets(self) -> Sequence[str]:
-        """Return the tokens that this process has seen."""
-        return () if self._opened is None else self._opened.secrets()
-
-    def _tokens(self) -> Requests:
-        if self._opened is None:
-            self._opened = lazy_import(OPEN_TOKENS)(self._user, self._wire, self._environ)
-        return self._opened
 
 
 def lock_file(data: Path, name: LoginName = SUBSCRIPTION) -> Path:

@@ -16,8 +16,8 @@ from scaffold.llm.transport.live_context import Deadlines, HttpRequest
 from scaffold.llm.transport.login_client import LoginClient
 from scaffold.login.callback_server import CallbackServer
 from scaffold.login.device import DeviceAuthorization
-from scaffold.login.keyring_port import KeyringTrouble, NoKeyring
 from scaffold.login.keys import PASSPHRASE, KeyTrouble, LoginKeys
+from scaffold.login.os_keyring import KeyringTrouble, NoKeyring
 from scaffold.login.provider import LoginProvider, new_request
 from scaffold.login.state import LoginEnded
 from scaffold.login.subscription import SubscriptionTokens

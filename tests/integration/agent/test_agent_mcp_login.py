@@ -12,8 +12,6 @@ import pytest
 from inline_snapshot import snapshot
 from msgspec import structs
 
-from scaffold.agent.extensions.login_commands import LoginCommands
-from scaffold.agent.extensions.server_logins import ServerLogins, login_name
 from scaffold.core.errors import ModelAccessDenied, UsageError
 from scaffold.core.tool import ToolOutput
 from scaffold.extensions.mcp.offers import ask_nobody
@@ -22,6 +20,8 @@ from scaffold.extensions.mcp.server_command import ServerPlace
 from scaffold.extensions.mcp.server_config import read_servers
 from scaffold.llm.transport.http_client import Transport
 from scaffold.login.callback import AuthorizationDenied
+from scaffold.login.login_commands import LoginCommands
+from scaffold.login.server_logins import ServerLogins, login_name
 from scaffold.policy.secret.redaction import Redactor
 from scaffold.store.user_store import UserStore
 from support.mcp_conformance_client import NoApprovals

@@ -4,11 +4,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from scaffold.agent.extensions.mcp_tools import agent_tools
-from scaffold.agent.extensions.server_access import ServerRow, no_login_here
+from scaffold.agent.extensions.server_access import ServerRow
 from scaffold.core.printable_text import join_limited
 from scaffold.core.tool import Tool
 from scaffold.extensions.mcp.offers import Ask, OfferedTool, ServerPool, ServerSummary
 from scaffold.extensions.mcp.shared_pool import RemotePool
+from scaffold.login.names import no_login_here
 
 MAX_NAMED = 5
 

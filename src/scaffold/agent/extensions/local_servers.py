@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from scaffold.agent.extensions.connected_servers import PoolTools, server_row
-from scaffold.agent.extensions.server_access import ServerRow, ServersSetup, no_login_at_program, no_login_here
+from scaffold.agent.extensions.server_access import ServerRow, ServersSetup
 from scaffold.agent.model_access import open_user_store
 from scaffold.core.errors import UsageError
 from scaffold.core.printable_text import join_limited
@@ -18,11 +18,12 @@ from scaffold.extensions.mcp.server_command import ServerPlace
 from scaffold.extensions.mcp.server_config import ServerFile, merged, read_servers
 from scaffold.extensions.mcp.shared_pool import serve_pool
 from scaffold.host.startup import lazy_import
+from scaffold.login.names import no_login_at_program, no_login_here
 from scaffold.store.user_store import UserStore
 
 MAX_NAMED = 5
-OPEN_LOGINS = "scaffold.agent.extensions.server_logins:open_logins"
-LOGIN_COMMANDS = "scaffold.agent.extensions.login_commands:LoginCommands"
+OPEN_LOGINS = "scaffold.login.server_logins:open_logins"
+LOGIN_COMMANDS = "scaffold.login.login_commands:LoginCommands"
 """Both need cryptography, which takes long to load, and are for servers with an address alone."""
 UNCONFINED = "programs of MCP servers run with workers in a sandbox only, and there is none"
 

@@ -7,10 +7,10 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
-from scaffold.core.errors import UsageError
 from scaffold.core.tool import Tool
 from scaffold.host.sandbox.confinement import SandboxSpec
 from scaffold.host.startup import lazy_import
+from scaffold.login.names import no_login_here
 
 OPEN = "scaffold.agent.extensions.local_servers:open_pool"
 """Takes a ServersSetup, and starts the servers."""
@@ -28,16 +28,6 @@ EXTRA = (
 
 Withheld = Callable[[str, Mapping[str, str], Callable[[], None]], object]
 """Receives a server, a text about each of its tools that need an approval, by name, and what approves them."""
-
-
-def no_login_here(server: str) -> UsageError:
-    """Return that the server is not one of this process."""
-    return UsageError(f"MCP server {server} is not one of this session", "`ralph /mcp` lists yours.")
-
-
-def no_login_at_program(server: str) -> UsageError:
-    """Return the error for a login at a program."""
-    return UsageError(f"MCP server {server} is a program", "Logins are for servers with a `url`.")
 
 
 class ServersFile(Struct, frozen=True):

@@ -11,7 +11,6 @@ from typing import Literal
 
 from msgspec import Struct
 
-from scaffold.agent.model_access import connect_login
 from scaffold.cli.render.login_text import overview_lines
 from scaffold.config.folder_trust import folder_trust
 from scaffold.config.permission_settings import detect_sandbox_level
@@ -29,6 +28,7 @@ from scaffold.host.clock import SystemClock
 from scaffold.host.process.command_runner import run_command
 from scaffold.host.sandbox.bubblewrap import FOLDERS
 from scaffold.host.sandbox.level import level_limits
+from scaffold.host.startup import importing
 from scaffold.host.user_dirs import user_dirs
 from scaffold.login.names import CODEX
 from scaffold.orchestrator.upkeep.expired_files import logs_size
@@ -267,6 +267,8 @@ async def check_login() -> list[DoctorCheck]:
         with closing(UserStore.open(path, clock=SystemClock(), create=False)) as user:
             if user.logins.find(CODEX) is None:
                 return []
+        with importing():  # cryptography, which only a login needs
+            from scaffold.login.subscription import connect_login
         async with connect_login() as stored:
             seen = await stored.overview()
     except ScaffoldError as error:

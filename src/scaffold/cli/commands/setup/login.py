@@ -6,7 +6,6 @@ import sys
 
 import click
 
-from scaffold.agent.model_access import connect_login
 from scaffold.cli.commands.options import json_option
 from scaffold.cli.exit_codes import FAILED, INTERRUPTED, OK
 from scaffold.cli.render.login_text import overview_lines, who
@@ -22,7 +21,7 @@ from scaffold.login.device import DeviceCode
 from scaffold.login.keys import LoginKey, LoginKeys
 from scaffold.login.provider import AuthorizationRequest, codex_provider, new_request
 from scaffold.login.state import NOT_LOGGED_IN, LoginOverview
-from scaffold.login.subscription import SubscriptionTokens
+from scaffold.login.subscription import SubscriptionTokens, connect_login
 from scaffold.login.tokens import Tokens
 from scaffold.store.user_store import user_database
 

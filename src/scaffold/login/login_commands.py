@@ -3,11 +3,11 @@
 import asyncio
 from collections.abc import Callable, Mapping
 
-from scaffold.agent.extensions.server_access import no_login_here
-from scaffold.agent.extensions.server_logins import ServerLogins, require_login, show_page
 from scaffold.core.errors import ScaffoldError, UsageError
 from scaffold.extensions.mcp.pool import LocalPool
 from scaffold.extensions.mcp.server_config import MissingVariable, ServerConfig, expanded
+from scaffold.login.names import no_login_here
+from scaffold.login.server_logins import ServerLogins, require_login, show_page
 
 Tell = Callable[[str], object]
 

@@ -8,8 +8,6 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from scaffold.agent.extensions.server_access import no_login_at_program
-from scaffold.agent.model_access import load_transport_class
 from scaffold.core.errors import ModelAccessDenied, UsageError
 from scaffold.core.ports import Clock
 from scaffold.extensions.mcp.authorize import LoginFailed, obtain_grant
@@ -18,11 +16,12 @@ from scaffold.extensions.mcp.server_login import NO_LOGIN, LoginUnusable, Server
 from scaffold.host.browser import open_in_background
 from scaffold.host.clock import SystemClock
 from scaffold.host.user_dirs import user_dirs
+from scaffold.llm.transport.http_client import Transport
 from scaffold.llm.transport.live_context import AccessToken, HttpClient
 from scaffold.login.callback import CodeAnswer
 from scaffold.login.callback_server import CallbackPlace, CallbackServer
 from scaffold.login.keys import LoginKey, LoginKeys
-from scaffold.login.names import LoginName
+from scaffold.login.names import LoginName, no_login_at_program
 from scaffold.login.server_tokens import ServerTokenEndpoint, tokens_of_grant
 from scaffold.login.stored_tokens import Logout, StoredTokens
 from scaffold.login.tokens import UnusableGrant
@@ -190,5 +189,5 @@ def show_page(url: str, tell: Callable[[str], object]) -> None:
 @asynccontextmanager
 async def open_logins(user: UserStore, environ: Mapping[str, str]) -> AsyncIterator[ServerLogins]:
     """Yield the logins in the user's database, with a connection of their own for renewals."""
-    async with load_transport_class()(environ) as wire:
+    async with Transport(environ) as wire:
         yield ServerLogins(user, wire, environ, clock=SystemClock(), data=user_dirs().data)
