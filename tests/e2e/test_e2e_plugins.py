@@ -70,7 +70,7 @@ from pathlib import Path
 from scaffold.cli.main import run_command
 from scaffold.cli.commands.ralph.ralph import ralph
 
-PACKAGES = ("scaffold.extensions", "scaffold.agent.extensions")
+PACKAGES = ("scaffold.extensions", "scaffold.agent.extensions.")
 code = run_command(ralph, sys.argv[1:], prog="ralph")
 found = [name for name in sys.modules if name.startswith(PACKAGES)]
 print(*found, file=sys.stderr)
@@ -83,8 +83,8 @@ def test_a_session_without_plugins_loads_nothing_of_them(scenario):
     model = record_replies(scenario, "hi")
     done = scenario.call([sys.executable, "-c", LOADED, "hello", "--model", model])
     assert (done.returncode, done.stdout) == (0, "hi\n")
-    light = ("extensions", "extensions.hook_access", "extensions.plugin_access", "extensions.server_access")
-    assert sorted(done.stderr.splitlines()[-1].split()) == [f"scaffold.agent.{name}" for name in light]
+    loaded = [f"scaffold.agent.extensions.{name}" for name in ("access", "port", "setup")]
+    assert sorted(done.stderr.splitlines()[-1].split()) == loaded
 
 
 @pytest.mark.slow

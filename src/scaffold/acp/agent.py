@@ -20,7 +20,7 @@ from pydantic import BaseModel
 
 from scaffold.acp.config_options import config_options, mode_state
 from scaffold.acp.editor_session import INTERNAL_ERROR, INVALID_PARAMS, EditorSession, SessionSetup
-from scaffold.agent.extensions.server_access import ServersFile
+from scaffold.agent.extensions.setup import ServersFile
 from scaffold.core.errors import ScaffoldError, UsageError
 from scaffold.extensions.protocol_lines import LineTransport, line_transport
 from scaffold.host.installation import find_installation

@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from scaffold.agent.extensions.server_access import PROJECT_FILE, SERVERS_FILE, ServersFile
+from scaffold.agent.extensions.setup import PROJECT_FILE, SERVERS_FILE, ServersFile
 from scaffold.config.folder_trust import folder_trust
 from scaffold.core.errors import UsageError
 from scaffold.git.checkouts.worktree_metadata import locate_checkout

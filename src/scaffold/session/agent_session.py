@@ -6,13 +6,17 @@ import os
 import platform
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from functools import partial
 
 import msgspec
 
-from scaffold.agent.extensions.hook_access import NO_HOOKS, AgentHooks, Prompt
-from scaffold.agent.extensions.plugin_access import NO_PLUGINS, AgentPlugins, DroppedInput
-from scaffold.agent.extensions.server_access import NO_SERVERS, AgentServers
+from scaffold.agent.extensions.port import (
+    AgentExtensions,
+    Compacting,
+    DroppedInput,
+    Prompt,
+    SessionEnded,
+    SessionStarted,
+)
 from scaffold.agent.files_note import folder_note
 from scaffold.agent.io_port import AgentIO, HeldIncoming, MergedIncoming
 from scaffold.agent.journal import approval_logger
@@ -40,9 +44,7 @@ from scaffold.policy.permission.approval_gate import ApprovalGate, ApprovalOutco
 from scaffold.policy.secret.sources import redactor_for
 from scaffold.policy.shell.workspace_paths import WorkspacePaths
 from scaffold.session.extensions.offered_tools import SessionToolbox
-from scaffold.session.extensions.session_hooks import session_hooks
-from scaffold.session.extensions.session_plugins import session_plugins
-from scaffold.session.extensions.session_servers import session_servers
+from scaffold.session.extensions.opened_extensions import SessionExtensions, extension_setup
 from scaffold.session.extensions.subagent_role import model_of_role, system_prompt
 from scaffold.session.file_history import FILE_HISTORY_FOLDER, FileHistory
 from scaffold.session.memory.lazy_memories import LazyMemories
@@ -76,9 +78,7 @@ class Session:
     """An open conversation with its agent; made by `open_session`."""
 
     agent: Agent
-    hooks: AgentHooks = NO_HOOKS
     _context: SessionContext
-    servers: AgentServers = NO_SERVERS
     _offered: SessionToolbox
 
     def __init__(
@@ -113,7 +113,7 @@ class Session:
         self.todos = stored_todos(conversation)
         self.tools: tuple[Tool, ...] = ()
         """The tools the agent may call, gated; empty before the session is open."""
-        self.plugins: AgentPlugins = NO_PLUGINS
+        self._opened = SessionExtensions(options)
         self.file_history = FileHistory(user_dirs().data / FILE_HISTORY_FOLDER / conversation.id)
         """What its tools changed."""
         self._redactor = redactor_for(os.environ, options.cwd)
@@ -136,17 +136,21 @@ class Session:
         """The model string of the model that answers."""
         return self.usage_counter.model
 
+    @property
+    def extensions(self) -> AgentExtensions:
+        """The hooks, plugins and MCP servers that take part."""
+        return self._opened.now
+
     async def say(self, words: str, material: str = "", images: Sequence[Image] = ()) -> TurnResult:
         """Take one turn; `@path` in `words` attaches a file, `material` and `images` are passed on as they are.
 
         Raises what `Agent.turn` raises, and ScaffoldError if a plugin refuses the message.
         """
-        given = await self.plugins.user_input(words, material)
+        given = await self.extensions.user_input(words, material)
         if isinstance(given, DroppedInput):
             self._notice(given.text)
             return TurnResult("", Usage(), 0)
         words, material = given
-        material = "\n\n".join(filter(None, (material, await self.hooks.user_input(words or material))))
         self.file_history.begin_turn(words)
         await self.renew_tools()
         self._context.recalled = await recalled(self._memories, f"{words}\n{material}", self._notice)
@@ -154,7 +158,7 @@ class Session:
 
     async def turn(self, prompt: Prompt) -> TurnResult:
         """Let the agent take a turn; hooks may want it to go on. Raises what `Agent.turn` raises."""
-        return await self.hooks.turn(self.agent, prompt)
+        return await self.extensions.turn(self.agent, prompt)
 
     def switch_effort(self, effort: Effort) -> None:
         """Let the model think so much from the next request on, also after the conversation is resumed."""
@@ -187,7 +191,7 @@ class Session:
             # alone, and leaves a session that can answer.
             previous, self._connection = self._connection, stack.pop_all()
         self._model = connected
-        self.agent.switch(self.plugins.hooked(connected))
+        self.agent.switch(self.extensions.hooked(connected))
         self.usage_counter.model = full_name
         await previous.aclose()
         return full_name
@@ -207,14 +211,14 @@ class Session:
             # Subagents of a process that died are settled before the agent works, so that it gets their messages.
             await self.peers.open()
         self._model, (own, repository) = model, await self._load()
-        self._offered = SessionToolbox(own, self.plugins, self.servers, self.gate, self._observer, self.options.role)
-        self.tools = await self._offered.now()
+        self._offered = SessionToolbox(own, self.gate, self._observer, self.options.role)
+        self.tools = await self._offered.now(self.extensions)
         budget = self._budget()
         self._memories.pay_by(budget, self.usage_counter)
-        # Plugins may be others later.
-        typed = HeldIncoming(self._observer.incoming, lambda: self.plugins.reads_input or self.hooks.reads_input)
+        # Looked up at each call: plugins may be others later.
+        typed = HeldIncoming(self._observer.incoming, lambda: self.extensions.reads_input())  # noqa: PLW0108
         self.agent = Agent(
-            model=self.plugins.hooked(model),
+            model=self.extensions.hooked(model),
             tools=self.tools,
             brief=self._agent_spec(repository),
             records=AgentRecords(journal=self._reporter, budget=budget, history=self.peers.kept(self.usage_counter)),
@@ -224,38 +228,39 @@ class Session:
                 on_compaction=self._seen.forget_lines,
                 incoming=MergedIncoming(self.peers.incoming, typed),
                 watch=RepeatNotes().watch,
-                may_compact=self.hooks.may_compact,
+                may_compact=self._may_compact,
                 redactor=self._redactor,
             ),
         )
         if self._parent is None:
-            await self.hooks.started("startup" if self.open_conversation.stored is None else "resume")
+            source = "startup" if self.open_conversation.stored is None else "resume"
+            await self.extensions.announce(SessionStarted(source))
+
+    async def _may_compact(self, trigger: str) -> bool:
+        return not await self.extensions.announce(Compacting(trigger))
 
     async def renew_tools(self) -> None:
         """Offer the tools that MCP servers have by now, from the next turn on."""
-        if (tools := await self._offered.now()) is not self.tools:
+        if (tools := await self._offered.now(self.extensions)) is not self.tools:
             self.tools = tools
             self.agent.toolbox.replace(tools)
 
     async def reload_plugins(self) -> None:
         """End the plugins and start those that there are now; the agent has their tools from its next request on."""
-        await self.plugins.close()
-        self.plugins = await self._start_plugins()
-        self._offered.use(self.plugins)
+        await self._opened.restart_plugins()
         await self.renew_tools()
-        self.agent.switch(self.plugins.hooked(self._model))
+        self.agent.switch(self.extensions.hooked(self._model))
 
     async def close(self) -> None:
         """End the subagents and background commands, and release the resources."""
         try:
             if self._parent is None:
-                await self.hooks.ended("other")
+                await self.extensions.announce(SessionEnded("other"))
             await self.peers.close()
         finally:
             # The peers go first: a subagent's end still needs the store and may report to this session's gate.
             await self._commands.end_all()
-            await self.plugins.close()
-            await self.servers.close()
+            await self.extensions.close()
             await self._egress.aclose()
             await self._connection.aclose()
 
@@ -298,20 +303,13 @@ class Session:
         loaded = await load_session_tools(setup)
         for notice in loaded.notices:
             self._notice(notice)
-        subagent = self._parent is not None
-        self.hooks = session_hooks(
-            setup, self.options, lambda: self.agent.conversation, subagent=subagent, tell=self._notice
-        )
         if self._parent is None:
             tell_what_is_left_out(self.options, self._notice)
-        conversation = self.open_conversation.id
-        self._start_plugins = partial(
-            session_plugins, self.options, sandbox, self._redactor, session=conversation, tell=self._notice
+        extensions = extension_setup(
+            self.options, sandbox, self._redactor, session=self.open_conversation.id, tell=self._notice
         )
-        self.plugins = await self._start_plugins()
-        self.servers = await session_servers(
-            self.options, sandbox, self.open_conversation.id, is_subagent=self._parent is not None, tell=self._notice
-        )
+        is_subagent = self._parent is not None
+        await self._opened.open(extensions, setup, lambda: self.agent.conversation, is_subagent=is_subagent)
         return loaded.tools
 
     async def _sandbox(self) -> SandboxSpec | None:
@@ -383,6 +381,7 @@ class Session:
         """Return the configuration of the next subagent: that of this session at the moment."""
         model = model or model_of_role(role, self.options.cwd, self._notice)
         named = self.model if model is None else self._check_model(model)
+        servers = self.extensions.servers
         # The rules of the moment: they include what the user has allowed "always" since the session began.
         options = msgspec.structs.replace(
             self.options,
@@ -390,7 +389,7 @@ class Session:
             mode=self.modes.current,
             effort=self.agent.effort,
             chosen_effort=None,
-            mcp_socket=self.servers.socket,
+            mcp_socket=servers.socket if servers else None,
             role=role,
         )
         return SubagentSpec(named, SubagentOptions(session=options, account=self._account).to_json())

@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from scaffold.agent.extensions.server_access import ServersFile
+from scaffold.agent.extensions.setup import ServersFile
 from scaffold.agent.modes import Mode
 from scaffold.agent.skills import SkillPlace
 from scaffold.agent.subagents.process_pool import SubagentLimits

@@ -6,7 +6,7 @@ from typing import Any, Literal, assert_never
 
 from msgspec import Struct
 
-from scaffold.agent.extensions.server_access import AgentServers
+from scaffold.agent.extensions.port import ServerControl
 from scaffold.agent.model_access import resolve_model
 from scaffold.agent.modes import Mode, parse_mode
 from scaffold.config.settings import resolve_model_name
@@ -33,7 +33,7 @@ from scaffold.session.slash.queries import (
     parse_effort,
     subagent_usage,
 )
-from scaffold.session.slash.server_listing import servers_command, started_servers
+from scaffold.session.slash.server_listing import log_in, servers_command, started_servers
 from scaffold.session.slash.syntax import (
     COMMANDS,
     Clear,
@@ -152,17 +152,17 @@ async def _memory(words: Sequence[str], target: SlashTarget, width: int) -> str:
 async def _plugins(target: SlashTarget, width: int) -> str:
     """Return what the plugins of the session are; a one-shot starts them to find out."""
     if isinstance(target, CurrentConversation):
-        return plugin_listing(target.session.plugins.overview, width)
+        return plugin_listing(target.session.extensions.overview(), width)
     return plugin_listing(await started_plugins(target.options), width)
 
 
 async def _servers(verb: ServersVerb, server: str, target: SlashTarget, width: int) -> str:
     """Return the answer to `/mcp`; a one-shot starts the servers to find out."""
     if isinstance(target, CurrentConversation):
-        session = target.session
+        running = target.session.extensions.servers
         if verb == "login":
-            return await session.servers.log_in(server)
-        return await servers_command(session.servers, verb, server, width)
+            return await log_in(running, server)
+        return await servers_command(running, verb, server, width)
     only = (server,) if verb in {"login", "logout"} else None
     async with started_servers(target.options, only) as (servers, notices):
         if verb == "login":
@@ -176,9 +176,11 @@ def _no_command(command: InvalidCommand | SendPrompt) -> UsageError:
     return UsageError(f"/{command.command.name} is a message to the agent", "Send it where an agent answers.")
 
 
-async def _log_in(servers: AgentServers, server: str, notices: Sequence[str], tell: Callable[[str], object]) -> str:
+async def _log_in(
+    servers: ServerControl | None, server: str, notices: Sequence[str], tell: Callable[[str], object]
+) -> str:
     try:
-        return await servers.log_in(server, tell)
+        return await log_in(servers, server, tell)
     except UsageError:
         # Why a server is not there, e.g. since the folder is not trusted; otherwise they say that it needs a login.
         for line in notices:
@@ -203,7 +205,7 @@ async def _run_interactive(  # noqa: PLR0911 - one for each
             return SlashReply(await target.changes(view))
         case ReloadPlugins():
             await target.session.reload_plugins()
-            return SlashReply(plugin_listing(target.session.plugins.overview, width))
+            return SlashReply(plugin_listing(target.session.extensions.overview(), width))
         case Undo():
             return SlashReply(await target.undo(), "notice")
         case Compact():

@@ -36,9 +36,7 @@ from scaffold.worker.agent.capabilities import AgentCapabilities
 from scaffold.worker.agent.native_executor import watched_agent
 from scaffold.worker.attempt_records import AttemptRecords, CandidateReady
 from scaffold.worker.change_loop import make_change
-from scaffold.worker.extensions.hooks import worker_hooks
-from scaffold.worker.extensions.mcp_servers import server_tools
-from scaffold.worker.extensions.plugins import worker_plugins
+from scaffold.worker.extensions.attempt_extensions import attempt_extensions
 from scaffold.worker.human.continued_turn import take_up_turn
 from scaffold.worker.human.file_requests import DeclarationReviewer, grant_approved_requests, no_reviewer
 from scaffold.worker.human.inbox_approval import InboxApprover
@@ -175,9 +173,9 @@ class Worker:
             grant_approved_requests(records)
             ending = None
             try:
-                async with worker_hooks(place, records) as hooks, worker_plugins(place, records) as plugins:
-                    more = await server_tools(self._capabilities.human, records)
-                    capabilities = structs.replace(self._capabilities, plugins=plugins, hooks=hooks, server_tools=more)
+                async with attempt_extensions(place, records, self._capabilities.human) as extensions:
+                    more = await extensions.tools()
+                    capabilities = structs.replace(self._capabilities, extensions=extensions, extension_tools=more)
                     ending = await self._run_kind(place, capabilities)
             finally:
                 if shared is not None:

@@ -27,7 +27,7 @@ from scaffold.worker.agent.native_executor import watched_agent
 from scaffold.worker.agent.prompt_learnings import last_failure, with_learnings, with_learnings_of_failure
 from scaffold.worker.agent.watchdog import NoProgress, WatchedAgent
 from scaffold.worker.attempt_records import AttemptRecords, CandidateReady
-from scaffold.worker.extensions.hooks import accepted_by_hooks
+from scaffold.worker.extensions.attempt_extensions import accepted_by_hooks
 from scaffold.worker.human.continued_turn import REWORK, restore_rejected_change, take_up_turn
 from scaffold.worker.human.protected_review import (
     approve_protected_change,
@@ -311,7 +311,9 @@ class ChangeLoop:
         if verification.passed:
             verification = await self._verifier.strengthened(verification)
             verification = await with_uncited_criteria(self._records, self._said, verification)
-            verification = await accepted_by_hooks(self._capabilities.hooks, self._records.task.action, verification)
+            verification = await accepted_by_hooks(
+                self._capabilities.extensions, self._records.task.action, verification
+            )
         judged = IterationResult(left=work.tree, verification=verification, asked_for_end=asked_for_end)
         if not judged.passed:
             return judged

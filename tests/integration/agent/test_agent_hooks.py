@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 from inline_snapshot import snapshot
 
-from scaffold.agent.extensions.hook_access import HookSetup, open_hooks
+from scaffold.agent.extensions.access import open_hooks
 from scaffold.agent.extensions.opened_hooks import MOST_BLOCKED_STOPS
+from scaffold.agent.extensions.port import NO_EXTENSIONS, Compacting, SessionEnded, SessionStarted
+from scaffold.agent.extensions.setup import ExtensionSetup, HookSession
 from scaffold.agent.turn_loop import TurnResult
 from scaffold.core.errors import ScaffoldError, TurnStopped
 from scaffold.core.extension_set import Extensions, Hook
@@ -48,18 +50,16 @@ class Bench:
     def __init__(self, root, *hooks, rules=YOLO, ask=None, digests=None, subagent=False):
         self.root, self.ran, self.lines, self.asked = root, [], [], []
         extensions = Extensions(folder=str(root), hooks=hooks, digests=digests or {})
-        setup = HookSetup(
-            extensions=extensions,
+        environ = {"PATH": os.environ["PATH"]}
+        setup = ExtensionSetup(
             cwd=root,
-            project=root,
-            environ={"PATH": os.environ["PATH"]},
+            environ=environ,
             sandbox=None,
             session="c1",
-            subagent=subagent,
             redactor=Redactor({"TOKEN": "s3cr3t-s3cr3t"}),
             tell=self.lines.append,
         )
-        self.hooks = open_hooks(setup)
+        self.hooks = open_hooks(setup, extensions, HookSession(environ=environ, project=root, subagent=subagent))
         self.gate = ApprovalGate(
             rules,
             workspace=WorkspacePaths.on_disk(root, Path.home()),
@@ -69,7 +69,7 @@ class Bench:
             approver=self._ask if ask else None,
         )
         self.answer = ask
-        self.gate.hooks = self.hooks
+        self.gate.hooks = self.hooks.calls
 
     async def _ask(self, question):
         self.asked.append(question)
@@ -278,19 +278,19 @@ def test_a_message_is_refused_or_gets_context(tmp_path):
         tmp_path,
         hook("grep -q secretly && { echo 'say it openly' >&2; exit 2; }; echo 'It rains.'", "UserPromptSubmit"),
     )
-    assert asyncio.run(bench.hooks.user_input("hello")) == "It rains."
+    assert asyncio.run(bench.hooks.user_input("hello", "a page")) == ("hello", "a page\n\nIt rains.")
     with pytest.raises(ScaffoldError, match="say it openly"):
-        asyncio.run(bench.hooks.user_input("secretly"))
+        asyncio.run(bench.hooks.user_input("secretly", ""))
 
 
 def test_what_a_hook_says_at_the_start_goes_with_the_first_message(tmp_path):
     bench = Bench(tmp_path, hook("echo 'read NOTES'", "SessionStart", matcher="startup"))
 
     async def talk():
-        await bench.hooks.started("startup")
-        return [await bench.hooks.user_input("a"), await bench.hooks.user_input("b")]
+        await bench.hooks.announce(SessionStarted("startup"))
+        return [await bench.hooks.user_input("a", ""), await bench.hooks.user_input("b", "")]
 
-    assert asyncio.run(talk()) == ["read NOTES", ""]
+    assert asyncio.run(talk()) == [("a", "read NOTES"), ("b", "")]
 
 
 @pytest.mark.slow
@@ -298,9 +298,9 @@ def test_the_end_of_a_session_waits_for_no_hook(tmp_path):
     hooks, started = Bench(tmp_path, hook("sleep 60", "SessionEnd", timeout_s=60)).hooks, time.monotonic()
 
     async def end():
-        await hooks.ended("other")  # it has not begun
-        await hooks.started("startup")
-        await hooks.ended("other")
+        await hooks.announce(SessionEnded("other"))  # it has not begun
+        await hooks.announce(SessionStarted("startup"))
+        await hooks.announce(SessionEnded("other"))
 
     asyncio.run(end())
     assert time.monotonic() - started < 15
@@ -308,9 +308,9 @@ def test_the_end_of_a_session_waits_for_no_hook(tmp_path):
 
 def test_a_hook_keeps_a_conversation_from_being_shortened(tmp_path):
     bench = Bench(tmp_path, hook("exit 2", "PreCompact", matcher="manual"))
-    assert asyncio.run(bench.hooks.may_compact("manual")) is False
-    assert asyncio.run(bench.hooks.may_compact("auto")) is True
+    assert asyncio.run(bench.hooks.announce(Compacting("manual"))) != ""
+    assert asyncio.run(bench.hooks.announce(Compacting("auto"))) == ""
 
 
 def test_an_agent_without_hooks_has_none_that_could_cost_something(tmp_path):
-    assert type(Bench(tmp_path).hooks).__name__ == "NoHooks"
+    assert Bench(tmp_path).hooks is NO_EXTENSIONS

@@ -3,28 +3,26 @@
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, closing
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
-from scaffold.agent.extensions.connected_servers import PoolTools, server_row
-from scaffold.agent.extensions.server_access import ServerRow, ServersSetup
+from msgspec import structs
+
+from scaffold.agent.extensions.connected_servers import PoolTools
+from scaffold.agent.extensions.port import AgentExtensions, ServerRow
+from scaffold.agent.extensions.setup import ExtensionSetup, ServerChoice
 from scaffold.agent.model_access import open_user_store
 from scaffold.core.errors import UsageError
 from scaffold.core.printable_text import join_limited
-from scaffold.core.tool import Tool
-from scaffold.extensions.mcp.offers import ask_nobody
+from scaffold.extensions.mcp.offers import ServerSummary, ask_nobody
 from scaffold.extensions.mcp.pool import LocalPool, PoolSetup, Withheld, tell_withheld
-from scaffold.extensions.mcp.pooled_server import no_logins
 from scaffold.extensions.mcp.server_command import ServerPlace
 from scaffold.extensions.mcp.server_config import ServerFile, merged, read_servers
 from scaffold.extensions.mcp.shared_pool import serve_pool
-from scaffold.host.startup import lazy_import
+from scaffold.host.startup import importing
 from scaffold.login.names import no_login_at_program, no_login_here
 from scaffold.store.user_store import UserStore
 
 MAX_NAMED = 5
-OPEN_LOGINS = "scaffold.login.server_logins:open_logins"
-LOGIN_COMMANDS = "scaffold.login.login_commands:LoginCommands"
-"""Both need cryptography, which takes long to load, and are for servers with an address alone."""
 UNCONFINED = "programs of MCP servers run with workers in a sandbox only, and there is none"
 
 
@@ -32,11 +30,11 @@ class LoginDialogs(Protocol):
     """The logins that the user begins and ends."""
 
     async def log_in(self, server: str, tell: Callable[[str], object] | None = None) -> str:
-        """See `AgentServers`."""
+        """See `port.ServerControl`."""
         ...
 
     async def log_out(self, server: str) -> str:
-        """See `AgentServers`."""
+        """See `port.ServerControl`."""
         ...
 
     async def close(self) -> None:
@@ -61,27 +59,17 @@ class StoredApprovals:
 
 
 class LocalServers:
-    """The servers of this process. Implements `access.AgentServers`."""
+    """The servers of this process. Implements `port.ServerControl`."""
 
-    trouble = ""
-
-    def __init__(
-        self, pool: LocalPool, socket: Path | None, logins: LoginDialogs | None, resources: AsyncExitStack
-    ) -> None:
+    def __init__(self, pool: LocalPool, socket: Path | None, logins: LoginDialogs | None) -> None:
         """`logins` is None if none of them takes logins."""
         self.socket = socket
         self._logins = logins
         self._pool = pool
-        self._resources = resources
-        self._tools = PoolTools(pool, ask_nobody)
-
-    async def tools(self) -> tuple[Tool, ...]:
-        """Return the tools they offer now, not gated."""
-        return await self._tools.tools()
 
     async def rows(self) -> Sequence[ServerRow]:
         """Return how they fare."""
-        return tuple(map(server_row, await self._pool.overview()))
+        return tuple(map(_server_row, await self._pool.overview()))
 
     def withheld(self, server: str) -> str:
         """Return the definitions of a server that need the user's approval, as text; empty if there are none."""
@@ -105,55 +93,78 @@ class LocalServers:
             raise self._no_login(server)
         return await self._logins.log_out(server)
 
-    async def close(self) -> None:
-        """End them."""
-        await self._resources.aclose()
-
     def _no_login(self, server: str) -> UsageError:
         return no_login_at_program(server) if server in self._pool.servers else no_login_here(server)
 
 
-def configured_servers(setup: ServersSetup) -> ServerFile:
-    """Return the servers of the files that are to be started, and a line about each entry that cannot be."""
-    found = merged({file.path: read_servers(file.content, file=file.path, scope=file.scope) for file in setup.files})
-    if setup.needs_sandbox and setup.sandbox is None:
+def _server_row(server: ServerSummary) -> ServerRow:
+    """Return a line about a server."""
+    parts: list[str] = [server.state]
+    if server.state == "running":
+        parts = [f"running, protocol {server.protocol}, {server.tools} tools"]
+    if server.withheld:
+        names = join_limited(server.withheld, MAX_NAMED)
+        parts.append(f"withheld until you approve them with `/mcp approve {server.name}`: {names}")
+    if server.error:
+        parts.append(f"last error: {server.error}")
+    if server.starts > 1:
+        parts.append(f"started {server.starts} times")
+    ok = server.state == "running" and not server.withheld
+    return ServerRow(server.name, ok, f"{server.shown}: {'; '.join(parts)}")
+
+
+def configured_servers(choice: ServerChoice, *, confined: bool) -> ServerFile:
+    """Return the servers of the files that are to be started, and a line about each entry that cannot be.
+
+    `confined` says whether commands have a sandbox.
+    """
+    found = merged({file.path: read_servers(file.content, file=file.path, scope=file.scope) for file in choice.files})
+    if choice.needs_sandbox and not confined:
         found = ServerFile(
             tuple(server for server in found.servers if server.transport != "stdio"), (*found.notices, UNCONFINED)
         )
-    if setup.only is None:
+    if choice.only is None:
         return found
-    named = tuple(server for server in found.servers if server.name in setup.only)
-    missing = [name for name in setup.only if name not in {server.name for server in found.servers}]
+    named = tuple(server for server in found.servers if server.name in choice.only)
+    missing = [name for name in choice.only if name not in {server.name for server in found.servers}]
     lost = (f"there is no MCP server {join_limited(missing, MAX_NAMED)} in your files",) if missing else ()
     return ServerFile(named, (*found.notices, *lost))
 
 
-async def open_pool(setup: ServersSetup, withheld: Withheld | None = None) -> LocalServers:
-    """Start the servers; `withheld` receives tools that need an approval, instead of a line for the user."""
-    found = configured_servers(setup)
+async def start_servers(
+    setup: ExtensionSetup, choice: ServerChoice, withheld: Withheld | None = None
+) -> AgentExtensions:
+    """Start the servers; see `access.open_servers`."""
+    found = configured_servers(choice, confined=setup.sandbox is not None)
     for notice in found.notices:
         setup.tell(notice)
     place = ServerPlace(cwd=setup.cwd, environ=setup.environ, sandbox=setup.sandbox, writes=setup.writes)
     async with AsyncExitStack() as stack:
         user = stack.enter_context(closing(open_user_store()))
-        logins: Any = None
-        if any(server.url for server in found.servers):
-            logins = await stack.enter_async_context(lazy_import(OPEN_LOGINS)(user, setup.environ))
-        pool = LocalPool(
-            found.servers,
-            PoolSetup(
-                place=place,
-                approvals=StoredApprovals(user),
-                tell=setup.tell,
-                withheld=withheld or tell_withheld(setup.tell),
-                logins=no_logins if logins is None else logins.at,
-            ),
+        pool_setup = PoolSetup(
+            place=place,
+            approvals=StoredApprovals(user),
+            tell=setup.tell,
+            withheld=withheld or tell_withheld(setup.tell),
         )
-        stack.push_async_callback(pool.close)
-        commands: LoginDialogs | None = None
-        if logins is not None:
-            commands = lazy_import(LOGIN_COMMANDS)(pool, logins, setup.environ, setup.tell)
-            stack.push_async_callback(commands.close)
-        if setup.socket is not None:
-            await stack.enter_async_context(serve_pool(pool, setup.socket))
-        return LocalServers(pool, setup.socket, commands, stack.pop_all())
+        dialogs: LoginDialogs | None = None
+        # Logins need cryptography, which takes long to load, and are for servers with an address alone.
+        if any(server.url for server in found.servers):
+            with importing():
+                from scaffold.login.login_commands import LoginCommands
+                from scaffold.login.server_logins import open_logins
+            logins = await stack.enter_async_context(open_logins(user, setup.environ))
+            pool = LocalPool(found.servers, structs.replace(pool_setup, logins=logins.at))
+            stack.push_async_callback(pool.close)
+            dialogs = LoginCommands(pool, logins, setup.environ, setup.tell)
+            stack.push_async_callback(dialogs.close)
+        else:
+            pool = LocalPool(found.servers, pool_setup)
+            stack.push_async_callback(pool.close)
+        if choice.socket is not None:
+            await stack.enter_async_context(serve_pool(pool, choice.socket))
+        return AgentExtensions(
+            tools=PoolTools(pool, ask_nobody).now,
+            servers=LocalServers(pool, choice.socket, dialogs),
+            close=stack.pop_all().aclose,
+        )

@@ -1,15 +1,27 @@
 """The hooks of an agent that has some: around its tools, its turns, and what the user says."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, assert_never
 
 from msgspec import structs
 
-from scaffold.agent.extensions.hook_access import HookSetup, Prompt, TakesTurns
+from scaffold.agent.extensions.port import (
+    AgentEvent,
+    AgentExtensions,
+    Compacting,
+    Prompt,
+    SessionEnded,
+    SessionStarted,
+    TakesTurns,
+    TaskCompleted,
+    WorktreeCreated,
+    WorktreeRemoved,
+)
+from scaffold.agent.extensions.setup import ExtensionSetup, HookSession
 from scaffold.agent.toolbox import shown_result
 from scaffold.agent.turn_loop import TurnResult
 from scaffold.core.errors import HookUnusable, ScaffoldError, TurnStopped
-from scaffold.core.extension_set import HookEvent
+from scaffold.core.extension_set import Extensions, HookEvent
 from scaffold.core.printable_text import one_line, utf8_safe
 from scaffold.core.tool import Tool, ToolOutput
 from scaffold.extensions.hooks.call_translation import HookCall, hook_calls
@@ -25,32 +37,40 @@ TODO_TOOL = "TodoWrite"
 
 
 class OpenedHooks:
-    """Implements `access.AgentHooks`. What a hook is told of results, and what it says, is free of secrets."""
+    """The hooks of one agent. What a hook is told of results, and what it says, is free of secrets."""
 
-    def __init__(self, setup: HookSetup) -> None:
-        self._setup = setup
+    def __init__(self, setup: ExtensionSetup, extensions: Extensions, session: HookSession) -> None:
+        self._tell = setup.tell
+        self._redactor = setup.redactor
         self._clean = setup.redactor.clean
+        self._session = session
         self._completed: set[str] = set()
         self._opening = ""
         """What the hooks at the start said, for the first message."""
         self._began = False
         self._place = HookContext(
             cwd=setup.cwd,
-            project=setup.project,
-            environ=setup.environ,
+            project=session.project,
+            environ=session.environ,
             sandbox=setup.sandbox,
-            about={"session_id": setup.session, "transcript_path": setup.transcript},
+            about={"session_id": setup.session, "transcript_path": session.transcript},
         )
-        self.runner = HookRunner(setup.extensions, self._place, setup.tell)
+        self._runner = HookRunner(extensions, self._place, setup.tell)
 
     @property
-    def reads_input(self) -> bool:
-        """Whether one reads what the user says before the agent does."""
-        return self.runner.has("UserPromptSubmit")
+    def port(self) -> AgentExtensions:
+        """Where they take part."""
+        return AgentExtensions(
+            reads_input=lambda: self._runner.has("UserPromptSubmit"),
+            user_input=self._judge_input,
+            calls=self,
+            turn=self._take_turn,
+            announce=self._announce,
+        )
 
-    async def user_input(self, words: str) -> str:
-        """Return what goes with the user's words; ScaffoldError if a hook refuses them."""
-        answer = await self.runner.run("UserPromptSubmit", {"prompt": words, **self._mode()})
+    async def _judge_input(self, words: str, material: str) -> tuple[str, str]:
+        """Return both, with what hooks add to the material; ScaffoldError if one refuses the message."""
+        answer = await self._runner.run("UserPromptSubmit", {"prompt": words or material, **self._mode()})
         self._check_stop(answer)
         _require_judged(answer)
         if answer.blocks is not None:
@@ -58,85 +78,89 @@ class OpenedHooks:
                 f"a hook refused the message: {one_line(answer.blocks)}", "Nothing was sent. Change the message."
             )
         opening, self._opening = self._opening, ""
-        return self._clean("\n\n".join(filter(None, (opening, answer.context))))
+        return words, "\n\n".join(
+            filter(None, (material, self._clean("\n\n".join(filter(None, (opening, answer.context))))))
+        )
 
-    async def turn(self, agent: TakesTurns, prompt: Prompt) -> TurnResult:
+    async def _take_turn(self, agent: TakesTurns, prompt: Prompt) -> TurnResult:
         """Let the agent take a turn, and go on as long as hooks want it to; ScaffoldError if one cannot judge."""
         result = await agent.turn(prompt)
-        event: HookEvent = "SubagentStop" if self._setup.subagent else "Stop"
+        event: HookEvent = "SubagentStop" if self._session.subagent else "Stop"
         for blocked in range(MOST_BLOCKED_STOPS + 1):
             if result.stop != "end":
                 return result
             self._write_transcript(event)
             said = {"stop_hook_active": blocked > 0, "last_assistant_message": result.text}
-            answer = await self.runner.run(event, {**said, **self._mode()})
+            answer = await self._runner.run(event, {**said, **self._mode()})
             _require_judged(answer)
             if answer.blocks is None or answer.stops is not None:
                 return result
             if blocked == MOST_BLOCKED_STOPS:
-                self._setup.tell(f"hooks kept the agent from stopping {blocked} times in a row; it stops now")
+                self._tell(f"hooks kept the agent from stopping {blocked} times in a row; it stops now")
                 return result
             more = await agent.turn(self._clean(f"A hook wants you to go on: {answer.blocks}"))
             result = structs.replace(more, usage=result.usage + more.usage, requests=result.requests + more.requests)
         return result
 
-    async def started(self, source: str) -> None:
-        """Run the hooks at the start of a session: `startup`, `resume` or `clear`."""
+    async def _announce(self, event: AgentEvent) -> str:
+        """Run the hooks of an event, and return why it must not happen; HookUnusable if one cannot judge."""
+        match event:
+            case SessionStarted(source=source):
+                await self._start(source)
+            case SessionEnded(reason=reason):
+                if self._began:
+                    self._write_transcript("SessionEnd")
+                    await self._runner.run("SessionEnd", {"reason": reason}, (reason,))
+            case Compacting(trigger=trigger):
+                return await self._compaction_refused(trigger)
+            case TaskCompleted(task=task, subject=subject):
+                return await self._completion_refused(task, subject)
+            case WorktreeCreated(name=name):
+                answer = await self._runner.run("WorktreeCreate", self._worktree(name))
+                _require_judged(answer)
+                if answer.blocks is not None or answer.stops is not None:
+                    raise HookUnusable(f"a hook does not accept the worktree: {one_line(answer.blocks or '')}", MEND)
+            case WorktreeRemoved(name=name):
+                place = structs.replace(self._place, writes=False)
+                await self._runner.run("WorktreeRemove", self._worktree(name), place=place)
+            case _:
+                assert_never(event)
+        return ""
+
+    async def _start(self, source: str) -> None:
         self._began = True
-        answer = await self.runner.run("SessionStart", {"source": source, **self._mode()}, (source,))
+        answer = await self._runner.run("SessionStart", {"source": source, **self._mode()}, (source,))
         if answer.blocks is not None:
-            self._setup.tell(f"a hook says: {one_line(answer.blocks)}")
+            self._tell(f"a hook says: {one_line(answer.blocks)}")
         self._opening = answer.context
 
-    async def ended(self, reason: str) -> None:
-        """Run the hooks at the end of a session, if it began."""
-        if not self._began:
-            return
-        self._write_transcript("SessionEnd")
-        await self.runner.run("SessionEnd", {"reason": reason}, (reason,))
-
-    async def may_compact(self, trigger: str) -> bool:
-        """Return whether the conversation may be shortened: `manual` or `auto`."""
+    async def _compaction_refused(self, trigger: str) -> str:
         self._write_transcript("PreCompact")
-        answer = await self.runner.run("PreCompact", {"trigger": trigger, "custom_instructions": ""}, (trigger,))
-        refused = answer.broken or answer.blocks
-        if refused is not None and refused != answer.broken:
-            self._setup.tell(f"a hook keeps the conversation as it is: {one_line(refused)}")
-        return refused is None
+        answer = await self._runner.run("PreCompact", {"trigger": trigger, "custom_instructions": ""}, (trigger,))
+        if answer.blocks is not None and answer.broken is None:
+            self._tell(f"a hook keeps the conversation as it is: {one_line(answer.blocks)}")
+        return answer.broken or answer.blocks or ""
 
-    async def incomplete(self, task: str, subject: str) -> str:
-        """Return why a task must not count as completed; empty if it may."""
+    async def _completion_refused(self, task: str, subject: str) -> str:
         about = {"task_id": task, "task_subject": utf8_safe(subject)}
-        # What is complete has been checked: nothing may change it any more.
+        # The work has been checked: nothing may change it any more.
         place = structs.replace(self._place, writes=False)
-        answer = await self.runner.run("TaskCompleted", {**about, **self._mode()}, place=place)
+        answer = await self._runner.run("TaskCompleted", {**about, **self._mode()}, place=place)
         self._check_stop(answer)
         _require_judged(answer)
         return self._clean(answer.blocks or "")
 
-    async def worktree_created(self, name: str) -> None:
-        """Run the hooks for the worktree in which the agent begins; ScaffoldError if it must not."""
-        answer = await self.runner.run("WorktreeCreate", self._worktree(name))
-        _require_judged(answer)
-        if answer.blocks is not None or answer.stops is not None:
-            raise HookUnusable(f"a hook does not accept the worktree: {one_line(answer.blocks or '')}", MEND)
-
-    async def worktree_removed(self, name: str) -> None:
-        """Run the hooks for the worktree that the agent leaves; they may not write there."""
-        place = structs.replace(self._place, writes=False)
-        await self.runner.run("WorktreeRemove", self._worktree(name), place=place)
-
     def _worktree(self, name: str) -> Mapping[str, Any]:
-        return {"name": name, "worktree_path": str(self._setup.cwd)}
+        return {"name": name, "worktree_path": str(self._place.cwd)}
 
     async def before(self, tool: Tool, args: Mapping[str, Any]) -> CheckedCall:
         """Return the call as the hooks leave it; TurnStopped if the agent shall stop."""
         if tool.name == TODO_TOOL and (undone := await self._task_blocked(args)):
             return CheckedCall(args=args, denied=undone)
-        if not self.runner.has("PreToolUse"):
+        if not self._runner.has("PreToolUse"):
             return CheckedCall(args=args)
-        calls = hook_calls(tool.name, args, str(self._setup.cwd))
-        answers = [await self.runner.run("PreToolUse", {**_about(call), **self._mode()}, call.names) for call in calls]
+        calls = hook_calls(tool.name, args, str(self._place.cwd))
+        answers = [await self._runner.run("PreToolUse", {**_about(call), **self._mode()}, call.names) for call in calls]
         answer = together(answers)
         self._check_stop(answer)
         denied = self._denial(answer)
@@ -146,14 +170,14 @@ class OpenedHooks:
 
     async def after(self, tool: Tool, args: Mapping[str, Any], output: ToolOutput) -> ToolOutput:
         """Return the result of a call that ran, with what they add to it; TurnStopped if the agent shall stop."""
-        if output.failed or not self.runner.has("PostToolUse"):
+        if output.failed or not self._runner.has("PostToolUse"):
             return output
-        content = shown_result(output.content, self._setup.redactor)
+        content = shown_result(output.content, self._redactor)
         response = {"content": content, "stdout": content, "stderr": "", "success": True}
         added = []
-        for call in hook_calls(tool.name, args, str(self._setup.cwd)):
+        for call in hook_calls(tool.name, args, str(self._place.cwd)):
             about = {**_about(call), "tool_response": response, **self._mode()}
-            answer = await self.runner.run("PostToolUse", about, call.names)
+            answer = await self._runner.run("PostToolUse", about, call.names)
             self._check_stop(answer)
             added += [text for text in (answer.broken, answer.blocks, answer.context) if text]
         if not added:
@@ -185,14 +209,14 @@ class OpenedHooks:
 
     async def _task_blocked(self, args: Mapping[str, Any]) -> str:
         """Return why a hook does not let the agent complete an entry of its list; empty if it may."""
-        if not self.runner.has("TaskCompleted"):
+        if not self._runner.has("TaskCompleted"):
             return ""
         for entry in args.get("todos", ()):
             key = str(entry.get("id") or entry.get("content"))
             if entry.get("status") != "completed" or key in self._completed:
                 continue
             about = {"task_id": key, "task_subject": utf8_safe(str(entry.get("content", "")))}
-            answer = await self.runner.run("TaskCompleted", {**about, **self._mode()})
+            answer = await self._runner.run("TaskCompleted", {**about, **self._mode()})
             self._check_stop(answer)
             if refused := answer.broken or answer.blocks:
                 return self._clean(refused)
@@ -200,15 +224,15 @@ class OpenedHooks:
         return ""
 
     def _write_transcript(self, event: HookEvent) -> None:
-        if self.runner.has(event):
-            self._setup.write_transcript()
+        if self._runner.has(event):
+            self._session.write_transcript()
 
     def _check_stop(self, answer: HookAnswer) -> None:
         if answer.stops is not None:
             raise TurnStopped(f"a hook stopped the agent: {one_line(answer.stops)}", "The conversation is kept.")
 
     def _mode(self) -> Mapping[str, Any]:
-        return {"permission_mode": self._setup.mode()}
+        return {"permission_mode": self._session.mode()}
 
 
 def _about(call: HookCall) -> Mapping[str, Any]:

@@ -7,7 +7,8 @@ from typing import Any
 
 import msgspec
 
-from scaffold.agent.extensions.plugin_access import DroppedInput, PluginOverview, PluginSetup, PluginSummary
+from scaffold.agent.extensions.port import AgentExtensions, DroppedInput, PluginOverview, PluginSummary
+from scaffold.agent.extensions.setup import ExtensionSetup
 from scaffold.agent.toolbox import shown_result
 from scaffold.agent.turn_loop import COMPACTION
 from scaffold.core.conversation import (
@@ -35,15 +36,17 @@ from scaffold.extensions.plugins.turn_hooks import Discarded, PluginHooks
 from scaffold.policy.secret.redaction import Redactor
 
 
-async def open_loaded_plugins(setup: PluginSetup, folder: Path) -> "OpenedPlugins":
-    """Start the plugins in `folder`."""
+async def start_plugins(
+    setup: ExtensionSetup, folder: Path, *, network: tuple[str, ...], only: tuple[str, ...] | None
+) -> AgentExtensions:
+    """Start the plugins in `folder`; see `access.open_plugins`."""
     place = PluginPlace(
         folder=folder,
         cwd=setup.cwd,
         environ=setup.environ,
         sandbox=setup.sandbox,
-        network=setup.network,
-        only=setup.only,
+        network=network,
+        only=only,
         writes=setup.writes,
     )
     about = {
@@ -51,25 +54,35 @@ async def open_loaded_plugins(setup: PluginSetup, folder: Path) -> "OpenedPlugin
         "session": setup.session,
         "cwd": utf8_safe(str(setup.cwd)),
     }
-    return OpenedPlugins(await load_plugins(place, about, setup.tell), setup)
+    return _OpenedPlugins(await load_plugins(place, about, setup.tell), setup.redactor).port
 
 
-class OpenedPlugins:
-    """Implements `access.AgentPlugins`. What a plugin is told, and what it says, is free of secrets."""
+class _OpenedPlugins:
+    """The plugins of one agent. What a plugin is told, and what it says, is free of secrets."""
 
-    def __init__(self, loaded: LoadedPlugins, setup: PluginSetup) -> None:
+    def __init__(self, loaded: LoadedPlugins, redactor: Redactor) -> None:
         self._loaded = loaded
         self._hooks = loaded.hooks
-        self._redactor = setup.redactor
-        self.tools = loaded.tools
-        """The tools they offer, not gated."""
+        self._redactor = redactor
+        self._tools = loaded.tools
 
     @property
-    def reads_input(self) -> bool:
-        """Whether one reads what the user says before the agent does."""
-        return self._hooks.subscribed("post_user_input")
+    def port(self) -> AgentExtensions:
+        """Where they take part."""
+        return AgentExtensions(
+            tools=self._offered_tools,
+            reads_input=lambda: self._hooks.subscribed("post_user_input"),
+            user_input=self._change_input,
+            watch=self._watch,
+            hooked=lambda model: HookedModel(model, self._hooks, self._redactor),
+            overview=self._overview,
+            close=self._loaded.close,
+        )
 
-    async def user_input(self, words: str, material: str) -> tuple[str, str] | DroppedInput:
+    async def _offered_tools(self) -> tuple[Tool, ...]:
+        return self._tools
+
+    async def _change_input(self, words: str, material: str) -> tuple[str, str] | DroppedInput:
         """Return the user's words as they made them, or without any the material; ScaffoldError if one refuses them."""
         answer = await self._hooks.user_input(utf8_safe(words or self._redactor.clean(material)))
         match answer:
@@ -83,7 +96,7 @@ class OpenedPlugins:
             case _:
                 return (answer, material) if words else ("", answer)
 
-    def watch(self, tool: Tool) -> Tool:
+    def _watch(self, tool: Tool) -> Tool:
         """Return the tool with the hooks before and after each call: before the gate, so that it decides last."""
         hooks, redactor = self._hooks, self._redactor
 
@@ -99,18 +112,8 @@ class OpenedPlugins:
 
         return msgspec.structs.replace(tool, run=run)
 
-    def hooked(self, model: Model) -> Model:
-        """Return the model with the hooks before and after each request."""
-        return HookedModel(model, self._hooks, self._redactor)
-
-    @property
-    def overview(self) -> PluginOverview:
-        """What they are, and how they fare."""
+    def _overview(self) -> PluginOverview:
         return PluginOverview(tuple(map(_summary, self._loaded.plugins)), tuple(self._loaded.notices))
-
-    async def close(self) -> None:
-        """End them."""
-        await self._loaded.close()
 
 
 class HookedModel:

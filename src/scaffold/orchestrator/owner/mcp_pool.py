@@ -8,7 +8,8 @@ from typing import Self
 
 from msgspec import structs
 
-from scaffold.agent.extensions.server_access import ServersSetup, open_servers
+from scaffold.agent.extensions.access import open_servers
+from scaffold.agent.extensions.setup import ExtensionSetup, ServerChoice
 from scaffold.config.mcp_files import mcp_files
 from scaffold.core.model import InboxItem, Run
 from scaffold.core.printable_text import join_limited
@@ -44,20 +45,19 @@ async def run_servers(context: RunContext, run: Run) -> AsyncIterator[None]:
         stack.callback(remove_temporary_folder, context, run, name=POOL)
         sandbox = await stack.enter_async_context(open_checkout_sandbox(run.settings.sandbox, place, root))
         approvals = await stack.enter_async_context(_InboxApprovals(context, run))
-        servers = await open_servers(
-            ServersSetup(
-                files=files,
-                cwd=root,
-                environ=context.environ,
-                sandbox=sandbox,
-                only=run.settings.mcp.workers,
-                writes=False,
-                needs_sandbox=True,
-                socket=context.mcp_socket(run.id),
-                tell=tell,
-            ),
-            approvals.ask,
+        setup = ExtensionSetup(
+            cwd=root,
+            session=run.id,
+            environ=context.environ,
+            sandbox=sandbox,
+            writes=False,
+            redactor=context.redactor,
+            tell=tell,
         )
+        choice = ServerChoice(
+            files=files, only=run.settings.mcp.workers, needs_sandbox=True, socket=context.mcp_socket(run.id)
+        )
+        servers = await open_servers(setup, choice, approvals.ask)
         stack.push_async_callback(servers.close)
         yield
 

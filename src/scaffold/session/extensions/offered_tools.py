@@ -1,9 +1,8 @@
-"""All tools of a session: its own, those of plugins and those of MCP servers, which may change between two turns."""
+"""All tools of a session: its own, and those of its extensions, which may change between two turns."""
 
 from collections.abc import Sequence
 
-from scaffold.agent.extensions.plugin_access import AgentPlugins
-from scaffold.agent.extensions.server_access import AgentServers
+from scaffold.agent.extensions.port import NO_EXTENSIONS, AgentExtensions
 from scaffold.core.extension_set import Role
 from scaffold.core.tool import Tool
 from scaffold.policy.permission.approval_gate import ApprovalGate
@@ -12,38 +11,26 @@ from scaffold.session.reporter import SessionObserver
 
 
 class SessionToolbox:
-    """The tools, each gated, watched by plugins and by the observer."""
+    """The tools, each gated, watched by extensions and by the observer."""
 
     def __init__(
-        self,
-        own: Sequence[Tool],
-        plugins: AgentPlugins,
-        servers: AgentServers,
-        gate: ApprovalGate,
-        observer: SessionObserver,
-        role: Role | None = None,
+        self, own: Sequence[Tool], gate: ApprovalGate, observer: SessionObserver, role: Role | None = None
     ) -> None:
-        """Offer `own`, which are gated already, and the others; of all of them those that a `role` keeps."""
+        """Offer `own`, which are gated already, and those of extensions; of all of them those that a `role` keeps."""
         self._role = role
         self._own = own
-        self._plugins = plugins
-        self._servers = servers
         self._gate = gate
         self._observer = observer
-        self._of_servers: tuple[Tool, ...] | None = None
+        self._extensions = NO_EXTENSIONS
+        self._more: tuple[Tool, ...] | None = None
         self._tools: tuple[Tool, ...] = ()
 
-    def use(self, plugins: AgentPlugins) -> None:
-        """Offer the tools of these plugins from now on."""
-        self._plugins, self._of_servers = plugins, None
-
-    async def now(self) -> tuple[Tool, ...]:
-        """Return the tools; the same object until those of servers change."""
-        of_servers, observer = await self._servers.tools(), self._observer
-        if of_servers is not self._of_servers:
-            others = map(self._gate.guard, (*self._plugins.tools, *of_servers))
-            offered = tools_of_session((*self._own, *others), self._role)
+    async def now(self, extensions: AgentExtensions) -> tuple[Tool, ...]:
+        """Return the tools; the same object until the extensions or their tools change."""
+        more, observer = await extensions.tools(), self._observer
+        if more != self._more or extensions is not self._extensions:
+            offered = tools_of_session((*self._own, *map(self._gate.guard, more)), self._role)
             kept = filter(observer.keeps_tool, offered)
-            watched = map(self._plugins.watch, (*kept, *observer.extra_tools))
-            self._of_servers, self._tools = of_servers, tuple(map(observer.wrap_tool, watched))
+            watched = map(extensions.watch, (*kept, *observer.extra_tools))
+            self._extensions, self._more, self._tools = extensions, more, tuple(map(observer.wrap_tool, watched))
         return self._tools

@@ -3,15 +3,11 @@
 import os
 from collections.abc import Iterator
 
-from scaffold.agent.extensions.plugin_access import (
-    PLUGINS_FOLDER,
-    PluginOverview,
-    PluginSummary,
-    plugins_folder,
-)
+from scaffold.agent.extensions.access import PLUGINS_FOLDER, plugins_folder
+from scaffold.agent.extensions.port import PluginOverview, PluginSummary
 from scaffold.core.printable_text import join_limited
 from scaffold.policy.secret.sources import redactor_for
-from scaffold.session.extensions.session_plugins import session_plugins
+from scaffold.session.extensions.opened_extensions import extension_setup, session_plugins
 from scaffold.session.options import SessionOptions
 from scaffold.session.shell_sandbox import session_sandbox
 from scaffold.views.text_format import wrap_text
@@ -36,8 +32,9 @@ async def started_plugins(options: SessionOptions) -> PluginOverview:
     sandbox = await session_sandbox(options.sandbox, options.cwd, options.home, conversation=PLUGINS_FOLDER)
     redactor = redactor_for(os.environ, options.cwd)
     # The overview says what would be told.
-    plugins = await session_plugins(options, sandbox, redactor, session="", tell=lambda _: None)
-    overview = plugins.overview
+    setup = extension_setup(options, sandbox, redactor, session="", tell=lambda _: None)
+    plugins = await session_plugins(options, setup)
+    overview = plugins.overview()
     await plugins.close()
     return overview
 

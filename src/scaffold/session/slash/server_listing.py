@@ -1,13 +1,17 @@
 """What `/mcp` shows and does."""
 
-from collections.abc import AsyncIterator
+import os
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
-from scaffold.agent.extensions.server_access import PROJECT_FILE, SERVERS_FILE, AgentServers
+from scaffold.agent.extensions.port import ServerControl
+from scaffold.agent.extensions.setup import PROJECT_FILE, SERVERS_FILE
 from scaffold.core.errors import UsageError
 from scaffold.core.printable_text import count_of
 from scaffold.host.user_dirs import user_dirs
-from scaffold.session.extensions.session_servers import session_servers
+from scaffold.login.names import no_login_here
+from scaffold.policy.secret.sources import redactor_for
+from scaffold.session.extensions.opened_extensions import extension_setup, session_servers
 from scaffold.session.options import SessionOptions
 from scaffold.session.shell_sandbox import session_sandbox
 from scaffold.session.slash.syntax import ServersVerb
@@ -19,26 +23,33 @@ MIN_WIDTH = 20
 @asynccontextmanager
 async def started_servers(
     options: SessionOptions, only: tuple[str, ...] | None = None
-) -> AsyncIterator[tuple[AgentServers, list[str]]]:
+) -> AsyncIterator[tuple[ServerControl | None, list[str]]]:
     """Yield the servers as a session would start them, and the lines about them; they end with the block.
 
     Start those named in `only`; None for all.
     """
     notices: list[str] = []
     sandbox = await session_sandbox(options.sandbox, options.cwd, options.home, conversation="mcp")
-    servers = await session_servers(options, sandbox, "", is_subagent=False, tell=notices.append, only=only)
+    redactor = redactor_for(os.environ, options.cwd)
+    setup = extension_setup(options, sandbox, redactor, session="", tell=notices.append)
+    servers = await session_servers(options, setup, is_subagent=False, only=only)
     try:
         await servers.tools()
-        yield servers, notices
+        yield servers.servers, notices
     finally:
         await servers.close()
 
 
-async def servers_command(servers: AgentServers, verb: ServersVerb, server: str, width: int) -> str:
+async def servers_command(servers: ServerControl | None, verb: ServersVerb, server: str, width: int) -> str:
     """Return the answer to `/mcp`; UsageError if there is no such server."""
-    rows, room = await servers.rows(), max(MIN_WIDTH, width - 2)
+    rows = await servers.rows() if servers else ()
     if server and server not in {row.name for row in rows}:
         raise UsageError(f"there is no MCP server `{server}`", "`/mcp` lists them.")
+    if not servers or not rows:
+        return (
+            f"There are no MCP servers. {user_dirs().config / SERVERS_FILE}, and {PROJECT_FILE} of a trusted folder, "
+            "name them; see docs/mcp.md."
+        )
     if verb == "show":
         return servers.withheld(server) or f"Nothing of {server} is withheld."
     if verb == "logout":
@@ -46,9 +57,12 @@ async def servers_command(servers: AgentServers, verb: ServersVerb, server: str,
     if verb == "approve":
         approved = await servers.approve(server)
         return f"Approved {count_of(approved, 'tool')} of {server}; offered from your next message on."
-    if not rows:
-        return (
-            f"There are no MCP servers. {user_dirs().config / SERVERS_FILE}, and {PROJECT_FILE} of a trusted folder, "
-            "name them; see docs/mcp.md."
-        )
+    room = max(MIN_WIDTH, width - 2)
     return "\n".join(line for row in rows for line in wrap_text(f"{row.name}: {row.text}", room))
+
+
+async def log_in(servers: ServerControl | None, server: str, tell: Callable[[str], object] | None = None) -> str:
+    """Let the user log in at a server, and return the outcome; see `ServerControl.log_in`."""
+    if servers is None:
+        raise no_login_here(server)
+    return await servers.log_in(server, tell)

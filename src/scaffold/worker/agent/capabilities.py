@@ -4,8 +4,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct, field
 
-from scaffold.agent.extensions.hook_access import NO_HOOKS, AgentHooks
-from scaffold.agent.extensions.plugin_access import NO_PLUGINS, AgentPlugins
+from scaffold.agent.extensions.port import NO_EXTENSIONS, AgentExtensions
 from scaffold.core.ports import Model
 from scaffold.core.tool import Tool
 from scaffold.worker.human.file_requests import DeclarationReviewer, no_reviewer
@@ -23,12 +22,10 @@ class AgentCapabilities(Struct, frozen=True, kw_only=True):
     human: InboxApprover
     reviewer: DeclarationReviewer = no_reviewer
     """Decides requests for files that judge the work, before a human is asked."""
-    plugins: AgentPlugins = NO_PLUGINS
-    """The user's plugins."""
-    hooks: AgentHooks = NO_HOOKS
-    """The hooks of the run, around the agent's calls and turns."""
-    server_tools: tuple[Tool, ...] = ()
-    """The tools of the run's MCP servers, not gated."""
+    extensions: AgentExtensions = NO_EXTENSIONS
+    """The hooks, plugins and MCP servers of the run."""
+    extension_tools: tuple[Tool, ...] = ()
+    """The tools of these, not gated; the same for the whole attempt."""
     asked_edits: AskedEdits = field(default_factory=AskedEdits)
     """What the agent asks to change in its story by the tool."""
 

@@ -5,7 +5,7 @@ from functools import partial
 
 from msgspec import structs
 
-from scaffold.agent.extensions.hook_access import NO_HOOKS, AgentHooks
+from scaffold.agent.extensions.port import NO_EXTENSIONS, AgentExtensions
 from scaffold.agent.files_note import files_note
 from scaffold.agent.instruction_files import find_instructions
 from scaffold.agent.io_port import AgentIO, MergedIncoming
@@ -38,23 +38,25 @@ def watched_agent(
     task = records.task
     commands = BackgroundCommands(records.run_context.outputs(task.attempt.run_id, task.attempt.id))
     agent = native_agent(place, capabilities, records, repeats, commands, continued)
-    without_leftovers = AgentWithoutLeftovers(agent, commands, capabilities.hooks)
+    without_leftovers = AgentWithoutLeftovers(agent, commands, capabilities.extensions)
     return WatchedAgent(without_leftovers, records.activity, repeats, idle_s=task.run.settings.limits.idle_s)
 
 
 class AgentWithoutLeftovers:
     """An agent whose background commands end with each turn: nothing may change the worktree while it is checked."""
 
-    def __init__(self, agent: TurnTaker, commands: BackgroundCommands, hooks: AgentHooks = NO_HOOKS) -> None:
-        """`hooks` may want it to go on."""
+    def __init__(
+        self, agent: TurnTaker, commands: BackgroundCommands, extensions: AgentExtensions = NO_EXTENSIONS
+    ) -> None:
+        """`extensions` may want it to go on."""
         self._agent = agent
-        self._hooks = hooks
+        self._extensions = extensions
         self._commands = commands
 
     async def turn(self, prompt: str | WaitingTurn, /) -> TurnResult:
         """Take one turn."""
         try:
-            return await self._hooks.turn(self._agent, prompt)
+            return await self._extensions.turn(self._agent, prompt)
         finally:
             await self._commands.end_all()
 
@@ -73,9 +75,11 @@ def native_agent(
     own = task.run.settings.worker_model(task.action.role, task.action.type)
     budget = records.open_budget(task.action.role, own.name, before_request=capabilities.human.goes_on)
     todos, seen = Todos(continued.todos if continued else EMPTY_LIST), SeenFiles()
-    tools = map(capabilities.plugins.watch, worker_tools(place, capabilities, records, journal, todos, commands, seen))
+    tools = map(
+        capabilities.extensions.watch, worker_tools(place, capabilities, records, journal, todos, commands, seen)
+    )
     agent = Agent(
-        model=capabilities.plugins.hooked(capabilities.model),
+        model=capabilities.extensions.hooked(capabilities.model),
         tools=tuple(map(records.activity.guard, tools)),
         brief=AgentSpec(
             caller=Caller(role=task.action.role, action=task.action.key, attempt=attempt.number),

@@ -143,7 +143,7 @@ def worker_tools(
     tools = with_read_cache((*built_in, todo_write(todos), todo_read(todos)), root.root, seen)
     offered = (each for each in tools if not (reviews and each.category == "file_write"))
     role = custom_role(records.task)
-    all_tools = (*offered, *capabilities.plugins.tools, *capabilities.server_tools)
+    all_tools = (*offered, *capabilities.extension_tools)
     kept = all_tools if role is None else kept_tools(all_tools, role)
     yield from _guard_tools(place, records, journal, capabilities, kept)
     # With `--yolo` no human is expected to answer, and a question would only block the action.
@@ -195,7 +195,7 @@ def _guard_tools(
         tell=approval_logger(journal),
     )
     if capabilities is not None:
-        gate.hooks, tools = capabilities.hooks, map(capabilities.human.guard, tools)
+        gate.hooks, tools = capabilities.extensions.calls, map(capabilities.human.guard, tools)
     yield from map(gate.guard, tools)
 
 

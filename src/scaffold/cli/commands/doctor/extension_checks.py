@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from scaffold.agent.extensions.plugin_access import plugins_folder
+from scaffold.agent.extensions.access import plugins_folder
 from scaffold.cli.commands.doctor.checks import DoctorCheck
 from scaffold.config.mcp_files import mcp_files
 from scaffold.config.permission_settings import sandbox_settings
@@ -78,7 +78,7 @@ async def check_servers() -> list[DoctorCheck]:
             sandbox=sandbox_settings(settings),
         )
         async with started_servers(options) as (servers, notices):
-            rows = await servers.rows()
+            rows = await servers.rows() if servers else ()
     except ScaffoldError as error:
         return [DoctorCheck("mcp", "fail", error.what, error.fix)]
     checks = [

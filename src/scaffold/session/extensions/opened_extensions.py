@@ -1,0 +1,112 @@
+"""The extensions of a session, opened for it: hooks, plugins, and MCP servers."""
+
+import os
+from collections.abc import Callable
+
+from scaffold.agent.context.conversation_window import Conversation
+from scaffold.agent.extensions.access import connect_servers, hook_mode, open_hooks, open_plugins, open_servers
+from scaffold.agent.extensions.port import NO_EXTENSIONS, AgentExtensions, combined
+from scaffold.agent.extensions.setup import ExtensionSetup, HookSession, ServerChoice
+from scaffold.config.mcp_files import mcp_files
+from scaffold.git.checkouts.worktree_metadata import find_checkout
+from scaffold.host.sandbox.confinement import SandboxSpec
+from scaffold.host.startup import importing
+from scaffold.host.user_dirs import user_dirs
+from scaffold.policy.secret.redaction import Redactor
+from scaffold.session.options import SessionOptions
+from scaffold.session.tool_setup import ToolSetup
+
+
+class SessionExtensions:
+    """The extensions of a session; its plugins can be started again."""
+
+    def __init__(self, options: SessionOptions) -> None:
+        self._options = options
+        self._hooks = self._plugins = self._servers = NO_EXTENSIONS
+        self.now = NO_EXTENSIONS
+        """All that are open as one; the same object until one is opened."""
+
+    async def open(
+        self,
+        setup: ExtensionSetup,
+        tools: ToolSetup,
+        conversation: Callable[[], Conversation],
+        *,
+        is_subagent: bool,
+    ) -> None:
+        """Open them; hooks see the calls that the gate of `tools` decides from now on.
+
+        `conversation` returns what the agent has said so far.
+        """
+        self._setup = setup
+        self._hooks = self._open_hooks(tools, conversation, is_subagent=is_subagent)
+        tools.gate.hooks = self._hooks.calls
+        await self.restart_plugins()
+        self._servers = await session_servers(self._options, setup, is_subagent=is_subagent)
+        self._combine()
+
+    async def restart_plugins(self) -> None:
+        """End the plugins, and start those that there are now."""
+        await self._plugins.close()
+        self._plugins = await session_plugins(self._options, self._setup)
+        self._combine()
+
+    def _combine(self) -> None:
+        self.now = combined(self._hooks, self._plugins, self._servers)
+
+    def _open_hooks(
+        self, tools: ToolSetup, conversation: Callable[[], Conversation], *, is_subagent: bool
+    ) -> AgentExtensions:
+        transcript = user_dirs().cache / "outputs" / tools.conversation / "transcript.jsonl"
+
+        def write() -> None:
+            with importing():
+                from scaffold.session.extensions.hook_transcript import write_transcript
+            write_transcript(transcript, conversation(), cwd=str(tools.cwd), clean=tools.redactor.clean)
+
+        session = HookSession(
+            environ=tools.environ,
+            project=find_checkout(tools.cwd) or tools.cwd,
+            transcript=str(transcript),
+            write_transcript=write,
+            subagent=is_subagent,
+            mode=lambda: hook_mode(tools.modes.current, yolo=tools.gate.rules.yolo),
+        )
+        return open_hooks(self._setup, self._options.extensions, session)
+
+
+def extension_setup(
+    options: SessionOptions,
+    sandbox: SandboxSpec | None,
+    redactor: Redactor,
+    *,
+    session: str,
+    tell: Callable[[str], object],
+) -> ExtensionSetup:
+    """Return what the extensions of a session work with; `tell` receives lines for the user."""
+    return ExtensionSetup(
+        cwd=options.cwd, session=session, environ=os.environ, sandbox=sandbox, redactor=redactor, tell=tell
+    )
+
+
+async def session_plugins(options: SessionOptions, setup: ExtensionSetup) -> AgentExtensions:
+    """Start the user's plugins for a session."""
+    return await open_plugins(setup, network=options.plugin_network)
+
+
+async def session_servers(
+    options: SessionOptions, setup: ExtensionSetup, *, is_subagent: bool, only: tuple[str, ...] | None = None
+) -> AgentExtensions:
+    """Start the servers for the session's folder, or connect to those of the session that started this subagent.
+
+    Subagents of the setup's session reach them by a socket; none do if it is empty. Of all servers those in `only`
+    are started; None for all.
+    """
+    if is_subagent:
+        # A session has no inbox: its user reads in the tool's answer that the server asked something.
+        return connect_servers(options.mcp_socket) if options.mcp_socket else NO_EXTENSIONS
+    if not options.mcp:
+        return NO_EXTENSIONS
+    files = (*mcp_files(options.cwd, once=options.trust_once, tell=setup.tell), *options.given_servers)
+    socket = user_dirs().cache / "t" / setup.session / "mcp" if setup.session else None
+    return await open_servers(setup, ServerChoice(files=files, only=only, socket=socket))
