@@ -7,9 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scaffold.core.tool import Tool
-from scaffold.extensions.plugins.frames import FrameReader, Notice, ProtocolBroken, read_frame
 from scaffold.extensions.plugins.manifest import read_manifest
+from scaffold.extensions.plugins.plugin import Notice, read_frame
 from scaffold.extensions.plugins.tool_schema import tool_schema
+from scaffold.extensions.program_output import LineReader, ProtocolBroken
 from scaffold.tools.arguments import argument_problems, read_arguments
 
 JSON = st.recursive(
@@ -43,7 +44,7 @@ FRAMES = st.fixed_dictionaries(
 @given(st.lists(st.binary(max_size=40) | FRAMES.map(lambda each: json.dumps(each).encode() + b"\n"), max_size=8))
 def test_any_bytes_are_messages_or_an_end(pieces):
     """RA-16: nothing else is raised, however the bytes are cut."""
-    reader = FrameReader(limit=64)
+    reader = LineReader(limit=64, most=64)
     with contextlib.suppress(ProtocolBroken):
         for piece in pieces:
             for line in reader.feed(piece):
@@ -57,7 +58,7 @@ def test_lines_are_the_same_however_they_are_cut(lines, data):
     """RA-16: half a frame waits for its other half."""
     stream = "".join(f"{line}\n" for line in lines).encode()
     cuts = sorted(data.draw(st.lists(st.integers(0, len(stream)), max_size=5)))
-    reader, found = FrameReader(), []
+    reader, found = LineReader(), []
     for start, end in zip([0, *cuts], [*cuts, len(stream)], strict=True):
         found += reader.feed(stream[start:end])
     assert found == [line.encode() for line in lines if line.strip()]

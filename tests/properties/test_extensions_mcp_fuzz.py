@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scaffold.core.tool import Tool, ToolOutput
-from scaffold.extensions.mcp.lines import EDGE_BYTES, LineReader, TooLong
 from scaffold.extensions.mcp.offers import Definition, called_name, offered
-from scaffold.extensions.plugins.frames import ProtocolBroken
+from scaffold.extensions.mcp.stdio import MAX_PASSED_BYTES
+from scaffold.extensions.program_output import EDGE_BYTES, LineReader, ProtocolBroken, TooLong
 from scaffold.tools.arguments import argument_problems, read_arguments
 
 LIMIT, MOST = 500, 2_000
@@ -55,7 +55,7 @@ def test_a_long_line_without_a_number_ends_the_server(data):
 
 def test_no_more_than_the_edges_of_a_long_line_is_held():
     """RA-15."""
-    reader = LineReader()
+    reader = LineReader(most=MAX_PASSED_BYTES)
     for _ in range(50):
         assert list(reader.feed(b"x" * 2**20)) == []
         assert len(reader._held) <= 10 * 2**20

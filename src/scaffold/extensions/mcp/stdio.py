@@ -10,12 +10,20 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 from mcp.shared.message import SessionMessage
 
 from scaffold.core.printable_text import short_line
-from scaffold.extensions.mcp.lines import LineReader, TooLong
-from scaffold.extensions.plugins.frames import MAX_MESSAGE_BYTES, ProtocolBroken
+from scaffold.extensions.program_output import (
+    MAX_MESSAGE_BYTES,
+    LineReader,
+    OutputSink,
+    ProtocolBroken,
+    TooLong,
+    exit_reason,
+)
 from scaffold.host.process.command_runner import CommandResult
 from scaffold.host.process.piped_process import PipedCommand, PipedProcess
 
 STOP_GRACE_S = 1.0
+MAX_PASSED_BYTES = 10 * MAX_MESSAGE_BYTES
+"""A longer line ends the server; a line that is shorter, and too long, costs only the call that it answers."""
 MAX_WAITING = 1_000
 """Messages that are not handled yet; a server that sends more is ended."""
 MAX_INVALID = 100
@@ -35,12 +43,12 @@ class ProgramStreams:
         self._ended = ended
         self._incoming, self.received = anyio.create_memory_object_stream[SessionMessage | Exception](MAX_WAITING)
         self.sent, self._outgoing = anyio.create_memory_object_stream[SessionMessage](0)
-        self._reader = LineReader()
+        self._reader = LineReader(most=MAX_PASSED_BYTES)
         self._stderr = b""
         self._invalid = 0
         self._unanswered = 0
         self._over = False
-        self._process = PipedProcess(command, _Sink(self._read), _Sink(self._read_stderr), self._exited)
+        self._process = PipedProcess(command, OutputSink(self._read), OutputSink(self._read_stderr), self._exited)
 
     async def write(self) -> None:
         """Pass on what is sent, until the program or the session ends."""
@@ -101,11 +109,7 @@ class ProgramStreams:
         self._stderr = (self._stderr + data)[-MAX_STDERR_BYTES:]
 
     def _exited(self, result: CommandResult) -> None:
-        how = f"signal {result.signal}" if result.signal else f"exit code {result.exit_code}"
-        if result.too_many_processes:
-            how = "it started too many processes"
-        lines = self._stderr.decode(errors="replace").strip().splitlines()
-        self._fail(f"its process ended ({how}{f': {lines[-1]}' if lines else ''})")
+        self._fail(exit_reason(result, self._stderr))
 
     def _fail(self, reason: str) -> None:
         if self._over:
@@ -135,14 +139,3 @@ def _refusal(line: TooLong) -> mcp_types.JSONRPCError:
     reason = f"its answer is larger than {MAX_MESSAGE_BYTES >> 20} MB"
     error = mcp_types.ErrorData(code=mcp_types.INTERNAL_ERROR, message=reason)
     return mcp_types.JSONRPCError(jsonrpc="2.0", id=line.request, error=error)
-
-
-class _Sink:
-    """Passes output on as it arrives."""
-
-    def __init__(self, take: Callable[[bytes], object]) -> None:
-        self._take = take
-
-    def write(self, data: bytes, /) -> None:
-        """Pass on the next bytes."""
-        self._take(data)

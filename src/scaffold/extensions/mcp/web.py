@@ -14,7 +14,7 @@ from scaffold.core.errors import ScaffoldError
 from scaffold.core.printable_text import short_line
 from scaffold.extensions.mcp.server_config import ServerConfig
 from scaffold.extensions.mcp.server_login import NO_LOGIN, LoginUnusable, ServerLogin, login_line
-from scaffold.extensions.plugins.frames import MAX_MESSAGE_BYTES
+from scaffold.extensions.program_output import MAX_MESSAGE_BYTES
 
 CONNECT_S = 10.0
 READ_S = 300.0

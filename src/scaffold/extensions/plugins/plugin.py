@@ -6,20 +6,19 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
+import msgspec
 from msgspec import Struct
 
 from scaffold.core.printable_text import short_line
-from scaffold.extensions.plugins.frames import (
-    MAX_MESSAGE_BYTES,
-    FrameReader,
-    Notice,
-    PluginAnswer,
-    PluginRefusal,
-    ProtocolBroken,
-    read_frame,
-    request_frame,
-)
 from scaffold.extensions.plugins.manifest import MAX_NAME_CHARS, Manifest, read_manifest
+from scaffold.extensions.program_output import (
+    MAX_MESSAGE_BYTES,
+    LineReader,
+    OutputSink,
+    ProtocolBroken,
+    TooLong,
+    exit_reason,
+)
 from scaffold.host.process.command_runner import CommandResult
 from scaffold.host.process.piped_process import PipedCommand, PipedProcess
 
@@ -34,6 +33,40 @@ MAX_STDERR_BYTES = 2_000
 PROTOCOL = 1
 
 PluginState = Literal["starting", "running", "ended", "rejected"]
+
+
+class PluginAnswer(Struct, frozen=True):
+    """The answer to a request; the result is JSON that is not decoded yet."""
+
+    id: int
+    result: bytes
+
+
+class PluginRefusal(Struct, frozen=True):
+    """An error that a plugin answered a request with."""
+
+    id: int
+    message: str
+
+
+class Notice(Struct, frozen=True):
+    """A notification or request of the plugin's own: it answers nothing, and gets no answer."""
+
+
+class _Error(Struct):
+    message: str = ""
+    code: int = 0
+
+
+class _PluginMessage(Struct):
+    jsonrpc: Literal["2.0"]
+    id: int | str | float | None = None
+    method: str | None = None
+    result: msgspec.Raw = msgspec.Raw(b"")
+    error: _Error | None = None
+
+
+_MESSAGES = msgspec.json.Decoder(_PluginMessage)
 
 
 class CallFailed(Struct, frozen=True):
@@ -60,10 +93,10 @@ class Plugin:
         self._calls: set[asyncio.Task[bytes | CallFailed]] = set()
         self._answer: asyncio.Future[bytes | CallFailed] | None = None
         self._number = 0
-        self._reader = FrameReader()
+        self._reader = LineReader()
         self._stderr = b""
         self._unasked = 0
-        self._process = PipedProcess(command, _FrameSink(self._read), _FrameSink(self._read_stderr), self._exited)
+        self._process = PipedProcess(command, OutputSink(self._read), OutputSink(self._read_stderr), self._exited)
 
     @property
     def runs(self) -> bool:
@@ -149,8 +182,10 @@ class Plugin:
         if not self.runs:
             return
         try:
-            for line in self._reader.feed(data):
-                self._take(line)
+            # All lines first: an answer in front of a line that breaks the protocol does not count.
+            for line in list(self._reader.feed(data)):
+                if not isinstance(line, TooLong):
+                    self._take(line)
         except ProtocolBroken as broken:
             self._fail(str(broken))
 
@@ -179,11 +214,7 @@ class Plugin:
             self._fail(f"it wrote more than {FLOOD_BYTES >> 20} MB without being asked")
 
     def _exited(self, result: CommandResult) -> None:
-        how = f"signal {result.signal}" if result.signal else f"exit code {result.exit_code}"
-        if result.too_many_processes:
-            how = "it started too many processes"
-        lines = self._stderr.decode(errors="replace").strip().splitlines()
-        self._fail(f"its process ended ({how}{f': {lines[-1]}' if lines else ''})")
+        self._fail(exit_reason(result, self._stderr))
 
     def _fail(self, reason: str) -> None:
         """End it after a mistake that leaves no way to go on."""
@@ -208,12 +239,25 @@ class Plugin:
             self._answer.set_result(CallFailed(reason))
 
 
-class _FrameSink:
-    """Passes output on as it arrives."""
+def request_frame(request_id: int, method: str, params: Mapping[str, Any]) -> bytes:
+    """Return the frame of a request."""
+    message = {"jsonrpc": "2.0", "id": request_id, "method": method, "params": params}
+    return msgspec.json.encode(message) + b"\n"
 
-    def __init__(self, take: Callable[[bytes], object]) -> None:
-        self._take = take
 
-    def write(self, data: bytes, /) -> None:
-        """Pass on the next bytes."""
-        self._take(data)
+def read_frame(line: bytes) -> PluginAnswer | PluginRefusal | Notice:
+    """Return the message in a line; ProtocolBroken if it is none."""
+    try:
+        message = _MESSAGES.decode(line)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise ProtocolBroken(f"it wrote no JSON-RPC message: {error}") from error
+    if message.method is not None:
+        return Notice()
+    if not isinstance(message.id, int):
+        raise ProtocolBroken("it wrote an answer without the number of a request")
+    result = bytes(message.result)
+    if message.error is not None and not result:
+        return PluginRefusal(message.id, message.error.message)
+    if message.error is not None or not result:
+        raise ProtocolBroken("it wrote an answer that has not exactly one of `result` and `error`")
+    return PluginAnswer(message.id, result)

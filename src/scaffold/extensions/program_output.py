@@ -1,18 +1,22 @@
-"""The lines that a server's program writes; one that is too long is passed over, and costs only what it answers."""
+"""What a plugin or an MCP server's program writes: JSON-RPC, one message a line. None of it is trusted."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from msgspec import Struct
 
-from scaffold.extensions.plugins.frames import MAX_MESSAGE_BYTES, ProtocolBroken
+from scaffold.host.process.command_runner import CommandResult
 
-MAX_PASSED_BYTES = 10 * MAX_MESSAGE_BYTES
-"""A longer line ends the server."""
+MAX_MESSAGE_BYTES = 10 * 2**20
+"""Limit of one message, in either direction."""
 EDGE_BYTES = 200
 _AT_START = re.compile(rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*(\d{1,15})\s*,')
 _AT_END = re.compile(rb'"id"\s*:\s*(\d{1,15})\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*$')
 """Members of the message itself: within its result, another brace follows."""
+
+
+class ProtocolBroken(Exception):
+    """A program wrote what cannot be a message; the text says what."""
 
 
 class TooLong(Struct, frozen=True):
@@ -24,7 +28,8 @@ class TooLong(Struct, frozen=True):
 class LineReader:
     """Cuts what a program writes into lines; holds at most `limit` bytes of one."""
 
-    def __init__(self, limit: int = MAX_MESSAGE_BYTES, most: int = MAX_PASSED_BYTES) -> None:
+    def __init__(self, limit: int = MAX_MESSAGE_BYTES, most: int = MAX_MESSAGE_BYTES) -> None:
+        """A line of more than `limit` bytes is passed over; one of more than `most` breaks the protocol."""
         self._limit = limit
         self._most = most
         self._held = bytearray()
@@ -38,12 +43,12 @@ class LineReader:
         """
         *ended, rest = data.split(b"\n")
         for piece in ended:
-            self._hold(piece)
-            if (line := self._take()) is not None:
+            self._hold_piece(piece)
+            if (line := self._end_line()) is not None:
                 yield line
-        self._hold(rest)
+        self._hold_piece(rest)
 
-    def _hold(self, piece: bytes) -> None:
+    def _hold_piece(self, piece: bytes) -> None:
         if not self._passed and len(self._held) + len(piece) <= self._limit:
             self._held += piece
             return
@@ -53,7 +58,7 @@ class LineReader:
         self._held += piece
         del self._held[EDGE_BYTES:-EDGE_BYTES]
 
-    def _take(self) -> bytes | TooLong | None:
+    def _end_line(self) -> bytes | TooLong | None:
         line, passed = bytes(self._held), self._passed
         self._held.clear()
         self._passed = 0
@@ -63,3 +68,23 @@ class LineReader:
         if found is None:
             raise ProtocolBroken(f"it wrote a message of more than {self._limit >> 20} MB")
         return TooLong(int(found[1]))
+
+
+class OutputSink:
+    """Passes output on as it arrives."""
+
+    def __init__(self, take: Callable[[bytes], object]) -> None:
+        self._take = take
+
+    def write(self, data: bytes, /) -> None:
+        """Pass on the next bytes."""
+        self._take(data)
+
+
+def exit_reason(result: CommandResult, stderr: bytes) -> str:
+    """Return how a program ended, with the last line that it wrote to `stderr`."""
+    how = f"signal {result.signal}" if result.signal else f"exit code {result.exit_code}"
+    if result.too_many_processes:
+        how = "it started too many processes"
+    lines = stderr.decode(errors="replace").strip().splitlines()
+    return f"its process ended ({how}{f': {lines[-1]}' if lines else ''})"
