@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from scaffold.core.tool import Tool
 from scaffold.extensions.plugins.manifest import read_manifest
 from scaffold.extensions.plugins.plugin import Notice, read_frame
-from scaffold.extensions.plugins.tool_schema import tool_schema
 from scaffold.extensions.program_output import LineReader, ProtocolBroken
+from scaffold.extensions.tool_schema import tool_schema
 from scaffold.tools.arguments import argument_problems, read_arguments
 
 JSON = st.recursive(

@@ -15,8 +15,8 @@ from urllib.request import ProxyHandler, build_opener
 
 from scaffold.core.errors import ScaffoldError
 from scaffold.extensions.mcp.pool import LocalPool, PoolSetup, tell_withheld
-from scaffold.extensions.mcp.server_command import ServerPlace
 from scaffold.extensions.mcp.server_config import ClientConfig, ServerConfig
+from scaffold.extensions.mcp.stdio import ServerPlace
 from scaffold.host.clock import SystemClock
 from scaffold.llm.transport.http_client import Transport
 from scaffold.login.server_logins import ServerLogins

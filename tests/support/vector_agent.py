@@ -10,7 +10,8 @@ from scaffold.policy.rule.ruleset import RuleSet
 from scaffold.policy.secret.redaction import Redactor
 from scaffold.policy.shell.command_policy import ShellCommandPolicy
 from scaffold.policy.shell.workspace_paths import WorkspacePaths
-from scaffold.session.memory.lazy_memories import LazyMemories, MemoryAccess
+from scaffold.session.memory.embedding import MemoryAccess
+from scaffold.session.memory.lazy_memories import LazyMemories
 
 
 def empty_repository(folder):

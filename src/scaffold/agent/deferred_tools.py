@@ -1,13 +1,26 @@
 """Tools that are offered only once the conversation has asked for them: what is loaded follows from it alone."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from scaffold.agent.tool_search import FIND_TOOLS, find_tools, found_names
 from scaffold.core.conversation import AssistantMessage, Message, ToolResult, UserMessage
+from scaffold.core.printable_text import short_line
 from scaffold.core.tool import Tool, ToolGroup, ToolOutput
 from scaffold.tools.arguments import object_schema
 
+FIND_TOOLS = "find_tools"
+MAX_FOUND = 8
+"""Tools that one search loads."""
+MAX_LISTED_CHARS = 3_000
+"""For all families in the description, which goes with each request."""
+MIN_FAMILY_CHARS = 60
+MAX_ABOUT_CHARS = 160
+NAME_WEIGHT = 3
+"""How much more a word in a tool's name counts than one in its description."""
+_FOUND = re.compile(r"^- ([A-Za-z0-9_-]+):", re.MULTILINE)
+_WORD = re.compile(r"[a-z0-9]+")
+_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 LOAD_TOOLS = "load_tools"
 
 
@@ -69,3 +82,65 @@ def _load_tools(groups: Sequence[ToolGroup], tools: Sequence[Tool]) -> Tool:
         run=run,
         read_only=True,
     )
+
+
+def find_tools(tools: Sequence[Tool]) -> Tool:
+    """Return the tool that finds and loads some of these grouped tools."""
+
+    async def run(args: Mapping[str, Any]) -> ToolOutput:
+        found = ranked(tools, args["words"])[:MAX_FOUND]
+        if not found:
+            return ToolOutput(f"No tool matches. {_families(tools)}", failed=True)
+        lines = (f"- {tool.name}: {short_line(tool.description, MAX_ABOUT_CHARS)}" for tool in found)
+        return ToolOutput("\n".join(["From your next message on, you have:", *lines]))
+
+    return Tool(
+        name=FIND_TOOLS,
+        description=f"Find more tools by words of their names and descriptions, and get the best {MAX_FOUND}. "
+        f"{_families(tools)}",
+        schema=object_schema({"words": {"type": "string"}}),
+        category="memory",
+        run=run,
+        read_only=True,
+    )
+
+
+def found_names(result: str) -> Iterator[str]:
+    """Yield the names of the tools that a result of the search says the agent has."""
+    yield from _FOUND.findall(result)
+
+
+def ranked(tools: Sequence[Tool], words: str) -> list[Tool]:
+    """Return the tools that match at least one of the words, the best first; in their order where equally good."""
+    asked = set(_words(words))
+    scores = [(_score(tool, asked), tool) for tool in tools]
+    return [tool for score, tool in sorted(scores, key=lambda pair: -pair[0]) if score > 0]
+
+
+def _score(tool: Tool, asked: set[str]) -> int:
+    name, about = set(_words(tool.name)), set(_words(tool.description))
+    return sum(NAME_WEIGHT * _in(word, name) + _in(word, about) for word in asked)
+
+
+def _in(word: str, words: set[str]) -> bool:
+    """Return whether a word, or a longer form of it such as its plural, is among the words."""
+    return word in words or (len(word) > 2 and any(each.startswith(word) for each in words))
+
+
+def _words(text: str) -> list[str]:
+    return _WORD.findall(_HUMP.sub(" ", text).lower())
+
+
+def _families(tools: Sequence[Tool]) -> str:
+    """Return a line about each family: how many tools it has, and the names of the first of them."""
+    families: dict[str, list[Tool]] = {}
+    for tool in tools:
+        if tool.group is not None:
+            families.setdefault(tool.group.family, []).append(tool)
+    room = max(MIN_FAMILY_CHARS, MAX_LISTED_CHARS // max(1, len(families)))
+    return " ".join(short_line(_family(name, members), room) + "." for name, members in families.items())
+
+
+def _family(name: str, members: Sequence[Tool]) -> str:
+    names = ", ".join(tool.group.about for tool in members if tool.group is not None)
+    return f"{name} ({len(members)}): {names}"

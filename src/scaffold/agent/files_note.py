@@ -1,26 +1,13 @@
 """The list of files that an agent gets at the start."""
 
 import os
-from collections.abc import Mapping
 from pathlib import Path
 
 from scaffold.core.printable_text import utf8_safe
-from scaffold.git.checkouts.worktree_metadata import find_checkout
 from scaffold.host.folder_tree import is_folder
-from scaffold.host.startup import lazy_import
 from scaffold.tools.workspace import printable_name
 
 MAX_ENTRIES = 50
-REPOSITORY_NOTE = "scaffold.agent.repository_note:repository_note"
-"""Takes a folder in a repository and the environment."""
-
-
-async def folder_note(folder: Path, environ: Mapping[str, str]) -> str:
-    """Return the note for the agent about its folder; git is loaded only in a repository."""
-    if find_checkout(folder) is None:
-        return files_note(folder)
-    note: str = await lazy_import(REPOSITORY_NOTE)(folder, environ)
-    return note
 
 
 def files_note(folder: Path) -> str:

@@ -18,7 +18,7 @@ from scaffold.llm.registry.cards import model_card
 from scaffold.llm.registry.model_name import absolute_model, is_live, parse_model
 from scaffold.llm.transport.endpoint import Endpoint, find_endpoint
 from scaffold.llm.transport.live_context import IMPATIENT, HttpClient, LearnedWindows, LiveContext, Patience
-from scaffold.login.names import CODEX
+from scaffold.login.state import CODEX
 from scaffold.login.token_source import Login
 from scaffold.store.shared_throttle import SharedThrottle
 from scaffold.store.user_store import UserStore, user_database

@@ -1,16 +1,41 @@
 """A session's prompt context: directory, date and mode, and the todo list as a reminder."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from msgspec import Struct
 
+from scaffold.agent.files_note import files_note
 from scaffold.agent.modes import CurrentMode, mode_instructions
-from scaffold.agent.todo_reminder import todo_reminder
 from scaffold.core.ports import Clock
 from scaffold.core.printable_text import utf8_safe
-from scaffold.git.checkouts.worktree_metadata import current_branch
-from scaffold.tools.todos import Todos
+from scaffold.core.todo import Todo
+from scaffold.git.checkouts.worktree_metadata import current_branch, find_checkout
+from scaffold.host.startup import importing
+from scaffold.tools.todos import Todos, format_todo
 from scaffold.tools.workspace import printable_name
+
+TODO_LIST_CHARS = 2_000
+"""Approximate limit of the todo list in each request; TodoRead returns all of it."""
+
+
+class TodoContext(Struct, frozen=True):
+    """A context that never changes, with a todo list at the end of each request. Implements `ports.PromptContext`."""
+
+    words: str
+    todos: Todos
+
+    def text(self) -> str:
+        """Return the words."""
+        return self.words
+
+    def reminder(self) -> str:
+        """Return the todo list; empty while nothing on it is open."""
+        return todo_reminder(self.todos.entries)
+
+    def renew(self) -> None:
+        """Do nothing."""
+
 
 ATTENDED_TEXT = (
     "The user is present. To ask something that only they can answer, end your reply with the question. "
@@ -81,3 +106,30 @@ class SessionContext:
             *([environment.repository] if environment.repository else []),
         ]
         return "\n".join(lines)
+
+
+def todo_reminder(todos: tuple[Todo, ...]) -> str:
+    """Return the todo list as text, empty if nothing on it is open; a long list is cut, completed entries first."""
+    if all(todo.status == "completed" for todo in todos):
+        return ""
+    lines = [format_todo(todo) for todo in todos]
+    if _too_long(lines):
+        lines = [format_todo(todo) for todo in todos if todo.status != "completed"]
+    while _too_long(lines):
+        lines = lines[: len(lines) // 2]
+    left_out = len(todos) - len(lines)
+    more = [f"... {left_out} more; TodoRead returns all"] if left_out else []
+    return "\n".join(["[Your todo list as it is now:", *lines, *more]) + "]"
+
+
+def _too_long(lines: list[str]) -> bool:
+    return sum(map(len, lines)) > TODO_LIST_CHARS
+
+
+async def folder_note(folder: Path, environ: Mapping[str, str]) -> str:
+    """Return the note for the agent about its folder; git is loaded only in a repository."""
+    if find_checkout(folder) is None:
+        return files_note(folder)
+    with importing():
+        from scaffold.agent.repository_note import repository_note
+    return await repository_note(folder, environ)

@@ -1,4 +1,4 @@
-"""Skills: a line for each in the prompt, and the tool that reads one."""
+"""Skills: a line for each in the prompt, and the tool that reads one. Roles: which tools an agent keeps."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -8,14 +8,12 @@ from typing import Any
 from msgspec import Struct
 
 from scaffold.agent.prompts import skills_prompt
-from scaffold.core.extension_set import Extensions, Skill
+from scaffold.core.extension_set import Extensions, Role, Skill
 from scaffold.core.printable_text import join_limited, short_line
 from scaffold.core.tool import Tool, ToolOutput
-from scaffold.host.startup import lazy_import
+from scaffold.host.startup import importing
 from scaffold.tools.arguments import object_schema
 
-READ = "scaffold.extensions.front_matter:read_prompt_file"
-"""Takes a file's content; imported when a skill is loaded."""
 LINE_CHARS = 250
 MAX_LIST_CHARS = 12_000
 """Of all lines about skills in a prompt, about 3,000 tokens."""
@@ -96,7 +94,9 @@ def _loaded(skill: Skill, place: SkillPlace) -> ToolOutput:
     if ours and extensions.digests.get(skill.file) != hashlib.sha256(content).hexdigest():
         why = f"{skill.file} is not the file that the user trusts; they trust it by `scaffold trust`"
         return ToolOutput(f"The skill {skill.name} is not read: {why}. Work without it, and tell them.", failed=True)
-    text: str = lazy_import(READ)(content).text
+    with importing():
+        from scaffold.extensions.prompt_file import read_prompt_file
+    text = read_prompt_file(content).text
     return ToolOutput("\n\n".join(filter(None, (f"# Skill {skill.name}", _about(skill, place), text))))
 
 
@@ -115,3 +115,13 @@ def _files(folder: Path) -> list[str]:
         return sorted(f"{each.name}/" if each.is_dir() else each.name for each in folder.iterdir())[:MAX_LISTED_FILES]
     except OSError:
         return []
+
+
+def kept_tools(tools: Sequence[Tool], role: Role) -> tuple[Tool, ...]:
+    """Return the tools that the role names; all if it names none."""
+    if role.tools is None:
+        return tuple(tools)
+    with importing():
+        from scaffold.extensions.hooks.call_translation import our_tools
+    kept = our_tools(role.tools, [tool.name for tool in tools])
+    return tuple(tool for tool in tools if tool.name in kept)

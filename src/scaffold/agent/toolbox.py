@@ -1,7 +1,9 @@
 """An agent's tools, and the execution of a model's calls: each call always gets exactly one result."""
 
 import asyncio
-from collections.abc import Sequence
+import re
+from collections.abc import Collection, Mapping, Sequence
+from difflib import get_close_matches
 from itertools import groupby
 
 import msgspec
@@ -11,7 +13,6 @@ from scaffold.agent.context.conversation_window import Conversation
 from scaffold.agent.context.rolling_summary import loaded_before
 from scaffold.agent.deferred_tools import group_names, loaded_groups, offered_tools, with_load_tools
 from scaffold.agent.io_port import AnswerWatch, unchanged_answer
-from scaffold.agent.tool_names import meant_tool
 from scaffold.core.conversation import ToolCall, ToolResult
 from scaffold.core.errors import HumanDecisionRequired, TurnStopped
 from scaffold.core.printable_text import truncate_text, utf8_safe
@@ -22,6 +23,31 @@ from scaffold.tools.arguments import argument_problems, read_arguments
 from scaffold.tools.content.seen_files import CURRENT_REPLY
 from scaffold.tools.read_cache import is_read_only, repeated_calls
 
+OTHER_NAMES: Mapping[str, tuple[str, ...]] = {
+    "shell": (
+        "bash", "sh", "cmd", "exec", "exec_command", "execute", "execute_bash", "execute_command", "run", "run_bash",
+        "run_command", "run_in_terminal", "run_shell_command", "run_terminal_cmd", "terminal",
+    ),
+    "read_file": (
+        "cat", "get_file", "get_file_contents", "open", "open_file", "read", "read_many_files", "view", "view_file",
+    ),
+    "write_file": ("create", "create_file", "new_file", "save_file", "write", "write_to_file"),
+    "edit": (
+        "edit_file", "multi_edit", "replace", "replace_in_file", "replace_string_in_file", "search_replace",
+        "str_replace", "str_replace_based_edit_tool", "str_replace_editor", "text_editor",
+    ),
+    "apply_patch": ("apply_diff", "patch"),
+    "list_dir": ("list_directory", "list_files", "ls"),
+    "glob": ("file_search", "find", "find_file", "find_files", "search_file"),
+    "search_files": ("code_search", "codebase_search", "grep", "grep_search", "rg", "search", "search_file_content"),
+    "python": ("code_interpreter", "execute_python", "ipython", "run_code", "run_python"),
+    "web_fetch": ("browse", "fetch", "fetch_url", "read_url", "url_fetch"),
+    "TodoWrite": ("todo", "update_plan", "update_todo_list", "write_todos"),
+    "subagent": ("agent", "dispatch_agent", "new_task", "spawn_agent", "task"),
+}  # fmt: skip
+"""What widespread agents call their tool for the same purpose, by the name that ours has."""
+NEAR = 0.75
+"""Names at least this similar count as near, from 0 to 1."""
 RESULT_LIMIT = 40_000
 """Characters of a tool result shown to the model."""
 MAX_PARALLEL_CALLS = 10
@@ -203,3 +229,15 @@ class ToolBatch:
             return ToolResult(call.id, call.name, NOT_DECIDED, failed=True)
         why = UNKNOWN_RESULT if call.id in self._begun else NOT_STARTED
         return ToolResult(call.id, call.name, why, failed=True)
+
+
+def meant_tool(name: str, tools: Collection[str]) -> str:
+    """Return the tool that `name` may stand for, whatever its case and separators; empty if none."""
+    plain = {_plain(tool): tool for tool in tools}
+    others = {_plain(other): tool for tool, names in OTHER_NAMES.items() if tool in tools for other in names}
+    near = get_close_matches(_plain(name), {**others, **plain}, n=1, cutoff=NEAR)
+    return {**others, **plain}[near[0]] if near else ""
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[\W_]", "", name).casefold()

@@ -7,18 +7,15 @@ from typing import Literal
 import msgspec
 from msgspec import Struct
 
-from scaffold.agent.calls_in_text import call_in_text
-from scaffold.agent.context.compaction import COMPACT_ABOVE, COMPACT_TO
+from scaffold.agent.context.compaction import COMPACT_ABOVE, COMPACT_TO, dropped_text, written_words
 from scaffold.agent.context.conversation_window import Conversation
 from scaffold.agent.context.text_size import text_size
-from scaffold.agent.context.token_estimate import initial_estimate, tools_size
-from scaffold.agent.context.window_use import WindowPart, WindowUse, conversation_parts
-from scaffold.agent.context.written_summary import dropped_text, written_words
+from scaffold.agent.context.window_use import WindowPart, WindowUse, conversation_parts, initial_estimate, tools_size
 from scaffold.agent.io_port import NO_IO, AgentIO, FixedContext, NullHistory, PromptContext
 from scaffold.agent.journal import Journal
 from scaffold.agent.prompts import summary_writer_prompt
+from scaffold.agent.reply_problems import call_in_text, cutoff_error, no_answer_error
 from scaffold.agent.toolbox import UNKNOWN_RESULT, ToolBatch, Toolbox
-from scaffold.agent.turn_errors import cutoff_error, no_answer_error
 from scaffold.core.conversation import (
     AssistantMessage,
     Caller,

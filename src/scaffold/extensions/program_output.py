@@ -29,7 +29,7 @@ class LineReader:
     """Cuts what a program writes into lines; holds at most `limit` bytes of one."""
 
     def __init__(self, limit: int = MAX_MESSAGE_BYTES, most: int = MAX_MESSAGE_BYTES) -> None:
-        """A line of more than `limit` bytes is passed over; one of more than `most` breaks the protocol."""
+        """Pass over a line of more than `limit` bytes; raise ProtocolBroken for one of more than `most`."""
         self._limit = limit
         self._most = most
         self._held = bytearray()

@@ -18,8 +18,8 @@ from msgspec import Struct
 
 from scaffold.core.errors import ModelAccessDenied
 from scaffold.login.os_keyring import Keyring, KeyringTrouble, NoKeyring, OsKeyring
-from scaffold.login.sealing import KEY_BYTES
 
+KEY_BYTES = 32
 KeyPlace = Literal["keyring", "passphrase", "file"]
 PASSPHRASE = "SCAFFOLD_LOGIN_PASSPHRASE"  # noqa: S105 - the name of a variable
 MIN_PASSPHRASE_CHARS = 8

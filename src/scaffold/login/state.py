@@ -6,10 +6,21 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from scaffold.core.errors import ModelAccessDenied
-from scaffold.login.names import SUBSCRIPTION, LoginName
+from scaffold.core.errors import ModelAccessDenied, UsageError
 from scaffold.store.user.logins import StoredLogin
 
+CODEX = "codex"
+"""The name of the provider of a subscription's models, as in their model strings."""
+
+
+class LoginName(Struct, frozen=True):
+    """Under which name a login is stored, and the command that begins it."""
+
+    provider: str
+    command: str
+
+
+SUBSCRIPTION = LoginName(CODEX, "ralph login")
 NOT_LOGGED_IN = ("you are not logged in", "Run `ralph login`; on a machine without a browser `ralph login --headless`.")
 
 
@@ -46,3 +57,13 @@ def lock_file(data: Path, name: LoginName = SUBSCRIPTION) -> Path:
 def not_logged_in(name: LoginName) -> tuple[str, str]:
     """Return what is wrong without a login, and what helps."""
     return NOT_LOGGED_IN if name == SUBSCRIPTION else (NOT_LOGGED_IN[0], f"Run `{name.command}`.")
+
+
+def no_login_here(server: str) -> UsageError:
+    """Return the error for a login at a server that this process has not started."""
+    return UsageError(f"MCP server {server} is not one of this session", "`ralph /mcp` lists yours.")
+
+
+def no_login_at_program(server: str) -> UsageError:
+    """Return the error for a login at a program."""
+    return UsageError(f"MCP server {server} is a program", "Logins are for servers with a `url`.")

@@ -6,11 +6,15 @@ stored token is still the one it read, uses it, and stores the new tokens before
 
 import asyncio
 import base64
+import os
 from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Protocol
 
+import msgspec
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from msgspec import Struct, structs
 
 from scaffold.core.errors import ModelAccessDenied, ModelError, ScaffoldError
@@ -18,14 +22,20 @@ from scaffold.core.ports import Clock
 from scaffold.host.atomic_files import FileLock
 from scaffold.llm.transport.live_context import AccessToken
 from scaffold.login.keys import PASSPHRASE, LoginKey, LoginKeys
-from scaffold.login.names import SUBSCRIPTION, LoginName
-from scaffold.login.sealing import SealBroken, seal, unseal
-from scaffold.login.state import LoginEnded, LoginOverview, lock_file, not_logged_in
+from scaffold.login.state import SUBSCRIPTION, LoginEnded, LoginName, LoginOverview, lock_file, not_logged_in
 from scaffold.login.token_endpoint import GrantRefused
 from scaffold.login.tokens import Tokens
 from scaffold.policy.secret.redaction import learn_secrets
 from scaffold.store.user.logins import StoredLogin
 from scaffold.store.user_store import UserStore
+
+NONCE_BYTES = 12
+VERSION = b"scaffold login 1"
+
+
+class SealBroken(ValueError):
+    """The tokens cannot be decrypted: another key, another account, or damage."""
+
 
 LOCK_S = 40.0
 """How long to wait for another process that renews the tokens; longer than its request may take."""
@@ -269,3 +279,22 @@ def _unreadable(login: StoredLogin, name: LoginName) -> ModelAccessDenied:
         return ModelAccessDenied(what, f"Set {PASSPHRASE} as it was at `{name.command}`, or log in again.")
     what = "the tokens of the login cannot be decrypted: they or their key are damaged"
     return ModelAccessDenied(what, f"Log in again with `{name.command}`.")
+
+
+def seal(tokens: Tokens, key: bytes, provider: str) -> bytes:
+    """Return a new random nonce and the encrypted tokens; only the same key, provider and account open them."""
+    nonce = os.urandom(NONCE_BYTES)
+    return nonce + AESGCM(key).encrypt(nonce, msgspec.json.encode(tokens), _bound(provider, tokens.account))
+
+
+def unseal(sealed: bytes, key: bytes, provider: str, account: str) -> Tokens:
+    """Return the tokens; SealBroken if they were encrypted with another key, for another account, or are damaged."""
+    try:
+        plain = AESGCM(key).decrypt(sealed[:NONCE_BYTES], sealed[NONCE_BYTES:], _bound(provider, account))
+        return msgspec.json.decode(plain, type=Tokens)
+    except (InvalidTag, ValueError, msgspec.MsgspecError) as error:
+        raise SealBroken(provider) from error
+
+
+def _bound(provider: str, account: str) -> bytes:
+    return b"\0".join((VERSION, provider.encode(), account.encode()))

@@ -5,8 +5,7 @@ from typing import Protocol
 
 from scaffold.host.startup import importing
 from scaffold.llm.transport.live_context import AccessToken, HttpClient
-from scaffold.login.names import CODEX
-from scaffold.login.state import LoginEnded
+from scaffold.login.state import CODEX, LoginEnded
 from scaffold.store.user_store import UserStore
 
 

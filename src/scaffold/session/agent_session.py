@@ -9,6 +9,7 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 
 import msgspec
 
+from scaffold.agent.context.attachments import attach
 from scaffold.agent.extensions.port import (
     AgentExtensions,
     Compacting,
@@ -17,13 +18,12 @@ from scaffold.agent.extensions.port import (
     SessionEnded,
     SessionStarted,
 )
-from scaffold.agent.files_note import folder_note
 from scaffold.agent.io_port import AgentIO, HeldIncoming, MergedIncoming
 from scaffold.agent.journal import approval_logger
-from scaffold.agent.messages.session import ClaimedSession
+from scaffold.agent.messages.mailbox import ClaimedSession
 from scaffold.agent.model_access import connect_model, resolve_model, unenforced_limit_notice
 from scaffold.agent.repeated_failures import RepeatNotes
-from scaffold.agent.session_context import SessionContext, SessionEnvironment
+from scaffold.agent.session_context import SessionContext, SessionEnvironment, folder_note
 from scaffold.agent.skills import skill_folders, skill_tools
 from scaffold.agent.subagents.peers import Peers
 from scaffold.agent.subagents.process_pool import SubagentSpec
@@ -39,17 +39,15 @@ from scaffold.host.clock import SystemClock
 from scaffold.host.random_ids import new_id
 from scaffold.host.sandbox.confinement import SandboxSpec
 from scaffold.host.user_dirs import user_dirs
+from scaffold.llm.registry.cards import model_card
+from scaffold.llm.registry.model_name import parse_model
 from scaffold.policy.command_sandbox import with_egress
 from scaffold.policy.permission.approval_gate import ApprovalGate, ApprovalOutcome, ApprovalPrompt, Delegation
 from scaffold.policy.secret.sources import redactor_for
 from scaffold.policy.shell.workspace_paths import WorkspacePaths
-from scaffold.session.extensions.offered_tools import SessionToolbox
-from scaffold.session.extensions.opened_extensions import SessionExtensions, extension_setup
-from scaffold.session.extensions.subagent_role import model_of_role, system_prompt
 from scaffold.session.file_history import FILE_HISTORY_FOLDER, FileHistory
-from scaffold.session.memory.lazy_memories import LazyMemories
-from scaffold.session.memory.recalled import recalled
-from scaffold.session.memory.session_memories import memory_access
+from scaffold.session.memory.embedding import memory_access
+from scaffold.session.memory.lazy_memories import LazyMemories, recalled
 from scaffold.session.open_conversation import (
     OpenConversation,
     first_effort,
@@ -58,15 +56,20 @@ from scaffold.session.open_conversation import (
     stored_seen_files,
     stored_todos,
 )
+from scaffold.session.opened_extensions import SessionExtensions, SessionToolbox, extension_setup
 from scaffold.session.options import SessionOptions, SubagentOptions
 from scaffold.session.reporter import NO_OBSERVER, Reporter, SessionObserver
 from scaffold.session.result import UsageCounter
-from scaffold.session.shell_environment import command_variables, tell_what_is_left_out
-from scaffold.session.shell_sandbox import missing_sandbox_notice, session_sandbox
+from scaffold.session.shell_sandbox import (
+    command_variables,
+    missing_sandbox_notice,
+    session_sandbox,
+    tell_what_is_left_out,
+)
 from scaffold.session.subagent_launcher import ParentLink, SubagentLauncher
+from scaffold.session.subagent_role import model_of_role, system_prompt
 from scaffold.session.tool_setup import ToolSetup, load_session_tools, load_shell_policy
 from scaffold.session.user_command import command_note, run_user_command, stopped_note
-from scaffold.session.user_content import user_parts
 from scaffold.store.spending.session_budget import session_budget
 from scaffold.store.user_store import ConversationHistory
 from scaffold.tools.command.background_commands import BackgroundCommands
@@ -199,10 +202,8 @@ class Session:
     @property
     def remaining_usd(self) -> float | None:
         """The remaining part of the limit in dollars; None without a limit."""
-        limit_usd = self.options.budget_usd
-        if limit_usd is None:
-            return None
-        return limit_usd - self.open_conversation.store.accounts.totals(self._account).spent.usd
+        limit_usd, accounts = self.options.budget_usd, self.open_conversation.store.accounts
+        return None if limit_usd is None else limit_usd - accounts.totals(self._account).spent.usd
 
     async def open(self) -> None:
         """Connect everything; a missing key, or a missing price under a limit, is an error here, before any work."""
@@ -332,7 +333,13 @@ class Session:
 
         Secrets are removed from files and material, not from the user's own words.
         """
-        return user_parts(words, material, self.options, self.model, clean=self._redactor.clean, tell=self._notice)
+        options = self.options
+        images = model_card(parse_model(self.model)).images
+        attached = attach(words, cwd=options.cwd, home=options.home, images=images, clean=self._redactor.clean)
+        for notice in attached.notices:
+            self._notice(notice)
+        parts = (*attached.parts, Text(self._redactor.clean(material)))
+        return tuple(part for part in parts if isinstance(part, Image) or part.text.strip())
 
     def _approval_decided(self, approval: ApprovalOutcome) -> None:
         approval_logger(self._reporter)(approval)

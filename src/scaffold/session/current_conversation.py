@@ -6,7 +6,7 @@ from contextlib import AsyncExitStack
 
 import msgspec
 
-from scaffold.agent.context.recap import recap
+from scaffold.agent.context.conversation_window import recap
 from scaffold.agent.turn_loop import TurnResult
 from scaffold.core.conversation import Image
 from scaffold.core.errors import UsageError

@@ -1,15 +1,18 @@
 """The sandbox of the commands of a session of `ralph`."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from scaffold.config.permission_settings import LEVEL_CACHE
 from scaffold.core.run_settings import SandboxSettings
 from scaffold.git.checkouts.worktree_metadata import find_checkout, required_folders
+from scaffold.host.child_environment import agent_variables
 from scaffold.host.sandbox.confinement import SandboxSpec
 from scaffold.host.user_dirs import user_dirs
 from scaffold.policy.command_sandbox import SandboxInputs, build_sandbox_spec, probe_level
+from scaffold.policy.secret.command_environment import TOLD_VARIABLES, command_environment, left_out_notice
+from scaffold.session.options import SessionOptions
 
 
 async def session_sandbox(
@@ -48,3 +51,14 @@ async def missing_sandbox_notice(sandbox: SandboxSettings, root: Path) -> str | 
     if sandbox.mode == "off" or finding.level != "none":
         return None
     return f"no sandbox: {finding.problem}; commands can access everything you can. To get one, {finding.fix}."
+
+
+def command_variables(options: SessionOptions, subagent: str) -> dict[str, str]:
+    """Return the environment of commands; those of a `subagent`, named by its conversation, are marked as such."""
+    return command_environment(os.environ, agent_variables(subagent) if subagent else {}, names=options.environment)
+
+
+def tell_what_is_left_out(options: SessionOptions, tell: Callable[[str], object]) -> None:
+    """Tell the user which of their variables commands do not get, unless they know."""
+    if notice := left_out_notice(os.environ, options.environment, told=user_dirs().cache / TOLD_VARIABLES):
+        tell(notice)

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, assert_never
+from typing import Literal, assert_never
 
 from msgspec import Struct
 
@@ -14,16 +14,21 @@ from scaffold.core.errors import UsageError
 from scaffold.core.ids import ConversationId
 from scaffold.core.run_settings import Effort
 from scaffold.host.clock import SystemClock
-from scaffold.host.startup import lazy_import
+from scaffold.host.startup import importing
 from scaffold.llm.registry.cards import known_models
 from scaffold.policy.secret.sources import redactor_for
 from scaffold.session.current_conversation import MAX_LISTED, CurrentConversation
-from scaffold.session.memory.embedding import EmbedderSource
-from scaffold.session.memory.lazy_memories import MemoryAccess
+from scaffold.session.memory.embedding import EmbedderSource, MemoryAccess
 from scaffold.session.open_conversation import change_stored, stored_effort
 from scaffold.session.options import SessionOptions
 from scaffold.session.slash.export import conversation_markdown, export_path, write_new_file
-from scaffold.session.slash.plugin_listing import plugin_listing, started_plugins
+from scaffold.session.slash.extension_listing import (
+    log_in,
+    plugin_listing,
+    servers_command,
+    started_plugins,
+    started_servers,
+)
 from scaffold.session.slash.queries import (
     ConversationInfo,
     SlashQuery,
@@ -33,7 +38,6 @@ from scaffold.session.slash.queries import (
     parse_effort,
     subagent_usage,
 )
-from scaffold.session.slash.server_listing import log_in, servers_command, started_servers
 from scaffold.session.slash.syntax import (
     COMMANDS,
     Clear,
@@ -68,9 +72,6 @@ from scaffold.session.slash.syntax import (
 )
 from scaffold.store.user.conversations import StoredConversation
 from scaffold.store.user_store import UserStore
-
-MEMORY_COMMAND = "scaffold.session.memory.commands:run_memory_command"
-"""Takes the words of the command, the access to memories and the width; imported when it is first used."""
 
 
 class OneshotTarget(Struct, frozen=True):
@@ -144,9 +145,9 @@ async def _memory(words: Sequence[str], target: SlashTarget, width: int) -> str:
     redactor = redactor_for(os.environ, options.cwd)
     embedding = EmbedderSource(options.embedding, target.store, redactor)
     access = MemoryAccess(cwd=options.cwd, store=target.store, redactor=redactor, embedding=embedding)
-    answer: Any = await lazy_import(MEMORY_COMMAND)(words, access, width)
-    text: str = answer.text
-    return text
+    with importing():
+        from scaffold.session.memory.commands import run_memory_command
+    return (await run_memory_command(words, access, width)).text
 
 
 async def _plugins(target: SlashTarget, width: int) -> str:

@@ -12,7 +12,7 @@ from msgspec import Struct
 from scaffold.agent.modes import CurrentMode, switch_mode_tool
 from scaffold.core.tool import Tool, ToolOutput
 from scaffold.host.sandbox.confinement import SandboxSpec
-from scaffold.host.startup import lazy_import
+from scaffold.host.startup import importing
 from scaffold.host.user_dirs import user_dirs
 from scaffold.host.wall_clock import WallClock
 from scaffold.policy.command_sandbox import known_secrets
@@ -85,9 +85,9 @@ async def load_session_tools(setup: ToolSetup) -> SessionTools:
         nested=NestedRepositories(cwd, besides=setup.sandbox.confinement.temporary) if setup.sandbox else None,
     )
     built_in = all_tools(
-        workspace, fetch=_fetch, todos=setup.todos, packages=packages, outputs=outputs, commands=setup.commands
+        workspace, fetch=_fetch_page, todos=setup.todos, packages=packages, outputs=outputs, commands=setup.commands
     )
-    pdf_tools = [pdf_extract_text(partial(_pdf_text, workspace))]
+    pdf_tools = [pdf_extract_text(partial(_read_pdf, workspace))]
     if setup.documents is not None:
         pdf_tools.append(pdf_document_tool(setup.documents(workspace)))
     tools = (*built_in, *pdf_tools, switch_mode_tool(setup.modes), *setup.more)
@@ -105,30 +105,19 @@ async def load_session_tools(setup: ToolSetup) -> SessionTools:
 
 
 def load_shell_policy() -> ShellPolicy:
-    """Import and return the policy for shell commands, for the first one."""
-    policy: ShellPolicy = lazy_import(SHELL_POLICY)()
-    return policy
+    """Import and return the policy for shell commands, for the first one: its parser takes long to load."""
+    with importing():
+        from scaffold.policy.shell.command_policy import ShellCommandPolicy
+    return ShellCommandPolicy()
 
 
-SHELL_POLICY = "scaffold.policy.shell.command_policy:ShellCommandPolicy"
-"""Takes no arguments and returns the policy for shell commands: its parser takes long to load."""
+async def _read_pdf(workspace: Workspace, args: Mapping[str, Any]) -> ToolOutput:
+    with importing():
+        from scaffold.session.memory.pdf_text import pdf_text
+    return await pdf_text(workspace, args)
 
 
-async def _pdf_text(workspace: Workspace, args: Mapping[str, Any]) -> ToolOutput:
-    """Read a PDF."""
-    output: ToolOutput = await lazy_import(PDF_TEXT)(workspace, args)
-    return output
-
-
-PDF_TEXT = "scaffold.session.memory.pdf_text:pdf_text"
-"""Takes the workspace and the arguments; imported by the first call."""
-
-
-async def _fetch(args: Mapping[str, Any]) -> ToolOutput:
-    """Fetch a web page."""
-    tool: Tool = lazy_import(WEB_FETCH)()
-    return await tool.run(args)
-
-
-WEB_FETCH = "scaffold.tools.web.http:web_fetch"
-"""Takes no arguments and returns the tool; imported by the first call, as few sessions need its HTTP client."""
+async def _fetch_page(args: Mapping[str, Any]) -> ToolOutput:
+    with importing():  # few sessions need its HTTP client
+        from scaffold.tools.web.http import web_fetch
+    return await web_fetch().run(args)

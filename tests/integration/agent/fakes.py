@@ -5,7 +5,7 @@ import os
 from contextlib import contextmanager
 from datetime import timedelta
 
-from scaffold.agent.messages.session import ClaimedSession
+from scaffold.agent.messages.mailbox import ClaimedSession
 from scaffold.agent.subagents.peers import Peers
 from scaffold.agent.subagents.process_pool import SubagentLimits, SubagentSpec
 from scaffold.core.errors import UsageError

@@ -16,12 +16,11 @@ from scaffold.core.errors import ModelAccessDenied, UsageError
 from scaffold.core.tool import ToolOutput
 from scaffold.extensions.mcp.offers import ask_nobody
 from scaffold.extensions.mcp.pool import LocalPool, PoolSetup, tell_withheld
-from scaffold.extensions.mcp.server_command import ServerPlace
 from scaffold.extensions.mcp.server_config import read_servers
+from scaffold.extensions.mcp.stdio import ServerPlace
 from scaffold.llm.transport.http_client import Transport
 from scaffold.login.callback import AuthorizationDenied
-from scaffold.login.login_commands import LoginCommands
-from scaffold.login.server_logins import ServerLogins, login_name
+from scaffold.login.server_logins import LoginCommands, ServerLogins, login_name
 from scaffold.policy.secret.redaction import Redactor
 from scaffold.store.user_store import UserStore
 from support.mcp_conformance_client import NoApprovals

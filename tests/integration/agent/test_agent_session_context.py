@@ -7,11 +7,11 @@ from fakes import RecordingModel, agent, call_entry, cassette_model, tool
 from scaffold.agent.modes import CurrentMode, mode_instructions, switch_mode_tool
 from scaffold.agent.session_context import (
     ATTENDED_TEXT,
+    TODO_LIST_CHARS,
     UNATTENDED_TEXT,
     SessionContext,
     SessionEnvironment,
 )
-from scaffold.agent.todo_reminder import TODO_LIST_CHARS
 from scaffold.core.todo import Todo, TodoList
 from scaffold.core.tool import ToolOutput
 from scaffold.host.clock import FakeClock

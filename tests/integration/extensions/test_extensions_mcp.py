@@ -14,9 +14,9 @@ from scaffold.core.errors import HumanDecisionRequired
 from scaffold.core.tool import ToolOutput
 from scaffold.extensions.mcp.offers import ask_nobody
 from scaffold.extensions.mcp.pool import LocalPool, PoolSetup, tell_withheld
-from scaffold.extensions.mcp.server_command import ServerPlace
 from scaffold.extensions.mcp.server_config import merged, read_servers
 from scaffold.extensions.mcp.shared_pool import RemotePool, serve_pool
+from scaffold.extensions.mcp.stdio import ServerPlace
 from support.mcp_servers import ADD, ADDS, place_program, place_server
 from support.mcp_web import serve_mcp
 from support.scenario import wait_until

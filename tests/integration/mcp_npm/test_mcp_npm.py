@@ -14,8 +14,8 @@ from msgspec import structs
 from builders import machine_sandbox
 from scaffold.extensions.mcp.offers import ask_nobody
 from scaffold.extensions.mcp.pool import LocalPool, PoolSetup, tell_withheld
-from scaffold.extensions.mcp.server_command import ServerPlace
 from scaffold.extensions.mcp.server_config import read_servers
+from scaffold.extensions.mcp.stdio import ServerPlace
 from scaffold.host.sandbox.confinement import SandboxSpec
 from scaffold.policy.command_sandbox import SandboxInputs, workspace_profile
 from support.mcp_conformance_client import NoApprovals

@@ -12,7 +12,7 @@ from scaffold.host.clock import FakeClock
 from scaffold.policy.permission.call_request import ToolInvocation, permission_request
 from scaffold.policy.secret.redaction import Redactor
 from scaffold.policy.shell.workspace_paths import WorkspacePaths
-from scaffold.session.memory.lazy_memories import MemoryAccess
+from scaffold.session.memory.embedding import MemoryAccess
 from scaffold.session.memory.pdf_documents import PdfDocuments
 from scaffold.session.memory.pdf_text import pdf_text
 from scaffold.store.user_store import UserStore

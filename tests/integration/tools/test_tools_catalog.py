@@ -3,7 +3,7 @@ from itertools import product
 
 import pytest
 
-from scaffold.agent.tool_names import OTHER_NAMES
+from scaffold.agent.toolbox import OTHER_NAMES
 from scaffold.tools.arguments import argument_problems
 from scaffold.tools.catalog import all_tools, builtin_tools
 from scaffold.tools.read_cache import is_read_only

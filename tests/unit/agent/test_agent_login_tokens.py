@@ -6,7 +6,7 @@ import pytest
 from scaffold.core.errors import UsageError
 from scaffold.login.callback import AuthorizationDenied, NotOurs, code_of_pasted, code_of_query
 from scaffold.login.provider import LoginProvider, codex_provider, new_request
-from scaffold.login.sealing import SealBroken, seal, unseal
+from scaffold.login.stored_tokens import SealBroken, seal, unseal
 from scaffold.login.tokens import UnusableGrant, decode_claims, read_grant
 from scaffold.policy.secret.redaction import Redactor, learn_secrets
 from support.errors import error_of

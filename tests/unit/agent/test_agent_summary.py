@@ -1,8 +1,7 @@
 from inline_snapshot import snapshot
 
 from scaffold.agent.context.call_summary import ToolEffects, describe_call
-from scaffold.agent.context.conversation_window import Conversation
-from scaffold.agent.context.recap import recap
+from scaffold.agent.context.conversation_window import Conversation, recap
 from scaffold.agent.context.rolling_summary import extend_summary, plain_text, summary_entries
 from scaffold.agent.context.text_size import text_size
 from scaffold.core.conversation import AssistantMessage, Image, Text, ToolCall, ToolResult, UserMessage

@@ -1,5 +1,5 @@
 from scaffold.agent.context.text_size import IMAGE_SIZE, cut_middle, message_size, text_size
-from scaffold.agent.context.token_estimate import TokenEstimate, initial_estimate
+from scaffold.agent.context.window_use import TokenEstimate, initial_estimate
 from scaffold.core.conversation import AssistantMessage, Image, Text, Thinking, ToolCall, ToolResult, UserMessage
 from scaffold.core.tool import Tool
 from scaffold.tools.arguments import object_schema

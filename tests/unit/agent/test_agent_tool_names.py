@@ -1,4 +1,4 @@
-from scaffold.agent.tool_names import meant_tool
+from scaffold.agent.toolbox import meant_tool
 
 TOOLS = ("read_file", "write_file", "edit", "shell", "search_files", "glob")
 

@@ -1,7 +1,6 @@
 """Tools that are too many to be listed: found by words, and loaded by what the conversation says was found."""
 
-from scaffold.agent.deferred_tools import group_names, loaded_groups, offered_tools, with_load_tools
-from scaffold.agent.tool_search import FIND_TOOLS, ranked
+from scaffold.agent.deferred_tools import FIND_TOOLS, group_names, loaded_groups, offered_tools, ranked, with_load_tools
 from scaffold.core.conversation import AssistantMessage, ToolCall, ToolResult, UserMessage
 from scaffold.core.tool import Tool, ToolGroup, ToolOutput
 

@@ -5,12 +5,12 @@ import json
 import pytest
 from inline_snapshot import snapshot
 
-from scaffold.extensions.mcp.elicitation import read_reply
 from scaffold.extensions.mcp.offers import Definition, Question, asked_text, called_name, offered, suggested_answers
-from scaffold.extensions.mcp.own_secrets import server_redactor
-from scaffold.extensions.mcp.plain_schema import plain_schema
+from scaffold.extensions.mcp.pooled_server import server_redactor
 from scaffold.extensions.mcp.server_config import MissingVariable, expand, expanded, merged, read_servers
+from scaffold.extensions.mcp.server_connection import read_reply
 from scaffold.extensions.mcp.server_login import protected
+from scaffold.extensions.tool_schema import plain_schema
 
 
 def read(servers, file="mcp.json"):

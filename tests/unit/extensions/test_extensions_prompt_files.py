@@ -4,8 +4,7 @@ from inline_snapshot import snapshot
 
 from scaffold.agent.skills import MAX_LIST_CHARS, listed_skills
 from scaffold.core.extension_set import Skill
-from scaffold.extensions.front_matter import read_prompt_file
-from scaffold.extensions.prompt_file import MOST, FoundFile, parse_commands, parse_roles, parse_skills
+from scaffold.extensions.prompt_file import MOST, FoundFile, parse_commands, parse_roles, parse_skills, read_prompt_file
 
 
 def file(text, name="x", source="", path="p/SKILL.md"):

@@ -1,15 +1,24 @@
 """Compaction of a conversation: what can be read again goes first; then a summary replaces all but the end."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
 from msgspec import Struct
 
 from scaffold.agent.context.call_summary import NO_EFFECTS, ToolEffects
-from scaffold.agent.context.rolling_summary import extend_summary
+from scaffold.agent.context.rolling_summary import SHARES, WRITTEN_LIMIT, extend_summary
 from scaffold.agent.context.text_size import IMAGE_SIZE, cut_middle, message_size, text_size
-from scaffold.core.conversation import AssistantMessage, Image, Message, Text, Thinking, ToolCall, ToolResult
+from scaffold.core.conversation import (
+    AssistantMessage,
+    Image,
+    Message,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    UserMessage,
+)
 from scaffold.core.printable_text import utf8_safe
 
 COMPACT_ABOVE, COMPACT_TO = 0.8, 0.5
@@ -24,6 +33,10 @@ AGAIN = " ... {count} bytes were here; call the tool again to see them"
 MIN_LIMIT = 2_000
 """Smallest size in bytes of a useful conversation."""
 
+BYTES_PER_WORD = 7
+"""Of English with the names and paths of code in it, spaces included."""
+LABEL_SIZE = 40
+"""Bytes set aside for the label of each message."""
 HEADING = "This conversation exceeded your context window; this summarises the earlier part. Read again what you need."
 NO_IMAGE = "[an image was here]"
 
@@ -199,3 +212,42 @@ def _mapped_value(value: Any, change: Callable[[str], str]) -> Any:
     if isinstance(value, list | tuple):
         return [_mapped_value(each, change) for each in value]
     return value
+
+
+def written_words(limit: int) -> int:
+    """Return how many words the summary may have in a conversation of at most `limit` bytes."""
+    room = summary_size(max(limit, MIN_LIMIT)) * SHARES["summary"]
+    return int(min(room, WRITTEN_LIMIT) / BYTES_PER_WORD)
+
+
+def dropped_text(summary: str, dropped: Sequence[Message], limit: int) -> str:
+    """Return the dropped messages as one text in at most `limit` bytes, after the summary of those before them.
+
+    As text, because providers accept calls only with their tools. The longest parts lose their middle first.
+    """
+    limit = max(limit, MIN_LIMIT)
+    known = cut_middle(summary, limit // 4)
+    earlier = f"# Summary of what came before, not to be repeated\n\n{known}\n\n" if summary else ""
+    room = limit - text_size(earlier) - LABEL_SIZE * sum(len(message.parts) for message in dropped)
+    lines = (line for message in fit_messages([*map(_text_only, dropped)], room) for line in _transcript_lines(message))
+    return cut_middle(earlier + "# The messages\n\n" + "\n\n".join(lines), limit)
+
+
+def _text_only(message: Message) -> Message:
+    """Return the message without thoughts and images, whose place is marked."""
+    shown = (part for part in message.parts if not isinstance(part, Thinking))
+    return msgspec.structs.replace(
+        message, parts=tuple(Text(NO_IMAGE) if isinstance(part, Image) else part for part in shown)
+    )
+
+
+def _transcript_lines(message: Message) -> Iterator[str]:
+    who = "user" if isinstance(message, UserMessage) else "agent"
+    for part in message.parts:
+        match part:
+            case Text(text=text):
+                yield f"[{who}] {text}"
+            case ToolCall(name=name, args=args):
+                yield f"[call of {name}] {msgspec.json.encode(args).decode()}"
+            case ToolResult(name=name, content=content, failed=failed):
+                yield f"[{'failed ' if failed else ''}result of {name}] {content}"

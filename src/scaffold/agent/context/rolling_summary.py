@@ -40,14 +40,12 @@ NAMES: Mapping[EntryKind, str] = {
     "tool": "tool calls",
     "read": "readings",
 }
-
 TASK_LIMIT, USER_LIMIT, REPLY_LIMIT = 6_000, 2_000, 600
 """Bytes of the first request, of any other entry, and of a reply or a finding."""
 WRITTEN_LIMIT = 8_000
 """Bytes of a summary that a model wrote."""
 NEWEST_REPLIES = 5
 """These are chosen first; of the older ones those that say most of what no other reply says."""
-
 _ENTRY = re.compile(rf"^- ({'|'.join(ENTRY_KINDS)}): ", re.MULTILINE)
 _LEFT_OUT = re.compile(r"^- left out: (.*)$", re.MULTILINE)
 _LOADED = re.compile(r"^- groups of tools loaded: (.*)$", re.MULTILINE)

@@ -15,11 +15,11 @@ from scaffold.core.errors import UsageError
 from scaffold.core.printable_text import join_limited
 from scaffold.extensions.mcp.offers import ServerSummary, ask_nobody
 from scaffold.extensions.mcp.pool import LocalPool, PoolSetup, Withheld, tell_withheld
-from scaffold.extensions.mcp.server_command import ServerPlace
 from scaffold.extensions.mcp.server_config import ServerFile, merged, read_servers
 from scaffold.extensions.mcp.shared_pool import serve_pool
+from scaffold.extensions.mcp.stdio import ServerPlace
 from scaffold.host.startup import importing
-from scaffold.login.names import no_login_at_program, no_login_here
+from scaffold.login.state import no_login_at_program, no_login_here
 from scaffold.store.user_store import UserStore
 
 MAX_NAMED = 5
@@ -151,8 +151,7 @@ async def start_servers(
         # Logins need cryptography, which takes long to load, and are for servers with an address alone.
         if any(server.url for server in found.servers):
             with importing():
-                from scaffold.login.login_commands import LoginCommands
-                from scaffold.login.server_logins import open_logins
+                from scaffold.login.server_logins import LoginCommands, open_logins
             logins = await stack.enter_async_context(open_logins(user, setup.environ))
             pool = LocalPool(found.servers, structs.replace(pool_setup, logins=logins.at))
             stack.push_async_callback(pool.close)

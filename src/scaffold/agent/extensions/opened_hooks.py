@@ -1,8 +1,11 @@
 """The hooks of an agent that has some: around its tools, its turns, and what the user says."""
 
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any, assert_never
 
+import msgspec
 from msgspec import structs
 
 from scaffold.agent.extensions.port import (
@@ -20,13 +23,15 @@ from scaffold.agent.extensions.port import (
 from scaffold.agent.extensions.setup import ExtensionSetup, HookSession
 from scaffold.agent.toolbox import shown_result
 from scaffold.agent.turn_loop import TurnResult
+from scaffold.core.conversation import AssistantMessage, Message, Text, Thinking, ToolCall, ToolResult
 from scaffold.core.errors import HookUnusable, ScaffoldError, TurnStopped
 from scaffold.core.extension_set import Extensions, HookEvent
 from scaffold.core.printable_text import one_line, utf8_safe
 from scaffold.core.tool import Tool, ToolOutput
 from scaffold.extensions.hooks.call_translation import HookCall, hook_calls
-from scaffold.extensions.hooks.event_runner import HookContext, HookRunner
+from scaffold.extensions.hooks.event_runner import HookContext, HookRunner, encodable
 from scaffold.extensions.hooks.hook_answer import HookAnswer, together
+from scaffold.host.atomic_files import write_atomic
 from scaffold.policy.permission.call_hooks import CheckedCall
 from scaffold.tools.arguments import argument_problems, read_arguments
 
@@ -224,8 +229,14 @@ class OpenedHooks:
         return ""
 
     def _write_transcript(self, event: HookEvent) -> None:
-        if self._runner.has(event):
-            self._session.write_transcript()
+        """Write the messages that the conversation still has, if hooks of this event may read them."""
+        if not self._runner.has(event) or self._session.messages is None:
+            return
+        lines = [msgspec.json.encode(_transcript_line(each, str(self._place.cwd))) for each in self._session.messages()]
+        text = self._clean(b"".join(line + b"\n" for line in lines).decode())
+        # A hook that must judge the end of a turn is run without a transcript rather than not at all.
+        with contextlib.suppress(OSError):
+            write_atomic(Path(self._session.transcript), text.encode())
 
     def _check_stop(self, answer: HookAnswer) -> None:
         if answer.stops is not None:
@@ -243,3 +254,27 @@ def _require_judged(answer: HookAnswer) -> None:
     """Raise ScaffoldError if a hook could not judge: nothing passes it silently."""
     if answer.broken is not None:
         raise HookUnusable(answer.broken, MEND)
+
+
+def _transcript_line(message: Message, cwd: str) -> dict[str, Any]:
+    role = "assistant" if isinstance(message, AssistantMessage) else "user"
+    return {"type": role, "message": {"role": role, "content": list(_transcript_parts(message, cwd))}}
+
+
+def _transcript_parts(message: Message, cwd: str) -> Iterator[dict[str, Any]]:
+    for part in message.parts:
+        match part:
+            case Text(text=text):
+                yield {"type": "text", "text": utf8_safe(text)}
+            case Thinking(text=text):
+                yield {"type": "thinking", "thinking": utf8_safe(text)}
+            case ToolCall(id=call, name=name, args=args):
+                seen = hook_calls(name, args, cwd)[0]
+                yield {"type": "tool_use", "id": call, "name": seen.names[0], "input": encodable(seen.input)}
+            case ToolResult(call_id=call, content=content, failed=failed):
+                yield {
+                    "type": "tool_result",
+                    "tool_use_id": call,
+                    "content": utf8_safe(content),
+                    "is_error": failed,
+                }

@@ -1,11 +1,11 @@
 """What an agent's extensions work with."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
 
-from scaffold.agent.io_port import do_nothing
+from scaffold.core.conversation import Message
 from scaffold.host.sandbox.confinement import SandboxSpec
 from scaffold.policy.secret.redaction import Redactor
 
@@ -43,8 +43,8 @@ class HookSession(Struct, frozen=True, kw_only=True):
     """The folder for `CLAUDE_PROJECT_DIR`."""
     transcript: str = ""
     """The file with what the agent did; empty if there is none."""
-    write_transcript: Callable[[], object] = do_nothing
-    """Writes that file, before hooks that want to know what the agent did."""
+    messages: Callable[[], Sequence[Message]] | None = None
+    """Returns the conversation, to be written to `transcript` for hooks that want it; None if others write it."""
     subagent: bool = False
     mode: Callable[[], str] = lambda: "default"
     """Returns the permission mode, in the words that hooks know."""

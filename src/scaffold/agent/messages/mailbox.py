@@ -4,14 +4,27 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
+from msgspec import Struct
+
 from scaffold.agent.messages.envelope_text import describe_message
-from scaffold.agent.messages.session import ClaimedSession
 from scaffold.agent.toolbox import shown_result
 from scaffold.core.conversation import Message, Text, ToolResult, UserMessage
+from scaffold.core.ids import ConversationId
 from scaffold.core.model import Envelope, Usage
-from scaffold.core.ports import NO_USAGE, History
+from scaffold.core.ports import NO_USAGE, Clock, History
 from scaffold.policy.secret.redaction import Redactor
-from scaffold.store.user_store import SESSIONS
+from scaffold.store.user_store import SESSIONS, UserStore
+
+
+class ClaimedSession(Struct, frozen=True):
+    """A session that this process has claimed in the store."""
+
+    store: UserStore
+    id: ConversationId
+    cwd: str
+    """The working directory of the session and its subagents."""
+    clock: Clock
+
 
 APPROVAL_CHANNEL = "#consent"
 """The channel of approval requests and answers; `#` keeps agents from using the name."""

@@ -7,8 +7,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from scaffold.agent.messages.mailbox import Mailbox
-from scaffold.agent.messages.session import ClaimedSession
+from scaffold.agent.messages.mailbox import ClaimedSession, Mailbox
 from scaffold.core.errors import UsageError
 from scaffold.core.printable_text import utf8_safe
 from scaffold.core.tool import Tool, ToolOutput

@@ -4,9 +4,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from scaffold.agent.io_port import Incoming
-from scaffold.agent.messages.mailbox import Mailbox
+from scaffold.agent.messages.mailbox import ClaimedSession, Mailbox
 from scaffold.agent.messages.messaging_tools import MessagingContext, messaging_tools
-from scaffold.agent.messages.session import ClaimedSession
 from scaffold.agent.subagents.approval_relay import CallDecider
 from scaffold.agent.subagents.process_pool import SubagentLimits, SubagentPool, SubagentStarter
 from scaffold.agent.subagents.spawn_tools import subagent_tools

@@ -9,8 +9,8 @@ from typing import Protocol
 from msgspec import Struct
 
 from scaffold.agent.messages.envelope_text import subagent_end_message
+from scaffold.agent.messages.mailbox import ClaimedSession
 from scaffold.agent.messages.poller import StorePoller
-from scaffold.agent.messages.session import ClaimedSession
 from scaffold.agent.subagents.approval_relay import CallDecider, next_approval_request, requested_call, send_decision
 from scaffold.core.errors import ScaffoldError, StoreError
 from scaffold.core.extension_set import Role

@@ -10,8 +10,7 @@ from msgspec import Struct
 
 from scaffold.core.printable_text import printable, short_line, truncate_text
 from scaffold.core.tool import ToolOutput
-from scaffold.extensions.mcp.plain_schema import plain_schema
-from scaffold.extensions.plugins.tool_schema import tool_schema
+from scaffold.extensions.tool_schema import plain_schema, tool_schema
 
 MAX_TOOL_NAME_CHARS = 64
 MAX_DESCRIPTION_CHARS = 4_000

@@ -12,9 +12,9 @@ from scaffold.core.printable_text import join_limited, json_escaped, short_line
 from scaffold.core.tool import ToolOutput
 from scaffold.extensions.mcp.offers import Ask, Definition, OfferedTool, ServerSummary
 from scaffold.extensions.mcp.pooled_server import McpServer, no_logins
-from scaffold.extensions.mcp.server_command import ServerPlace
 from scaffold.extensions.mcp.server_config import ServerConfig
 from scaffold.extensions.mcp.server_login import ServerLogin
+from scaffold.extensions.mcp.stdio import ServerPlace
 from scaffold.extensions.mcp.tool_approvals import Approvals
 
 SDK_LOGGERS = ("mcp", "httpx2", "httpcore2")

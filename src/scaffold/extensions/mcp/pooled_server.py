@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl, urlsplit
 
 import mcp_types
 from mcp.shared.exceptions import MCPError
@@ -15,15 +16,14 @@ from pydantic import ValidationError
 from scaffold.core.printable_text import one_line, short_line
 from scaffold.core.tool import ToolOutput
 from scaffold.extensions.mcp.offers import Ask, Definition, OfferedTool, ServerState, ServerSummary, offered
-from scaffold.extensions.mcp.own_secrets import server_redactor
-from scaffold.extensions.mcp.server_command import ServerPlace, server_command
 from scaffold.extensions.mcp.server_config import MissingVariable, ServerConfig, expanded
 from scaffold.extensions.mcp.server_connection import MAX_TOOLS, Connection, OpenCall
 from scaffold.extensions.mcp.server_login import NO_LOGIN, ServerLogin
-from scaffold.extensions.mcp.stdio import program_streams
+from scaffold.extensions.mcp.stdio import ServerPlace, program_streams, server_command
 from scaffold.extensions.mcp.tool_approvals import Approvals, SortedTools, approve_tools, sort_tools
 from scaffold.extensions.mcp.web import address_streams
 from scaffold.policy.secret.redaction import Redactor
+from scaffold.policy.secret.sources import secret_values
 
 FIRST_DELAY_S = 1.0
 MAX_DELAY_S = 60.0
@@ -345,3 +345,12 @@ def _text(error: BaseException) -> str:
 def is_closed(error: BaseException) -> bool:
     """Return whether a call failed because the connection ended."""
     return isinstance(error, MCPError) and error.code == mcp_types.CONNECTION_CLOSED
+
+
+def server_redactor(config: ServerConfig) -> Redactor:
+    """Return what removes the secrets in the variables, headers, address and client of an expanded server."""
+    # `Bearer TOKEN` is sent, and TOKEN is the secret.
+    headers = {name.replace("-", "_"): (value.split() or [""])[-1] for name, value in config.headers.items()}
+    client = {"CLIENT_SECRET": config.oauth.client_secret}
+    query = dict(parse_qsl(urlsplit(config.url).query))
+    return Redactor(*map(secret_values, (config.env, headers, query, {"URL": config.url}, client)))

@@ -2,12 +2,13 @@
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextvars import ContextVar
 from importlib.metadata import version
 from typing import Any
 
 import mcp_types
+import msgspec
 from mcp.client.client import Client
 from mcp.client.session import ClientRequestContext, IncomingMessage
 from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
@@ -15,12 +16,20 @@ from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from scaffold.core.errors import ScaffoldError
-from scaffold.core.printable_text import short_line
+from scaffold.core.printable_text import one_line, printable, short_line, truncate_text
 from scaffold.core.tool import ToolOutput
-from scaffold.extensions.mcp.call_result import read_answer
-from scaffold.extensions.mcp.elicitation import DECLINED, MAX_QUESTIONS, question_of, read_reply
-from scaffold.extensions.mcp.offers import Ask, Definition
+from scaffold.extensions.mcp.offers import Ask, Definition, Question
 
+MAX_QUESTIONS = 3
+"""In one call; further ones are declined."""
+MAX_QUESTION_CHARS = 2_000
+MAX_FIELDS = 20
+REFUSALS = frozenset({"", "cancel", "decline", "no", "none", "reject"})
+YES = frozenset({"true", "yes", "y", "1", "on"})
+DECLINED = mcp_types.ElicitResult(action="decline")
+MAX_TEXT_CHARS = 200_000
+MAX_PARTS = 1_000
+MAX_URI_CHARS = 300
 MAX_TOOLS = 200
 """Of one server; further ones are left out."""
 MAX_PAGES = 50
@@ -130,3 +139,106 @@ class Connection:
 
 
 Connect = Callable[[], Awaitable[Connection]]
+
+
+def read_answer(answer: mcp_types.CallToolResult) -> ToolOutput:
+    """Return the answer of a tool as text: material for the model, never an order."""
+    parts = list(_parts(answer))
+    # What is structured is also sent as text by most servers; only without any it is shown by itself.
+    if not parts and answer.structured_content is not None:
+        parts = [msgspec.json.encode(answer.structured_content, enc_hook=str).decode(errors="replace")]
+    text = truncate_text(printable("\n".join(parts)), MAX_TEXT_CHARS)
+    return ToolOutput(text or "(an empty answer)", failed=bool(answer.is_error))
+
+
+def _parts(answer: mcp_types.CallToolResult) -> Iterator[str]:
+    for part in answer.content[:MAX_PARTS]:
+        yield _text(part)
+    if len(answer.content) > MAX_PARTS:
+        yield f"[{len(answer.content) - MAX_PARTS} more parts are left out]"
+
+
+def _text(part: object) -> str:  # noqa: PLR0911 - one for each kind
+    match part:
+        case mcp_types.TextContent(text=text):
+            return text
+        case mcp_types.ImageContent(data=data, mime_type=kind):
+            return f"[an image that cannot be shown: {_size(data, kind)}]"
+        case mcp_types.AudioContent(data=data, mime_type=kind):
+            return f"[a recording that cannot be played: {_size(data, kind)}]"
+        case mcp_types.ResourceLink(uri=uri, name=name):
+            return f"[a link to the resource {one_line(name)}: {short_line(str(uri), MAX_URI_CHARS)}]"
+        case mcp_types.EmbeddedResource(resource=mcp_types.TextResourceContents(uri=uri, text=text)):
+            return f"[the resource {short_line(str(uri), MAX_URI_CHARS)}]\n{text}"
+        case mcp_types.EmbeddedResource(resource=mcp_types.BlobResourceContents(uri=uri, blob=data, mime_type=kind)):
+            return f"[the resource {short_line(str(uri), MAX_URI_CHARS)}: {_size(data, kind or 'binary')}]"
+        case _:
+            return f"[a part of the kind {type(part).__name__} that cannot be shown]"
+
+
+def _size(data: str, kind: str) -> str:
+    return f"{short_line(kind, 60)}, about {len(data) * 3 // 4} bytes"
+
+
+def question_of(server: str, params: mcp_types.ElicitRequestParams) -> Question | None:
+    """Return the question; None for one that we do not ask, as it would send the user to an address."""
+    if not isinstance(params, mcp_types.ElicitRequestFormParams):
+        return None
+    schema = dict(params.requested_schema or {})
+    fields = schema.get("properties")
+    if not isinstance(fields, dict) or len(fields) > MAX_FIELDS:
+        fields = {}
+    required = tuple(str(name) for name in schema.get("required") or () if name in fields)
+    return Question(server, truncate_text(printable(params.message), MAX_QUESTION_CHARS), fields, required)
+
+
+def read_reply(question: Question, words: str | None) -> mcp_types.ElicitResult:
+    """Return what the user's words mean to the server; words that do not answer it decline."""
+    if words is None or (words.strip().lower() in REFUSALS and not _is_boolean(question)):
+        return DECLINED
+    given = _given(question, words.strip())
+    content = {}
+    for name, field in question.fields.items():
+        if name in given:
+            content[name] = _typed(given[name], field)
+        elif isinstance(field, dict) and "default" in field:
+            content[name] = field["default"]
+    if any(name not in content for name in question.required):
+        return DECLINED
+    return mcp_types.ElicitResult(action="accept", content=content)
+
+
+def _is_boolean(question: Question) -> bool:
+    return len(question.fields) == 1 and all(
+        isinstance(field, dict) and field.get("type") == "boolean" for field in question.fields.values()
+    )
+
+
+def _given(question: Question, words: str) -> Mapping[str, Any]:
+    try:
+        table = msgspec.json.decode(words)
+    except (msgspec.DecodeError, RecursionError):
+        table = None
+    if isinstance(table, dict):
+        return table
+    if len(question.fields) == 1:
+        return dict.fromkeys(question.fields, words)
+    pairs = (line.partition(":") for line in words.splitlines())
+    return {name.strip(): value.strip() for name, found, value in pairs if found}
+
+
+def _typed(value: Any, field: Any) -> Any:
+    kind = field.get("type") if isinstance(field, dict) else None
+    text = value.strip() if isinstance(value, str) else value
+    try:
+        if kind == "boolean" and isinstance(text, str):
+            return text.lower() in YES
+        if kind == "integer":
+            return int(text)
+        if kind == "number":
+            return float(text)
+    except (TypeError, ValueError):
+        return value
+    if kind == "array" and isinstance(text, str):
+        return [each.strip() for each in text.split(",")]
+    return value

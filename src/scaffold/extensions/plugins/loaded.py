@@ -2,22 +2,38 @@
 
 import asyncio
 import os
+import stat
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from msgspec import Struct, structs
 
-from scaffold.core.printable_text import one_line
-from scaffold.core.tool import Tool
-from scaffold.extensions.plugins.executables import named, plugin_files
-from scaffold.extensions.plugins.plugin import Plugin
-from scaffold.extensions.plugins.tool_adapter import plugin_tools
-from scaffold.extensions.plugins.turn_hooks import PluginHooks
+from scaffold.core.printable_text import one_line, printable, truncate_text
+from scaffold.core.tool import Tool, ToolOutput
+from scaffold.extensions.plugins.manifest import PluginTool
+from scaffold.extensions.plugins.plugin import CallFailed, Plugin
+from scaffold.extensions.plugins.turn_hooks import MAX_TEXT_CHARS, PluginHooks
 from scaffold.host.child_environment import PROXIES, child_environment
 from scaffold.host.process.piped_process import PipedCommand
 from scaffold.host.sandbox.confinement import SandboxSpec
+
+
+class PluginFiles(Struct, frozen=True):
+    """The plugins in a folder, by name, and a line about each file that looks like one but is none."""
+
+    files: tuple[Path, ...] = ()
+    notices: tuple[str, ...] = ()
+
+
+class _ToolAnswer(Struct):
+    """The answer to `tool/execute`."""
+
+    success: bool
+    result: str = ""
+
 
 MAX_PLUGINS = 32
 
@@ -116,3 +132,80 @@ def _command(file: Path, place: PluginPlace, *, networked: bool) -> PipedCommand
         )
         sandbox = structs.replace(sandbox, confinement=zone, proxy=None)
     return PipedCommand(argv=(str(file),), cwd=place.cwd, env=environ, sandbox=sandbox)
+
+
+def plugin_tools(plugin: Plugin) -> tuple[Tool, ...]:
+    """Return a plugin's tools. None is called read-only, whatever the plugin says: nobody has checked that."""
+    return tuple(_tool(plugin, offered) for offered in plugin.manifest.tools)
+
+
+def _tool(plugin: Plugin, offered: PluginTool) -> Tool:
+    async def run(args: Mapping[str, Any]) -> ToolOutput:
+        result = await plugin.call("tool/execute", {"name": offered.name, "arguments": args})
+        if isinstance(result, CallFailed):
+            return ToolOutput(f"Plugin {plugin.manifest.name} gave no result: {result.reason}.", failed=True)
+        try:
+            answer = msgspec.json.decode(result, type=_ToolAnswer)
+        except (msgspec.DecodeError, RecursionError) as error:
+            plugin.complain(offered.name, f"tool {offered.name}: its answer is invalid: {error}")
+            return ToolOutput(f"Plugin {plugin.manifest.name} gave an invalid answer.", failed=True)
+        return ToolOutput(truncate_text(printable(answer.result), MAX_TEXT_CHARS), failed=not answer.success)
+
+    return Tool(
+        name=plugin.manifest.tool_name(offered),
+        description=f"{offered.description or offered.name} (from the user's plugin {plugin.manifest.name})",
+        schema=offered.schema,
+        category="plugin",
+        run=run,
+    )
+
+
+def plugin_files(folder: Path, *, me: int) -> PluginFiles:
+    """Return the plugins of the user `me` in `folder`, which may be missing; hidden files and folders are no plugins.
+
+    Other users must not be able to change one: it runs with the user's files.
+    """
+    try:
+        with os.scandir(folder) as listing:
+            entries = sorted((entry for entry in listing if not entry.name.startswith(".")), key=lambda each: each.name)
+        changed_by = _changed_by_others(folder.stat(), me)
+    except OSError:
+        return PluginFiles()
+    if entries and changed_by:
+        return PluginFiles(notices=(f"plugins in {folder} do not run: the folder {changed_by}",))
+    files, notices = [], []
+    for entry in entries:
+        problem = _problem(entry, me)
+        if problem is None:
+            files.append(folder / entry.name)
+        elif problem:
+            notices.append(f"plugin {one_line(entry.name)} does not run: it {problem}")
+    return PluginFiles(tuple(files), tuple(notices))
+
+
+def _problem(entry: os.DirEntry[str], me: int) -> str | None:
+    """Return why a file that looks like a plugin is none; empty if it does not look like one, None if it is one."""
+    try:
+        if entry.is_symlink():
+            return "is a symbolic link; copy the program itself there"
+        status = entry.stat(follow_symlinks=False)
+    except OSError:
+        return ""
+    if not stat.S_ISREG(status.st_mode) or not status.st_mode & 0o111:
+        return ""
+    if problem := _changed_by_others(status, me):
+        return problem
+    return None if os.access(entry.path, os.X_OK) else "is not executable for you"
+
+
+def _changed_by_others(status: os.stat_result, me: int) -> str:
+    if status.st_uid != me:
+        return "is not yours; change its owner (`chown`)"
+    if status.st_mode & 0o022:
+        return "can be changed by others; forbid that (`chmod go-w`)"
+    return ""
+
+
+def named(files: Sequence[Path], names: Sequence[str]) -> tuple[Path, ...]:
+    """Return the files that have one of the names, with or without their extension."""
+    return tuple(file for file in files if {file.name, file.stem} & set(names))

@@ -7,7 +7,7 @@ import msgspec
 from msgspec import Struct
 
 from scaffold.core.printable_text import one_line, printable, short_line, truncate_text
-from scaffold.extensions.plugins.tool_schema import tool_schema
+from scaffold.extensions.tool_schema import tool_schema
 
 Hook = Literal[
     "post_user_input",

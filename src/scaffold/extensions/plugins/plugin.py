@@ -31,7 +31,6 @@ FLOOD_BYTES = MAX_MESSAGE_BYTES
 MAX_ERROR_CHARS = 300
 MAX_STDERR_BYTES = 2_000
 PROTOCOL = 1
-
 PluginState = Literal["starting", "running", "ended", "rejected"]
 
 

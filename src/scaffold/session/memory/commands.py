@@ -14,6 +14,7 @@ from scaffold.memory.opening import open_memories
 from scaffold.plan.message_text import quoted, quoted_list
 from scaffold.session.memory.answer import NOUNS, MemoryAnswer
 from scaffold.session.memory.document_commands import document_list, open_library, passages, passages_if_any
+from scaffold.session.memory.embedding import MemoryAccess
 from scaffold.session.memory.index_commands import (
     NO_TEXT,
     IndexItem,
@@ -26,7 +27,6 @@ from scaffold.session.memory.index_commands import (
     item_lines,
     newest_items,
 )
-from scaffold.session.memory.lazy_memories import MemoryAccess
 
 MOST_LISTED = 50
 MOST_FOUND = 10

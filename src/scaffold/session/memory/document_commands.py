@@ -17,7 +17,7 @@ from scaffold.memory.notes import MemoryScope, first_line
 from scaffold.memory.opening import open_databases
 from scaffold.plan.message_text import quoted, quoted_list
 from scaffold.session.memory.answer import MemoryAnswer
-from scaffold.session.memory.lazy_memories import MemoryAccess
+from scaffold.session.memory.embedding import MemoryAccess
 
 MOST_FOUND = 10
 SHOWN_CHARS = 160

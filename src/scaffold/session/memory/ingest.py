@@ -17,7 +17,7 @@ from scaffold.memory.documents.source_files import opened_file
 from scaffold.memory.notes import MemoryScope
 from scaffold.session.memory.answer import NOUNS, MemoryAnswer
 from scaffold.session.memory.document_commands import document_json, document_name, has_pages, label, missing_lines
-from scaffold.session.memory.lazy_memories import MemoryAccess
+from scaffold.session.memory.embedding import MemoryAccess
 
 VECTORS_AT_ONCE = 256
 """After so many vectors it is said how many there are."""

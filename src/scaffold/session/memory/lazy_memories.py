@@ -1,54 +1,16 @@
 """Memories of a session, loaded when they are first needed: most sessions have none, and start faster without."""
 
-import os
-from collections.abc import Mapping
-from pathlib import Path
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
-from msgspec import Struct
-
-from scaffold.core.errors import NotInRepository, ScaffoldError
+from scaffold.core.errors import ScaffoldError
 from scaffold.core.ports import Budget, History
 from scaffold.core.tool import Tool, ToolOutput
-from scaffold.git.common_dir import find_common_dir
-from scaffold.host.startup import lazy_import
-from scaffold.memory.vector_port import Embedder
-from scaffold.policy.secret.redaction import Redactor
-from scaffold.session.memory.embedding import EmbedderSource
-from scaffold.store.driver.location import existing_state_location
-from scaffold.store.user_store import UserStore
+from scaffold.host.startup import importing
+from scaffold.session.memory.embedding import MemoryAccess
 from scaffold.tools.memory_tools import MemoryActions, memory_tools, recall_memories
 from scaffold.tools.vector_db import DocumentActions, VectorDatabase, vector_db_tools
 from scaffold.tools.workspace import Workspace
-
-ACTIONS = "scaffold.session.memory.opened_memories:OpenedMemories"
-PDF_DOCUMENTS = "scaffold.session.memory.pdf_documents:PdfDocuments"
-VECTOR_DATABASE = "scaffold.session.memory.vector_database:OpenedVectorDatabase"
-
-
-class MemoryAccess(Struct, frozen=True, kw_only=True):
-    """Where a session's memories are, and who it is."""
-
-    cwd: Path
-    store: UserStore
-    redactor: Redactor
-    source: str = "user"
-    """Who remembers: `user`, or `session:ID`."""
-    embedding: EmbedderSource | None = None
-    """None for the model of the extra `memory`."""
-
-    def embedder(self) -> Embedder | None:
-        """Return the configured embedder; None for the one that comes with the extra."""
-        return None if self.embedding is None else self.embedding.get()
-
-    def may_have_any(self) -> bool:
-        """Return whether there may be memories; False only if there are none."""
-        if self.store.knowledge.collections.all():
-            return True
-        try:
-            return existing_state_location(find_common_dir(self.cwd), os.environ) is not None
-        except NotInRepository:
-            return False
 
 
 class SessionMemories(MemoryActions, Protocol):
@@ -84,7 +46,9 @@ class LazyMemories:
     async def call(self, tool: str, args: Mapping[str, Any]) -> ToolOutput:
         """Return the answer of a tool of the vector database."""
         if self._indexes is None:
-            self._indexes = lazy_import(VECTOR_DATABASE)(self._access)
+            with importing():
+                from scaffold.session.memory.vector_database import OpenedVectorDatabase
+            self._indexes = OpenedVectorDatabase(self._access)
         return await self._indexes.call(tool, args)
 
     def documents(self, workspace: Workspace) -> DocumentActions:
@@ -93,29 +57,31 @@ class LazyMemories:
 
     def remember(self, content: str, kind: str, scope: str, supersedes: str) -> ToolOutput:
         """Store a memory."""
-        return self._actions().remember(content, kind, scope, supersedes)
+        return self._loaded_actions().remember(content, kind, scope, supersedes)
 
     async def recall(self, query: str, most: int) -> ToolOutput:
         """Return the memories that fit a query."""
-        return await self._actions().recall(query, most)
+        return await self._loaded_actions().recall(query, most)
 
     def forget(self, memory_id: str) -> ToolOutput:
         """Delete a memory."""
-        return self._actions().forget(memory_id)
+        return self._loaded_actions().forget(memory_id)
 
     async def context_for(self, message: str) -> str | ScaffoldError:
         """Return the memories that go with a message, without secrets; the error if they cannot be read."""
         try:
             if not self._access.may_have_any():
                 return ""
-            found = await self._actions().context_for(message)
+            found = await self._loaded_actions().context_for(message)
         except ScaffoldError as error:
             return error
         return self._access.redactor.clean(found)
 
-    def _actions(self) -> SessionMemories:
+    def _loaded_actions(self) -> SessionMemories:
         if self._loaded is None:
-            self._loaded = lazy_import(ACTIONS)(self._access)
+            with importing():
+                from scaffold.session.memory.opened_memories import OpenedMemories
+            self._loaded = OpenedMemories(self._access)
         return self._loaded
 
 
@@ -128,5 +94,16 @@ class _LazyDocuments:
 
     async def add_pdf_document(self, path: str, index: str, pages: str, chunk_size: int | None) -> ToolOutput:
         """Store a PDF in an index."""
-        actions: DocumentActions = lazy_import(PDF_DOCUMENTS)(self._access, self._workspace)
-        return await actions.add_pdf_document(path, index, pages, chunk_size)
+        with importing():
+            from scaffold.session.memory.pdf_documents import PdfDocuments
+        return await PdfDocuments(self._access, self._workspace).add_pdf_document(path, index, pages, chunk_size)
+
+
+async def recalled(memories: LazyMemories, message: str, tell: Callable[[str], object]) -> str:
+    """Return the memories that go with a message, empty for none; `tell` receives what went wrong."""
+    found = await memories.context_for(message)
+    if isinstance(found, ScaffoldError):
+        tell(f"no memories go with this message: {found.what}")
+    if trouble := memories.first_trouble():
+        tell(f"memories are found by their words alone: {trouble}")
+    return "" if isinstance(found, ScaffoldError) else found

@@ -8,7 +8,7 @@ from scaffold.memory.memories import Memories, find_memory
 from scaffold.memory.notes import scope_of, type_of
 from scaffold.memory.opening import open_memories
 from scaffold.memory.recall import recalled_for, recalled_text, remembered_text
-from scaffold.session.memory.lazy_memories import MemoryAccess
+from scaffold.session.memory.embedding import MemoryAccess
 
 
 class OpenedMemories:

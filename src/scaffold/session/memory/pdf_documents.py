@@ -16,9 +16,9 @@ from scaffold.memory.documents.reader_sandbox import reader_place
 from scaffold.memory.documents.source_files import OpenedFile
 from scaffold.session.memory.answer import NOUNS
 from scaffold.session.memory.document_commands import document_name, label, missing_lines, open_library
+from scaffold.session.memory.embedding import MemoryAccess
 from scaffold.session.memory.ingest import pages_of
-from scaffold.session.memory.lazy_memories import MemoryAccess
-from scaffold.session.memory.workspace_pdf import OpenPdf, with_workspace_pdf
+from scaffold.session.memory.pdf_text import OpenPdf, with_workspace_pdf
 from scaffold.tools.workspace import Workspace, failed_answer
 
 TIME_LIMIT_S = 60.0

@@ -1,20 +1,40 @@
 """The text of a PDF as the answer of a tool: whole pages, as many as fit, and how to go on."""
 
 import json
+import os
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
+from pathlib import Path
 from typing import Any
 
 from msgspec import Struct, structs
 
-from scaffold.core.errors import UsageError
+from scaffold.core.errors import ScaffoldError, UsageError
 from scaffold.core.tool import ToolOutput
 from scaffold.memory.documents.page_ranges import MAX_PARTS, PageRanges, read_page_ranges
-from scaffold.memory.documents.pdf_reader import PdfPage, PdfPart, PdfRequest, in_number, read_pdf
+from scaffold.memory.documents.pdf_reader import PdfPage, PdfPart, PdfRequest, check_pdf, in_number, read_pdf
 from scaffold.memory.documents.reader_sandbox import ReaderPlace, reader_place
-from scaffold.session.memory.workspace_pdf import OpenPdf, with_workspace_pdf
-from scaffold.tools.workspace import MAX_ANSWER_CHARS, Workspace
+from scaffold.policy.path.containment import Refusal
+from scaffold.tools.content.near_paths import missing_file
+from scaffold.tools.content.safe_open import open_file, unreadable_reason
+from scaffold.tools.workspace import (
+    MAX_ANSWER_CHARS,
+    ReadablePath,
+    Workspace,
+    failed_answer,
+    printable_name,
+    resolve_readable,
+)
+
+
+class OpenPdf(Struct, frozen=True):
+    """An open file that begins as a PDF does, its path, and its path as the agent wrote it."""
+
+    file: int
+    path: Path
+    shown: str
+
 
 PAGES_AT_ONCE = 25
 TIME_LIMIT_S = 60.0
@@ -104,3 +124,33 @@ def _as_json(found: _Shown) -> str:
     ]
     more = {"continue_with": str(found.rest)} if found.rest else {}
     return json.dumps({"total_pages": found.total, "pages": pages, **more}, ensure_ascii=False)
+
+
+async def with_workspace_pdf(
+    workspace: Workspace, path: str, work: Callable[[OpenPdf], Awaitable[ToolOutput]]
+) -> ToolOutput:
+    """Return what `work` answers for a PDF, or why it cannot be read."""
+    readable = resolve_readable(workspace, path)
+    if isinstance(readable, Refusal):
+        return failed_answer(readable.reason)
+    shown = printable_name(path)
+    try:
+        return await _with_open(readable, shown, work)
+    except ScaffoldError as error:
+        return failed_answer(error.in_full)
+    except FileNotFoundError:
+        return failed_answer(missing_file(readable.folder, path))
+    except IsADirectoryError:
+        return failed_answer(f"{shown} is a folder; use list_dir.")
+    except OSError as error:
+        return failed_answer(f"{shown} cannot be read ({error.strerror}); use another file.")
+
+
+async def _with_open(
+    readable: ReadablePath, shown: str, work: Callable[[OpenPdf], Awaitable[ToolOutput]]
+) -> ToolOutput:
+    with open_file(readable.folder, readable.path, os.O_RDONLY) as file:
+        if problem := unreadable_reason(os.fstat(file), shown):
+            return failed_answer(problem.reason)
+        check_pdf(file, shown)
+        return await work(OpenPdf(file, readable.path, shown))

@@ -11,7 +11,7 @@ from scaffold.host.wall_clock import WallClock
 from scaffold.memory.indexes.indexes import Added, Indexes
 from scaffold.memory.indexes.item_json import found_text, item_text, states_text
 from scaffold.memory.opening import open_memories
-from scaffold.session.memory.lazy_memories import MemoryAccess
+from scaffold.session.memory.embedding import MemoryAccess
 from scaffold.tools.vector_db import FOUND, MOST_FOUND
 
 MOST_IDS = 200

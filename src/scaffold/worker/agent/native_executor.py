@@ -11,8 +11,8 @@ from scaffold.agent.instruction_files import find_instructions
 from scaffold.agent.io_port import AgentIO, MergedIncoming
 from scaffold.agent.journal import Journal
 from scaffold.agent.prompts import auditor_prompt, step_prompt_rules, with_instructions, worker_prompt
+from scaffold.agent.session_context import TodoContext
 from scaffold.agent.skills import skills_section
-from scaffold.agent.todo_reminder import TodoContext
 from scaffold.agent.turn_loop import Agent, AgentRecords, AgentSpec, TurnResult
 from scaffold.core.conversation import Caller, WaitingTurn
 from scaffold.tools.command.background_commands import BackgroundCommands

@@ -4,8 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from scaffold.agent.journal import Journal, approval_logger
-from scaffold.agent.role_tools import kept_tools
-from scaffold.agent.skills import SkillPlace, skill_folders, skill_tools
+from scaffold.agent.skills import SkillPlace, kept_tools, skill_folders, skill_tools
 from scaffold.core.errors import ScaffoldError
 from scaffold.core.extension_set import Role
 from scaffold.core.ids import AttemptId

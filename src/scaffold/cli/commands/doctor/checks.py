@@ -30,7 +30,7 @@ from scaffold.host.sandbox.bubblewrap import FOLDERS
 from scaffold.host.sandbox.level import level_limits
 from scaffold.host.startup import importing
 from scaffold.host.user_dirs import user_dirs
-from scaffold.login.names import CODEX
+from scaffold.login.state import CODEX
 from scaffold.orchestrator.upkeep.expired_files import logs_size
 from scaffold.policy.trust_decision import TrustStatus
 from scaffold.run.trial.temporary_checkout import dead_trials

@@ -14,7 +14,7 @@ from scaffold.core.printable_text import count_of, join_limited, one_line
 from scaffold.host.startup import importing
 from scaffold.policy.rule.ruleset import RuleSet
 from scaffold.session.options import SessionOptions
-from scaffold.session.slash.server_listing import started_servers
+from scaffold.session.slash.extension_listing import started_servers
 
 FIX = "`ralph /mcp` says more; see docs/mcp.md"
 MAX_NAMES = 8
@@ -33,7 +33,7 @@ def _check_plugins() -> list[DoctorCheck]:
     except OSError:
         return []
     with importing():
-        from scaffold.extensions.plugins.executables import plugin_files
+        from scaffold.extensions.plugins.loaded import plugin_files
     found = plugin_files(folder, me=os.getuid())
     named = join_limited([one_line(file.name) for file in found.files], MAX_NAMES)
     text = f"{count_of(len(found.files), 'file')}: {named}" if found.files else f"no plugin among the files in {folder}"

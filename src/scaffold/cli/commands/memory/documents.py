@@ -42,8 +42,7 @@ from scaffold.session.memory.document_commands import (
     open_library,
     passages_if_any,
 )
-from scaffold.session.memory.embedding import EmbedderSource
-from scaffold.session.memory.lazy_memories import MemoryAccess
+from scaffold.session.memory.embedding import EmbedderSource, MemoryAccess
 from scaffold.views.text_format import local_time
 
 FOLDER = "ingestion"

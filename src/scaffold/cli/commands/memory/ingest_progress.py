@@ -23,8 +23,8 @@ from scaffold.memory.documents.parts import ReadingOptions
 from scaffold.memory.documents.source_files import documents_below
 from scaffold.memory.notes import MemoryScope
 from scaffold.session.memory.answer import MemoryAnswer
+from scaffold.session.memory.embedding import MemoryAccess
 from scaffold.session.memory.ingest import IngestRequest, Reporting, ingested
-from scaffold.session.memory.lazy_memories import MemoryAccess
 
 LINE_EVERY_S = 5.0
 DRAW_EVERY_S = 0.1

@@ -15,7 +15,7 @@ from typing import get_args
 import click
 from msgspec import Struct, structs
 
-from scaffold.agent.context.recap import recap
+from scaffold.agent.context.conversation_window import recap
 from scaffold.agent.model_access import open_user_store
 from scaffold.agent.modes import MODES, parse_mode
 from scaffold.agent.prompts import PROMPT_VERSION

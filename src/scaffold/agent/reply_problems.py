@@ -8,6 +8,8 @@ import json
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
+from scaffold.core.errors import ModelError
+
 MAX_TRIED = 20
 """Places of a text that are read as JSON."""
 _NAMES = ("name", "tool", "tool_name", "function", "recipient_name")
@@ -48,3 +50,19 @@ def _json_in(text: str) -> Iterator[Any]:
             at += 1
         else:
             yield value
+
+
+def cutoff_error(times: int) -> ModelError:
+    """Return the error after so many replies in a row that were cut off."""
+    return ModelError(
+        f"{times} replies in a row were cut off at the model's length limit",
+        "Ask for less at a time, or choose a model with longer replies with `--model`.",
+    )
+
+
+def no_answer_error() -> ModelError:
+    """Return the error after a second empty reply."""
+    return ModelError(
+        "the model ended its work without an answer, also when it was asked for one",
+        "What it did is kept; ask it with `ralph -c`, or choose another model with `--model`.",
+    )

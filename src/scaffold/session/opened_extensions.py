@@ -1,20 +1,50 @@
 """The extensions of a session, opened for it: hooks, plugins, and MCP servers."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from scaffold.agent.context.conversation_window import Conversation
 from scaffold.agent.extensions.access import connect_servers, hook_mode, open_hooks, open_plugins, open_servers
 from scaffold.agent.extensions.port import NO_EXTENSIONS, AgentExtensions, combined
 from scaffold.agent.extensions.setup import ExtensionSetup, HookSession, ServerChoice
 from scaffold.config.mcp_files import mcp_files
+from scaffold.core.extension_set import Role
+from scaffold.core.tool import Tool
 from scaffold.git.checkouts.worktree_metadata import find_checkout
 from scaffold.host.sandbox.confinement import SandboxSpec
-from scaffold.host.startup import importing
 from scaffold.host.user_dirs import user_dirs
+from scaffold.policy.permission.approval_gate import ApprovalGate
 from scaffold.policy.secret.redaction import Redactor
 from scaffold.session.options import SessionOptions
+from scaffold.session.reporter import SessionObserver
+from scaffold.session.subagent_role import tools_of_session
 from scaffold.session.tool_setup import ToolSetup
+
+
+class SessionToolbox:
+    """The tools, each gated, watched by extensions and by the observer."""
+
+    def __init__(
+        self, own: Sequence[Tool], gate: ApprovalGate, observer: SessionObserver, role: Role | None = None
+    ) -> None:
+        """Offer `own`, which are gated already, and those of extensions; of all of them those that a `role` keeps."""
+        self._role = role
+        self._own = own
+        self._gate = gate
+        self._observer = observer
+        self._extensions = NO_EXTENSIONS
+        self._more: tuple[Tool, ...] | None = None
+        self._tools: tuple[Tool, ...] = ()
+
+    async def now(self, extensions: AgentExtensions) -> tuple[Tool, ...]:
+        """Return the tools; the same object until the extensions or their tools change."""
+        more, observer = await extensions.tools(), self._observer
+        if more != self._more or extensions is not self._extensions:
+            offered = tools_of_session((*self._own, *map(self._gate.guard, more)), self._role)
+            kept = filter(observer.keeps_tool, offered)
+            watched = map(extensions.watch, (*kept, *observer.extra_tools))
+            self._extensions, self._more, self._tools = extensions, more, tuple(map(observer.wrap_tool, watched))
+        return self._tools
 
 
 class SessionExtensions:
@@ -58,17 +88,11 @@ class SessionExtensions:
         self, tools: ToolSetup, conversation: Callable[[], Conversation], *, is_subagent: bool
     ) -> AgentExtensions:
         transcript = user_dirs().cache / "outputs" / tools.conversation / "transcript.jsonl"
-
-        def write() -> None:
-            with importing():
-                from scaffold.session.extensions.hook_transcript import write_transcript
-            write_transcript(transcript, conversation(), cwd=str(tools.cwd), clean=tools.redactor.clean)
-
         session = HookSession(
             environ=tools.environ,
             project=find_checkout(tools.cwd) or tools.cwd,
             transcript=str(transcript),
-            write_transcript=write,
+            messages=lambda: conversation().kept,
             subagent=is_subagent,
             mode=lambda: hook_mode(tools.modes.current, yolo=tools.gate.rules.yolo),
         )

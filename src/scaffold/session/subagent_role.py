@@ -6,8 +6,7 @@ from pathlib import Path
 
 from scaffold.agent.instruction_files import find_instructions
 from scaffold.agent.prompts import session_prompt
-from scaffold.agent.role_tools import kept_tools
-from scaffold.agent.skills import skills_section
+from scaffold.agent.skills import kept_tools, skills_section
 from scaffold.config.settings import resolve_model_name
 from scaffold.core.errors import UsageError
 from scaffold.core.extension_set import Role

@@ -1,1 +1,0 @@
-"""The hooks, skills, roles and commands of a session of `ralph`."""
