@@ -51,11 +51,11 @@ def loaded_groups(messages: Iterable[Message], earlier: Iterable[str], groups: M
     read from its result: later the same words may find other tools.
     """
     known = frozenset(groups.values())
-    asked = (*earlier, *_asked(messages, groups))
+    asked = (*earlier, *_requested_groups(messages, groups))
     return tuple(dict.fromkeys(name for name in asked if name in known))
 
 
-def _asked(messages: Iterable[Message], groups: Mapping[str, str]) -> Iterator[str]:
+def _requested_groups(messages: Iterable[Message], groups: Mapping[str, str]) -> Iterator[str]:
     for message in messages:
         if isinstance(message, UserMessage):
             for part in message.parts:
@@ -90,14 +90,14 @@ def find_tools(tools: Sequence[Tool]) -> Tool:
     async def run(args: Mapping[str, Any]) -> ToolOutput:
         found = ranked(tools, args["words"])[:MAX_FOUND]
         if not found:
-            return ToolOutput(f"No tool matches. {_families(tools)}", failed=True)
+            return ToolOutput(f"No tool matches. {_family_lines(tools)}", failed=True)
         lines = (f"- {tool.name}: {short_line(tool.description, MAX_ABOUT_CHARS)}" for tool in found)
         return ToolOutput("\n".join(["From your next message on, you have:", *lines]))
 
     return Tool(
         name=FIND_TOOLS,
         description=f"Find more tools by words of their names and descriptions, and get the best {MAX_FOUND}. "
-        f"{_families(tools)}",
+        f"{_family_lines(tools)}",
         schema=object_schema({"words": {"type": "string"}}),
         category="memory",
         run=run,
@@ -112,26 +112,26 @@ def found_names(result: str) -> Iterator[str]:
 
 def ranked(tools: Sequence[Tool], words: str) -> list[Tool]:
     """Return the tools that match at least one of the words, the best first; in their order where equally good."""
-    asked = set(_words(words))
+    asked = set(_split_words(words))
     scores = [(_score(tool, asked), tool) for tool in tools]
     return [tool for score, tool in sorted(scores, key=lambda pair: -pair[0]) if score > 0]
 
 
 def _score(tool: Tool, asked: set[str]) -> int:
-    name, about = set(_words(tool.name)), set(_words(tool.description))
-    return sum(NAME_WEIGHT * _in(word, name) + _in(word, about) for word in asked)
+    name, about = set(_split_words(tool.name)), set(_split_words(tool.description))
+    return sum(NAME_WEIGHT * _has_word_form(word, name) + _has_word_form(word, about) for word in asked)
 
 
-def _in(word: str, words: set[str]) -> bool:
+def _has_word_form(word: str, words: set[str]) -> bool:
     """Return whether a word, or a longer form of it such as its plural, is among the words."""
     return word in words or (len(word) > 2 and any(each.startswith(word) for each in words))
 
 
-def _words(text: str) -> list[str]:
+def _split_words(text: str) -> list[str]:
     return _WORD.findall(_HUMP.sub(" ", text).lower())
 
 
-def _families(tools: Sequence[Tool]) -> str:
+def _family_lines(tools: Sequence[Tool]) -> str:
     """Return a line about each family: how many tools it has, and the names of the first of them."""
     families: dict[str, list[Tool]] = {}
     for tool in tools:

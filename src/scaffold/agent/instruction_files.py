@@ -34,7 +34,7 @@ def find_instructions(cwd: Path, *, home: Path) -> Sequence[Instructions]:
     cwd = cwd.resolve()
     found: dict[str, Instructions] = {}
     for searched in reversed(list(_search_folders(cwd, home.resolve()))):
-        each = next(filter(None, (_read(searched.folder / name, searched) for name in FILE_NAMES)), None)
+        each = next(filter(None, (_read_instructions(searched.folder / name, searched) for name in FILE_NAMES)), None)
         if each is not None:
             found.setdefault(each.text or each.notice, structs.replace(each, name=os.path.relpath(each.path, cwd)))
     return tuple(found.values())
@@ -51,9 +51,9 @@ class _SearchFolder(Struct, frozen=True):
 
 
 def _search_folders(cwd: Path, home: Path) -> Iterator[_SearchFolder]:
-    upwards, owner = [cwd, *cwd.parents], _owner(cwd)
+    upwards, owner = [cwd, *cwd.parents], _owner_id(cwd)
     # A `.git` of another user does not make this folder part of their repository.
-    root = next((folder for folder in upwards if _owner(folder / ".git") == owner), None)
+    root = next((folder for folder in upwards if _owner_id(folder / ".git") == owner), None)
     if root is not None:
         yield from (_SearchFolder(folder, root) for folder in upwards[: upwards.index(root) + 1])
         return
@@ -63,14 +63,14 @@ def _search_folders(cwd: Path, home: Path) -> Iterator[_SearchFolder]:
             return
 
 
-def _owner(path: Path) -> int | None:
+def _owner_id(path: Path) -> int | None:
     try:
         return path.stat().st_uid
     except OSError:
         return None
 
 
-def _read(path: Path, searched: _SearchFolder) -> Instructions | None:
+def _read_instructions(path: Path, searched: _SearchFolder) -> Instructions | None:
     """Return the file's instructions; None if it is no regular file or has another owner."""
     try:
         status = path.stat()

@@ -104,11 +104,11 @@ def endpoint_name(text: str) -> str | None:
     """
     with suppress(UsageError, ModelError):
         if is_live(text):
-            return _endpoint(text).name
+            return _find_endpoint(text).name
     return None
 
 
-def _endpoint(text: str) -> Endpoint:
+def _find_endpoint(text: str) -> Endpoint:
     """Return the endpoint of a live model, to which nothing is sent."""
     model = parse_model(text)
     if model.provider != CODEX:
@@ -129,7 +129,7 @@ def resolve_model(text: str) -> tuple[str, str]:
     pinned = absolute_model(text)
     if is_live(pinned):
         # Only for its errors: a missing key or login, or an invalid base URL.
-        _endpoint(pinned)
+        _find_endpoint(pinned)
     return pinned, cassette_digest(pinned)
 
 

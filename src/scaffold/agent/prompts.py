@@ -48,7 +48,7 @@ def system_prompt(role: str, *, folders: Sequence[str] = (), notice: Notice = ig
     verdict format. `notice` is called with a message about each file that cannot be used.
     """
     if role in NON_WORKER_ROLES:
-        return custom_prompt(role, folders, notice) or _text(role)
+        return custom_prompt(role, folders, notice) or _prompt_text(role)
     return worker_prompt(role, reviews=is_review_role(role), folders=folders, notice=notice)
 
 
@@ -59,26 +59,26 @@ def worker_prompt(
 
     `reviews`: it only reads and gives a verdict. `given` is what the user wrote for the role elsewhere.
     """
-    own = custom_prompt(role, folders, notice) or given or _text(role if role in BUILT_IN_ROLES else "generic")
-    parts = [_text("worker_base"), own.replace("{role}", _printable_role(role))]
-    parts.append(_text("verdict" if reviews else "method"))
+    own = custom_prompt(role, folders, notice) or given or _prompt_text(role if role in BUILT_IN_ROLES else "generic")
+    parts = [_prompt_text("worker_base"), own.replace("{role}", _printable_role(role))]
+    parts.append(_prompt_text("verdict" if reviews else "method"))
     return "\n\n".join(parts)
 
 
 def auditor_prompt(folders: Sequence[str] = (), notice: Notice = ignore_notice) -> str:
     """Return the system prompt of a worker that audits requirements, as `system_prompt` does."""
     own = custom_prompt("auditor", folders, notice)
-    return "\n\n".join([_text("worker_base"), *([own] if own else []), _text("auditor")])
+    return "\n\n".join([_prompt_text("worker_base"), *([own] if own else []), _prompt_text("auditor")])
 
 
 def step_prompt_rules() -> str:
     """Return the system prompt of a step of a story: the rules of all workers; what to do in it is in its prompt."""
-    return _text("worker_base")
+    return _prompt_text("worker_base")
 
 
 def session_prompt(instructions: Sequence[Instructions] = (), *, own: str | None = None, more: str = "") -> str:
     """Return ralph's base prompt (or the user's `own`) with the project's instructions, and `more` before these."""
-    base = _text("session").replace("{method}", _text("method")) if own is None else own.strip()
+    base = _prompt_text("session").replace("{method}", _prompt_text("method")) if own is None else own.strip()
     return with_instructions("\n\n".join(filter(None, (base, more))), instructions)
 
 
@@ -90,25 +90,25 @@ def with_instructions(prompt: str, instructions: Sequence[Instructions]) -> str:
 
 def summary_writer_prompt(words: int) -> str:
     """Return the system prompt for a summary of dropped messages, of at most so many words."""
-    return _text("summary").replace("{words}", str(words))
+    return _prompt_text("summary").replace("{words}", str(words))
 
 
 def skills_prompt(listed: str) -> str:
     """Return the part of a system prompt about skills; `listed` has a line for each."""
-    return _text("skills").replace("{skills}", listed)
+    return _prompt_text("skills").replace("{skills}", listed)
 
 
 def orchestrator_prompt() -> str:
     """Return the system prompt of the agent that develops plans with the user."""
-    return _text("orchestrator")
+    return _prompt_text("orchestrator")
 
 
 def mode_prompt(mode: str) -> str:
     """Return the prompt of a mode; it must have one."""
-    return _text(f"mode_{mode}")
+    return _prompt_text(f"mode_{mode}")
 
 
-def _text(name: str) -> str:
+def _prompt_text(name: str) -> str:
     return PROMPT_FOLDER.joinpath(f"{name}.md").read_text(encoding="utf-8").strip()
 
 
@@ -118,7 +118,7 @@ def custom_prompt(role: str, folders: Sequence[str], notice: Notice) -> str | No
         return None
     for folder in folders:
         path = Path(folder) / f"{role}.md"
-        prompt = _read(path)
+        prompt = _read_prompt(path)
         if isinstance(prompt, str):
             return prompt
         if prompt is not None:
@@ -126,7 +126,7 @@ def custom_prompt(role: str, folders: Sequence[str], notice: Notice) -> str | No
     return None
 
 
-def _read(path: Path) -> str | _UnusablePrompt | None:
+def _read_prompt(path: Path) -> str | _UnusablePrompt | None:
     """Return the text of a prompt file; None if it does not exist.
 
     Links out of the folder are not followed: others may have made them to expose a file to the model.
@@ -144,10 +144,10 @@ def _read(path: Path) -> str | _UnusablePrompt | None:
         return None
     except OSError as error:
         return _UnusablePrompt(f"cannot be read ({error.strerror})")
-    return _decoded(content)
+    return _decode_prompt(content)
 
 
-def _decoded(content: bytes) -> str | _UnusablePrompt:
+def _decode_prompt(content: bytes) -> str | _UnusablePrompt:
     if len(content) > MAX_BYTES:
         return _UnusablePrompt(f"has more than {MAX_BYTES:,} bytes")
     try:

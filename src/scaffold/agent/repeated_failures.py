@@ -70,12 +70,12 @@ class RepeatNotes:
         """Return the answer to a call, with a note if it is due; an `agent.ports.AnswerWatch`."""
         same = call_fingerprint(call.name, call.args, answer.content)
         if answer.failed:
-            return self._noted(same, answer)
+            return self._add_note(same, answer)
         if tool is not None and not is_read_only(tool) and tool.category != "memory":
             self._changes.add(same)
         return answer
 
-    def _noted(self, call: str, output: ToolOutput) -> ToolOutput:
+    def _add_note(self, call: str, output: ToolOutput) -> ToolOutput:
         # Equal calls of one reply are one failure: the model could not react in between.
         if (reply := CURRENT_REPLY.get()) is not self._reply or reply is None:
             self._reply, self._turn = reply, self._turn + 1

@@ -18,19 +18,19 @@ _ARGUMENTS = ("arguments", "args", "parameters", "input", "tool_input")
 
 def call_in_text(text: str, tools: Collection[str]) -> str:
     """Return the name of the first of `tools` that a JSON object in the text calls; empty if none does."""
-    return next((name for value in _json_in(text) if (name := _called(value, tools))), "")
+    return next((name for value in _json_in(text) if (name := _called_tool(value, tools))), "")
 
 
-def _called(value: Any, tools: Collection[str]) -> str:
+def _called_tool(value: Any, tools: Collection[str]) -> str:
     """Return the tool that a value calls: an object with a tool's name and its arguments, or one that holds that."""
     if isinstance(value, list):
-        return next((name for each in value if (name := _called(each, tools))), "")
+        return next((name for each in value if (name := _called_tool(each, tools))), "")
     if not isinstance(value, Mapping):
         return ""
     if inner := next(
         (each for each in (value.get("function"), value.get("tool_calls")) if isinstance(each, Mapping | list)), None
     ):
-        return _called(inner, tools)
+        return _called_tool(inner, tools)
     name = next((value[key] for key in _NAMES if isinstance(value.get(key), str)), "")
     has_arguments = any(isinstance(value.get(key), Mapping | str) for key in _ARGUMENTS)
     return name if name in tools and has_arguments else ""

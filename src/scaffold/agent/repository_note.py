@@ -30,27 +30,27 @@ async def repository_note(folder: Path, environ: Mapping[str, str]) -> str:
     if top is not None:
         with suppress(TimeoutError):
             async with asyncio.timeout(TIME_LIMIT_S):
-                lines = await _repository(Git(folder, environ=environ), top)
+                lines = await _repository_lines(Git(folder, environ=environ), top)
     return "\n".join(filter(None, [*lines, files_note(folder)]))
 
 
-async def _repository(git: Git, top: Path) -> list[str]:
+async def _repository_lines(git: Git, top: Path) -> list[str]:
     # The form for programs: the user's configuration could colour the other one, or show other paths.
     status = ("status", "--porcelain", "-z", "--no-renames", "--untracked-files=normal")
     names = [f":(glob)*/**/{name}" for name in FILE_NAMES]
     async with asyncio.TaskGroup() as group:
-        changes = group.create_task(_records(git, *status))
-        instructions = group.create_task(_records(git, "ls-files", "-z", "--", *names))
+        changes = group.create_task(_output_records(git, *status))
+        instructions = group.create_task(_output_records(git, "ls-files", "-z", "--", *names))
         # Not `log`: `rev-list` needs no look at the repository's configuration.
-        head, *commits = await _lines(git, "rev-list", f"-{MAX_COMMITS}", "--format=%h %s", "HEAD") or [""]
+        head, *commits = await _output_lines(git, "rev-list", f"-{MAX_COMMITS}", "--format=%h %s", "HEAD") or [""]
         tests = await _test_commands(git.at(top), Commit(head.removeprefix("commit "))) if head else ()
     if not head:
         return []
-    status_lines = _status(changes.result(), top, git.cwd)
-    return [*status_lines, *_log(commits[::2]), *tests, *_nested(instructions.result())]
+    status_lines = _status_lines(changes.result(), top, git.cwd)
+    return [*status_lines, *_log(commits[::2]), *tests, *_nested_instructions(instructions.result())]
 
 
-async def _lines(git: Git, *args: str) -> Sequence[str]:
+async def _output_lines(git: Git, *args: str) -> Sequence[str]:
     """Return the lines of the output; none if git fails."""
     try:
         return [line for line in (await git(*args, limit_bytes=MAX_OUTPUT_BYTES)).line.split("\n") if line]
@@ -58,7 +58,7 @@ async def _lines(git: Git, *args: str) -> Sequence[str]:
         return ()
 
 
-async def _records(git: Git, *args: str) -> Sequence[str]:
+async def _output_records(git: Git, *args: str) -> Sequence[str]:
     """Return the parts of an output with `-z`; none if git fails."""
     try:
         return (await git(*args, limit_bytes=MAX_OUTPUT_BYTES)).records
@@ -72,10 +72,10 @@ async def _test_commands(git: Git, head: Commit) -> Sequence[str]:
     except ScaffoldError:
         return ()
     tests = [gate for gate in found.gates if gate.kind == "test"][:MAX_TEST_COMMANDS]
-    return [_line(f"Tests of {gate.folder or 'the repository'}: `{gate.command}`") for gate in tests]
+    return [_printable_line(f"Tests of {gate.folder or 'the repository'}: `{gate.command}`") for gate in tests]
 
 
-def _status(changes: Sequence[str], top: Path, folder: Path) -> Iterator[str]:
+def _status_lines(changes: Sequence[str], top: Path, folder: Path) -> Iterator[str]:
     """Yield the status, with paths as commands in the folder see them."""
     if not changes:
         yield "Git status at the start of this session: clean"
@@ -83,26 +83,26 @@ def _status(changes: Sequence[str], top: Path, folder: Path) -> Iterator[str]:
     yield "Git status at the start of this session (changes from before it):"
     for each in changes[:MAX_CHANGES]:
         state, path = each[:3], each[3:]
-        yield _line(f"{state}{os.path.relpath(top / path, folder)}{'/' * path.endswith('/')}")
+        yield _printable_line(f"{state}{os.path.relpath(top / path, folder)}{'/' * path.endswith('/')}")
     if len(changes) > MAX_CHANGES:
         yield f"... {len(changes) - MAX_CHANGES} more"
 
 
 def _log(commits: Sequence[str]) -> Iterator[str]:
     yield "Latest commits at the start:"
-    yield from map(_line, commits)
+    yield from map(_printable_line, commits)
 
 
-def _nested(paths: Sequence[str]) -> Iterator[str]:
+def _nested_instructions(paths: Sequence[str]) -> Iterator[str]:
     """Yield which instructions folders below have: one file each, the one that counts."""
     by_folder: dict[str, str] = {}
     for path in sorted(paths, key=lambda path: FILE_NAMES.index(path.rpartition("/")[2])):
         by_folder.setdefault(path.rpartition("/")[0], path)
     if by_folder:
-        found = join_limited([_line(path) for path in sorted(by_folder.values())], MAX_INSTRUCTIONS)
+        found = join_limited([_printable_line(path) for path in sorted(by_folder.values())], MAX_INSTRUCTIONS)
         yield f"Before you change anything in a folder below, read its instructions: {found}"
 
 
-def _line(text: str) -> str:
+def _printable_line(text: str) -> str:
     shown = printable(utf8_safe(text))
     return shown if len(shown) <= MAX_LINE else f"{shown[:MAX_LINE]}..."

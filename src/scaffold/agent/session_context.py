@@ -86,9 +86,9 @@ class SessionContext:
     def renew(self) -> None:
         """Update date, branch and mode."""
         self._mode = self._modes.current
-        self._text = "\n\n".join(filter(None, (self._place(), mode_instructions(self._mode))))
+        self._text = "\n\n".join(filter(None, (self._environment_text(), mode_instructions(self._mode))))
 
-    def _place(self) -> str:
+    def _environment_text(self) -> str:
         environment = self._environment
         branch = current_branch(environment.cwd)
         lines = [

@@ -62,7 +62,7 @@ def skill_tools(place: SkillPlace) -> tuple[Tool, ...]:
         skill = skills.get(args["name"])
         if skill is None:
             return ToolOutput(f"There is no skill {args['name']!r}; there are {', '.join(skills)}.", failed=True)
-        return _loaded(skill, place)
+        return _load_skill(skill, place)
 
     tool = Tool(
         name="load_skill",
@@ -80,7 +80,7 @@ def skill_folders(place: SkillPlace) -> tuple[Path, ...]:
     return tuple(place.folder(skill) for skill in place.extensions.skills)
 
 
-def _loaded(skill: Skill, place: SkillPlace) -> ToolOutput:
+def _load_skill(skill: Skill, place: SkillPlace) -> ToolOutput:
     extensions = place.extensions
     file = Path(extensions.folder, skill.file)
     try:
@@ -97,19 +97,19 @@ def _loaded(skill: Skill, place: SkillPlace) -> ToolOutput:
     with importing():
         from scaffold.extensions.prompt_file import read_prompt_file
     text = read_prompt_file(content).text
-    return ToolOutput("\n\n".join(filter(None, (f"# Skill {skill.name}", _about(skill, place), text))))
+    return ToolOutput("\n\n".join(filter(None, (f"# Skill {skill.name}", _skill_notes(skill, place), text))))
 
 
-def _about(skill: Skill, place: SkillPlace) -> str:
+def _skill_notes(skill: Skill, place: SkillPlace) -> str:
     folder = place.folder(skill)
-    files = _files(folder)
+    files = _folder_names(folder)
     lines = [f"Its folder is {folder}, with {join_limited(files, MAX_LISTED_FILES)}."] if files else []
     if skill.allowed_tools:
         lines.append(f"It means to use {join_limited(skill.allowed_tools, MAX_LISTED_FILES)}; it permits nothing.")
     return "\n".join(lines)
 
 
-def _files(folder: Path) -> list[str]:
+def _folder_names(folder: Path) -> list[str]:
     """Return the names in a skill's folder besides the skill."""
     try:
         return sorted(f"{each.name}/" if each.is_dir() else each.name for each in folder.iterdir())[:MAX_LISTED_FILES]

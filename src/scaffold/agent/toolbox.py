@@ -107,7 +107,7 @@ class Toolbox:
 
     async def result(self, call: ToolCall) -> ToolResult:
         """Run one call and return its result; raises only CancelledError, TurnStopped and HumanDecisionRequired."""
-        output = await self._watch(call, self._tools.get(call.name), await self._output(call))
+        output = await self._watch(call, self._tools.get(call.name), await self._run_call(call))
         return ToolResult(call.id, call.name, shown_result(output.content, self._redactor), output.failed)
 
     def _unknown_tool(self, call: ToolCall) -> str:
@@ -119,7 +119,7 @@ class Toolbox:
         listed = [tool.name for tool in self.tools if tool.group is None or not tool.group.family]
         return f"There is no tool `{call.name}`.{hint} The tools are: {', '.join(listed) or 'none'}."
 
-    async def _output(self, call: ToolCall) -> ToolOutput:
+    async def _run_call(self, call: ToolCall) -> ToolOutput:
         tool = self._tools.get(call.name)
         if tool is None:
             return ToolOutput(self._unknown_tool(call), failed=True)
@@ -172,7 +172,7 @@ class ToolBatch:
     @property
     def results(self) -> tuple[ToolResult, ...]:
         """One result for each call, in order; calls that have not ended get a result that says so."""
-        return tuple(self._ended.get(call.id) or self._open(call) for call in self._calls)
+        return tuple(self._ended.get(call.id) or self._open_result(call) for call in self._calls)
 
     async def run(self) -> None:
         """Run the calls in order; consecutive read-only calls run in parallel, equal ones among them once.
@@ -186,7 +186,7 @@ class ToolBatch:
                 await self._run_parallel(tuple(group))
             else:
                 for call in group:
-                    await self._answer(call)
+                    await self._answer_call(call)
 
     async def _run_parallel(self, calls: Sequence[ToolCall]) -> None:
         same = repeated_calls(calls)
@@ -194,7 +194,7 @@ class ToolBatch:
 
         async def answer(call: ToolCall) -> None:
             async with slots:
-                await self._answer(call)
+                await self._answer_call(call)
 
         try:
             async with asyncio.TaskGroup() as group:
@@ -208,7 +208,7 @@ class ToolBatch:
             for index, first in same.items():
                 self._copy(calls[first], calls[index])
 
-    async def _answer(self, call: ToolCall) -> None:
+    async def _answer_call(self, call: ToolCall) -> None:
         if call.id in self._ended:
             return
         # Recorded before the call runs: if it is interrupted, its result says that its effects are unknown.
@@ -224,7 +224,7 @@ class ToolBatch:
         if first.id in self._ended:
             self._ended[again.id] = msgspec.structs.replace(self._ended[first.id], call_id=again.id)
 
-    def _open(self, call: ToolCall) -> ToolResult:
+    def _open_result(self, call: ToolCall) -> ToolResult:
         if call.id in self._undecided:
             return ToolResult(call.id, call.name, NOT_DECIDED, failed=True)
         why = UNKNOWN_RESULT if call.id in self._begun else NOT_STARTED
@@ -233,11 +233,11 @@ class ToolBatch:
 
 def meant_tool(name: str, tools: Collection[str]) -> str:
     """Return the tool that `name` may stand for, whatever its case and separators; empty if none."""
-    plain = {_plain(tool): tool for tool in tools}
-    others = {_plain(other): tool for tool, names in OTHER_NAMES.items() if tool in tools for other in names}
-    near = get_close_matches(_plain(name), {**others, **plain}, n=1, cutoff=NEAR)
+    plain = {_plain_name(tool): tool for tool in tools}
+    others = {_plain_name(other): tool for tool, names in OTHER_NAMES.items() if tool in tools for other in names}
+    near = get_close_matches(_plain_name(name), {**others, **plain}, n=1, cutoff=NEAR)
     return {**others, **plain}[near[0]] if near else ""
 
 
-def _plain(name: str) -> str:
+def _plain_name(name: str) -> str:
     return re.sub(r"[\W_]", "", name).casefold()

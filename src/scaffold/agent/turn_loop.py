@@ -177,36 +177,36 @@ class Agent:
         up, BudgetExceeded if no further request may start, another ModelError if there is no complete reply. The
         conversation up to that point is kept.
         """
-        worked = await self._begin(prompt)
+        worked = await self._begin_turn(prompt)
         before, usage, cuts = self._requests, Usage(), 0
         nudges = set[str]()
         while True:
             self._take_incoming()
-            reply = await self._ask()
+            reply = await self._next_reply()
             usage += reply.usage
             calls = reply.message.tool_calls
             cuts = cuts + 1 if reply.stop == "max_tokens" else 0
             if reply.stop == "refused":
-                self._answer(_not_run_results(calls, REFUSED))
+                self._add_user_parts(_not_run_results(calls, REFUSED))
                 return TurnResult(reply.message.text, usage, self._requests - before, "refused")
             if reply.stop == "max_tokens":
-                self._answer(_not_run_results(calls, CUT_OFF) or (Text(CUT_OFF),))
+                self._add_user_parts(_not_run_results(calls, CUT_OFF) or (Text(CUT_OFF),))
                 if cuts == MAX_CUTOFFS:
                     raise cutoff_error(MAX_CUTOFFS)
             elif calls:
-                await self._work(calls)
+                await self._run_calls(calls)
                 worked = True
             elif reply.stop == "paused":
-                self._answer((Text(GO_ON),))
-            elif (nudge := self._nudge(reply.message.text, worked=worked)) and nudge not in nudges:
-                self._answer((Text(nudge),))
+                self._add_user_parts((Text(GO_ON),))
+            elif (nudge := self._find_nudge(reply.message.text, worked=worked)) and nudge not in nudges:
+                self._add_user_parts((Text(nudge),))
                 nudges.add(nudge)
             elif nudge == EMPTY:
                 raise no_answer_error()
             else:
                 return TurnResult(reply.message.text, usage, self._requests - before)
 
-    def _nudge(self, text: str, *, worked: bool) -> str:
+    def _find_nudge(self, text: str, *, worked: bool) -> str:
         """Return what to say to a reply without a call that is hardly meant as the turn's end; empty otherwise."""
         if worked and self._brief.must_answer and not text.strip():
             return EMPTY
@@ -217,21 +217,21 @@ class Agent:
         open_calls = _not_run_results(self.conversation.unanswered, UNKNOWN_RESULT)
         self._hand_in((*open_calls, *(Text(utf8_safe(text)) for text in texts)))
 
-    async def _begin(self, prompt: str | Sequence[Text | Image] | WaitingTurn) -> bool:
+    async def _begin_turn(self, prompt: str | Sequence[Text | Image] | WaitingTurn) -> bool:
         """Begin or continue a turn; return whether tools have run in it."""
         if not isinstance(prompt, WaitingTurn):
-            self._say(prompt)
+            self._add_prompt(prompt)
             # A message of a subagent is the result of a call, too.
             return not prompt
         self.conversation = Conversation(prompt.messages, prompt.summary)
         self._requests, self._answered = prompt.requests, prompt.answered
-        await self._work(self.conversation.unanswered, prompt.results)
+        await self._run_calls(self.conversation.unanswered, prompt.results)
         if prompt.news:
             self._records.journal.note("news", text=prompt.news)
             self._hand_in((Text(prompt.news),))
         return True
 
-    async def _work(self, calls: Sequence[ToolCall], ended: Sequence[ToolResult] = ()) -> None:
+    async def _run_calls(self, calls: Sequence[ToolCall], ended: Sequence[ToolResult] = ()) -> None:
         """Run the calls that have not `ended`; results that exist before an interruption are kept."""
         self._batch = batch = self.toolbox.batch(calls, ended)
         try:
@@ -239,9 +239,9 @@ class Agent:
         finally:
             self._batch = None
             # Providers refuse a conversation with an unanswered call, so every call gets a result even now.
-            self._answer(batch.results)
+            self._add_user_parts(batch.results)
 
-    def _say(self, prompt: str | Sequence[Text | Image]) -> None:
+    def _add_prompt(self, prompt: str | Sequence[Text | Image]) -> None:
         """Add the user's prompt, after results for the calls that an interruption left open."""
         parts = (Text(prompt),) if isinstance(prompt, str) else tuple(prompt)
         parts = tuple(_without_surrogates(part) for part in parts)
@@ -259,12 +259,12 @@ class Agent:
             # Only now are they in the history; a crash before this line delivers them again instead of losing them.
             self._io.incoming.take()
 
-    async def _ask(self) -> Reply:
+    async def _next_reply(self) -> Reply:
         """Return the next reply; shorten a conversation that is too long as long as that helps."""
         try:
             while True:
                 try:
-                    return await self._request()
+                    return await self._request_reply()
                 except ContextOverflow:
                     # Each time it loses half of its size, so this ends.
                     if self._is_whole_prompt() or not await self._compact_full():
@@ -272,19 +272,19 @@ class Agent:
         finally:
             self._store_unstored()
 
-    async def _request(self) -> Reply:
+    async def _request_reply(self) -> Reply:
         self._check_turn_limit()
         self._offer_tools()
         await self._keep_room()
         # Remembered before the request, because the reported tokens count what was sent, without the reply.
         size = self.conversation.size
-        reply, used = await self._paid(self._next(), self._io.on_delta)
+        reply, used = await self._pay_for_reply(self._next_request(), self._io.on_delta)
         self._requests += 1
         self._gauge = self._gauge.corrected(size, reply.usage.input_tokens)
         total, self._unstored = self._unstored, Usage()
         # Before the message is stored: results are matched to calls by their ids.
         reply = msgspec.structs.replace(reply, message=self.conversation.distinct(reply.message), usage=total)
-        self._add(reply.message, total)
+        self._add_message(reply.message, total)
         self._write_down(reply.message, used)
         return reply
 
@@ -295,7 +295,7 @@ class Agent:
             fixed = self._gauge.fixed + tools_size(offered) - tools_size(self._tools)
             self._gauge, self._tools = msgspec.structs.replace(self._gauge, fixed=fixed), offered
 
-    async def _paid(self, request: Request, on_delta: DeltaHandler) -> tuple[Reply, Usage]:
+    async def _pay_for_reply(self, request: Request, on_delta: DeltaHandler) -> tuple[Reply, Usage]:
         """Return the reply to a request within the budget, and its usage, that of broken tries included."""
         budget, estimate = self._records.budget, self._model.estimate(request)
         reservation, used = await budget.reserve(estimate), Usage()
@@ -320,10 +320,10 @@ class Agent:
                 "Make the task smaller, or raise the limit.",
             )
 
-    def _next(self) -> Request:
+    def _next_request(self) -> Request:
         brief = self._brief
         return Request(
-            caller=self._caller(),
+            caller=self._next_caller(),
             system=brief.system,
             context=brief.context.text(),
             reminder=brief.context.reminder(),
@@ -332,7 +332,7 @@ class Agent:
             effort=self.effort,
         )
 
-    def _caller(self) -> Caller:
+    def _next_caller(self) -> Caller:
         caller = self._brief.caller
         return msgspec.structs.replace(caller, turn=caller.turn + self._requests)
 
@@ -340,7 +340,7 @@ class Agent:
         window = None if self._is_whole_prompt() else self._model.window_tokens
         full = window is not None and self._gauge.tokens(self.conversation.size) > window * COMPACT_ABOVE
         if window is not None and full and await self._io.may_compact("auto"):
-            await self._compact(window * COMPACT_TO)
+            await self._compact_to(window * COMPACT_TO)
 
     def _is_whole_prompt(self) -> bool:
         """Return whether the conversation is a prompt that must not be cut."""
@@ -364,9 +364,9 @@ class Agent:
     async def _compact_full(self) -> bool:
         # After an overflow the window may be one that only the server's refusal named.
         full = min(self.tokens, self.window_tokens or self.tokens)
-        return await self._compact(full * COMPACT_TO)
+        return await self._compact_to(full * COMPACT_TO)
 
-    async def _compact(self, tokens: float) -> bool:
+    async def _compact_to(self, tokens: float) -> bool:
         """Shorten the conversation until a request takes `tokens`; return whether it became shorter."""
         limit, effects = self._gauge.room(tokens), self.toolbox.effects
         dropped = self.conversation.dropped_by(limit, effects) if self._brief.compaction == "model" else ()
@@ -388,14 +388,14 @@ class Agent:
     async def _written_summary(self, dropped: Sequence[Message], limit: int) -> str:
         """Return what the model writes about the messages to drop; empty if it cannot, for whatever reason."""
         request = Request(
-            caller=msgspec.structs.replace(self._caller(), event=COMPACTION),
+            caller=msgspec.structs.replace(self._next_caller(), event=COMPACTION),
             system=summary_writer_prompt(written_words(limit)),
             messages=(UserMessage((Text(dropped_text(self.conversation.summary, dropped, limit)),)),),
             effort=self.effort,
         )
         why = "it gave none"
         try:
-            reply, used = await self._paid(request, self._show_summary)
+            reply, used = await self._pay_for_reply(request, self._show_summary)
             self._records.journal.note("usage", **msgspec.structs.asdict(used))
             text = utf8_safe(reply.message.text).strip()
             if text and reply.stop != "refused":
@@ -411,12 +411,12 @@ class Agent:
             delta = ToolCallDelta(0, "summary", delta.text if isinstance(delta, TextDelta) else "")
         self._io.on_delta(delta)
 
-    def _add(self, message: Message, usage: Usage = NO_USAGE) -> None:
+    def _add_message(self, message: Message, usage: Usage = NO_USAGE) -> None:
         # The store first: after an error here the conversation contains nothing that a resumed one would not.
         self._records.history.add(message, usage)
         self.conversation.add(message)
 
-    def _answer(self, parts: Sequence[Text | ToolResult]) -> None:
+    def _add_user_parts(self, parts: Sequence[Text | ToolResult]) -> None:
         for part in parts:
             if isinstance(part, ToolResult):
                 self._records.journal.note(
@@ -426,7 +426,7 @@ class Agent:
 
     def _hand_in(self, parts: Sequence[Text | Image | ToolResult]) -> None:
         if parts:
-            self._add(UserMessage(tuple(parts)))
+            self._add_message(UserMessage(tuple(parts)))
 
     def _write_down(self, message: AssistantMessage, usage: Usage) -> None:
         journal = self._records.journal

@@ -68,20 +68,20 @@ Entry = TypeVar("Entry", Skill, Role, PromptCommand)
 
 def parse_skills(files: Iterable[FoundFile]) -> tuple[tuple[Skill, ...], tuple[str, ...]]:
     """Return the skills, and a line about each that has no effect."""
-    return _named("skill", files, _skill, lambda each: each.file)
+    return _parse_named("skill", files, _parse_skill, lambda each: each.file)
 
 
 def parse_roles(files: Iterable[FoundFile]) -> tuple[tuple[Role, ...], tuple[str, ...]]:
     """Return the roles, and a line about each that has no effect."""
-    return _named("role", files, _role, lambda each: each.source)
+    return _parse_named("role", files, _parse_role, lambda each: each.source)
 
 
 def parse_commands(files: Iterable[FoundFile]) -> tuple[tuple[PromptCommand, ...], tuple[str, ...]]:
     """Return the commands, and a line about each that has no effect."""
-    return _named("command", files, _command, lambda each: each.source)
+    return _parse_named("command", files, _parse_command, lambda each: each.source)
 
 
-def _named(
+def _parse_named(
     kind: str, files: Iterable[FoundFile], parse: Callable[[FoundFile], Entry | str], place: Callable[[Entry], str]
 ) -> tuple[tuple[Entry, ...], tuple[str, ...]]:
     """Return the entries by name: of two with the same name the nearest counts."""
@@ -104,7 +104,7 @@ def _named(
     return tuple(found.values()), tuple(notices)
 
 
-def _skill(file: FoundFile) -> Skill | str:
+def _parse_skill(file: FoundFile) -> Skill | str:
     parsed = read_prompt_file(file.content)
     name = parsed.words("name", MAX_NAME_CHARS) or file.name
     description = parsed.words("description", MAX_DESCRIPTION_CHARS)
@@ -115,7 +115,7 @@ def _skill(file: FoundFile) -> Skill | str:
     return Skill(name=name, description=description, file=file.file, allowed_tools=parsed.names("allowed-tools") or ())
 
 
-def _role(file: FoundFile) -> Role | str:
+def _parse_role(file: FoundFile) -> Role | str:
     parsed = read_prompt_file(file.content)
     name = parsed.words("name", MAX_NAME_CHARS) or file.name
     if parsed.problem or not _NAME.fullmatch(name):
@@ -135,7 +135,7 @@ def _role(file: FoundFile) -> Role | str:
     )
 
 
-def _command(file: FoundFile) -> PromptCommand | str:
+def _parse_command(file: FoundFile) -> PromptCommand | str:
     parsed = read_prompt_file(file.content)
     name = file.name.lower()
     if parsed.problem or not _COMMAND_NAME.fullmatch(name):

@@ -35,7 +35,7 @@ class LineTransport:
 
     async def receive(self) -> Message | None:
         """Return the next message; None once the peer has gone."""
-        while (line := await self._line()) is not None:
+        while (line := await self._next_line()) is not None:
             message = line if isinstance(line, NoMessage) else read_message(line)
             if isinstance(message, NoMessage):
                 self.post(_error(message))
@@ -61,7 +61,7 @@ class LineTransport:
         with suppress(ConnectionError, BrokenPipeError):
             await self._writer.wait_closed()
 
-    async def _line(self) -> bytes | NoMessage | None:
+    async def _next_line(self) -> bytes | NoMessage | None:
         """Return the next line without its end; what follows the last line end is no line."""
         dropped = False
         while True:

@@ -45,7 +45,7 @@ class _Reducer:
             return kept
         kept["type"] = kind
         if kind == "object" and "properties" in given:
-            kept |= self._object(given, depth)
+            kept |= self._reduce_object(given, depth)
         if kind == "array" and "items" in given:
             kept["items"] = self.reduced(given["items"], depth - 1)
         if kind == "string" and _is_choice(given.get("enum")):
@@ -54,7 +54,7 @@ class _Reducer:
             kept["minimum"] = given["minimum"]
         return kept
 
-    def _object(self, given: Mapping[str, Any], depth: int) -> dict[str, Any]:
+    def _reduce_object(self, given: Mapping[str, Any], depth: int) -> dict[str, Any]:
         properties, required = given["properties"], given.get("required", [])
         if not isinstance(properties, dict) or not isinstance(required, list):
             raise ValueError("its schema has no object `properties` or no list `required`")  # noqa: TRY004
@@ -87,11 +87,11 @@ def plain_schema(given: Mapping[str, Any]) -> dict[str, Any]:
 
     What is deeper than MAX_REFERENCES may be anything. References to other documents are never followed.
     """
-    return _plain(given, given, MAX_REFERENCES)
+    return _plain_part(given, given, MAX_REFERENCES)
 
 
-def _plain(given: Any, root: Mapping[str, Any], depth: int) -> dict[str, Any]:
-    node = _resolved(given, root)
+def _plain_part(given: Any, root: Mapping[str, Any], depth: int) -> dict[str, Any]:
+    node = _resolve_reference(given, root)
     if depth == 0 or not node:
         return {}
     plain = {key: node[key] for key in _KEPT if key in node}
@@ -102,29 +102,29 @@ def _plain(given: Any, root: Mapping[str, Any], depth: int) -> dict[str, Any]:
     if isinstance(properties, dict):
         plain.setdefault("type", "object")
         if depth > 1:
-            plain["properties"] = {str(name): _plain(each, root, depth - 1) for name, each in properties.items()}
+            plain["properties"] = {str(name): _plain_part(each, root, depth - 1) for name, each in properties.items()}
             plain["required"] = required if isinstance(required := node.get("required"), list) else []
     if isinstance(node.get("items"), dict) and depth > 1:
-        plain["items"] = _plain(node["items"], root, depth - 1)
+        plain["items"] = _plain_part(node["items"], root, depth - 1)
     return plain
 
 
-def _resolved(given: Any, root: Mapping[str, Any]) -> dict[str, Any]:
+def _resolve_reference(given: Any, root: Mapping[str, Any]) -> dict[str, Any]:
     """Return the object that a schema stands for; empty for one that may be anything."""
     for _ in range(MAX_REFERENCES):
         if not isinstance(given, dict):
             return {}
         about = {"description": given["description"]} if isinstance(given.get("description"), str) else {}
         if isinstance(reference := given.get("$ref"), str):
-            given = {**_target(reference, root), **about}
-        elif len(others := _alternatives(given)) == 1:
+            given = {**_reference_target(reference, root), **about}
+        elif len(others := _non_null_alternatives(given)) == 1:
             given = {**others[0], **about}
         else:
             return given
     return {}
 
 
-def _alternatives(given: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _non_null_alternatives(given: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the alternatives besides null; empty if there are none."""
     listed = given.get("anyOf") or given.get("oneOf") or given.get("allOf")
     if not isinstance(listed, list):
@@ -132,7 +132,7 @@ def _alternatives(given: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [each for each in listed if isinstance(each, dict) and each.get("type") != "null"]
 
 
-def _target(reference: str, root: Mapping[str, Any]) -> dict[str, Any]:
+def _reference_target(reference: str, root: Mapping[str, Any]) -> dict[str, Any]:
     if not reference.startswith("#/"):
         return {}
     node: Any = root

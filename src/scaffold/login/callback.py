@@ -59,18 +59,18 @@ def answer_of_query(query: str, request: Expected, command: str = "ralph login")
         fields = parse_qs(query, max_num_fields=20, keep_blank_values=True)
     except ValueError as error:
         raise NotOurs("it has too many fields") from error
-    if not request.answers(_only(fields, "state")):
+    if not request.answers(_only_value(fields, "state")):
         raise NotOurs("its state is not that of this login")
     if "error" in fields:
-        named = _ERROR.fullmatch(_only(fields, "error"))
+        named = _ERROR.fullmatch(_only_value(fields, "error"))
         raise AuthorizationDenied(
             f"the provider did not agree to the login ({named[0] if named else 'no reason that can be shown'})",
             f"Repeat `{command}`, and agree on the page that it opens.",
         )
-    code = _only(fields, "code")
+    code = _only_value(fields, "code")
     if not _CODE.fullmatch(code):
         raise NotOurs("it has no code")
-    return CodeAnswer(code, _only(fields, "iss")[:MAX_ISSUER_CHARS] if "iss" in fields else None)
+    return CodeAnswer(code, _only_value(fields, "iss")[:MAX_ISSUER_CHARS] if "iss" in fields else None)
 
 
 def code_of_pasted(text: str, request: AuthorizationRequest) -> str:
@@ -100,7 +100,7 @@ def code_of_pasted(text: str, request: AuthorizationRequest) -> str:
         raise UsageError(f"what was pasted is not the answer to this login: {error}", PASTE) from error
 
 
-def _only(fields: Mapping[str, list[str]], name: str) -> str:
+def _only_value(fields: Mapping[str, list[str]], name: str) -> str:
     """Return the value of a field that is there exactly once; empty otherwise."""
     values = fields.get(name, [])
     return values[0] if len(values) == 1 else ""

@@ -79,9 +79,9 @@ class CallbackServer:
         """Listen; UsageError if another program uses the port."""
         try:
             for family, address in self._place.addresses:
-                await self._listen(family, address)
+                await self._open_listeners(family, address)
         except OSError as error:
-            self._close()
+            self._close_listeners()
             raise UsageError(
                 f"port {self.port}, to which the browser comes back, cannot be used: {error.strerror}",
                 f"End the program that has it, perhaps another `{self._place.command}`; {self._place.elsewhere}",
@@ -94,7 +94,7 @@ class CallbackServer:
         # The page that says so is on its way.
         if self._serving:
             await asyncio.wait(self._serving, timeout=0.2)
-        self._close()
+        self._close_listeners()
 
     async def code(self, wait_s: float = WAIT_S) -> str:
         """Return the code; raises as `answer` does."""
@@ -110,7 +110,7 @@ class CallbackServer:
             fix = f"Repeat `{self._place.command}`. If the browser is on another machine: {self._place.elsewhere}"
             raise ModelAccessDenied(what, fix) from error
 
-    async def _listen(self, family: socket.AddressFamily, address: str) -> None:
+    async def _open_listeners(self, family: socket.AddressFamily, address: str) -> None:
         try:
             listening = socket.create_server((address, self.port), family=family)
         except OSError as error:
@@ -120,15 +120,15 @@ class CallbackServer:
         if self._place.port != PORT:
             self.port = listening.getsockname()[1]
             self._hosts = frozenset({f"{address}:{self.port}"})
-        self._servers.append(await asyncio.start_server(self._serve, sock=listening))
+        self._servers.append(await asyncio.start_server(self._serve_browser, sock=listening))
 
-    def _close(self) -> None:
+    def _close_listeners(self) -> None:
         for server in self._servers:
             server.close()
         for serving in self._serving:
             serving.cancel()
 
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _serve_browser(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         if task is None or len(self._serving) >= MAX_CONNECTIONS:
             writer.close()
@@ -146,7 +146,7 @@ class CallbackServer:
     async def _answer_one(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         http = h11.Connection(h11.SERVER, max_incomplete_event_size=MAX_HEAD_BYTES)
         try:
-            status, text = self._answer(await _head(http, reader))
+            status, text = self._answer_request(await _read_head(http, reader))
         except h11.RemoteProtocolError:
             status, text = 400, "This is not a request that can be read."
         body = f"<!doctype html><title>ralph login</title><p>{text}</p>".encode()
@@ -156,7 +156,7 @@ class CallbackServer:
         with suppress(OSError):
             await writer.drain()
 
-    def _answer(self, asked: h11.Request) -> tuple[int, str]:
+    def _answer_request(self, asked: h11.Request) -> tuple[int, str]:
         """Return the status and the text for a request; the one that counts ends the login's wait."""
         hosts = [value.decode("latin-1").lower() for name, value in asked.headers if name == b"host"]
         if len(hosts) != 1 or hosts[0] not in self._hosts:
@@ -177,7 +177,7 @@ class CallbackServer:
         return 200, RECEIVED
 
 
-async def _head(http: h11.Connection, reader: asyncio.StreamReader) -> h11.Request:
+async def _read_head(http: h11.Connection, reader: asyncio.StreamReader) -> h11.Request:
     """Return the head of a request; RemoteProtocolError if none comes."""
     while True:
         event = http.next_event()

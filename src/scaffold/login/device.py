@@ -76,12 +76,12 @@ class DeviceAuthorization:
     async def begin(self) -> DeviceCode:
         """Return a new code; ModelAccessDenied if the provider gives none, ModelError if the answer is unusable."""
         url = self._provider.device_code_url
-        status, body = await self._post(url, {"client_id": CLIENT})
+        status, body = await self._post_form(url, {"client_id": CLIENT})
         if status in PENDING:
             raise ModelAccessDenied(f"{url} offers no login by a code (HTTP {status})", ELSEWHERE)
         if status != 200:
             raise ModelError(f"{url} answered HTTP {status}", TRY_LATER, transient=True)
-        answer = _read(url, body, _DeviceAnswer)
+        answer = _read_number(url, body, _DeviceAnswer)
         code = answer.user_code or answer.usercode
         if not answer.device_auth_id or not _CODE.fullmatch(code):
             raise ModelError(f"the answer of {url} has no code that can be shown", ELSEWHERE)
@@ -89,7 +89,7 @@ class DeviceAuthorization:
             device=answer.device_auth_id,
             user_code=code,
             page=self._provider.device_url,
-            interval_s=_interval(answer.interval),
+            interval_s=_poll_interval_s(answer.interval),
         )
 
     async def grant(self, code: DeviceCode) -> DeviceGrant:
@@ -97,7 +97,7 @@ class DeviceAuthorization:
         try:
             async with asyncio.timeout(self._wait_s):
                 while True:
-                    answer = await self._asked(code)
+                    answer = await self._poll_grant(code)
                     if answer is not None:
                         break
                     await asyncio.sleep(code.interval_s)
@@ -110,34 +110,34 @@ class DeviceAuthorization:
             redirect_uri=self._provider.device_redirect_uri,
         )
 
-    async def _asked(self, code: DeviceCode) -> _GrantAnswer | None:
+    async def _poll_grant(self, code: DeviceCode) -> _GrantAnswer | None:
         """Return the answer; None while there is none, or while the server cannot be reached."""
         url = self._provider.device_answer_url
         try:
-            status, body = await self._post(url, {"device_auth_id": code.device, "user_code": code.user_code})
+            status, body = await self._post_form(url, {"device_auth_id": code.device, "user_code": code.user_code})
         except ModelError as error:
             if error.transient:
                 return None
             raise
         if status == 200:
-            return _read(url, body, _GrantAnswer)
+            return _read_number(url, body, _GrantAnswer)
         if status in PENDING or status == BUSY or status >= 500:
             return None
         raise ModelAccessDenied(f"{url} refused the code (HTTP {status})", "Repeat `ralph login --device`.")
 
-    async def _post(self, url: str, content: dict[str, str]) -> tuple[int, bytes]:
+    async def _post_form(self, url: str, content: dict[str, str]) -> tuple[int, bytes]:
         body = msgspec.json.encode(content)
         return await post_small(self._wire, HttpRequest(url=url, headers=HEADERS, body=body, deadlines=DEADLINES))
 
 
-def _read(url: str, body: bytes, kind: type[_T]) -> _T:
+def _read_number(url: str, body: bytes, kind: type[_T]) -> _T:
     try:
         return msgspec.json.decode(body, type=kind)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         raise ModelError(f"the answer of {url} cannot be read", ELSEWHERE) from error
 
 
-def _interval(named: Any) -> float:
+def _poll_interval_s(named: Any) -> float:
     """Return the seconds between two questions; the server names them as a number or as text."""
     try:
         seconds = float(named)

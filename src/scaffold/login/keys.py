@@ -73,7 +73,7 @@ class LoginKeys:
             if len(passphrase) < MIN_PASSPHRASE_CHARS:
                 what = f"{PASSPHRASE} has fewer than {MIN_PASSPHRASE_CHARS} characters"
                 raise KeyTrouble(what, "Choose a longer one, or unset it.")
-            return LoginKey(place="passphrase", name=name, secret=_derived(passphrase, name), note=note)
+            return LoginKey(place="passphrase", name=name, secret=_derive_key(passphrase, name), note=note)
         self._into_file(name, secret)
         return LoginKey(place="file", name=name, secret=secret, note=note)
 
@@ -84,7 +84,7 @@ class LoginKeys:
                 return self._from_keyring(name)
             case "passphrase":
                 if passphrase := self._environ.get(PASSPHRASE):
-                    return _derived(passphrase, name)
+                    return _derive_key(passphrase, name)
                 raise KeyTrouble(
                     f"the login is encrypted with a passphrase, and {PASSPHRASE} is not set",
                     f"Set it as it was at `{self._command}`, or log in again.",
@@ -92,7 +92,7 @@ class LoginKeys:
             case "file":
                 return self._from_file(name)
             case _:
-                raise KeyTrouble(f"the key of the login is in a place that is not known: {place}", self._again)
+                raise KeyTrouble(f"the key of the login is in a place that is not known: {place}", self._log_in_again)
 
     def delete(self, place: str, name: str) -> str:
         """Delete a key for good; return what is left, as a sentence, empty if nothing is."""
@@ -102,7 +102,7 @@ class LoginKeys:
                 return f"The key {name} is still in the keyring: {trouble}." if trouble else ""
             case "file":
                 with suppress(FileNotFoundError):
-                    _overwrite(self.file(name))
+                    _overwrite_file(self.file(name))
                     self.file(name).unlink()
         return ""
 
@@ -122,29 +122,29 @@ class LoginKeys:
     def _into_keyring(self, name: str, secret: bytes) -> str:
         """Store a key in the keyring; return why that failed, empty if it did not."""
         try:
-            self._keyring().write(name, base64.b64encode(secret).decode())
+            self._open_keyring().write(name, base64.b64encode(secret).decode())
         except KeyringTrouble as trouble:
             return str(trouble)
         return ""
 
     def _from_keyring(self, name: str) -> bytes:
         try:
-            found = self._keyring().read(name)
+            found = self._open_keyring().read(name)
         except KeyringTrouble as trouble:
             what = f"the key of the login is in the keyring: {trouble}"
             raise KeyTrouble(what, "Unlock or install it and repeat the command, or log in again.") from trouble
         if found is None:
-            raise KeyTrouble("the key of the login is no longer in the keyring", self._again)
-        return self._checked(found, "the keyring")
+            raise KeyTrouble("the key of the login is no longer in the keyring", self._log_in_again)
+        return self._decode_key(found, "the keyring")
 
     def _out_of_keyring(self, name: str) -> str:
         try:
-            self._keyring().delete(name)
+            self._open_keyring().delete(name)
         except KeyringTrouble as trouble:
             return str(trouble)
         return ""
 
-    def _keyring(self) -> Keyring:
+    def _open_keyring(self) -> Keyring:
         if self._given_keyring is not None:
             return self._given_keyring
         try:
@@ -170,31 +170,33 @@ class LoginKeys:
         try:
             if path.stat().st_mode & 0o077:
                 raise KeyTrouble(f"{path} can be read by other users", f"`chmod 600 {path}`; better, log in again.")
-            return self._checked(path.read_text("ascii", "replace"), str(path))
+            return self._decode_key(path.read_text("ascii", "replace"), str(path))
         except OSError as error:
-            raise KeyTrouble(f"the key of the login, {path}, cannot be read: {error.strerror}", self._again) from error
+            raise KeyTrouble(
+                f"the key of the login, {path}, cannot be read: {error.strerror}", self._log_in_again
+            ) from error
 
     @property
-    def _again(self) -> str:
+    def _log_in_again(self) -> str:
         return f"Log in again with `{self._command}`."
 
-    def _checked(self, text: str, where: str) -> bytes:
+    def _decode_key(self, text: str, where: str) -> bytes:
         try:
             key = base64.b64decode(text, validate=True)
         except (binascii.Error, ValueError):
             key = b""
         if len(key) != KEY_BYTES:
-            raise KeyTrouble(f"the key of the login in {where} is damaged", self._again)
+            raise KeyTrouble(f"the key of the login in {where} is damaged", self._log_in_again)
         return key
 
 
 @lru_cache(maxsize=4)
-def _derived(passphrase: str, salt: str) -> bytes:
+def _derive_key(passphrase: str, salt: str) -> bytes:
     """Return the key for a passphrase, once in a process: it takes long on purpose."""
     return hashlib.scrypt(passphrase.encode(), salt=salt.encode(), dklen=KEY_BYTES, **SCRYPT)
 
 
-def _overwrite(path: Path) -> None:
+def _overwrite_file(path: Path) -> None:
     """Overwrite a file's content, as far as its file system does that in place."""
     fd = os.open(path, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:

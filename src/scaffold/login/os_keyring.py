@@ -59,21 +59,21 @@ class OsKeyring:
 
     def write(self, name: str, secret: str) -> None:
         """Store a secret, and make sure that it is there; KeyringTrouble if it is not."""
-        self._ask(lambda: self._backend.set_password(SERVICE, name, secret))
+        self._ask_keyring(lambda: self._backend.set_password(SERVICE, name, secret))
         if self.read(name) != secret:  # some stand-ins for a keyring keep nothing
             raise KeyringTrouble("the keyring does not keep what is stored in it")
 
     def read(self, name: str) -> str | None:
         """Return a secret; None if there is none of this name. KeyringTrouble if the keyring cannot say."""
-        found: str | None = self._ask(lambda: self._backend.get_password(SERVICE, name))
+        found: str | None = self._ask_keyring(lambda: self._backend.get_password(SERVICE, name))
         return found
 
     def delete(self, name: str) -> None:
         """Delete a secret, if it exists; KeyringTrouble if that fails."""
         if self.read(name) is not None:
-            self._ask(lambda: self._backend.delete_password(SERVICE, name))
+            self._ask_keyring(lambda: self._backend.delete_password(SERVICE, name))
 
-    def _ask(self, question: Callable[[], Result]) -> Result:
+    def _ask_keyring(self, question: Callable[[], Result]) -> Result:
         # In a thread of its own, because a keyring that waits for a dialog cannot be cancelled.
         errors = self._backend.errors
         answers: list[Result] = []

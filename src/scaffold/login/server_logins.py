@@ -67,7 +67,7 @@ class _LoginAtServer:
     """The login at one server. Implements `logins.ServerLogin`."""
 
     def __init__(self, tokens: StoredTokens, is_there: Callable[[], bool]) -> None:
-        self._tokens = tokens
+        self._stored_tokens = tokens
         self._is_there = is_there
 
     async def current(self) -> str:
@@ -75,7 +75,7 @@ class _LoginAtServer:
         if not self._is_there():
             return ""
         try:
-            return (await self._tokens.current()).token
+            return (await self._stored_tokens.current()).token
         except ModelAccessDenied as error:
             raise LoginUnusable(error.what) from error
 
@@ -84,7 +84,7 @@ class _LoginAtServer:
         if not self._is_there():
             return ""
         try:
-            found = await self._tokens.renewed(AccessToken(refused, ""))
+            found = await self._stored_tokens.renewed(AccessToken(refused, ""))
         except ModelAccessDenied as error:
             raise LoginUnusable(error.what) from error
         return "" if found is None else found.token
@@ -94,12 +94,12 @@ class _LoginAtServer:
         if not self._is_there():
             return False
         try:
-            tokens = await self._tokens.opened()
+            tokens = await self._stored_tokens.opened()
             if set(scope.split()) <= set(tokens.scope.split()):
                 return False
             wanted = joined_scopes(tokens.scope, tokens.wanted, scope)
             if wanted != tokens.wanted:
-                await self._tokens.want(wanted)
+                await self._stored_tokens.want(wanted)
         except ModelAccessDenied:
             return False
         return True
@@ -123,7 +123,7 @@ class ServerLogins:
         if not config.takes_login:
             return NO_LOGIN
         name = login_name(config)
-        return _LoginAtServer(self._tokens(name), lambda: self._user.logins.find(name.provider) is not None)
+        return _LoginAtServer(self._stored_tokens(name), lambda: self._user.logins.find(name.provider) is not None)
 
     async def log_in(self, config: ServerConfig, show: Callable[[str], object]) -> LoginKey:
         """Log in at an expanded server, and store what that brings; `show` receives the page to agree on.
@@ -131,7 +131,7 @@ class ServerLogins:
         ModelAccessDenied, with what helps, if it fails; then whatever login there was stays.
         """
         name, url = login_name(config), canonical(config.url)
-        tokens, awaited = self._tokens(name), AwaitedState()
+        tokens, awaited = self._stored_tokens(name), AwaitedState()
         place = CallbackPlace(
             addresses=((socket.AF_INET, LITERAL),),
             port=config.oauth.callback_port,
@@ -141,7 +141,7 @@ class ServerLogins:
         )
         async with CallbackServer(awaited, place) as server:
             browser = _LoginPage(server, awaited, show)
-            grant = await obtain_grant(config, browser, await self._wanted(tokens), learn_secrets)
+            grant = await obtain_grant(config, browser, await self._wanted_scopes(tokens), learn_secrets)
         try:
             return await tokens.store(tokens_of_grant(grant, url, self._clock.now()))
         except UnusableGrant as error:
@@ -149,15 +149,15 @@ class ServerLogins:
 
     async def log_out(self, config: ServerConfig) -> Logout | None:
         """Delete the login at an expanded server for good; None if there is none."""
-        return await self._tokens(login_name(config)).log_out()
+        return await self._stored_tokens(login_name(config)).log_out()
 
-    async def _wanted(self, tokens: StoredTokens) -> str:
+    async def _wanted_scopes(self, tokens: StoredTokens) -> str:
         try:
             return (await tokens.opened()).wanted
         except ModelAccessDenied:
             return ""
 
-    def _tokens(self, name: LoginName) -> StoredTokens:
+    def _stored_tokens(self, name: LoginName) -> StoredTokens:
         keys = LoginKeys(self._data, self._environ, command=name.command)
         endpoint = ServerTokenEndpoint(self._wire, self._clock, name.command)
         return StoredTokens(self._user, keys, endpoint, clock=self._clock, data=self._data, name=name)
@@ -206,7 +206,7 @@ class LoginCommands:
 
     async def log_in(self, server: str, tell: Tell | None = None) -> str:
         """Let the user log in, and return how that went, or, without `tell`, what to do on the page."""
-        config = self._config(server)
+        config = self._expanded_config(server)
         if (earlier := self._open.pop(server, None)) is not None:
             earlier.cancel()
             await asyncio.wait([earlier])  # it may have the port
@@ -230,7 +230,7 @@ class LoginCommands:
 
     async def log_out(self, server: str) -> str:
         """Delete the login for good, after asking the server to revoke it."""
-        done = await self._logins.log_out(self._config(server))
+        done = await self._logins.log_out(self._expanded_config(server))
         if done is None:
             return f"You were not logged in at {server}."
         await self._pool.restart(server)
@@ -265,7 +265,7 @@ class LoginCommands:
             case error:
                 self._tell(f"The login at {server} failed: {type(error).__name__}")
 
-    def _config(self, server: str) -> ServerConfig:
+    def _expanded_config(self, server: str) -> ServerConfig:
         found = self._pool.servers.get(server)
         if found is None:
             raise no_login_here(server)

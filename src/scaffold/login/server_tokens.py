@@ -53,7 +53,7 @@ class ServerTokenEndpoint:
         now = self._clock.now()
         return await ask_for_tokens(
             self._wire,
-            _request(tokens.client, tokens.client.token_url, form, self._deadlines),
+            _client_request(tokens.client, tokens.client.token_url, form, self._deadlines),
             lambda body: read_answer(body, now, tokens),
             command=self._command,
             final=FINAL_FOR_CLIENTS,
@@ -67,7 +67,7 @@ class ServerTokenEndpoint:
         kind = "refresh_token" if tokens.refresh else "access_token"
         form = {"token": tokens.refresh or tokens.access, "token_type_hint": kind}
         try:
-            asked = _request(client, client.revocation_url, form, REVOCATION_DEADLINES)
+            asked = _client_request(client, client.revocation_url, form, REVOCATION_DEADLINES)
             status, _ = await post_small(self._wire, asked)
         except ModelError:
             return False
@@ -83,7 +83,7 @@ def tokens_of_grant(grant: ServerGrant, url: str, now: datetime) -> Tokens:
         refresh=grant.refresh,
         account=url,
         received_at=now,
-        expires_at=_expiry(grant.lifetime_s, now),
+        expires_at=_expiry_time(grant.lifetime_s, now),
         scope=grant.scope,
         client=OAuthClient(
             issuer=grant.issuer,
@@ -111,18 +111,18 @@ def read_answer(body: bytes, now: datetime, before: Tokens) -> Tokens:
         access=answer.access_token,
         refresh=refresh,
         received_at=now,
-        expires_at=_expiry(answer.expires_in, now),
+        expires_at=_expiry_time(answer.expires_in, now),
         scope=before.scope if answer.scope is None else answer.scope,
     )
 
 
-def _expiry(lifetime_s: float | None, now: datetime) -> datetime | None:
+def _expiry_time(lifetime_s: float | None, now: datetime) -> datetime | None:
     if lifetime_s is None or not 0 < lifetime_s <= MAX_LIFETIME_S:
         return None
     return now + timedelta(seconds=lifetime_s)
 
 
-def _request(client: OAuthClient, url: str, form: dict[str, str], deadlines: Deadlines) -> HttpRequest:
+def _client_request(client: OAuthClient, url: str, form: dict[str, str], deadlines: Deadlines) -> HttpRequest:
     """Return a request that says which client asks (RFC 6749, 2.3.1)."""
     headers = dict(FORM)
     if client.method == "client_secret_basic":

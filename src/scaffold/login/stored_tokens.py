@@ -93,37 +93,37 @@ class StoredTokens:
 
     async def current(self) -> AccessToken:
         """Return a token that has not expired, renewed if it is about to; ModelError if there is none to be had."""
-        login = self._login()
-        tokens = await self._opened(login)
+        login = self._stored_login()
+        tokens = await self._open_tokens(login)
         if not tokens.is_due(self._clock.now()):
-            return _access(tokens)
+            return _access_token(tokens)
         try:
-            return _access(await self._renewed(tokens.access))
+            return _access_token(await self._renew_once(tokens.access))
         except ModelError as error:
             if error.transient and not tokens.has_expired(self._clock.now()):
-                return _access(tokens)  # it is still good for a while
+                return _access_token(tokens)  # it is still good for a while
             raise
 
     async def renewed(self, refused: AccessToken) -> AccessToken | None:
         """Return a token to use in place of one that a server refused; None if the refused one is new itself."""
-        login = self._login()
-        tokens = await self._opened(login)
+        login = self._stored_login()
+        tokens = await self._open_tokens(login)
         now = self._clock.now()
         # A clock that was set back says nothing about the age of a token.
         is_new = login.renewals > 0 and timedelta() <= now - tokens.received_at < timedelta(seconds=NEW_S)
         if tokens.access == refused.token and is_new and not tokens.has_expired(now):
             return None
-        return _access(await self._renewed(refused.token))
+        return _access_token(await self._renew_once(refused.token))
 
     async def opened(self) -> Tokens:
         """Return the tokens as they are stored; ModelAccessDenied if there are none that can be read."""
-        return await self._opened(self._login())
+        return await self._open_tokens(self._stored_login())
 
     async def want(self, scope: str) -> None:
         """Keep what the next login is to ask for."""
         async with FileLock(self._lock, timeout_s=LOCK_S):
-            login = self._login()
-            tokens = structs.replace(await self._opened(login), wanted=scope)
+            login = self._stored_login()
+            tokens = structs.replace(await self._open_tokens(login), wanted=scope)
             sealed = seal(tokens, self._known_keys[login.key_place, login.key_name], self._provider)
             with self._user.transaction(durable=True):
                 self._user.logins.keep(self._provider, sealed)
@@ -140,7 +140,7 @@ class StoredTokens:
         place = login.key_place, login.key_name
         seen = LoginOverview(account=login.account, key=self._keys.where(*place), renewed_at=login.renewed_at)
         try:
-            tokens = await self._opened(self._login())
+            tokens = await self._open_tokens(self._stored_login())
         except ModelAccessDenied as error:
             return structs.replace(seen, problem=error.what, fix=error.fix)
         return structs.replace(seen, email=tokens.email, plan=tokens.plan, expires_at=tokens.expires_at)
@@ -150,10 +150,10 @@ class StoredTokens:
 
         KeyTrouble if there is no place for the key.
         """
-        self._remember(tokens)
-        return await self._replace(tokens)
+        self._remember_secrets(tokens)
+        return await self._replace_login(tokens)
 
-    async def _replace(self, tokens: Tokens) -> LoginKey:
+    async def _replace_login(self, tokens: Tokens) -> LoginKey:
         async with FileLock(self._lock, timeout_s=LOCK_S):
             key = await asyncio.to_thread(self._keys.create)
             sealed = seal(tokens, key.secret, self._provider)
@@ -174,14 +174,14 @@ class StoredTokens:
             if login is None:
                 return None
             try:
-                revoked = not login.ended and await self._endpoint.revoke(await self._opened(login))
+                revoked = not login.ended and await self._endpoint.revoke(await self._open_tokens(login))
             except ModelAccessDenied:  # the key is gone, so the tokens cannot be read
                 revoked = False
             finally:
-                left = await self._delete(login)
+                left = await self._delete_login(login)
         return Logout(login.account, revoked, left)
 
-    async def _delete(self, login: StoredLogin) -> str:
+    async def _delete_login(self, login: StoredLogin) -> str:
         with self._user.transaction(durable=True):
             self._user.logins.delete(self._provider)
         emptied = self._user.logins.empty_log()
@@ -190,7 +190,7 @@ class StoredTokens:
         log = "" if emptied or login.key_place != "passphrase" else "Encrypted tokens stay in the database's log until "
         return " ".join(filter(None, (left, log and f"{log}other processes have closed it.")))
 
-    def _login(self) -> StoredLogin:
+    def _stored_login(self) -> StoredLogin:
         login = self._user.logins.find(self._provider)
         if login is None:
             raise ModelAccessDenied(*not_logged_in(self._name))
@@ -198,7 +198,7 @@ class StoredTokens:
             raise LoginEnded(login, self._name)
         return login
 
-    async def _opened(self, login: StoredLogin) -> Tokens:
+    async def _open_tokens(self, login: StoredLogin) -> Tokens:
         """Return the tokens of a login; ModelAccessDenied if the key is missing, or does not fit."""
         place = login.key_place, login.key_name
         if place not in self._known_keys:
@@ -209,13 +209,13 @@ class StoredTokens:
             tokens = unseal(login.tokens, self._known_keys[place], self._provider, login.account)
         except SealBroken as error:
             del self._known_keys[place]
-            raise _unreadable(login, self._name) from error
-        self._remember(tokens)
+            raise _unreadable_login(login, self._name) from error
+        self._remember_secrets(tokens)
         return tokens
 
-    async def _renewed(self, stale: str) -> Tokens:
+    async def _renew_once(self, stale: str) -> Tokens:
         """Return newer tokens than `stale`; a renewal that has begun is finished even if its caller is cancelled."""
-        renewal = asyncio.ensure_future(self._renew(stale))
+        renewal = asyncio.ensure_future(self._renew_locked(stale))
         try:
             return await asyncio.shield(renewal)
         except asyncio.CancelledError:
@@ -223,11 +223,11 @@ class StoredTokens:
             renewal.cancel()
             raise
 
-    async def _renew(self, stale: str) -> Tokens:
+    async def _renew_locked(self, stale: str) -> Tokens:
         try:
             async with FileLock(self._lock, timeout_s=LOCK_S):
-                login = self._login()
-                tokens = await self._opened(login)
+                login = self._stored_login()
+                tokens = await self._open_tokens(login)
                 if tokens.access != stale:
                     return tokens  # another process has done it
                 return await self._use_refresh_token(login, tokens)
@@ -243,16 +243,16 @@ class StoredTokens:
         try:
             fresh = await self._endpoint.renew(tokens)
         except GrantRefused as refusal:
-            self._end(login, refusal)
+            self._end_login(login, refusal)
             raise LoginEnded(self._user.logins.find(self._provider) or login, self._name) from refusal
         # Nothing may come in between: until they are stored, these tokens exist only here.
         sealed = seal(fresh, self._known_keys[login.key_place, login.key_name], self._provider)
         with self._user.transaction(durable=True):
             self._user.logins.renew(self._provider, sealed)
-        self._remember(fresh)
+        self._remember_secrets(fresh)
         return fresh
 
-    def _end(self, login: StoredLogin, refusal: GrantRefused) -> None:
+    def _end_login(self, login: StoredLogin, refusal: GrantRefused) -> None:
         """Delete tokens that the provider will never accept again, and keep why."""
         reason = "the provider no longer accepts it: it expired or was revoked"
         if login.renewing_since is not None:
@@ -264,16 +264,16 @@ class StoredTokens:
             self._user.logins.end(self._provider, reason)
         self._user.logins.empty_log()
 
-    def _remember(self, tokens: Tokens) -> None:
+    def _remember_secrets(self, tokens: Tokens) -> None:
         self._seen |= dict.fromkeys(filter(None, (tokens.access, tokens.refresh, tokens.client.secret)))
         learn_secrets(self._seen)
 
 
-def _access(tokens: Tokens) -> AccessToken:
+def _access_token(tokens: Tokens) -> AccessToken:
     return AccessToken(tokens.access, tokens.account)
 
 
-def _unreadable(login: StoredLogin, name: LoginName) -> ModelAccessDenied:
+def _unreadable_login(login: StoredLogin, name: LoginName) -> ModelAccessDenied:
     if login.key_place == "passphrase":
         what = "the tokens of the login cannot be decrypted: the passphrase is another one, or they are damaged"
         return ModelAccessDenied(what, f"Set {PASSPHRASE} as it was at `{name.command}`, or log in again.")
@@ -284,17 +284,17 @@ def _unreadable(login: StoredLogin, name: LoginName) -> ModelAccessDenied:
 def seal(tokens: Tokens, key: bytes, provider: str) -> bytes:
     """Return a new random nonce and the encrypted tokens; only the same key, provider and account open them."""
     nonce = os.urandom(NONCE_BYTES)
-    return nonce + AESGCM(key).encrypt(nonce, msgspec.json.encode(tokens), _bound(provider, tokens.account))
+    return nonce + AESGCM(key).encrypt(nonce, msgspec.json.encode(tokens), _bound_data(provider, tokens.account))
 
 
 def unseal(sealed: bytes, key: bytes, provider: str, account: str) -> Tokens:
     """Return the tokens; SealBroken if they were encrypted with another key, for another account, or are damaged."""
     try:
-        plain = AESGCM(key).decrypt(sealed[:NONCE_BYTES], sealed[NONCE_BYTES:], _bound(provider, account))
+        plain = AESGCM(key).decrypt(sealed[:NONCE_BYTES], sealed[NONCE_BYTES:], _bound_data(provider, account))
         return msgspec.json.decode(plain, type=Tokens)
     except (InvalidTag, ValueError, msgspec.MsgspecError) as error:
         raise SealBroken(provider) from error
 
 
-def _bound(provider: str, account: str) -> bytes:
+def _bound_data(provider: str, account: str) -> bytes:
     return b"\0".join((VERSION, provider.encode(), account.encode()))

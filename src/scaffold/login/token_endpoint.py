@@ -50,7 +50,7 @@ class TokenEndpoint:
 
         `redirect_uri` is the one that the code was issued for.
         """
-        return await self._grant(
+        return await self._read_tokens(
             {
                 "grant_type": "authorization_code",
                 "code": code,
@@ -67,7 +67,7 @@ class TokenEndpoint:
         the server may have used it up.
         """
         form = {"grant_type": "refresh_token", "refresh_token": tokens.refresh, "client_id": CLIENT}
-        return await self._grant(form, tokens)
+        return await self._read_tokens(form, tokens)
 
     async def revoke(self, tokens: Tokens) -> bool:
         """Ask the server to revoke the refresh token, and with it the login; return whether it said that it did."""
@@ -78,15 +78,15 @@ class TokenEndpoint:
             return False
         return 200 <= status < 300
 
-    async def _grant(self, form: Mapping[str, str], before: Tokens | None = None) -> Tokens:
+    async def _read_tokens(self, form: Mapping[str, str], before: Tokens | None = None) -> Tokens:
         now = self._clock.now()
-        asked = self._request(self._provider.token_url, form, self._deadlines)
+        asked = self._form_request(self._provider.token_url, form, self._deadlines)
         return await ask_for_tokens(self._wire, asked, lambda body: read_grant(body, now, before))
 
     async def _post(self, url: str, form: Mapping[str, str], deadlines: Deadlines) -> tuple[int, bytes]:
-        return await post_small(self._wire, self._request(url, form, deadlines))
+        return await post_small(self._wire, self._form_request(url, form, deadlines))
 
-    def _request(self, url: str, form: Mapping[str, str], deadlines: Deadlines) -> HttpRequest:
+    def _form_request(self, url: str, form: Mapping[str, str], deadlines: Deadlines) -> HttpRequest:
         return HttpRequest(url=url, headers=FORM, body=urlencode(form).encode(), deadlines=deadlines)
 
 

@@ -99,7 +99,7 @@ def read_grant(body: bytes, now: datetime, before: Tokens | None = None) -> Toke
     if not (_TOKEN.fullmatch(grant.access_token) and _TOKEN.fullmatch(refresh)):
         raise UnusableGrant("it has no access token and refresh token")
     claims = (decode_claims(grant.id_token), decode_claims(grant.access_token))
-    account = _first(claims, "chatgpt_account_id") or (before.account if before else "")
+    account = _first_claim(claims, "chatgpt_account_id") or (before.account if before else "")
     if not _TOKEN.fullmatch(account):
         raise UnusableGrant("its tokens name no account with a subscription")
     if before and account != before.account:
@@ -109,8 +109,8 @@ def read_grant(body: bytes, now: datetime, before: Tokens | None = None) -> Toke
         access=grant.access_token,
         refresh=refresh,
         account=account,
-        email=_first(claims, "email") or (before.email if before else ""),
-        plan=_first(claims, "chatgpt_plan_type") or (before.plan if before else ""),
+        email=_first_claim(claims, "email") or (before.email if before else ""),
+        plan=_first_claim(claims, "chatgpt_plan_type") or (before.plan if before else ""),
         received_at=now,
         expires_at=None if lifetime_s is None else now + timedelta(seconds=lifetime_s),
     )
@@ -131,7 +131,7 @@ def decode_claims(token: str) -> Mapping[str, Any]:
     return claims if isinstance(claims, dict) else {}
 
 
-def _first(tokens: tuple[Mapping[str, Any], ...], name: str) -> str:
+def _first_claim(tokens: tuple[Mapping[str, Any], ...], name: str) -> str:
     """Return the first text that a claim of this name has, at the top or among the provider's own; printable."""
     for claims in tokens:
         for place in (claims, claims.get(AUTH_CLAIMS), claims.get(PROFILE_CLAIMS)):

@@ -151,12 +151,12 @@ class Session:
         """
         given = await self.extensions.user_input(words, material)
         if isinstance(given, DroppedInput):
-            self._notice(given.text)
+            self._tell_user(given.text)
             return TurnResult("", Usage(), 0)
         words, material = given
         self.file_history.begin_turn(words)
         await self.renew_tools()
-        self._context.recalled = await recalled(self._memories, f"{words}\n{material}", self._notice)
+        self._context.recalled = await recalled(self._memories, f"{words}\n{material}", self._tell_user)
         return await self.turn((*self.user_content(words, material), *images))
 
     async def turn(self, prompt: Prompt) -> TurnResult:
@@ -187,7 +187,7 @@ class Session:
         full_name = self._check_model(model)
         opened = self.open_conversation
         async with AsyncExitStack() as stack:
-            connected = await stack.enter_async_context(self._connect(full_name))
+            connected = await stack.enter_async_context(self._connect_model(full_name))
             with opened.store.transaction():
                 opened.store.conversations.switch_model(opened.id, full_name, me=opened.owner)
             # Only now is the new connection this session's; an error or a cancellation before it closes the new one
@@ -207,14 +207,14 @@ class Session:
 
     async def open(self) -> None:
         """Connect everything; a missing key, or a missing price under a limit, is an error here, before any work."""
-        model = await self._connection.enter_async_context(self._connect(self.model))
+        model = await self._connection.enter_async_context(self._connect_model(self.model))
         if self._parent is None:
             # Subagents of a process that died are settled before the agent works, so that it gets their messages.
             await self.peers.open()
-        self._model, (own, repository) = model, await self._load()
+        self._model, (own, repository) = model, await self._load_parts()
         self._offered = SessionToolbox(own, self.gate, self._observer, self.options.role)
         self.tools = await self._offered.now(self.extensions)
-        budget = self._budget()
+        budget = self._open_budget()
         self._memories.pay_by(budget, self.usage_counter)
         # Looked up at each call: plugins may be others later.
         typed = HeldIncoming(self._observer.incoming, lambda: self.extensions.reads_input())  # noqa: PLW0108
@@ -265,11 +265,11 @@ class Session:
             await self._egress.aclose()
             await self._connection.aclose()
 
-    def _connect(self, model: str) -> AbstractAsyncContextManager[Model]:
+    def _connect_model(self, model: str) -> AbstractAsyncContextManager[Model]:
         options = self.options
         return connect_model(model, self.open_conversation.store, stream=options.stream, windows=options.windows)
 
-    async def _load(self) -> tuple[tuple[Tool, ...], str]:
+    async def _load_parts(self) -> tuple[tuple[Tool, ...], str]:
         """Return the tools, and the note about the repository."""
         try:
             async with asyncio.TaskGroup() as group:
@@ -280,7 +280,7 @@ class Session:
         return tools.result(), note.result()
 
     async def _load_tools(self) -> tuple[Tool, ...]:
-        sandbox = await self._sandbox()
+        sandbox = await self._open_sandbox()
         setup = ToolSetup(
             cwd=self.options.cwd,
             gate=self.gate,
@@ -303,17 +303,17 @@ class Session:
         )
         loaded = await load_session_tools(setup)
         for notice in loaded.notices:
-            self._notice(notice)
+            self._tell_user(notice)
         if self._parent is None:
-            tell_what_is_left_out(self.options, self._notice)
+            tell_what_is_left_out(self.options, self._tell_user)
         extensions = extension_setup(
-            self.options, sandbox, self._redactor, session=self.open_conversation.id, tell=self._notice
+            self.options, sandbox, self._redactor, session=self.open_conversation.id, tell=self._tell_user
         )
         is_subagent = self._parent is not None
         await self._opened.open(extensions, setup, lambda: self.agent.conversation, is_subagent=is_subagent)
         return loaded.tools
 
-    async def _sandbox(self) -> SandboxSpec | None:
+    async def _open_sandbox(self) -> SandboxSpec | None:
         """Return the sandbox of commands; its access to named hosts lasts until the session is closed."""
         options = self.options
         found = await session_sandbox(
@@ -325,7 +325,7 @@ class Session:
             shown=skill_folders(options.skills),
         )
         if found is None and (notice := await missing_sandbox_notice(options.sandbox, options.cwd)):
-            self._notice(notice)
+            self._tell_user(notice)
         return await self._egress.enter_async_context(with_egress(found))
 
     def user_content(self, words: str, material: str = "") -> tuple[Text | Image, ...]:
@@ -337,7 +337,7 @@ class Session:
         images = model_card(parse_model(self.model)).images
         attached = attach(words, cwd=options.cwd, home=options.home, images=images, clean=self._redactor.clean)
         for notice in attached.notices:
-            self._notice(notice)
+            self._tell_user(notice)
         parts = (*attached.parts, Text(self._redactor.clean(material)))
         return tuple(part for part in parts if isinstance(part, Image) or part.text.strip())
 
@@ -347,7 +347,7 @@ class Session:
             args = json.loads(approval.args)
             self.denials.append({"tool": approval.tool, "args": args, "reason": approval.reason})
 
-    def _notice(self, text: str) -> None:
+    def _tell_user(self, text: str) -> None:
         self._reporter.note("notice", text=text)
 
     def _agent_spec(self, repository: str) -> AgentSpec:
@@ -363,7 +363,7 @@ class Session:
         self._context = SessionContext(environment, self.modes, self.todos)
         return AgentSpec(
             caller=msgspec.structs.replace(CALLER, action=self._parent.name if self._parent else None),
-            system=self._redactor.clean(system_prompt(options, self._notice)),
+            system=self._redactor.clean(system_prompt(options, self._tell_user)),
             context=self._context,
             max_requests=options.max_turns,
             effort=first_effort(self.open_conversation, options.chosen_effort) or options.effort,
@@ -379,14 +379,14 @@ class Session:
             starter=SubagentLauncher(self._subagent_spec, logs=logs, environ=os.environ, names=options.environment),
             decider=self.gate.judge_for,
             about=lambda: {"model": self.model, "mode": self.modes.current},
-            warn=self._notice,
+            warn=self._tell_user,
             limits=msgspec.structs.replace(options.subagents, roles=options.extensions.roles),
             redactor=self._redactor,
         )
 
     def _subagent_spec(self, model: str | None, role: Role | None = None) -> SubagentSpec:
         """Return the configuration of the next subagent: that of this session at the moment."""
-        model = model or model_of_role(role, self.options.cwd, self._notice)
+        model = model or model_of_role(role, self.options.cwd, self._tell_user)
         named = self.model if model is None else self._check_model(model)
         servers = self.extensions.servers
         # The rules of the moment: they include what the user has allowed "always" since the session began.
@@ -405,14 +405,14 @@ class Session:
         """Return a model's full name; UsageError or ModelError if it cannot answer within the session's limit."""
         full_name, _ = resolve_model(model)
         if notice := unenforced_limit_notice(full_name, self.options.budget_usd):
-            self._notice(notice)
+            self._tell_user(notice)
         return full_name
 
-    def _budget(self) -> Budget:
+    def _open_budget(self) -> Budget:
         """Return the budget of the session; UsageError for a limit that cannot be enforced."""
         limit_usd, conversation = self.options.budget_usd, self.open_conversation
         if notice := unenforced_limit_notice(self.model, limit_usd):
-            self._notice(notice)
+            self._tell_user(notice)
         return session_budget(
             conversation.store,
             self._account,

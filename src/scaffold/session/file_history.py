@@ -79,7 +79,7 @@ class FileHistory:
             if tool.category in UNTRACKED:
                 self._add_tool(tool.name)
                 return await tool.run(args)
-            token = CHANGE_RECORDER.set(self._record)
+            token = CHANGE_RECORDER.set(self._record_before)
             try:
                 return await tool.run(args)
             finally:
@@ -90,9 +90,9 @@ class FileHistory:
     def turns(self) -> Sequence[TurnChanges]:
         """Return the turns that changed files, the latest first; an unreadable one is left out."""
         found = []
-        for number in self._numbers():
+        for number in self._turn_numbers():
             with contextlib.suppress(OSError, msgspec.DecodeError):
-                turn = msgspec.json.decode(self._path(number).read_bytes(), type=TurnChanges)
+                turn = msgspec.json.decode(self._turn_path(number).read_bytes(), type=TurnChanges)
                 found += [turn] if turn.files else []
         return found
 
@@ -106,45 +106,45 @@ class FileHistory:
 
     def forget(self, turn: TurnChanges) -> None:
         """Remove a turn: it was undone."""
-        self._path(turn.number).unlink(missing_ok=True)
+        self._turn_path(turn.number).unlink(missing_ok=True)
         if turn.number == self._turn.number:
             self.begin_turn(turn.words)
 
-    def _record(self, change: FileChange) -> None:
+    def _record_before(self, change: FileChange) -> None:
         """Keep a file as it was; where that is impossible, the change is made all the same and cannot be undone."""
         # The tool's work is not held up by a full disk of the user's data: what is not recorded is never restored.
         with contextlib.suppress(OSError):
-            self._begin()
+            self._begin_turn()
             path, before = os.fsencode(change.path), change.before
             earlier = self._turn.files.get(path)
-            after = None if change.after is None else _digest(change.after)
+            after = None if change.after is None else _content_digest(change.after)
             if earlier is not None:
                 self._turn.files[path] = _changed_again(earlier, change, after)
             else:
-                digest = self._keep(before.data) if before is not None else None
+                digest = self._keep_content(before.data) if before is not None else None
                 self._turn.files[path] = ChangedFile(
                     before=digest,
                     mode=before.mode if before else None,
                     kept=before is None or digest is not None,
                     after=after,
                 )
-            self._save()
+            self._save_turn()
 
     def _add_tool(self, name: str) -> None:
         if name not in self._turn.ran:
             self._turn.ran.append(name)
             if self._turn.files:
                 with contextlib.suppress(OSError):
-                    self._save()
+                    self._save_turn()
 
-    def _begin(self) -> None:
+    def _begin_turn(self) -> None:
         """Give the turn a number with its first change, and make room for it."""
         if self._turn.number:
             return
         for folder in (self._turns.parent, self._turns, self._contents):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._make_room()
-        self._turn.number = max(self._numbers(), default=0) + 1
+        self._turn.number = max(self._turn_numbers(), default=0) + 1
 
     def _make_room(self) -> None:
         """Remove the oldest turns beyond the limits, then the contents that no turn needs."""
@@ -155,39 +155,41 @@ class FileHistory:
             own = {each.before for each in turn.files.values() if each.before is not None}
             full = full or index >= MAX_TURNS or sum(sizes.get(name, 0) for name in needed | own) > MAX_BYTES
             if full:
-                self._path(turn.number).unlink(missing_ok=True)
+                self._turn_path(turn.number).unlink(missing_ok=True)
             else:
                 needed |= own
         for name in sizes.keys() - needed:
             delete_folder_if_possible(self._contents / name)
 
-    def _keep(self, data: bytes | None) -> str | None:
+    def _keep_content(self, data: bytes | None) -> str | None:
         """Keep a content and return its name; None if it is too long, or the turn has kept enough."""
         if data is None or self._kept_bytes + len(data) > MAX_BYTES:
             return None
-        digest = _digest(data)
+        digest = _content_digest(data)
         if not (self._contents / digest).exists():
             write_atomic(self._contents / digest, data)
         self._kept_bytes += len(data)
         return digest
 
-    def _save(self) -> None:
-        write_atomic(self._path(self._turn.number), msgspec.json.encode(self._turn))
+    def _save_turn(self) -> None:
+        write_atomic(self._turn_path(self._turn.number), msgspec.json.encode(self._turn))
 
-    def _numbers(self) -> list[int]:
+    def _turn_numbers(self) -> list[int]:
         """Return the numbers of the stored turns, the latest first."""
         with contextlib.suppress(OSError):
             return sorted((int(path.stem) for path in self._turns.glob("[0-9]*.json")), reverse=True)
         return []
 
-    def _path(self, number: int) -> Path:
+    def _turn_path(self, number: int) -> Path:
         return self._turns / f"{number:06}.json"
 
 
 def _changed_again(earlier: ChangedFile, change: FileChange, after: str | None) -> ChangedFile:
     """Return what a turn did to a file with one change more."""
     before = change.before
-    known = before is None or (before.data is not None and _digest(before.data) in {earlier.after, earlier.before})
+    known = before is None or (
+        before.data is not None and _content_digest(before.data) in {earlier.after, earlier.before}
+    )
     return msgspec.structs.replace(
         earlier,
         after=after,
@@ -196,5 +198,5 @@ def _changed_again(earlier: ChangedFile, change: FileChange, after: str | None) 
     )
 
 
-def _digest(data: bytes) -> str:
+def _content_digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()

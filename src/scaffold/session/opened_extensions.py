@@ -73,15 +73,15 @@ class SessionExtensions:
         tools.gate.hooks = self._hooks.calls
         await self.restart_plugins()
         self._servers = await session_servers(self._options, setup, is_subagent=is_subagent)
-        self._combine()
+        self._combine_all()
 
     async def restart_plugins(self) -> None:
         """End the plugins, and start those that there are now."""
         await self._plugins.close()
         self._plugins = await session_plugins(self._options, self._setup)
-        self._combine()
+        self._combine_all()
 
-    def _combine(self) -> None:
+    def _combine_all(self) -> None:
         self.now = combined(self._hooks, self._plugins, self._servers)
 
     def _open_hooks(

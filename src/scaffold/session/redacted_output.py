@@ -73,11 +73,11 @@ class RedactingReporter:
         """Pass on the text that is safe by now."""
         match delta:
             case TextDelta(text=text):
-                self._flow(self._thought.end, ThinkingDelta)
-                self._flow(lambda: self._text.take(text), TextDelta)
+                self._stream_of(self._thought.end, ThinkingDelta)
+                self._stream_of(lambda: self._text.take(text), TextDelta)
             case ThinkingDelta(text=text):
-                self._flow(self._text.end, TextDelta)
-                self._flow(lambda: self._thought.take(text), ThinkingDelta)
+                self._stream_of(self._text.end, TextDelta)
+                self._stream_of(lambda: self._thought.take(text), ThinkingDelta)
             case StreamReset(reason=reason):
                 self._text.forget()
                 self._thought.forget()
@@ -85,23 +85,23 @@ class RedactingReporter:
             case RetryWait(seconds=seconds, reason=reason):
                 self._inner.on_delta(RetryWait(seconds, self._redactor.clean(reason)))
             case ToolCallDelta():
-                self._finish()
+                self._finish_streams()
                 self._inner.on_delta(delta)
 
     def note(self, kind: EntryKind, **fields: Any) -> None:
         """Pass on the entry."""
-        self._finish()
+        self._finish_streams()
         self._inner.note(kind, **self._redactor.clean_all(fields))
 
     def result(self, shape: Mapping[str, object]) -> None:
         """Pass on the end."""
-        self._finish()
+        self._finish_streams()
         self._inner.result(self._redactor.clean_all(shape))
 
-    def _finish(self) -> None:
-        self._flow(self._thought.end, ThinkingDelta)
-        self._flow(self._text.end, TextDelta)
+    def _finish_streams(self) -> None:
+        self._stream_of(self._thought.end, ThinkingDelta)
+        self._stream_of(self._text.end, TextDelta)
 
-    def _flow(self, text: Callable[[], str], kind: type[TextDelta] | type[ThinkingDelta]) -> None:
+    def _stream_of(self, text: Callable[[], str], kind: type[TextDelta] | type[ThinkingDelta]) -> None:
         if words := text():
             self._inner.on_delta(kind(words))

@@ -30,19 +30,19 @@ class UsageCounter:
         """Store the message and count its usage."""
         self._inner.add(message, usage)
         if isinstance(message, AssistantMessage):
-            self._count(usage)
+            self._count_reply(usage)
             self.text = message.text
 
     def spend(self, usage: Usage) -> None:
         """Store and count usage that no message came of."""
         self._inner.spend(usage)
-        self._count(usage)
+        self._count_reply(usage)
 
     def compact(self, kept: int, summary: str) -> None:
         """Compact the inner history."""
         self._inner.compact(kept, summary)
 
-    def _count(self, usage: Usage) -> None:
+    def _count_reply(self, usage: Usage) -> None:
         self.by_model[self.model] = self.by_model.get(self.model, Usage()) + usage
 
 

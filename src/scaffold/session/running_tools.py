@@ -77,8 +77,8 @@ class RunningTools:
         async def run(args: Mapping[str, Any]) -> ToolOutput:
             """Run the tool, and report the call with the change of its file."""
             # In a thread: a file on a slow disk must not stop the input line.
-            texts = await self._texts(tool.name, args)
-            before = _only(texts) if tool.name in WRITING_TOOLS else None
+            texts = await self._call_texts(tool.name, args)
+            before = _only_text(texts) if tool.name in WRITING_TOOLS else None
             call = RunningCall(tool.name, args, self._clock.monotonic(), before)
             self._running.append(call)
             try:
@@ -86,10 +86,10 @@ class RunningTools:
             finally:
                 self._running.remove(call)
             # Read again, not computed: the diff shows what the tool has done, not what it should do.
-            texts_after = {} if output.failed or not texts else await self._texts(tool.name, args)
-            after = _only(texts_after)
+            texts_after = {} if output.failed or not texts else await self._call_texts(tool.name, args)
+            after = _only_text(texts_after)
             diff = None if before is None or after is None else await asyncio.to_thread(line_diff, before, after)
-            self._finished(FinishedCall(tool.name, args, output, diff, tuple(_changes(texts, texts_after))))
+            self._finished(FinishedCall(tool.name, args, output, diff, tuple(_changed_texts(texts, texts_after))))
             return output
 
         return msgspec.structs.replace(tool, run=run)
@@ -99,16 +99,16 @@ class RunningTools:
         args = json.loads(question.args)
         return RunningCall(question.tool, args, self._clock.monotonic(), _text(self._root, question.tool, args))
 
-    async def _texts(self, name: str, args: Mapping[str, Any]) -> Mapping[str, str | None]:
+    async def _call_texts(self, name: str, args: Mapping[str, Any]) -> Mapping[str, str | None]:
         """Return the text of each file that a call writes, empty if it does not exist, None if it is unknown."""
         if not (paths := _written_paths(name, args)):
             return {}
-        return await asyncio.to_thread(lambda: {path: _read(self._root, path) for path in paths})
+        return await asyncio.to_thread(lambda: {path: _read_text(self._root, path) for path in paths})
 
 
 def proposed_text(call: RunningCall) -> str | None:
     """Return the text of the file after the call; None if unknown."""
-    return None if call.before is None else _after(call.name, call.args, call.before)
+    return None if call.before is None else _text_after(call.name, call.args, call.before)
 
 
 def patch_of(call: RunningCall) -> str:
@@ -127,12 +127,12 @@ def _written_paths(name: str, args: Mapping[str, Any]) -> tuple[str, ...]:
     return (path,) if name in WRITING_TOOLS and isinstance(path, str) else ()
 
 
-def _only(texts: Mapping[str, str | None]) -> str | None:
+def _only_text(texts: Mapping[str, str | None]) -> str | None:
     """Return the text of the only file; None if there are several or none, or if it is unknown."""
     return next(iter(texts.values())) if len(texts) == 1 else None
 
 
-def _changes(before: Mapping[str, str | None], after: Mapping[str, str | None]) -> Iterator[ChangedText]:
+def _changed_texts(before: Mapping[str, str | None], after: Mapping[str, str | None]) -> Iterator[ChangedText]:
     for path, now in after.items():
         was = before[path]
         if was is not None and now is not None and was != now:
@@ -142,10 +142,10 @@ def _changes(before: Mapping[str, str | None], after: Mapping[str, str | None]) 
 def _text(root: Path, name: str, args: Mapping[str, Any]) -> str | None:
     """Return the text of the file a call writes, empty if it does not exist; None for calls that write no file."""
     path = args.get("path")
-    return _read(root, path) if name in WRITING_TOOLS and isinstance(path, str) else None
+    return _read_text(root, path) if name in WRITING_TOOLS and isinstance(path, str) else None
 
 
-def _read(root: Path, path: str) -> str | None:
+def _read_text(root: Path, path: str) -> str | None:
     # A diff must not show what the tool itself may not read, such as a file behind a link out of the folder.
     place = resolve_inside(root, path)
     if isinstance(place, Refusal):
@@ -160,7 +160,7 @@ def _read(root: Path, path: str) -> str | None:
     return None if decoded is None else decoded.text.replace("\r\n", "\n")
 
 
-def _after(name: str, args: Mapping[str, Any], before: str) -> str | None:
+def _text_after(name: str, args: Mapping[str, Any], before: str) -> str | None:
     match name:
         case "write_file":
             return str(args["content"])

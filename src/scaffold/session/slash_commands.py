@@ -119,28 +119,28 @@ async def run_slash_command(  # noqa: C901, PLR0911 - one for each
             | ShowTools()
             | ShowContext()
         ):
-            return SlashReply(answer_query(command, _info(command, target, width, commands)))
+            return SlashReply(answer_query(command, _conversation_info(command, target, width, commands)))
         case ManageMemory(words=words):
-            return SlashReply(await _memory(words, target, width))
+            return SlashReply(await _memory_text(words, target, width))
         case ShowPlugins():
-            return SlashReply(await _plugins(target, width))
+            return SlashReply(await _plugins_text(target, width))
         case ManageServers(verb=verb, server=server):
-            return SlashReply(await _servers(verb, server, target, width))
+            return SlashReply(await _servers_text(verb, server, target, width))
         case ShowText(text=text):
             return SlashReply(text())
         case SwitchModel() | SwitchMode() | SwitchEffort():
-            return SlashReply(await _switch(command, target), "notice")
+            return SlashReply(await _switch_setting(command, target), "notice")
         case Resume(conversation=""):
-            return SlashReply(_listing(target, width))
+            return SlashReply(_conversation_list(target, width))
         case Export(file=file):
-            return SlashReply(_export(target, file), "notice")
+            return SlashReply(_export_conversation(target, file), "notice")
         case ShowDiff() | ReloadPlugins() | Undo() | Compact() | Clear() | Resume() | QuitSession():
             return await _run_interactive(command, target, width)
         case _:
             assert_never(command)
 
 
-async def _memory(words: Sequence[str], target: SlashTarget, width: int) -> str:
+async def _memory_text(words: Sequence[str], target: SlashTarget, width: int) -> str:
     options = target.options
     redactor = redactor_for(os.environ, options.cwd)
     embedding = EmbedderSource(options.embedding, target.store, redactor)
@@ -150,14 +150,14 @@ async def _memory(words: Sequence[str], target: SlashTarget, width: int) -> str:
     return (await run_memory_command(words, access, width)).text
 
 
-async def _plugins(target: SlashTarget, width: int) -> str:
+async def _plugins_text(target: SlashTarget, width: int) -> str:
     """Return what the plugins of the session are; a one-shot starts them to find out."""
     if isinstance(target, CurrentConversation):
         return plugin_listing(target.session.extensions.overview(), width)
     return plugin_listing(await started_plugins(target.options), width)
 
 
-async def _servers(verb: ServersVerb, server: str, target: SlashTarget, width: int) -> str:
+async def _servers_text(verb: ServersVerb, server: str, target: SlashTarget, width: int) -> str:
     """Return the answer to `/mcp`; a one-shot starts the servers to find out."""
     if isinstance(target, CurrentConversation):
         running = target.session.extensions.servers
@@ -210,11 +210,11 @@ async def _run_interactive(  # noqa: PLR0911 - one for each
         case Undo():
             return SlashReply(await target.undo(), "notice")
         case Compact():
-            return SlashReply(await _compact(target), "notice")
+            return SlashReply(await _compact_conversation(target), "notice")
         case Clear():
-            return SlashReply(await _clear(target), "notice")
+            return SlashReply(await _clear_conversation(target), "notice")
         case Resume(conversation=conversation):
-            return SlashReply(await _resume(target, conversation), "notice")
+            return SlashReply(await _resume_conversation(target, conversation), "notice")
         case QuitSession():
             return SlashReply("", "quit")
         case _:
@@ -235,16 +235,18 @@ def _needs_repl() -> UsageError:
     return UsageError("this command works only in the REPL", "Start it: `ralph`, or `ralph -c`.")
 
 
-def _info(query: SlashQuery, target: SlashTarget, width: int, commands: Sequence[CommandSyntax]) -> ConversationInfo:
+def _conversation_info(
+    query: SlashQuery, target: SlashTarget, width: int, commands: Sequence[CommandSyntax]
+) -> ConversationInfo:
     if isinstance(target, CurrentConversation):
         return _session_info(target, width, commands)
     match query:
         case Help() | ShowModels():
             return ConversationInfo(
-                model=target.model, models=_models(), width=width, now=SystemClock().now(), commands=commands
+                model=target.model, models=_known_models(), width=width, now=SystemClock().now(), commands=commands
             )
         case ShowMode() | ShowEffort() | ShowTasks() | ShowAgents() | ShowCost():
-            return _stored_info(target, _required(target), width)
+            return _stored_info(target, _require_conversation(target), width)
         case ShowTools() | ShowContext():
             raise _needs_repl()
         case _:
@@ -256,7 +258,7 @@ def _session_info(target: CurrentConversation, width: int, commands: Sequence[Co
     subagents, usage = session.peers.subagents(), session.usage_counter.usage
     return ConversationInfo(
         model=session.model,
-        models=_models(),
+        models=_known_models(),
         mode=session.modes.current,
         effort=session.agent.effort,
         todos=session.todos.entries,
@@ -284,7 +286,7 @@ def _stored_info(target: OneshotTarget, stored: StoredConversation, width: int) 
     subagents = target.store.subagents.of_parent(stored.id)
     return ConversationInfo(
         model=target.model,
-        models=_models(),
+        models=_known_models(),
         mode=state.mode,
         effort=stored_effort(target.store, stored.id) or target.options.effort,
         todos=state.todos.entries,
@@ -296,11 +298,11 @@ def _stored_info(target: OneshotTarget, stored: StoredConversation, width: int) 
     )
 
 
-def _models() -> Sequence[str]:
+def _known_models() -> Sequence[str]:
     return [known.model for known in known_models()]
 
 
-async def _switch(command: SwitchModel | SwitchMode | SwitchEffort, target: SlashTarget) -> str:
+async def _switch_setting(command: SwitchModel | SwitchMode | SwitchEffort, target: SlashTarget) -> str:
     match command:
         case SwitchModel(model=model):
             return await _switch_model(target, model)
@@ -333,7 +335,7 @@ def _switch_mode(target: SlashTarget, mode: Mode) -> str:
     if isinstance(target, CurrentConversation):
         target.session.modes.switch(mode)
         return f"the agent now works in mode {mode}"
-    conversation = _required(target).id
+    conversation = _require_conversation(target).id
     change_stored(target.store, conversation, mode=mode)
     return f"{conversation} continues in mode {mode}"
 
@@ -342,18 +344,18 @@ def _switch_effort(target: SlashTarget, effort: Effort) -> str:
     if isinstance(target, CurrentConversation):
         target.session.switch_effort(effort)
         return f"effort {effort} from the next request on"
-    conversation = _required(target).id
+    conversation = _require_conversation(target).id
     change_stored(target.store, conversation, effort=effort)
     return f"{conversation} continues with effort {effort}"
 
 
-def _required(target: OneshotTarget) -> StoredConversation:
+def _require_conversation(target: OneshotTarget) -> StoredConversation:
     if target.stored is None:
         raise UsageError("no conversation is selected", "Add -c for this directory's latest, or `--resume ID`.")
     return target.stored
 
 
-def _listing(target: SlashTarget, width: int) -> str:
+def _conversation_list(target: SlashTarget, width: int) -> str:
     if isinstance(target, CurrentConversation):
         current = target.session.open_conversation.id
     else:
@@ -362,13 +364,13 @@ def _listing(target: SlashTarget, width: int) -> str:
     return conversation_listing(found, current, now=SystemClock().now(), width=width)
 
 
-def _export(target: SlashTarget, file: str) -> str:
+def _export_conversation(target: SlashTarget, file: str) -> str:
     if isinstance(target, CurrentConversation):
         conversation = target.session.open_conversation.id
         if not target.has_messages:
             raise UsageError("the conversation is empty", "Say something first.")
     else:
-        conversation = _required(target).id
+        conversation = _require_conversation(target).id
     stored, options = target.store.conversations.get(conversation), target.options
     if stored is None:
         raise UsageError(f"conversation {conversation} was deleted", "Begin another one with `/clear`.")
@@ -377,7 +379,7 @@ def _export(target: SlashTarget, file: str) -> str:
     return f"written to {write_new_file(paths, redactor_for(os.environ, options.cwd).clean(text))}"
 
 
-async def _compact(target: CurrentConversation) -> str:
+async def _compact_conversation(target: CurrentConversation) -> str:
     agent = target.session.agent
     before = agent.tokens
     if await agent.compact():
@@ -385,14 +387,14 @@ async def _compact(target: CurrentConversation) -> str:
     return f"it cannot be shortened further: about {before:,} tokens, most of them instructions and tools"
 
 
-async def _clear(target: CurrentConversation) -> str:
+async def _clear_conversation(target: CurrentConversation) -> str:
     before, kept = target.session.open_conversation.id, target.has_messages
     await target.switch_to(None, target.session.model)
     way_back = f"; the previous one is kept: /resume {before}" if kept else ""
     return f"new conversation {target.session.open_conversation.id}{way_back}"
 
 
-async def _resume(target: CurrentConversation, conversation: str) -> str:
+async def _resume_conversation(target: CurrentConversation, conversation: str) -> str:
     found = target.store.conversations.get(conversation)
     if found is None:
         raise UsageError(f"there is no conversation `{conversation}`", "`/resume` lists this directory's.")

@@ -62,12 +62,12 @@ class SubagentLauncher:
             [sys.executable, "-P", "-m", "scaffold", "subagent", subagent.id],
             cwd=Path.cwd(),
             env=subagent_environment(self._environ, self._names),
-            log=self._log(subagent),
+            log=self._log_path(subagent),
         )
 
     def take_log_tail(self, subagent: StoredSubagent) -> str:
         """Return the last lines of its log as one line, and delete the log."""
-        log = self._log(subagent)
+        log = self._log_path(subagent)
         with suppress(OSError):
             end = log.read_bytes()[-TAIL_BYTES:].decode(errors="replace")
             log.unlink()
@@ -75,7 +75,7 @@ class SubagentLauncher:
             return " ".join(lines[-TAIL_LINES:])
         return ""
 
-    def _log(self, subagent: StoredSubagent) -> Path:
+    def _log_path(self, subagent: StoredSubagent) -> Path:
         return self._logs / f"{subagent.parent}-{subagent.name}.log"
 
 

@@ -50,12 +50,12 @@ async def _run_session(
     except ScaffoldError as error:
         # A failed subagent may have said something useful before its error.
         text = session.usage_counter.text if session else ""
-        _report(store, subagent, "failure", result=text or None, error=error.in_full)
+        _report_end(store, subagent, "failure", result=text or None, error=error.in_full)
         return
     if finish.stop == "refused":
-        _report(store, subagent, "failure", result=finish.text or None, error="the model declined to answer")
+        _report_end(store, subagent, "failure", result=finish.text or None, error="the model declined to answer")
     else:
-        _report(store, subagent, "success", result=finish.text, error=None)
+        _report_end(store, subagent, "success", result=finish.text, error=None)
 
 
 def task_prompt(subagent: StoredSubagent) -> str:
@@ -66,7 +66,7 @@ def task_prompt(subagent: StoredSubagent) -> str:
     return "\n\n".join(parts)
 
 
-def _report(
+def _report_end(
     store: UserStore, subagent: StoredSubagent, outcome: SubagentOutcome, *, result: str | None, error: str | None
 ) -> None:
     with store.transaction(durable=True):

@@ -61,7 +61,9 @@ def undo_turn(history: FileHistory, turn: TurnChanges, root: Path) -> UndoReport
 
 def undo_text(report: UndoReport) -> str:
     """Return what was undone and what was not, as lines for the user."""
-    lines = [f"undone, of {_turn(report)}:"] if report.changed else [f"nothing was changed of {_turn(report)}:"]
+    lines = (
+        [f"undone, of {_find_turn(report)}:"] if report.changed else [f"nothing was changed of {_find_turn(report)}:"]
+    )
     effects: tuple[tuple[UndoEffect, str], ...] = (("restored", "restored"), ("removed", "removed"))
     lines += [f"  {word} {join_limited(names, MAX_NAMED)}" for each, word in effects if (names := report.names(each))]
     if unchanged := report.names("unchanged"):
@@ -79,7 +81,7 @@ def undo_note(report: UndoReport) -> str:
     return f"[The user took back changes of yours with /undo. Look at the files again.\n{undo_text(report)}]"
 
 
-def _turn(report: UndoReport) -> str:
+def _find_turn(report: UndoReport) -> str:
     return f'the turn "{report.words}"' if report.words else "the last turn"
 
 
@@ -88,15 +90,15 @@ def _undo_file(history: FileHistory, root: Path, path: Path, change: ChangedFile
         return UndoneFile(printable_name(str(path)), "left", "it is outside of this directory")
     name = printable_name(str(path.relative_to(root)))
     try:
-        effect = _undo(history, root, path, change, name)
+        effect = _undo_change(history, root, path, change, name)
     except OSError as error:
         return UndoneFile(name, "left", f"{error.strerror or error}")
     return UndoneFile(name, "left", effect.reason) if isinstance(effect, Refusal) else UndoneFile(name, effect)
 
 
-def _undo(history: FileHistory, root: Path, path: Path, change: ChangedFile, name: str) -> UndoEffect | Refusal:
+def _undo_change(history: FileHistory, root: Path, path: Path, change: ChangedFile, name: str) -> UndoEffect | Refusal:
     """Undo one change; return what was done, or why nothing was. Raises OSError."""
-    now = _content(root, path, name)
+    now = _read_content(root, path, name)
     if isinstance(now, Refusal):
         return now
     digest = hashlib.sha256(now.data).hexdigest() if now else None
@@ -109,10 +111,10 @@ def _undo(history: FileHistory, root: Path, path: Path, change: ChangedFile, nam
         return Refusal("what it was before was too long to be kept")
     if change.shared:
         return Refusal("it was also changed during the turn by you or by a command, which would be lost")
-    return _restore(history, root, path, change, now, name)
+    return _restore_file(history, root, path, change, now, name)
 
 
-def _restore(
+def _restore_file(
     history: FileHistory, root: Path, path: Path, change: ChangedFile, now: FileContent | None, name: str
 ) -> UndoEffect | Refusal:
     """Bring back what was before the turn, with its mode; `now` is what is there."""
@@ -125,7 +127,7 @@ def _restore(
     return replace_file(root, path, data, name, origin=now.origin if now else None, mode=mode) or "restored"
 
 
-def _content(root: Path, path: Path, name: str) -> FileContent | Refusal | None:
+def _read_content(root: Path, path: Path, name: str) -> FileContent | Refusal | None:
     """Return a file's content, None if it does not exist, or why it cannot be read. Raises OSError."""
     try:
         with open_folder(root, path.parent) as folder:

@@ -65,7 +65,7 @@ async def tree_changes(start: StartCommit | None, history: FileHistory, root: Pa
     if not text and not names:
         return NO_CHANGE
     since = "nothing is committed yet" if start.is_empty else f"since {start.commit[:10]}, where the session began"
-    parts = [f"{since}:", _bounded(text), f"untracked: {names}" if names else ""]
+    parts = [f"{since}:", _bound_lines(text), f"untracked: {names}" if names else ""]
     return "\n".join(part for part in parts if part)
 
 
@@ -75,16 +75,18 @@ def tool_changes(turns: Sequence[TurnChanges], history: FileHistory, root: Path)
     for turn in turns:
         first.update(turn.files)  # the earliest turn comes last, and what was before it counts
     home, ran = root.resolve(), {name for turn in turns for name in turn.ran}
-    parts = [part for path, change in first.items() for part in _file(history, home, Path(os.fsdecode(path)), change)]
+    parts = [
+        part for path, change in first.items() for part in _file_diff(history, home, Path(os.fsdecode(path)), change)
+    ]
     more = [f"what {join_limited(sorted(ran), MAX_NAMED)} may have changed is not shown"] if ran else []
-    return _bounded("\n".join([*parts, *more])) if parts else NO_CHANGE
+    return _bound_lines("\n".join([*parts, *more])) if parts else NO_CHANGE
 
 
-def _file(history: FileHistory, root: Path, path: Path, change: ChangedFile) -> Iterator[str]:
+def _file_diff(history: FileHistory, root: Path, path: Path, change: ChangedFile) -> Iterator[str]:
     """Yield the lines about one file; none if it is as it was before."""
     name = printable_name(str(path.relative_to(root) if path.is_relative_to(root) else path))
-    before = _text(history.content(change.before)) if change.before else "" if change.kept else None
-    after = _now(root, path)
+    before = _decode_text(history.content(change.before)) if change.before else "" if change.kept else None
+    after = _current_content(root, path)
     if before is None or after is None:
         yield f"{name}: changed; its text cannot be compared"
         return
@@ -93,22 +95,22 @@ def _file(history: FileHistory, root: Path, path: Path, change: ChangedFile) -> 
         yield from map(format_line, diff.lines)
 
 
-def _now(root: Path, path: Path) -> str | None:
+def _current_content(root: Path, path: Path) -> str | None:
     try:
         content = read_whole(root, path, path.name, limit_bytes=COMPARED_BYTES) if path.exists() else b""
     except OSError:
         return None
     if isinstance(content, bytes):
         return ""
-    return None if isinstance(content, Refusal) else _text(content.data)
+    return None if isinstance(content, Refusal) else _decode_text(content.data)
 
 
-def _text(data: bytes | None) -> str | None:
+def _decode_text(data: bytes | None) -> str | None:
     decoded = decode(data) if data is not None and len(data) <= COMPARED_BYTES else None
     return decoded.text.replace("\r\n", "\n") if decoded else None
 
 
-def _bounded(text: str) -> str:
+def _bound_lines(text: str) -> str:
     lines = text.split("\n")
     return "\n".join([*lines[:MAX_LINES], *_omitted(lines)])
 

@@ -139,7 +139,7 @@ async def test_a_login_belongs_to_the_address_of_its_server(server, opened, tmp_
         assert await logins.at(renamed).current() == ""
         assert await logins.at(config_of(server.url, headers={"authorization": "Bearer x"})).current() == ""
         with pytest.raises(UsageError, match="is a program"):
-            LoginCommands(_Programs(), logins, {}, print)._config("s")
+            LoginCommands(_Programs(), logins, {}, print)._expanded_config("s")
 
 
 class _Programs:

@@ -64,9 +64,9 @@ def attach(
     """
     parts: list[Text | Image] = [Text(words)]
     notices: list[str] = []
-    named = dict.fromkeys(_references(words, cwd, home))
+    named = dict.fromkeys(_file_references(words, cwd, home))
     for each in islice(named, MAX_ATTACHMENTS):
-        found = each if isinstance(each, SkippedAttachment) else _content(each, images=images, clean=clean)
+        found = each if isinstance(each, SkippedAttachment) else _path_content(each, images=images, clean=clean)
         if isinstance(found, SkippedAttachment):
             notices.append(found.why)
         else:
@@ -76,26 +76,26 @@ def attach(
     return AttachedMessage(tuple(parts), tuple(notices))
 
 
-def _references(words: str, cwd: Path, home: Path) -> Iterator[AttachmentReference | SkippedAttachment]:
+def _file_references(words: str, cwd: Path, home: Path) -> Iterator[AttachmentReference | SkippedAttachment]:
     for found in _NAMED.finditer(words):
         name = found["bare"] or found["quoted"] + (found["after"] or "")
-        named = next((each for each in _interpretations(name, cwd, home) if each is not None), None)
+        named = next((each for each in _possible_names(name, cwd, home) if each is not None), None)
         if named is not None:
             yield named
         elif found["quoted"] or _LIKE_A_FILE.fullmatch(name.rstrip(_PUNCTUATION)):
             yield SkippedAttachment(f"@{name.rstrip(_PUNCTUATION)} does not exist and was not attached")
 
 
-def _interpretations(name: str, cwd: Path, home: Path) -> Iterator[AttachmentReference | None]:
+def _possible_names(name: str, cwd: Path, home: Path) -> Iterator[AttachmentReference | None]:
     """Yield what a name may mean, likeliest first: as written, with a line range, without trailing punctuation."""
     for text in dict.fromkeys((name, name.rstrip(_PUNCTUATION))):
-        yield _existing(text, cwd, home)
+        yield _existing_path(text, cwd, home)
         if ranged := _RANGE.fullmatch(text):
             first = int(ranged["first"])
-            yield _existing(ranged["path"], cwd, home, first, int(ranged["last"] or first))
+            yield _existing_path(ranged["path"], cwd, home, first, int(ranged["last"] or first))
 
 
-def _existing(name: str, cwd: Path, home: Path, first: int = 0, last: int = 0) -> AttachmentReference | None:
+def _existing_path(name: str, cwd: Path, home: Path, first: int = 0, last: int = 0) -> AttachmentReference | None:
     if not name or "\0" in name:
         return None
     path = home / name[2:] if name.startswith("~/") else cwd / name
@@ -107,22 +107,22 @@ def _existing(name: str, cwd: Path, home: Path, first: int = 0, last: int = 0) -
     return AttachmentReference(path, f"{name}{lines}", first, last)
 
 
-def _content(
+def _path_content(
     named: AttachmentReference, *, images: bool, clean: Callable[[str], str]
 ) -> list[Text | Image] | SkippedAttachment:
     try:
         if named.path.is_dir():
-            return [Text(_listing(named))]
-        data = _bytes(named)
+            return [Text(_folder_listing(named))]
+        data = _file_bytes(named)
     except OSError as error:
         return SkippedAttachment(f"@{named.shown} cannot be read and was not attached: {error.strerror}")
     if isinstance(data, SkippedAttachment):
         return data
     media_type = _image_type(data)
-    return _text(named, data, clean) if media_type is None else _picture(named, media_type, data, images=images)
+    return _file_text(named, data, clean) if media_type is None else _image_part(named, media_type, data, images=images)
 
 
-def _bytes(named: AttachmentReference) -> bytes | SkippedAttachment:
+def _file_bytes(named: AttachmentReference) -> bytes | SkippedAttachment:
     status = named.path.stat()
     # Asked before the file is opened: opening a named pipe would wait for a writer.
     if not stat.S_ISREG(status.st_mode):
@@ -136,7 +136,7 @@ def _bytes(named: AttachmentReference) -> bytes | SkippedAttachment:
         return file.read(READABLE_BYTES)
 
 
-def _picture(
+def _image_part(
     named: AttachmentReference, media_type: ImageType, data: bytes, *, images: bool
 ) -> list[Text | Image] | SkippedAttachment:
     if not images:
@@ -148,7 +148,7 @@ def _picture(
     return [Text(f"{ATTACHMENT_PREFIX}{named.shown}"), Image(media_type, data)]
 
 
-def _text(
+def _file_text(
     named: AttachmentReference, data: bytes, clean: Callable[[str], str]
 ) -> list[Text | Image] | SkippedAttachment:
     try:
@@ -169,7 +169,7 @@ def _text(
     return [Text(f"{ATTACHMENT_PREFIX}{named.shown}\n{cut_middle(clean(text), TEXT_LIMIT)}")]
 
 
-def _listing(named: AttachmentReference) -> str:
+def _folder_listing(named: AttachmentReference) -> str:
     names = sorted(f"{entry.name}/" if entry.is_dir() else entry.name for entry in named.path.iterdir())
     more = [f"... and {len(names) - MAX_ENTRIES} more"] if len(names) > MAX_ENTRIES else []
     return "\n".join([f"{ATTACHMENT_PREFIX}the names in {named.shown}", *names[:MAX_ENTRIES], *more])

@@ -50,11 +50,11 @@ def summarise_call(call: ToolCall, result: ToolResult | None, kind: CallKind) ->
 
 def describe_call(call: ToolCall, result: ToolResult | None) -> str:
     """Return a call and its outcome as one line, e.g. ``shell `make`: failed: exit code 2 after 1.0 s``."""
-    about = next((_line(str(call.args[name])) for name in KEY_ARGUMENTS if name in call.args), "")
+    about = next((_summary_line(str(call.args[name])) for name in KEY_ARGUMENTS if name in call.args), "")
     named = f"{call.name} `{about}`" if about else call.name
     if result is None:
         return f"{named}: not answered"
-    outcome = _line(result.content.lstrip().split("\n", 1)[0])
+    outcome = _summary_line(result.content.lstrip().split("\n", 1)[0])
     return f"{named}: {'failed: ' if result.failed else ''}{outcome}".rstrip()
 
 
@@ -64,5 +64,5 @@ def _end(output: str) -> str:
     return cut_middle(" ".join(lines[-1].split()), OUTPUT_LIMIT) if len(lines) > 1 else ""
 
 
-def _line(text: str) -> str:
+def _summary_line(text: str) -> str:
     return cut_middle(" ".join(text.split()), ABOUT_LIMIT)

@@ -71,7 +71,7 @@ def compact_messages(
         return CompactionResult(summary, 0, tuple(messages))
     allowance = summary_size(limit)
     # Room for the summary is set aside before it is known how long it will be.
-    cut = _cut(messages, sizes, limit - allowance)
+    cut = _first_kept(messages, sizes, limit - allowance)
     if cut or before > allowance:
         summary = extend_summary(summary, whole[:cut], allowance - text_size(summary_prompt("")), effects, written)
     rest = limit - (text_size(summary_prompt(summary)) if summary else 0)
@@ -97,12 +97,12 @@ def fit_messages(messages: Sequence[Message], limit: int) -> tuple[Message, ...]
     if size <= limit:
         return tuple(messages)
     # Images cannot be shortened: if they take more than half of the room, they go before any text is cut.
-    if sum(map(_images, messages)) * IMAGE_SIZE * 2 > limit:
+    if sum(map(_count_images, messages)) * IMAGE_SIZE * 2 > limit:
         messages = [_without_images(message) for message in messages]
         size = sum(map(message_size, messages))
-    texts = sorted(text_size(text) for message in messages for text in _texts(message))
-    cap = _cap(texts, limit - (size - sum(texts)))
-    return tuple(_mapped(message, lambda text: cut_middle(text, cap)) for message in messages)
+    texts = sorted(text_size(text) for message in messages for text in _cuttable_texts(message))
+    cap = _text_limit(texts, limit - (size - sum(texts)))
+    return tuple(_map_parts(message, lambda text: cut_middle(text, cap)) for message in messages)
 
 
 def _without_readable(messages: Sequence[Message], effects: ToolEffects) -> list[Message]:
@@ -114,7 +114,7 @@ def _without_readable(messages: Sequence[Message], effects: ToolEffects) -> list
 
 def _with_heads(message: Message, effects: ToolEffects) -> Message:
     parts = tuple(
-        msgspec.structs.replace(part, content=_head(part.content))
+        msgspec.structs.replace(part, content=_result_head(part.content))
         if isinstance(part, ToolResult) and part.name in effects.reading
         else part
         for part in message.parts
@@ -122,7 +122,7 @@ def _with_heads(message: Message, effects: ToolEffects) -> Message:
     return message if parts == message.parts else msgspec.structs.replace(message, parts=parts)
 
 
-def _head(content: str) -> str:
+def _result_head(content: str) -> str:
     size = text_size(content)
     if size <= 2 * RESULT_HEAD:
         return content
@@ -130,7 +130,7 @@ def _head(content: str) -> str:
     return head + AGAIN.format(count=size - RESULT_HEAD)
 
 
-def _cut(messages: Sequence[Message], sizes: Sequence[int], room: int) -> int:
+def _first_kept(messages: Sequence[Message], sizes: Sequence[int], room: int) -> int:
     """Return the index of the first kept message: as many as fit, but at least the last step."""
     size, cut = 0, None
     for index in range(len(messages) - 1, -1, -1):
@@ -147,7 +147,7 @@ def _can_start(message: Message) -> bool:
     return isinstance(message, AssistantMessage) or not any(isinstance(part, ToolResult) for part in message.parts)
 
 
-def _cap(sizes: Sequence[int], room: int) -> int:
+def _text_limit(sizes: Sequence[int], room: int) -> int:
     """Return the maximum size of each text so that all together fit into `room`; `sizes` ascending."""
     for index, size in enumerate(sizes):
         # Texts shorter than an equal share leave the rest of theirs to the longer ones.
@@ -158,18 +158,18 @@ def _cap(sizes: Sequence[int], room: int) -> int:
     return max(sizes, default=0)
 
 
-def _images(message: Message) -> int:
+def _count_images(message: Message) -> int:
     return sum(isinstance(part, Image) for part in message.parts)
 
 
 def _without_images(message: Message) -> Message:
-    if isinstance(message, AssistantMessage) or not _images(message):
+    if isinstance(message, AssistantMessage) or not _count_images(message):
         return message
     parts = tuple(Text(NO_IMAGE) if isinstance(part, Image) else part for part in message.parts)
     return msgspec.structs.replace(message, parts=parts)
 
 
-def _texts(message: Message) -> list[str]:
+def _cuttable_texts(message: Message) -> list[str]:
     """Return every text of a message that may be cut."""
     found: list[str] = []
 
@@ -177,11 +177,11 @@ def _texts(message: Message) -> list[str]:
         found.append(text)
         return text
 
-    _mapped(message, note)
+    _map_parts(message, note)
     return found
 
 
-def _mapped(message: Message, change: Callable[[str], str]) -> Message:
+def _map_parts(message: Message, change: Callable[[str], str]) -> Message:
     parts = tuple(_mapped_part(part, change) for part in message.parts)
     return msgspec.structs.replace(message, parts=parts)
 

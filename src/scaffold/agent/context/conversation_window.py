@@ -26,11 +26,11 @@ class Conversation:
     def __init__(self, messages: Iterable[Message] = (), summary: str = "") -> None:
         """Continue a stored conversation; `summary` replaces everything before `messages`."""
         self._ids: set[str] = set()
-        self._begin(summary)
+        self._rebuild(summary)
         for message in messages:
             self.add(message)
 
-    def _begin(self, summary: str) -> None:
+    def _rebuild(self, summary: str) -> None:
         self._summary = summary
         self._kept: list[Message] = []
         self._shown: list[Message] = [UserMessage((Text(summary_prompt(summary)),))] if summary else []
@@ -103,7 +103,7 @@ class Conversation:
         # A summary can be longer than the few short messages it replaces.
         if Conversation(after.kept, after.summary).size >= self._size:
             return None
-        self._begin(after.summary)
+        self._rebuild(after.summary)
         for message in after.kept:
             self.add(message)
         return after
@@ -124,22 +124,22 @@ def recap(conversation: Conversation, usage: Usage, *, model: str = "", elsewher
     """
     entries = summary_entries(conversation.summary, conversation.kept)
     asked = [entry.text for entry in entries if entry.kind == "user"]
-    lines = [f"Resuming: {_line(asked[0])}" if asked else "Resuming a conversation without text."]
+    lines = [f"Resuming: {_recap_line(asked[0])}" if asked else "Resuming a conversation without text."]
     if len(asked) > 1:
-        lines.append(f"Last request: {_line(asked[-1])}")
-    lines += _done(entries)
+        lines.append(f"Last request: {_recap_line(asked[-1])}")
+    lines += _done_lines(entries)
     lines.append(f"Stopped: {_stopped_at(conversation)}")
     lines += [f"Begun in {elsewhere}; it goes on in this directory"] if elsewhere else []
-    lines.append(f"Used so far: {_used(usage)}{f', {model}' if model else ''}")
+    lines.append(f"Used so far: {_usage_text(usage)}{f', {model}' if model else ''}")
     return "\n".join(lines)
 
 
-def _done(entries: list[SummaryEntry]) -> list[str]:
+def _done_lines(entries: list[SummaryEntry]) -> list[str]:
     calls = [entry.text for entry in entries if entry.kind in {"change", "tool", "read"}]
     replies = [entry.text for entry in entries if entry.kind in {"finding", "you"}]
     last = ", the last" if len(calls) > 1 else ""
-    lines = [f"Done: {count_of(len(calls), 'tool call')}{last}: {_line(calls[-1])}"] if calls else []
-    return lines + ([f"Last reply: {_line(replies[-1])}"] if replies else [])
+    lines = [f"Done: {count_of(len(calls), 'tool call')}{last}: {_recap_line(calls[-1])}"] if calls else []
+    return lines + ([f"Last reply: {_recap_line(replies[-1])}"] if replies else [])
 
 
 def _stopped_at(conversation: Conversation) -> str:
@@ -151,12 +151,12 @@ def _stopped_at(conversation: Conversation) -> str:
     return "after the model's last reply"
 
 
-def _used(usage: Usage) -> str:
+def _usage_text(usage: Usage) -> str:
     cost = "cost unknown" if usage.cost_usd is None else format_usd(usage.cost_usd)
     cached = f" ({usage.cached_input_tokens:,} cached)" if usage.cached_input_tokens else ""
     requests = count_of(usage.requests, "request")
     return f"{usage.input_tokens:,} tokens in{cached}, {usage.output_tokens:,} out, {requests}, {cost}"
 
 
-def _line(text: str) -> str:
+def _recap_line(text: str) -> str:
     return cut_middle(" ".join(text.split()), LINE_BYTES)

@@ -92,7 +92,7 @@ def extend_summary(
     chosen: dict[int, SummaryEntry] = {}
     for kind in ENTRY_KINDS:
         room_here = room * SHARES[kind] + left
-        found = _chosen([(at, entry) for at, entry in enumerate(entries) if entry.kind == kind], room_here)
+        found = _choose_entries([(at, entry) for at, entry in enumerate(entries) if entry.kind == kind], room_here)
         chosen |= found
         left = room_here - sum(text_size(str(entry)) + 1 for entry in found.values())
     dropped = _left_out_counts(earlier) + Counter(entry.kind for at, entry in enumerate(entries) if at not in chosen)
@@ -109,13 +109,13 @@ def loaded_before(summary: str) -> Sequence[str]:
 
 def summary_entries(summary: str, messages: Sequence[Message], effects: ToolEffects = NO_EFFECTS) -> list[SummaryEntry]:
     """Return the entries of a summary and then those of the messages after it, in order."""
-    return [*_read(summary), *_entries_from_messages(messages, effects)]
+    return [*_parse_entries(summary), *_entries_from_messages(messages, effects)]
 
 
 def plain_text(message: Message) -> str:
     """Return the text of a message, with a placeholder for each image and attached file."""
     shown = [part for part in message.parts if isinstance(part, Text | Image)]
-    return "\n".join(_words(part, first=at == 0) for at, part in enumerate(shown)).strip()
+    return "\n".join(_part_words(part, first=at == 0) for at, part in enumerate(shown)).strip()
 
 
 def _entries_from_messages(messages: Sequence[Message], effects: ToolEffects) -> Iterator[SummaryEntry]:
@@ -142,7 +142,7 @@ def _entries_from_reply(words: str) -> Iterator[SummaryEntry]:
     yield from (SummaryEntry("finding", line.strip()).within(REPLY_LIMIT) for line in findings)
 
 
-def _words(part: Text | Image, *, first: bool) -> str:
+def _part_words(part: Text | Image, *, first: bool) -> str:
     if isinstance(part, Image):
         return "[an image]"
     if part.text.startswith(ATTACHMENT_PREFIX) and not first:
@@ -150,7 +150,7 @@ def _words(part: Text | Image, *, first: bool) -> str:
     return part.text
 
 
-def _chosen(entries: Sequence[tuple[int, SummaryEntry]], room: float) -> dict[int, SummaryEntry]:
+def _choose_entries(entries: Sequence[tuple[int, SummaryEntry]], room: float) -> dict[int, SummaryEntry]:
     """Return the entries of one kind that fit: the first request, in at most half the room, then the best."""
     chosen: dict[int, SummaryEntry] = {}
     if entries and entries[0][1].kind == "user":
@@ -187,7 +187,7 @@ def _best_first(entries: Sequence[tuple[int, SummaryEntry]]) -> Sequence[tuple[i
     return [*newest_first[:NEWEST_REPLIES], *older]
 
 
-def _read(summary: str) -> list[SummaryEntry]:
+def _parse_entries(summary: str) -> list[SummaryEntry]:
     """Return the entries of a summary; empty for any other text."""
     _, *found = _ENTRY.split(summary)
     texts = (text.removesuffix("\n").replace("\n  ", "\n") for text in found[1::2])

@@ -46,10 +46,10 @@ def connect_pool(socket: Path, ask: Ask | None, unreachable: Callable[[str], obj
 def agent_tools(pool: ServerPool, offered: Sequence[OfferedTool], ask: Ask) -> tuple[Tool, ...]:
     """Return the tools, in an order that stays the same. None is called read-only, whatever its server says."""
     defers = sum(map(_size, offered)) > MAX_OFFERED_BYTES
-    return tuple(_tool(pool, each, ask, defers=defers) for each in sorted(offered, key=lambda tool: tool.called))
+    return tuple(_agent_tool(pool, each, ask, defers=defers) for each in sorted(offered, key=lambda tool: tool.called))
 
 
-def _tool(pool: ServerPool, offered: OfferedTool, ask: Ask, *, defers: bool) -> Tool:
+def _agent_tool(pool: ServerPool, offered: OfferedTool, ask: Ask, *, defers: bool) -> Tool:
     async def run(args: Mapping[str, Any]) -> ToolOutput:
         return await pool.call(offered, args, ask)
 

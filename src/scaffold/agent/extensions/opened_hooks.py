@@ -70,12 +70,12 @@ class OpenedHooks:
             user_input=self._judge_input,
             calls=self,
             turn=self._take_turn,
-            announce=self._announce,
+            announce=self._handle_event,
         )
 
     async def _judge_input(self, words: str, material: str) -> tuple[str, str]:
         """Return both, with what hooks add to the material; ScaffoldError if one refuses the message."""
-        answer = await self._runner.run("UserPromptSubmit", {"prompt": words or material, **self._mode()})
+        answer = await self._runner.run("UserPromptSubmit", {"prompt": words or material, **self._mode_fields()})
         self._check_stop(answer)
         _require_judged(answer)
         if answer.blocks is not None:
@@ -96,7 +96,7 @@ class OpenedHooks:
                 return result
             self._write_transcript(event)
             said = {"stop_hook_active": blocked > 0, "last_assistant_message": result.text}
-            answer = await self._runner.run(event, {**said, **self._mode()})
+            answer = await self._runner.run(event, {**said, **self._mode_fields()})
             _require_judged(answer)
             if answer.blocks is None or answer.stops is not None:
                 return result
@@ -107,11 +107,11 @@ class OpenedHooks:
             result = structs.replace(more, usage=result.usage + more.usage, requests=result.requests + more.requests)
         return result
 
-    async def _announce(self, event: AgentEvent) -> str:
+    async def _handle_event(self, event: AgentEvent) -> str:
         """Run the hooks of an event, and return why it must not happen; HookUnusable if one cannot judge."""
         match event:
             case SessionStarted(source=source):
-                await self._start(source)
+                await self._start_session(source)
             case SessionEnded(reason=reason):
                 if self._began:
                     self._write_transcript("SessionEnd")
@@ -121,20 +121,20 @@ class OpenedHooks:
             case TaskCompleted(task=task, subject=subject):
                 return await self._completion_refused(task, subject)
             case WorktreeCreated(name=name):
-                answer = await self._runner.run("WorktreeCreate", self._worktree(name))
+                answer = await self._runner.run("WorktreeCreate", self._worktree_fields(name))
                 _require_judged(answer)
                 if answer.blocks is not None or answer.stops is not None:
                     raise HookUnusable(f"a hook does not accept the worktree: {one_line(answer.blocks or '')}", MEND)
             case WorktreeRemoved(name=name):
                 place = structs.replace(self._place, writes=False)
-                await self._runner.run("WorktreeRemove", self._worktree(name), place=place)
+                await self._runner.run("WorktreeRemove", self._worktree_fields(name), place=place)
             case _:
                 assert_never(event)
         return ""
 
-    async def _start(self, source: str) -> None:
+    async def _start_session(self, source: str) -> None:
         self._began = True
-        answer = await self._runner.run("SessionStart", {"source": source, **self._mode()}, (source,))
+        answer = await self._runner.run("SessionStart", {"source": source, **self._mode_fields()}, (source,))
         if answer.blocks is not None:
             self._tell(f"a hook says: {one_line(answer.blocks)}")
         self._opening = answer.context
@@ -150,12 +150,12 @@ class OpenedHooks:
         about = {"task_id": task, "task_subject": utf8_safe(subject)}
         # The work has been checked: nothing may change it any more.
         place = structs.replace(self._place, writes=False)
-        answer = await self._runner.run("TaskCompleted", {**about, **self._mode()}, place=place)
+        answer = await self._runner.run("TaskCompleted", {**about, **self._mode_fields()}, place=place)
         self._check_stop(answer)
         _require_judged(answer)
         return self._clean(answer.blocks or "")
 
-    def _worktree(self, name: str) -> Mapping[str, Any]:
+    def _worktree_fields(self, name: str) -> Mapping[str, Any]:
         return {"name": name, "worktree_path": str(self._place.cwd)}
 
     async def before(self, tool: Tool, args: Mapping[str, Any]) -> CheckedCall:
@@ -165,13 +165,16 @@ class OpenedHooks:
         if not self._runner.has("PreToolUse"):
             return CheckedCall(args=args)
         calls = hook_calls(tool.name, args, str(self._place.cwd))
-        answers = [await self._runner.run("PreToolUse", {**_about(call), **self._mode()}, call.names) for call in calls]
+        answers = [
+            await self._runner.run("PreToolUse", {**_call_fields(call), **self._mode_fields()}, call.names)
+            for call in calls
+        ]
         answer = together(answers)
         self._check_stop(answer)
-        denied = self._denial(answer)
+        denied = self._denial_reason(answer)
         if denied is None and answer.updated_input is not None:
-            return self._updated(tool, args, calls[0], answer)
-        return self._checked(args, answer, denied)
+            return self._with_updated_input(tool, args, calls[0], answer)
+        return self._checked_call(args, answer, denied)
 
     async def after(self, tool: Tool, args: Mapping[str, Any], output: ToolOutput) -> ToolOutput:
         """Return the result of a call that ran, with what they add to it; TurnStopped if the agent shall stop."""
@@ -181,7 +184,7 @@ class OpenedHooks:
         response = {"content": content, "stdout": content, "stderr": "", "success": True}
         added = []
         for call in hook_calls(tool.name, args, str(self._place.cwd)):
-            about = {**_about(call), "tool_response": response, **self._mode()}
+            about = {**_call_fields(call), "tool_response": response, **self._mode_fields()}
             answer = await self._runner.run("PostToolUse", about, call.names)
             self._check_stop(answer)
             added += [text for text in (answer.broken, answer.blocks, answer.context) if text]
@@ -190,23 +193,27 @@ class OpenedHooks:
         note = self._clean("\n\n".join(dict.fromkeys(added)))
         return ToolOutput(f"{output.content}\n\nA hook says: {note}", failed=output.failed)
 
-    def _updated(self, tool: Tool, args: Mapping[str, Any], call: HookCall, answer: HookAnswer) -> CheckedCall:
+    def _with_updated_input(
+        self, tool: Tool, args: Mapping[str, Any], call: HookCall, answer: HookAnswer
+    ) -> CheckedCall:
         """Return the call with the arguments of a hook, if the tool understands them."""
         if not call.whole:
-            return self._checked(args, answer, "a hook changes this call, and the parts of a patch cannot be changed")
+            return self._checked_call(
+                args, answer, "a hook changes this call, and the parts of a patch cannot be changed"
+            )
         changed = read_arguments(tool, call.updated({**call.input, **(answer.updated_input or {})}))
         problem = argument_problems(tool, changed)
         if problem is not None:
-            return self._checked(args, answer, f"a hook changes this call to one that is not valid: {problem}")
-        return self._checked(changed, answer, None)
+            return self._checked_call(args, answer, f"a hook changes this call to one that is not valid: {problem}")
+        return self._checked_call(changed, answer, None)
 
-    def _checked(self, args: Mapping[str, Any], answer: HookAnswer, denied: str | None) -> CheckedCall:
+    def _checked_call(self, args: Mapping[str, Any], answer: HookAnswer, denied: str | None) -> CheckedCall:
         asks = answer.permission in {"ask", "defer"}
         reason = f"a hook wants a human to decide{f': {one_line(answer.reason)}' if answer.reason else ''}"
         note = f"A hook says: {answer.context}" if answer.context else ""
         return CheckedCall(args=args, denied=denied, asks=self._clean(reason) if asks else "", note=self._clean(note))
 
-    def _denial(self, answer: HookAnswer) -> str | None:
+    def _denial_reason(self, answer: HookAnswer) -> str | None:
         if answer.permission == "deny":
             return self._clean(answer.reason or answer.blocks or "it gives no reason")
         refused = answer.broken or answer.blocks
@@ -221,7 +228,7 @@ class OpenedHooks:
             if entry.get("status") != "completed" or key in self._completed:
                 continue
             about = {"task_id": key, "task_subject": utf8_safe(str(entry.get("content", "")))}
-            answer = await self._runner.run("TaskCompleted", {**about, **self._mode()})
+            answer = await self._runner.run("TaskCompleted", {**about, **self._mode_fields()})
             self._check_stop(answer)
             if refused := answer.broken or answer.blocks:
                 return self._clean(refused)
@@ -242,11 +249,11 @@ class OpenedHooks:
         if answer.stops is not None:
             raise TurnStopped(f"a hook stopped the agent: {one_line(answer.stops)}", "The conversation is kept.")
 
-    def _mode(self) -> Mapping[str, Any]:
+    def _mode_fields(self) -> Mapping[str, Any]:
         return {"permission_mode": self._session.mode()}
 
 
-def _about(call: HookCall) -> Mapping[str, Any]:
+def _call_fields(call: HookCall) -> Mapping[str, Any]:
     return {"tool_name": call.names[0], "tool_input": call.input}
 
 

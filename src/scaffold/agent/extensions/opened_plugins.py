@@ -73,7 +73,7 @@ class _OpenedPlugins:
             tools=self._offered_tools,
             reads_input=lambda: self._hooks.subscribed("post_user_input"),
             user_input=self._change_input,
-            watch=self._watch,
+            watch=self._watch_tool,
             hooked=lambda model: HookedModel(model, self._hooks, self._redactor),
             overview=self._overview,
             close=self._loaded.close,
@@ -96,7 +96,7 @@ class _OpenedPlugins:
             case _:
                 return (answer, material) if words else ("", answer)
 
-    def _watch(self, tool: Tool) -> Tool:
+    def _watch_tool(self, tool: Tool) -> Tool:
         """Return the tool with the hooks before and after each call: before the gate, so that it decides last."""
         hooks, redactor = self._hooks, self._redactor
 
@@ -113,7 +113,7 @@ class _OpenedPlugins:
         return msgspec.structs.replace(tool, run=run)
 
     def _overview(self) -> PluginOverview:
-        return PluginOverview(tuple(map(_summary, self._loaded.plugins)), tuple(self._loaded.notices))
+        return PluginOverview(tuple(map(_plugin_summary, self._loaded.plugins)), tuple(self._loaded.notices))
 
 
 class HookedModel:
@@ -137,17 +137,17 @@ class HookedModel:
         """Return the reply as the plugins made it; its text is passed on only then, streamed or not."""
         if request.caller.event == COMPACTION:
             return await self._model.reply(request, on_delta)
-        request = await self._enhanced(request)
+        request = await self._enhance_request(request)
         if not self._hooks.subscribed("post_llm_response"):
             return await self._model.reply(request, on_delta)
         reply = await self._model.reply(request, _without_text(on_delta))
-        message = await self._changed(reply.message)
+        message = await self._change_reply(reply.message)
         for part in message.parts:
             if isinstance(part, Text):
                 on_delta(TextDelta(part.text))
         return msgspec.structs.replace(reply, message=message)
 
-    async def _enhanced(self, request: Request) -> Request:
+    async def _enhance_request(self, request: Request) -> Request:
         hooks = self._hooks
         if not hooks.subscribed("context_enhance") and not hooks.subscribed("pre_llm_send"):
             return request
@@ -159,7 +159,7 @@ class HookedModel:
             system = self._clean(system)
         return msgspec.structs.replace(request, reminder=reminder, system=system)
 
-    async def _changed(self, message: AssistantMessage) -> AssistantMessage:
+    async def _change_reply(self, message: AssistantMessage) -> AssistantMessage:
         if not message.text.strip():
             return message
         calls = [call.name for call in message.tool_calls]
@@ -198,7 +198,7 @@ def _last_prompt(request: Request) -> str:
     return ""
 
 
-def _summary(plugin: Plugin) -> PluginSummary:
+def _plugin_summary(plugin: Plugin) -> PluginSummary:
     manifest = plugin.manifest
     return PluginSummary(
         name=manifest.name,

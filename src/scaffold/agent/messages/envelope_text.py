@@ -32,20 +32,20 @@ def describe_message(envelope: Envelope, now: datetime) -> str:
         return _describe_subagent_end(envelope.body, age)
     via = f" on channel {envelope.channel}" if envelope.channel else ""
     head = f"Message {envelope.seq} from agent {envelope.sender}{via}, {age} ago; {MATERIAL_NOTE}."
-    return f"{head}\n{quote(_cut(str(envelope.body.get('text', '')), ''))}"
+    return f"{head}\n{quote(_cut_text(str(envelope.body.get('text', '')), ''))}"
 
 
 def _describe_subagent_end(body: Mapping[str, Any], age: str) -> str:
     name = body["subagent_id"]
     lines = [
         f"Your subagent {name} ended {age} ago: {body['status']}. This is {MATERIAL_NOTE}.",
-        f"Its task was:\n{quote(_head(body['task'], MAX_TASK_CHARS))}",
+        f"Its task was:\n{quote(_text_head(body['task'], MAX_TASK_CHARS))}",
     ]
     if body.get("error"):
-        lines.append(f"Error:\n{quote(_head(body['error'], MAX_SHOWN_CHARS))}")
+        lines.append(f"Error:\n{quote(_text_head(body['error'], MAX_SHOWN_CHARS))}")
     if body.get("result"):
         more = f'the rest: subagent_status {{"subagent_id": "{name}", "offset": {MAX_SHOWN_CHARS}}}'
-        lines.append(f"Its final message:\n{quote(_cut(body['result'], more))}")
+        lines.append(f"Its final message:\n{quote(_cut_text(body['result'], more))}")
     return "\n".join(lines)
 
 
@@ -71,11 +71,11 @@ def format_age(age: timedelta) -> str:
     return f"{seconds} s"
 
 
-def _cut(text: str, more: str) -> str:
+def _cut_text(text: str, more: str) -> str:
     if len(text) <= MAX_SHOWN_CHARS:
         return text
     return f"{text[:MAX_SHOWN_CHARS]}\n({len(text) - MAX_SHOWN_CHARS} more characters{'; ' if more else ''}{more})"
 
 
-def _head(text: str, limit: int) -> str:
+def _text_head(text: str, limit: int) -> str:
     return text if len(text) <= limit else f"{text[:limit]}..."

@@ -56,13 +56,13 @@ class Mailbox:
     def peek(self) -> Sequence[Text]:
         """Return waiting messages, oldest first, as many as fit into a request; they stay in the mailbox."""
         found = self._store.messages.waiting(SESSIONS, self._me, but=APPROVAL_CHANNEL, limit=MAX_AT_ONCE)
-        texts, self._looked = self._described(found)
+        texts, self._looked = self._describe_fitting(found)
         return tuple(map(Text, texts))
 
     def take(self) -> None:
         """Consume the messages of the last `peek`."""
         looked, self._looked = self._looked, ()
-        self._consume(looked)
+        self._consume_delivered(looked)
 
     def read(self, *, direct: bool, channel: str | None = None, limit: int) -> str:
         """Return waiting messages as a tool's answer; empty if there are none.
@@ -70,7 +70,7 @@ class Mailbox:
         `direct` selects messages to this agent; otherwise those on `channel`, None for any channel. They are consumed
         once the answer is in the history that `kept` wraps.
         """
-        texts, numbers = self._described(self._of(direct=direct, channel=channel)[:limit])
+        texts, numbers = self._describe_fitting(self._message_ids(direct=direct, channel=channel)[:limit])
         answer = "\n\n".join(texts)
         self.hand_out(answer, numbers)
         return answer
@@ -78,7 +78,7 @@ class Mailbox:
     def endings_of(self, names: Iterable[str]) -> tuple[int, ...]:
         """Return the numbers of waiting messages about the end of these subagents."""
         ended = set(names)
-        direct = self._of(direct=True)
+        direct = self._message_ids(direct=True)
         return tuple(envelope.seq for envelope in direct if envelope.body.get("subagent_id") in ended)
 
     def hand_out(self, answer: str, seqs: Iterable[int]) -> None:
@@ -90,7 +90,7 @@ class Mailbox:
 
     def received(self, answer: str) -> None:
         """Consume the messages in a tool's answer, which is in the history now."""
-        self._consume(self._handed.pop(answer, ()))
+        self._consume_delivered(self._handed.pop(answer, ()))
 
     def send(self, recipient: str, body: Mapping[str, Any], ttl_s: float) -> int:
         """Send a message to one agent and return its number; it expires after `ttl_s` seconds."""
@@ -121,7 +121,7 @@ class Mailbox:
         """Return `inner` as a history that consumes messages when the answers that contain them are stored."""
         return DeliveryHistory(inner, self)
 
-    def _described(self, found: Sequence[Envelope]) -> tuple[tuple[str, ...], tuple[int, ...]]:
+    def _describe_fitting(self, found: Sequence[Envelope]) -> tuple[tuple[str, ...], tuple[int, ...]]:
         """Return the messages as text, as many as fit and at least one, and their numbers."""
         texts: list[str] = []
         now = self._clock.now()
@@ -133,13 +133,13 @@ class Mailbox:
                 break
         return tuple(texts), tuple(envelope.seq for envelope in found[: len(texts)])
 
-    def _of(self, *, direct: bool, channel: str | None = None) -> list[Envelope]:
+    def _message_ids(self, *, direct: bool, channel: str | None = None) -> list[Envelope]:
         found = self._store.messages.waiting(SESSIONS, self._me, but=APPROVAL_CHANNEL, limit=MAX_SCANNED)
         if direct:
             return [envelope for envelope in found if envelope.channel is None]
         return [envelope for envelope in found if envelope.channel and channel in {None, envelope.channel}]
 
-    def _consume(self, seqs: Sequence[int]) -> None:
+    def _consume_delivered(self, seqs: Sequence[int]) -> None:
         if not seqs:
             return
         with self._store.transaction():

@@ -73,7 +73,7 @@ def _agent_info(context: MessagingContext) -> Tool:
         return ToolOutput(msgspec.json.encode(info).decode())
 
     what = "Return your agent_id, your running subagents, and the other live sessions in this directory."
-    return _tool("get_agent_info", what, object_schema({}), run)
+    return _messaging_tool("get_agent_info", what, object_schema({}), run)
 
 
 def _send_message(context: MessagingContext) -> Tool:
@@ -90,12 +90,14 @@ def _send_message(context: MessagingContext) -> Tool:
             return failed_answer(f"Not sent: there is no agent {recipient_id!r}. {RECIPIENT_HINT}")
         if "/" in recipient.id:
             return failed_answer(f"Not sent: {recipient_id!r} is a subagent. {RECIPIENT_HINT}")
-        seq = context.mailbox.send(recipient.id, {"text": utf8_safe(content)}, _ttl(args))
+        seq = context.mailbox.send(recipient.id, {"text": utf8_safe(content)}, _lifetime_s(args))
         later = "" if _is_alive(recipient) else "; that session is not running: it gets the message when it is resumed"
         return ToolOutput(f"Sent to {recipient.id} as message {seq}{later}.")
 
     schema = object_schema({"recipient_id": {"type": "string"}, "content": _CONTENT}, ttl_s=_TTL)
-    return _tool("send_message", "Send a message to the agent of another session, by its agent_id.", schema, run)
+    return _messaging_tool(
+        "send_message", "Send a message to the agent of another session, by its agent_id.", schema, run
+    )
 
 
 def _check_messages(context: MessagingContext) -> Tool:
@@ -104,7 +106,7 @@ def _check_messages(context: MessagingContext) -> Tool:
         return ToolOutput(context.mailbox.read(direct=True, limit=count) or NO_MESSAGES_TEXT)
 
     what = "Read the messages sent to you since your last request, including those about ended subagents."
-    return _tool("check_messages", what, object_schema({}, max_count=_COUNT), run)
+    return _messaging_tool("check_messages", what, object_schema({}, max_count=_COUNT), run)
 
 
 def _subscribe_channel(context: MessagingContext) -> Tool:
@@ -116,7 +118,7 @@ def _subscribe_channel(context: MessagingContext) -> Tool:
         return ToolOutput(f"Subscribed: you receive what others publish on {channel} from now on.")
 
     schema = object_schema({"channel": _CHANNEL})
-    return _tool("subscribe_channel", "Receive what other sessions publish on a channel.", schema, run)
+    return _messaging_tool("subscribe_channel", "Receive what other sessions publish on a channel.", schema, run)
 
 
 def _publish_channel(context: MessagingContext) -> Tool:
@@ -126,11 +128,13 @@ def _publish_channel(context: MessagingContext) -> Tool:
             return _invalid_channel(channel)
         if len(content) > MAX_MESSAGE_CHARS:
             return _too_long(content)
-        count = context.mailbox.publish(channel, {"text": utf8_safe(content)}, _ttl(args))
+        count = context.mailbox.publish(channel, {"text": utf8_safe(content)}, _lifetime_s(args))
         return ToolOutput(f"Published on {channel}: {count} other {'agent gets' if count == 1 else 'agents get'} it.")
 
     schema = object_schema({"channel": _CHANNEL, "content": _CONTENT}, ttl_s=_TTL)
-    return _tool("publish_channel", "Send a message to every other session that subscribed to a channel.", schema, run)
+    return _messaging_tool(
+        "publish_channel", "Send a message to every other session that subscribed to a channel.", schema, run
+    )
 
 
 def _check_channel_messages(context: MessagingContext) -> Tool:
@@ -140,14 +144,14 @@ def _check_channel_messages(context: MessagingContext) -> Tool:
         return ToolOutput(found or NO_MESSAGES_TEXT)
 
     what = "Read the messages since your last request on one of your subscribed channels, or on all of them."
-    return _tool("check_channel_messages", what, object_schema({}, channel=_CHANNEL, max_count=_COUNT), run)
+    return _messaging_tool("check_channel_messages", what, object_schema({}, channel=_CHANNEL, max_count=_COUNT), run)
 
 
-def _tool(name: str, what: str, schema: Mapping[str, Any], run: Any) -> Tool:
+def _messaging_tool(name: str, what: str, schema: Mapping[str, Any], run: Any) -> Tool:
     return Tool(name=name, description=what, schema=schema, category="memory", run=run)
 
 
-def _ttl(args: Mapping[str, Any]) -> float:
+def _lifetime_s(args: Mapping[str, Any]) -> float:
     return float(min(args.get("ttl_s", DAY_S), MAX_TTL_S))
 
 

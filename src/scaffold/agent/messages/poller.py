@@ -42,11 +42,11 @@ class StorePoller:
         """Wait until the version differs from `tick`, and return it."""
         interval_s = MIN_POLL_S
         while (now := self.tick()) == tick:
-            await self._sleep(interval_s)
+            await self._sleep_until_woken(interval_s)
             interval_s = min(2 * interval_s, MAX_POLL_S)
         return now
 
-    async def _sleep(self, seconds: float) -> None:
+    async def _sleep_until_woken(self, seconds: float) -> None:
         try:
             async with asyncio.timeout(seconds):
                 await self._changed.wait()

@@ -168,19 +168,19 @@ class SubagentPool:
             task.model, next((each for each in self.limits.roles if each.name == task.role), None)
         )
         with self._store.transaction(durable=True):
-            subagent = self._added(task, spec)
+            subagent = self._add_subagent(task, spec)
         self._spawned.add(subagent.id)
         try:
             child = await self._starter.start(subagent)
         except OSError as error:
-            self._end(_SubagentEnd(subagent, "failure", f"its process could not be started: {error}"))
+            self._store_end(_SubagentEnd(subagent, "failure", f"its process could not be started: {error}"))
             return self._store.subagents.get(subagent.id)
         except asyncio.CancelledError:
-            self._end(_SubagentEnd(subagent, "cancelled", "cancelled before it was started"))
+            self._store_end(_SubagentEnd(subagent, "cancelled", "cancelled before it was started"))
             raise
         self._children[subagent.id] = child
         # Before the process is stored: if the store fails then, the session still ends this process.
-        watcher = asyncio.create_task(self._watch(subagent, child), name=subagent.id)
+        watcher = asyncio.create_task(self._watch_process(subagent, child), name=subagent.id)
         self._watchers.add(watcher)
         with self._store.transaction():
             self._store.subagents.started(subagent.id, child.identity)
@@ -205,12 +205,12 @@ class SubagentPool:
                     # Its end is recorded only once it can write nothing more.
                     await kill_orphan(subagent.process)
                 self._starter.take_log_tail(subagent)
-                self._conclude(_SubagentEnd(subagent, "failure", "interrupted: the session that started it ended"))
+                self._record_end(_SubagentEnd(subagent, "failure", "interrupted: the session that started it ended"))
 
     def settle(self) -> None:
         """Store the endings that could not be stored before; StoreError if they still cannot."""
         for ending in tuple(self._unwritten.values()):
-            self._conclude(ending)
+            self._record_end(ending)
 
     async def close(self) -> None:
         """End all subagents and record them as cancelled; StoreError if that cannot be stored."""
@@ -238,7 +238,7 @@ class SubagentPool:
             self._leaving = False
             self._watchers = {watcher for watcher in self._watchers if not watcher.done()}
 
-    def _added(self, task: SubagentTask, spec: SubagentSpec) -> StoredSubagent:
+    def _add_subagent(self, task: SubagentTask, spec: SubagentSpec) -> StoredSubagent:
         """Store the subagent and its conversation and return it; the caller owns the transaction."""
         store, number = self._store, self._store.subagents.next_number(self._me)
         subagent_id = ConversationId(f"{self._me}/{subagent_name(number)}")
@@ -254,19 +254,19 @@ class SubagentPool:
         )
         return store.subagents.get(subagent_id)
 
-    async def _watch(self, subagent: StoredSubagent, child: ChildProcess) -> None:
+    async def _watch_process(self, subagent: StoredSubagent, child: ChildProcess) -> None:
         """Wait for a subagent's end and record it; on any error here its process is ended too."""
         life = asyncio.create_task(self._wait_for_end(subagent, child), name=f"life of {subagent.id}")
         try:
-            # Not `await life`: its errors are read by `_ending`, after the process has ended.
+            # Not `await life`: its errors are read by `_find_ending`, after the process has ended.
             await asyncio.wait({life})
         finally:
             life.cancel()
             await child.end(GRACE_S)
             self._children.pop(subagent.id, None)
-            self._end(self._ending(subagent, life, self._starter.take_log_tail(subagent)))
+            self._store_end(self._find_ending(subagent, life, self._starter.take_log_tail(subagent)))
 
-    def _ending(self, subagent: StoredSubagent, life: asyncio.Task[int | None], output: str) -> _SubagentEnd:
+    def _find_ending(self, subagent: StoredSubagent, life: asyncio.Task[int | None], output: str) -> _SubagentEnd:
         """Return the ending of a subagent whose process ended; `output` is the end of what it printed."""
         error = life.exception() if life.done() and not life.cancelled() else None
         if self._leaving:
@@ -300,7 +300,7 @@ class SubagentPool:
                 judgement = await self._decider(subagent.name, requested_call(asked))
             send_decision(self._store, asked, judgement)
 
-    def _end(self, ending: _SubagentEnd) -> None:
+    def _store_end(self, ending: _SubagentEnd) -> None:
         """Store a subagent's ending; if the store fails, `settle` tries again later."""
         self._unwritten[ending.subagent.id] = ending
         try:
@@ -309,7 +309,7 @@ class SubagentPool:
             self._warn(f"the end of {ending.subagent.name} could not be stored yet: {error.in_full}")
             self.poller.ring()
 
-    def _conclude(self, ending: _SubagentEnd) -> None:
+    def _record_end(self, ending: _SubagentEnd) -> None:
         """End the subagent in the store and send its parent the message, unless that was already done."""
         subagent = ending.subagent
         with self._store.transaction(durable=True):

@@ -30,10 +30,10 @@ ALL_RESULTS_CHARS = 24_000
 
 def subagent_tools(pool: SubagentPool, mailbox: Mailbox, clock: Clock) -> tuple[Tool, ...]:
     """Return the two tools, in the order shown to the model."""
-    return _subagent(pool, mailbox), _subagent_status(pool, mailbox, clock)
+    return _subagent_tool(pool, mailbox), _subagent_status(pool, mailbox, clock)
 
 
-def _subagent(pool: SubagentPool, mailbox: Mailbox) -> Tool:
+def _subagent_tool(pool: SubagentPool, mailbox: Mailbox) -> Tool:
     async def run(args: Mapping[str, Any]) -> ToolOutput:
         """Start a subagent; a failed answer says why there is none."""
         if not args["task"].strip():
@@ -49,7 +49,7 @@ def _subagent(pool: SubagentPool, mailbox: Mailbox) -> Tool:
             words=args["task"],
             context=args.get("context", ""),
             model=args.get("model"),
-            timeout_s=_bounded(args.get("timeout_s", pool.limits.timeout_s), pool.limits.timeout_s),
+            timeout_s=_bound_timeout(args.get("timeout_s", pool.limits.timeout_s), pool.limits.timeout_s),
             role=args.get("agent", ""),
         )
         try:
@@ -58,8 +58,8 @@ def _subagent(pool: SubagentPool, mailbox: Mailbox) -> Tool:
             return failed_answer(f"Not started: {error.in_full}")
         shown = {"subagent_id": subagent.name, "status": subagent.status}
         if subagent.status == "running":
-            return ToolOutput(_json(shown))
-        answer = _json(shown | {"error": subagent.error})
+            return ToolOutput(_to_json(shown))
+        answer = _to_json(shown | {"error": subagent.error})
         mailbox.hand_out(answer, mailbox.endings_of([subagent.name]))
         return failed_answer(answer)
 
@@ -106,7 +106,7 @@ def _subagent_status(pool: SubagentPool, mailbox: Mailbox, clock: Clock) -> Tool
         if not chosen:
             return failed_answer(_unknown_subagent(wanted, pool.subagents()))
         if args.get("wait"):
-            longest_s = _bounded(args.get("timeout_s", pool.limits.timeout_s), pool.limits.timeout_s)
+            longest_s = _bound_timeout(args.get("timeout_s", pool.limits.timeout_s), pool.limits.timeout_s)
             await pool.ended({each.id for each in chosen}, longest_s)
         now = {each.id: each for each in pool.subagents()}
         current = [now[each.id] for each in chosen]
@@ -114,7 +114,7 @@ def _subagent_status(pool: SubagentPool, mailbox: Mailbox, clock: Clock) -> Tool
             _status_of(each, clock, args.get("offset", 0), min(PAGE_CHARS, ALL_RESULTS_CHARS // len(current)))
             for each in current
         ]
-        answer = _json(shown[0] if wanted is not None else {"subagents": shown})
+        answer = _to_json(shown[0] if wanted is not None else {"subagents": shown})
         mailbox.hand_out(answer, mailbox.endings_of(each.name for each in current))
         return ToolOutput(answer)
 
@@ -147,11 +147,11 @@ def _status_of(subagent: StoredSubagent, clock: Clock, offset: int, page: int) -
     if subagent.error is not None and subagent.status != "running":
         status["error"] = subagent.error[:page]
     if subagent.result is not None and subagent.status != "running":
-        status |= _page(subagent.result, offset, page)
+        status |= _result_page(subagent.result, offset, page)
     return status
 
 
-def _page(result: str, offset: int, page: int) -> Mapping[str, Any]:
+def _result_page(result: str, offset: int, page: int) -> Mapping[str, Any]:
     end = offset + page
     rest = {"result_chars": len(result), "next_offset": end} if end < len(result) else {}
     return {"result": result[offset:end], **rest}
@@ -168,9 +168,9 @@ def _unknown_subagent(wanted: str | None, existing: Sequence[StoredSubagent]) ->
     return f"There is no subagent {wanted!r}; there are {', '.join(each.name for each in existing)}."
 
 
-def _bounded(timeout_s: float, default_s: float) -> float:
+def _bound_timeout(timeout_s: float, default_s: float) -> float:
     return min(float(timeout_s), max(MAX_TIMEOUT_S, default_s))
 
 
-def _json(value: Mapping[str, Any]) -> str:
+def _to_json(value: Mapping[str, Any]) -> str:
     return msgspec.json.encode(value).decode()

@@ -65,12 +65,13 @@ class HookCall(Struct, frozen=True):
 def hook_calls(tool: str, args: Mapping[str, Any], cwd: str) -> tuple[HookCall, ...]:
     """Return a call of our tool as hooks see it: one for each file of a patch, else one."""
     if tool == PATCH_TOOL and not isinstance(files := parse_patch(str(args.get("input", ""))), Refusal):
-        return tuple(_of_file(each, args, cwd) for each in files)
+        return tuple(_file_call(each, args, cwd) for each in files)
     twin = TWINS.get(tool)
     if twin is None:
         return (HookCall(tool, tool_names(tool), args),)
     given = {
-        twin.arguments.get(name, name): _absolute(twin.arguments.get(name), value, cwd) for name, value in args.items()
+        twin.arguments.get(name, name): _absolute_path(twin.arguments.get(name), value, cwd)
+        for name, value in args.items()
     }
     if tool == "shell" and isinstance(seconds := args.get("timeout_s"), int | float):
         given["timeout"] = int(seconds * 1000)
@@ -96,17 +97,17 @@ def our_tools(names: Sequence[str], tools: Sequence[str]) -> frozenset[str]:
     return frozenset(found | ({PATCH_TOOL} & set(tools) if {"Edit", "Write"} <= wanted else set()))
 
 
-def _of_file(patch: FilePatch, args: Mapping[str, Any], cwd: str) -> HookCall:
+def _file_call(patch: FilePatch, args: Mapping[str, Any], cwd: str) -> HookCall:
     name = "Write" if patch.kind == "add" else "Edit"
-    given: dict[str, Any] = {"file_path": _absolute("file_path", patch.path, cwd), "patch": args.get("input", "")}
+    given: dict[str, Any] = {"file_path": _absolute_path("file_path", patch.path, cwd), "patch": args.get("input", "")}
     if patch.kind == "add":
         given["content"] = patch.content
     if patch.move_to is not None:
-        given["move_to"] = _absolute("file_path", patch.move_to, cwd)
+        given["move_to"] = _absolute_path("file_path", patch.move_to, cwd)
     return HookCall(PATCH_TOOL, (name, "MultiEdit", PATCH_TOOL), given, whole=False)
 
 
-def _absolute(name: str | None, value: Any, cwd: str) -> Any:
+def _absolute_path(name: str | None, value: Any, cwd: str) -> Any:
     """Return the path of a file as they have it."""
     if name != "file_path" or not isinstance(value, str) or not value or value.startswith("~"):
         return value

@@ -65,7 +65,9 @@ class HookRunner:
 
         The lines for the user are told already. `place` is another one than that of the agent.
         """
-        hooks = {hook.command: hook for hook in self._extensions.hooks if hook.event == event and _fits(hook, names)}
+        hooks = {
+            hook.command: hook for hook in self._extensions.hooks if hook.event == event and _matches_name(hook, names)
+        }
         if not hooks:
             return HookAnswer()
         place = place or self._place
@@ -73,47 +75,47 @@ class HookRunner:
         # Names of files may hold bytes that are no text.
         payload = msgspec.json.encode(encodable(told))
         async with asyncio.TaskGroup() as group:
-            running = [group.create_task(self._answer(hook, place, payload)) for hook in hooks.values()]
+            running = [group.create_task(self._run_hook(hook, place, payload)) for hook in hooks.values()]
         answer = together([each.result() for each in running])
         for line in answer.lines:
             self._tell(line)
         return answer
 
-    async def _answer(self, hook: Hook, place: HookContext, payload: bytes) -> HookAnswer:
+    async def _run_hook(self, hook: Hook, place: HookContext, payload: bytes) -> HookAnswer:
         who = f"the {hook.event} hook `{short_line(one_line(hook.command), MAX_COMMAND_CHARS)}` of {hook.source}"
-        command, problem = self._command(hook, place)
+        command, problem = self._trusted_command(hook, place)
         if problem:
-            return self._broken(f"{who} cannot run: {problem}")
+            return self._broken_answer(f"{who} cannot run: {problem}")
         timeout_s = min(hook.timeout_s, CLOSING_S.get(hook.event, hook.timeout_s))
         try:
-            result = await self._run(hook, place, command, payload, timeout_s)
+            result = await self._run_process(hook, place, command, payload, timeout_s)
         except OSError as error:  # no room for its input, or no descriptor left
-            return self._broken(f"{who} cannot run: {error.strerror}")
+            return self._broken_answer(f"{who} cannot run: {error.strerror}")
         if result.timed_out:
-            return self._broken(f"{who} was ended after {timeout_s:g} s; give it a longer `timeout`, or mend it")
+            return self._broken_answer(f"{who} was ended after {timeout_s:g} s; give it a longer `timeout`, or mend it")
         if result.too_many_processes:
-            return self._broken(f"{who} was ended because it started too many processes; fix it")
+            return self._broken_answer(f"{who} was ended because it started too many processes; fix it")
         if result.exit_code in NOT_RUN:
             last = short_line(one_line(result.stderr.decode(errors="replace").strip()), 200)
             said = f" ({last})" if last else ""
-            return self._broken(
+            return self._broken_answer(
                 f"{who} cannot run: a program {NOT_RUN[result.exit_code]}{said}; install it, `chmod +x` it, or remove "
                 "the hook"
             )
         answer = answer_of(result, who, text_is_context=hook.event in TEXT_IS_CONTEXT)
         # One that fails the same way at each call is said once; what a hook says to the user is always said.
-        return answer if result.exit_code == 0 else structs.replace(answer, lines=self._new(answer.lines))
+        return answer if result.exit_code == 0 else structs.replace(answer, lines=self._new_lines(answer.lines))
 
-    def _broken(self, text: str) -> HookAnswer:
-        return HookAnswer(broken=text, lines=self._new((text,)))
+    def _broken_answer(self, text: str) -> HookAnswer:
+        return HookAnswer(broken=text, lines=self._new_lines((text,)))
 
-    def _new(self, lines: Sequence[str]) -> tuple[str, ...]:
+    def _new_lines(self, lines: Sequence[str]) -> tuple[str, ...]:
         """Return the lines that were not said before."""
         new = tuple(line for line in lines if line not in self._told)
         self._told.update(new)
         return new
 
-    async def _run(
+    async def _run_process(
         self, hook: Hook, place: HookContext, command: str, payload: bytes, timeout_s: float
     ) -> CommandResult:
         env = {**place.environ, PROJECT: str(place.project), HOOK_FILES: self._extensions.folder}
@@ -124,10 +126,10 @@ class HookRunner:
             timeout_s=timeout_s,
             stdin=payload,
             output=OutputCapture(limit_bytes=MAX_OUTPUT_BYTES),
-            containment=Containment(sandbox=self._sandbox(hook, place)),
+            containment=Containment(sandbox=self._hook_sandbox(hook, place)),
         )
 
-    def _command(self, hook: Hook, place: HookContext) -> tuple[str, str]:
+    def _trusted_command(self, hook: Hook, place: HookContext) -> tuple[str, str]:
         """Return the command to run, and why it cannot; its scripts are those that the user trusts."""
         command, files = hook.command, Path(self._extensions.folder or place.project)
         ours = [name for name in hook.scripts if not name.startswith("/")]
@@ -135,12 +137,12 @@ class HookRunner:
         if ours and files != here:
             command, unchanged = with_files_elsewhere(command, ours)
             # What could not be replaced runs where it is, if it is the same.
-            if problem := next(filter(None, (self._problem(hook, here, name) for name in unchanged)), ""):
+            if problem := next(filter(None, (self._script_problem(hook, here, name) for name in unchanged)), ""):
                 return command, problem
-        problems = (self._problem(hook, files, name) for name in hook.scripts)
+        problems = (self._script_problem(hook, files, name) for name in hook.scripts)
         return command, next(filter(None, problems), "")
 
-    def _problem(self, hook: Hook, folder: Path, name: str) -> str:
+    def _script_problem(self, hook: Hook, folder: Path, name: str) -> str:
         """Return why a script cannot run; empty if it can."""
         path = folder / name
         try:
@@ -155,19 +157,19 @@ class HookRunner:
             return f"{path} is not the file that you trust; look at it, `scaffold trust` it, and start again"
         return ""
 
-    def _sandbox(self, hook: Hook, place: HookContext) -> SandboxSpec | None:
+    def _hook_sandbox(self, hook: Hook, place: HookContext) -> SandboxSpec | None:
         sandbox, which = place.sandbox, self._extensions.sandbox
         if sandbox is None or which == "none" or (which == "project" and hook.own):
             return None
         zone = sandbox.confinement
         # A worktree is in a folder that is hidden from commands, so what may not be written there is still read.
         unwritten = () if place.writes else zone.writable
-        readable = (*zone.readable, *_folders(hook, self._extensions.folder), *unwritten)
+        readable = (*zone.readable, *_readable_folders(hook, self._extensions.folder), *unwritten)
         zone = structs.replace(zone, readable=readable, writable=zone.writable if place.writes else ())
         return structs.replace(sandbox, confinement=zone)
 
 
-def _folders(hook: Hook, folder: str) -> tuple[Path, ...]:
+def _readable_folders(hook: Hook, folder: str) -> tuple[Path, ...]:
     """Return what a hook reads besides what commands read: the project's scripts; of the user's own these alone."""
     own = [Path(name) for name in hook.scripts if name.startswith("/")]
     # Files beside a script belong to it only in a folder for hooks: in others may be logins.
@@ -175,20 +177,20 @@ def _folders(hook: Hook, folder: str) -> tuple[Path, ...]:
     return (*([Path(folder)] if folder and not hook.own else ()), *(each.resolve() for each in shown))
 
 
-def _fits(hook: Hook, names: Sequence[str]) -> bool:
+def _matches_name(hook: Hook, names: Sequence[str]) -> bool:
     """Return whether a hook's matcher matches one of the names: a list of words exactly, others as an expression."""
     matcher = hook.matcher.strip()
     if matcher in {"", "*"} or not names:
         return True
     if _EXACT.fullmatch(matcher):
         return not {word.strip() for word in re.split(r"[|,]", matcher)}.isdisjoint(names)
-    pattern = _pattern(matcher)
+    pattern = _compile_matcher(matcher)
     # An expression that is none matches everything: what guards something must not fall silent.
     return pattern is None or any(pattern.search(name) for name in names)
 
 
 @lru_cache(maxsize=256)
-def _pattern(matcher: str) -> re.Pattern[str] | None:
+def _compile_matcher(matcher: str) -> re.Pattern[str] | None:
     try:
         return re.compile(matcher)
     except (re.error, RecursionError, OverflowError):

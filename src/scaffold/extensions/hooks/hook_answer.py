@@ -64,37 +64,37 @@ def answer_of(result: CommandResult, who: str, *, text_is_context: bool) -> Hook
 
     `text_is_context`: what it prints is for the model, where it is no JSON.
     """
-    error = _bounded(result.stderr, MAX_REASON_CHARS)
+    error = _decode_bounded(result.stderr, MAX_REASON_CHARS)
     if result.exit_code == BLOCKED:
         return HookAnswer(blocks=error or f"{who} blocked it without a reason")
     if result.exit_code != 0:
         ended = f"signal {result.signal}" if result.signal else f"exit code {result.exit_code}"
         last = error.splitlines()[-1:] if error else []
-        return HookAnswer(lines=(_line(f"{who} failed with {ended}", *last),))
+        return HookAnswer(lines=(_notice_line(f"{who} failed with {ended}", *last),))
     text = result.stdout.strip()
     if not text.startswith(b"{"):
-        return HookAnswer(context=_bounded(text, MAX_CONTEXT_CHARS) if text_is_context else "")
+        return HookAnswer(context=_decode_bounded(text, MAX_CONTEXT_CHARS) if text_is_context else "")
     if result.truncated:
         return HookAnswer(lines=(f"{who}: its answer is too long and has no effect",))
     try:
         said = msgspec.convert(json.loads(text), _HookOutput)
     except (ValueError, RecursionError, msgspec.ValidationError) as problem:
-        return HookAnswer(lines=(_line(f"{who}: its answer has no effect", str(problem)),))
-    return _answer(said, who)
+        return HookAnswer(lines=(_notice_line(f"{who}: its answer has no effect", str(problem)),))
+    return _parse_answer(said, who)
 
 
-def _answer(said: _HookOutput, who: str) -> HookAnswer:
+def _parse_answer(said: _HookOutput, who: str) -> HookAnswer:
     specific = said.hook_specific_output or _Specific()
-    reason = _cut(said.reason, MAX_REASON_CHARS)
-    message = _cut(said.system_message, MAX_REASON_CHARS)
+    reason = _cut_text(said.reason, MAX_REASON_CHARS)
+    message = _cut_text(said.system_message, MAX_REASON_CHARS)
     permission = specific.permission_decision or ("allow" if said.decision == "approve" else None)
     return HookAnswer(
         blocks=(reason or f"{who} blocked it without a reason") if said.decision == "block" else None,
         permission=permission,
-        reason=_cut(specific.permission_decision_reason, MAX_REASON_CHARS) or reason,
+        reason=_cut_text(specific.permission_decision_reason, MAX_REASON_CHARS) or reason,
         updated_input=specific.updated_input,
-        context=_cut(specific.additional_context, MAX_CONTEXT_CHARS),
-        stops=None if said.continue_ else _cut(said.stop_reason, MAX_REASON_CHARS) or f"{who} says so",
+        context=_cut_text(specific.additional_context, MAX_CONTEXT_CHARS),
+        stops=None if said.continue_ else _cut_text(said.stop_reason, MAX_REASON_CHARS) or f"{who} says so",
         lines=(message,) if message else (),
     )
 
@@ -115,13 +115,13 @@ def together(answers: Sequence[HookAnswer]) -> HookAnswer:
     )
 
 
-def _line(*parts: str) -> str:
+def _notice_line(*parts: str) -> str:
     return truncate_text(": ".join(printable(part).strip() for part in parts), MAX_LINE_CHARS)
 
 
-def _bounded(data: bytes, limit: int) -> str:
-    return _cut(data.decode(errors="replace"), limit)
+def _decode_bounded(data: bytes, limit: int) -> str:
+    return _cut_text(data.decode(errors="replace"), limit)
 
 
-def _cut(text: str, limit: int) -> str:
+def _cut_text(text: str, limit: int) -> str:
     return truncate_text(printable(text).strip(), limit)

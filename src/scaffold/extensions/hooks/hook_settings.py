@@ -50,7 +50,7 @@ def read_hooks(file: HookFile) -> FoundHooks:
         return FoundHooks()
     if not isinstance(given, dict):
         return FoundHooks((), (f"{file.name}: `hooks` has no effect: it must be an object",))
-    found = list(_of_events(file, given))
+    found = list(_event_hooks(file, given))
     hooks = [each for each in found if isinstance(each, Hook)]
     notices = list(dict.fromkeys(each for each in found if isinstance(each, str)))
     if len(hooks) > MAX_HOOKS:
@@ -64,7 +64,7 @@ def script_names(content: bytes, *, home: str, top: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for hook in hooks for name in hook.scripts if not name.startswith("/")))
 
 
-def _of_events(file: HookFile, table: Mapping[str, Any]) -> Iterator[Hook | str]:
+def _event_hooks(file: HookFile, table: Mapping[str, Any]) -> Iterator[Hook | str]:
     """Yield the hooks, and lines about what is no hook."""
     unknown = [f"`{short_line(one_line(name), MAX_SHOWN)}`" for name in table if name not in EVENTS]
     if unknown:
@@ -77,10 +77,10 @@ def _of_events(file: HookFile, table: Mapping[str, Any]) -> Iterator[Hook | str]
             yield f"{file.name}: hooks for {name} do not run: they must be a list"
         else:
             for group in groups:
-                yield from _of_group(file, event, group)
+                yield from _group_hooks(file, event, group)
 
 
-def _of_group(file: HookFile, event: HookEvent, group: object) -> Iterator[Hook | str]:
+def _group_hooks(file: HookFile, event: HookEvent, group: object) -> Iterator[Hook | str]:
     entries = group.get("hooks") if isinstance(group, dict) else None
     if not isinstance(group, dict) or not isinstance(entries, list):
         yield f"{file.name}: a hook for {event} does not run: it must be an object with the list `hooks`"
@@ -90,10 +90,10 @@ def _of_group(file: HookFile, event: HookEvent, group: object) -> Iterator[Hook 
         yield f"{file.name}: a hook for {event} runs for everything: its `matcher` must be text"
         matcher = ""
     for entry in entries:
-        yield from _of_entry(file, event, matcher, entry)
+        yield from _entry_hooks(file, event, matcher, entry)
 
 
-def _of_entry(file: HookFile, event: HookEvent, matcher: str, entry: object) -> Iterator[Hook | str]:
+def _entry_hooks(file: HookFile, event: HookEvent, matcher: str, entry: object) -> Iterator[Hook | str]:
     command = entry.get("command") if isinstance(entry, dict) else None
     kind = entry.get("type", "command") if isinstance(entry, dict) else ""
     if not isinstance(entry, dict) or not isinstance(kind, str):
@@ -103,7 +103,7 @@ def _of_entry(file: HookFile, event: HookEvent, matcher: str, entry: object) -> 
     elif not isinstance(command, str) or not command.strip() or "\0" in command:
         yield f"{file.name}: a hook for {event} does not run: its `command` must be text"
     else:
-        timeout_s, problem = _timeout(entry.get("timeout"))
+        timeout_s, problem = _read_timeout(entry.get("timeout"))
         if problem:
             yield f"{file.name}: `{short_line(one_line(command), MAX_SHOWN)}` may take {timeout_s:g} s: {problem}"
         if "if" in entry:
@@ -119,7 +119,7 @@ def _of_entry(file: HookFile, event: HookEvent, matcher: str, entry: object) -> 
         )
 
 
-def _timeout(given: object) -> tuple[float, str]:
+def _read_timeout(given: object) -> tuple[float, str]:
     """Return how many seconds a hook may take, and why it is not what was given; empty if it is."""
     if given is None:
         return DEFAULT_TIMEOUT_S, ""

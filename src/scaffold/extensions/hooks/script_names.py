@@ -28,7 +28,7 @@ def named_scripts(command: str, *, home: str, top: str = "") -> tuple[str, ...]:
 
     `top` is the project's folder, if there is one: absolute paths in there become relative.
     """
-    found = (_place(word, home, top) for simple in _simple_commands(command) for word in _run_files(simple))
+    found = (_script_path(word, home, top) for simple in _simple_commands(command) for word in _run_files(simple))
     return tuple(dict.fromkeys(place for place in found if place))
 
 
@@ -86,23 +86,23 @@ def _is_file(word: str) -> bool:
     return "/" in word or os.path.splitext(word)[1] in _SUFFIXES  # noqa: PTH122 - a text, not a path
 
 
-def _place(word: str, home: str, top: str) -> str:
+def _script_path(word: str, home: str, top: str) -> str:
     """Return where the file is; empty if the word does not say."""
     for start in _PROJECT:
         if word.startswith(start):
-            return _relative(word.removeprefix(start))
+            return _relative_path(word.removeprefix(start))
     for start in _HOME:
         if word.startswith(start):
             word = f"{home}/{word.removeprefix(start)}"
     if any(mark in word for mark in "$`*?"):
         return ""
     if not word.startswith("/"):
-        return _relative(word)
+        return _relative_path(word)
     place = os.path.normpath(word)
     return place.removeprefix(f"{top}/") if top and place.startswith(f"{top}/") else place
 
 
-def _relative(name: str) -> str:
+def _relative_path(name: str) -> str:
     """Return a path relative to the project; empty if it leads out of it."""
     place = os.path.normpath(name)
     return "" if place in {"", "."} or place.startswith(("/", "..")) or any(mark in place for mark in "$`*?") else place

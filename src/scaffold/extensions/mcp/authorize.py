@@ -98,7 +98,7 @@ class _Flow(OAuthClientProvider):
             client_name=CLIENT_NAME,
             token_endpoint_auth_method=None,
         )
-        super().__init__(config.url, metadata, self.memory, self._show, self._answer)
+        super().__init__(config.url, metadata, self.memory, self._show_page, self._answer)
 
     def allowed(self, url: str) -> str:
         """Return the URL; OAuthFlowError if no secret may go there."""
@@ -116,7 +116,7 @@ class _Flow(OAuthClientProvider):
         context.client_metadata.scope = joined_scopes(context.client_metadata.scope or "", self._wanted) or None
         return await super()._perform_authorization()
 
-    async def _show(self, url: str) -> None:
+    async def _show_page(self, url: str) -> None:
         self._state = dict(parse_qsl(urlsplit(self.allowed(url)).query)).get("state", "")
         if not self._state:
             raise OAuthFlowError("the address of its page cannot be used")
@@ -175,15 +175,15 @@ async def obtain_grant(
     flow = _Flow(config, browser, wanted)
     async with address_client(timeout=httpx2.Timeout(REQUEST_S)) as client:
         try:
-            await _drive(flow, client, _first_request(config), learn)
+            await _drive_flow(flow, client, _first_request(config), learn)
             return flow.grant()
         except (OAuthFlowError, OAuthTokenError, OAuthRegistrationError, httpx2.HTTPError, httpx2.StreamError) as error:
-            raise _failed(config, _reason(error)) from error
+            raise _login_failed(config, _failure_reason(error)) from error
         except (ValueError, KeyError, TypeError, RecursionError, httpx2.InvalidURL) as error:
-            raise _failed(config, "its answers are not those of an authorization server") from error
+            raise _login_failed(config, "its answers are not those of an authorization server") from error
 
 
-def _reason(error: Exception) -> str:
+def _failure_reason(error: Exception) -> str:
     """Return why it failed, without the body of an answer: a server may repeat a secret in it."""
     text = str(error) or type(error).__name__
     if (refused := _REGISTRATION.match(text)) is not None:
@@ -193,12 +193,12 @@ def _reason(error: Exception) -> str:
     return text
 
 
-def _failed(config: ServerConfig, why: str) -> LoginFailed:
+def _login_failed(config: ServerConfig, why: str) -> LoginFailed:
     fix = f"If it is not your doing, tell who runs the server; `ralph /mcp login {config.name}` tries again."
     return LoginFailed(f"the login at MCP server {config.name} failed: {short_line(why, 400)}", fix)
 
 
-async def _drive(
+async def _drive_flow(
     flow: _Flow, client: httpx2.AsyncClient, first: httpx2.Request, learn: Callable[[list[str]], None]
 ) -> None:
     """Send what the SDK's flow asks for, until it has tokens."""
@@ -209,25 +209,27 @@ async def _drive(
             is_first = number == 0
             if request is first and not is_first:
                 return  # it would send our request again, with the new token
-            response = await _send(client, request, flow.allowed(str(request.url)), read=not is_first)
-            learn(_secrets(flow))
+            response = await _send_bounded(client, request, flow.allowed(str(request.url)), read=not is_first)
+            learn(_flow_secrets(flow))
             if is_first and response.status_code != 401:
                 # A server may ask for a login later than at the first request: its metadata says where to log in.
                 response = httpx2.Response(401, request=request)
             request = await steps.asend(response)
-            learn(_secrets(flow))
+            learn(_flow_secrets(flow))
         raise OAuthFlowError(f"it takes more than {MAX_REQUESTS} requests")
     finally:
         await steps.aclose()
 
 
-def _secrets(flow: _Flow) -> list[str]:
+def _flow_secrets(flow: _Flow) -> list[str]:
     tokens, client = flow.memory.tokens, flow.memory.client
     found = (tokens and tokens.access_token, tokens and tokens.refresh_token, client and client.client_secret)
     return [each for each in found if each]
 
 
-async def _send(client: httpx2.AsyncClient, request: httpx2.Request, url: str, *, read: bool) -> httpx2.Response:
+async def _send_bounded(
+    client: httpx2.AsyncClient, request: httpx2.Request, url: str, *, read: bool
+) -> httpx2.Response:
     """Return the answer, with its whole body if it is to be read, as far as that is not too long."""
     response = await client.send(request, stream=True, follow_redirects=False)
     body = b""

@@ -126,7 +126,7 @@ def called_name(server: str, tool: str) -> str:
 def asked_text(question: Question) -> str:
     """Return the question as the user reads it: who asks, what, and how to answer."""
     lines = [f"The MCP server {question.server} asks: {question.text}"]
-    names = ", ".join(map(_field, question.fields.items()))
+    names = ", ".join(map(_field_text, question.fields.items()))
     if len(question.fields) == 1:
         lines.append(f"It expects: {names}.")
     elif question.fields:
@@ -146,7 +146,7 @@ def suggested_answers(question: Question) -> tuple[str, ...]:
     return tuple(str(each) for each in choices) if isinstance(choices, list) else ()
 
 
-def _field(named: tuple[str, Any]) -> str:
+def _field_text(named: tuple[str, Any]) -> str:
     name, field = named
     field = field if isinstance(field, dict) else {}
     about = short_line(str(field.get("description") or field.get("title") or field.get("type") or ""), 100)

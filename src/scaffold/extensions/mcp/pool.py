@@ -89,7 +89,7 @@ class LocalPool:
 
     def withheld(self, server: str) -> Mapping[str, str]:
         """Return the definitions of a server that need the user's approval, as texts by the name of the tool."""
-        return _shown(self.servers[server].sorted.withheld) if server in self.servers else {}
+        return _printable_definitions(self.servers[server].sorted.withheld) if server in self.servers else {}
 
     def approve(self, server: str) -> None:
         """Approve them."""
@@ -108,10 +108,10 @@ class LocalPool:
                 group.create_task(server.close())
 
     def _pass_on(self, server: McpServer) -> None:
-        self._withheld(server.config.name, _shown(server.sorted.withheld), server.approve)
+        self._withheld(server.config.name, _printable_definitions(server.sorted.withheld), server.approve)
 
 
-def _shown(tools: Sequence[Definition]) -> Mapping[str, str]:
+def _printable_definitions(tools: Sequence[Definition]) -> Mapping[str, str]:
     """Return the definitions as texts without invisible characters, by the printable name of the tool."""
     return {
         short_line(each.name, MAX_NAME_CHARS): json_escaped(

@@ -86,7 +86,7 @@ class McpServer:
         self._changed = asyncio.Event()
         self._closing = asyncio.Event()
         self._again = asyncio.Event()
-        self._keeper = asyncio.create_task(self._keep())
+        self._keeper = asyncio.create_task(self._keep_running())
 
     @property
     def summary(self) -> ServerSummary:
@@ -109,14 +109,14 @@ class McpServer:
     def approve(self) -> None:
         """Approve the tools that are withheld."""
         approve_tools(self._approvals, self.config, self.sorted.withheld)
-        self._sort((*self.sorted.approved, *self.sorted.withheld))
+        self._sort_by_approval((*self.sorted.approved, *self.sorted.withheld))
 
     async def call(self, tool: OfferedTool, args: Mapping[str, Any], ask: Ask) -> ToolOutput:
         """Call a tool, and return its answer without the server's secrets; raises only what `ask` raises."""
-        output = await self._called(tool, args, ask)
+        output = await self._call_once(tool, args, ask)
         return structs.replace(output, content=self._redactor.clean(output.content))
 
-    async def _called(self, tool: OfferedTool, args: Mapping[str, Any], ask: Ask) -> ToolOutput:
+    async def _call_once(self, tool: OfferedTool, args: Mapping[str, Any], ask: Ask) -> ToolOutput:
         await self._settled.wait()
         name, connection = self.config.name, self._connection
         if connection is None:
@@ -131,7 +131,7 @@ class McpServer:
                 raise call.failure from None
             self._silent += 1
             if self._silent >= MAX_SILENT:
-                self._end(f"it did not answer {MAX_SILENT} calls in a row")
+                self._end_connection(f"it did not answer {MAX_SILENT} calls in a row")
             reason = f"did not answer within {self.config.timeout_s:g} s"
         except Exception as error:  # noqa: BLE001 - the SDK, and through it the server, may raise anything
             if call.failure is not None:
@@ -154,7 +154,7 @@ class McpServer:
     def needs_login(self, line: str) -> None:
         """End it until the user has logged in; implements `web.Refusals`."""
         self._needs_login = True
-        self._end(line)
+        self._end_connection(line)
 
     def needs_scope(self, line: str) -> None:
         """Keep what helps with the call that was refused; implements `web.Refusals`."""
@@ -165,28 +165,28 @@ class McpServer:
         self._settled.clear()
         self._told.clear()
         self._again.set()
-        self._end("it was started again")
+        self._end_connection("it was started again")
         if self._keeper.done():
-            self._keeper = asyncio.create_task(self._keep())
+            self._keeper = asyncio.create_task(self._keep_running())
         await self._settled.wait()
 
     async def close(self) -> None:
         """End it."""
         self._closing.set()
         self._again.set()
-        self._end("it was shut down")
+        self._end_connection("it was shut down")
         # One that is still starting has nothing to say goodbye to.
         await asyncio.wait([self._keeper], timeout=CLOSE_S if self._connection else 0)
         self._keeper.cancel()
         await asyncio.wait([self._keeper])
         self.state = "stopped"
 
-    def _end(self, reason: str) -> None:
+    def _end_connection(self, reason: str) -> None:
         if not self._over.is_set():
             self._reason = reason
             self._over.set()
 
-    async def _keep(self) -> None:
+    async def _keep_running(self) -> None:
         """Run it, again and again, until it is closed."""
         now, delay_s = asyncio.get_running_loop().time, FIRST_DELAY_S
         while not self._closing.is_set():
@@ -199,13 +199,13 @@ class McpServer:
             again = await self._run_once()
             was_running, self._connection = self._connection is not None, None
             reason = self._redactor.clean(self._reason or "it ended")
-            self.state, self._error = "failed", reason if was_running else f"{reason}{self._hint()}"
+            self.state, self._error = "failed", reason if was_running else f"{reason}{self._download_hint()}"
             if self._again.is_set() and not self._closing.is_set():
                 continue
             self._settled.set()
             if self._closing.is_set():
                 return
-            self._say("ended" if was_running and not self._needs_login else "does not run", again=again)
+            self._tell_once("ended" if was_running and not self._needs_login else "does not run", again=again)
             if not again:
                 return
             delay_s = FIRST_DELAY_S if now() - began > STABLE_S else delay_s
@@ -214,14 +214,14 @@ class McpServer:
                     await self._again.wait()
             delay_s = min(2 * delay_s, MAX_DELAY_S)
 
-    def _hint(self) -> str:
+    def _download_hint(self) -> str:
         """Return why a program that is downloaded at each start cannot start here; empty if it is none."""
         config, program = self.config, Path(self.config.command).name
         if program not in DOWNLOADERS or config.network == "hosts" or self._place.sandbox is None:
             return ""
         return f"; `{program}` downloads what it runs, and this server may reach no host: `network` in its entry"
 
-    def _say(self, what: str, *, again: bool) -> None:
+    def _tell_once(self, what: str, *, again: bool) -> None:
         """Tell the user, once for each kind of failure."""
         if what not in self._told:
             self._told.add(what)
@@ -232,28 +232,28 @@ class McpServer:
         """Run it until it ends, and return whether it is worth another try; `_reason` says why it ended."""
         try:
             async with AsyncExitStack() as stack:
-                await self._serve(stack)
+                await self._serve_connection(stack)
         except MissingVariable as error:
-            self._end(str(error))
+            self._end_connection(str(error))
             return False
         except TimeoutError:
-            self._end(f"it did not start within {self.config.start_timeout_s:g} s")
+            self._end_connection(f"it did not start within {self.config.start_timeout_s:g} s")
         except Exception as error:  # noqa: BLE001 - the SDK, and through it the server, may raise anything
-            self._end(described(error))
+            self._end_connection(described(error))
         return True
 
-    async def _serve(self, stack: AsyncExitStack) -> None:
+    async def _serve_connection(self, stack: AsyncExitStack) -> None:
         config = expanded(self.config, self._place.environ)
         self._redactor = server_redactor(config)
         if config.transport == "stdio":
             command = await stack.enter_async_context(server_command(config, self._place))
-            transport: Any = program_streams(command, self._end)
+            transport: Any = program_streams(command, self._end_connection)
         else:
             transport = address_streams(config, self._logins(config), self)
         connection = Connection(config.name, transport, self._changed.set)
         async with asyncio.timeout(config.start_timeout_s):
             client = await stack.enter_async_context(connection.client)
-            await self._list(connection)
+            await self._list_tools(connection)
         if self._over.is_set():
             return  # it was ended while it started
         self._protocol, self._error = one_line(client.protocol_version), ""
@@ -261,12 +261,12 @@ class McpServer:
         self._settled.set()
         following = asyncio.create_task(connection.follow_changes())
         try:
-            await self._renew(connection)
+            await self._renew_tools(connection)
         finally:
             following.cancel()
             await asyncio.wait([following])
 
-    async def _renew(self, connection: Connection) -> None:
+    async def _renew_tools(self, connection: Connection) -> None:
         """List the tools again whenever they changed, until the connection is over."""
         for _ in range(MAX_RELISTS):
             await self._first_of(self._over, self._changed)
@@ -278,24 +278,24 @@ class McpServer:
                 return
             self._changed.clear()
             async with asyncio.timeout(self.config.start_timeout_s):
-                await self._list(connection)
+                await self._list_tools(connection)
         await self._over.wait()
 
-    async def _list(self, connection: Connection) -> None:
+    async def _list_tools(self, connection: Connection) -> None:
         listed, has_more = await connection.list_tools()
         if has_more and "many" not in self._told:
             self._told.add("many")
             self._tell(f"MCP server {self.config.name} offers more than {MAX_TOOLS} tools; the others are left out")
-        self._sort(listed)
+        self._sort_by_approval(listed)
 
-    def _sort(self, listed: Sequence[Definition]) -> None:
+    def _sort_by_approval(self, listed: Sequence[Definition]) -> None:
         before = self.sorted.withheld
         self.sorted = sort_tools(self._approvals, self.config, listed)
-        self.tools = self._usable(self.sorted.approved)
+        self.tools = self._usable_tools(self.sorted.approved)
         if self.sorted.withheld and self.sorted.withheld != before:
             self._withheld(self)
 
-    def _usable(self, definitions: Sequence[Definition]) -> tuple[OfferedTool, ...]:
+    def _usable_tools(self, definitions: Sequence[Definition]) -> tuple[OfferedTool, ...]:
         tools: dict[str, OfferedTool] = {}
         for each in definitions:
             try:
@@ -327,10 +327,10 @@ def described(error: BaseException) -> str:
     """Return what went wrong, in one line."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
-    return short_line(_text(error) or type(error).__name__, MAX_REASON_CHARS)
+    return short_line(_error_text(error) or type(error).__name__, MAX_REASON_CHARS)
 
 
-def _text(error: BaseException) -> str:
+def _error_text(error: BaseException) -> str:
     match error:
         case MCPError():
             return error.message

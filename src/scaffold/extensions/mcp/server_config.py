@@ -124,7 +124,7 @@ def read_servers(content: bytes, *, file: str, scope: str) -> ServerFile:
     servers, notices = [], []
     for name, entry in list(named.items())[:MAX_SERVERS]:
         try:
-            server = _server(name, entry, scope)
+            server = _parse_server(name, entry, scope)
         except ValueError as error:
             notices.append(f"{file}: the server `{short_line(name, MAX_NAME_CHARS)}` cannot be used: {error}")
         else:
@@ -134,7 +134,7 @@ def read_servers(content: bytes, *, file: str, scope: str) -> ServerFile:
     return ServerFile(tuple(servers), tuple(notices))
 
 
-def _server(name: str, given: Any, scope: str) -> ServerConfig | None:
+def _parse_server(name: str, given: Any, scope: str) -> ServerConfig | None:
     """Return the server; None if it is switched off. ValueError says why it cannot be used."""
     if len(name) > MAX_NAME_CHARS or not _NAME.fullmatch(name):
         raise ValueError(f"its name is not 1 to {MAX_NAME_CHARS} letters, digits and `-`")

@@ -78,7 +78,7 @@ class Connection:
         self.client = Client(
             transport,
             client_info=mcp_types.Implementation(name="ralph", version=version("ralph-scaffold")),
-            elicitation_callback=self._elicit,
+            elicitation_callback=self._ask_user,
             message_handler=self._handle,
             input_required_max_rounds=MAX_INPUT_ROUNDS,
             cache=None,
@@ -125,7 +125,7 @@ class Connection:
             self._calls.remove(call)
             _CURRENT.reset(token)
 
-    async def _elicit(
+    async def _ask_user(
         self, context: ClientRequestContext, params: mcp_types.ElicitRequestParams
     ) -> mcp_types.ElicitResult | mcp_types.ErrorData:
         del context  # it names the request, and not the call
@@ -143,7 +143,7 @@ Connect = Callable[[], Awaitable[Connection]]
 
 def read_answer(answer: mcp_types.CallToolResult) -> ToolOutput:
     """Return the answer of a tool as text: material for the model, never an order."""
-    parts = list(_parts(answer))
+    parts = list(_part_texts(answer))
     # What is structured is also sent as text by most servers; only without any it is shown by itself.
     if not parts and answer.structured_content is not None:
         parts = [msgspec.json.encode(answer.structured_content, enc_hook=str).decode(errors="replace")]
@@ -151,32 +151,32 @@ def read_answer(answer: mcp_types.CallToolResult) -> ToolOutput:
     return ToolOutput(text or "(an empty answer)", failed=bool(answer.is_error))
 
 
-def _parts(answer: mcp_types.CallToolResult) -> Iterator[str]:
+def _part_texts(answer: mcp_types.CallToolResult) -> Iterator[str]:
     for part in answer.content[:MAX_PARTS]:
-        yield _text(part)
+        yield _part_text(part)
     if len(answer.content) > MAX_PARTS:
         yield f"[{len(answer.content) - MAX_PARTS} more parts are left out]"
 
 
-def _text(part: object) -> str:  # noqa: PLR0911 - one for each kind
+def _part_text(part: object) -> str:  # noqa: PLR0911 - one for each kind
     match part:
         case mcp_types.TextContent(text=text):
             return text
         case mcp_types.ImageContent(data=data, mime_type=kind):
-            return f"[an image that cannot be shown: {_size(data, kind)}]"
+            return f"[an image that cannot be shown: {_data_size(data, kind)}]"
         case mcp_types.AudioContent(data=data, mime_type=kind):
-            return f"[a recording that cannot be played: {_size(data, kind)}]"
+            return f"[a recording that cannot be played: {_data_size(data, kind)}]"
         case mcp_types.ResourceLink(uri=uri, name=name):
             return f"[a link to the resource {one_line(name)}: {short_line(str(uri), MAX_URI_CHARS)}]"
         case mcp_types.EmbeddedResource(resource=mcp_types.TextResourceContents(uri=uri, text=text)):
             return f"[the resource {short_line(str(uri), MAX_URI_CHARS)}]\n{text}"
         case mcp_types.EmbeddedResource(resource=mcp_types.BlobResourceContents(uri=uri, blob=data, mime_type=kind)):
-            return f"[the resource {short_line(str(uri), MAX_URI_CHARS)}: {_size(data, kind or 'binary')}]"
+            return f"[the resource {short_line(str(uri), MAX_URI_CHARS)}: {_data_size(data, kind or 'binary')}]"
         case _:
             return f"[a part of the kind {type(part).__name__} that cannot be shown]"
 
 
-def _size(data: str, kind: str) -> str:
+def _data_size(data: str, kind: str) -> str:
     return f"{short_line(kind, 60)}, about {len(data) * 3 // 4} bytes"
 
 
@@ -196,11 +196,11 @@ def read_reply(question: Question, words: str | None) -> mcp_types.ElicitResult:
     """Return what the user's words mean to the server; words that do not answer it decline."""
     if words is None or (words.strip().lower() in REFUSALS and not _is_boolean(question)):
         return DECLINED
-    given = _given(question, words.strip())
+    given = _given_values(question, words.strip())
     content = {}
     for name, field in question.fields.items():
         if name in given:
-            content[name] = _typed(given[name], field)
+            content[name] = _typed_value(given[name], field)
         elif isinstance(field, dict) and "default" in field:
             content[name] = field["default"]
     if any(name not in content for name in question.required):
@@ -214,7 +214,7 @@ def _is_boolean(question: Question) -> bool:
     )
 
 
-def _given(question: Question, words: str) -> Mapping[str, Any]:
+def _given_values(question: Question, words: str) -> Mapping[str, Any]:
     try:
         table = msgspec.json.decode(words)
     except (msgspec.DecodeError, RecursionError):
@@ -227,7 +227,7 @@ def _given(question: Question, words: str) -> Mapping[str, Any]:
     return {name.strip(): value.strip() for name, found, value in pairs if found}
 
 
-def _typed(value: Any, field: Any) -> Any:
+def _typed_value(value: Any, field: Any) -> Any:
     kind = field.get("type") if isinstance(field, dict) else None
     text = value.strip() if isinstance(value, str) else value
     try:

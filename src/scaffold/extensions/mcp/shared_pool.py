@@ -104,27 +104,27 @@ class _Exchange:
             request = _REQUESTS.decode(await self._reader.readline())
         match request:
             case _ListTools():
-                await self._send(_Tools(await self._pool.tools()))
+                await self._send_message(_Tools(await self._pool.tools()))
             case _ListServers():
-                await self._send(_Servers(await self._pool.overview()))
+                await self._send_message(_Servers(await self._pool.overview()))
             case _CallTool(tool=tool, args=args):
-                await self._call(tool, args)
+                await self._answer_call(tool, args)
             case _Answered():
                 return
 
-    async def _call(self, tool: OfferedTool, args: Mapping[str, Any]) -> None:
+    async def _answer_call(self, tool: OfferedTool, args: Mapping[str, Any]) -> None:
         call = asyncio.create_task(self._pool.call(tool, args, self._ask))
-        listener = asyncio.create_task(self._listen())
+        listener = asyncio.create_task(self._pass_answers_on())
         try:
             await asyncio.wait([call, listener], return_when=asyncio.FIRST_COMPLETED)
             if call.done():
-                await self._send(_Output(call.result()))
+                await self._send_message(_Output(call.result()))
         finally:
             for task in (call, listener):
                 task.cancel()
             await asyncio.wait([call, listener])
 
-    async def _listen(self) -> None:
+    async def _pass_answers_on(self) -> None:
         """Pass answers on, until the other side ends the connection: it no longer wants the call."""
         with contextlib.suppress(OSError, ValueError):
             while line := await self._reader.readline():
@@ -133,11 +133,11 @@ class _Exchange:
                     self._answers.put_nowait(message.words)
 
     async def _ask(self, question: Question) -> str | None:
-        await self._send(_Asks(question))
+        await self._send_message(_Asks(question))
         return await self._answers.get()
 
-    async def _send(self, message: Struct) -> None:
-        await _write(self._writer, message)
+    async def _send_message(self, message: Struct) -> None:
+        await _write_message(self._writer, message)
 
 
 class RemotePool:
@@ -148,24 +148,24 @@ class RemotePool:
 
     async def tools(self) -> tuple[OfferedTool, ...]:
         """Return the approved tools; OSError if there is no pool."""
-        async with self._connected(_ListTools()) as (reader, _):
-            reply = await _read(reader)
+        async with self._open_connection(_ListTools()) as (reader, _):
+            reply = await _read_message(reader)
         return reply.tools if isinstance(reply, _Tools) else ()
 
     async def overview(self) -> tuple[ServerSummary, ...]:
         """Return how the servers fare; OSError if there is no pool."""
-        async with self._connected(_ListServers()) as (reader, _):
-            reply = await _read(reader)
+        async with self._open_connection(_ListServers()) as (reader, _):
+            reply = await _read_message(reader)
         return reply.servers if isinstance(reply, _Servers) else ()
 
     async def call(self, tool: OfferedTool, args: Mapping[str, Any], ask: Ask) -> ToolOutput:
         """Call a tool; raises only what `ask` raises."""
         begun = False
         try:
-            async with self._connected(_CallTool(tool, dict(args))) as (reader, writer):
+            async with self._open_connection(_CallTool(tool, dict(args))) as (reader, writer):
                 begun = True
-                while isinstance(reply := await _read(reader), _Asks):
-                    await _write(writer, _Answered(await ask(reply.question)))
+                while isinstance(reply := await _read_message(reader), _Asks):
+                    await _write_message(writer, _Answered(await ask(reply.question)))
         except (OSError, ValueError) as error:
             effects = " It is unknown whether the call had effects." if begun else ""
             return ToolOutput(f"The pool of MCP servers is gone: {error}.{effects}", failed=True)
@@ -175,21 +175,23 @@ class RemotePool:
         """Do nothing: the pool belongs to another process."""
 
     @asynccontextmanager
-    async def _connected(self, request: Struct) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
-        reader, writer = await asyncio.open_unix_connection(sock=_connect(self._path), limit=MAX_LINE_BYTES)
+    async def _open_connection(
+        self, request: Struct
+    ) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+        reader, writer = await asyncio.open_unix_connection(sock=_connect_socket(self._path), limit=MAX_LINE_BYTES)
         try:
-            await _write(writer, request)
+            await _write_message(writer, request)
             yield reader, writer
         finally:
             writer.close()
 
 
-async def _write(writer: asyncio.StreamWriter, message: Struct) -> None:
+async def _write_message(writer: asyncio.StreamWriter, message: Struct) -> None:
     writer.write(msgspec.json.encode(message) + b"\n")
     await writer.drain()
 
 
-async def _read(reader: asyncio.StreamReader) -> _Tools | _Servers | _Output | _Asks:
+async def _read_message(reader: asyncio.StreamReader) -> _Tools | _Servers | _Output | _Asks:
     line = await reader.readline()
     if not line:
         raise ConnectionResetError("it ended")
@@ -197,7 +199,7 @@ async def _read(reader: asyncio.StreamReader) -> _Tools | _Servers | _Output | _
     return reply
 
 
-def _connect(path: Path) -> socket.socket:
+def _connect_socket(path: Path) -> socket.socket:
     """Return a socket that is connected to `path`, even if that is longer than a socket address."""
     client = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:

@@ -67,7 +67,9 @@ class ProgramStreams:
         self._invalid = 0
         self._unanswered = 0
         self._over = False
-        self._process = PipedProcess(command, OutputSink(self._read), OutputSink(self._read_stderr), self._exited)
+        self._process = PipedProcess(
+            command, OutputSink(self._read_output), OutputSink(self._read_stderr), self._exited
+        )
 
     async def write(self) -> None:
         """Pass on what is sent, until the program or the session ends."""
@@ -88,18 +90,18 @@ class ProgramStreams:
         self.sent.close()
         self._outgoing.close()
 
-    def _read(self, data: bytes) -> None:
+    def _read_output(self, data: bytes) -> None:
         if self._over:
             return
         try:
             for line in self._reader.feed(data):
-                self._take(line)
+                self._take_line(line)
         except ProtocolBroken as broken:
-            self._fail(str(broken))
+            self._end_with_error(str(broken))
 
-    def _take(self, line: bytes | TooLong) -> None:
+    def _take_line(self, line: bytes | TooLong) -> None:
         if isinstance(line, TooLong):
-            self._receive(_refusal(line))
+            self._receive_message(_too_long_error(line))
             return
         try:
             message = mcp_types.jsonrpc_message_adapter.validate_json(line, by_name=False)
@@ -114,9 +116,9 @@ class ProgramStreams:
             self._unanswered += len(line)
         if self._unanswered > MAX_UNANSWERED_BYTES:
             raise ProtocolBroken(f"it wrote more than {MAX_UNANSWERED_BYTES >> 20} MB that nobody asked for")
-        self._receive(message)
+        self._receive_message(message)
 
-    def _receive(self, message: mcp_types.JSONRPCMessage) -> None:
+    def _receive_message(self, message: mcp_types.JSONRPCMessage) -> None:
         try:
             self._incoming.send_nowait(SessionMessage(message))
         except anyio.WouldBlock as full:
@@ -128,9 +130,9 @@ class ProgramStreams:
         self._stderr = (self._stderr + data)[-MAX_STDERR_BYTES:]
 
     def _exited(self, result: CommandResult) -> None:
-        self._fail(exit_reason(result, self._stderr))
+        self._end_with_error(exit_reason(result, self._stderr))
 
-    def _fail(self, reason: str) -> None:
+    def _end_with_error(self, reason: str) -> None:
         if self._over:
             return
         self._over = True
@@ -153,7 +155,7 @@ async def program_streams(command: PipedCommand, ended: Callable[[str], object])
             await program.close()
 
 
-def _refusal(line: TooLong) -> mcp_types.JSONRPCError:
+def _too_long_error(line: TooLong) -> mcp_types.JSONRPCError:
     """Return the error that a request has for an answer that is too long."""
     reason = f"its answer is larger than {MAX_MESSAGE_BYTES >> 20} MB"
     error = mcp_types.ErrorData(code=mcp_types.INTERNAL_ERROR, message=reason)
@@ -167,7 +169,7 @@ async def server_command(config: ServerConfig, place: ServerPlace) -> AsyncItera
     if config.network != "hosts":
         # The address of a proxy may contain a password.
         environ = {name: value for name, value in environ.items() if name.lower() not in PROXIES}
-    async with with_egress(_sandbox(config, place)) as sandbox:
+    async with with_egress(_server_sandbox(config, place)) as sandbox:
         yield PipedCommand(
             argv=(_program(config.command), *config.args),
             cwd=place.cwd,
@@ -180,18 +182,18 @@ def _program(command: str) -> str:
     return os.path.expanduser(command)  # noqa: PTH111 - a name on PATH stays as it is
 
 
-def _sandbox(config: ServerConfig, place: ServerPlace) -> SandboxSpec | None:
+def _server_sandbox(config: ServerConfig, place: ServerPlace) -> SandboxSpec | None:
     if place.sandbox is None:
         return None
     zone = place.sandbox.confinement
-    writable = (*(zone.writable if place.writes else ()), *_folders(config.writes))
-    readable = (*zone.readable, *_folders(config.reads), *(() if place.writes else zone.writable))
+    writable = (*(zone.writable if place.writes else ()), *_existing_folders(config.writes))
+    readable = (*zone.readable, *_existing_folders(config.reads), *(() if place.writes else zone.writable))
     zone = structs.replace(
         zone, writable=writable, readable=readable, network=config.network, hosts=config.hosts, sockets=()
     )
     return structs.replace(place.sandbox, confinement=zone, proxy=None)
 
 
-def _folders(names: tuple[str, ...]) -> tuple[Path, ...]:
+def _existing_folders(names: tuple[str, ...]) -> tuple[Path, ...]:
     paths = (Path(name).expanduser() for name in names)
     return tuple(path.resolve() for path in paths if path.is_absolute() and path.exists())

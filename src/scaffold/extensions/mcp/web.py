@@ -94,26 +94,26 @@ class _LoginAuth(httpx2.Auth):
         """Send the request, and once more after a 401 if there is a newer token."""
         # Whatever redirects there are: a token is for the server that the entry names.
         is_ours = (request.url.scheme, request.url.netloc) == (self._url.scheme, self._url.netloc)
-        token = await self._token(self._login.current()) if is_ours else ""
+        token = await self._get_token(self._login.current()) if is_ours else ""
         response = yield _with_token(request, token)
         if response.status_code == HTTPStatus.UNAUTHORIZED and token:
-            if not (fresh := await self._token(self._login.renewed(token))):
-                raise self._needed("the server no longer accepts it")
+            if not (fresh := await self._get_token(self._login.renewed(token))):
+                raise self._login_needed("the server no longer accepts it")
             response = yield _with_token(request, fresh)
         if response.status_code == HTTPStatus.UNAUTHORIZED:
-            raise self._needed("the server does not accept the one there is" if token else "")
+            raise self._login_needed("the server does not accept the one there is" if token else "")
         if response.status_code == HTTPStatus.FORBIDDEN and token:
             await self._note_scope(response)
 
-    async def _token(self, asked: Awaitable[str]) -> str:
+    async def _get_token(self, asked: Awaitable[str]) -> str:
         try:
             return await asked
         except LoginUnusable as error:
-            raise self._needed(str(error)) from error
+            raise self._login_needed(str(error)) from error
         except ScaffoldError as error:
             raise httpx2.TransportError(error.what) from error
 
-    def _needed(self, why: str) -> LoginNeeded:
+    def _login_needed(self, why: str) -> LoginNeeded:
         line = login_line(self._config.name, why)
         if not self._config.takes_login:
             line = "it wants a login (401 Unauthorized): name a valid token in its `headers`"

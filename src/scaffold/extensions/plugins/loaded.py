@@ -91,7 +91,7 @@ async def load_plugins(place: PluginPlace, about: Mapping[str, Any], tell: Calla
         files = files[:MAX_PLUGINS]
     for notice in notices:
         tell(notice)
-    plugins = [Plugin(file, _command(file, place, networked=file in networked), tell) for file in files]
+    plugins = [Plugin(file, _plugin_command(file, place, networked=file in networked), tell) for file in files]
     loaded = LoadedPlugins(plugins, notices)
     async with AsyncExitStack() as on_failure:
         on_failure.push_async_callback(loaded.close)
@@ -115,7 +115,7 @@ def _end_duplicates(plugins: Sequence[Plugin]) -> None:
             )
 
 
-def _command(file: Path, place: PluginPlace, *, networked: bool) -> PipedCommand:
+def _plugin_command(file: Path, place: PluginPlace, *, networked: bool) -> PipedCommand:
     environ = child_environment(place.environ)
     if not networked:
         # The address of a proxy may contain a password.
@@ -136,10 +136,10 @@ def _command(file: Path, place: PluginPlace, *, networked: bool) -> PipedCommand
 
 def plugin_tools(plugin: Plugin) -> tuple[Tool, ...]:
     """Return a plugin's tools. None is called read-only, whatever the plugin says: nobody has checked that."""
-    return tuple(_tool(plugin, offered) for offered in plugin.manifest.tools)
+    return tuple(_plugin_tool(plugin, offered) for offered in plugin.manifest.tools)
 
 
-def _tool(plugin: Plugin, offered: PluginTool) -> Tool:
+def _plugin_tool(plugin: Plugin, offered: PluginTool) -> Tool:
     async def run(args: Mapping[str, Any]) -> ToolOutput:
         result = await plugin.call("tool/execute", {"name": offered.name, "arguments": args})
         if isinstance(result, CallFailed):
@@ -175,7 +175,7 @@ def plugin_files(folder: Path, *, me: int) -> PluginFiles:
         return PluginFiles(notices=(f"plugins in {folder} do not run: the folder {changed_by}",))
     files, notices = [], []
     for entry in entries:
-        problem = _problem(entry, me)
+        problem = _file_problem(entry, me)
         if problem is None:
             files.append(folder / entry.name)
         elif problem:
@@ -183,7 +183,7 @@ def plugin_files(folder: Path, *, me: int) -> PluginFiles:
     return PluginFiles(tuple(files), tuple(notices))
 
 
-def _problem(entry: os.DirEntry[str], me: int) -> str | None:
+def _file_problem(entry: os.DirEntry[str], me: int) -> str | None:
     """Return why a file that looks like a plugin is none; empty if it does not look like one, None if it is one."""
     try:
         if entry.is_symlink():

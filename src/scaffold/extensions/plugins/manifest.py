@@ -75,12 +75,12 @@ def read_manifest(result: bytes) -> Manifest:
     if problem := _name_problem(given.name):
         raise ValueError(problem)
     if unknown := [hook for hook in given.hooks if hook not in HOOKS]:
-        raise ValueError(f"there is no hook `{_shown(unknown[0])}`")
+        raise ValueError(f"there is no hook `{_visible(unknown[0])}`")
     manifest = Manifest(
         name=given.name,
         version=short_line(given.version, MAX_VERSION_CHARS),
         hooks=tuple(hook for hook in HOOKS if hook in given.hooks),
-        tools=tuple(map(_tool, given.tools[:MAX_TOOLS])),
+        tools=tuple(map(_parse_tool, given.tools[:MAX_TOOLS])),
         priority=given.priority,
     )
     if problem := _tools_problem(manifest, len(given.tools)):
@@ -92,17 +92,17 @@ def _name_problem(name: str) -> str:
     if not 1 <= len(name) <= MAX_NAME_CHARS:
         return f"its name has {len(name)} characters, not 1 to {MAX_NAME_CHARS}"
     if set("_/\\") & set(name):
-        return f"its name `{_shown(name)}` contains `_`, `/` or `\\`"
+        return f"its name `{_visible(name)}` contains `_`, `/` or `\\`"
     if one_line(name) != name:
-        return f"its name `{_shown(name)}` has blanks or characters that cannot be printed"
+        return f"its name `{_visible(name)}` has blanks or characters that cannot be printed"
     return ""
 
 
-def _tool(given: _ToolEntry) -> PluginTool:
+def _parse_tool(given: _ToolEntry) -> PluginTool:
     try:
         schema = tool_schema(given.schema)
     except ValueError as error:
-        raise ValueError(f"its tool `{_shown(given.name)}` cannot be used: {error}") from error
+        raise ValueError(f"its tool `{_visible(given.name)}` cannot be used: {error}") from error
     return PluginTool(given.name, truncate_text(printable(given.description), MAX_DESCRIPTION_CHARS), schema)
 
 
@@ -113,11 +113,11 @@ def _tools_problem(manifest: Manifest, offered: int) -> str:
     for name in names:
         # Providers accept no other names.
         if len(name) > MAX_NAME_CHARS or not _TOOL_NAME.fullmatch(name) or name.endswith("_"):
-            return f"`{_shown(name)}` is not a valid tool name: at most {MAX_NAME_CHARS} letters, digits, `-` and `_`"
+            return f"`{_visible(name)}` is not a valid tool name: at most {MAX_NAME_CHARS} letters, digits, `-` and `_`"
     if len(set(names)) < len(names):
         return "it offers two tools of the same name"
     return ""
 
 
-def _shown(text: str) -> str:
+def _visible(text: str) -> str:
     return short_line(text, MAX_NAME_CHARS)

@@ -95,7 +95,9 @@ class Plugin:
         self._reader = LineReader()
         self._stderr = b""
         self._unasked = 0
-        self._process = PipedProcess(command, OutputSink(self._read), OutputSink(self._read_stderr), self._exited)
+        self._process = PipedProcess(
+            command, OutputSink(self._read_output), OutputSink(self._read_stderr), self._exited
+        )
 
     @property
     def runs(self) -> bool:
@@ -121,7 +123,7 @@ class Plugin:
 
         After a cancellation the plugin may finish its work; the next request waits for that.
         """
-        task = asyncio.create_task(self._exchange(method, params, answer_s))
+        task = asyncio.create_task(self._send_request(method, params, answer_s))
         self._calls.add(task)
         task.add_done_callback(self._calls.discard)
         return await asyncio.shield(task)
@@ -136,7 +138,7 @@ class Plugin:
     def reject(self, reason: str) -> None:
         """End it, because it cannot be used."""
         if self.runs:
-            self._end("rejected", reason, "does not run")
+            self._end_process("rejected", reason, "does not run")
 
     async def close(self) -> None:
         """Ask it to shut down, and end it."""
@@ -147,11 +149,11 @@ class Plugin:
         await self._process.end(SHUTDOWN_S)
         if self.runs:
             self.state = "ended"
-        self._settle("it was shut down")
+        self._settle_request("it was shut down")
         if self._calls:
             await asyncio.wait(self._calls)
 
-    async def _exchange(self, method: str, params: Mapping[str, Any], answer_s: float) -> bytes | CallFailed:
+    async def _send_request(self, method: str, params: Mapping[str, Any], answer_s: float) -> bytes | CallFailed:
         async with self._turn:
             if not self.runs:
                 return CallFailed(self.error or "it has ended")
@@ -172,26 +174,26 @@ class Plugin:
                         await self._process.send(frame)
                     return await answer
             except TimeoutError:
-                self._fail(f"it did not answer `{method}` within {answer_s:g} s")
+                self._end_with_error(f"it did not answer `{method}` within {answer_s:g} s")
             finally:
                 self._answer = None
             return CallFailed(self.error)
 
-    def _read(self, data: bytes) -> None:
+    def _read_output(self, data: bytes) -> None:
         if not self.runs:
             return
         try:
             # All lines first: an answer in front of a line that breaks the protocol does not count.
             for line in list(self._reader.feed(data)):
                 if not isinstance(line, TooLong):
-                    self._take(line)
+                    self._take_line(line)
         except ProtocolBroken as broken:
-            self._fail(str(broken))
+            self._end_with_error(str(broken))
 
-    def _take(self, line: bytes) -> None:
+    def _take_line(self, line: bytes) -> None:
         message = read_frame(line)
         if isinstance(message, Notice):
-            self._count(len(line))
+            self._count_unasked(len(line))
         elif self._answer is None or self._answer.done() or message.id != self._number:
             raise ProtocolBroken(f"it answered a request with number {message.id}, which is not open")
         else:
@@ -205,34 +207,34 @@ class Plugin:
     def _read_stderr(self, data: bytes) -> None:
         self._stderr = (self._stderr + data)[-MAX_STDERR_BYTES:]
         if self.runs:
-            self._count(len(data))
+            self._count_unasked(len(data))
 
-    def _count(self, size: int) -> None:
+    def _count_unasked(self, size: int) -> None:
         self._unasked += size
         if self._unasked > FLOOD_BYTES:
-            self._fail(f"it wrote more than {FLOOD_BYTES >> 20} MB without being asked")
+            self._end_with_error(f"it wrote more than {FLOOD_BYTES >> 20} MB without being asked")
 
     def _exited(self, result: CommandResult) -> None:
-        self._fail(exit_reason(result, self._stderr))
+        self._end_with_error(exit_reason(result, self._stderr))
 
-    def _fail(self, reason: str) -> None:
+    def _end_with_error(self, reason: str) -> None:
         """End it after a mistake that leaves no way to go on."""
         if self._closing:
-            self._settle(reason)
+            self._settle_request(reason)
         elif self.state == "starting":
-            self._end("rejected", reason, "does not run")
+            self._end_process("rejected", reason, "does not run")
         elif self.state == "running":
-            self._end("ended", reason, "has ended, and the session goes on without it")
+            self._end_process("ended", reason, "has ended, and the session goes on without it")
 
-    def _end(self, state: PluginState, reason: str, consequence: str) -> None:
+    def _end_process(self, state: PluginState, reason: str, consequence: str) -> None:
         self.state = state
         self.error = short_line(reason, MAX_ERROR_CHARS)
         self._tell(f"plugin {self.manifest.name} {consequence}: {self.error}")
-        self._settle(self.error)
+        self._settle_request(self.error)
         # At once, without a grace: it may be flooding us.
         self._process.cut()
 
-    def _settle(self, reason: str) -> None:
+    def _settle_request(self, reason: str) -> None:
         """Answer the open request, if there is one, with a failure."""
         if self._answer is not None and not self._answer.done():
             self._answer.set_result(CallFailed(reason))

@@ -49,76 +49,76 @@ class PluginHooks:
 
     def subscribed(self, hook: Hook) -> bool:
         """Return whether a running plugin has subscribed to a hook."""
-        return any(True for _ in self._running(hook))
+        return any(True for _ in self._running_plugins(hook))
 
     async def user_input(self, text: str) -> str | Discarded:
         """Return the user's message as the plugins made it."""
-        for plugin in self._running("post_user_input"):
-            answer = await _ask(plugin, "post_user_input", {"text": text}, skips=True)
+        for plugin in self._running_plugins("post_user_input"):
+            answer = await _ask_plugin(plugin, "post_user_input", {"text": text}, skips=True)
             if answer is None:
                 continue
             if answer.action != "continue":
                 reason = truncate_text(printable(answer.reason).strip(), MAX_REASON_CHARS)
                 return Discarded(plugin.manifest.name, reason, refused=answer.action == "stop")
-            text = _bounded(answer.text, text)
+            text = _bounded_text(answer.text, text)
         return text
 
     async def context(self, params: Mapping[str, Any]) -> str:
         """Return what all plugins add to a request; no plugin can keep another one from that."""
         found = []
-        for plugin in self._running("context_enhance"):
-            answer = await _ask(plugin, "context_enhance", params, skips=True)
+        for plugin in self._running_plugins("context_enhance"):
+            answer = await _ask_plugin(plugin, "context_enhance", params, skips=True)
             if answer is not None and answer.context and answer.context.strip():
                 found.append(truncate_text(printable(answer.context).strip(), MAX_CONTEXT_CHARS))
         return "\n\n".join(found)
 
     async def system_prompt(self, system: str, params: Mapping[str, Any]) -> str:
         """Return the system prompt as the plugins made it."""
-        for plugin in self._running("pre_llm_send"):
-            answer = await _ask(plugin, "pre_llm_send", {**params, "system": system})
+        for plugin in self._running_plugins("pre_llm_send"):
+            answer = await _ask_plugin(plugin, "pre_llm_send", {**params, "system": system})
             if answer is not None:
-                system = _bounded(answer.system, system)
+                system = _bounded_text(answer.system, system)
                 if answer.action == "stop":
                     break
         return system
 
     async def reply(self, text: str, params: Mapping[str, Any]) -> str:
         """Return the text of a reply as the plugins made it."""
-        for plugin in self._running("post_llm_response"):
-            answer = await _ask(plugin, "post_llm_response", {**params, "text": text})
+        for plugin in self._running_plugins("post_llm_response"):
+            answer = await _ask_plugin(plugin, "post_llm_response", {**params, "text": text})
             if answer is not None:
-                text = _bounded(answer.text, text)
+                text = _bounded_text(answer.text, text)
                 if answer.action == "stop":
                     break
         return text
 
     async def before_tool(self, tool: str, args: Mapping[str, Any]) -> ToolOutput | None:
         """Return the result of a call that a plugin stopped; None if it is to run."""
-        for plugin in self._running("pre_tool_execute"):
-            answer = await _ask(plugin, "pre_tool_execute", {"tool": tool, "arguments": args})
+        for plugin in self._running_plugins("pre_tool_execute"):
+            answer = await _ask_plugin(plugin, "pre_tool_execute", {"tool": tool, "arguments": args})
             if answer is not None and answer.action == "stop":
                 failed = answer.failed is not False
-                result = _bounded(answer.result or answer.reason, "")
+                result = _bounded_text(answer.result or answer.reason, "")
                 return ToolOutput(result or f"Not run: plugin {plugin.manifest.name} stopped it.", failed=failed)
         return None
 
     async def after_tool(self, tool: str, args: Mapping[str, Any], output: ToolOutput) -> ToolOutput:
         """Return the result of a call as the plugins made it."""
-        for plugin in self._running("post_tool_execute"):
+        for plugin in self._running_plugins("post_tool_execute"):
             params = {"tool": tool, "arguments": args, "result": output.content, "failed": output.failed}
-            answer = await _ask(plugin, "post_tool_execute", params)
+            answer = await _ask_plugin(plugin, "post_tool_execute", params)
             if answer is not None:
                 failed = output.failed if answer.failed is None else answer.failed
-                output = ToolOutput(_bounded(answer.result, output.content), failed=failed)
+                output = ToolOutput(_bounded_text(answer.result, output.content), failed=failed)
                 if answer.action == "stop":
                     break
         return output
 
-    def _running(self, hook: Hook) -> Sequence[Plugin]:
+    def _running_plugins(self, hook: Hook) -> Sequence[Plugin]:
         return [plugin for plugin in self._plugins if plugin.runs and hook in plugin.manifest.hooks]
 
 
-async def _ask(
+async def _ask_plugin(
     plugin: Plugin, hook: Hook, params: Mapping[str, Any], *, skips: bool = False
 ) -> _PluginHookAnswer | None:
     """Return a plugin's answer; None if it has none, which changes nothing."""
@@ -138,7 +138,7 @@ async def _ask(
     return answer
 
 
-def _bounded(given: str | None, before: str) -> str:
+def _bounded_text(given: str | None, before: str) -> str:
     """Return a text that a plugin gave, bounded and printable; the one before if it gave none or left it unchanged."""
     if given is None or given == before or not given.strip():
         return before

@@ -104,7 +104,7 @@ def listed(memories: Memories, index: str = MEMORIES, *, width: int, most: int =
     if name != MEMORIES:
         return _listed_items(name, newest_items(memories, name, most + 1), width=width, most=most)
     found = memories.newest(most=most + 1)
-    lines = _lines(found[:most], width)
+    lines = _memory_lines(found[:most], width)
     if len(found) > most:
         lines.append(f"{most} are shown; search for the others.")
     nothing = "Nothing is remembered yet. `memory add TEXT` remembers something."
@@ -123,7 +123,7 @@ async def searched(
         {**memory_json(each.memory), "cosine": None if each.hit.cosine is None else round(each.hit.cosine, 4)}
         for each in found
     ]
-    lines = _lines([each.memory for each in found], width) or [f"No memory fits {quoted(query)}."]
+    lines = _memory_lines([each.memory for each in found], width) or [f"No memory fits {quoted(query)}."]
     failure = memories.search_failure
     if failure is not None:
         lines.append(f"They were looked for by words alone: {failure.in_full}")
@@ -148,7 +148,7 @@ def shown(memories: Memories, name: str) -> MemoryAnswer:
     lines = [f"memory {memory.id}", *(f"  {name}: {printable(text)}" for name, text in fields.items() if text)]
     lines += ["", *(f"  {line}" for line in printable(chunk.text).split("\n"))]
     if rivals:
-        lines += ["", "These seem to contradict it:", *_lines(rivals, 100)]
+        lines += ["", "These seem to contradict it:", *_memory_lines(rivals, 100)]
     return MemoryAnswer("\n".join(lines), memory_json(memory) | {"contradicted_by": [each.id for each in rivals]})
 
 
@@ -160,7 +160,7 @@ def edited(memories: Memories, name: str, field: str, value: str) -> MemoryAnswe
     if FIELDS[field] and value not in FIELDS[field]:
         raise UsageError(f"{quoted(value)} is no {field}", f"Use {quoted_list(list(FIELDS[field]))}.")
     after = memories.edit(memory, **{field: value})
-    return MemoryAnswer(_line(after, 100), memory_json(after))
+    return MemoryAnswer(_memory_line(after, 100), memory_json(after))
 
 
 def forgotten(memories: Memories, names: Sequence[str]) -> MemoryAnswer:
@@ -184,9 +184,9 @@ def added(memories: Memories, text: str, *, source: str = "user", supersedes: st
     """Remember what the user says; `given` are `scope` and `kind`."""
     former = find_memory(memories, supersedes) if supersedes else None
     done = memories.remember(text, source=source, supersedes=former, **given)
-    lines = [_line(done.memory, 100) if done.is_new else f"{done.memory.id} says that already"]
+    lines = [_memory_line(done.memory, 100) if done.is_new else f"{done.memory.id} says that already"]
     if done.contradicts:
-        lines += ["These seem to contradict it:", *_lines(done.contradicts, 100)]
+        lines += ["These seem to contradict it:", *_memory_lines(done.contradicts, 100)]
     data = memory_json(done.memory) | {"new": done.is_new, "contradicts": [each.id for each in done.contradicts]}
     return MemoryAnswer("\n".join(lines), data)
 
@@ -303,9 +303,10 @@ def _given(each: IndexState) -> str:
     return f" of {each.collection.dimension} numbers" if each.collection.has_given_vectors else ""
 
 
-def _lines(memories: Sequence[Memory], width: int) -> list[str]:
+def _memory_lines(memories: Sequence[Memory], width: int) -> list[str]:
     return [
-        _line(each, width, " (contradicted)" if contradictions(each, _valid(memories)) else "") for each in memories
+        _memory_line(each, width, " (contradicted)" if contradictions(each, _valid(memories)) else "")
+        for each in memories
     ]
 
 
@@ -313,7 +314,7 @@ def _valid(memories: Sequence[Memory]) -> list[Memory]:
     return [each for each in memories if each.chunk.state != "superseded"]
 
 
-def _line(memory: Memory, width: int, mark: str = "") -> str:
+def _memory_line(memory: Memory, width: int, mark: str = "") -> str:
     marks: Mapping[ChunkState, str] = {"unconfirmed": " (unconfirmed)", "superseded": " (superseded)", "active": ""}
     of_user = " (user)" if memory.scope == "user" else ""
     end = f"{marks[memory.chunk.state]}{of_user}{mark}"

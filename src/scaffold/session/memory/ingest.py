@@ -73,13 +73,15 @@ async def ingested(
                 failed.append(_NotStored(name, error))
                 if isinstance(error, IndexFull):
                     break
-    vectors = await _filled(library, scope, request.index, reporting) if done and request.vectors else 0
+    vectors = await _filled_text(library, scope, request.index, reporting) if done and request.vectors else 0
     if failed and not done and len(failed) == 1:
         raise failed[0].error
-    return _report(done, failed, vectors, by_meaning=library.has_vectors(scope))
+    return _report_text(done, failed, vectors, by_meaning=library.has_vectors(scope))
 
 
-async def _filled(library: DocumentLibrary, scope: MemoryScope, index: CollectionName, reporting: Reporting) -> int:
+async def _filled_text(
+    library: DocumentLibrary, scope: MemoryScope, index: CollectionName, reporting: Reporting
+) -> int:
     vectors = 0
     while count := await library.fill(scope, index, most=VECTORS_AT_ONCE):
         vectors += count
@@ -87,7 +89,9 @@ async def _filled(library: DocumentLibrary, scope: MemoryScope, index: Collectio
     return vectors
 
 
-def _report(done: Sequence[Ingested], failed: Sequence[_NotStored], vectors: int, *, by_meaning: bool) -> MemoryAnswer:
+def _report_text(
+    done: Sequence[Ingested], failed: Sequence[_NotStored], vectors: int, *, by_meaning: bool
+) -> MemoryAnswer:
     lines = [f"{printable(each.name)}: not stored: {printable(each.error.what)}" for each in failed]
     lines += [f"  {line}" for line in dict.fromkeys(printable(each.error.fix) for each in failed)]
     if len(done) > 1:

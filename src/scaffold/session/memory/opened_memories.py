@@ -20,7 +20,7 @@ class OpenedMemories:
     def remember(self, content: str, kind: str, scope: str, supersedes: str) -> ToolOutput:
         """Store a memory of the agent, which is unconfirmed."""
         try:
-            with self._open(create=scope != "user") as memories:
+            with self._open_memories(create=scope != "user") as memories:
                 done = memories.remember(
                     content,
                     source=self._access.source,
@@ -30,21 +30,21 @@ class OpenedMemories:
                 )
         except ScaffoldError as error:
             return ToolOutput(f"Not remembered: {error.in_full}", failed=True)
-        return ToolOutput(self._clean(remembered_text(done)))
+        return ToolOutput(self._clean_text(remembered_text(done)))
 
     async def recall(self, query: str, most: int) -> ToolOutput:
         """Return the memories that fit a query, as data."""
         try:
-            with self._open() as memories:
+            with self._open_memories() as memories:
                 found = [each.memory for each in await memories.find(query, most=most)]
         except ScaffoldError as error:
             return ToolOutput(f"Memories cannot be read: {error.in_full}", failed=True)
-        return ToolOutput(self._clean(recalled_text(found)))
+        return ToolOutput(self._clean_text(recalled_text(found)))
 
     def forget(self, memory_id: str) -> ToolOutput:
         """Delete a memory."""
         try:
-            with self._open() as memories:
+            with self._open_memories() as memories:
                 memory = find_memory(memories, memory_id)
                 memories.forget([memory])
         except ScaffoldError as error:
@@ -53,13 +53,13 @@ class OpenedMemories:
 
     async def context_for(self, message: str) -> str:
         """Return the memories that go with a message."""
-        with self._open() as memories:
+        with self._open_memories() as memories:
             return await recalled_for(memories, message)
 
-    def _open(self, *, create: bool = False) -> AbstractContextManager[Memories]:
+    def _open_memories(self, *, create: bool = False) -> AbstractContextManager[Memories]:
         access = self._access
         embedder = access.embedder()
         return open_memories(access.cwd, access.store, access.redactor, create=create, embedder=embedder)
 
-    def _clean(self, text: str) -> str:
+    def _clean_text(self, text: str) -> str:
         return self._access.redactor.clean(text)

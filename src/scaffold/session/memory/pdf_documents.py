@@ -43,11 +43,11 @@ class PdfDocuments:
         async def answer(pdf: OpenPdf) -> ToolOutput:
             size = PieceSize(min(chunk_size or MAX_CHARS, MOST_CHARS))
             options = ReadingOptions(pages=read_page_ranges(pages), size=size)
-            return await self._add(pdf, CollectionName(index or DOCUMENTS), options)
+            return await self._add_document(pdf, CollectionName(index or DOCUMENTS), options)
 
         return await with_workspace_pdf(self._workspace, path, answer)
 
-    async def _add(self, pdf: OpenPdf, index: CollectionName, options: ReadingOptions) -> ToolOutput:
+    async def _add_document(self, pdf: OpenPdf, index: CollectionName, options: ReadingOptions) -> ToolOutput:
         stored: list[Progress] = []
         with open_library(self._access, create=True) as library:
             scope = library.usual_scope
@@ -63,10 +63,10 @@ class PdfDocuments:
                         done = await ingestion.add(opened, options)
                 except TimeoutError:
                     return ToolOutput(_so_far(name, stored))
-            await self._fill(library, index)
-            return ToolOutput("\n".join([_stored(done, options, library), *missing_lines(done.document.missing)]))
+            await self._fill_library(library, index)
+            return ToolOutput("\n".join([_stored_text(done, options, library), *missing_lines(done.document.missing)]))
 
-    async def _fill(self, library: DocumentLibrary, index: CollectionName) -> None:
+    async def _fill_library(self, library: DocumentLibrary, index: CollectionName) -> None:
         until = time.monotonic() + VECTORS_S
         while time.monotonic() < until and await library.fill(library.usual_scope, index, most=VECTORS_AT_ONCE):
             pass
@@ -82,7 +82,7 @@ def _so_far(name: str, stored: list[Progress]) -> str:
     )
 
 
-def _stored(done: Ingested, options: ReadingOptions, library: DocumentLibrary) -> str:
+def _stored_text(done: Ingested, options: ReadingOptions, library: DocumentLibrary) -> str:
     document = done.document
     missing = done.chunks - library.named(document.id).vectors
     by_words = f"; {missing:,} of them are found by words alone so far" if missing else ""

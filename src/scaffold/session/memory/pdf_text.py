@@ -55,13 +55,13 @@ async def pdf_text(workspace: Workspace, args: Mapping[str, Any]) -> ToolOutput:
     async def answer(pdf: OpenPdf) -> ToolOutput:
         wanted = read_page_ranges(args.get("pages", ""))
         async with reader_place() as place:
-            found = await _read(pdf.file, pdf.shown, wanted, place)
+            found = await _read_pages(pdf.file, pdf.shown, wanted, place)
         return ToolOutput(_as_json(found) if args.get("format") == "json" else _as_text(pdf.shown, found))
 
     return await with_workspace_pdf(workspace, args["path"], answer)
 
 
-async def _read(file: int, name: str, wanted: PageRanges, place: ReaderPlace) -> _Shown:
+async def _read_pages(file: int, name: str, wanted: PageRanges, place: ReaderPlace) -> _Shown:
     """Read pages until they are enough for an answer."""
     pages: list[PdfPage] = []
     rest, room, part = wanted, MAX_ANSWER_CHARS, None
@@ -76,17 +76,17 @@ async def _read(file: int, name: str, wanted: PageRanges, place: ReaderPlace) ->
             if pages and size > room:
                 room = 0
                 break
-            pages.append(_fitting(page, room))
+            pages.append(_fit_page(page, room))
             room -= size
             rest = rest.after(page.number)
-    return _Shown(total=_total(part), pages=pages, rest=rest if rest.count(_total(part)) else None)
+    return _Shown(total=_total_pages(part), pages=pages, rest=rest if rest.count(_total_pages(part)) else None)
 
 
-def _total(part: PdfPart | None) -> int:
+def _total_pages(part: PdfPart | None) -> int:
     return 0 if part is None else part.total
 
 
-def _fitting(page: PdfPage, room: int) -> PdfPage:
+def _fit_page(page: PdfPage, room: int) -> PdfPage:
     """Return a page, or the beginning of one that is longer than an answer."""
     if len(page.text) <= room:
         return page

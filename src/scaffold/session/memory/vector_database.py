@@ -40,7 +40,7 @@ class OpenedVectorDatabase:
 async def _create_index(indexes: Indexes, args: Mapping[str, Any]) -> str:
     place = indexes.create(args["index"], args.get("dimension"))
     given = place.has_given_vectors
-    return _json(
+    return _to_json(
         created=place.collection.name,
         of=place.scope,
         vectors="given" if given else "computed",
@@ -51,7 +51,7 @@ async def _create_index(indexes: Indexes, args: Mapping[str, Any]) -> str:
 
 async def _delete_index(indexes: Indexes, args: Mapping[str, Any]) -> str:
     place, items, emptied = indexes.delete(args["index"])
-    return _json(deleted=place.collection.name, of=place.scope, items=items) + _log_note(emptied)
+    return _to_json(deleted=place.collection.name, of=place.scope, items=items) + _log_note(emptied)
 
 
 async def _list_indices(indexes: Indexes, _args: Mapping[str, Any]) -> str:
@@ -59,17 +59,19 @@ async def _list_indices(indexes: Indexes, _args: Mapping[str, Any]) -> str:
 
 
 async def _add_vector(indexes: Indexes, args: Mapping[str, Any]) -> str:
-    return _added(indexes.add_vector(args["index"], args["vector"], args.get("text", ""), args.get("metadata", {})))
+    return _added_text(
+        indexes.add_vector(args["index"], args["vector"], args.get("text", ""), args.get("metadata", {}))
+    )
 
 
 async def _update_vector(indexes: Indexes, args: Mapping[str, Any]) -> str:
     after: Chunk = indexes.update(args["index"], args["id"], args.get("vector"), args.get("text"), args.get("metadata"))
-    return _json(updated=after.id)
+    return _to_json(updated=after.id)
 
 
 async def _delete_vector(indexes: Indexes, args: Mapping[str, Any]) -> str:
     ids, emptied = indexes.delete_items(args["index"], args["ids"])
-    return _json(deleted=list(ids)) + _log_note(emptied)
+    return _to_json(deleted=list(ids)) + _log_note(emptied)
 
 
 async def _get_vector(indexes: Indexes, args: Mapping[str, Any]) -> str:
@@ -77,25 +79,29 @@ async def _get_vector(indexes: Indexes, args: Mapping[str, Any]) -> str:
 
 
 async def _search(indexes: Indexes, args: Mapping[str, Any]) -> str:
-    return found_text(indexes.nearest(args["index"], args["vector"], args.get("metadata", {}), _most(args)))
+    return found_text(indexes.nearest(args["index"], args["vector"], args.get("metadata", {}), _result_limit(args)))
 
 
 async def _search_text(indexes: Indexes, args: Mapping[str, Any]) -> str:
-    return found_text(await indexes.fitting(args["index"], args["query"], args.get("metadata", {}), _most(args)))
+    return found_text(
+        await indexes.fitting(args["index"], args["query"], args.get("metadata", {}), _result_limit(args))
+    )
 
 
 async def _search_by_time(indexes: Indexes, args: Mapping[str, Any]) -> str:
     period = (args.get("since"), args.get("until"))
-    return found_text(indexes.by_time(args["index"], *period, args.get("metadata", {}), _most(args)))
+    return found_text(indexes.by_time(args["index"], *period, args.get("metadata", {}), _result_limit(args)))
 
 
 async def _add_text(indexes: Indexes, args: Mapping[str, Any]) -> str:
-    return _added(await indexes.add_text(args["index"], args["text"], args.get("metadata", {})))
+    return _added_text(await indexes.add_text(args["index"], args["text"], args.get("metadata", {})))
 
 
 async def _add_chunked_text(indexes: Indexes, args: Mapping[str, Any]) -> str:
     kind, source = args.get("kind", "text"), args.get("source", "")
-    return _added(await indexes.add_chunked_text(args["index"], args["text"], kind, source, args.get("metadata", {})))
+    return _added_text(
+        await indexes.add_chunked_text(args["index"], args["text"], kind, source, args.get("metadata", {}))
+    )
 
 
 ANSWERS: Mapping[str, Callable[[Indexes, Mapping[str, Any]], Awaitable[str]]] = {
@@ -114,15 +120,15 @@ ANSWERS: Mapping[str, Callable[[Indexes, Mapping[str, Any]], Awaitable[str]]] = 
 }
 
 
-def _most(args: Mapping[str, Any]) -> int:
+def _result_limit(args: Mapping[str, Any]) -> int:
     asked: int = args.get("k", FOUND)
     return min(asked, MOST_FOUND)
 
 
-def _added(added: Added) -> str:
+def _added_text(added: Added) -> str:
     ids: Sequence[str] = [each.id for each in added.chunks[:MOST_IDS]]
     more = {"more": len(added.chunks) - MOST_IDS} if len(added.chunks) > MOST_IDS else {}
-    text = _json(ids=ids, **more, new=added.new)
+    text = _to_json(ids=ids, **more, new=added.new)
     return (
         f"{text}\nUntil its vectors can be computed, it is found by its words: {added.problem}"
         if added.problem
@@ -134,5 +140,5 @@ def _log_note(emptied: bool) -> str:
     return "" if emptied else f"\n{TRACES_LEFT}"
 
 
-def _json(**fields: Any) -> str:
+def _to_json(**fields: Any) -> str:
     return json.dumps(fields, ensure_ascii=False)

@@ -25,7 +25,7 @@ def conversation_markdown(stored: StoredConversation, messages: Sequence[Message
     began = zoned_time(stored.created_at)
     origin = f"Conversation {stored.id} of ralph in `{stored.cwd}`, begun {began}.\n"
     head = (f"# {title}", f"{origin}{format_usage(stored.usage)}, {stored.model}.")
-    return "\n\n".join(chain(head, *map(_message, messages))) + "\n"
+    return "\n\n".join(chain(head, *map(_message_paragraphs, messages))) + "\n"
 
 
 def export_path(folder: Path, home: Path, named: str, conversation: str) -> Iterable[Path]:
@@ -53,20 +53,20 @@ def write_new_file(paths: Iterable[Path], text: str) -> Path:
     raise UsageError("the file exists, and is never overwritten", "Name another file, or none for a new name.")
 
 
-def _message(message: Message) -> Iterator[str]:
+def _message_paragraphs(message: Message) -> Iterator[str]:
     """Yield the paragraphs of a message."""
     own = isinstance(message, AssistantMessage)
     if own or any(not isinstance(part, ToolResult) for part in message.parts):
         yield "## Ralph" if own else "## You"
     for part in message.parts:
-        yield from _part(part)
+        yield from _part_paragraph(part)
 
 
-def _part(part: Text | Image | Thinking | ToolCall | ToolResult) -> Iterator[str]:
+def _part_paragraph(part: Text | Image | Thinking | ToolCall | ToolResult) -> Iterator[str]:
     match part:
         case Text(text=text) if text.startswith(ATTACHMENT_PREFIX):
             name, _, content = text.partition("\n")
-            yield f"{name}\n\n{_fenced(content)}" if content else name
+            yield f"{name}\n\n{_code_block(content)}" if content else name
         case Text(text=text):
             yield text.strip()
         case Image(media_type=kind, data=data):
@@ -75,12 +75,13 @@ def _part(part: Text | Image | Thinking | ToolCall | ToolResult) -> Iterator[str
             if text.strip():
                 yield "\n".join(f"> {line}".rstrip() for line in text.strip().split("\n"))
         case ToolCall(name=name, args=args):
-            yield f"### Call of `{name}`\n\n{_fenced(msgspec.json.format(msgspec.json.encode(args)).decode(), 'json')}"
+            shown = msgspec.json.format(msgspec.json.encode(args)).decode()
+            yield f"### Call of `{name}`\n\n{_code_block(shown, 'json')}"
         case ToolResult(name=name, content=content, failed=failed):
-            yield f"### Result of `{name}`{', which failed' if failed else ''}\n\n{_fenced(content)}"
+            yield f"### Result of `{name}`{', which failed' if failed else ''}\n\n{_code_block(content)}"
 
 
-def _fenced(text: str, language: str = "") -> str:
+def _code_block(text: str, language: str = "") -> str:
     """Return a code block; its fence is longer than any in the text."""
     fence = "`" * max(3, *(len(found) + 1 for found in _BACKTICKS.findall(text)), 3)
     return f"{fence}{language}\n{text.rstrip()}\n{fence}"

@@ -74,7 +74,7 @@ async def log_in(servers: ServerControl | None, server: str, tell: Callable[[str
 def plugin_listing(overview: PluginOverview, width: int) -> str:
     """Return a few lines about each plugin."""
     room = max(MIN_WIDTH, width - 2)
-    lines = [line for plugin in overview.plugins for line in _described(plugin, room)]
+    lines = [line for plugin in overview.plugins for line in _plugin_lines(plugin, room)]
     lines += [line for notice in overview.notices for line in wrap_text(notice, room)]
     if lines:
         return "\n".join(lines)
@@ -93,7 +93,7 @@ async def started_plugins(options: SessionOptions) -> PluginOverview:
     return overview
 
 
-def _described(plugin: PluginSummary, room: int) -> Iterator[str]:
+def _plugin_lines(plugin: PluginSummary, room: int) -> Iterator[str]:
     title = f"{plugin.name}{f' {plugin.version}' if plugin.version else ''} ({plugin.file})"
     yield from wrap_text(f"{title}: {plugin.state}, priority {plugin.priority}", room)
     rows = {

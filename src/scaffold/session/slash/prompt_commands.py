@@ -19,7 +19,7 @@ def all_commands(
 ) -> tuple[CommandSyntax, ...]:
     """Return the `known` commands, and those that the user has written unless they are called like one of these."""
     taken = {*ALIASES, *(each.name for each in known)}
-    return (*known, *(_syntax(each) for each in given if each.name not in taken))
+    return (*known, *(_command_syntax(each) for each in given if each.name not in taken))
 
 
 def hidden_commands(given: Sequence[PromptCommand], known: Sequence[CommandSyntax] = COMMANDS) -> Iterator[str]:
@@ -36,7 +36,7 @@ async def prompt_text(command: SendPrompt, tools: Sequence[Tool]) -> str:
     These run as if the agent had called them: by its tool, through the gate and the hooks.
     """
     template, typed = command.command.text, command.arguments.strip()
-    words = _words(typed)
+    words = _split_arguments(typed)
     # Only what the command itself says is looked at: neither arguments nor output are expanded.
     parts = _PARTS.split(template)
     filled = [_with_arguments(part, typed, words) for part in parts]
@@ -54,7 +54,7 @@ async def _printed(command: str, tools: Sequence[Tool]) -> str:
     return (await shell.run({"command": command})).content if shell else "Not run: there is no shell here."
 
 
-def _syntax(command: PromptCommand) -> CommandSyntax:
+def _command_syntax(command: PromptCommand) -> CommandSyntax:
     return CommandSyntax(
         name=command.name,
         words=command.hint,
@@ -75,7 +75,7 @@ def _with_arguments(text: str, typed: str, words: Sequence[str]) -> str:
     return _ARGUMENTS.sub(value, text)
 
 
-def _words(typed: str) -> list[str]:
+def _split_arguments(typed: str) -> list[str]:
     try:
         return shlex.split(typed)
     except ValueError:  # an open quote

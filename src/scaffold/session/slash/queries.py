@@ -135,10 +135,12 @@ def subagent_usage(subagents: Sequence[StoredSubagent]) -> Usage | None:
 def help_text(width: int, commands: Sequence[CommandSyntax], *, interactive: bool) -> str:
     """Return the commands, and the keys of the REPL."""
     rows = [(each.usage, each.summary) for each in commands if interactive or each.in_oneshot]
-    lines = ["Commands:", *_table(rows, width)]
+    lines = ["Commands:", *_two_columns(rows, width)]
     if interactive:
-        lines += ["", "Keys:", *_table(KEY_HELP, width)]
-    return "\n".join([*lines, "", *_line("Begin with a space to send a line with a slash to the model.", width)])
+        lines += ["", "Keys:", *_two_columns(KEY_HELP, width)]
+    return "\n".join(
+        [*lines, "", *_wrapped_line("Begin with a space to send a line with a slash to the model.", width)]
+    )
 
 
 def model_listing(current: str, known: Sequence[str]) -> str:
@@ -150,7 +152,7 @@ def model_listing(current: str, known: Sequence[str]) -> str:
 def mode_listing(current: str, width: int) -> str:
     """Return the modes, one per line, the current one marked."""
     rows = [(f"{'*' if mode == current else ' '} {mode}", MODE_SUMMARIES.get(mode, "")) for mode in MODES]
-    return "\n".join([*_table(rows, width, indent=""), "Switch with `/mode NAME`."])
+    return "\n".join([*_two_columns(rows, width, indent=""), "Switch with `/mode NAME`."])
 
 
 def parse_effort(word: str) -> Effort:
@@ -174,12 +176,12 @@ def task_listing(todos: Sequence[Todo], query: ShowTasks) -> str:
         found = next((todo for todo in todos if todo.id == query.number), None)
         if found is None:
             raise UsageError(f"there is no task {query.number}", "`/tasks` lists them.")
-        return f"{_task(found)}\nstatus {found.status}, priority {found.priority}"
+        return f"{_task_line(found)}\nstatus {found.status}, priority {found.priority}"
     wanted = [todo for todo in todos if query.view == "list" or todo.status == "pending"]
     if not wanted:
         return "No task is pending." if todos else "The agent has no task list; it creates one if it needs one."
     done = sum(todo.status == "completed" for todo in todos)
-    return "\n".join([*map(_task, wanted), f"{done} of {len(todos)} completed"])
+    return "\n".join([*map(_task_line, wanted), f"{done} of {len(todos)} completed"])
 
 
 def agent_listing(subagents: Sequence[StoredSubagent], name: str, *, now: datetime, width: int) -> str:
@@ -188,11 +190,14 @@ def agent_listing(subagents: Sequence[StoredSubagent], name: str, *, now: dateti
         found = next((agent for agent in subagents if name in {agent.id, agent.name, str(agent.number)}), None)
         if found is None:
             raise UsageError(f"there is no subagent `{name}`", "`/agents` lists them.")
-        return "\n".join(_agent(found, now))
+        return "\n".join(_agent_lines(found, now))
     if not subagents:
         return "There are no subagents in this conversation."
     return "\n".join(
-        clip(f"{agent.name}  {pad(agent.status, 9)}  {_duration(agent, now)}  {' '.join(agent.task.split())}", width)
+        clip(
+            f"{agent.name}  {pad(agent.status, 9)}  {_agent_duration(agent, now)}  {' '.join(agent.task.split())}",
+            width,
+        )
         for agent in subagents
     )
 
@@ -210,7 +215,7 @@ def cost_report(spending: UsageSummary, width: int) -> str:
     if spending.limit_usd is not None:
         left = "" if spending.left_usd is None else f"{format_usd(max(0.0, spending.left_usd))} left of "
         rows.append(("budget", f"{left}{format_usd(spending.limit_usd)}"))
-    return "\n".join(_table(rows, width, indent=""))
+    return "\n".join(_two_columns(rows, width, indent=""))
 
 
 def conversation_listing(found: Sequence[StoredConversation], current: str, *, now: datetime, width: int) -> str:
@@ -230,14 +235,17 @@ def tool_listing(tools: Sequence[Tool], rules: RuleSet, width: int) -> str:
     categories = dict.fromkeys(tool.category for tool in tools)
     decisions = {"allow": "allowed", "ask": "allowed (--yolo)" if rules.yolo else "asks you", "deny": "denied"}
     rows = [
-        (f"{each}: {decisions[rules.of(each)]}", ", ".join(_named(tool for tool in tools if tool.category == each)))
+        (
+            f"{each}: {decisions[rules.of(each)]}",
+            ", ".join(_tool_names(tool for tool in tools if tool.category == each)),
+        )
         for each in categories
     ]
     allowed = [f"allowed by rule: {rule}" for rule in rules.allow]
-    return "\n".join([*_table(rows, width, indent=""), *allowed, "Protected files are never written."])
+    return "\n".join([*_two_columns(rows, width, indent=""), *allowed, "Protected files are never written."])
 
 
-def _named(tools: Iterable[Tool]) -> Iterator[str]:
+def _tool_names(tools: Iterable[Tool]) -> Iterator[str]:
     """Yield the names of the tools, and instead of those that are too many to be listed how many they are."""
     families: Counter[str] = Counter()
     for tool in tools:
@@ -251,26 +259,26 @@ def _named(tools: Iterable[Tool]) -> Iterator[str]:
 def window_report(use: WindowUse, width: int) -> str:
     """Return what fills the window: a line for each part with its tokens and, if known, its share of the window."""
     window, total = use.window_tokens, use.tokens
-    rows = [(part.name, f"{part.size:,}{_share(part.size, window)}") for part in use.parts]
+    rows = [(part.name, f"{part.size:,}{_window_share(part.size, window)}") for part in use.parts]
     if window:
-        used = f"about {total:,} of {window:,} tokens are used{_share(total, window)}"
+        used = f"about {total:,} of {window:,} tokens are used{_window_share(total, window)}"
         head = f"{used}; from {COMPACT_ABOVE:.0%} on, the conversation is shortened"
     else:
         head = f"about {total:,} tokens are used; the size of the model's window is unknown"
-    return "\n".join([*_line(head, width), *_table(rows, width)])
+    return "\n".join([*_wrapped_line(head, width), *_two_columns(rows, width)])
 
 
-def _share(tokens: int, window: int | None) -> str:
+def _window_share(tokens: int, window: int | None) -> str:
     return f" ({tokens / window:.1%})" if window else ""
 
 
-def _task(todo: Todo) -> str:
+def _task_line(todo: Todo) -> str:
     priority = f" ({todo.priority})" if todo.priority != "medium" else ""
     return f"{_MARKS[todo.status]} {todo.id}. {todo.content}{priority}"
 
 
-def _agent(agent: StoredSubagent, now: datetime) -> Iterator[str]:
-    yield f"{agent.name}: {agent.status}, {_duration(agent, now)}, {agent.model}"
+def _agent_lines(agent: StoredSubagent, now: datetime) -> Iterator[str]:
+    yield f"{agent.name}: {agent.status}, {_agent_duration(agent, now)}, {agent.model}"
     yield f"task: {agent.task}"
     yield f"used: {format_usage(agent.usage)}"
     if agent.error:
@@ -279,23 +287,23 @@ def _agent(agent: StoredSubagent, now: datetime) -> Iterator[str]:
         yield f"result: {agent.result}"
 
 
-def _duration(agent: StoredSubagent, now: datetime) -> str:
+def _agent_duration(agent: StoredSubagent, now: datetime) -> str:
     return format_duration((agent.ended_at or now) - agent.started_at)
 
 
-def _table(rows: Sequence[tuple[str, str]], width: int, *, indent: str = "  ") -> Iterator[str]:
+def _two_columns(rows: Sequence[tuple[str, str]], width: int, *, indent: str = "  ") -> Iterator[str]:
     """Yield two columns; the second goes below the first on a narrow screen or after a long name."""
     first = max((len(name) for name, _ in rows), default=0)
     if first + 24 > width:
         for name, text in rows:
             yield f"{indent}{name}"
-            yield from _line(text, width, indent=f"{indent}    ")
+            yield from _wrapped_line(text, width, indent=f"{indent}    ")
         return
     for name, text in rows:
-        head, *more = _line(text, width - first - len(indent) - 2) or [""]
+        head, *more = _wrapped_line(text, width - first - len(indent) - 2) or [""]
         yield f"{indent}{name:<{first}}  {head}".rstrip()
         yield from (f"{indent}{'':<{first}}  {line}" for line in more)
 
 
-def _line(text: str, width: int, *, indent: str = "") -> list[str]:
+def _wrapped_line(text: str, width: int, *, indent: str = "") -> list[str]:
     return [indent + line for line in wrap_text(text, max(20, width - len(indent)))]

@@ -227,7 +227,7 @@ def _with_optional_name(bare: Command, named: Callable[[str], Command]) -> Calla
     return read
 
 
-def _servers(words: Sequence[str]) -> Command | None:
+def _parse_servers(words: Sequence[str]) -> Command | None:
     match words:
         case []:
             return ManageServers()
@@ -237,7 +237,7 @@ def _servers(words: Sequence[str]) -> Command | None:
             return None
 
 
-def _tasks(words: Sequence[str]) -> Command | None:
+def _parse_tasks(words: Sequence[str]) -> Command | None:
     match [word.lower() for word in words]:
         case []:
             return ShowTasks()
@@ -248,7 +248,7 @@ def _tasks(words: Sequence[str]) -> Command | None:
     return None
 
 
-def _agents(words: Sequence[str]) -> Command | None:
+def _parse_agents(words: Sequence[str]) -> Command | None:
     match words:
         case []:
             return ShowAgents()
@@ -257,7 +257,7 @@ def _agents(words: Sequence[str]) -> Command | None:
     return None
 
 
-def _plugins(words: Sequence[str]) -> Command | None:
+def _parse_plugins(words: Sequence[str]) -> Command | None:
     match [word.lower() for word in words]:
         case []:
             return ShowPlugins()
@@ -266,7 +266,7 @@ def _plugins(words: Sequence[str]) -> Command | None:
     return None
 
 
-def _diff(words: Sequence[str]) -> Command | None:
+def _parse_diff(words: Sequence[str]) -> Command | None:
     match [word.lower() for word in words]:
         case []:
             return ShowDiff()
@@ -303,7 +303,7 @@ COMMANDS = (
         name="tasks",
         words="[list | ready | show N]",
         summary="the agent's todo list",
-        read=_tasks,
+        read=_parse_tasks,
         in_oneshot=True,
         completions=get_args(TasksView),
     ),
@@ -311,7 +311,7 @@ COMMANDS = (
         name="agents",
         words="[show ID]",
         summary="the subagents of this conversation",
-        read=_agents,
+        read=_parse_agents,
         in_oneshot=True,
         completions=("show",),
     ),
@@ -338,7 +338,7 @@ COMMANDS = (
         name="plugins",
         words="[reload]",
         summary="your plugins: their hooks and tools, and what went wrong; reload: end them and start them anew",
-        read=_plugins,
+        read=_parse_plugins,
         in_oneshot=True,
         completions=("reload",),
     ),
@@ -346,7 +346,7 @@ COMMANDS = (
         name="mcp",
         words="[COMMAND SERVER]",
         summary="your MCP servers; show, approve, login, logout",
-        read=_servers,
+        read=_parse_servers,
         in_oneshot=True,
         completions=("show", "approve", "login", "logout"),
     ),
@@ -364,7 +364,7 @@ COMMANDS = (
         name="diff",
         words="[session | turn]",
         summary="what changed since the session began; with turn: what the tools changed since your last message",
-        read=_diff,
+        read=_parse_diff,
         completions=get_args(DiffView),
     ),
     CommandSyntax(
@@ -405,7 +405,7 @@ def parse_slash(line: str, commands: Sequence[CommandSyntax] = COMMANDS) -> Comm
     name, rest = found["name"].lower(), found["rest"] or ""
     syntax = next((each for each in commands if each.name == ALIASES.get(name, name)), None)
     if syntax is None:
-        return _unknown(name, commands)
+        return _unknown_command(name, commands)
     words = [rest] if syntax.whole else rest.split()
     command = syntax.read(words)
     if command is None:
@@ -415,7 +415,7 @@ def parse_slash(line: str, commands: Sequence[CommandSyntax] = COMMANDS) -> Comm
     return command
 
 
-def _unknown(name: str, commands: Sequence[CommandSyntax]) -> InvalidCommand:
+def _unknown_command(name: str, commands: Sequence[CommandSyntax]) -> InvalidCommand:
     names = [*(each.name for each in commands), *ALIASES]
     near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
     hint = f"Did you mean `/{near[0]}`? " if near else ""
