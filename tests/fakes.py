@@ -8,7 +8,7 @@ from typing import Any
 
 from scaffold.agent.context.conversation_window import Conversation
 from scaffold.agent.io_port import AgentIO, FixedContext
-from scaffold.agent.journal import JournalList
+from scaffold.agent.journal import EntryKind
 from scaffold.agent.turn_loop import Agent, AgentRecords, AgentSpec
 from scaffold.core.conversation import AssistantMessage, Caller, Reply, Request, Text, UserMessage, ignore_delta
 from scaffold.core.errors import BudgetExceeded
@@ -52,6 +52,17 @@ class FakeBudget:
 
     def settle(self, reservation, usage):
         self.settled.append((reservation, usage))
+
+
+class JournalList:
+    """A journal in memory; `entries` as in a file, without `ts`."""
+
+    def __init__(self) -> None:
+        self.entries: list[dict[str, Any]] = []
+
+    def note(self, kind: EntryKind, **fields: Any) -> None:
+        """Append an entry."""
+        self.entries.append({"type": kind, **fields})
 
 
 class MemoryHistory:

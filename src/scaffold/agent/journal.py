@@ -42,17 +42,6 @@ class JournalFile:
         append_line(self._path, msgspec.json.encode(entry))
 
 
-class JournalList:
-    """A journal in memory; `entries` as in a file, without `ts`."""
-
-    def __init__(self) -> None:
-        self.entries: list[dict[str, Any]] = []
-
-    def note(self, kind: EntryKind, **fields: Any) -> None:
-        """Append an entry."""
-        self.entries.append({"type": kind, **fields})
-
-
 def approval_logger(journal: Journal) -> ApprovalListener:
     """Return a listener that records an approval gate's decisions."""
 

@@ -26,7 +26,7 @@ FINAL_FOR_CLIENTS = FINAL | {"invalid_client", "unauthorized_client"}
 """Also that the server has forgotten the client that we registered."""
 
 
-class _ServerGrant(Struct, frozen=True):
+class _TokenAnswer(Struct, frozen=True):
     access_token: str
     refresh_token: str | None = None
     expires_in: float | None = None
@@ -100,7 +100,7 @@ def tokens_of_grant(grant: ServerGrant, url: str, now: datetime) -> Tokens:
 def read_answer(body: bytes, now: datetime, before: Tokens) -> Tokens:
     """Return the tokens in the answer to a renewal; what it leaves out stays as it was."""
     try:
-        answer = msgspec.json.decode(body, type=_ServerGrant)
+        answer = msgspec.json.decode(body, type=_TokenAnswer)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         raise UnusableGrant("it is not the JSON of tokens") from error
     refresh = answer.refresh_token or before.refresh

@@ -1,8 +1,8 @@
 import json
 from datetime import UTC, datetime
 
-from fakes import ECHO, agent, call_entry, cassette_model
-from scaffold.agent.journal import JournalFile, JournalList, approval_logger
+from fakes import ECHO, JournalList, agent, call_entry, cassette_model
+from scaffold.agent.journal import JournalFile, approval_logger
 from scaffold.host.clock import FakeClock
 from scaffold.llm.cassette_model import CassetteEntry
 from scaffold.policy.permission.approval_gate import ApprovalGate

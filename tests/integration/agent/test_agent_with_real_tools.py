@@ -3,7 +3,7 @@ from textwrap import dedent
 
 from inline_snapshot import snapshot
 
-from scaffold.agent.journal import JournalList
+from fakes import JournalList
 from scaffold.agent.prompts import system_prompt
 from scaffold.agent.turn_loop import Agent, AgentRecords, AgentSpec
 from scaffold.core.conversation import Caller

@@ -5,9 +5,8 @@ from random import Random  # noqa: TID251 - seeded
 import msgspec
 import pytest
 
-from fakes import MemoryHistory, agent
+from fakes import JournalList, MemoryHistory, agent
 from scaffold.agent.context.conversation_window import Conversation
-from scaffold.agent.journal import JournalList
 from scaffold.core.conversation import (
     AssistantMessage,
     Caller,

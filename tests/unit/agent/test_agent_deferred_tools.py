@@ -4,10 +4,9 @@ import json
 
 from inline_snapshot import snapshot
 
-from fakes import CALLER, FakeBudget, MemoryHistory, RecordingModel, ScriptedModel, text_reply
+from fakes import CALLER, FakeBudget, JournalList, MemoryHistory, RecordingModel, ScriptedModel, text_reply
 from scaffold.agent.context.conversation_window import Conversation
 from scaffold.agent.deferred_tools import LOAD_TOOLS
-from scaffold.agent.journal import JournalList
 from scaffold.agent.toolbox import Toolbox
 from scaffold.agent.turn_loop import Agent, AgentRecords, AgentSpec
 from scaffold.core.conversation import AssistantMessage, Text, ToolCall, ToolResult, UserMessage

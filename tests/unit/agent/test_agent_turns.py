@@ -8,6 +8,7 @@ from fakes import (
     CALLER,
     ECHO,
     FakeBudget,
+    JournalList,
     MemoryHistory,
     RecordingModel,
     ScriptedModel,
@@ -17,7 +18,6 @@ from fakes import (
     text_reply,
     tool,
 )
-from scaffold.agent.journal import JournalList
 from scaffold.agent.toolbox import UNKNOWN_RESULT
 from scaffold.agent.turn_loop import CUT_OFF, REFUSED
 from scaffold.core.conversation import (

@@ -3,13 +3,12 @@
 import pytest
 from inline_snapshot import snapshot
 
-from fakes import ECHO, FakeBudget, MemoryHistory, RecordingModel, ScriptedModel, agent, text_reply
+from fakes import ECHO, FakeBudget, JournalList, MemoryHistory, RecordingModel, ScriptedModel, agent, text_reply
 from scaffold.agent.context.call_summary import ToolEffects
 from scaffold.agent.context.compaction import dropped_text, written_words
 from scaffold.agent.context.conversation_window import Conversation
 from scaffold.agent.context.rolling_summary import summary_entries
 from scaffold.agent.context.text_size import text_size
-from scaffold.agent.journal import JournalList
 from scaffold.agent.turn_loop import COMPACTION
 from scaffold.core.conversation import (
     AssistantMessage,

@@ -17,7 +17,7 @@ from scaffold.core.printable_text import one_line, short_line
 from scaffold.core.tool import ToolOutput
 from scaffold.extensions.mcp.offers import Ask, Definition, OfferedTool, ServerState, ServerSummary, offered
 from scaffold.extensions.mcp.server_config import MissingVariable, ServerConfig, expanded
-from scaffold.extensions.mcp.server_connection import MAX_TOOLS, Connection, OpenCall
+from scaffold.extensions.mcp.server_connection import MAX_TOOLS, OpenCall, ServerConnection
 from scaffold.extensions.mcp.server_login import NO_LOGIN, ServerLogin
 from scaffold.extensions.mcp.stdio import ServerPlace, program_streams, server_command
 from scaffold.extensions.mcp.tool_approvals import Approvals, SortedTools, approve_tools, sort_tools
@@ -74,7 +74,7 @@ class McpServer:
         self._tell = tell
         self._withheld = withheld
         self._told: set[str] = set()
-        self._connection: Connection | None = None
+        self._connection: ServerConnection | None = None
         self._protocol = ""
         self._starts = 0
         self._error = ""
@@ -250,7 +250,7 @@ class McpServer:
             transport: Any = program_streams(command, self._end_connection)
         else:
             transport = address_streams(config, self._logins(config), self)
-        connection = Connection(config.name, transport, self._changed.set)
+        connection = ServerConnection(config.name, transport, self._changed.set)
         async with asyncio.timeout(config.start_timeout_s):
             client = await stack.enter_async_context(connection.client)
             await self._list_tools(connection)
@@ -266,7 +266,7 @@ class McpServer:
             following.cancel()
             await asyncio.wait([following])
 
-    async def _renew_tools(self, connection: Connection) -> None:
+    async def _renew_tools(self, connection: ServerConnection) -> None:
         """List the tools again whenever they changed, until the connection is over."""
         for _ in range(MAX_RELISTS):
             await self._first_of(self._over, self._changed)
@@ -281,7 +281,7 @@ class McpServer:
                 await self._list_tools(connection)
         await self._over.wait()
 
-    async def _list_tools(self, connection: Connection) -> None:
+    async def _list_tools(self, connection: ServerConnection) -> None:
         listed, has_more = await connection.list_tools()
         if has_more and "many" not in self._told:
             self._told.add("many")

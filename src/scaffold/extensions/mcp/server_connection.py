@@ -67,7 +67,7 @@ class OpenCall:
         return reply
 
 
-class Connection:
+class ServerConnection:
     """One connection, while `client` is open; made anew after each failure."""
 
     def __init__(self, server: str, transport: Any, changed: Callable[[], object]) -> None:
@@ -138,7 +138,7 @@ class Connection:
             self._changed()
 
 
-Connect = Callable[[], Awaitable[Connection]]
+Connect = Callable[[], Awaitable[ServerConnection]]
 
 
 def read_answer(answer: mcp_types.CallToolResult) -> ToolOutput:
