@@ -10,14 +10,11 @@ from scaffold.core.tool import Tool, ToolGroup, ToolOutput
 from scaffold.tools.arguments import object_schema
 
 FIND_TOOLS = "find_tools"
-MAX_FOUND = 8
-"""Tools that one search loads."""
-MAX_LISTED_CHARS = 3_000
-"""For all families in the description, which goes with each request."""
+MAX_FOUND = 8  # tools that one search loads
+MAX_LISTED_CHARS = 3_000  # for all families in the description, which goes with each request
 MIN_FAMILY_CHARS = 60
 MAX_ABOUT_CHARS = 160
-NAME_WEIGHT = 3
-"""How much more a word in a tool's name counts than one in its description."""
+NAME_WEIGHT = 3  # how much more a word in a tool's name counts than one in its description
 _FOUND = re.compile(r"^- ([A-Za-z0-9_-]+):", re.MULTILINE)
 _WORD = re.compile(r"[a-z0-9]+")
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
@@ -123,7 +120,7 @@ def _score(tool: Tool, asked: set[str]) -> int:
 
 
 def _has_word_form(word: str, words: set[str]) -> bool:
-    """Return whether a word, or a longer form of it such as its plural, is among the words."""
+    # A longer form of the word, such as its plural, counts as well.
     return word in words or (len(word) > 2 and any(each.startswith(word) for each in words))
 
 
@@ -132,7 +129,7 @@ def _split_words(text: str) -> list[str]:
 
 
 def _family_lines(tools: Sequence[Tool]) -> str:
-    """Return a line about each family: how many tools it has, and the names of the first of them."""
+    # Only as many names as there is room for: the description goes with each request.
     families: dict[str, list[Tool]] = {}
     for tool in tools:
         if tool.group is not None:

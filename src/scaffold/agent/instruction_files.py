@@ -71,7 +71,7 @@ def _owner_id(path: Path) -> int | None:
 
 
 def _read_instructions(path: Path, searched: _SearchFolder) -> Instructions | None:
-    """Return the file's instructions; None if it is no regular file or has another owner."""
+    # A file of another owner does not count: anybody may write one into a shared parent folder.
     try:
         status = path.stat()
         # Asked before the file is opened: opening a named pipe would wait for a writer.

@@ -23,8 +23,8 @@ from scaffold.login.token_source import Login
 from scaffold.store.shared_throttle import SharedThrottle
 from scaffold.store.user_store import UserStore, user_database
 
+# The windows that servers reported to this process, so that its next conversation does not ask again.
 LEARNED_WINDOWS = LearnedWindows()
-"""The windows that servers reported to this process, so that its next conversation does not ask again."""
 
 
 def open_user_store() -> UserStore:
@@ -109,7 +109,7 @@ def endpoint_name(text: str) -> str | None:
 
 
 def _find_endpoint(text: str) -> Endpoint:
-    """Return the endpoint of a live model, to which nothing is sent."""
+    # Sends nothing.
     model = parse_model(text)
     if model.provider != CODEX:
         return find_endpoint(model, os.environ)

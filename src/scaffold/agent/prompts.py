@@ -16,15 +16,15 @@ PROMPT_VERSION = 7
 
 PROMPT_FOLDER = resources.files("scaffold.agent") / "roles"
 
+# Worker roles with a built-in prompt; every other worker gets the generic one.
 BUILT_IN_ROLES = frozenset(
     {"implementation", "testing", "code_review", "architecture_review", "design_review", "pm_review"}
 )
-"""Worker roles with a built-in prompt; every other worker gets the generic one."""
+# Roles that plan, define contracts or score work; the rules for workers do not apply to them.
 NON_WORKER_ROLES = frozenset({"planner", "supervisor", "drafter", "critic", "second_reviewer", "merger", "learner"})
-"""Roles that plan, define contracts or score work; the rules for workers do not apply to them."""
 MAX_BYTES = 64 * 1024
+# Longest role that may name a prompt file, in bytes, and longest role shown in a prompt, in characters.
 MAX_ROLE_NAME = 100
-"""Longest role that may name a prompt file, in bytes, and longest role shown in a prompt, in characters."""
 
 _FILE_NAME = re.compile(r"\w[\w.-]*")
 
@@ -127,10 +127,7 @@ def custom_prompt(role: str, folders: Sequence[str], notice: Notice) -> str | No
 
 
 def _read_prompt(path: Path) -> str | _UnusablePrompt | None:
-    """Return the text of a prompt file; None if it does not exist.
-
-    Links out of the folder are not followed: others may have made them to expose a file to the model.
-    """
+    # Links out of the folder are not followed: others may have made them to expose a file to the model.
     try:
         status = path.stat()
         if not path.resolve().is_relative_to(path.parent.resolve()):
@@ -160,6 +157,6 @@ def _decode_prompt(content: bytes) -> str | _UnusablePrompt:
 
 
 def _printable_role(role: str) -> str:
-    """Return a role for use in a prompt: on one line and with limited length."""
+    # A planner invents roles: one line of limited length cannot add instructions of its own.
     shown = "".join(each if each.isprintable() else " " for each in role)
     return shown if len(shown) <= MAX_ROLE_NAME else f"{shown[:MAX_ROLE_NAME]}..."

@@ -14,8 +14,7 @@ from scaffold.core.tool import Tool, ToolOutput
 from scaffold.tools.content.seen_files import CURRENT_REPLY
 from scaffold.tools.read_cache import is_read_only
 
-NOTE_AT = 3
-"""Replies with the same failing call from which on its answer says so."""
+NOTE_AT = 3  # replies with the same failing call from which on its answer says so
 
 # Addresses, durations and process ids differ each time the same test fails.
 _VARYING = re.compile(r"0x[0-9a-f]+|\d+(?:\.\d+)?")

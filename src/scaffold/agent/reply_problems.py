@@ -10,8 +10,7 @@ from typing import Any
 
 from scaffold.core.errors import ModelError
 
-MAX_TRIED = 20
-"""Places of a text that are read as JSON."""
+MAX_TRIED = 20  # places of a text that are read as JSON
 _NAMES = ("name", "tool", "tool_name", "function", "recipient_name")
 _ARGUMENTS = ("arguments", "args", "parameters", "input", "tool_input")
 
@@ -22,7 +21,7 @@ def call_in_text(text: str, tools: Collection[str]) -> str:
 
 
 def _called_tool(value: Any, tools: Collection[str]) -> str:
-    """Return the tool that a value calls: an object with a tool's name and its arguments, or one that holds that."""
+    # Wires wrap calls differently: the name and arguments may be in an inner object.
     if isinstance(value, list):
         return next((name for each in value if (name := _called_tool(each, tools))), "")
     if not isinstance(value, Mapping):
@@ -37,7 +36,6 @@ def _called_tool(value: Any, tools: Collection[str]) -> str:
 
 
 def _json_in(text: str) -> Iterator[Any]:
-    """Yield the JSON objects and lists in a text, from left to right."""
     decoder, at, tried = json.JSONDecoder(), 0, 0
     while tried < MAX_TRIED:
         at = min((found for found in (text.find("{", at), text.find("[", at)) if found >= 0), default=-1)

@@ -15,11 +15,9 @@ from scaffold.git.checkouts.worktree_metadata import find_checkout
 from scaffold.git.client.command_line import Git
 from scaffold.verify.gates.detection import detect_at_commit
 
-TIME_LIMIT_S = 3.0
-"""A repository that takes longer is described by its files alone."""
+TIME_LIMIT_S = 3.0  # A repository that takes longer is described by its files alone
 MAX_CHANGES, MAX_COMMITS, MAX_INSTRUCTIONS, MAX_TEST_COMMANDS = 20, 5, 10, 4
-MAX_LINE = 200
-"""Characters of a path or of a commit's subject."""
+MAX_LINE = 200  # characters of a path or of a commit's subject
 MAX_OUTPUT_BYTES = 64 * 1024
 
 
@@ -51,7 +49,6 @@ async def _repository_lines(git: Git, top: Path) -> list[str]:
 
 
 async def _output_lines(git: Git, *args: str) -> Sequence[str]:
-    """Return the lines of the output; none if git fails."""
     try:
         return [line for line in (await git(*args, limit_bytes=MAX_OUTPUT_BYTES)).line.split("\n") if line]
     except ScaffoldError:
@@ -59,7 +56,6 @@ async def _output_lines(git: Git, *args: str) -> Sequence[str]:
 
 
 async def _output_records(git: Git, *args: str) -> Sequence[str]:
-    """Return the parts of an output with `-z`; none if git fails."""
     try:
         return (await git(*args, limit_bytes=MAX_OUTPUT_BYTES)).records
     except ScaffoldError:
@@ -76,7 +72,7 @@ async def _test_commands(git: Git, head: Commit) -> Sequence[str]:
 
 
 def _status_lines(changes: Sequence[str], top: Path, folder: Path) -> Iterator[str]:
-    """Yield the status, with paths as commands in the folder see them."""
+    # Paths as commands in the folder see them: git names them from the top.
     if not changes:
         yield "Git status at the start of this session: clean"
         return
@@ -94,7 +90,7 @@ def _log(commits: Sequence[str]) -> Iterator[str]:
 
 
 def _nested_instructions(paths: Sequence[str]) -> Iterator[str]:
-    """Yield which instructions folders below have: one file each, the one that counts."""
+    # One file for each folder below: the one that counts there.
     by_folder: dict[str, str] = {}
     for path in sorted(paths, key=lambda path: FILE_NAMES.index(path.rpartition("/")[2])):
         by_folder.setdefault(path.rpartition("/")[0], path)

@@ -15,8 +15,7 @@ from scaffold.host.startup import importing
 from scaffold.tools.todos import Todos, format_todo
 from scaffold.tools.workspace import printable_name
 
-TODO_LIST_CHARS = 2_000
-"""Approximate limit of the todo list in each request; TodoRead returns all of it."""
+TODO_LIST_CHARS = 2_000  # approximate limit of the todo list in each request; TodoRead returns all of it
 
 
 class TodoContext(Struct, frozen=True):

@@ -15,8 +15,7 @@ from scaffold.host.startup import importing
 from scaffold.tools.arguments import object_schema
 
 LINE_CHARS = 250
-MAX_LIST_CHARS = 12_000
-"""Of all lines about skills in a prompt, about 3,000 tokens."""
+MAX_LIST_CHARS = 12_000  # of all lines about skills in a prompt, about 3,000 tokens
 MAX_NAMES_CHARS = 2_000
 MAX_SKILL_BYTES = 1_000_000
 MAX_LISTED_FILES = 30
@@ -110,7 +109,6 @@ def _skill_notes(skill: Skill, place: SkillPlace) -> str:
 
 
 def _folder_names(folder: Path) -> list[str]:
-    """Return the names in a skill's folder besides the skill."""
     try:
         return sorted(f"{each.name}/" if each.is_dir() else each.name for each in folder.iterdir())[:MAX_LISTED_FILES]
     except OSError:

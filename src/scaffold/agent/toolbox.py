@@ -46,18 +46,16 @@ OTHER_NAMES: Mapping[str, tuple[str, ...]] = {
     "subagent": ("agent", "dispatch_agent", "new_task", "spawn_agent", "task"),
 }  # fmt: skip
 """What widespread agents call their tool for the same purpose, by the name that ours has."""
-NEAR = 0.75
-"""Names at least this similar count as near, from 0 to 1."""
-RESULT_LIMIT = 40_000
-"""Characters of a tool result shown to the model."""
+NEAR = 0.75  # names at least this similar count as near, from 0 to 1
+RESULT_LIMIT = 40_000  # characters of a tool result shown to the model
 MAX_PARALLEL_CALLS = 10
 UNKNOWN_RESULT = (
     "The work was interrupted, so it is unknown whether this ran. It is not run again; check the current state."
 )
 NOT_STARTED = "Not run: the work was interrupted before it started."
 NOT_DECIDED = "Not run yet: a human was asked, and has not answered."
+# Categories of tools that may write their arguments to a file.
 WRITING_CATEGORIES: frozenset[ToolCategory] = frozenset({"file_write", "shell", "python"})
-"""Categories of tools that may write their arguments to a file."""
 
 
 class Toolbox:
@@ -111,7 +109,7 @@ class Toolbox:
         return ToolResult(call.id, call.name, shown_result(output.content, self._redactor), output.failed)
 
     def _unknown_tool(self, call: ToolCall) -> str:
-        """Return the answer to a call of no tool: what may be meant, and what is wrong with its arguments then."""
+        # A near name is not called in its place: the arguments may mean something else there.
         hint, meant = "", self._tools.get(meant_tool(call.name, self._tools))
         if meant is not None:
             problem = argument_problems(meant, read_arguments(meant, call.args))
@@ -220,7 +218,6 @@ class ToolBatch:
             raise
 
     def _copy(self, first: ToolCall, again: ToolCall) -> None:
-        """Give an equal call the same result, if there is one."""
         if first.id in self._ended:
             self._ended[again.id] = msgspec.structs.replace(self._ended[first.id], call_id=again.id)
 

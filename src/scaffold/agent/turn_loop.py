@@ -53,8 +53,7 @@ CALL_IN_TEXT = (
 REFUSED = "Not run: the reply that contained this call was a refusal."
 COMPACTION = "compaction"
 """The event of requests for a summary."""
-MAX_CUTOFFS = 3
-"""Replies cut off in a row after which a turn fails: another try would be cut off as well."""
+MAX_CUTOFFS = 3  # replies cut off in a row after which a turn fails: another try would be cut off as well
 
 
 class AgentSpec(Struct, frozen=True, kw_only=True):
@@ -115,13 +114,12 @@ class Agent:
         self._requests = 0
         self._answered = 0
         self._usage = Usage()
+        # That of summaries and failed requests since the last reply; the history stores it with the next one.
         self._unstored = Usage()
-        """That of summaries and failed requests since the last reply; the history stores it with the next one."""
         self.conversation = conversation or Conversation()
         self._tools = self.toolbox.offered(self.conversation)
         self._gauge = initial_estimate(brief.system, brief.context.text(), self._tools)
-        self._batch: ToolBatch | None = None
-        """The calls that run now."""
+        self._batch: ToolBatch | None = None  # the calls that run now
 
     @property
     def waiting_turn(self) -> WaitingTurn | None:
@@ -207,7 +205,7 @@ class Agent:
                 return TurnResult(reply.message.text, usage, self._requests - before)
 
     def _find_nudge(self, text: str, *, worked: bool) -> str:
-        """Return what to say to a reply without a call that is hardly meant as the turn's end; empty otherwise."""
+        # Small models end with an empty reply, or write a call as text: both rarely mean that the turn is over.
         if worked and self._brief.must_answer and not text.strip():
             return EMPTY
         return CALL_IN_TEXT if call_in_text(text, {tool.name for tool in self.toolbox.tools}) else ""
@@ -218,7 +216,7 @@ class Agent:
         self._hand_in((*open_calls, *(Text(utf8_safe(text)) for text in texts)))
 
     async def _begin_turn(self, prompt: str | Sequence[Text | Image] | WaitingTurn) -> bool:
-        """Begin or continue a turn; return whether tools have run in it."""
+        # Begin or continue a turn; return whether tools have run in it.
         if not isinstance(prompt, WaitingTurn):
             self._add_prompt(prompt)
             # A message of a subagent is the result of a call, too.
@@ -232,7 +230,7 @@ class Agent:
         return True
 
     async def _run_calls(self, calls: Sequence[ToolCall], ended: Sequence[ToolResult] = ()) -> None:
-        """Run the calls that have not `ended`; results that exist before an interruption are kept."""
+        # Run the calls that have not `ended`; results that exist before an interruption are kept.
         self._batch = batch = self.toolbox.batch(calls, ended)
         try:
             await batch.run()
@@ -242,7 +240,7 @@ class Agent:
             self._add_user_parts(batch.results)
 
     def _add_prompt(self, prompt: str | Sequence[Text | Image]) -> None:
-        """Add the user's prompt, after results for the calls that an interruption left open."""
+        # Add the user's prompt, after results for the calls that an interruption left open.
         parts = (Text(prompt),) if isinstance(prompt, str) else tuple(prompt)
         parts = tuple(_without_surrogates(part) for part in parts)
         if parts:
@@ -260,7 +258,6 @@ class Agent:
             self._io.incoming.take()
 
     async def _next_reply(self) -> Reply:
-        """Return the next reply; shorten a conversation that is too long as long as that helps."""
         try:
             while True:
                 try:
@@ -289,14 +286,14 @@ class Agent:
         return reply
 
     def _offer_tools(self) -> None:
-        """Offer the tools of groups that were loaded since the last request, too."""
+        # Offer the tools of groups that were loaded since the last request, too.
         offered = self.toolbox.offered(self.conversation)
         if offered is not self._tools:
             fixed = self._gauge.fixed + tools_size(offered) - tools_size(self._tools)
             self._gauge, self._tools = msgspec.structs.replace(self._gauge, fixed=fixed), offered
 
     async def _pay_for_reply(self, request: Request, on_delta: DeltaHandler) -> tuple[Reply, Usage]:
-        """Return the reply to a request within the budget, and its usage, that of broken tries included."""
+        # The usage includes broken tries: the provider may bill them.
         budget, estimate = self._records.budget, self._model.estimate(request)
         reservation, used = await budget.reserve(estimate), Usage()
         listener = DeltaListener(on_delta, partial(budget.set_tries, reservation))
@@ -343,7 +340,7 @@ class Agent:
             await self._compact_to(window * COMPACT_TO)
 
     def _is_whole_prompt(self) -> bool:
-        """Return whether the conversation is a prompt that must not be cut."""
+        # A worker that reads half of its prompt does the wrong work.
         talk = self.conversation
         begun = bool(talk.summary) or any(isinstance(message, AssistantMessage) for message in talk.kept)
         return self._brief.whole_prompt and not begun
@@ -356,7 +353,7 @@ class Agent:
             self._store_unstored()
 
     def _store_unstored(self) -> None:
-        """Store what was paid for without a reply, if there is any: none may follow."""
+        # Store what was paid for without a reply, if there is any: none may follow.
         paid, self._unstored = self._unstored, Usage()
         if paid != Usage():
             self._records.history.spend(paid)
@@ -367,7 +364,7 @@ class Agent:
         return await self._compact_to(full * COMPACT_TO)
 
     async def _compact_to(self, tokens: float) -> bool:
-        """Shorten the conversation until a request takes `tokens`; return whether it became shorter."""
+        # Shorten the conversation until a request takes `tokens`; return whether it became shorter.
         limit, effects = self._gauge.room(tokens), self.toolbox.effects
         dropped = self.conversation.dropped_by(limit, effects) if self._brief.compaction == "model" else ()
         written = await self._written_summary(dropped, limit) if dropped else ""
@@ -386,7 +383,7 @@ class Agent:
         return True
 
     async def _written_summary(self, dropped: Sequence[Message], limit: int) -> str:
-        """Return what the model writes about the messages to drop; empty if it cannot, for whatever reason."""
+        # Whatever goes wrong here, code writes the summary instead.
         request = Request(
             caller=msgspec.structs.replace(self._next_caller(), event=COMPACTION),
             system=summary_writer_prompt(written_words(limit)),
@@ -406,7 +403,7 @@ class Agent:
         return ""
 
     def _show_summary(self, delta: Delta) -> None:
-        """Show that a summary is being written, but not its words: they are no reply."""
+        # Show that a summary is being written, but not its words: they are no reply.
         if isinstance(delta, TextDelta | ThinkingDelta | ToolCallDelta):
             delta = ToolCallDelta(0, "summary", delta.text if isinstance(delta, TextDelta) else "")
         self._io.on_delta(delta)
@@ -442,7 +439,7 @@ class Agent:
 
 
 def _not_run_results(calls: Sequence[ToolCall], why: str) -> tuple[ToolResult, ...]:
-    """Return results for calls that are not run; providers reject a conversation with calls without results."""
+    # Providers reject a conversation with calls that have no results.
     return tuple(ToolResult(call.id, call.name, why, failed=True) for call in calls)
 
 
@@ -451,5 +448,5 @@ def _plain_text(parts: Sequence[Text | Image]) -> str:
 
 
 def _without_surrogates(part: Text | Image) -> Text | Image:
-    """Return the part without lone surrogates, which journal, store and wire formats cannot encode."""
+    # Neither journal nor store nor wire formats can encode lone surrogates.
     return part if isinstance(part, Image) else Text(utf8_safe(part.text))

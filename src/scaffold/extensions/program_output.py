@@ -11,8 +11,8 @@ MAX_MESSAGE_BYTES = 10 * 2**20
 """Limit of one message, in either direction."""
 EDGE_BYTES = 200
 _AT_START = re.compile(rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*(\d{1,15})\s*,')
+# Members of the message itself: within its result, another brace follows.
 _AT_END = re.compile(rb'"id"\s*:\s*(\d{1,15})\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*$')
-"""Members of the message itself: within its result, another brace follows."""
 
 
 class ProtocolBroken(Exception):
@@ -33,8 +33,7 @@ class LineReader:
         self._limit = limit
         self._most = most
         self._held = bytearray()
-        self._passed = 0
-        """Bytes of a line that is too long; `_held` has its edges then."""
+        self._passed = 0  # bytes of a line that is too long; `_held` has its edges then
 
     def feed(self, data: bytes) -> Iterator[bytes | TooLong]:
         """Yield the lines that are complete now, without empty ones.

@@ -41,12 +41,10 @@ class PromptFile(Struct, frozen=True):
 
 MAX_DESCRIPTION_CHARS = 1_024
 MAX_NAME_CHARS = 64
-MAX_PROMPT_CHARS = 30_000
-"""Of a role or a command: roles are stored with each run."""
-MOST = 200
-"""Skills, roles, or commands of a session."""
+MAX_PROMPT_CHARS = 30_000  # of a role or a command: roles are stored with each run
+MOST = 200  # skills, roles, or commands of a session
+# What roles call a model -> the size that is configured for it.
 MODELS = {"haiku": "small", "sonnet": "medium", "opus": "large", "inherit": ""}
-"""What roles call a model -> the size that is configured for it."""
 _NAME = re.compile(r"[\w][\w.-]*", re.ASCII)
 _COMMAND_NAME = re.compile(r"[a-z][a-z0-9_-]*", re.IGNORECASE)
 
@@ -84,7 +82,7 @@ def parse_commands(files: Iterable[FoundFile]) -> tuple[tuple[PromptCommand, ...
 def _parse_named(
     kind: str, files: Iterable[FoundFile], parse: Callable[[FoundFile], Entry | str], place: Callable[[Entry], str]
 ) -> tuple[tuple[Entry, ...], tuple[str, ...]]:
-    """Return the entries by name: of two with the same name the nearest counts."""
+    # The files come nearest first, so the first of a name counts.
     found: dict[str, Entry] = {}
     notices: list[str] = []
     left_out = 0
@@ -178,10 +176,10 @@ def read_prompt_file(content: bytes) -> PromptFile:
 
 
 def _plain_lines(text: str) -> dict[str, str]:
-    """Return the lines `name: value`, the values as they are written."""
+    # Values stay as they are written: they are not YAML.
     return {found[1]: found[2].strip().strip("\"'") for line in text.splitlines() if (found := _PLAIN.fullmatch(line))}
 
 
 def _split_names(text: str) -> Sequence[str]:
-    """Return the names in a text; a pattern in brackets may contain blanks and commas."""
+    # A pattern in brackets, as in `Bash(git log, git diff)`, may contain blanks and commas.
     return [each for each in re.findall(r"[^\s,(]+(?:\([^)]*\))?", text) if each]

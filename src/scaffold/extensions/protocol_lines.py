@@ -10,8 +10,8 @@ from msgspec import Struct
 
 from scaffold.host.protocol_streams import ProtocolStreams
 
+# Of one message: room for a few images. A longer line is dropped as it comes, without being held.
 MAX_LINE_BYTES = 32_000_000
-"""Of one message: room for a few images. A longer line is dropped as it comes, without being held."""
 CHUNK_BYTES = 1 << 16
 PARSE_ERROR, INVALID_REQUEST = -32700, -32600
 Message = dict[str, Any]
@@ -62,7 +62,6 @@ class LineTransport:
             await self._writer.wait_closed()
 
     async def _next_line(self) -> bytes | NoMessage | None:
-        """Return the next line without its end; what follows the last line end is no line."""
         dropped = False
         while True:
             end = self._buffer.find(b"\n")
@@ -108,7 +107,7 @@ def _error(problem: NoMessage) -> Message:
 
 
 def _without_inputs(message: Message) -> Message:
-    """Return the message; of an error about invalid parameters only what is wrong, not what was sent."""
+    # The SDK repeats the input in its errors, and there may be secrets in it.
     error = message.get("error")
     if isinstance(error, dict) and error.get("data", error) is None:
         return {**message, "error": {"code": error["code"], "message": error["message"]}}
@@ -141,6 +140,6 @@ async def line_transport(streams: ProtocolStreams) -> AsyncIterator[LineTranspor
 
 
 async def _end_when_gone(gone: asyncio.StreamReader, reader: asyncio.StreamReader) -> None:
-    """End the input once nobody reads the output any more: a peer that died may leave the other pipe open."""
+    # End the input once nobody reads the output any more: a peer that died may leave the other pipe open.
     await gone.read()
     reader.feed_eof()

@@ -8,8 +8,7 @@ from scaffold.core.printable_text import one_line, short_line
 MAX_REFERENCES = 8
 _KEPT = ("type", "description", "enum", "minimum")
 MAX_DEPTH = 8
-MAX_MEMBERS = 100
-"""Properties in all of a schema."""
+MAX_MEMBERS = 100  # properties in all of a schema
 MAX_DESCRIPTION_CHARS = 1_000
 MAX_NAME_CHARS = 64
 MAX_ENUM = 100
@@ -110,7 +109,6 @@ def _plain_part(given: Any, root: Mapping[str, Any], depth: int) -> dict[str, An
 
 
 def _resolve_reference(given: Any, root: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the object that a schema stands for; empty for one that may be anything."""
     for _ in range(MAX_REFERENCES):
         if not isinstance(given, dict):
             return {}
@@ -125,7 +123,6 @@ def _resolve_reference(given: Any, root: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _non_null_alternatives(given: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the alternatives besides null; empty if there are none."""
     listed = given.get("anyOf") or given.get("oneOf") or given.get("allOf")
     if not isinstance(listed, list):
         return []

@@ -101,6 +101,6 @@ def code_of_pasted(text: str, request: AuthorizationRequest) -> str:
 
 
 def _only_value(fields: Mapping[str, list[str]], name: str) -> str:
-    """Return the value of a field that is there exactly once; empty otherwise."""
+    # A field that is there twice could be read differently by two programs.
     values = fields.get(name, [])
     return values[0] if len(values) == 1 else ""

@@ -26,13 +26,12 @@ from scaffold.login.callback import (
 )
 from scaffold.login.provider import CALLBACK_PATH, PORT
 
-WAIT_S = 600.0
-"""How long a login waits for the user."""
+WAIT_S = 600.0  # how long a login waits for the user
 REQUEST_S = 10.0
 MAX_HEAD_BYTES = 16_384
 MAX_CONNECTIONS = 20
+# Literals: a name could lead elsewhere. Both, as a browser may take `localhost` for either.
 ADDRESSES = ((socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1"))
-"""Literals: a name could lead elsewhere. Both, as a browser may take `localhost` for either."""
 UNSUPPORTED = frozenset({errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT, errno.EPROTONOSUPPORT})
 HEADERS = (
     ("Content-Type", "text/html; charset=utf-8"),
@@ -157,7 +156,6 @@ class CallbackServer:
             await writer.drain()
 
     def _answer_request(self, asked: h11.Request) -> tuple[int, str]:
-        """Return the status and the text for a request; the one that counts ends the login's wait."""
         hosts = [value.decode("latin-1").lower() for name, value in asked.headers if name == b"host"]
         if len(hosts) != 1 or hosts[0] not in self._hosts:
             return 421, "This is not the address of a login."
@@ -178,7 +176,6 @@ class CallbackServer:
 
 
 async def _read_head(http: h11.Connection, reader: asyncio.StreamReader) -> h11.Request:
-    """Return the head of a request; RemoteProtocolError if none comes."""
     while True:
         event = http.next_event()
         if isinstance(event, h11.Request):

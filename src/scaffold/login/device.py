@@ -17,12 +17,9 @@ from scaffold.llm.transport.live_context import HttpClient, HttpRequest
 from scaffold.login.provider import CLIENT, LoginProvider
 from scaffold.login.token_endpoint import DEADLINES, TRY_LATER, post_small
 
-WAIT_S = 900.0
-"""How long a code is valid."""
-LEAST_S, DEFAULT_S, MOST_S = 1.0, 5.0, 60.0
-"""Between two questions, whatever interval the server names."""
-PENDING = frozenset({403, 404})
-"""The statuses of a code that was not entered yet."""
+WAIT_S = 900.0  # how long a code is valid
+LEAST_S, DEFAULT_S, MOST_S = 1.0, 5.0, 60.0  # between two questions, whatever interval the server names
+PENDING = frozenset({403, 404})  # the statuses of a code that was not entered yet
 BUSY = 429
 HEADERS = {"Content-Type": "application/json", "Accept": "application/json", "User-Agent": "scaffold"}
 ELSEWHERE = "Use `ralph login --headless`, which needs a browser on any machine."
@@ -111,7 +108,7 @@ class DeviceAuthorization:
         )
 
     async def _poll_grant(self, code: DeviceCode) -> _GrantAnswer | None:
-        """Return the answer; None while there is none, or while the server cannot be reached."""
+        # The user may take minutes: a server that cannot be reached meanwhile is asked again.
         url = self._provider.device_answer_url
         try:
             status, body = await self._post_form(url, {"device_auth_id": code.device, "user_code": code.user_code})
@@ -138,7 +135,7 @@ def _read_number(url: str, body: bytes, kind: type[_T]) -> _T:
 
 
 def _poll_interval_s(named: Any) -> float:
-    """Return the seconds between two questions; the server names them as a number or as text."""
+    # The server names the seconds as a number or as text.
     try:
         seconds = float(named)
     except ValueError:

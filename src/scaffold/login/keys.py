@@ -23,15 +23,15 @@ KEY_BYTES = 32
 KeyPlace = Literal["keyring", "passphrase", "file"]
 PASSPHRASE = "SCAFFOLD_LOGIN_PASSPHRASE"  # noqa: S105 - the name of a variable
 MIN_PASSPHRASE_CHARS = 8
+# The cost that OWASP recommends where 128 MiB for each process are too much: a third of a second, 32 MiB.
 SCRYPT = {"n": 2**15, "r": 8, "p": 3, "maxmem": 2**26}
-"""The cost that OWASP recommends where 128 MiB for each process are too much: a third of a second, 32 MiB."""
+# What encryption with a key in each place is worth.
 WORTH: Mapping[KeyPlace, str] = {
     "keyring": "it protects backups, and from other users; a program of yours can ask your unlocked keyring for it",
     "passphrase": f"it protects backups, and from other users; a program of yours may read {PASSPHRASE}",
     "file": "it protects from other users, and copies of the database alone; not from programs of yours, nor a backup "
     "of the whole folder",
 }
-"""What encryption with a key in each place is worth."""
 
 
 class LoginKey(Struct, frozen=True, kw_only=True):
@@ -120,7 +120,7 @@ class LoginKeys:
         return self._folder / f"login-{name}.key"
 
     def _into_keyring(self, name: str, secret: bytes) -> str:
-        """Store a key in the keyring; return why that failed, empty if it did not."""
+        # Store a key in the keyring; return why that failed, empty if it did not.
         try:
             self._open_keyring().write(name, base64.b64encode(secret).decode())
         except KeyringTrouble as trouble:
@@ -192,12 +192,12 @@ class LoginKeys:
 
 @lru_cache(maxsize=4)
 def _derive_key(passphrase: str, salt: str) -> bytes:
-    """Return the key for a passphrase, once in a process: it takes long on purpose."""
+    # Cached, because the derivation takes long on purpose.
     return hashlib.scrypt(passphrase.encode(), salt=salt.encode(), dklen=KEY_BYTES, **SCRYPT)
 
 
 def _overwrite_file(path: Path) -> None:
-    """Overwrite a file's content, as far as its file system does that in place."""
+    # Overwrite a file's content, as far as its file system does that in place.
     fd = os.open(path, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         os.write(fd, b"\0" * os.fstat(fd).st_size)

@@ -7,8 +7,7 @@ from typing import Protocol, TypeVar
 from scaffold.host.startup import importing
 
 SERVICE = "scaffold login"
-WAIT_S = 30.0
-"""How long a keyring may take, e.g. until its user has unlocked it."""
+WAIT_S = 30.0  # how long a keyring may take, e.g. until its user has unlocked it.
 
 Result = TypeVar("Result")
 

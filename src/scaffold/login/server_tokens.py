@@ -22,8 +22,8 @@ from scaffold.login.token_endpoint import (
 )
 from scaffold.login.tokens import MAX_LIFETIME_S, OAuthClient, Tokens, UnusableGrant, is_token
 
+# Also that the server has forgotten the client that we registered.
 FINAL_FOR_CLIENTS = FINAL | {"invalid_client", "unauthorized_client"}
-"""Also that the server has forgotten the client that we registered."""
 
 
 class _TokenAnswer(Struct, frozen=True):
@@ -123,7 +123,7 @@ def _expiry_time(lifetime_s: float | None, now: datetime) -> datetime | None:
 
 
 def _client_request(client: OAuthClient, url: str, form: dict[str, str], deadlines: Deadlines) -> HttpRequest:
-    """Return a request that says which client asks (RFC 6749, 2.3.1)."""
+    # RFC 6749, 2.3.1: the server says at the registration how the client proves itself.
     headers = dict(FORM)
     if client.method == "client_secret_basic":
         pair = f"{quote(client.id, safe='')}:{quote(client.secret, safe='')}"

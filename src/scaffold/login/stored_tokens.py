@@ -37,12 +37,9 @@ class SealBroken(ValueError):
     """The tokens cannot be decrypted: another key, another account, or damage."""
 
 
-LOCK_S = 40.0
-"""How long to wait for another process that renews the tokens; longer than its request may take."""
-GRACE_S = 4.0
-"""How long an interrupted renewal may go on, so that its result is stored."""
-NEW_S = 60.0
-"""A token that was renewed so recently is not renewed because a server refuses it."""
+LOCK_S = 40.0  # how long to wait for another process that renews the tokens; longer than its request may take
+GRACE_S = 4.0  # how long an interrupted renewal may go on, so that its result is stored
+NEW_S = 60.0  # A token that was renewed so recently is not renewed because a server refuses it
 
 
 class Logout(Struct, frozen=True):
@@ -199,7 +196,6 @@ class StoredTokens:
         return login
 
     async def _open_tokens(self, login: StoredLogin) -> Tokens:
-        """Return the tokens of a login; ModelAccessDenied if the key is missing, or does not fit."""
         place = login.key_place, login.key_name
         if place not in self._known_keys:
             key = await asyncio.to_thread(self._keys.read, *place)
@@ -214,7 +210,7 @@ class StoredTokens:
         return tokens
 
     async def _renew_once(self, stale: str) -> Tokens:
-        """Return newer tokens than `stale`; a renewal that has begun is finished even if its caller is cancelled."""
+        # A renewal that has begun is finished even if its caller is cancelled: the old token is void by then.
         renewal = asyncio.ensure_future(self._renew_locked(stale))
         try:
             return await asyncio.shield(renewal)
@@ -253,7 +249,7 @@ class StoredTokens:
         return fresh
 
     def _end_login(self, login: StoredLogin, refusal: GrantRefused) -> None:
-        """Delete tokens that the provider will never accept again, and keep why."""
+        # Delete tokens that the provider will never accept again, and keep why.
         reason = "the provider no longer accepts it: it expired or was revoked"
         if login.renewing_since is not None:
             since = f"{login.renewing_since:%Y-%m-%d %H:%M} UTC"

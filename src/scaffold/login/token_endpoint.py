@@ -132,10 +132,8 @@ async def post_small(wire: HttpClient, request: HttpRequest) -> tuple[int, bytes
 
 
 def _error_code(body: bytes) -> str:
-    """Return the error's code, in the form of RFC 6749 or in that of the provider; empty if there is none.
-
-    Of the rest nothing is shown: a server may repeat a token in it.
-    """
+    # RFC 6749 has the code as a text, the provider has it in an object.
+    # Of the rest nothing is shown: a server may repeat a token in it.
     try:
         answer = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeError, RecursionError):

@@ -10,14 +10,13 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+# Tokens are renewed so long before they expire; those that live shorter, in the last quarter of their life.
 MARGIN_S = 300.0
-"""Tokens are renewed so long before they expire; those that live shorter, in the last quarter of their life."""
 MAX_LIFETIME_S = 366 * 86_400.0
 AUTH_CLAIMS = "https://api.openai.com/auth"
 PROFILE_CLAIMS = "https://api.openai.com/profile"
 MAX_SHOWN_CHARS = 200
-_TOKEN = re.compile(r"[\x21-\x7e]{1,65536}")
-"""Characters allowed in a header field."""
+_TOKEN = re.compile(r"[\x21-\x7e]{1,65536}")  # characters allowed in a header field
 
 
 class OAuthClient(Struct, frozen=True, kw_only=True):
@@ -132,7 +131,7 @@ def decode_claims(token: str) -> Mapping[str, Any]:
 
 
 def _first_claim(tokens: tuple[Mapping[str, Any], ...], name: str) -> str:
-    """Return the first text that a claim of this name has, at the top or among the provider's own; printable."""
+    # The provider puts claims of its own into an object beside the standard ones.
     for claims in tokens:
         for place in (claims, claims.get(AUTH_CLAIMS), claims.get(PROFILE_CLAIMS)):
             found = place.get(name) if isinstance(place, dict) else None
@@ -142,7 +141,7 @@ def _first_claim(tokens: tuple[Mapping[str, Any], ...], name: str) -> str:
 
 
 def _lifetime_s(expires_in: float | None, claims: Mapping[str, Any]) -> float | None:
-    """Return the seconds that an access token is valid; its own two times may be of a clock that is wrong."""
+    # The difference of its own two times, because the clock of either side may be wrong.
     began, ends = claims.get("iat"), claims.get("exp")
     if expires_in is None and isinstance(began, int | float) and isinstance(ends, int | float):
         expires_in = float(ends - began)

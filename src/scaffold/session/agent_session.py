@@ -129,10 +129,8 @@ class Session:
         self._reporter = reporter
         self._observer = observer
         self._attended = ask is not None
-        self._connection = AsyncExitStack()
-        """The connection to the model."""
-        self._egress = AsyncExitStack()
-        """The proxy to named hosts."""
+        self._connection = AsyncExitStack()  # the connection to the model
+        self._egress = AsyncExitStack()  # the proxy to named hosts
 
     @property
     def model(self) -> str:
@@ -270,7 +268,6 @@ class Session:
         return connect_model(model, self.open_conversation.store, stream=options.stream, windows=options.windows)
 
     async def _load_parts(self) -> tuple[tuple[Tool, ...], str]:
-        """Return the tools, and the note about the repository."""
         try:
             async with asyncio.TaskGroup() as group:
                 note = group.create_task(folder_note(self.options.cwd, os.environ))
@@ -314,7 +311,7 @@ class Session:
         return loaded.tools
 
     async def _open_sandbox(self) -> SandboxSpec | None:
-        """Return the sandbox of commands; its access to named hosts lasts until the session is closed."""
+        # Its access to named hosts lasts until the session is closed.
         options = self.options
         found = await session_sandbox(
             options.sandbox,
@@ -385,7 +382,6 @@ class Session:
         )
 
     def _subagent_spec(self, model: str | None, role: Role | None = None) -> SubagentSpec:
-        """Return the configuration of the next subagent: that of this session at the moment."""
         model = model or model_of_role(role, self.options.cwd, self._tell_user)
         named = self.model if model is None else self._check_model(model)
         servers = self.extensions.servers
@@ -402,14 +398,12 @@ class Session:
         return SubagentSpec(named, SubagentOptions(session=options, account=self._account).to_json())
 
     def _check_model(self, model: str) -> str:
-        """Return a model's full name; UsageError or ModelError if it cannot answer within the session's limit."""
         full_name, _ = resolve_model(model)
         if notice := unenforced_limit_notice(full_name, self.options.budget_usd):
             self._tell_user(notice)
         return full_name
 
     def _open_budget(self) -> Budget:
-        """Return the budget of the session; UsageError for a limit that cannot be enforced."""
         limit_usd, conversation = self.options.budget_usd, self.open_conversation
         if notice := unenforced_limit_notice(self.model, limit_usd):
             self._tell_user(notice)

@@ -17,13 +17,12 @@ from scaffold.views.text_format import clip
 
 FILE_HISTORY_FOLDER = "file-history"
 """The folder in the user's data directory with a folder for each conversation."""
-MAX_TURNS = 50
-"""Turns that are kept; the oldest are removed first."""
+MAX_TURNS = 50  # turns that are kept; the oldest are removed first
 MAX_BYTES = 200_000_000
 """Of the contents kept for one conversation."""
 MAX_WORDS = 60
+# Categories of tools that may change files without reporting it.
 UNTRACKED: frozenset[ToolCategory] = frozenset({"shell", "python", "plugin", "mcp", "subagent"})
-"""Categories of tools that may change files without reporting it."""
 
 
 class ChangedFile(Struct, frozen=True, kw_only=True):
@@ -111,7 +110,7 @@ class FileHistory:
             self.begin_turn(turn.words)
 
     def _record_before(self, change: FileChange) -> None:
-        """Keep a file as it was; where that is impossible, the change is made all the same and cannot be undone."""
+        # Keep a file as it was; where that is impossible, the change is made all the same and cannot be undone.
         # The tool's work is not held up by a full disk of the user's data: what is not recorded is never restored.
         with contextlib.suppress(OSError):
             self._begin_turn()
@@ -138,7 +137,7 @@ class FileHistory:
                     self._save_turn()
 
     def _begin_turn(self) -> None:
-        """Give the turn a number with its first change, and make room for it."""
+        # A turn gets its number with its first change: most turns change nothing.
         if self._turn.number:
             return
         for folder in (self._turns.parent, self._turns, self._contents):
@@ -147,7 +146,7 @@ class FileHistory:
         self._turn.number = max(self._turn_numbers(), default=0) + 1
 
     def _make_room(self) -> None:
-        """Remove the oldest turns beyond the limits, then the contents that no turn needs."""
+        # Remove the oldest turns beyond the limits, then the contents that no turn needs.
         sizes = {entry.name: entry.stat().st_size for entry in os.scandir(self._contents)}
         needed: set[str] = set()
         full = False
@@ -162,7 +161,7 @@ class FileHistory:
             delete_folder_if_possible(self._contents / name)
 
     def _keep_content(self, data: bytes | None) -> str | None:
-        """Keep a content and return its name; None if it is too long, or the turn has kept enough."""
+        # Keep a content and return its name; None if it is too long, or the turn has kept enough.
         if data is None or self._kept_bytes + len(data) > MAX_BYTES:
             return None
         digest = _content_digest(data)
@@ -175,7 +174,6 @@ class FileHistory:
         write_atomic(self._turn_path(self._turn.number), msgspec.json.encode(self._turn))
 
     def _turn_numbers(self) -> list[int]:
-        """Return the numbers of the stored turns, the latest first."""
         with contextlib.suppress(OSError):
             return sorted((int(path.stem) for path in self._turns.glob("[0-9]*.json")), reverse=True)
         return []
@@ -185,7 +183,6 @@ class FileHistory:
 
 
 def _changed_again(earlier: ChangedFile, change: FileChange, after: str | None) -> ChangedFile:
-    """Return what a turn did to a file with one change more."""
     before = change.before
     known = before is None or (
         before.data is not None and _content_digest(before.data) in {earlier.after, earlier.before}

@@ -9,10 +9,9 @@ from scaffold.core.conversation import Delta, RetryWait, StreamReset, TextDelta,
 from scaffold.policy.secret.redaction import Redactor
 from scaffold.session.reporter import Reporter
 
-HELD_WORDS = 2
-"""Words held back at the end of a stream: a secret may arrive in pieces, and the word before it names it."""
+HELD_WORDS = 2  # words held back at the end of a stream: a secret may arrive in pieces, and the word before it names it
+# A longer text without a space is passed on: no secret is that long, and the user waits for it.
 MAX_HELD_CHARACTERS = 4_000
-"""A longer text without a space is passed on: no secret is that long, and the user waits for it."""
 _KEY = "-----BEGIN "
 _KEY_END = re.compile(r"-----END [A-Z0-9 ]*-----")
 _KEY_CHARACTERS = 20_000

@@ -34,8 +34,7 @@ class Reporter(Protocol):
         ...
 
 
-WrapTool = Callable[[Tool], Tool]
-"""Returns a tool that does the same and shows its calls to an observer."""
+WrapTool = Callable[[Tool], Tool]  # returns a tool that does the same and shows its calls to an observer
 
 
 def unwrapped(tool: Tool) -> Tool:

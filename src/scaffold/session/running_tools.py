@@ -20,12 +20,10 @@ from scaffold.tools.content.safe_open import read_whole
 from scaffold.tools.content.text_encoding import decode
 from scaffold.tools.content.text_replacement import replace_text
 
+# Tools whose change can be computed beforehand.
 WRITING_TOOLS = frozenset({"write_file", "append_file", "edit", "apply_delta"})
-"""Tools whose change can be computed beforehand."""
-COMPARED_BYTES = 2_000_000
-"""Larger files are not compared."""
-COMPARED_FILES = 50
-"""Of a patch."""
+COMPARED_BYTES = 2_000_000  # larger files are not compared
+COMPARED_FILES = 50  # of a patch
 
 
 class RunningCall(Struct, frozen=True, eq=False):
@@ -100,7 +98,6 @@ class RunningTools:
         return RunningCall(question.tool, args, self._clock.monotonic(), _text(self._root, question.tool, args))
 
     async def _call_texts(self, name: str, args: Mapping[str, Any]) -> Mapping[str, str | None]:
-        """Return the text of each file that a call writes, empty if it does not exist, None if it is unknown."""
         if not (paths := _written_paths(name, args)):
             return {}
         return await asyncio.to_thread(lambda: {path: _read_text(self._root, path) for path in paths})
@@ -118,7 +115,6 @@ def patch_of(call: RunningCall) -> str:
 
 
 def _written_paths(name: str, args: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the files that a call writes; none of calls that write no file, or whose files are not known before."""
     if name == "apply_patch" and isinstance(patch := args.get("input"), str):
         files = parse_patch(patch)
         found = () if isinstance(files, Refusal) else (path for file in files for path in file.paths)
@@ -128,7 +124,7 @@ def _written_paths(name: str, args: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _only_text(texts: Mapping[str, str | None]) -> str | None:
-    """Return the text of the only file; None if there are several or none, or if it is unknown."""
+    # Only a change of one file can be shown beforehand.
     return next(iter(texts.values())) if len(texts) == 1 else None
 
 
@@ -140,7 +136,6 @@ def _changed_texts(before: Mapping[str, str | None], after: Mapping[str, str | N
 
 
 def _text(root: Path, name: str, args: Mapping[str, Any]) -> str | None:
-    """Return the text of the file a call writes, empty if it does not exist; None for calls that write no file."""
     path = args.get("path")
     return _read_text(root, path) if name in WRITING_TOOLS and isinstance(path, str) else None
 

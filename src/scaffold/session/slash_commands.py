@@ -86,8 +86,7 @@ class OneshotTarget(Struct, frozen=True):
 
 
 InteractiveCommand = ShowDiff | ReloadPlugins | Undo | Compact | Clear | Resume | QuitSession
-SlashTarget = CurrentConversation | OneshotTarget
-"""What a command acts on: the conversation of a REPL, or a stored one."""
+SlashTarget = CurrentConversation | OneshotTarget  # what a command acts on: the conversation of a REPL, or a stored one
 
 
 class SlashReply(Struct, frozen=True):
@@ -151,14 +150,14 @@ async def _memory_text(words: Sequence[str], target: SlashTarget, width: int) ->
 
 
 async def _plugins_text(target: SlashTarget, width: int) -> str:
-    """Return what the plugins of the session are; a one-shot starts them to find out."""
+    # A one-shot has no session yet, so it starts the plugins to find out.
     if isinstance(target, CurrentConversation):
         return plugin_listing(target.session.extensions.overview(), width)
     return plugin_listing(await started_plugins(target.options), width)
 
 
 async def _servers_text(verb: ServersVerb, server: str, target: SlashTarget, width: int) -> str:
-    """Return the answer to `/mcp`; a one-shot starts the servers to find out."""
+    # A one-shot has no session yet, so it starts the servers to find out.
     if isinstance(target, CurrentConversation):
         running = target.session.extensions.servers
         if verb == "login":
@@ -198,7 +197,6 @@ def needs_idle_agent(command: Command) -> bool:
 async def _run_interactive(  # noqa: PLR0911 - one for each
     command: InteractiveCommand, target: SlashTarget, width: int
 ) -> SlashReply:
-    """Execute a command that only a REPL has."""
     if isinstance(target, OneshotTarget):
         raise _not_in_oneshot(command)
     match command:

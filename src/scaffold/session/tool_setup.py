@@ -31,8 +31,7 @@ from scaffold.tools.todos import Todos
 from scaffold.tools.vector_db import DocumentActions, pdf_document_tool, pdf_extract_text
 from scaffold.tools.workspace import Workspace
 
-USER_TOOLS_FOLDER = "tools"
-"""The folder of the user's own tool files, in the user's configuration directory."""
+USER_TOOLS_FOLDER = "tools"  # the folder of the user's own tool files, in the user's configuration directory
 
 
 class ToolSetup(Struct, frozen=True, kw_only=True):

@@ -14,8 +14,7 @@ from scaffold.session.file_history import ChangedFile, FileHistory, TurnChanges
 from scaffold.tools.content.safe_open import FileContent, open_folder, read_whole, remove_file, replace_file
 from scaffold.tools.workspace import printable_name
 
-READ_BYTES = 20_000_000
-"""Longer files are not compared; no tool writes one."""
+READ_BYTES = 20_000_000  # longer files are not compared; no tool writes one
 MAX_NAMED = 30
 
 UndoEffect = Literal["restored", "removed", "unchanged", "left"]
@@ -97,7 +96,6 @@ def _undo_file(history: FileHistory, root: Path, path: Path, change: ChangedFile
 
 
 def _undo_change(history: FileHistory, root: Path, path: Path, change: ChangedFile, name: str) -> UndoEffect | Refusal:
-    """Undo one change; return what was done, or why nothing was. Raises OSError."""
     now = _read_content(root, path, name)
     if isinstance(now, Refusal):
         return now
@@ -117,7 +115,7 @@ def _undo_change(history: FileHistory, root: Path, path: Path, change: ChangedFi
 def _restore_file(
     history: FileHistory, root: Path, path: Path, change: ChangedFile, now: FileContent | None, name: str
 ) -> UndoEffect | Refusal:
-    """Bring back what was before the turn, with its mode; `now` is what is there."""
+    # Bring back what was before the turn, with its mode; `now` is what is there.
     if change.before is None:
         return (remove_file(root, path, name, origin=now.origin) if now else None) or "removed"
     data = history.content(change.before)
@@ -128,7 +126,7 @@ def _restore_file(
 
 
 def _read_content(root: Path, path: Path, name: str) -> FileContent | Refusal | None:
-    """Return a file's content, None if it does not exist, or why it cannot be read. Raises OSError."""
+    # A Refusal says why the file is not compared.
     try:
         with open_folder(root, path.parent) as folder:
             os.stat(path.name, dir_fd=folder, follow_symlinks=False)

@@ -9,8 +9,8 @@ from scaffold.tools.command.shell import command_answer
 from scaffold.tools.command.spooled_output import CommandSpec, run_spooled
 
 TIMEOUT_S = 86_400.0
+# Shells whose `-c` takes a command as a POSIX shell does; another one is replaced by `sh`.
 SHELLS = frozenset({"bash", "dash", "ksh", "sh", "zsh"})
-"""Shells whose `-c` takes a command as a POSIX shell does; another one is replaced by `sh`."""
 
 
 def is_user_command(line: str) -> bool:

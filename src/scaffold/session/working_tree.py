@@ -83,7 +83,6 @@ def tool_changes(turns: Sequence[TurnChanges], history: FileHistory, root: Path)
 
 
 def _file_diff(history: FileHistory, root: Path, path: Path, change: ChangedFile) -> Iterator[str]:
-    """Yield the lines about one file; none if it is as it was before."""
     name = printable_name(str(path.relative_to(root) if path.is_relative_to(root) else path))
     before = _decode_text(history.content(change.before)) if change.before else "" if change.kept else None
     after = _current_content(root, path)

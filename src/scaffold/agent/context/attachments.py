@@ -87,7 +87,7 @@ def _file_references(words: str, cwd: Path, home: Path) -> Iterator[AttachmentRe
 
 
 def _possible_names(name: str, cwd: Path, home: Path) -> Iterator[AttachmentReference | None]:
-    """Yield what a name may mean, likeliest first: as written, with a line range, without trailing punctuation."""
+    # Likeliest first: as written, with a line range, without trailing punctuation.
     for text in dict.fromkeys((name, name.rstrip(_PUNCTUATION))):
         yield _existing_path(text, cwd, home)
         if ranged := _RANGE.fullmatch(text):

@@ -8,13 +8,13 @@ from msgspec import Struct
 from scaffold.agent.context.text_size import cut_middle
 from scaffold.core.conversation import ToolCall, ToolResult
 
+# A change of files, another call that did something, or one that can be repeated to see the same.
 CallKind = Literal["change", "tool", "read"]
-"""A change of files, another call that did something, or one that can be repeated to see the same."""
 
+# Arguments that describe a call best, best first.
 KEY_ARGUMENTS = ("command", "path", "pattern", "url", "query", "name")
-"""Arguments that describe a call best, best first."""
+# Bytes of a call's argument or of the first line of its result, of the end of an output, and of a diff.
 ABOUT_LIMIT, OUTPUT_LIMIT, DIFF_LIMIT = 120, 200, 600
-"""Bytes of a call's argument or of the first line of its result, of the end of an output, and of a diff."""
 
 
 class ToolEffects(Struct, frozen=True):
@@ -59,7 +59,7 @@ def describe_call(call: ToolCall, result: ToolResult | None) -> str:
 
 
 def _end(output: str) -> str:
-    """Return the last line of an output of several, which mostly says how it ended."""
+    # The last line mostly says how a command ended.
     lines = [line for line in output.split("\n") if line.strip()]
     return cut_middle(" ".join(lines[-1].split()), OUTPUT_LIMIT) if len(lines) > 1 else ""
 

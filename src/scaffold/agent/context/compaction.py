@@ -23,20 +23,14 @@ from scaffold.core.printable_text import utf8_safe
 
 COMPACT_ABOVE, COMPACT_TO = 0.8, 0.5
 """Shares of the window: a conversation above the first is shortened to the second."""
-SUMMARY_SIZE = 64_000
-"""Most bytes of a summary; with a small limit, a quarter of the limit."""
-KEPT_STEPS = 3
-"""The results of these last replies stay, even those that can be had again."""
-RESULT_HEAD = 200
-"""Bytes that stay of a result that can be had again; below twice as much all stays."""
+SUMMARY_SIZE = 64_000  # most bytes of a summary; with a small limit, a quarter of the limit
+KEPT_STEPS = 3  # the results of these last replies stay, even those that can be had again
+RESULT_HEAD = 200  # bytes that stay of a result that can be had again; below twice as much all stays
 AGAIN = " ... {count} bytes were here; call the tool again to see them"
-MIN_LIMIT = 2_000
-"""Smallest size in bytes of a useful conversation."""
+MIN_LIMIT = 2_000  # smallest size in bytes of a useful conversation
 
-BYTES_PER_WORD = 7
-"""Of English with the names and paths of code in it, spaces included."""
-LABEL_SIZE = 40
-"""Bytes set aside for the label of each message."""
+BYTES_PER_WORD = 7  # of English with the names and paths of code in it, spaces included
+LABEL_SIZE = 40  # bytes set aside for the label of each message
 HEADING = "This conversation exceeded your context window; this summarises the earlier part. Read again what you need."
 NO_IMAGE = "[an image was here]"
 
@@ -106,7 +100,7 @@ def fit_messages(messages: Sequence[Message], limit: int) -> tuple[Message, ...]
 
 
 def _without_readable(messages: Sequence[Message], effects: ToolEffects) -> list[Message]:
-    """Return the messages with only the head of each result that can be had again, except in the last replies."""
+    # Results of the last replies stay whole: the model is still working with them.
     replies = [at for at, message in enumerate(messages) if isinstance(message, AssistantMessage)]
     until = replies[-KEPT_STEPS] if len(replies) >= KEPT_STEPS else 0
     return [*(_with_heads(message, effects) for message in messages[:until]), *messages[until:]]
@@ -131,7 +125,7 @@ def _result_head(content: str) -> str:
 
 
 def _first_kept(messages: Sequence[Message], sizes: Sequence[int], room: int) -> int:
-    """Return the index of the first kept message: as many as fit, but at least the last step."""
+    # Keeps as many messages as fit, but at least the last step.
     size, cut = 0, None
     for index in range(len(messages) - 1, -1, -1):
         size += sizes[index]
@@ -148,7 +142,7 @@ def _can_start(message: Message) -> bool:
 
 
 def _text_limit(sizes: Sequence[int], room: int) -> int:
-    """Return the maximum size of each text so that all together fit into `room`; `sizes` ascending."""
+    # One limit for all texts, so that the longest lose most; `sizes` ascend.
     for index, size in enumerate(sizes):
         # Texts shorter than an equal share leave the rest of theirs to the longer ones.
         share = max(room, 0) // (len(sizes) - index)
@@ -170,7 +164,6 @@ def _without_images(message: Message) -> Message:
 
 
 def _cuttable_texts(message: Message) -> list[str]:
-    """Return every text of a message that may be cut."""
     found: list[str] = []
 
     def note(text: str) -> str:
@@ -234,7 +227,7 @@ def dropped_text(summary: str, dropped: Sequence[Message], limit: int) -> str:
 
 
 def _text_only(message: Message) -> Message:
-    """Return the message without thoughts and images, whose place is marked."""
+    # Providers verify thoughts and charge for images, and neither helps a summary.
     shown = (part for part in message.parts if not isinstance(part, Thinking))
     return msgspec.structs.replace(
         message, parts=tuple(Text(NO_IMAGE) if isinstance(part, Image) else part for part in shown)

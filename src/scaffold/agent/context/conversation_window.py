@@ -12,8 +12,7 @@ from scaffold.core.conversation import AssistantMessage, Message, Text, ToolCall
 from scaffold.core.model import Usage
 from scaffold.core.printable_text import count_of, format_usd
 
-LINE_BYTES = 160
-"""Bytes of each quoted text."""
+LINE_BYTES = 160  # bytes of each quoted text
 
 
 class Conversation:
@@ -109,7 +108,7 @@ class Conversation:
         return after
 
     def _unused_id(self, call_id: str, own: set[str]) -> str:
-        """Return `call_id`, with a number if the conversation or the same reply already uses it."""
+        # Some servers number the calls of each reply anew, or give them no id at all.
         name, number = call_id, 1
         while not name or name in self._ids or name in own:
             number += 1

@@ -19,8 +19,8 @@ from scaffold.agent.deferred_tools import loaded_groups
 from scaffold.core.conversation import Image, Message, Text, ToolResult, UserMessage
 
 EntryKind = Literal["user", "summary", "finding", "you", "change", "tool", "read"]
+# In the order in which they get room; what one does not use is left to the next.
 ENTRY_KINDS: tuple[EntryKind, ...] = get_args(EntryKind)
-"""In the order in which they get room; what one does not use is left to the next."""
 SHARES: Mapping[EntryKind, float] = {
     "user": 0.25,
     "summary": 0.25,
@@ -40,12 +40,11 @@ NAMES: Mapping[EntryKind, str] = {
     "tool": "tool calls",
     "read": "readings",
 }
+# Bytes of the first request, of any other entry, and of a reply or a finding.
 TASK_LIMIT, USER_LIMIT, REPLY_LIMIT = 6_000, 2_000, 600
-"""Bytes of the first request, of any other entry, and of a reply or a finding."""
 WRITTEN_LIMIT = 8_000
 """Bytes of a summary that a model wrote."""
-NEWEST_REPLIES = 5
-"""These are chosen first; of the older ones those that say most of what no other reply says."""
+NEWEST_REPLIES = 5  # these are chosen first; of the older ones those that say most of what no other reply says
 _ENTRY = re.compile(rf"^- ({'|'.join(ENTRY_KINDS)}): ", re.MULTILINE)
 _LEFT_OUT = re.compile(r"^- left out: (.*)$", re.MULTILINE)
 _LOADED = re.compile(r"^- groups of tools loaded: (.*)$", re.MULTILINE)
@@ -134,7 +133,6 @@ def _entries_from_messages(messages: Sequence[Message], effects: ToolEffects) ->
 
 
 def _entries_from_reply(words: str) -> Iterator[SummaryEntry]:
-    """Yield the findings of a reply, and what else it says."""
     lines = words.split("\n")
     findings = [line for line in lines if _FINDING.match(line)]
     if other := "\n".join(line for line in lines if line not in findings).strip():
@@ -151,7 +149,7 @@ def _part_words(part: Text | Image, *, first: bool) -> str:
 
 
 def _choose_entries(entries: Sequence[tuple[int, SummaryEntry]], room: float) -> dict[int, SummaryEntry]:
-    """Return the entries of one kind that fit: the first request, in at most half the room, then the best."""
+    # The first request comes first: it is the task. It gets at most half the room.
     chosen: dict[int, SummaryEntry] = {}
     if entries and entries[0][1].kind == "user":
         at, task = entries[0]
@@ -173,7 +171,7 @@ def _choose_entries(entries: Sequence[tuple[int, SummaryEntry]], room: float) ->
 
 
 def _best_first(entries: Sequence[tuple[int, SummaryEntry]]) -> Sequence[tuple[int, SummaryEntry]]:
-    """Return the entries of one kind, the newest first; of older replies those first that say most of their own."""
+    # The newest first; of older replies those first that say most that no other says.
     newest_first = entries[::-1]
     if not entries or entries[0][1].kind != "you":
         return newest_first
@@ -188,7 +186,6 @@ def _best_first(entries: Sequence[tuple[int, SummaryEntry]]) -> Sequence[tuple[i
 
 
 def _parse_entries(summary: str) -> list[SummaryEntry]:
-    """Return the entries of a summary; empty for any other text."""
     _, *found = _ENTRY.split(summary)
     texts = (text.removesuffix("\n").replace("\n  ", "\n") for text in found[1::2])
     return [SummaryEntry(kind, text) for kind, text in zip(found[::2], texts, strict=True)]  # type: ignore[arg-type]

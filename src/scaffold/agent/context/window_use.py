@@ -13,8 +13,7 @@ from scaffold.core.conversation import AssistantMessage, Text, ToolResult
 from scaffold.core.tool import Tool
 from scaffold.llm.wire.encoded_messages import BYTES_PER_TOKEN
 
-MIN_SCALE, MAX_SCALE = 0.25, 4.0
-"""Bounds of the correction; usage beyond them was counted in a different way."""
+MIN_SCALE, MAX_SCALE = 0.25, 4.0  # bounds of the correction; usage beyond them was counted in a different way
 
 
 class TokenEstimate(Struct, frozen=True):

@@ -11,8 +11,7 @@ from scaffold.core.tool import Tool, ToolGroup, ToolOutput
 from scaffold.extensions.mcp.offers import Ask, OfferedTool, ServerPool, ask_nobody
 from scaffold.extensions.mcp.shared_pool import RemotePool
 
-MAX_OFFERED_BYTES = 6_000
-"""Of all definitions together; more of them are found by words instead of offered."""
+MAX_OFFERED_BYTES = 6_000  # of all definitions together; more of them are found by words instead of offered
 
 
 class PoolTools:

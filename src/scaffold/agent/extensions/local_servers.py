@@ -98,7 +98,6 @@ class LocalServers:
 
 
 def _server_row(server: ServerSummary) -> ServerRow:
-    """Return a line about a server."""
     parts: list[str] = [server.state]
     if server.state == "running":
         parts = [f"running, protocol {server.protocol}, {server.tools} tools"]

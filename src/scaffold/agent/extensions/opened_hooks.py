@@ -35,8 +35,7 @@ from scaffold.host.atomic_files import write_atomic
 from scaffold.policy.permission.call_hooks import CheckedCall
 from scaffold.tools.arguments import argument_problems, read_arguments
 
-MOST_BLOCKED_STOPS = 8
-"""How often in a row hooks may keep an agent from stopping."""
+MOST_BLOCKED_STOPS = 8  # how often in a row hooks may keep an agent from stopping
 MEND = "Mend or remove the hook; `scaffold trust --show` lists those of the folder."
 TODO_TOOL = "TodoWrite"
 
@@ -50,8 +49,7 @@ class OpenedHooks:
         self._clean = setup.redactor.clean
         self._session = session
         self._completed: set[str] = set()
-        self._opening = ""
-        """What the hooks at the start said, for the first message."""
+        self._opening = ""  # what the hooks at the start said, for the first message
         self._began = False
         self._place = HookContext(
             cwd=setup.cwd,
@@ -74,7 +72,7 @@ class OpenedHooks:
         )
 
     async def _judge_input(self, words: str, material: str) -> tuple[str, str]:
-        """Return both, with what hooks add to the material; ScaffoldError if one refuses the message."""
+        # What hooks add goes with the material: the user's own words stay as they are.
         answer = await self._runner.run("UserPromptSubmit", {"prompt": words or material, **self._mode_fields()})
         self._check_stop(answer)
         _require_judged(answer)
@@ -88,7 +86,7 @@ class OpenedHooks:
         )
 
     async def _take_turn(self, agent: TakesTurns, prompt: Prompt) -> TurnResult:
-        """Let the agent take a turn, and go on as long as hooks want it to; ScaffoldError if one cannot judge."""
+        # Let the agent take a turn, and go on as long as hooks want it to; ScaffoldError if one cannot judge.
         result = await agent.turn(prompt)
         event: HookEvent = "SubagentStop" if self._session.subagent else "Stop"
         for blocked in range(MOST_BLOCKED_STOPS + 1):
@@ -108,7 +106,7 @@ class OpenedHooks:
         return result
 
     async def _handle_event(self, event: AgentEvent) -> str:
-        """Run the hooks of an event, and return why it must not happen; HookUnusable if one cannot judge."""
+        # Run the hooks of an event, and return why it must not happen; HookUnusable if one cannot judge.
         match event:
             case SessionStarted(source=source):
                 await self._start_session(source)
@@ -196,7 +194,7 @@ class OpenedHooks:
     def _with_updated_input(
         self, tool: Tool, args: Mapping[str, Any], call: HookCall, answer: HookAnswer
     ) -> CheckedCall:
-        """Return the call with the arguments of a hook, if the tool understands them."""
+        # A hook may not know our tools, so its arguments are checked like those of a model.
         if not call.whole:
             return self._checked_call(
                 args, answer, "a hook changes this call, and the parts of a patch cannot be changed"
@@ -220,7 +218,7 @@ class OpenedHooks:
         return None if refused is None else self._clean(refused)
 
     async def _task_blocked(self, args: Mapping[str, Any]) -> str:
-        """Return why a hook does not let the agent complete an entry of its list; empty if it may."""
+        # Each entry is asked about once: the model writes the whole list each time.
         if not self._runner.has("TaskCompleted"):
             return ""
         for entry in args.get("todos", ()):
@@ -236,7 +234,7 @@ class OpenedHooks:
         return ""
 
     def _write_transcript(self, event: HookEvent) -> None:
-        """Write the messages that the conversation still has, if hooks of this event may read them."""
+        # Write the messages that the conversation still has, if hooks of this event may read them.
         if not self._runner.has(event) or self._session.messages is None:
             return
         lines = [msgspec.json.encode(_transcript_line(each, str(self._place.cwd))) for each in self._session.messages()]
@@ -258,7 +256,7 @@ def _call_fields(call: HookCall) -> Mapping[str, Any]:
 
 
 def _require_judged(answer: HookAnswer) -> None:
-    """Raise ScaffoldError if a hook could not judge: nothing passes it silently."""
+    # Raise ScaffoldError if a hook could not judge: nothing passes it silently.
     if answer.broken is not None:
         raise HookUnusable(answer.broken, MEND)
 

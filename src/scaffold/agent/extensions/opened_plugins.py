@@ -83,7 +83,7 @@ class _OpenedPlugins:
         return self._tools
 
     async def _change_input(self, words: str, material: str) -> tuple[str, str] | DroppedInput:
-        """Return the user's words as they made them, or without any the material; ScaffoldError if one refuses them."""
+        # Without words, plugins get the material: it is all that the user has sent.
         answer = await self._hooks.user_input(utf8_safe(words or self._redactor.clean(material)))
         match answer:
             case Discarded(plugin=plugin, reason=reason, refused=True):
@@ -97,7 +97,7 @@ class _OpenedPlugins:
                 return (answer, material) if words else ("", answer)
 
     def _watch_tool(self, tool: Tool) -> Tool:
-        """Return the tool with the hooks before and after each call: before the gate, so that it decides last."""
+        # Before the gate, so that the gate decides last.
         hooks, redactor = self._hooks, self._redactor
 
         async def run(args: Mapping[str, Any]) -> ToolOutput:
@@ -170,7 +170,7 @@ class HookedModel:
 
 
 def _with_text(message: AssistantMessage, text: str) -> Iterator[Text | Thinking | ToolCall]:
-    """Yield the parts, the text in place of the first one; thinking and calls stay as the provider wants them back."""
+    # Thinking and calls stay: the provider wants them back as they were.
     given = False
     for part in message.parts:
         if not isinstance(part, Text):
@@ -189,7 +189,7 @@ def _without_text(on_delta: DeltaHandler) -> DeltaHandler:
 
 
 def _last_prompt(request: Request) -> str:
-    """Return the text of the last message that is more than results of tools; empty if there is none."""
+    # A message of tool results alone is not a prompt.
     for message in reversed(request.messages):
         if isinstance(message, UserMessage):
             texts = [part.text for part in message.parts if isinstance(part, Text)]

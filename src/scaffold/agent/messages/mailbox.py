@@ -28,11 +28,9 @@ class ClaimedSession(Struct, frozen=True):
 
 APPROVAL_CHANNEL = "#consent"
 """The channel of approval requests and answers; `#` keeps agents from using the name."""
-MAX_AT_ONCE = 20
-"""Messages delivered before one request; the others follow before the next."""
+MAX_AT_ONCE = 20  # messages delivered before one request; the others follow before the next
 MAX_SCANNED = 1_000
-MESSAGES_CHARS = 36_000
-"""Approximate limit of messages delivered together; below the limit of a tool result."""
+MESSAGES_CHARS = 36_000  # approximate limit of messages delivered together; below the limit of a tool result
 
 
 class Mailbox:
@@ -122,7 +120,7 @@ class Mailbox:
         return DeliveryHistory(inner, self)
 
     def _describe_fitting(self, found: Sequence[Envelope]) -> tuple[tuple[str, ...], tuple[int, ...]]:
-        """Return the messages as text, as many as fit and at least one, and their numbers."""
+        # At least one: a message that is longer than the limit must not wait forever.
         texts: list[str] = []
         now = self._clock.now()
         for envelope in found:

@@ -21,8 +21,7 @@ MAX_TTL_S = 30 * DAY_S
 MAX_MESSAGE_CHARS = 12_000
 """A longer text belongs into a file, and its path into the message."""
 MAX_READ = 20
-MAX_CONVERSATIONS = 1_000
-"""Most recent conversations of a directory that are searched for live sessions."""
+MAX_CONVERSATIONS = 1_000  # most recent conversations of a directory that are searched for live sessions
 CHANNEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 RECIPIENT_HINT = (
     "get_agent_info lists the agents you can write to; subagents receive no messages, they have only their task."

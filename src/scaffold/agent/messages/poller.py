@@ -5,8 +5,7 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
-MIN_POLL_S, MAX_POLL_S = 0.02, 0.25
-"""Polling interval for other processes' commits; it grows while nothing happens."""
+MIN_POLL_S, MAX_POLL_S = 0.02, 0.25  # polling interval for other processes' commits; it grows while nothing happens
 
 
 class ChangeTick(Struct, frozen=True):

@@ -16,8 +16,7 @@ from scaffold.policy.rule.ruleset import PolicyDecision
 from scaffold.policy.rule.tool_rules import PermissionRequest
 from scaffold.store.user_store import SESSIONS, UserStore
 
-ANSWER_TIMEOUT_S = 900.0
-"""How long a subagent waits for an answer; without one the call is denied."""
+ANSWER_TIMEOUT_S = 900.0  # how long a subagent waits for an answer; without one the call is denied
 NO_ANSWER_REASON = "the approval request was not answered; continue without it, or say what you would have done"
 
 CallDecider = Callable[[str, PermissionRequest], Awaitable[PolicyDecision]]

@@ -20,16 +20,13 @@ from scaffold.host.process.child import ChildProcess, kill_orphan
 from scaffold.store.user.subagents import StoredSubagent, SubagentEndStatus, subagent_name
 from scaffold.store.user_store import SESSIONS
 
-GRACE_S = 2.0
-"""Grace period in which a subagent can record its usage before it is killed."""
-END_MESSAGE_LIFETIME = timedelta(days=30)
-"""How long the message about a subagent's end waits for its parent."""
+GRACE_S = 2.0  # grace period in which a subagent can record its usage before it is killed
+END_MESSAGE_LIFETIME = timedelta(days=30)  # how long the message about a subagent's end waits for its parent
 CANCELLED = "cancelled: its session ended"
 MAX_SUBAGENTS = 20
 """Most subagents of a session at once."""
 
-MAX_PAUSE_S = 900.0
-"""Longest total pause; after that the timer runs even while a human decides."""
+MAX_PAUSE_S = 900.0  # longest total pause; after that the timer runs even while a human decides
 
 
 class SubagentLimits(Struct, frozen=True, kw_only=True):
@@ -117,7 +114,6 @@ class PausableTimer:
             self._pauses_left_s -= paused_s
 
     def _pause_s(self) -> float:
-        """Return the length of the current pause so far; 0 if there is none."""
         if self._paused_at_s is None:
             return 0.0
         return min(self._monotonic() - self._paused_at_s, self._pauses_left_s)
@@ -239,7 +235,7 @@ class SubagentPool:
             self._watchers = {watcher for watcher in self._watchers if not watcher.done()}
 
     def _add_subagent(self, task: SubagentTask, spec: SubagentSpec) -> StoredSubagent:
-        """Store the subagent and its conversation and return it; the caller owns the transaction."""
+        # Store the subagent and its conversation and return it; the caller owns the transaction.
         store, number = self._store, self._store.subagents.next_number(self._me)
         subagent_id = ConversationId(f"{self._me}/{subagent_name(number)}")
         store.conversations.begin(subagent_id, cwd=self._cwd, model=spec.model, title=task.words[:200], parent=self._me)
@@ -255,7 +251,7 @@ class SubagentPool:
         return store.subagents.get(subagent_id)
 
     async def _watch_process(self, subagent: StoredSubagent, child: ChildProcess) -> None:
-        """Wait for a subagent's end and record it; on any error here its process is ended too."""
+        # Wait for a subagent's end and record it; on any error here its process is ended too.
         life = asyncio.create_task(self._wait_for_end(subagent, child), name=f"life of {subagent.id}")
         try:
             # Not `await life`: its errors are read by `_find_ending`, after the process has ended.
@@ -267,7 +263,7 @@ class SubagentPool:
             self._store_end(self._find_ending(subagent, life, self._starter.take_log_tail(subagent)))
 
     def _find_ending(self, subagent: StoredSubagent, life: asyncio.Task[int | None], output: str) -> _SubagentEnd:
-        """Return the ending of a subagent whose process ended; `output` is the end of what it printed."""
+        # A subagent that was killed or crashed has reported nothing: its last output may say why.
         error = life.exception() if life.done() and not life.cancelled() else None
         if self._leaving:
             return _SubagentEnd(subagent, "cancelled", CANCELLED)
@@ -283,7 +279,6 @@ class SubagentPool:
         return _SubagentEnd(subagent, "failure", f"{how}: {output}" if output else how)
 
     async def _wait_for_end(self, subagent: StoredSubagent, child: ChildProcess) -> int | None:
-        """Return the exit code as `ChildProcess.wait` does; None if it timed out and is still running."""
         timer = PausableTimer(subagent.timeout_s, self._clock.monotonic)
         async with asyncio.TaskGroup() as group:
             answering = group.create_task(self._answer_requests(subagent, timer))
@@ -293,7 +288,7 @@ class SubagentPool:
         return code
 
     async def _answer_requests(self, subagent: StoredSubagent, timer: PausableTimer) -> None:
-        """Decide the subagent's approval requests until cancelled; the timer pauses meanwhile."""
+        # Decide the subagent's approval requests until cancelled; the timer pauses meanwhile.
         while True:
             asked = await next_approval_request(self._store, self.poller, me=self._me, subagent=subagent.id)
             with timer.paused():
@@ -301,7 +296,7 @@ class SubagentPool:
             send_decision(self._store, asked, judgement)
 
     def _store_end(self, ending: _SubagentEnd) -> None:
-        """Store a subagent's ending; if the store fails, `settle` tries again later."""
+        # Store a subagent's ending; if the store fails, `settle` tries again later.
         self._unwritten[ending.subagent.id] = ending
         try:
             self.settle()
@@ -310,7 +305,7 @@ class SubagentPool:
             self.poller.ring()
 
     def _record_end(self, ending: _SubagentEnd) -> None:
-        """End the subagent in the store and send its parent the message, unless that was already done."""
+        # End the subagent in the store and send its parent the message, unless that was already done.
         subagent = ending.subagent
         with self._store.transaction(durable=True):
             # A compare-and-set from `running`: a second caller neither changes the end nor sends a second message.
@@ -331,7 +326,6 @@ class SubagentPool:
 
 
 async def _ends_within(child: ChildProcess, timer: PausableTimer) -> int | None:
-    """Return the exit code of a process; None if the timer runs out first."""
     while (left_s := timer.left_s()) > 0:
         try:
             async with asyncio.timeout(left_s):
@@ -346,7 +340,6 @@ def _describe_exit(code: int) -> str:
 
 
 def _error_line(error: BaseException) -> str:
-    """Return an error as one line; of a group the first one."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error.in_full if isinstance(error, ScaffoldError) else f"{type(error).__name__}: {error}"

@@ -19,13 +19,10 @@ from scaffold.tools.arguments import object_schema
 from scaffold.tools.workspace import failed_answer
 
 MAX_TIMEOUT_S = 3_600
-PAGE_CHARS = 12_000
-"""Characters of one result shown at once."""
-MAX_ROLE_CHARS = 200
-"""Of what is said of one role."""
+PAGE_CHARS = 12_000  # characters of one result shown at once
+MAX_ROLE_CHARS = 200  # of what is said of one role
 MAX_ROLES_CHARS = 6_000
-ALL_RESULTS_CHARS = 24_000
-"""Characters of several results shown together."""
+ALL_RESULTS_CHARS = 24_000  # characters of several results shown together
 
 
 def subagent_tools(pool: SubagentPool, mailbox: Mailbox, clock: Clock) -> tuple[Tool, ...]:
@@ -86,7 +83,6 @@ def _subagent_tool(pool: SubagentPool, mailbox: Mailbox) -> Tool:
 
 
 def _role_schema(roles: Sequence[Role]) -> Mapping[str, Mapping[str, Any]]:
-    """Return the schema of the argument that chooses a role; none without roles."""
     if not roles:
         return {}
     described, room = [], MAX_ROLES_CHARS
@@ -158,7 +154,6 @@ def _result_page(result: str, offset: int, page: int) -> Mapping[str, Any]:
 
 
 def _matches(subagent: StoredSubagent, wanted: str) -> bool:
-    """Return whether `wanted` is this subagent's name, number or full id."""
     return wanted.strip() in {subagent.name, str(subagent.number), subagent.id}
 
 

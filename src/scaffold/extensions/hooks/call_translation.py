@@ -22,6 +22,7 @@ class _Twin(Struct, frozen=True):
     """Other tools of theirs whose hooks are meant as well."""
 
 
+# The one table of names, by our tool.
 TWINS: Mapping[str, _Twin] = {
     "shell": _Twin("Bash", {"timeout_s": "timeout", "background": "run_in_background"}),
     "read_file": _Twin("Read", {"path": "file_path", "start_line": "offset"}),
@@ -37,7 +38,6 @@ TWINS: Mapping[str, _Twin] = {
     "load_skill": _Twin("Skill", {"name": "skill"}),
     "TodoWrite": _Twin("TodoWrite"),
 }
-"""The one table of names, by our tool."""
 
 
 class HookCall(Struct, frozen=True):
@@ -108,7 +108,6 @@ def _file_call(patch: FilePatch, args: Mapping[str, Any], cwd: str) -> HookCall:
 
 
 def _absolute_path(name: str | None, value: Any, cwd: str) -> Any:
-    """Return the path of a file as they have it."""
     if name != "file_path" or not isinstance(value, str) or not value or value.startswith("~"):
         return value
     return os.path.normpath(os.path.join(cwd, value))  # noqa: PTH118 - a text of a model, perhaps with surrogates

@@ -20,10 +20,9 @@ from scaffold.host.sandbox.confinement import SandboxSpec
 
 MAX_OUTPUT_BYTES = 1_000_000
 MAX_COMMAND_CHARS = 60
+# For hooks at an end, which must not hold it up.
 CLOSING_S: Mapping[HookEvent, float] = {"SessionEnd": 3.0, "WorktreeRemove": 10.0}
-"""For hooks at an end, which must not hold it up."""
-NOT_RUN = {126: "is not executable", 127: "was not found"}
-"""What a shell says about a program by its exit code."""
+NOT_RUN = {126: "is not executable", 127: "was not found"}  # what a shell says about a program by its exit code
 TEXT_IS_CONTEXT: frozenset[HookEvent] = frozenset({"UserPromptSubmit", "SessionStart"})
 _EXACT = re.compile(r"[\w ,|-]*")
 
@@ -110,7 +109,6 @@ class HookRunner:
         return HookAnswer(broken=text, lines=self._new_lines((text,)))
 
     def _new_lines(self, lines: Sequence[str]) -> tuple[str, ...]:
-        """Return the lines that were not said before."""
         new = tuple(line for line in lines if line not in self._told)
         self._told.update(new)
         return new
@@ -130,7 +128,7 @@ class HookRunner:
         )
 
     def _trusted_command(self, hook: Hook, place: HookContext) -> tuple[str, str]:
-        """Return the command to run, and why it cannot; its scripts are those that the user trusts."""
+        # A worktree's scripts are an agent's to change, so the trusted copies run instead.
         command, files = hook.command, Path(self._extensions.folder or place.project)
         ours = [name for name in hook.scripts if not name.startswith("/")]
         here = place.project
@@ -143,7 +141,6 @@ class HookRunner:
         return command, next(filter(None, problems), "")
 
     def _script_problem(self, hook: Hook, folder: Path, name: str) -> str:
-        """Return why a script cannot run; empty if it can."""
         path = folder / name
         try:
             content = path.read_bytes() if path.is_file() else None
@@ -170,7 +167,7 @@ class HookRunner:
 
 
 def _readable_folders(hook: Hook, folder: str) -> tuple[Path, ...]:
-    """Return what a hook reads besides what commands read: the project's scripts; of the user's own these alone."""
+    # A hook of the user's reads its own scripts alone; one of the project the project's folder.
     own = [Path(name) for name in hook.scripts if name.startswith("/")]
     # Files beside a script belong to it only in a folder for hooks: in others may be logins.
     shown = [each.parent if each.parent.name == "hooks" else each for each in own]
@@ -178,7 +175,7 @@ def _readable_folders(hook: Hook, folder: str) -> tuple[Path, ...]:
 
 
 def _matches_name(hook: Hook, names: Sequence[str]) -> bool:
-    """Return whether a hook's matcher matches one of the names: a list of words exactly, others as an expression."""
+    # As Claude Code does: a list of words is compared exactly, anything else is an expression.
     matcher = hook.matcher.strip()
     if matcher in {"", "*"} or not names:
         return True

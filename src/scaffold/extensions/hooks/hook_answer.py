@@ -10,12 +10,10 @@ from msgspec import Struct
 from scaffold.core.printable_text import printable, truncate_text
 from scaffold.host.process.command_runner import CommandResult
 
-MAX_CONTEXT_CHARS = 10_000
-"""Of what one hook adds to a conversation."""
+MAX_CONTEXT_CHARS = 10_000  # of what one hook adds to a conversation
 MAX_REASON_CHARS = 4_000
 MAX_LINE_CHARS = 300
-BLOCKED = 2
-"""The exit code that blocks."""
+BLOCKED = 2  # the exit code that blocks
 
 Permission = Literal["allow", "deny", "ask", "defer"]
 _STRICTNESS: Mapping[Permission | None, int] = {None: 0, "allow": 1, "ask": 2, "defer": 3, "deny": 4}

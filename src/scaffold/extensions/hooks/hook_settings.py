@@ -12,8 +12,7 @@ from scaffold.extensions.hooks.script_names import named_scripts
 
 DEFAULT_TIMEOUT_S = 60.0
 MAX_TIMEOUT_S = 600.0
-MAX_HOOKS = 200
-"""Of one file."""
+MAX_HOOKS = 200  # of one file
 EVENTS: tuple[HookEvent, ...] = get_args(HookEvent)
 MAX_SHOWN = 60
 MAX_NAMES = 10
@@ -65,7 +64,6 @@ def script_names(content: bytes, *, home: str, top: str) -> tuple[str, ...]:
 
 
 def _event_hooks(file: HookFile, table: Mapping[str, Any]) -> Iterator[Hook | str]:
-    """Yield the hooks, and lines about what is no hook."""
     unknown = [f"`{short_line(one_line(name), MAX_SHOWN)}`" for name in table if name not in EVENTS]
     if unknown:
         yield f"{file.name}: hooks for {join_limited(unknown, MAX_NAMES)} do not run: there is no such event here"
@@ -120,7 +118,7 @@ def _entry_hooks(file: HookFile, event: HookEvent, matcher: str, entry: object) 
 
 
 def _read_timeout(given: object) -> tuple[float, str]:
-    """Return how many seconds a hook may take, and why it is not what was given; empty if it is."""
+    # A number that is not usable is replaced, and the user is told why.
     if given is None:
         return DEFAULT_TIMEOUT_S, ""
     if isinstance(given, bool) or not isinstance(given, int | float) or not given > 0:

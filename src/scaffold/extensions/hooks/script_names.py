@@ -68,7 +68,6 @@ def _simple_commands(command: str) -> Iterator[list[str]]:
 
 
 def _run_files(words: Sequence[str]) -> Iterator[str]:
-    """Yield the program of a simple command, and what it is told to run, if they are files."""
     rest = [word for word in words if not _ASSIGNMENT.match(word)]
     while rest:
         program, rest = rest[0], rest[1:]
@@ -87,7 +86,6 @@ def _is_file(word: str) -> bool:
 
 
 def _script_path(word: str, home: str, top: str) -> str:
-    """Return where the file is; empty if the word does not say."""
     for start in _PROJECT:
         if word.startswith(start):
             return _relative_path(word.removeprefix(start))
@@ -103,6 +101,5 @@ def _script_path(word: str, home: str, top: str) -> str:
 
 
 def _relative_path(name: str) -> str:
-    """Return a path relative to the project; empty if it leads out of it."""
     place = os.path.normpath(name)
     return "" if place in {"", "."} or place.startswith(("/", "..")) or any(mark in place for mark in "$`*?") else place

@@ -151,7 +151,6 @@ class _Flow(OAuthClientProvider):
 
 
 def _given_client(config: ServerConfig, redirect_uri: str) -> OAuthClientInformationFull | None:
-    """Return the client that the entry names; None if we are to register."""
     given = config.oauth
     if not given.client_id:
         return None
@@ -184,7 +183,7 @@ async def obtain_grant(
 
 
 def _failure_reason(error: Exception) -> str:
-    """Return why it failed, without the body of an answer: a server may repeat a secret in it."""
+    # Without the body of an answer: a server may repeat a secret in it.
     text = str(error) or type(error).__name__
     if (refused := _REGISTRATION.match(text)) is not None:
         return f"we cannot register there (HTTP {refused[1]}); register a client, and name its `oauth.clientId`"
@@ -201,7 +200,7 @@ def _login_failed(config: ServerConfig, why: str) -> LoginFailed:
 async def _drive_flow(
     flow: _Flow, client: httpx2.AsyncClient, first: httpx2.Request, learn: Callable[[list[str]], None]
 ) -> None:
-    """Send what the SDK's flow asks for, until it has tokens."""
+    # Send what the SDK's flow asks for, until it has tokens.
     steps = flow.async_auth_flow(first)
     try:
         request = await anext(steps)
@@ -230,7 +229,7 @@ def _flow_secrets(flow: _Flow) -> list[str]:
 async def _send_bounded(
     client: httpx2.AsyncClient, request: httpx2.Request, url: str, *, read: bool
 ) -> httpx2.Response:
-    """Return the answer, with its whole body if it is to be read, as far as that is not too long."""
+    # A body is read by us and with a limit: a server could send one without end.
     response = await client.send(request, stream=True, follow_redirects=False)
     body = b""
     try:
@@ -250,13 +249,12 @@ _OF_TRANSFER = frozenset({"content-length", "transfer-encoding", "content-encodi
 
 
 async def _nothing() -> AsyncIterator[bytes]:
-    """Yield nothing."""
     return
     yield b""
 
 
 def _first_request(config: ServerConfig) -> httpx2.Request:
-    """Return the request that a client begins with, which a server refuses to who has not logged in."""
+    # A server refuses this request without a login, and thereby says where to log in.
     headers: Mapping[str, str] = {**config.headers, VERSION_HEADER: LATEST_PROTOCOL_VERSION}
     if config.transport == "sse":
         return httpx2.Request("GET", config.url, headers={**headers, "accept": "text/event-stream"})

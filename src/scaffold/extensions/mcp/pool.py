@@ -112,7 +112,7 @@ class LocalPool:
 
 
 def _printable_definitions(tools: Sequence[Definition]) -> Mapping[str, str]:
-    """Return the definitions as texts without invisible characters, by the printable name of the tool."""
+    # Without invisible characters: the user decides by what they see.
     return {
         short_line(each.name, MAX_NAME_CHARS): json_escaped(
             f"{each.description}\n{msgspec.json.encode(each.schema).decode()}"

@@ -27,15 +27,11 @@ from scaffold.policy.secret.sources import secret_values
 
 FIRST_DELAY_S = 1.0
 MAX_DELAY_S = 60.0
-STABLE_S = 30.0
-"""After so long a run the next delay is the first one again."""
-RELIST_S = 1.0
-"""Between two lists of tools, however often a server says that they changed."""
-MAX_RELISTS = 20
-"""On one connection."""
+STABLE_S = 30.0  # after so long a run the next delay is the first one again
+RELIST_S = 1.0  # between two lists of tools, however often a server says that they changed
+MAX_RELISTS = 20  # on one connection
 DOWNLOADERS = frozenset({"bunx", "npx", "pipx", "pnpm", "uvx", "yarn"})
-MAX_SILENT = 2
-"""Calls without an answer, one after the other, after which it is started again."""
+MAX_SILENT = 2  # calls without an answer, one after the other, after which it is started again
 MAX_REASON_CHARS = 300
 CLOSE_S = 5.0
 
@@ -187,7 +183,6 @@ class McpServer:
             self._over.set()
 
     async def _keep_running(self) -> None:
-        """Run it, again and again, until it is closed."""
         now, delay_s = asyncio.get_running_loop().time, FIRST_DELAY_S
         while not self._closing.is_set():
             began = now()
@@ -215,21 +210,21 @@ class McpServer:
             delay_s = min(2 * delay_s, MAX_DELAY_S)
 
     def _download_hint(self) -> str:
-        """Return why a program that is downloaded at each start cannot start here; empty if it is none."""
+        # `npx` and `uvx` download at each start, which a sandbox without network forbids.
         config, program = self.config, Path(self.config.command).name
         if program not in DOWNLOADERS or config.network == "hosts" or self._place.sandbox is None:
             return ""
         return f"; `{program}` downloads what it runs, and this server may reach no host: `network` in its entry"
 
     def _tell_once(self, what: str, *, again: bool) -> None:
-        """Tell the user, once for each kind of failure."""
+        # Tell the user, once for each kind of failure.
         if what not in self._told:
             self._told.add(what)
             rest = "; it is started again" if again and not self._needs_login else ""
             self._tell(f"MCP server {self.config.name} {what}: {self._error}{rest}")
 
     async def _run_once(self) -> bool:
-        """Run it until it ends, and return whether it is worth another try; `_reason` says why it ended."""
+        # Run it until it ends, and return whether it is worth another try; `_reason` says why it ended.
         try:
             async with AsyncExitStack() as stack:
                 await self._serve_connection(stack)
@@ -267,7 +262,7 @@ class McpServer:
             await asyncio.wait([following])
 
     async def _renew_tools(self, connection: ServerConnection) -> None:
-        """List the tools again whenever they changed, until the connection is over."""
+        # List the tools again whenever they changed, until the connection is over.
         for _ in range(MAX_RELISTS):
             await self._first_of(self._over, self._changed)
             # What changes often is listed once a second.

@@ -135,7 +135,6 @@ def read_servers(content: bytes, *, file: str, scope: str) -> ServerFile:
 
 
 def _parse_server(name: str, given: Any, scope: str) -> ServerConfig | None:
-    """Return the server; None if it is switched off. ValueError says why it cannot be used."""
     if len(name) > MAX_NAME_CHARS or not _NAME.fullmatch(name):
         raise ValueError(f"its name is not 1 to {MAX_NAME_CHARS} letters, digits and `-`")
     try:

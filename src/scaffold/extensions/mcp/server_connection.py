@@ -20,8 +20,7 @@ from scaffold.core.printable_text import one_line, printable, short_line, trunca
 from scaffold.core.tool import ToolOutput
 from scaffold.extensions.mcp.offers import Ask, Definition, Question
 
-MAX_QUESTIONS = 3
-"""In one call; further ones are declined."""
+MAX_QUESTIONS = 3  # in one call; further ones are declined
 MAX_QUESTION_CHARS = 2_000
 MAX_FIELDS = 20
 REFUSALS = frozenset({"", "cancel", "decline", "no", "none", "reject"})

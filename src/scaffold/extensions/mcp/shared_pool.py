@@ -20,8 +20,7 @@ from scaffold.extensions.mcp.offers import Ask, OfferedTool, Question, ServerPoo
 from scaffold.host.sandbox.proxy import bind_unix_socket
 
 MAX_LINE_BYTES = 16 * 2**20
-REQUEST_S = 30.0
-"""Within this time a process says what it wants."""
+REQUEST_S = 30.0  # within this time a process says what it wants
 SHORT_PATH_BYTES = 100
 
 
@@ -125,7 +124,7 @@ class _Exchange:
             await asyncio.wait([call, listener])
 
     async def _pass_answers_on(self) -> None:
-        """Pass answers on, until the other side ends the connection: it no longer wants the call."""
+        # Pass answers on, until the other side ends the connection: it no longer wants the call.
         with contextlib.suppress(OSError, ValueError):
             while line := await self._reader.readline():
                 message = _REQUESTS.decode(line)
@@ -200,7 +199,7 @@ async def _read_message(reader: asyncio.StreamReader) -> _Tools | _Servers | _Ou
 
 
 def _connect_socket(path: Path) -> socket.socket:
-    """Return a socket that is connected to `path`, even if that is longer than a socket address."""
+    # A path may be longer than a socket address: then it is reached by its folder's descriptor.
     client = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         if len(os.fsencode(path)) < SHORT_PATH_BYTES:

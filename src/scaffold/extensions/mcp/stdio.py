@@ -42,14 +42,11 @@ class ServerPlace(Struct, frozen=True, kw_only=True):
 
 
 STOP_GRACE_S = 1.0
+# A longer line ends the server; a line that is shorter, and too long, costs only the call that it answers.
 MAX_PASSED_BYTES = 10 * MAX_MESSAGE_BYTES
-"""A longer line ends the server; a line that is shorter, and too long, costs only the call that it answers."""
-MAX_WAITING = 1_000
-"""Messages that are not handled yet; a server that sends more is ended."""
-MAX_INVALID = 100
-"""Lines that are no messages; servers print banners, but one that prints more is ended."""
-MAX_UNANSWERED_BYTES = 4 * MAX_MESSAGE_BYTES
-"""What a server may write, besides answers, before it answers again."""
+MAX_WAITING = 1_000  # messages that are not handled yet; a server that sends more is ended
+MAX_INVALID = 100  # lines that are no messages; servers print banners, but one that prints more is ended
+MAX_UNANSWERED_BYTES = 4 * MAX_MESSAGE_BYTES  # what a server may write, besides answers, before it answers again
 MAX_STDERR_BYTES = 2_000
 MAX_REASON_CHARS = 300
 Streams = tuple[MemoryObjectReceiveStream[SessionMessage | Exception], MemoryObjectSendStream[SessionMessage]]
@@ -156,7 +153,6 @@ async def program_streams(command: PipedCommand, ended: Callable[[str], object])
 
 
 def _too_long_error(line: TooLong) -> mcp_types.JSONRPCError:
-    """Return the error that a request has for an answer that is too long."""
     reason = f"its answer is larger than {MAX_MESSAGE_BYTES >> 20} MB"
     error = mcp_types.ErrorData(code=mcp_types.INTERNAL_ERROR, message=reason)
     return mcp_types.JSONRPCError(jsonrpc="2.0", id=line.request, error=error)

@@ -104,7 +104,7 @@ async def load_plugins(place: PluginPlace, about: Mapping[str, Any], tell: Calla
 
 
 def _end_duplicates(plugins: Sequence[Plugin]) -> None:
-    """End all but one of the plugins that have the same name: the one whose file is named so stays, else the first."""
+    # End all but one of the plugins that have the same name: the one whose file is named so stays, else the first.
     owners: dict[str, Plugin] = {}
     # Not by who answers first: it is always the same one that stays.
     for plugin in sorted(plugins, key=lambda plugin: plugin.file.stem != plugin.manifest.name):
@@ -184,7 +184,7 @@ def plugin_files(folder: Path, *, me: int) -> PluginFiles:
 
 
 def _file_problem(entry: os.DirEntry[str], me: int) -> str | None:
-    """Return why a file that looks like a plugin is none; empty if it does not look like one, None if it is one."""
+    # None for a valid plugin, empty for a file that does not look like one, else the reason.
     try:
         if entry.is_symlink():
             return "is a symbolic link; copy the program itself there"

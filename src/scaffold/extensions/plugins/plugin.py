@@ -22,12 +22,9 @@ from scaffold.extensions.program_output import (
 from scaffold.host.process.command_runner import CommandResult
 from scaffold.host.process.piped_process import PipedCommand, PipedProcess
 
-ANSWER_S = 5.0
-"""Within this time a plugin answers each request, or it is ended."""
-SHUTDOWN_S = 1.0
-"""For the answer to `shutdown`; as long again for its end after SIGTERM."""
-FLOOD_BYTES = MAX_MESSAGE_BYTES
-"""A plugin that writes more than that between two requests, besides answers, is ended."""
+ANSWER_S = 5.0  # within this time a plugin answers each request, or it is ended
+SHUTDOWN_S = 1.0  # for the answer to `shutdown`; as long again for its end after SIGTERM
+FLOOD_BYTES = MAX_MESSAGE_BYTES  # A plugin that writes more than that between two requests, besides answers, is ended
 MAX_ERROR_CHARS = 300
 MAX_STDERR_BYTES = 2_000
 PROTOCOL = 1
@@ -218,7 +215,7 @@ class Plugin:
         self._end_with_error(exit_reason(result, self._stderr))
 
     def _end_with_error(self, reason: str) -> None:
-        """End it after a mistake that leaves no way to go on."""
+        # End it after a mistake that leaves no way to go on.
         if self._closing:
             self._settle_request(reason)
         elif self.state == "starting":
@@ -235,7 +232,7 @@ class Plugin:
         self._process.cut()
 
     def _settle_request(self, reason: str) -> None:
-        """Answer the open request, if there is one, with a failure."""
+        # Answer the open request, if there is one, with a failure.
         if self._answer is not None and not self._answer.done():
             self._answer.set_result(CallFailed(reason))
 

@@ -13,8 +13,7 @@ from scaffold.extensions.plugins.plugin import CallFailed, Plugin
 
 MAX_TEXT_CHARS = 200_000
 """Of a message, a prompt, a reply or a result that a plugin returns."""
-MAX_CONTEXT_CHARS = 20_000
-"""Of what one plugin adds to a request."""
+MAX_CONTEXT_CHARS = 20_000  # of what one plugin adds to a request
 MAX_REASON_CHARS = 500
 
 Action = Literal["continue", "stop", "skip"]
@@ -121,7 +120,6 @@ class PluginHooks:
 async def _ask_plugin(
     plugin: Plugin, hook: Hook, params: Mapping[str, Any], *, skips: bool = False
 ) -> _PluginHookAnswer | None:
-    """Return a plugin's answer; None if it has none, which changes nothing."""
     result = await plugin.call(f"hook/{hook}", params)
     if isinstance(result, CallFailed):
         if plugin.runs:
@@ -139,7 +137,6 @@ async def _ask_plugin(
 
 
 def _bounded_text(given: str | None, before: str) -> str:
-    """Return a text that a plugin gave, bounded and printable; the one before if it gave none or left it unchanged."""
     if given is None or given == before or not given.strip():
         return before
     return truncate_text(printable(given), MAX_TEXT_CHARS)

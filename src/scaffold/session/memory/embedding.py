@@ -21,8 +21,7 @@ from scaffold.store.driver.location import existing_state_location
 from scaffold.store.spending.session_budget import session_budget
 from scaffold.store.user_store import UserStore
 
-ACCOUNT = "memory"
-"""The account of the user's own commands, which have no limit."""
+ACCOUNT = "memory"  # the account of the user's own commands, which have no limit
 
 
 class EmbedderSource:

@@ -19,8 +19,7 @@ from scaffold.session.memory.answer import NOUNS, MemoryAnswer
 from scaffold.session.memory.document_commands import document_json, document_name, has_pages, label, missing_lines
 from scaffold.session.memory.embedding import MemoryAccess
 
-VECTORS_AT_ONCE = 256
-"""After so many vectors it is said how many there are."""
+VECTORS_AT_ONCE = 256  # after so many vectors it is said how many there are
 
 
 class IngestRequest(Struct, frozen=True, kw_only=True):

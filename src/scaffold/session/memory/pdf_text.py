@@ -38,8 +38,7 @@ class OpenPdf(Struct, frozen=True):
 
 PAGES_AT_ONCE = 25
 TIME_LIMIT_S = 60.0
-MARK_CHARS = 40
-"""What is between two pages, at most, beside what is said of one."""
+MARK_CHARS = 40  # what is between two pages, at most, beside what is said of one
 
 
 class _Shown(Struct, frozen=True, kw_only=True):
@@ -62,7 +61,6 @@ async def pdf_text(workspace: Workspace, args: Mapping[str, Any]) -> ToolOutput:
 
 
 async def _read_pages(file: int, name: str, wanted: PageRanges, place: ReaderPlace) -> _Shown:
-    """Read pages until they are enough for an answer."""
     pages: list[PdfPage] = []
     rest, room, part = wanted, MAX_ANSWER_CHARS, None
     until = time.monotonic() + TIME_LIMIT_S
@@ -87,7 +85,6 @@ def _total_pages(part: PdfPart | None) -> int:
 
 
 def _fit_page(page: PdfPage, room: int) -> PdfPage:
-    """Return a page, or the beginning of one that is longer than an answer."""
     if len(page.text) <= room:
         return page
     problem = f"has {len(page.text):,} characters, of which {room:,} are shown"
@@ -111,7 +108,7 @@ def _page_lines(pages: Iterable[PdfPage]) -> Iterator[str]:
 
 
 def _unread_line(problem: str, pages: Sequence[PdfPage]) -> str:
-    """Return one line for pages that follow each other and have no text for the same reason."""
+    # Scans have no text on any page: one line for all of them.
     numbers = str(read_page_ranges(",".join(str(each.number) for each in pages[:MAX_PARTS])))
     more = ", ..." if len(pages) > MAX_PARTS else ""
     return f"--- page{'s' if len(pages) > 1 else ''} {numbers}{more} {in_number(problem, len(pages))} ---"

@@ -54,7 +54,6 @@ def write_new_file(paths: Iterable[Path], text: str) -> Path:
 
 
 def _message_paragraphs(message: Message) -> Iterator[str]:
-    """Yield the paragraphs of a message."""
     own = isinstance(message, AssistantMessage)
     if own or any(not isinstance(part, ToolResult) for part in message.parts):
         yield "## Ralph" if own else "## You"
@@ -82,6 +81,5 @@ def _part_paragraph(part: Text | Image | Thinking | ToolCall | ToolResult) -> It
 
 
 def _code_block(text: str, language: str = "") -> str:
-    """Return a code block; its fence is longer than any in the text."""
     fence = "`" * max(3, *(len(found) + 1 for found in _BACKTICKS.findall(text)), 3)
     return f"{fence}{language}\n{text.rstrip()}\n{fence}"

@@ -49,7 +49,6 @@ async def prompt_text(command: SendPrompt, tools: Sequence[Tool]) -> str:
 
 
 async def _printed(command: str, tools: Sequence[Tool]) -> str:
-    """Return what a command printed, or why it did not run."""
     shell = next((tool for tool in tools if tool.name == "shell"), None)
     return (await shell.run({"command": command})).content if shell else "Not run: there is no shell here."
 

@@ -246,7 +246,7 @@ def tool_listing(tools: Sequence[Tool], rules: RuleSet, width: int) -> str:
 
 
 def _tool_names(tools: Iterable[Tool]) -> Iterator[str]:
-    """Yield the names of the tools, and instead of those that are too many to be listed how many they are."""
+    # MCP servers may offer hundreds of tools: a family that is too large is counted instead.
     families: Counter[str] = Counter()
     for tool in tools:
         if tool.group is None or not tool.group.family:
@@ -292,7 +292,7 @@ def _agent_duration(agent: StoredSubagent, now: datetime) -> str:
 
 
 def _two_columns(rows: Sequence[tuple[str, str]], width: int, *, indent: str = "  ") -> Iterator[str]:
-    """Yield two columns; the second goes below the first on a narrow screen or after a long name."""
+    # The second column goes below the first on a narrow screen or after a long name.
     first = max((len(name) for name, _ in rows), default=0)
     if first + 24 > width:
         for name, text in rows:

@@ -212,12 +212,10 @@ class CommandSyntax(Struct, frozen=True, kw_only=True):
 
 
 def _without_arguments(command: Command) -> Callable[[Sequence[str]], Command | None]:
-    """Return a parser for a command without arguments."""
     return lambda words: None if words else command
 
 
 def _with_optional_name(bare: Command, named: Callable[[str], Command]) -> Callable[[Sequence[str]], Command | None]:
-    """Return a parser for a command with one optional name."""
 
     def read(words: Sequence[str]) -> Command | None:
         if len(words) > 1:
