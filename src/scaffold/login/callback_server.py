@@ -16,14 +16,7 @@ import h11
 from msgspec import Struct
 
 from scaffold.core.errors import ModelAccessDenied, UsageError
-from scaffold.login.callback import (
-    HOSTS,
-    AuthorizationDenied,
-    CodeAnswer,
-    Expected,
-    NotOurs,
-    answer_of_query,
-)
+from scaffold.login.callback import HOSTS, AuthorizationDenied, CodeAnswer, Expected, NotOurs, answer_of_query
 from scaffold.login.provider import CALLBACK_PATH, PORT
 
 WAIT_S = 600.0  # how long a login waits for the user

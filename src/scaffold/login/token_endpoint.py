@@ -16,11 +16,7 @@ REVOCATION_DEADLINES = Deadlines(connect_s=5.0, idle_s=5.0, total_s=5.0)
 MAX_BYTES = 2**20
 REFUSALS = frozenset({400, 401, 403})
 REUSED = frozenset({"refresh_token_reused", "token_reused"})
-FORM = {
-    "Content-Type": "application/x-www-form-urlencoded",
-    "Accept": "application/json",
-    "User-Agent": "scaffold",
-}
+FORM = {"Content-Type": "application/x-www-form-urlencoded", "Accept": "application/json", "User-Agent": "scaffold"}
 FINAL = frozenset({"invalid_grant", "refresh_token_expired", "refresh_token_invalidated", *REUSED})
 """Codes that say that a grant will never be accepted; others are about the request or the server."""
 TRY_LATER = "Retry later; if it persists, check the network and any proxy between."

@@ -57,12 +57,7 @@ class SessionExtensions:
         """All that are open as one; the same object until one is opened."""
 
     async def open(
-        self,
-        setup: ExtensionSetup,
-        tools: ToolSetup,
-        conversation: Callable[[], Conversation],
-        *,
-        is_subagent: bool,
+        self, setup: ExtensionSetup, tools: ToolSetup, conversation: Callable[[], Conversation], *, is_subagent: bool
     ) -> None:
         """Open them; hooks see the calls that the gate of `tools` decides from now on.
 

@@ -277,9 +277,4 @@ def _transcript_parts(message: Message, cwd: str) -> Iterator[dict[str, Any]]:
                 seen = hook_calls(name, args, cwd)[0]
                 yield {"type": "tool_use", "id": call, "name": seen.names[0], "input": encodable(seen.input)}
             case ToolResult(call_id=call, content=content, failed=failed):
-                yield {
-                    "type": "tool_result",
-                    "tool_use_id": call,
-                    "content": utf8_safe(content),
-                    "is_error": failed,
-                }
+                yield {"type": "tool_result", "tool_use_id": call, "content": utf8_safe(content), "is_error": failed}

@@ -70,11 +70,7 @@ def _subagent_tool(pool: SubagentPool, mailbox: Mailbox) -> Tool:
             {"task": {"type": "string", "description": "What to do, and what to report in its final message."}},
             context={"type": "string", "description": "What it needs to know: files, findings, decisions."},
             model={"type": "string", "description": "A model string; default: your model."},
-            timeout_s={
-                "type": "number",
-                "minimum": 1,
-                "description": f"Seconds; default {pool.limits.timeout_s:g}.",
-            },
+            timeout_s={"type": "number", "minimum": 1, "description": f"Seconds; default {pool.limits.timeout_s:g}."},
             **_role_schema(pool.limits.roles),
         ),
         category="subagent",

@@ -94,9 +94,7 @@ class _Flow(OAuthClientProvider):
         self._local = is_local(config.url)
         self.memory = _TokenMemory(_given_client(config, browser.redirect_uri))
         metadata = OAuthClientMetadata(
-            redirect_uris=[AnyUrl(browser.redirect_uri)],
-            client_name=CLIENT_NAME,
-            token_endpoint_auth_method=None,
+            redirect_uris=[AnyUrl(browser.redirect_uri)], client_name=CLIENT_NAME, token_endpoint_auth_method=None
         )
         super().__init__(config.url, metadata, self.memory, self._show_page, self._answer)
 

@@ -167,10 +167,7 @@ async def server_command(config: ServerConfig, place: ServerPlace) -> AsyncItera
         environ = {name: value for name, value in environ.items() if name.lower() not in PROXIES}
     async with with_egress(_server_sandbox(config, place)) as sandbox:
         yield PipedCommand(
-            argv=(_program(config.command), *config.args),
-            cwd=place.cwd,
-            env={**environ, **config.env},
-            sandbox=sandbox,
+            argv=(_program(config.command), *config.args), cwd=place.cwd, env={**environ, **config.env}, sandbox=sandbox
         )
 
 

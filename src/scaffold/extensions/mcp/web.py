@@ -140,9 +140,7 @@ def _with_token(request: httpx2.Request, token: str) -> httpx2.Request:
 
 
 def address_client(
-    headers: Mapping[str, str] | None = None,
-    timeout: httpx2.Timeout | None = None,
-    auth: httpx2.Auth | None = None,
+    headers: Mapping[str, str] | None = None, timeout: httpx2.Timeout | None = None, auth: httpx2.Auth | None = None
 ) -> httpx2.AsyncClient:
     """Return a client whose answers are bounded."""
     limits = httpx2.Limits(max_connections=MAX_CONNECTIONS)

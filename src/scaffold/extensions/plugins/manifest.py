@@ -10,12 +10,7 @@ from scaffold.core.printable_text import one_line, printable, short_line, trunca
 from scaffold.extensions.tool_schema import tool_schema
 
 Hook = Literal[
-    "post_user_input",
-    "context_enhance",
-    "pre_llm_send",
-    "post_llm_response",
-    "pre_tool_execute",
-    "post_tool_execute",
+    "post_user_input", "context_enhance", "pre_llm_send", "post_llm_response", "pre_tool_execute", "post_tool_execute"
 ]
 HOOKS: tuple[Hook, ...] = get_args(Hook)
 PRIORITY = 500

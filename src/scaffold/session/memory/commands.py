@@ -30,11 +30,7 @@ from scaffold.session.memory.index_commands import (
 
 MOST_LISTED = 50
 MOST_FOUND = 10
-FIELDS: Mapping[str, Sequence[str]] = {
-    "text": (),
-    "type": get_args(MemoryType),
-    "state": ("active", "unconfirmed"),
-}
+FIELDS: Mapping[str, Sequence[str]] = {"text": (), "type": get_args(MemoryType), "state": ("active", "unconfirmed")}
 """What can be edited, and the values that it takes; none for any text."""
 HELP = """/memory list [INDEX]            the memories, or what another index has, the newest first
 /memory search QUERY            those that fit, by words and by meaning

@@ -328,9 +328,7 @@ COMMANDS = (
         in_oneshot=True,
     ),
     CommandSyntax(
-        name="tools",
-        summary="the agent's tools, and which need your approval",
-        read=_without_arguments(ShowTools()),
+        name="tools", summary="the agent's tools, and which need your approval", read=_without_arguments(ShowTools())
     ),
     CommandSyntax(
         name="plugins",
