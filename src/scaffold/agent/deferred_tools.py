@@ -110,11 +110,11 @@ def found_names(result: str) -> Iterator[str]:
 def ranked(tools: Sequence[Tool], words: str) -> list[Tool]:
     """Return the tools that match at least one of the words, the best first; in their order where equally good."""
     asked = set(_split_words(words))
-    scores = [(_score(tool, asked), tool) for tool in tools]
+    scores = [(_count_matches(tool, asked), tool) for tool in tools]
     return [tool for score, tool in sorted(scores, key=lambda pair: -pair[0]) if score > 0]
 
 
-def _score(tool: Tool, asked: set[str]) -> int:
+def _count_matches(tool: Tool, asked: set[str]) -> int:
     name, about = set(_split_words(tool.name)), set(_split_words(tool.description))
     return sum(NAME_WEIGHT * _has_word_form(word, name) + _has_word_form(word, about) for word in asked)
 
@@ -135,9 +135,8 @@ def _family_lines(tools: Sequence[Tool]) -> str:
         if tool.group is not None:
             families.setdefault(tool.group.family, []).append(tool)
     room = max(MIN_FAMILY_CHARS, MAX_LISTED_CHARS // max(1, len(families)))
-    return " ".join(short_line(_family(name, members), room) + "." for name, members in families.items())
-
-
-def _family(name: str, members: Sequence[Tool]) -> str:
-    names = ", ".join(tool.group.about for tool in members if tool.group is not None)
-    return f"{name} ({len(members)}): {names}"
+    lines = (
+        f"{name} ({len(members)}): {', '.join(tool.group.about for tool in members if tool.group)}"
+        for name, members in families.items()
+    )
+    return " ".join(short_line(line, room) + "." for line in lines)

@@ -45,7 +45,8 @@ async def _repository_lines(git: Git, top: Path) -> list[str]:
     if not head:
         return []
     status_lines = _status_lines(changes.result(), top, git.cwd)
-    return [*status_lines, *_log(commits[::2]), *tests, *_nested_instructions(instructions.result())]
+    log = ["Latest commits at the start:", *map(_printable_line, commits[::2])]
+    return [*status_lines, *log, *tests, *_nested_instructions(instructions.result())]
 
 
 async def _output_lines(git: Git, *args: str) -> Sequence[str]:
@@ -82,11 +83,6 @@ def _status_lines(changes: Sequence[str], top: Path, folder: Path) -> Iterator[s
         yield _printable_line(f"{state}{os.path.relpath(top / path, folder)}{'/' * path.endswith('/')}")
     if len(changes) > MAX_CHANGES:
         yield f"... {len(changes) - MAX_CHANGES} more"
-
-
-def _log(commits: Sequence[str]) -> Iterator[str]:
-    yield "Latest commits at the start:"
-    yield from map(_printable_line, commits)
 
 
 def _nested_instructions(paths: Sequence[str]) -> Iterator[str]:

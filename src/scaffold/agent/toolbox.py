@@ -204,7 +204,8 @@ class ToolBatch:
         finally:
             # Also after an interruption, so that the duplicates of a finished call have its result.
             for index, first in same.items():
-                self._copy(calls[first], calls[index])
+                if done := self._ended.get(calls[first].id):
+                    self._ended[calls[index].id] = msgspec.structs.replace(done, call_id=calls[index].id)
 
     async def _answer_call(self, call: ToolCall) -> None:
         if call.id in self._ended:
@@ -216,10 +217,6 @@ class ToolBatch:
         except HumanDecisionRequired:
             self._undecided.add(call.id)
             raise
-
-    def _copy(self, first: ToolCall, again: ToolCall) -> None:
-        if first.id in self._ended:
-            self._ended[again.id] = msgspec.structs.replace(self._ended[first.id], call_id=again.id)
 
     def _open_result(self, call: ToolCall) -> ToolResult:
         if call.id in self._undecided:

@@ -1,7 +1,7 @@
 """Skills, roles and commands from the contents of their files."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 import yaml
@@ -35,7 +35,8 @@ class PromptFile(Struct, frozen=True):
         if value is None:
             return None
         if isinstance(value, str):
-            return tuple(_split_names(value))
+            # A pattern in brackets, as in `Bash(git log, git diff)`, may contain blanks and commas.
+            return tuple(re.findall(r"[^\s,(]+(?:\([^)]*\))?", value))
         return tuple(each for each in value if isinstance(each, str)) if isinstance(value, list) else ()
 
 
@@ -178,8 +179,3 @@ def read_prompt_file(content: bytes) -> PromptFile:
 def _plain_lines(text: str) -> dict[str, str]:
     # Values stay as they are written: they are not YAML.
     return {found[1]: found[2].strip().strip("\"'") for line in text.splitlines() if (found := _PLAIN.fullmatch(line))}
-
-
-def _split_names(text: str) -> Sequence[str]:
-    # A pattern in brackets, as in `Bash(git log, git diff)`, may contain blanks and commas.
-    return [each for each in re.findall(r"[^\s,(]+(?:\([^)]*\))?", text) if each]

@@ -25,6 +25,9 @@ class NoMessage(Struct, frozen=True):
     id: str | int | None = None
 
 
+TOO_LONG = NoMessage(INVALID_REQUEST, f"a message is at most {MAX_LINE_BYTES // 1_000_000} MB long")
+
+
 class LineTransport:
     """Messages to and from the peer; sending never waits for the peer unless `send` is used."""
 
@@ -38,7 +41,8 @@ class LineTransport:
         while (line := await self._next_line()) is not None:
             message = line if isinstance(line, NoMessage) else read_message(line)
             if isinstance(message, NoMessage):
-                self.post(_error(message))
+                error = {"code": message.code, "message": message.why}
+                self.post({"jsonrpc": "2.0", "id": message.id, "error": error})
             elif message:
                 return message
         return None
@@ -68,7 +72,7 @@ class LineTransport:
             if end >= 0:
                 line = bytes(self._buffer[:end])
                 del self._buffer[: end + 1]
-                return _too_long() if dropped or len(line) > MAX_LINE_BYTES else line
+                return TOO_LONG if dropped or len(line) > MAX_LINE_BYTES else line
             if len(self._buffer) > MAX_LINE_BYTES:
                 dropped = True
             if dropped:
@@ -96,14 +100,6 @@ def read_message(line: bytes) -> Message | NoMessage:
     else:
         is_valid = "id" in message and isinstance(message.get("error", {}), dict)
     return message if is_valid else NoMessage(INVALID_REQUEST, "this is neither a request nor an answer", number)
-
-
-def _too_long() -> NoMessage:
-    return NoMessage(INVALID_REQUEST, f"a message is at most {MAX_LINE_BYTES // 1_000_000} MB long")
-
-
-def _error(problem: NoMessage) -> Message:
-    return {"jsonrpc": "2.0", "id": problem.id, "error": {"code": problem.code, "message": problem.why}}
 
 
 def _without_inputs(message: Message) -> Message:

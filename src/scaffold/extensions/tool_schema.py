@@ -49,8 +49,9 @@ class _Reducer:
             kept["items"] = self.reduced(given["items"], depth - 1)
         if kind == "string" and _is_choice(given.get("enum")):
             kept["enum"] = given["enum"]
-        if kind in {"integer", "number"} and _is_number(given.get("minimum")):
-            kept["minimum"] = given["minimum"]
+        minimum = given.get("minimum")
+        if kind in {"integer", "number"} and isinstance(minimum, int | float) and not isinstance(minimum, bool):
+            kept["minimum"] = minimum
         return kept
 
     def _reduce_object(self, given: Mapping[str, Any], depth: int) -> dict[str, Any]:
@@ -75,10 +76,6 @@ def _is_choice(value: Any) -> bool:
         and 0 < len(value) <= MAX_ENUM
         and all(isinstance(each, str) and len(each) <= MAX_DESCRIPTION_CHARS for each in value)
     )
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def plain_schema(given: Mapping[str, Any]) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from typing import Literal, get_args
 from msgspec import Struct
 
 from scaffold.core.errors import ModelAccessDenied
-from scaffold.login.os_keyring import Keyring, KeyringTrouble, NoKeyring, OsKeyring
+from scaffold.login.os_keyring import Keyring, KeyringTrouble, OsKeyring
 
 KEY_BYTES = 32
 KeyPlace = Literal["keyring", "passphrase", "file"]
@@ -122,14 +122,14 @@ class LoginKeys:
     def _into_keyring(self, name: str, secret: bytes) -> str:
         # Store a key in the keyring; return why that failed, empty if it did not.
         try:
-            self._open_keyring().write(name, base64.b64encode(secret).decode())
+            (self._given_keyring or OsKeyring()).write(name, base64.b64encode(secret).decode())
         except KeyringTrouble as trouble:
             return str(trouble)
         return ""
 
     def _from_keyring(self, name: str) -> bytes:
         try:
-            found = self._open_keyring().read(name)
+            found = (self._given_keyring or OsKeyring()).read(name)
         except KeyringTrouble as trouble:
             what = f"the key of the login is in the keyring: {trouble}"
             raise KeyTrouble(what, "Unlock or install it and repeat the command, or log in again.") from trouble
@@ -139,18 +139,10 @@ class LoginKeys:
 
     def _out_of_keyring(self, name: str) -> str:
         try:
-            self._open_keyring().delete(name)
+            (self._given_keyring or OsKeyring()).delete(name)
         except KeyringTrouble as trouble:
             return str(trouble)
         return ""
-
-    def _open_keyring(self) -> Keyring:
-        if self._given_keyring is not None:
-            return self._given_keyring
-        try:
-            return OsKeyring()
-        except ImportError:
-            return NoKeyring()
 
     def _into_file(self, name: str, secret: bytes) -> None:
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -32,28 +32,15 @@ class Keyring(Protocol):
         ...
 
 
-class NoKeyring:
-    """The keyring where the extra `keyring` is not installed."""
-
-    def write(self, name: str, secret: str) -> None:  # noqa: ARG002 - it has nothing to keep it in
-        """Raise KeyringTrouble."""
-        raise KeyringTrouble("the extra `keyring` is not installed")
-
-    def read(self, name: str) -> str | None:  # noqa: ARG002 - likewise
-        """Raise KeyringTrouble."""
-        raise KeyringTrouble("the extra `keyring` is not installed")
-
-    def delete(self, name: str) -> None:  # noqa: ARG002 - likewise
-        """Raise KeyringTrouble."""
-        raise KeyringTrouble("the extra `keyring` is not installed")
-
-
 class OsKeyring:
-    """The keyring of the system; ImportError if the extra `keyring` is not installed."""
+    """The keyring of the system; KeyringTrouble if the extra `keyring` is not installed."""
 
     def __init__(self) -> None:
-        with importing():
-            import keyring
+        try:
+            with importing():
+                import keyring
+        except ImportError as missing:
+            raise KeyringTrouble("the extra `keyring` is not installed") from missing
         self._backend = keyring
 
     def write(self, name: str, secret: str) -> None:

@@ -69,7 +69,8 @@ class TokenEndpoint:
         """Ask the server to revoke the refresh token, and with it the login; return whether it said that it did."""
         form = {"token": tokens.refresh, "token_type_hint": "refresh_token", "client_id": CLIENT}
         try:
-            status, _ = await self._post(self._provider.revocation_url, form, REVOCATION_DEADLINES)
+            request = self._form_request(self._provider.revocation_url, form, REVOCATION_DEADLINES)
+            status, _ = await post_small(self._wire, request)
         except ModelError:
             return False
         return 200 <= status < 300
@@ -78,9 +79,6 @@ class TokenEndpoint:
         now = self._clock.now()
         asked = self._form_request(self._provider.token_url, form, self._deadlines)
         return await ask_for_tokens(self._wire, asked, lambda body: read_grant(body, now, before))
-
-    async def _post(self, url: str, form: Mapping[str, str], deadlines: Deadlines) -> tuple[int, bytes]:
-        return await post_small(self._wire, self._form_request(url, form, deadlines))
 
     def _form_request(self, url: str, form: Mapping[str, str], deadlines: Deadlines) -> HttpRequest:
         return HttpRequest(url=url, headers=FORM, body=urlencode(form).encode(), deadlines=deadlines)

@@ -95,7 +95,10 @@ class RunningTools:
     def call_of(self, question: ApprovalQuestion) -> RunningCall:
         """Return the call a question is about, the session's or a subagent's, with the current text of its file."""
         args = json.loads(question.args)
-        return RunningCall(question.tool, args, self._clock.monotonic(), _text(self._root, question.tool, args))
+        path = args.get("path")
+        is_known = question.tool in WRITING_TOOLS and isinstance(path, str)
+        before = _read_text(self._root, path) if is_known else None
+        return RunningCall(question.tool, args, self._clock.monotonic(), before)
 
     async def _call_texts(self, name: str, args: Mapping[str, Any]) -> Mapping[str, str | None]:
         if not (paths := _written_paths(name, args)):
@@ -133,11 +136,6 @@ def _changed_texts(before: Mapping[str, str | None], after: Mapping[str, str | N
         was = before[path]
         if was is not None and now is not None and was != now:
             yield ChangedText(path, was, now)
-
-
-def _text(root: Path, name: str, args: Mapping[str, Any]) -> str | None:
-    path = args.get("path")
-    return _read_text(root, path) if name in WRITING_TOOLS and isinstance(path, str) else None
 
 
 def _read_text(root: Path, path: str) -> str | None:

@@ -1,7 +1,7 @@
 """What changed in a session's directory: by git, or by the tools of the session."""
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -111,8 +111,6 @@ def _decode_text(data: bytes | None) -> str | None:
 
 def _bound_lines(text: str) -> str:
     lines = text.split("\n")
-    return "\n".join([*lines[:MAX_LINES], *_omitted(lines)])
-
-
-def _omitted(lines: Sequence[str]) -> Iterable[str]:
-    return [f"... {count_of(len(lines) - MAX_LINES, 'more line')}; `git diff` shows all"] * (len(lines) > MAX_LINES)
+    if len(lines) > MAX_LINES:
+        lines = [*lines[:MAX_LINES], f"... {count_of(len(lines) - MAX_LINES, 'more line')}; `git diff` shows all"]
+    return "\n".join(lines)

@@ -17,7 +17,7 @@ from scaffold.llm.transport.login_client import LoginClient
 from scaffold.login.callback_server import CallbackServer
 from scaffold.login.device import DeviceAuthorization
 from scaffold.login.keys import PASSPHRASE, KeyTrouble, LoginKeys
-from scaffold.login.os_keyring import KeyringTrouble, NoKeyring
+from scaffold.login.os_keyring import KeyringTrouble
 from scaffold.login.provider import LoginProvider, new_request
 from scaffold.login.state import LoginEnded
 from scaffold.login.subscription import SubscriptionTokens
@@ -25,6 +25,18 @@ from scaffold.login.token_endpoint import TokenEndpoint
 from scaffold.store.user_store import UserStore
 from support.login_server import ACCOUNT, CLIENT, USER_CODE, browse, callback_port, serve_logins
 from support.scenario import wait_until
+
+
+class NoKeyring:
+    def write(self, name, secret):
+        raise KeyringTrouble("the extra `keyring` is not installed")
+
+    def read(self, name):
+        raise KeyringTrouble("the extra `keyring` is not installed")
+
+    def delete(self, name):
+        raise KeyringTrouble("the extra `keyring` is not installed")
+
 
 NO_KEYRING = NoKeyring()
 NAMES = ("localhost", "127.0.0.1", *(["[::1]"] if Path("/proc/net/if_inet6").exists() else []))

@@ -43,7 +43,7 @@ def summarise_call(call: ToolCall, result: ToolResult | None, kind: CallKind) ->
     described = describe_call(call, result)
     if kind == "change" and result and (diff := result.content.strip().partition("\n")[2]):
         return f"{described}\n{cut_middle(diff, DIFF_LIMIT)}"
-    if kind == "tool" and result and (end := _end(result.content)):
+    if kind == "tool" and result and (end := _last_line(result.content)):
         return f"{described} … {end}"
     return described
 
@@ -58,7 +58,7 @@ def describe_call(call: ToolCall, result: ToolResult | None) -> str:
     return f"{named}: {'failed: ' if result.failed else ''}{outcome}".rstrip()
 
 
-def _end(output: str) -> str:
+def _last_line(output: str) -> str:
     # The last line mostly says how a command ended.
     lines = [line for line in output.split("\n") if line.strip()]
     return cut_middle(" ".join(lines[-1].split()), OUTPUT_LIMIT) if len(lines) > 1 else ""

@@ -44,7 +44,10 @@ def connect_pool(socket: Path, ask: Ask | None, unreachable: Callable[[str], obj
 
 def agent_tools(pool: ServerPool, offered: Sequence[OfferedTool], ask: Ask) -> tuple[Tool, ...]:
     """Return the tools, in an order that stays the same. None is called read-only, whatever its server says."""
-    defers = sum(map(_size, offered)) > MAX_OFFERED_BYTES
+    sizes = (
+        len(each.called) + len(each.description.encode()) + len(msgspec.json.encode(each.schema)) for each in offered
+    )
+    defers = sum(sizes) > MAX_OFFERED_BYTES
     return tuple(_agent_tool(pool, each, ask, defers=defers) for each in sorted(offered, key=lambda tool: tool.called))
 
 
@@ -61,7 +64,3 @@ def _agent_tool(pool: ServerPool, offered: OfferedTool, ask: Ask, *, defers: boo
         run=run,
         group=group if defers else None,
     )
-
-
-def _size(tool: OfferedTool) -> int:
-    return len(tool.called) + len(tool.description.encode()) + len(msgspec.json.encode(tool.schema))

@@ -69,14 +69,15 @@ class _OpenedPlugins:
     @property
     def port(self) -> AgentExtensions:
         """Where they take part."""
+        loaded = self._loaded
         return AgentExtensions(
             tools=self._offered_tools,
             reads_input=lambda: self._hooks.subscribed("post_user_input"),
             user_input=self._change_input,
             watch=self._watch_tool,
             hooked=lambda model: HookedModel(model, self._hooks, self._redactor),
-            overview=self._overview,
-            close=self._loaded.close,
+            overview=lambda: PluginOverview(tuple(map(_plugin_summary, loaded.plugins)), tuple(loaded.notices)),
+            close=loaded.close,
         )
 
     async def _offered_tools(self) -> tuple[Tool, ...]:
@@ -111,9 +112,6 @@ class _OpenedPlugins:
             return await hooks.after_tool(tool.name, args, shown)
 
         return msgspec.structs.replace(tool, run=run)
-
-    def _overview(self) -> PluginOverview:
-        return PluginOverview(tuple(map(_plugin_summary, self._loaded.plugins)), tuple(self._loaded.notices))
 
 
 class HookedModel:

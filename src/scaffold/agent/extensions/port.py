@@ -142,14 +142,6 @@ async def _same_input(words: str, material: str) -> tuple[str, str] | DroppedInp
     return words, material
 
 
-def _same_tool(tool: Tool) -> Tool:
-    return tool
-
-
-def _same_model(model: Model) -> Model:
-    return model
-
-
 async def _plain_turn(agent: TakesTurns, prompt: Prompt) -> TurnResult:
     return await agent.turn(prompt)
 
@@ -171,11 +163,11 @@ class AgentExtensions(Struct, frozen=True, kw_only=True):
     """Whether an extension reads the user's message before the agent does."""
     user_input: Callable[[str, str], Awaitable[tuple[str, str] | DroppedInput]] = _same_input
     """Returns the user's words and material as extensions changed them; ScaffoldError if one refuses them."""
-    watch: Callable[[Tool], Tool] = _same_tool
+    watch: Callable[[Tool], Tool] = lambda tool: tool
     """Wraps a tool: sees each call before the gate, which decides last."""
     calls: CallHooks = NO_CALL_HOOKS
     """Has a say within the gate, and sees each result."""
-    hooked: Callable[[Model], Model] = _same_model
+    hooked: Callable[[Model], Model] = lambda model: model
     """Wraps a model: sees each request and each reply."""
     turn: Callable[[TakesTurns, Prompt], Awaitable[TurnResult]] = _plain_turn
     """Lets the agent take a turn, and go on as long as a hook wants it to; ScaffoldError if one cannot judge."""

@@ -275,7 +275,8 @@ class SubagentPool:
         code = life.result()
         if code is None:
             return _SubagentEnd(subagent, "timeout", f"it was stopped: it took longer than {subagent.timeout_s:g} s")
-        how = f"its process {_describe_exit(code)} before it finished"
+        end = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
+        how = f"its process {end} before it finished"
         return _SubagentEnd(subagent, "failure", f"{how}: {output}" if output else how)
 
     async def _wait_for_end(self, subagent: StoredSubagent, child: ChildProcess) -> int | None:
@@ -333,10 +334,6 @@ async def _ends_within(child: ChildProcess, timer: PausableTimer) -> int | None:
         except TimeoutError:
             continue
     return None
-
-
-def _describe_exit(code: int) -> str:
-    return f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
 
 
 def _error_line(error: BaseException) -> str:

@@ -94,7 +94,11 @@ def _subagent_status(pool: SubagentPool, mailbox: Mailbox, clock: Clock) -> Tool
     async def run(args: Mapping[str, Any]) -> ToolOutput:
         """Return the status of subagents, at once or when they have ended."""
         wanted = args.get("subagent_id")
-        chosen = [each for each in pool.subagents() if wanted is None or _matches(each, wanted)]
+        chosen = [
+            each
+            for each in pool.subagents()
+            if wanted is None or wanted.strip() in {each.name, str(each.number), each.id}
+        ]
         if not chosen:
             return failed_answer(_unknown_subagent(wanted, pool.subagents()))
         if args.get("wait"):
@@ -147,10 +151,6 @@ def _result_page(result: str, offset: int, page: int) -> Mapping[str, Any]:
     end = offset + page
     rest = {"result_chars": len(result), "next_offset": end} if end < len(result) else {}
     return {"result": result[offset:end], **rest}
-
-
-def _matches(subagent: StoredSubagent, wanted: str) -> bool:
-    return wanted.strip() in {subagent.name, str(subagent.number), subagent.id}
 
 
 def _unknown_subagent(wanted: str | None, existing: Sequence[StoredSubagent]) -> str:

@@ -39,16 +39,13 @@ def with_files_elsewhere(command: str, scripts: Sequence[str]) -> tuple[str, tup
         end = rf"{re.escape(script)}(?![\w./-])"
         by_variable = rf"\$(?:{PROJECT}|\{{{PROJECT}\}})(\"?)/{end}"
         changed, count = re.subn(by_variable, lambda found: f"${HOOK_FILES}{found[1]}/{script}", command)  # noqa: B023
-        bare, more = re.subn(rf"(^|[\s;&|(])(?:\./)?{end}", lambda found: _quoted(found, script), changed)  # noqa: B023
+        word = rf"(^|[\s;&|(])(?:\./)?{end}"
+        bare, more = re.subn(word, lambda found: f'{found[1]}"${HOOK_FILES}"/{script}', changed)  # noqa: B023
         quoted, others = re.subn(rf"\"(?:\./)?{end}\"", f'"${HOOK_FILES}/{script}"', bare)
         command = quoted
         if not count + more + others:
             left.append(script)
     return command, tuple(left)
-
-
-def _quoted(found: re.Match[str], script: str) -> str:
-    return f'{found[1]}"${HOOK_FILES}"/{script}'
 
 
 def _simple_commands(command: str) -> Iterator[list[str]]:

@@ -59,9 +59,12 @@ class LocalPool:
             # Servers decide what the SDK logs; what matters is in our own lines.
             logging.getLogger(name).propagate = False
             logging.getLogger(name).addHandler(logging.NullHandler())
-        self._withheld = setup.withheld
+
+        def pass_on(server: McpServer) -> None:
+            setup.withheld(server.config.name, _printable_definitions(server.sorted.withheld), server.approve)
+
         self.servers = {
-            config.name: McpServer(config, setup.place, setup.approvals, setup.tell, self._pass_on, logins=setup.logins)
+            config.name: McpServer(config, setup.place, setup.approvals, setup.tell, pass_on, logins=setup.logins)
             for config in configs
         }
 
@@ -106,9 +109,6 @@ class LocalPool:
         async with asyncio.TaskGroup() as group:
             for server in self.servers.values():
                 group.create_task(server.close())
-
-    def _pass_on(self, server: McpServer) -> None:
-        self._withheld(server.config.name, _printable_definitions(server.sorted.withheld), server.approve)
 
 
 def _printable_definitions(tools: Sequence[Definition]) -> Mapping[str, str]:

@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Literal
 
 import msgspec
@@ -219,13 +219,9 @@ def merged(files: Mapping[str, ServerFile]) -> ServerFile:
     """Return the servers of all files, by the name of the file; of two with the same name the first one counts."""
     servers: dict[str, ServerConfig] = {}
     notices = [notice for each in files.values() for notice in each.notices]
-    for file, server in _pairs(files):
+    for file, server in ((file, server) for file, each in files.items() for server in each.servers):
         if server.name in servers:
             notices.append(f"{file}: the server {server.name} is left out, as another file has one of this name")
         else:
             servers[server.name] = server
     return ServerFile(tuple(servers.values()), tuple(notices))
-
-
-def _pairs(files: Mapping[str, ServerFile]) -> Iterator[tuple[str, ServerConfig]]:
-    return ((file, server) for file, each in files.items() for server in each.servers)

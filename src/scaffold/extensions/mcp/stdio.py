@@ -23,7 +23,6 @@ from scaffold.extensions.program_output import (
     exit_reason,
 )
 from scaffold.host.child_environment import PROXIES, child_environment
-from scaffold.host.process.command_runner import CommandResult
 from scaffold.host.process.piped_process import PipedCommand, PipedProcess
 from scaffold.host.sandbox.confinement import SandboxSpec
 from scaffold.policy.command_sandbox import with_egress
@@ -65,7 +64,10 @@ class ProgramStreams:
         self._unanswered = 0
         self._over = False
         self._process = PipedProcess(
-            command, OutputSink(self._read_output), OutputSink(self._read_stderr), self._exited
+            command,
+            OutputSink(self._read_output),
+            OutputSink(self._read_stderr),
+            lambda result: self._end_with_error(exit_reason(result, self._stderr)),
         )
 
     async def write(self) -> None:
@@ -126,9 +128,6 @@ class ProgramStreams:
     def _read_stderr(self, data: bytes) -> None:
         self._stderr = (self._stderr + data)[-MAX_STDERR_BYTES:]
 
-    def _exited(self, result: CommandResult) -> None:
-        self._end_with_error(exit_reason(result, self._stderr))
-
     def _end_with_error(self, reason: str) -> None:
         if self._over:
             return
@@ -166,13 +165,8 @@ async def server_command(config: ServerConfig, place: ServerPlace) -> AsyncItera
         # The address of a proxy may contain a password.
         environ = {name: value for name, value in environ.items() if name.lower() not in PROXIES}
     async with with_egress(_server_sandbox(config, place)) as sandbox:
-        yield PipedCommand(
-            argv=(_program(config.command), *config.args), cwd=place.cwd, env={**environ, **config.env}, sandbox=sandbox
-        )
-
-
-def _program(command: str) -> str:
-    return os.path.expanduser(command)  # noqa: PTH111 - a name on PATH stays as it is
+        program = os.path.expanduser(config.command)  # noqa: PTH111, ASYNC240 - a name on PATH stays as it is
+        yield PipedCommand(argv=(program, *config.args), cwd=place.cwd, env={**environ, **config.env}, sandbox=sandbox)
 
 
 def _server_sandbox(config: ServerConfig, place: ServerPlace) -> SandboxSpec | None:

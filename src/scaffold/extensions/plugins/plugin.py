@@ -19,7 +19,6 @@ from scaffold.extensions.program_output import (
     TooLong,
     exit_reason,
 )
-from scaffold.host.process.command_runner import CommandResult
 from scaffold.host.process.piped_process import PipedCommand, PipedProcess
 
 ANSWER_S = 5.0  # within this time a plugin answers each request, or it is ended
@@ -93,7 +92,10 @@ class Plugin:
         self._stderr = b""
         self._unasked = 0
         self._process = PipedProcess(
-            command, OutputSink(self._read_output), OutputSink(self._read_stderr), self._exited
+            command,
+            OutputSink(self._read_output),
+            OutputSink(self._read_stderr),
+            lambda result: self._end_with_error(exit_reason(result, self._stderr)),
         )
 
     @property
@@ -210,9 +212,6 @@ class Plugin:
         self._unasked += size
         if self._unasked > FLOOD_BYTES:
             self._end_with_error(f"it wrote more than {FLOOD_BYTES >> 20} MB without being asked")
-
-    def _exited(self, result: CommandResult) -> None:
-        self._end_with_error(exit_reason(result, self._stderr))
 
     def _end_with_error(self, reason: str) -> None:
         # End it after a mistake that leaves no way to go on.

@@ -8,7 +8,7 @@ from scaffold.core.knowledge import DOCUMENTS, LEARNINGS, MEMORIES, TRACES_LEFT,
 from scaffold.core.printable_text import count_of, format_usd, printable, utf8_safe
 from scaffold.memory.chunk_embedding import ignore_count
 from scaffold.memory.hybrid import FoundChunk
-from scaffold.memory.memories import IndexState, Memories, find_memory
+from scaffold.memory.memories import Memories, find_memory
 from scaffold.memory.notes import Memory, MemoryType, contradictions, first_line
 from scaffold.memory.opening import open_memories
 from scaffold.plan.message_text import quoted, quoted_list
@@ -192,7 +192,8 @@ def indices(memories: Memories) -> MemoryAnswer:
     found = memories.states()
     lines = [
         f"{printable(each.collection.name)}  {each.scope}  {each.chunks:,} of {each.collection.capacity:,}, "
-        f"{count_of(each.vectors, 'vector')}{_given(each)}"
+        f"{count_of(each.vectors, 'vector')}"
+        f"{f' of {each.collection.dimension} numbers' if each.collection.has_given_vectors else ''}"
         for each in found
     ]
     rows = [_index_json(each) for each in found]
@@ -295,19 +296,9 @@ def _found_items(
     return MemoryAnswer(text, {"index": index, "items": rows})
 
 
-def _given(each: IndexState) -> str:
-    return f" of {each.collection.dimension} numbers" if each.collection.has_given_vectors else ""
-
-
 def _memory_lines(memories: Sequence[Memory], width: int) -> list[str]:
-    return [
-        _memory_line(each, width, " (contradicted)" if contradictions(each, _valid(memories)) else "")
-        for each in memories
-    ]
-
-
-def _valid(memories: Sequence[Memory]) -> list[Memory]:
-    return [each for each in memories if each.chunk.state != "superseded"]
+    valid = [each for each in memories if each.chunk.state != "superseded"]
+    return [_memory_line(each, width, " (contradicted)" if contradictions(each, valid) else "") for each in memories]
 
 
 def _memory_line(memory: Memory, width: int, mark: str = "") -> str:

@@ -69,7 +69,11 @@ def document_list(library: DocumentLibrary, index: str | None = None) -> MemoryA
     found = library.all(None if index is None else CollectionName(index))
     lines = [line for each in found for line in _stored_lines(each)]
     nothing = "There are no documents yet. `scaffold memory ingest FILE` stores one."
-    return MemoryAnswer("\n".join(lines) or nothing, {"documents": [_stored_json(each) for each in found]})
+    rows = [
+        {**document_json(each.document), "scope": each.scope, "chunks": each.chunks, "vectors": each.vectors}
+        for each in found
+    ]
+    return MemoryAnswer("\n".join(lines) or nothing, {"documents": rows})
 
 
 async def passages_if_any(library: DocumentLibrary, index: str, query: str) -> MemoryAnswer | None:
@@ -140,10 +144,6 @@ def _passage_json(each: FoundPassage) -> dict[str, Any]:
         "scope": each.scope,
         "cosine": None if each.hit.cosine is None else round(each.hit.cosine, 4),
     }
-
-
-def _stored_json(each: StoredDocument) -> dict[str, Any]:
-    return {**document_json(each.document), "scope": each.scope, "chunks": each.chunks, "vectors": each.vectors}
 
 
 def document_json(document: Document) -> dict[str, Any]:

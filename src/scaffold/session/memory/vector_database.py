@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from scaffold.core.errors import ScaffoldError
-from scaffold.core.knowledge import TRACES_LEFT, Chunk
+from scaffold.core.knowledge import TRACES_LEFT
 from scaffold.core.tool import ToolOutput
 from scaffold.host.wall_clock import WallClock
 from scaffold.memory.indexes.indexes import Added, Indexes
@@ -31,97 +31,66 @@ class OpenedVectorDatabase:
                 access.cwd, access.store, access.redactor, create=tool == "create_index", embedder=access.embedder()
             ) as memories:
                 indexes = Indexes(memories, clock=WallClock(), redactor=access.redactor, source=access.source)
-                return ToolOutput(access.redactor.clean(await ANSWERS[tool](indexes, args)))
+                return ToolOutput(access.redactor.clean(await _answer(tool, indexes, args)))
         except ScaffoldError as error:
             return ToolOutput(f"Not done: {error.in_full}", failed=True)
 
 
-async def _create_index(indexes: Indexes, args: Mapping[str, Any]) -> str:
-    place = indexes.create(args["index"], args.get("dimension"))
-    given = place.has_given_vectors
+async def _answer(tool: str, indexes: Indexes, args: Mapping[str, Any]) -> str:
+    if tool == "list_indices":
+        return states_text(indexes.states())
+    answer = CHANGES.get(tool) or _search
+    return await answer(tool, indexes, args["index"], args)
+
+
+async def _change_index(tool: str, indexes: Indexes, name: str, args: Mapping[str, Any]) -> str:
+    if tool == "delete_index":
+        place, items, emptied = indexes.delete(name)
+        return _to_json(deleted=place.collection.name, of=place.scope, items=items) + _log_note(emptied)
+    place = indexes.create(name, args.get("dimension"))
     return _to_json(
         created=place.collection.name,
         of=place.scope,
-        vectors="given" if given else "computed",
+        vectors="given" if place.has_given_vectors else "computed",
         dimension=place.collection.dimension or None,
         capacity=place.collection.capacity,
     )
 
 
-async def _delete_index(indexes: Indexes, args: Mapping[str, Any]) -> str:
-    place, items, emptied = indexes.delete(args["index"])
-    return _to_json(deleted=place.collection.name, of=place.scope, items=items) + _log_note(emptied)
-
-
-async def _list_indices(indexes: Indexes, _args: Mapping[str, Any]) -> str:
-    return states_text(indexes.states())
-
-
-async def _add_vector(indexes: Indexes, args: Mapping[str, Any]) -> str:
-    return _added_text(
-        indexes.add_vector(args["index"], args["vector"], args.get("text", ""), args.get("metadata", {}))
-    )
-
-
-async def _update_vector(indexes: Indexes, args: Mapping[str, Any]) -> str:
-    after: Chunk = indexes.update(args["index"], args["id"], args.get("vector"), args.get("text"), args.get("metadata"))
-    return _to_json(updated=after.id)
-
-
-async def _delete_vector(indexes: Indexes, args: Mapping[str, Any]) -> str:
-    ids, emptied = indexes.delete_items(args["index"], args["ids"])
+async def _change_items(tool: str, indexes: Indexes, name: str, args: Mapping[str, Any]) -> str:
+    if tool == "update_vector":
+        after = indexes.update(name, args["id"], args.get("vector"), args.get("text"), args.get("metadata"))
+        return _to_json(updated=after.id)
+    ids, emptied = indexes.delete_items(name, args["ids"])
     return _to_json(deleted=list(ids)) + _log_note(emptied)
 
 
-async def _get_vector(indexes: Indexes, args: Mapping[str, Any]) -> str:
-    return item_text(*indexes.item(args["index"], args["id"]))
-
-
-async def _search(indexes: Indexes, args: Mapping[str, Any]) -> str:
-    return found_text(indexes.nearest(args["index"], args["vector"], args.get("metadata", {}), _result_limit(args)))
-
-
-async def _search_text(indexes: Indexes, args: Mapping[str, Any]) -> str:
-    return found_text(
-        await indexes.fitting(args["index"], args["query"], args.get("metadata", {}), _result_limit(args))
-    )
-
-
-async def _search_by_time(indexes: Indexes, args: Mapping[str, Any]) -> str:
-    period = (args.get("since"), args.get("until"))
-    return found_text(indexes.by_time(args["index"], *period, args.get("metadata", {}), _result_limit(args)))
-
-
-async def _add_text(indexes: Indexes, args: Mapping[str, Any]) -> str:
-    return _added_text(await indexes.add_text(args["index"], args["text"], args.get("metadata", {})))
-
-
-async def _add_chunked_text(indexes: Indexes, args: Mapping[str, Any]) -> str:
+async def _add_items(tool: str, indexes: Indexes, name: str, args: Mapping[str, Any]) -> str:
+    metadata = args.get("metadata", {})
+    if tool == "add_vector":
+        return _added_text(indexes.add_vector(name, args["vector"], args.get("text", ""), metadata))
+    if tool == "add_text":
+        return _added_text(await indexes.add_text(name, args["text"], metadata))
     kind, source = args.get("kind", "text"), args.get("source", "")
-    return _added_text(
-        await indexes.add_chunked_text(args["index"], args["text"], kind, source, args.get("metadata", {}))
-    )
+    return _added_text(await indexes.add_chunked_text(name, args["text"], kind, source, metadata))
 
 
-ANSWERS: Mapping[str, Callable[[Indexes, Mapping[str, Any]], Awaitable[str]]] = {
-    "create_index": _create_index,
-    "delete_index": _delete_index,
-    "list_indices": _list_indices,
-    "add_vector": _add_vector,
-    "update_vector": _update_vector,
-    "delete_vector": _delete_vector,
-    "get_vector": _get_vector,
-    "search": _search,
-    "search_text": _search_text,
-    "search_by_time": _search_by_time,
-    "add_text": _add_text,
-    "add_chunked_text": _add_chunked_text,
+async def _search(tool: str, indexes: Indexes, name: str, args: Mapping[str, Any]) -> str:
+    metadata, most = args.get("metadata", {}), min(args.get("k", FOUND), MOST_FOUND)
+    if tool == "get_vector":
+        return item_text(*indexes.item(name, args["id"]))
+    if tool == "search":
+        return found_text(indexes.nearest(name, args["vector"], metadata, most))
+    if tool == "search_text":
+        return found_text(await indexes.fitting(name, args["query"], metadata, most))
+    return found_text(indexes.by_time(name, args.get("since"), args.get("until"), metadata, most))
+
+
+CHANGES: Mapping[str, Callable[[str, Indexes, str, Mapping[str, Any]], Awaitable[str]]] = {
+    **dict.fromkeys(("create_index", "delete_index"), _change_index),
+    **dict.fromkeys(("update_vector", "delete_vector"), _change_items),
+    **dict.fromkeys(("add_vector", "add_text", "add_chunked_text"), _add_items),
 }
-
-
-def _result_limit(args: Mapping[str, Any]) -> int:
-    asked: int = args.get("k", FOUND)
-    return min(asked, MOST_FOUND)
 
 
 def _added_text(added: Added) -> str:

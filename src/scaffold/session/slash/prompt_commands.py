@@ -40,17 +40,15 @@ async def prompt_text(command: SendPrompt, tools: Sequence[Tool]) -> str:
     # Only what the command itself says is looked at: neither arguments nor output are expanded.
     parts = _PARTS.split(template)
     filled = [_with_arguments(part, typed, words) for part in parts]
+    shell = next((tool for tool in tools if tool.name == "shell"), None)
     for at in range(1, len(filled), 2):
-        filled[at] = truncate_text(await _printed(filled[at], tools), MAX_OUTPUT_CHARS)
+        ran = await shell.run({"command": filled[at]}) if shell else None
+        output = ran.content if ran else "Not run: there is no shell here."
+        filled[at] = truncate_text(output, MAX_OUTPUT_CHARS)
     text = "".join(filled)
     if typed and not _ARGUMENTS.search(template):
         text += f"\n\nArguments: {typed}"
     return text
-
-
-async def _printed(command: str, tools: Sequence[Tool]) -> str:
-    shell = next((tool for tool in tools if tool.name == "shell"), None)
-    return (await shell.run({"command": command})).content if shell else "Not run: there is no shell here."
 
 
 def _command_syntax(command: PromptCommand) -> CommandSyntax:

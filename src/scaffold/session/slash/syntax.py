@@ -189,15 +189,15 @@ Command = (
 )
 
 
-class CommandSyntax(Struct, frozen=True, kw_only=True):
+class CommandSyntax(Struct, frozen=True):
     """The syntax of one command."""
 
     name: str
-    words: str = ""
-    """Its arguments as shown in the usage line."""
     summary: str
     read: Callable[[Sequence[str]], Command | None]
-    """Parse the arguments; None if they are invalid."""
+    """Parses the arguments; None if they are invalid."""
+    words: str = ""
+    """Its arguments as shown in the usage line."""
     in_oneshot: bool = False
     """Whether it also works outside an interactive session."""
     completions: Sequence[str] = ()
@@ -273,114 +273,102 @@ def _parse_diff(words: Sequence[str]) -> Command | None:
     return None
 
 
+# In the order of `/help`.
 COMMANDS = (
-    CommandSyntax(name="help", summary="these commands and keys", read=_without_arguments(Help()), in_oneshot=True),
+    CommandSyntax("help", "these commands and keys", _without_arguments(Help()), in_oneshot=True),
     CommandSyntax(
-        name="model",
+        "model",
+        "show the model, or switch to another one",
+        _with_optional_name(ShowModels(), SwitchModel),
         words="[NAME]",
-        summary="show the model, or switch to another one",
-        read=_with_optional_name(ShowModels(), SwitchModel),
         in_oneshot=True,
     ),
     CommandSyntax(
-        name="mode",
+        "mode",
+        "show the mode the agent works in, or switch to another one",
+        _with_optional_name(ShowMode(), SwitchMode),
         words="[NAME]",
-        summary="show the mode the agent works in, or switch to another one",
-        read=_with_optional_name(ShowMode(), SwitchMode),
         in_oneshot=True,
     ),
     CommandSyntax(
-        name="effort",
+        "effort",
+        "show how much the model thinks, or change it for this conversation",
+        _with_optional_name(ShowEffort(), SwitchEffort),
         words="[LEVEL]",
-        summary="show how much the model thinks, or change it for this conversation",
-        read=_with_optional_name(ShowEffort(), SwitchEffort),
         in_oneshot=True,
         completions=get_args(Effort),
     ),
     CommandSyntax(
-        name="tasks",
+        "tasks",
+        "the agent's todo list",
+        _parse_tasks,
         words="[list | ready | show N]",
-        summary="the agent's todo list",
-        read=_parse_tasks,
         in_oneshot=True,
         completions=get_args(TasksView),
     ),
     CommandSyntax(
-        name="agents",
+        "agents",
+        "the subagents of this conversation",
+        _parse_agents,
         words="[show ID]",
-        summary="the subagents of this conversation",
-        read=_parse_agents,
         in_oneshot=True,
         completions=("show",),
     ),
     CommandSyntax(
-        name="memory",
+        "memory",
+        "what is remembered beyond this conversation",
+        ManageMemory,
         words="[COMMAND ...]",
-        summary="what is remembered beyond this conversation",
-        read=ManageMemory,
         in_oneshot=True,
         completions=("help", "list", "search", "show", "edit", "forget", "add", "indices", "stats", "drop"),
     ),
     CommandSyntax(
-        name="cost",
-        summary="tokens and costs, for this session and in total",
-        read=_without_arguments(ShowCost()),
-        in_oneshot=True,
+        "cost", "tokens and costs, for this session and in total", _without_arguments(ShowCost()), in_oneshot=True
     ),
+    CommandSyntax("tools", "the agent's tools, and which need your approval", _without_arguments(ShowTools())),
     CommandSyntax(
-        name="tools", summary="the agent's tools, and which need your approval", read=_without_arguments(ShowTools())
-    ),
-    CommandSyntax(
-        name="plugins",
+        "plugins",
+        "your plugins: their hooks and tools, and what went wrong; reload: end them and start them anew",
+        _parse_plugins,
         words="[reload]",
-        summary="your plugins: their hooks and tools, and what went wrong; reload: end them and start them anew",
-        read=_parse_plugins,
         in_oneshot=True,
         completions=("reload",),
     ),
     CommandSyntax(
-        name="mcp",
+        "mcp",
+        "your MCP servers; show, approve, login, logout",
+        _parse_servers,
         words="[COMMAND SERVER]",
-        summary="your MCP servers; show, approve, login, logout",
-        read=_parse_servers,
         in_oneshot=True,
         completions=("show", "approve", "login", "logout"),
     ),
+    CommandSyntax("context", "what fills the model's window, in tokens", _without_arguments(ShowContext())),
     CommandSyntax(
-        name="context", summary="what fills the model's window, in tokens", read=_without_arguments(ShowContext())
-    ),
-    CommandSyntax(
-        name="export",
+        "export",
+        "write the conversation to a new Markdown file",
+        lambda words: Export(" ".join(words)),
         words="[FILE]",
-        summary="write the conversation to a new Markdown file",
-        read=lambda words: Export(" ".join(words)),
         in_oneshot=True,
     ),
     CommandSyntax(
-        name="diff",
+        "diff",
+        "what changed since the session began; with turn: what the tools changed since your last message",
+        _parse_diff,
         words="[session | turn]",
-        summary="what changed since the session began; with turn: what the tools changed since your last message",
-        read=_parse_diff,
         completions=get_args(DiffView),
     ),
+    CommandSyntax("undo", "take back what the last turn's file tools changed", _without_arguments(Undo())),
+    CommandSyntax("compact", "shorten the conversation now", _without_arguments(Compact())),
+    CommandSyntax("clear", "start a new conversation; the old one is kept", _without_arguments(Clear())),
     CommandSyntax(
-        name="undo", summary="take back what the last turn's file tools changed", read=_without_arguments(Undo())
-    ),
-    CommandSyntax(name="compact", summary="shorten the conversation now", read=_without_arguments(Compact())),
-    CommandSyntax(
-        name="clear", summary="start a new conversation; the old one is kept", read=_without_arguments(Clear())
-    ),
-    CommandSyntax(
-        name="resume",
+        "resume",
+        "choose a conversation to resume, or resume this one",
+        _with_optional_name(Resume(), Resume),
         words="[ID]",
-        summary="choose a conversation to resume, or resume this one",
-        read=_with_optional_name(Resume(), Resume),
         in_oneshot=True,
     ),
-    CommandSyntax(name="quit", summary="exit; also /exit, Ctrl-D", read=_without_arguments(QuitSession())),
+    CommandSyntax("quit", "exit; also /exit, Ctrl-D", _without_arguments(QuitSession())),
 )
-"""All commands, in the order of `/help`."""
-
 ALIASES: Mapping[str, str] = {"exit": "quit"}
 
 
