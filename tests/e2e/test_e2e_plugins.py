@@ -225,7 +225,7 @@ def test_workers_have_the_plugins_that_the_settings_name(scenario, folder):
     scenario.cassette(a=[*calls, shell("git push"), write("out/a", "x")])
     done = scenario.run("--yes")
     if asyncio.run(machine_sandbox()).level == "none":
-        assert "plugins run with workers in a sandbox only" in done.stdout + done.stderr
+        assert "workers run plugins only in a sandbox" in done.stdout + done.stderr
         return
     assert done.returncode == 0, done.stdout + done.stderr
     journal = scenario.journal("g", "a")

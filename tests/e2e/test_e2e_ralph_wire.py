@@ -125,7 +125,7 @@ async def test_a_conversation_that_goes_on_elsewhere_says_so(scenario, tmp_path)
         session = json.loads(out)["session_id"]
         _, _, here = await ralph(scenario, server, "go on", "--resume", session)
         _, _, there = await ralph(scenario, server, "go on", "--resume", session, "--cwd", str(other))
-    assert f"Begun in {scenario.repo}; it goes on in this directory" in there
+    assert f"Begun in {scenario.repo}; continues in this directory" in there
     assert f"This conversation began in {scenario.repo}." in server.requests[2].json["system"][1]["text"]
     assert "Begun in" not in here
     assert "began in" not in said(server.requests[1])

@@ -151,7 +151,7 @@ class AgentIO(Struct, frozen=True, kw_only=True):
     on_compaction: Callable[[], object] = do_nothing
     """Called when the conversation was shortened: results of earlier calls may no longer be shown."""
     may_compact: Callable[[str], Awaitable[bool]] = always_compacts
-    """Asked before the conversation is shortened, `manual` or `auto`; only a full window is no reason to wait."""
+    """Asked before the conversation is shortened, `manual` or `auto`, except when the window is full."""
     redactor: Redactor = Redactor()
     """Removes secrets from tool results: a model cannot leak what it does not know."""
 

@@ -114,7 +114,7 @@ class Agent:
         self._requests = 0
         self._answered = 0
         self._usage = Usage()
-        # That of summaries and failed requests since the last reply; the history stores it with the next one.
+        # Usage of summaries and failed requests since the last reply; the history stores it with the next one.
         self._unstored = Usage()
         self.conversation = conversation or Conversation()
         self._tools = self.toolbox.offered(self.conversation)
@@ -219,7 +219,7 @@ class Agent:
         # Begin or continue a turn; return whether tools have run in it.
         if not isinstance(prompt, WaitingTurn):
             self._add_prompt(prompt)
-            # A message of a subagent is the result of a call, too.
+            # A subagent's message counts as the result of a call.
             return not prompt
         self.conversation = Conversation(prompt.messages, prompt.summary)
         self._requests, self._answered = prompt.requests, prompt.answered
@@ -286,7 +286,7 @@ class Agent:
         return reply
 
     def _offer_tools(self) -> None:
-        # Offer the tools of groups that were loaded since the last request, too.
+        # The model may have loaded a group of tools since the last request.
         offered = self.toolbox.offered(self.conversation)
         if offered is not self._tools:
             fixed = self._gauge.fixed + tools_size(offered) - tools_size(self._tools)
@@ -403,7 +403,7 @@ class Agent:
         return ""
 
     def _show_summary(self, delta: Delta) -> None:
-        # Show that a summary is being written, but not its words: they are no reply.
+        # The user sees that a summary is being written, but not its words: they are not a reply.
         if isinstance(delta, TextDelta | ThinkingDelta | ToolCallDelta):
             delta = ToolCallDelta(0, "summary", delta.text if isinstance(delta, TextDelta) else "")
         self._io.on_delta(delta)

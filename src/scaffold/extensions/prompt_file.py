@@ -108,7 +108,7 @@ def _parse_skill(file: FoundFile) -> Skill | str:
     name = parsed.words("name", MAX_NAME_CHARS) or file.name
     description = parsed.words("description", MAX_DESCRIPTION_CHARS)
     if parsed.problem or not _NAME.fullmatch(name):
-        return parsed.problem or f"`{short_line(one_line(name), MAX_NAME_CHARS)}` is no name of a skill"
+        return parsed.problem or f"`{short_line(one_line(name), MAX_NAME_CHARS)}` is not a valid skill name"
     if not description:
         return "its front matter has no `description`"
     return Skill(name=name, description=description, file=file.file, allowed_tools=parsed.names("allowed-tools") or ())
@@ -118,7 +118,7 @@ def _parse_role(file: FoundFile) -> Role | str:
     parsed = read_prompt_file(file.content)
     name = parsed.words("name", MAX_NAME_CHARS) or file.name
     if parsed.problem or not _NAME.fullmatch(name):
-        return parsed.problem or f"`{short_line(one_line(name), MAX_NAME_CHARS)}` is no name of a role"
+        return parsed.problem or f"`{short_line(one_line(name), MAX_NAME_CHARS)}` is not a valid role name"
     if not (description := parsed.words("description", MAX_DESCRIPTION_CHARS)):
         return "its front matter has no `description`"
     if not parsed.text:
@@ -138,7 +138,7 @@ def _parse_command(file: FoundFile) -> PromptCommand | str:
     parsed = read_prompt_file(file.content)
     name = file.name.lower()
     if parsed.problem or not _COMMAND_NAME.fullmatch(name):
-        return parsed.problem or f"`{short_line(one_line(name), MAX_NAME_CHARS)}` is no name of a command"
+        return parsed.problem or f"`{short_line(one_line(name), MAX_NAME_CHARS)}` is not a valid command name"
     if not parsed.text:
         return "it is empty"
     first = next((line.strip("# ") for line in parsed.text.splitlines() if line.strip("# ")), "")
@@ -170,10 +170,12 @@ def read_prompt_file(content: bytes) -> PromptFile:
     except (yaml.YAMLError, ValueError, RecursionError, TypeError):
         # `description: use it when: ...` is not YAML, but common.
         head = _plain_lines(found[1])
-        return PromptFile(head, body, "" if head else "its front matter is no valid YAML")
+        return PromptFile(head, body, "" if head else "its front matter is not valid YAML")
     if head is None:
         return PromptFile({}, body)
-    return PromptFile(head, body) if isinstance(head, dict) else PromptFile({}, body, "its front matter is no mapping")
+    if not isinstance(head, dict):
+        return PromptFile({}, body, "its front matter is not a mapping")
+    return PromptFile(head, body)
 
 
 def _plain_lines(text: str) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""JSON-RPC with whoever started this program, one message a line; what is no message gets a protocol error."""
+"""JSON-RPC with the program that started this one, one message a line; other lines get a protocol error."""
 
 import asyncio
 import json
@@ -18,7 +18,7 @@ Message = dict[str, Any]
 
 
 class NoMessage(Struct, frozen=True):
-    """Why a line is no message, with the code of its error and the id of the request, if it has one."""
+    """Why a line is not a message, with the code of its error and the id of the request, if it has one."""
 
     code: int
     why: str
@@ -83,7 +83,7 @@ class LineTransport:
 
 
 def read_message(line: bytes) -> Message | NoMessage:
-    """Return the message on a line, an empty one for an empty line, or why it is none."""
+    """Return the message on a line, an empty one for an empty line, or what is wrong with it."""
     if not line.strip():
         return {}
     try:

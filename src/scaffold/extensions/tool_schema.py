@@ -16,12 +16,12 @@ _TYPES = frozenset({"string", "integer", "number", "boolean", "array", "object"}
 
 
 def tool_schema(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the schema with what we understand of it; ValueError if it is no schema of an object, or too large.
+    """Return the part of a schema that we understand; ValueError if its type is not `object`, or it is too large.
 
     A plugin checks its arguments itself: other keywords are left out, and a value that has only those may be anything.
     """
     if given.get("type", "object") != "object":
-        raise ValueError("its schema is not that of an object")
+        raise ValueError("its schema must have type `object`")
     reduced = _Reducer().reduced({**given, "type": "object"}, MAX_DEPTH)
     return {"properties": {}, "required": [], **reduced, "additionalProperties": False}
 
@@ -33,7 +33,7 @@ class _Reducer:
     def reduced(self, given: Any, depth: int) -> dict[str, Any]:
         """Return the parts of a schema that are checked, at most `depth` levels deep; ValueError says why not."""
         if not isinstance(given, dict):
-            raise ValueError("its schema has a part that is no object")  # noqa: TRY004 - of JSON, not of a type of ours
+            raise ValueError("a part of its schema is not an object")  # noqa: TRY004 - of JSON, not of a type of ours
         if depth == 0:
             raise ValueError(f"its schema is nested more than {MAX_DEPTH} levels deep")
         kept: dict[str, Any] = {}

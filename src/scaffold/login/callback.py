@@ -20,7 +20,7 @@ PASTE = "Paste the whole address that the browser went to after you agreed; it b
 
 
 class NotOurs(ValueError):
-    """A redirect is none, or that of another login; the text says why, as a clause."""
+    """Not the redirect of this login; the text says why, as a clause."""
 
 
 class AuthorizationDenied(ModelAccessDenied):
@@ -31,7 +31,7 @@ class Expected(Protocol):
     """The login that an answer has to belong to."""
 
     def answers(self, state: str) -> bool:
-        """Return whether a state is that of the login."""
+        """Return whether this is the state of the login."""
         ...
 
 
@@ -60,7 +60,7 @@ def answer_of_query(query: str, request: Expected, command: str = "ralph login")
     except ValueError as error:
         raise NotOurs("it has too many fields") from error
     if not request.answers(_only_value(fields, "state")):
-        raise NotOurs("its state is not that of this login")
+        raise NotOurs("its state belongs to another login")
     if "error" in fields:
         named = _ERROR.fullmatch(_only_value(fields, "error"))
         raise AuthorizationDenied(

@@ -1,7 +1,7 @@
 """The server on this machine that the browser is redirected to, for as long as a login takes.
 
 Only a GET of the callback's path, with a name of this machine as its `Host` and the state of this login, counts, once.
-Everything else is answered with an error, and the login goes on.
+Everything else is answered with an error, and the login continues.
 """
 
 import asyncio
@@ -162,7 +162,7 @@ class CallbackServer:
         try:
             self._code.set_result(answer_of_query(parts.query, self._request, self._place.command))
         except NotOurs:
-            return 400, "This is not the answer to the login that waits. It goes on waiting."
+            return 400, "This does not answer the open login, which is still waiting."
         except AuthorizationDenied as denied:
             self._code.set_exception(denied)
         return 200, RECEIVED

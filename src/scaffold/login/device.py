@@ -1,6 +1,6 @@
 """Log in on another device: show a code, wait until the user has entered it there.
 
-The provider's own form, not that of RFC 8628: what comes in the end is an authorization code, together with the
+The provider's own flow, not RFC 8628: what comes in the end is an authorization code, together with the
 verifier that the server chose for it.
 """
 

@@ -1,6 +1,6 @@
 """The key that encrypts a login: in the keyring of the system, from a passphrase, or in a private file.
 
-Each login has a key of its own, so that with the key, copies of the encrypted tokens are worthless, too.
+Each login has its own key: once that is deleted, copies of the encrypted tokens are worthless.
 """
 
 import base64
@@ -57,7 +57,7 @@ class LoginKeys:
     def __init__(
         self, folder: Path, environ: Mapping[str, str], keyring: Keyring | None = None, *, command: str = "ralph login"
     ) -> None:
-        """Use `keyring`; None for that of the system. `command` begins the login."""
+        """Use `keyring`, None for the system's own. `command` begins the login."""
         self._command = command
         self._given_keyring = keyring
         self._folder = folder

@@ -24,7 +24,7 @@ class Keyring(Protocol):
         ...
 
     def read(self, name: str) -> str | None:
-        """Return a secret; None if there is none of this name."""
+        """Return a secret; None if there is no secret of this name."""
         ...
 
     def delete(self, name: str) -> None:
@@ -50,7 +50,7 @@ class OsKeyring:
             raise KeyringTrouble("the keyring does not keep what is stored in it")
 
     def read(self, name: str) -> str | None:
-        """Return a secret; None if there is none of this name. KeyringTrouble if the keyring cannot say."""
+        """Return a secret; None if there is no secret of this name. KeyringTrouble if the keyring cannot say."""
         found: str | None = self._ask_keyring(lambda: self._backend.get_password(SERVICE, name))
         return found
 

@@ -90,7 +90,7 @@ class _LoginAtServer:
         return "" if found is None else found.token
 
     async def want(self, scope: str) -> bool:
-        """Keep what the server asks for besides; return whether the present login lacks it."""
+        """Store a further scope that the server asks for; return whether this login lacks it."""
         if not self._is_there():
             return False
         try:

@@ -51,7 +51,7 @@ class Login:
         return await self._opened_tokens().current()
 
     async def renewed(self, refused: AccessToken) -> AccessToken | None:
-        """Return a newer token than one that the server refused; None if it was new, too."""
+        """Return a newer token than one that the server refused; None if that one was new."""
         return await self._opened_tokens().renewed(refused)
 
     def secrets(self) -> Sequence[str]:

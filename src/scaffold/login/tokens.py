@@ -50,9 +50,9 @@ class Tokens(Struct, frozen=True, kw_only=True):
     scope: str = ""
     """What an MCP server's tokens allow."""
     wanted: str = ""
-    """What an MCP server has asked for besides; the next login asks for it."""
+    """Scopes that an MCP server asked for since the login; the next login asks for them."""
     client: OAuthClient = OAuthClient()
-    """For an MCP server; that of a subscription is fixed."""
+    """The client at an MCP server; the client of a subscription is fixed."""
 
     def __repr__(self) -> str:
         return f"Tokens({self.account!r})"
@@ -116,7 +116,7 @@ def read_grant(body: bytes, now: datetime, before: Tokens | None = None) -> Toke
 
 
 def decode_claims(token: str) -> Mapping[str, Any]:
-    """Return the claims of a JWT, whose signature is not checked; empty if it is none.
+    """Return the claims of a JWT, whose signature is not checked; empty for any other text.
 
     They come from the token endpoint itself, over TLS, and decide nothing: a wrong account is refused by the provider.
     """

@@ -239,7 +239,7 @@ class Session:
         return not await self.extensions.announce(Compacting(trigger))
 
     async def renew_tools(self) -> None:
-        """Offer the tools that MCP servers have by now, from the next turn on."""
+        """Offer the tools that MCP servers have now, from the next turn on."""
         if (tools := await self._offered.now(self.extensions)) is not self.tools:
             self.tools = tools
             self.agent.toolbox.replace(tools)

@@ -37,7 +37,7 @@ class ChangedFile(Struct, frozen=True, kw_only=True):
     after: str | None
     """The content as the turn left it; None if the turn deleted the file."""
     made_anew: bool = False
-    """Whether it was gone within the turn, so that its mode is that of a new file."""
+    """Whether the turn deleted and created it, which gave it the mode of a new file."""
     shared: bool = False
     """Whether something else changed it between changes of the turn: that would be lost with the content before."""
 
@@ -63,7 +63,7 @@ class FileHistory:
         self.begin_turn("")
 
     def begin_turn(self, words: str) -> None:
-        """Count later changes as those of a new turn."""
+        """Count later changes as changes of a new turn."""
         # Input of a terminal can have undecodable bytes, which JSON cannot hold; `clip` makes them printable.
         self._turn = TurnChanges(number=0, words=clip(" ".join(words[: 10 * MAX_WORDS].split()), MAX_WORDS))
         self._kept_bytes = 0

@@ -27,7 +27,7 @@ class SessionToolbox:
     def __init__(
         self, own: Sequence[Tool], gate: ApprovalGate, observer: SessionObserver, role: Role | None = None
     ) -> None:
-        """Offer `own`, which are gated already, and those of extensions; of all of them those that a `role` keeps."""
+        """Offer `own`, which are gated, and the extensions' tools; a `role` keeps some of them."""
         self._role = role
         self._own = own
         self._gate = gate

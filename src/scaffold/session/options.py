@@ -31,9 +31,9 @@ class SessionOptions(Struct, frozen=True, kw_only=True):
     mode: Mode | None = None
     """None for the conversation's own."""
     effort: Effort = "auto"
-    """That of the settings."""
+    """The effort of the settings."""
     chosen_effort: Effort | None = None
-    """That of the command line; None for the conversation's own, or else that of the settings."""
+    """The effort of the command line; None for the conversation's own, or else the one of the settings."""
     size_efforts: Mapping[str, Effort] = {}
     """The effort of each size of model, for a session that switches to it."""
     compaction: CompactionWriter = "code"
@@ -52,13 +52,13 @@ class SessionOptions(Struct, frozen=True, kw_only=True):
     mcp: bool = True
     """Whether it has MCP servers."""
     given_servers: tuple[ServersFile, ...] = ()
-    """Servers that a face was given for this session, besides those of the user's files."""
+    """Servers that an editor passed for this session, in addition to the user's files."""
     mcp_socket: Path | None = None
     """Where a subagent reaches the MCP servers of its session; None if that has none."""
     extensions: Extensions = Extensions()
     """The hooks, skills, roles and commands that apply."""
     role: Role | None = None
-    """That of a subagent; None for none."""
+    """The role of a subagent; None for the session itself."""
 
     @property
     def skills(self) -> SkillPlace:

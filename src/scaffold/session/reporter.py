@@ -48,14 +48,14 @@ def keep_every_tool(_: Tool) -> bool:
 
 
 class SessionObserver(Struct, frozen=True):
-    """What a face adds to a session: it watches tool calls, selects and adds tools, and sends messages meanwhile."""
+    """What a user interface adds to a session: it watches tool calls, selects and adds tools, and sends messages."""
 
     wrap_tool: WrapTool = unwrapped
     incoming: Incoming = NoIncoming()
     keeps_tool: Callable[[Tool], bool] = keep_every_tool
     """Whether the agent gets one of the session's own tools."""
     extra_tools: tuple[Tool, ...] = ()
-    """Tools that need no gate, as they ask for consent themselves."""
+    """Tools that need no gate, because they ask for approval themselves."""
 
 
 NO_OBSERVER = SessionObserver()

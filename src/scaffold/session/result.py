@@ -75,7 +75,7 @@ def result_json(
 ) -> Mapping[str, object]:
     """Return the result object; `result` is the text of the last reply, empty if there was none.
 
-    `usage` is the agent's own, `others` that of its subagents.
+    `usage` is the agent's own, `others` its subagents'.
     """
     total = usage + others
     return {

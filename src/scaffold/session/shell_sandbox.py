@@ -54,11 +54,11 @@ async def missing_sandbox_notice(sandbox: SandboxSettings, root: Path) -> str | 
 
 
 def command_variables(options: SessionOptions, subagent: str) -> dict[str, str]:
-    """Return the environment of commands; those of a `subagent`, named by its conversation, are marked as such."""
+    """Return the environment of commands; it names the `subagent` that runs them, if any, by its conversation."""
     return command_environment(os.environ, agent_variables(subagent) if subagent else {}, names=options.environment)
 
 
 def tell_what_is_left_out(options: SessionOptions, tell: Callable[[str], object]) -> None:
-    """Tell the user which of their variables commands do not get, unless they know."""
+    """Tell the user, once, which of their variables commands do not get."""
     if notice := left_out_notice(os.environ, options.environment, told=user_dirs().cache / TOLD_VARIABLES):
         tell(notice)

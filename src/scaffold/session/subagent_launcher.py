@@ -80,6 +80,6 @@ class SubagentLauncher:
 
 
 def subagent_environment(environ: Mapping[str, str], names: Iterable[str] = ()) -> dict[str, str]:
-    """Return the environment of a subagent's process: that of commands, plus the variables for data and models."""
+    """Return the environment of a subagent's process: what commands get, plus the variables for data and models."""
     own = {name: environ[name] for name in (*DIRECTORY_VARIABLES, *PROVIDER_VARIABLES) if name in environ}
     return kept_for_commands(command_environment(environ, own, names=names))

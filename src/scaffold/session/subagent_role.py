@@ -33,7 +33,7 @@ def tools_of_session(tools: Iterable[Tool], role: Role | None) -> tuple[Tool, ..
 
 
 def model_of_role(role: Role | None, cwd: Path, tell: Callable[[str], object]) -> str | None:
-    """Return the model string of a role; None for that of its session, also if its size has no model."""
+    """Return the model string of a role; None for the session's own, also if the role's size has no model."""
     if role is None or not role.model:
         return None
     try:

@@ -56,7 +56,7 @@ class ToolSetup(Struct, frozen=True, kw_only=True):
     commands: BackgroundCommands | None = None
     """The commands in the background, which the caller ends; None for none."""
     shown: Sequence[Path] = ()
-    """Folders outside of the workspace that may be read, such as those of skills."""
+    """Folders outside of the workspace that may be read, e.g. of skills."""
     seen: SeenFiles = msgspec.field(default_factory=SeenFiles)
     """The files that the conversation has read or written."""
 

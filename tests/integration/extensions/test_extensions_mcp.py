@@ -157,7 +157,7 @@ FAULTS = {
     "50 MB": ("print('x' * (50 * 2**20), flush=True)", "a message of more than 10 MB"),
     "no end": ("while True: sys.stdout.write('x' * 2**20)", "a message of more than 100 MB"),
     "death": ("sys.exit('out of luck')", "its process ended (exit code 1: out of luck)"),
-    "garbage": ("print('}{\\n' * 200, flush=True); time.sleep(60)", "more than 100 lines that are no messages"),
+    "garbage": ("print('}{\\n' * 200, flush=True); time.sleep(60)", "more than 100 lines that are not messages"),
     "silence": ("time.sleep(60)", "did not answer within 1 s"),
     "notifications": (
         "while True: write({'method': 'notifications/message', 'params': {'level': 'info', 'data': 'x' * 100_000}})",

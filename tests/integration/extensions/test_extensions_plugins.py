@@ -156,8 +156,8 @@ async def test_the_second_plugin_of_a_name_is_ended(folder):
         assert states(found) == {"good": "running", "a-liar": "rejected", "z-liar": "rejected"}
     assert told == snapshot(
         [
-            "plugin good does not run: good.py has this name; a-liar.py cannot have it, too",
-            "plugin good does not run: good.py has this name; z-liar.py cannot have it, too",
+            "plugin good does not run: good.py has this name; a-liar.py cannot have the same",
+            "plugin good does not run: good.py has this name; z-liar.py cannot have the same",
         ]
     )
 

@@ -152,6 +152,6 @@ def test_a_recap_of_a_conversation_interrupted_in_a_tool_says_so():
             "Stopped: while shell was running; not run again",
             "Resuming a conversation without text.",
             "Stopped: after the model's last reply",
-            "Begun in /other; it goes on in this directory",
+            "Begun in /other; continues in this directory",
         ]
     )

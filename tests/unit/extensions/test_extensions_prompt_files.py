@@ -31,14 +31,14 @@ def test_a_broken_skill_has_no_effect_and_is_said():
         ("no front matter", "no `description`"),
         ("---\nname: x\n", "has no end"),
         ("---\nname: x\n---\n", "no `description`"),
-        ("---\n- a\n- b\n---\n", "no mapping"),
-        ("---\n[\n---\n", "no valid YAML"),
+        ("---\n- a\n- b\n---\n", "not a mapping"),
+        ("---\n[\n---\n", "not valid YAML"),
         ("---\nname: [a]\ndescription: {a: b}\n---\n", "no `description`"),
-        ("---\nname: ../x\ndescription: d\n---\n", "no name of a skill"),
-        ("---\nname: a b\ndescription: d\n---\n", "no name of a skill"),
-        (b"---\nname: \xff\ndescription: d\n---\n", "no name of a skill"),
+        ("---\nname: ../x\ndescription: d\n---\n", "not a valid skill name"),
+        ("---\nname: a b\ndescription: d\n---\n", "not a valid skill name"),
+        (b"---\nname: \xff\ndescription: d\n---\n", "not a valid skill name"),
         ("---\n" + "a: " + "[" * 5_000 + "\n---\n", "no "),
-        ("---\n!!python/object/apply:os.system [ls]\n---\n", "no valid YAML"),
+        ("---\n!!python/object/apply:os.system [ls]\n---\n", "not valid YAML"),
     ]
     for text, said in rows:
         skills, [notice] = parse_skills([file(text, source="s/SKILL.md")])

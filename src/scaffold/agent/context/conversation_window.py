@@ -119,7 +119,7 @@ class Conversation:
 def recap(conversation: Conversation, usage: Usage, *, model: str = "", elsewhere: str = "") -> str:
     """Return a few lines: first and last request, work done, where it stopped, and the usage so far.
 
-    `elsewhere` is the directory in which the conversation began, if it goes on in another one.
+    `elsewhere` is the directory in which the conversation began, if that is another one.
     """
     entries = summary_entries(conversation.summary, conversation.kept)
     asked = [entry.text for entry in entries if entry.kind == "user"]
@@ -128,7 +128,7 @@ def recap(conversation: Conversation, usage: Usage, *, model: str = "", elsewher
         lines.append(f"Last request: {_recap_line(asked[-1])}")
     lines += _done_lines(entries)
     lines.append(f"Stopped: {_stopped_at(conversation)}")
-    lines += [f"Begun in {elsewhere}; it goes on in this directory"] if elsewhere else []
+    lines += [f"Begun in {elsewhere}; continues in this directory"] if elsewhere else []
     lines.append(f"Used so far: {_usage_text(usage)}{f', {model}' if model else ''}")
     return "\n".join(lines)
 

@@ -16,7 +16,7 @@ from scaffold.policy.permission.call_decision import READ_ONLY_MODES
 PLUGINS_FOLDER = "plugins"
 """The folder of the user's plugins, in the user's configuration directory."""
 EXTRA = (
-    "MCP servers are configured, but the extra `mcp` is not installed, so there are none: "
+    "MCP servers are configured but do not start, because the extra `mcp` is not installed: "
     "`pip install 'ralph-scaffold[mcp]'`"
 )
 

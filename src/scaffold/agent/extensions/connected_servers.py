@@ -15,7 +15,7 @@ MAX_OFFERED_BYTES = 6_000  # of all definitions together; more of them are found
 
 
 class PoolTools:
-    """The tools of a pool, as one agent has them; made anew only when they change."""
+    """The tools of a pool for one agent; rebuilt only when they change."""
 
     def __init__(self, pool: ServerPool, ask: Ask, unreachable: Callable[[str], object] = lambda _error: None) -> None:
         """`unreachable` receives the error when the pool is not reached."""

@@ -23,7 +23,7 @@ from scaffold.login.state import no_login_at_program, no_login_here
 from scaffold.store.user_store import UserStore
 
 MAX_NAMED = 5
-UNCONFINED = "programs of MCP servers run with workers in a sandbox only, and there is none"
+UNCONFINED = "workers run programs of MCP servers only in a sandbox, and no sandbox works here"
 
 
 class LoginDialogs(Protocol):
@@ -68,7 +68,7 @@ class LocalServers:
         self._pool = pool
 
     async def rows(self) -> Sequence[ServerRow]:
-        """Return how they fare."""
+        """Return the state of each server."""
         return tuple(map(_server_row, await self._pool.overview()))
 
     def withheld(self, server: str) -> str:

@@ -36,7 +36,7 @@ from scaffold.policy.permission.call_hooks import CheckedCall
 from scaffold.tools.arguments import argument_problems, read_arguments
 
 MOST_BLOCKED_STOPS = 8  # how often in a row hooks may keep an agent from stopping
-MEND = "Mend or remove the hook; `scaffold trust --show` lists those of the folder."
+MEND = "Fix or remove the hook; `scaffold trust --show` lists the folder's hooks."
 TODO_TOOL = "TodoWrite"
 
 

@@ -1,1 +1,1 @@
-"""Messages between agents: mailbox, tools, text, polling."""
+"""Messages between sessions: each is delivered once, and survives a crash of its reader."""

@@ -1,1 +1,1 @@
-"""Subagents: the pool, their tools, approvals passed up to the parent."""
+"""Subagents: processes of their own that do a task for an agent, and ask its session for approvals."""

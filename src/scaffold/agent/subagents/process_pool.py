@@ -37,7 +37,7 @@ class SubagentLimits(Struct, frozen=True, kw_only=True):
     timeout_s: float = 300.0
     """Default timeout of each."""
     roles: tuple[Role, ...] = ()
-    """What a subagent may be, besides like its session."""
+    """How subagents may differ from their session, and how many there may be."""
 
 
 class SubagentSpec(Struct, frozen=True):
@@ -53,7 +53,7 @@ class SubagentStarter(Protocol):
     """Starts the processes of subagents."""
 
     def spec(self, model: str | None, role: Role | None) -> SubagentSpec:
-        """Return the next subagent's configuration; `model` None means that of its role or of the session.
+        """Return the next subagent's configuration; `model` None means the model of its role or of the session.
 
         May raise ScaffoldError.
         """

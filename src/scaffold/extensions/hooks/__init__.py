@@ -1,1 +1,1 @@
-"""Hooks: commands that people run at events of an agent."""
+"""Hooks: commands in the form of Claude Code that run at events of an agent, and may block them."""

@@ -13,13 +13,13 @@ PATCH_TOOL = "apply_patch"
 
 
 class _Twin(Struct, frozen=True):
-    """Their tool for the purpose of one of ours."""
+    """Claude Code's tool for the purpose of one of ours."""
 
     name: str
     arguments: Mapping[str, str] = {}
     """Our argument -> theirs, where they differ."""
     also: tuple[str, ...] = ()
-    """Other tools of theirs whose hooks are meant as well."""
+    """Other tools of Claude Code whose hooks apply as well."""
 
 
 # The one table of names, by our tool.
@@ -90,7 +90,7 @@ def tool_names(tool: str) -> tuple[str, ...]:
 
 
 def our_tools(names: Sequence[str], tools: Sequence[str]) -> frozenset[str]:
-    """Return which of our `tools` are meant by names of theirs, or of ours; patterns in brackets are left out."""
+    """Return which of our `tools` these names mean, ours or Claude Code's; patterns in brackets are ignored."""
     wanted = {name.partition("(")[0].strip() for name in names}
     found = {tool for tool in tools if wanted & {*tool_names(tool), tool}}
     # Who may edit may edit by each of the tools that do so.

@@ -1,4 +1,4 @@
-"""Run the hooks of an event: in parallel, each with its time limit, and nothing of them left behind."""
+"""Run the hooks of an event: in parallel, each with a time limit; no process outlives its hook."""
 
 import asyncio
 import hashlib
@@ -34,9 +34,9 @@ class HookContext(Struct, frozen=True, kw_only=True):
     project: Path
     """The folder of the project, for `CLAUDE_PROJECT_DIR`."""
     environ: Mapping[str, str]
-    """That of the agent's commands."""
+    """The environment of the agent's commands."""
     sandbox: SandboxSpec | None
-    """That of the agent's commands; None for none."""
+    """Confines hooks as it confines the agent's commands; None for no sandbox."""
     about: Mapping[str, Any]
     """Members of the input of each hook: `session_id` and the like."""
     writes: bool = True
@@ -62,7 +62,7 @@ class HookRunner:
     ) -> HookAnswer:
         """Run the hooks of the event whose matchers match one of the names, and return what they say together.
 
-        The lines for the user are told already. `place` is another one than that of the agent.
+        Lines for the user are passed on before it returns. `place` replaces the agent's own.
         """
         hooks = {
             hook.command: hook for hook in self._extensions.hooks if hook.event == event and _matches_name(hook, names)
@@ -71,7 +71,7 @@ class HookRunner:
             return HookAnswer()
         place = place or self._place
         told = {**place.about, "cwd": str(place.cwd), "hook_event_name": event, **data}
-        # Names of files may hold bytes that are no text.
+        # File names may contain bytes that are not valid text.
         payload = msgspec.json.encode(encodable(told))
         async with asyncio.TaskGroup() as group:
             running = [group.create_task(self._run_hook(hook, place, payload)) for hook in hooks.values()]
@@ -91,7 +91,7 @@ class HookRunner:
         except OSError as error:  # no room for its input, or no descriptor left
             return self._broken_answer(f"{who} cannot run: {error.strerror}")
         if result.timed_out:
-            return self._broken_answer(f"{who} was ended after {timeout_s:g} s; give it a longer `timeout`, or mend it")
+            return self._broken_answer(f"{who} was ended after {timeout_s:g} s; give it a longer `timeout`, or fix it")
         if result.too_many_processes:
             return self._broken_answer(f"{who} was ended because it started too many processes; fix it")
         if result.exit_code in NOT_RUN:
@@ -182,7 +182,7 @@ def _matches_name(hook: Hook, names: Sequence[str]) -> bool:
     if _EXACT.fullmatch(matcher):
         return not {word.strip() for word in re.split(r"[|,]", matcher)}.isdisjoint(names)
     pattern = _compile_matcher(matcher)
-    # An expression that is none matches everything: what guards something must not fall silent.
+    # An invalid expression matches everything: a guard must not fall silent.
     return pattern is None or any(pattern.search(name) for name in names)
 
 

@@ -43,7 +43,7 @@ def read_hooks(file: HookFile) -> FoundHooks:
     try:
         table = json.loads(file.content.decode("utf-8-sig"))
     except (ValueError, RecursionError):
-        return FoundHooks((), (f"{file.name} has no effect: it is no valid JSON",))
+        return FoundHooks((), (f"{file.name} has no effect: it is not valid JSON",))
     given = table.get("hooks") if isinstance(table, dict) else None
     if given is None or table.get("disableAllHooks") is True:
         return FoundHooks()

@@ -1,1 +1,1 @@
-"""Servers of the Model Context Protocol (MCP): their processes, their tools, and one pool of them for many agents."""
+"""The client of the Model Context Protocol: server processes and addresses, their tools, one pool for many agents."""

@@ -122,7 +122,7 @@ class _Flow(OAuthClientProvider):
 
     async def _answer(self) -> AuthorizationCodeResult:
         answer = await self._browser.answer()
-        # That the answer has our state is checked by who received it: the others get an error and the login goes on.
+        # The callback server has checked the state: other answers get an error, and the login continues.
         return AuthorizationCodeResult(code=answer.code, state=self._state, iss=answer.issuer)
 
     def grant(self) -> ServerGrant:
@@ -165,7 +165,7 @@ async def obtain_grant(
 ) -> ServerGrant:
     """Log in at an expanded server, and return what that brought; LoginFailed, or what `browser` raises.
 
-    `wanted` is what the server asked for besides; `learn` receives each secret as soon as it is known.
+    `wanted` are scopes that the server asked for later; `learn` receives each secret as soon as it is known.
     """
     if not protected(config.url, local=True):
         raise LoginFailed(f"nobody logs in at {config.shown}: {ADDRESSES}", "Write the `url` of the entry with https.")
@@ -177,7 +177,7 @@ async def obtain_grant(
         except (OAuthFlowError, OAuthTokenError, OAuthRegistrationError, httpx2.HTTPError, httpx2.StreamError) as error:
             raise _login_failed(config, _failure_reason(error)) from error
         except (ValueError, KeyError, TypeError, RecursionError, httpx2.InvalidURL) as error:
-            raise _login_failed(config, "its answers are not those of an authorization server") from error
+            raise _login_failed(config, "it does not answer like an authorization server") from error
 
 
 def _failure_reason(error: Exception) -> str:

@@ -89,7 +89,7 @@ class ServerPool(Protocol):
         ...
 
     async def overview(self) -> tuple[ServerSummary, ...]:
-        """Return how the servers fare."""
+        """Return the state of each server."""
         ...
 
     async def close(self) -> None:

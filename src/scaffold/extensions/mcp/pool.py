@@ -85,7 +85,7 @@ class LocalPool:
         return await server.call(tool, args, ask)
 
     async def overview(self) -> tuple[ServerSummary, ...]:
-        """Return how the servers fare, once each has started or failed."""
+        """Return the state of each server, once it has started or failed."""
         for server in self.servers.values():
             await server.settled()
         return tuple(server.summary for server in self.servers.values())

@@ -86,7 +86,7 @@ class McpServer:
 
     @property
     def summary(self) -> ServerSummary:
-        """How it fares."""
+        """Its state, for a listing."""
         return ServerSummary(
             name=self.config.name,
             shown=self.config.shown,
@@ -132,7 +132,7 @@ class McpServer:
         except Exception as error:  # noqa: BLE001 - the SDK, and through it the server, may raise anything
             if call.failure is not None:
                 raise call.failure from None
-            # The end of its process is known a moment after that of its stream.
+            # The process ends a moment after its stream.
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(0.2 if is_closed(error) else 0):
                     await self._over.wait()

@@ -50,7 +50,7 @@ class ServerConfig(Struct, frozen=True, kw_only=True):
     command: str = ""
     args: tuple[str, ...] = ()
     env: Mapping[str, str] = {}
-    """All that a program gets besides the few variables that hold no secrets."""
+    """Variables for the program, in addition to the few that hold no secrets."""
     url: str = ""
     headers: Mapping[str, str] = {}
     oauth: ClientConfig = ClientConfig()
@@ -155,7 +155,7 @@ def _parse_server(name: str, given: Any, scope: str) -> ServerConfig | None:
     if entry.hosts and entry.network != "hosts":
         raise ValueError("`hosts` needs `network` to be `hosts`")
     if not 0 <= entry.oauth.callback_port < 2**16:
-        raise ValueError("`callbackPort` is no port")
+        raise ValueError("`callbackPort` is not a valid port")
     return ServerConfig(
         name=name,
         scope=scope,

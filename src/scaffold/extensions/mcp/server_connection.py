@@ -67,7 +67,7 @@ class OpenCall:
 
 
 class ServerConnection:
-    """One connection, while `client` is open; made anew after each failure."""
+    """One connection, while `client` is open; each restart makes a new one."""
 
     def __init__(self, server: str, transport: Any, changed: Callable[[], object]) -> None:
         """Connect to nothing yet; `changed` is called when the server says that its tools are others now."""

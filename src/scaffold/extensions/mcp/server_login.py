@@ -21,7 +21,7 @@ class ServerLogin(Protocol):
     async def current(self) -> str:
         """Return a token that has not expired; empty without a login.
 
-        LoginUnusable if there will be none, ScaffoldError if there is none at the moment.
+        LoginUnusable if the user must log in again, ScaffoldError if no token can be had at the moment.
         """
         ...
 
@@ -30,7 +30,7 @@ class ServerLogin(Protocol):
         ...
 
     async def want(self, scope: str) -> bool:
-        """Keep what the server asks for besides; return whether a new login would ask for more than the present one."""
+        """Store a further scope that the server asks for; return whether a new login would ask for more."""
         ...
 
 
@@ -100,7 +100,7 @@ def canonical(url: str) -> str:
 
 
 def joined_scopes(*scopes: str) -> str:
-    """Return all scopes once, in order; those of a scope that is too long are left out."""
+    """Return each scope once, in order; a text of scopes that is too long is left out."""
     names = dict.fromkeys(name for scope in scopes if len(scope) <= MAX_SCOPE_CHARS for name in scope.split())
     return " ".join(names)
 

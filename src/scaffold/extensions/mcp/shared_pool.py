@@ -152,7 +152,7 @@ class RemotePool:
         return reply.tools if isinstance(reply, _Tools) else ()
 
     async def overview(self) -> tuple[ServerSummary, ...]:
-        """Return how the servers fare; OSError if there is no pool."""
+        """Return the state of each server; OSError if there is no pool."""
         async with self._open_connection(_ListServers()) as (reader, _):
             reply = await _read_message(reader)
         return reply.servers if isinstance(reply, _Servers) else ()

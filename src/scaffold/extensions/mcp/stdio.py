@@ -1,4 +1,4 @@
-"""The streams of a server's program: its process is one of `host`'s, the messages are those of the protocol's SDK."""
+"""The streams of a server's program: `host` runs its process, the protocol's SDK reads the messages."""
 
 import contextlib
 import os
@@ -35,7 +35,7 @@ class ServerPlace(Struct, frozen=True, kw_only=True):
     environ: Mapping[str, str]
     """Ours; a program gets the few variables of it that hold no secrets, and those that its entry names."""
     sandbox: SandboxSpec | None
-    """That of commands; None for none."""
+    """Confines programs as it confines commands; None for no sandbox."""
     writes: bool = True
     """Whether they may write where the sandbox lets commands write."""
 
@@ -44,8 +44,8 @@ STOP_GRACE_S = 1.0
 # A longer line ends the server; a line that is shorter, and too long, costs only the call that it answers.
 MAX_PASSED_BYTES = 10 * MAX_MESSAGE_BYTES
 MAX_WAITING = 1_000  # messages that are not handled yet; a server that sends more is ended
-MAX_INVALID = 100  # lines that are no messages; servers print banners, but one that prints more is ended
-MAX_UNANSWERED_BYTES = 4 * MAX_MESSAGE_BYTES  # what a server may write, besides answers, before it answers again
+MAX_INVALID = 100  # servers print banners among their messages; one that prints more such lines is ended
+MAX_UNANSWERED_BYTES = 4 * MAX_MESSAGE_BYTES  # what a server may write without answering anything
 MAX_STDERR_BYTES = 2_000
 MAX_REASON_CHARS = 300
 Streams = tuple[MemoryObjectReceiveStream[SessionMessage | Exception], MemoryObjectSendStream[SessionMessage]]
@@ -107,7 +107,7 @@ class ProgramStreams:
         except ValueError as error:
             self._invalid += 1
             if self._invalid > MAX_INVALID:
-                raise ProtocolBroken(f"it wrote more than {MAX_INVALID} lines that are no messages") from error
+                raise ProtocolBroken(f"it wrote more than {MAX_INVALID} lines that are not messages") from error
             return
         if isinstance(message, mcp_types.JSONRPCResponse | mcp_types.JSONRPCError):
             self._unanswered = 0

@@ -36,7 +36,7 @@ class LoginNeeded(httpx2.ProtocolError):
 
 
 class _BoundedBody(httpx2.AsyncByteStream):
-    """The body of an answer; a stream of events has no bound but that of each event."""
+    """The body of an answer; in a stream of events only each event is bounded."""
 
     def __init__(self, body: Any) -> None:
         self._body = body

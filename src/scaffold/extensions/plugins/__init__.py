@@ -1,1 +1,1 @@
-"""Plugins: a user's own programs that take part in an agent's turns, and offer it tools."""
+"""Plugins: programs of the user that take part in each turn, by JSON-RPC lines."""

@@ -22,7 +22,7 @@ from scaffold.host.sandbox.confinement import SandboxSpec
 
 
 class PluginFiles(Struct, frozen=True):
-    """The plugins in a folder, by name, and a line about each file that looks like one but is none."""
+    """The plugins in a folder, by name, and a line about each file that looks like a plugin but cannot run."""
 
     files: tuple[Path, ...] = ()
     notices: tuple[str, ...] = ()
@@ -46,7 +46,7 @@ class PluginPlace(Struct, frozen=True, kw_only=True):
     environ: Mapping[str, str]
     """Ours; a plugin gets the few variables of it that hold no secrets."""
     sandbox: SandboxSpec | None
-    """That of commands."""
+    """Confines plugins as it confines commands."""
     network: Sequence[str] = ()
     """The plugins that may use the network, by the names of their files."""
     only: Sequence[str] | None = None
@@ -62,7 +62,7 @@ class LoadedPlugins:
         self.plugins = plugins
         """In the order in which they run; also those that do not run, for a listing."""
         self.notices = notices
-        """Lines about files that are no plugins."""
+        """Lines about files that cannot run as plugins."""
         self.hooks = PluginHooks(plugins)
 
     @property
@@ -111,7 +111,7 @@ def _end_duplicates(plugins: Sequence[Plugin]) -> None:
         owner = owners.setdefault(plugin.manifest.name, plugin) if plugin.runs else plugin
         if owner is not plugin:
             plugin.reject(
-                f"{one_line(owner.file.name)} has this name; {one_line(plugin.file.name)} cannot have it, too"
+                f"{one_line(owner.file.name)} has this name; {one_line(plugin.file.name)} cannot have the same"
             )
 
 
@@ -161,7 +161,7 @@ def _plugin_tool(plugin: Plugin, offered: PluginTool) -> Tool:
 
 
 def plugin_files(folder: Path, *, me: int) -> PluginFiles:
-    """Return the plugins of the user `me` in `folder`, which may be missing; hidden files and folders are no plugins.
+    """Return the plugins of the user `me` in `folder`, which may be missing; hidden files and folders do not count.
 
     Other users must not be able to change one: it runs with the user's files.
     """

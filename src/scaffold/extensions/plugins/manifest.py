@@ -60,7 +60,7 @@ class _Manifest(Struct):
 
 
 def read_manifest(result: bytes) -> Manifest:
-    """Return the manifest in the answer to `initialize`; ValueError with the reason if it is none."""
+    """Return the manifest in the answer to `initialize`; ValueError says why it is invalid."""
     if len(result) > MAX_MANIFEST_BYTES:
         raise ValueError(f"its manifest has more than {MAX_MANIFEST_BYTES >> 20} MB")
     try:

@@ -23,7 +23,7 @@ from scaffold.host.process.piped_process import PipedCommand, PipedProcess
 
 ANSWER_S = 5.0  # within this time a plugin answers each request, or it is ended
 SHUTDOWN_S = 1.0  # for the answer to `shutdown`; as long again for its end after SIGTERM
-FLOOD_BYTES = MAX_MESSAGE_BYTES  # A plugin that writes more than that between two requests, besides answers, is ended
+FLOOD_BYTES = MAX_MESSAGE_BYTES  # a plugin that writes more than this between two requests is ended
 MAX_ERROR_CHARS = 300
 MAX_STDERR_BYTES = 2_000
 PROTOCOL = 1
@@ -243,7 +243,7 @@ def request_frame(request_id: int, method: str, params: Mapping[str, Any]) -> by
 
 
 def read_frame(line: bytes) -> PluginAnswer | PluginRefusal | Notice:
-    """Return the message in a line; ProtocolBroken if it is none."""
+    """Return the message in a line; ProtocolBroken for an invalid one."""
     try:
         message = _MESSAGES.decode(line)
     except (msgspec.DecodeError, RecursionError) as error:

@@ -1,1 +1,1 @@
-"""Memories in a session: the agent's tools, what goes with each message, and the user's commands."""
+"""What a session remembers beyond its conversation: memories, documents and vector indexes."""

@@ -48,7 +48,7 @@ HELP = """/memory list [INDEX]            the memories, or what another index ha
 async def run_memory_command(  # noqa: PLR0911 - one for each
     words: Sequence[str], access: MemoryAccess, width: int
 ) -> MemoryAnswer:
-    """Execute `/memory WORDS`; UsageError if it is no command."""
+    """Execute `/memory WORDS`; UsageError for an unknown command."""
     name, rest = (words[0].lower(), words[1:]) if words else ("list", ())
     if name == "documents":
         with open_library(access) as library:

@@ -51,7 +51,7 @@ class EmbedderSource:
         return "" if trouble is None else trouble.what
 
     def get(self) -> Embedder | None:
-        """Return the configured embedder; None for that of the extra, and if vectors cannot be compared here."""
+        """Return the configured embedder; None for the extra's own, and if vectors cannot be compared here."""
         if self._model is None or self._made is not None:
             return self._made
         try:

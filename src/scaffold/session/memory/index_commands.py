@@ -1,4 +1,4 @@
-"""The user's commands about indexes other than that of memories: what agents have stored in them."""
+"""The user's commands about indexes other than the memories: what agents have stored in them."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""What the agent's tool does that stores a PDF: within a time, after which the same call goes on."""
+"""The agent's tool that stores a PDF: each call works for a limited time, and the next one continues."""
 
 import asyncio
 import time

@@ -24,7 +24,7 @@ class OpenedVectorDatabase:
         self._access = access
 
     async def call(self, tool: str, args: Mapping[str, Any]) -> ToolOutput:
-        """Return the answer of a tool; what it was given wrong is its answer, too."""
+        """Return the answer of a tool; an invalid argument is answered as well."""
         access = self._access
         try:
             with open_memories(

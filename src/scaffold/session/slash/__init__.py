@@ -1,1 +1,1 @@
-"""Slash."""
+"""Slash commands: their syntax, and the texts that they show."""

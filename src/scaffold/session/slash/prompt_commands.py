@@ -17,13 +17,13 @@ MAX_OUTPUT_CHARS = 30_000
 def all_commands(
     given: Sequence[PromptCommand], known: Sequence[CommandSyntax] = COMMANDS
 ) -> tuple[CommandSyntax, ...]:
-    """Return the `known` commands, and those that the user has written unless they are called like one of these."""
+    """Return the `known` commands, and the user's own unless a known one has the same name."""
     taken = {*ALIASES, *(each.name for each in known)}
     return (*known, *(_command_syntax(each) for each in given if each.name not in taken))
 
 
 def hidden_commands(given: Sequence[PromptCommand], known: Sequence[CommandSyntax] = COMMANDS) -> Iterator[str]:
-    """Yield a line about each command that is called like a `known` one."""
+    """Yield a line about each command that has the name of a `known` one."""
     taken = {*ALIASES, *(each.name for each in known)}
     for each in given:
         if each.name in taken:
