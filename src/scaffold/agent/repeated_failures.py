@@ -66,7 +66,7 @@ class RepeatNotes:
         self._turn = 0
 
     async def watch(self, call: ToolCall, tool: Tool | None, answer: ToolOutput, /) -> ToolOutput:
-        """Return the answer to a call, with a note if it is due; an `agent.ports.AnswerWatch`."""
+        """Return the answer to a call, with a note if it is due; an `io_port.AnswerWatch`."""
         same = call_fingerprint(call.name, call.args, answer.content)
         if answer.failed:
             return self._add_note(same, answer)

@@ -19,7 +19,7 @@ TODO_LIST_CHARS = 2_000  # approximate limit of the todo list in each request; T
 
 
 class TodoContext(Struct, frozen=True):
-    """A context that never changes, with a todo list at the end of each request. Implements `ports.PromptContext`."""
+    """A context that never changes, with a todo list at the end of each request. Implements `io_port.PromptContext`."""
 
     words: str
     todos: Todos
@@ -58,7 +58,7 @@ class SessionEnvironment(Struct, frozen=True, kw_only=True):
 
 
 class SessionContext:
-    """The context of a session. Implements `agent.ports.PromptContext`.
+    """The context of a session. Implements `io_port.PromptContext`.
 
     It is updated on `renew` and when the mode changes; until then it stays the same, for the provider's cache. Memories
     and the todo list are the reminder, so they are never out of date.

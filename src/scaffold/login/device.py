@@ -78,7 +78,7 @@ class DeviceAuthorization:
             raise ModelAccessDenied(f"{url} offers no login by a code (HTTP {status})", ELSEWHERE)
         if status != 200:
             raise ModelError(f"{url} answered HTTP {status}", TRY_LATER, transient=True)
-        answer = _read_number(url, body, _DeviceAnswer)
+        answer = _read_body(url, body, _DeviceAnswer)
         code = answer.user_code or answer.usercode
         if not answer.device_auth_id or not _CODE.fullmatch(code):
             raise ModelError(f"the answer of {url} has no code that can be shown", ELSEWHERE)
@@ -117,7 +117,7 @@ class DeviceAuthorization:
                 return None
             raise
         if status == 200:
-            return _read_number(url, body, _GrantAnswer)
+            return _read_body(url, body, _GrantAnswer)
         if status in PENDING or status == BUSY or status >= 500:
             return None
         raise ModelAccessDenied(f"{url} refused the code (HTTP {status})", "Repeat `ralph login --device`.")
@@ -127,7 +127,7 @@ class DeviceAuthorization:
         return await post_small(self._wire, HttpRequest(url=url, headers=HEADERS, body=body, deadlines=DEADLINES))
 
 
-def _read_number(url: str, body: bytes, kind: type[_T]) -> _T:
+def _read_body(url: str, body: bytes, kind: type[_T]) -> _T:
     try:
         return msgspec.json.decode(body, type=kind)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:

@@ -31,15 +31,13 @@ from scaffold.store.user_store import UserStore
 
 NONCE_BYTES = 12
 VERSION = b"scaffold login 1"
+LOCK_S = 40.0  # how long to wait for another process that renews the tokens; longer than its request may take
+GRACE_S = 4.0  # how long an interrupted renewal may go on, so that its result is stored
+NEW_S = 60.0  # a token that was renewed so recently is not renewed because a server refuses it
 
 
 class SealBroken(ValueError):
     """The tokens cannot be decrypted: another key, another account, or damage."""
-
-
-LOCK_S = 40.0  # how long to wait for another process that renews the tokens; longer than its request may take
-GRACE_S = 4.0  # how long an interrupted renewal may go on, so that its result is stored
-NEW_S = 60.0  # A token that was renewed so recently is not renewed because a server refuses it
 
 
 class Logout(Struct, frozen=True):
@@ -249,7 +247,7 @@ class StoredTokens:
         return fresh
 
     def _end_login(self, login: StoredLogin, refusal: GrantRefused) -> None:
-        # Delete tokens that the provider will never accept again, and keep why.
+        # The reason is kept: the user reads it at the next request, perhaps days later.
         reason = "the provider no longer accepts it: it expired or was revoked"
         if login.renewing_since is not None:
             since = f"{login.renewing_since:%Y-%m-%d %H:%M} UTC"

@@ -61,7 +61,7 @@ def undo_turn(history: FileHistory, turn: TurnChanges, root: Path) -> UndoReport
 def undo_text(report: UndoReport) -> str:
     """Return what was undone and what was not, as lines for the user."""
     lines = (
-        [f"undone, of {_find_turn(report)}:"] if report.changed else [f"nothing was changed of {_find_turn(report)}:"]
+        [f"undone, of {_turn_title(report)}:"] if report.changed else [f"nothing was changed of {_turn_title(report)}:"]
     )
     effects: tuple[tuple[UndoEffect, str], ...] = (("restored", "restored"), ("removed", "removed"))
     lines += [f"  {word} {join_limited(names, MAX_NAMED)}" for each, word in effects if (names := report.names(each))]
@@ -80,7 +80,7 @@ def undo_note(report: UndoReport) -> str:
     return f"[The user took back changes of yours with /undo. Look at the files again.\n{undo_text(report)}]"
 
 
-def _find_turn(report: UndoReport) -> str:
+def _turn_title(report: UndoReport) -> str:
     return f'the turn "{report.words}"' if report.words else "the last turn"
 
 

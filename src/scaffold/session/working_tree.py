@@ -85,7 +85,7 @@ def tool_changes(turns: Sequence[TurnChanges], history: FileHistory, root: Path)
 def _file_diff(history: FileHistory, root: Path, path: Path, change: ChangedFile) -> Iterator[str]:
     name = printable_name(str(path.relative_to(root) if path.is_relative_to(root) else path))
     before = _decode_text(history.content(change.before)) if change.before else "" if change.kept else None
-    after = _current_content(root, path)
+    after = _current_text(root, path)
     if before is None or after is None:
         yield f"{name}: changed; its text cannot be compared"
         return
@@ -94,7 +94,7 @@ def _file_diff(history: FileHistory, root: Path, path: Path, change: ChangedFile
         yield from map(format_line, diff.lines)
 
 
-def _current_content(root: Path, path: Path) -> str | None:
+def _current_text(root: Path, path: Path) -> str | None:
     try:
         content = read_whole(root, path, path.name, limit_bytes=COMPARED_BYTES) if path.exists() else b""
     except OSError:

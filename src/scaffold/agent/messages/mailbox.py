@@ -15,6 +15,12 @@ from scaffold.core.ports import NO_USAGE, Clock, History
 from scaffold.policy.secret.redaction import Redactor
 from scaffold.store.user_store import SESSIONS, UserStore
 
+APPROVAL_CHANNEL = "#consent"
+"""The channel of approval requests and answers; `#` keeps agents from using the name."""
+MAX_AT_ONCE = 20  # messages delivered before one request; the others follow before the next
+MAX_SCANNED = 1_000
+MESSAGES_CHARS = 36_000  # approximate limit of messages delivered together; below the limit of a tool result
+
 
 class ClaimedSession(Struct, frozen=True):
     """A session that this process has claimed in the store."""
@@ -26,15 +32,8 @@ class ClaimedSession(Struct, frozen=True):
     clock: Clock
 
 
-APPROVAL_CHANNEL = "#consent"
-"""The channel of approval requests and answers; `#` keeps agents from using the name."""
-MAX_AT_ONCE = 20  # messages delivered before one request; the others follow before the next
-MAX_SCANNED = 1_000
-MESSAGES_CHARS = 36_000  # approximate limit of messages delivered together; below the limit of a tool result
-
-
 class Mailbox:
-    """The messages of one session. Implements `agent.ports.Incoming`."""
+    """The messages of one session. Implements `io_port.Incoming`."""
 
     def __init__(self, session: ClaimedSession, *, ring: Callable[[], None], redactor: Redactor) -> None:
         """`ring` is called after this process sent something; `redactor` removes secrets from incoming messages."""
@@ -68,7 +67,7 @@ class Mailbox:
         `direct` selects messages to this agent; otherwise those on `channel`, None for any channel. They are consumed
         once the answer is in the history that `kept` wraps.
         """
-        texts, numbers = self._describe_fitting(self._message_ids(direct=direct, channel=channel)[:limit])
+        texts, numbers = self._describe_fitting(self._waiting_messages(direct=direct, channel=channel)[:limit])
         answer = "\n\n".join(texts)
         self.hand_out(answer, numbers)
         return answer
@@ -76,7 +75,7 @@ class Mailbox:
     def endings_of(self, names: Iterable[str]) -> tuple[int, ...]:
         """Return the numbers of waiting messages about the end of these subagents."""
         ended = set(names)
-        direct = self._message_ids(direct=True)
+        direct = self._waiting_messages(direct=True)
         return tuple(envelope.seq for envelope in direct if envelope.body.get("subagent_id") in ended)
 
     def hand_out(self, answer: str, seqs: Iterable[int]) -> None:
@@ -120,7 +119,6 @@ class Mailbox:
         return DeliveryHistory(inner, self)
 
     def _describe_fitting(self, found: Sequence[Envelope]) -> tuple[tuple[str, ...], tuple[int, ...]]:
-        # At least one: a message that is longer than the limit must not wait forever.
         texts: list[str] = []
         now = self._clock.now()
         for envelope in found:
@@ -131,7 +129,7 @@ class Mailbox:
                 break
         return tuple(texts), tuple(envelope.seq for envelope in found[: len(texts)])
 
-    def _message_ids(self, *, direct: bool, channel: str | None = None) -> list[Envelope]:
+    def _waiting_messages(self, *, direct: bool, channel: str | None = None) -> list[Envelope]:
         found = self._store.messages.waiting(SESSIONS, self._me, but=APPROVAL_CHANNEL, limit=MAX_SCANNED)
         if direct:
             return [envelope for envelope in found if envelope.channel is None]

@@ -37,7 +37,7 @@ class SubagentLimits(Struct, frozen=True, kw_only=True):
     timeout_s: float = 300.0
     """Default timeout of each."""
     roles: tuple[Role, ...] = ()
-    """How subagents may differ from their session, and how many there may be."""
+    """Roles that a subagent may have instead of working like its session."""
 
 
 class SubagentSpec(Struct, frozen=True):
@@ -235,7 +235,7 @@ class SubagentPool:
             self._watchers = {watcher for watcher in self._watchers if not watcher.done()}
 
     def _add_subagent(self, task: SubagentTask, spec: SubagentSpec) -> StoredSubagent:
-        # Store the subagent and its conversation and return it; the caller owns the transaction.
+        # In the transaction of the caller.
         store, number = self._store, self._store.subagents.next_number(self._me)
         subagent_id = ConversationId(f"{self._me}/{subagent_name(number)}")
         store.conversations.begin(subagent_id, cwd=self._cwd, model=spec.model, title=task.words[:200], parent=self._me)

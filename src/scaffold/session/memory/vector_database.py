@@ -14,7 +14,7 @@ from scaffold.memory.opening import open_memories
 from scaffold.session.memory.embedding import MemoryAccess
 from scaffold.tools.vector_db import FOUND, MOST_FOUND
 
-MOST_IDS = 200  # Ids that an answer lists
+MOST_IDS = 200  # ids that an answer lists
 
 
 class OpenedVectorDatabase:

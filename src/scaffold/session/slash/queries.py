@@ -139,7 +139,7 @@ def help_text(width: int, commands: Sequence[CommandSyntax], *, interactive: boo
     if interactive:
         lines += ["", "Keys:", *_two_columns(KEY_HELP, width)]
     return "\n".join(
-        [*lines, "", *_wrapped_line("Begin with a space to send a line with a slash to the model.", width)]
+        [*lines, "", *_wrapped_lines("Begin with a space to send a line with a slash to the model.", width)]
     )
 
 
@@ -265,7 +265,7 @@ def window_report(use: WindowUse, width: int) -> str:
         head = f"{used}; from {COMPACT_ABOVE:.0%} on, the conversation is shortened"
     else:
         head = f"about {total:,} tokens are used; the size of the model's window is unknown"
-    return "\n".join([*_wrapped_line(head, width), *_two_columns(rows, width)])
+    return "\n".join([*_wrapped_lines(head, width), *_two_columns(rows, width)])
 
 
 def _window_share(tokens: int, window: int | None) -> str:
@@ -297,13 +297,13 @@ def _two_columns(rows: Sequence[tuple[str, str]], width: int, *, indent: str = "
     if first + 24 > width:
         for name, text in rows:
             yield f"{indent}{name}"
-            yield from _wrapped_line(text, width, indent=f"{indent}    ")
+            yield from _wrapped_lines(text, width, indent=f"{indent}    ")
         return
     for name, text in rows:
-        head, *more = _wrapped_line(text, width - first - len(indent) - 2) or [""]
+        head, *more = _wrapped_lines(text, width - first - len(indent) - 2) or [""]
         yield f"{indent}{name:<{first}}  {head}".rstrip()
         yield from (f"{indent}{'':<{first}}  {line}" for line in more)
 
 
-def _wrapped_line(text: str, width: int, *, indent: str = "") -> list[str]:
+def _wrapped_lines(text: str, width: int, *, indent: str = "") -> list[str]:
     return [indent + line for line in wrap_text(text, max(20, width - len(indent)))]
