@@ -216,7 +216,7 @@ class Agent:
         self._hand_in((*open_calls, *(Text(utf8_safe(text)) for text in texts)))
 
     async def _begin_turn(self, prompt: str | Sequence[Text | Image] | WaitingTurn) -> bool:
-        # Begin or continue a turn; return whether tools have run in it.
+        # True if tools have run in the turn: then its last reply must be an answer.
         if not isinstance(prompt, WaitingTurn):
             self._add_prompt(prompt)
             # A subagent's message counts as the result of a call.
@@ -230,7 +230,7 @@ class Agent:
         return True
 
     async def _run_calls(self, calls: Sequence[ToolCall], ended: Sequence[ToolResult] = ()) -> None:
-        # Run the calls that have not `ended`; results that exist before an interruption are kept.
+        # Results that exist before an interruption are kept.
         self._batch = batch = self.toolbox.batch(calls, ended)
         try:
             await batch.run()
@@ -240,7 +240,7 @@ class Agent:
             self._add_user_parts(batch.results)
 
     def _add_prompt(self, prompt: str | Sequence[Text | Image]) -> None:
-        # Add the user's prompt, after results for the calls that an interruption left open.
+        # Results come first, for the calls that an interruption left open.
         parts = (Text(prompt),) if isinstance(prompt, str) else tuple(prompt)
         parts = tuple(_without_surrogates(part) for part in parts)
         if parts:
@@ -353,7 +353,7 @@ class Agent:
             self._store_unstored()
 
     def _store_unstored(self) -> None:
-        # Store what was paid for without a reply, if there is any: none may follow.
+        # No reply may follow that would carry this usage into the history.
         paid, self._unstored = self._unstored, Usage()
         if paid != Usage():
             self._records.history.spend(paid)

@@ -136,6 +136,6 @@ async def line_transport(streams: ProtocolStreams) -> AsyncIterator[LineTranspor
 
 
 async def _end_when_gone(gone: asyncio.StreamReader, reader: asyncio.StreamReader) -> None:
-    # End the input once nobody reads the output any more: a peer that died may leave the other pipe open.
+    # A peer that died may leave our input open: its children may have inherited the pipe.
     await gone.read()
     reader.feed_eof()

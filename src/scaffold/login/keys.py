@@ -120,7 +120,7 @@ class LoginKeys:
         return self._folder / f"login-{name}.key"
 
     def _into_keyring(self, name: str, secret: bytes) -> str:
-        # Store a key in the keyring; return why that failed, empty if it did not.
+        # The reason of a failure is shown with the place that was taken instead.
         try:
             (self._given_keyring or OsKeyring()).write(name, base64.b64encode(secret).decode())
         except KeyringTrouble as trouble:
@@ -189,7 +189,7 @@ def _derive_key(passphrase: str, salt: str) -> bytes:
 
 
 def _overwrite_file(path: Path) -> None:
-    # Overwrite a file's content, as far as its file system does that in place.
+    # Only as good as the file system, which may write elsewhere.
     fd = os.open(path, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         os.write(fd, b"\0" * os.fstat(fd).st_size)

@@ -110,7 +110,6 @@ class FileHistory:
             self.begin_turn(turn.words)
 
     def _record_before(self, change: FileChange) -> None:
-        # Keep a file as it was; where that is impossible, the change is made all the same and cannot be undone.
         # The tool's work is not held up by a full disk of the user's data: what is not recorded is never restored.
         with contextlib.suppress(OSError):
             self._begin_turn()
@@ -146,7 +145,7 @@ class FileHistory:
         self._turn.number = max(self._turn_numbers(), default=0) + 1
 
     def _make_room(self) -> None:
-        # Remove the oldest turns beyond the limits, then the contents that no turn needs.
+        # Turns go first, then the contents that no remaining turn needs.
         sizes = {entry.name: entry.stat().st_size for entry in os.scandir(self._contents)}
         needed: set[str] = set()
         full = False
@@ -161,7 +160,7 @@ class FileHistory:
             delete_folder_if_possible(self._contents / name)
 
     def _keep_content(self, data: bytes | None) -> str | None:
-        # Keep a content and return its name; None if it is too long, or the turn has kept enough.
+        # Named by its digest, so that equal contents are kept once.
         if data is None or self._kept_bytes + len(data) > MAX_BYTES:
             return None
         digest = _content_digest(data)

@@ -115,7 +115,6 @@ def _undo_change(history: FileHistory, root: Path, path: Path, change: ChangedFi
 def _restore_file(
     history: FileHistory, root: Path, path: Path, change: ChangedFile, now: FileContent | None, name: str
 ) -> UndoEffect | Refusal:
-    # Bring back what was before the turn, with its mode; `now` is what is there.
     if change.before is None:
         return (remove_file(root, path, name, origin=now.origin) if now else None) or "removed"
     data = history.content(change.before)

@@ -86,7 +86,7 @@ class OpenedHooks:
         )
 
     async def _take_turn(self, agent: TakesTurns, prompt: Prompt) -> TurnResult:
-        # Let the agent take a turn, and go on as long as hooks want it to; ScaffoldError if one cannot judge.
+        # Bounded, because a hook may always find something to do.
         result = await agent.turn(prompt)
         event: HookEvent = "SubagentStop" if self._session.subagent else "Stop"
         for blocked in range(MOST_BLOCKED_STOPS + 1):
@@ -106,7 +106,6 @@ class OpenedHooks:
         return result
 
     async def _handle_event(self, event: AgentEvent) -> str:
-        # Run the hooks of an event, and return why it must not happen; HookUnusable if one cannot judge.
         match event:
             case SessionStarted(source=source):
                 await self._start_session(source)
@@ -234,7 +233,7 @@ class OpenedHooks:
         return ""
 
     def _write_transcript(self, event: HookEvent) -> None:
-        # Write the messages that the conversation still has, if hooks of this event may read them.
+        # Only for hooks that run now: most sessions have none that reads it.
         if not self._runner.has(event) or self._session.messages is None:
             return
         lines = [msgspec.json.encode(_transcript_line(each, str(self._place.cwd))) for each in self._session.messages()]
@@ -256,7 +255,7 @@ def _call_fields(call: HookCall) -> Mapping[str, Any]:
 
 
 def _require_judged(answer: HookAnswer) -> None:
-    # Raise ScaffoldError if a hook could not judge: nothing passes it silently.
+    # A guard that does not run must not let anything pass silently.
     if answer.broken is not None:
         raise HookUnusable(answer.broken, MEND)
 

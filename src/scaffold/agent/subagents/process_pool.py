@@ -235,7 +235,7 @@ class SubagentPool:
             self._watchers = {watcher for watcher in self._watchers if not watcher.done()}
 
     def _add_subagent(self, task: SubagentTask, spec: SubagentSpec) -> StoredSubagent:
-        # In the transaction of the caller.
+        # In the caller's transaction, so that no subagent exists without its conversation.
         store, number = self._store, self._store.subagents.next_number(self._me)
         subagent_id = ConversationId(f"{self._me}/{subagent_name(number)}")
         store.conversations.begin(subagent_id, cwd=self._cwd, model=spec.model, title=task.words[:200], parent=self._me)
@@ -251,7 +251,7 @@ class SubagentPool:
         return store.subagents.get(subagent_id)
 
     async def _watch_process(self, subagent: StoredSubagent, child: ChildProcess) -> None:
-        # Wait for a subagent's end and record it; on any error here its process is ended too.
+        # On any error here the process is ended as well: nobody else watches it.
         life = asyncio.create_task(self._wait_for_end(subagent, child), name=f"life of {subagent.id}")
         try:
             # Not `await life`: its errors are read by `_find_ending`, after the process has ended.
@@ -289,7 +289,7 @@ class SubagentPool:
         return code
 
     async def _answer_requests(self, subagent: StoredSubagent, timer: PausableTimer) -> None:
-        # Decide the subagent's approval requests until cancelled; the timer pauses meanwhile.
+        # The timer pauses meanwhile: a human may take longer to decide than the task.
         while True:
             asked = await next_approval_request(self._store, self.poller, me=self._me, subagent=subagent.id)
             with timer.paused():
@@ -297,7 +297,7 @@ class SubagentPool:
             send_decision(self._store, asked, judgement)
 
     def _store_end(self, ending: _SubagentEnd) -> None:
-        # Store a subagent's ending; if the store fails, `settle` tries again later.
+        # If the store fails, `settle` tries again later.
         self._unwritten[ending.subagent.id] = ending
         try:
             self.settle()
@@ -306,7 +306,7 @@ class SubagentPool:
             self.poller.ring()
 
     def _record_end(self, ending: _SubagentEnd) -> None:
-        # End the subagent in the store and send its parent the message, unless that was already done.
+        # Both in one transaction, so that the parent is told exactly once.
         subagent = ending.subagent
         with self._store.transaction(durable=True):
             # A compare-and-set from `running`: a second caller neither changes the end nor sends a second message.

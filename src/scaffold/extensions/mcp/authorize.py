@@ -198,7 +198,7 @@ def _login_failed(config: ServerConfig, why: str) -> LoginFailed:
 async def _drive_flow(
     flow: _Flow, client: httpx2.AsyncClient, first: httpx2.Request, learn: Callable[[list[str]], None]
 ) -> None:
-    # Send what the SDK's flow asks for, until it has tokens.
+    # The SDK's flow asks for one request after the other, and we decide whether each may be sent.
     steps = flow.async_auth_flow(first)
     try:
         request = await anext(steps)

@@ -217,14 +217,14 @@ class McpServer:
         return f"; `{program}` downloads what it runs, and this server may reach no host: `network` in its entry"
 
     def _tell_once(self, what: str, *, again: bool) -> None:
-        # Tell the user, once for each kind of failure.
+        # Once for each kind of failure: restarts would repeat the line every minute.
         if what not in self._told:
             self._told.add(what)
             rest = "; it is started again" if again and not self._needs_login else ""
             self._tell(f"MCP server {self.config.name} {what}: {self._error}{rest}")
 
     async def _run_once(self) -> bool:
-        # Run it until it ends, and return whether it is worth another try; `_reason` says why it ended.
+        # True if it is worth another try; `_reason` says why it ended.
         try:
             async with AsyncExitStack() as stack:
                 await self._serve_connection(stack)
@@ -262,7 +262,7 @@ class McpServer:
             await asyncio.wait([following])
 
     async def _renew_tools(self, connection: ServerConnection) -> None:
-        # List the tools again whenever they changed, until the connection is over.
+        # Bounded, because a server may say at any time that its tools changed.
         for _ in range(MAX_RELISTS):
             await self._first_of(self._over, self._changed)
             # What changes often is listed once a second.

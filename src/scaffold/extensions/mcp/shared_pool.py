@@ -124,7 +124,7 @@ class _Exchange:
             await asyncio.wait([call, listener])
 
     async def _pass_answers_on(self) -> None:
-        # Pass answers on, until the other side ends the connection: it no longer wants the call.
+        # When the other side ends the connection, it no longer wants the call.
         with contextlib.suppress(OSError, ValueError):
             while line := await self._reader.readline():
                 message = _REQUESTS.decode(line)

@@ -104,7 +104,7 @@ async def load_plugins(place: PluginPlace, about: Mapping[str, Any], tell: Calla
 
 
 def _end_duplicates(plugins: Sequence[Plugin]) -> None:
-    # End all but one of the plugins that have the same name: the one whose file is named so stays, else the first.
+    # The plugin whose file has the name stays, else the first: a copy cannot take over a name.
     owners: dict[str, Plugin] = {}
     # Not by who answers first: it is always the same one that stays.
     for plugin in sorted(plugins, key=lambda plugin: plugin.file.stem != plugin.manifest.name):

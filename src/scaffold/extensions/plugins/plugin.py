@@ -214,7 +214,6 @@ class Plugin:
             self._end_with_error(f"it wrote more than {FLOOD_BYTES >> 20} MB without being asked")
 
     def _end_with_error(self, reason: str) -> None:
-        # End it after a mistake that leaves no way to go on.
         if self._closing:
             self._settle_request(reason)
         elif self.state == "starting":
@@ -231,7 +230,6 @@ class Plugin:
         self._process.cut()
 
     def _settle_request(self, reason: str) -> None:
-        # Answer the open request, if there is one, with a failure.
         if self._answer is not None and not self._answer.done():
             self._answer.set_result(CallFailed(reason))
 
