@@ -13,10 +13,7 @@ from scaffold.policy.secret.redaction import Redactor
 
 
 class PromptContext(Protocol):
-    """Texts that each request carries besides the conversation: one after the base prompt, one at the end.
-
-    Providers cache the conversation behind the first only as long as that stays the same.
-    """
+    """The texts of a request besides its messages: one after the base prompt, for the cache, one at the end."""
 
     def text(self) -> str:
         """Return the first; it changes only when that is worth losing the provider's cache."""

@@ -57,10 +57,7 @@ async def connect_model(
 
 @asynccontextmanager
 async def connect_run_model(settings: ModelSettings, *, patience: Patience) -> AsyncIterator[Model]:
-    """Yield the model of a run, or another one of its size while the endpoint of the first accepts no requests.
-
-    Raises as `connect_model` does.
-    """
+    """Yield a run's model, or another of its size while its endpoint is down; raises as `connect_model` does."""
     if not settings.others:
         async with connect_model(settings.name, patience=patience, windows=settings.windows) as model:
             yield model
@@ -98,10 +95,7 @@ def load_transport_class() -> Callable[[Mapping[str, str]], AbstractAsyncContext
 
 
 def endpoint_name(text: str) -> str | None:
-    """Return the name under which all processes share the limits of the model's endpoint.
-
-    None for a cassette, and for a model that cannot be asked: its first request says why.
-    """
+    """Return the name by which processes share an endpoint's limits; None for a cassette or an unusable model."""
     with suppress(UsageError, ModelError):
         if is_live(text):
             return _find_endpoint(text).name
@@ -122,10 +116,7 @@ def _find_endpoint(text: str) -> Endpoint:
 
 
 def resolve_model(text: str) -> tuple[str, str]:
-    """Return the model string with absolute paths, and the digest of its cassette ("" for other models).
-
-    Raises UsageError or ModelError for a model that cannot answer: here, before work begins, not in every worker.
-    """
+    """Return the absolute model string and its cassette's digest, or ""; UsageError, ModelError if unusable."""
     pinned = absolute_model(text)
     if is_live(pinned):
         # Only for its errors: a missing key or login, or an invalid base URL.
@@ -140,10 +131,7 @@ def has_known_price(model: str) -> bool:
 
 
 def unenforced_limit_notice(model: str, limit_usd: float | None) -> str:
-    """Return a warning about a limit in dollars that cannot be enforced; empty if it can.
-
-    Raises UsageError if the model's price is unknown and its provider charges money.
-    """
+    """Return a warning if the limit cannot be enforced, else ""; UsageError if an unknown price may cost money."""
     if limit_usd is None or has_known_price(model):
         return ""
     what = f"the price of {model} is unknown, so a limit of {format_usd(limit_usd)} cannot be enforced"

@@ -55,10 +55,7 @@ def system_prompt(role: str, *, folders: Sequence[str] = (), notice: Notice = ig
 def worker_prompt(
     role: str, *, reviews: bool, folders: Sequence[str] = (), notice: Notice = ignore_notice, given: str = ""
 ) -> str:
-    """Return the system prompt of a worker, as `system_prompt` does; unknown roles get the generic prompt.
-
-    `reviews`: it only reads and gives a verdict. `given` is what the user wrote for the role elsewhere.
-    """
+    """Return a worker's system prompt; `reviews` if it only judges, `given` is the user's own text for the role."""
     own = custom_prompt(role, folders, notice) or given or _prompt_text(role if role in BUILT_IN_ROLES else "generic")
     parts = [_prompt_text("worker_base"), own.replace("{role}", _printable_role(role))]
     parts.append(_prompt_text("verdict" if reviews else "method"))

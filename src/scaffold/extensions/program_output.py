@@ -36,10 +36,7 @@ class LineReader:
         self._passed = 0  # bytes of a line that is too long; `_held` has its edges then
 
     def feed(self, data: bytes) -> Iterator[bytes | TooLong]:
-        """Yield the lines that are complete now, without empty ones.
-
-        ProtocolBroken if one is far too long, or too long without the number of a request.
-        """
+        """Yield complete lines that are not empty; ProtocolBroken if one is too long and answers no request."""
         *ended, rest = data.split(b"\n")
         for piece in ended:
             self._hold_piece(piece)

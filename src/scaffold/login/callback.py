@@ -51,10 +51,7 @@ def code_of_query(query: str, request: Expected) -> str:
 
 
 def answer_of_query(query: str, request: Expected, command: str = "ralph login") -> CodeAnswer:
-    """Return the answer in the query of a redirect; `command` began the login.
-
-    NotOurs without exactly our state, AuthorizationDenied if the provider says with our state why there is no code.
-    """
+    """Return the answer in a redirect's query; NotOurs without our state, AuthorizationDenied if it has no code."""
     try:
         fields = parse_qs(query, max_num_fields=20, keep_blank_values=True)
     except ValueError as error:

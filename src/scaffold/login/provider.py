@@ -97,8 +97,5 @@ def new_request() -> AuthorizationRequest:
 
 
 def codex_provider(environ: Mapping[str, str]) -> LoginProvider:
-    """Return the server of the subscription; CODEX_AUTH_URL names another one, e.g. of a test.
-
-    UsageError if that is not https://, or http:// on this machine.
-    """
+    """Return the subscription's server; UsageError if CODEX_AUTH_URL is neither https:// nor on this machine."""
     return LoginProvider(base_url("CODEX_AUTH_URL", environ, ISSUER, protected=True))

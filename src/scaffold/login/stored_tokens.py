@@ -141,10 +141,7 @@ class StoredTokens:
         return structs.replace(seen, email=tokens.email, plan=tokens.plan, expires_at=tokens.expires_at)
 
     async def store(self, tokens: Tokens) -> LoginKey:
-        """Store the tokens of a new login, with a key of their own, in place of any others.
-
-        KeyTrouble if there is no place for the key.
-        """
+        """Store a new login's tokens with their own key, in place of any others; KeyTrouble if no key can be stored."""
         self._remember_secrets(tokens)
         return await self._replace_login(tokens)
 

@@ -38,18 +38,12 @@ class SubscriptionTokens(StoredTokens):
         self._device = device
 
     async def log_in(self, code: str, verifier: str) -> tuple[Tokens, LoginKey]:
-        """Exchange an authorization code, and store the tokens with a key of their own in place of any others.
-
-        GrantRefused or ModelError if there are none, KeyTrouble if there is no place for the key.
-        """
+        """Exchange a code and store the tokens with their own key; GrantRefused, ModelError or KeyTrouble."""
         tokens = await self._exchange(code, verifier)
         return tokens, await self.store(tokens)
 
     async def log_in_by_device(self, show: Callable[[DeviceCode], None]) -> tuple[Tokens, LoginKey]:
-        """Show the user a code, wait until they have entered it on another device, and store the tokens.
-
-        Raises as `log_in` does; ModelAccessDenied if the code is refused or no longer valid.
-        """
+        """Show a code, wait until the user has entered it elsewhere, and store the tokens; raises as `log_in`."""
         code = await self._device.begin()
         show(code)
         grant = await self._device.grant(code)

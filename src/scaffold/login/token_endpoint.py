@@ -42,10 +42,7 @@ class TokenEndpoint:
         self._clock = clock
 
     async def exchange(self, code: str, verifier: str, redirect_uri: str = REDIRECT_URI) -> Tokens:
-        """Return the tokens for an authorization code; GrantRefused or ModelError if there are none.
-
-        `redirect_uri` is the one that the code was issued for.
-        """
+        """Return the tokens for a code that was issued for `redirect_uri`; GrantRefused or ModelError."""
         return await self._read_tokens(
             {
                 "grant_type": "authorization_code",

@@ -86,10 +86,7 @@ def is_token(text: str) -> bool:
 
 
 def read_grant(body: bytes, now: datetime, before: Tokens | None = None) -> Tokens:
-    """Return the tokens in an answer of the token endpoint, for those of `before` if they were renewed.
-
-    UnusableGrant if there are none, or if they are for another account than before.
-    """
+    """Return the tokens in an answer, renewed for `before`; UnusableGrant if none, or for another account."""
     try:
         grant = msgspec.json.decode(body, type=_Grant)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:

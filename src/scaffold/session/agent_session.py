@@ -178,10 +178,7 @@ class Session:
         return msgspec.structs.replace(ran, content=answer)
 
     async def switch(self, model: str) -> str:
-        """Use another model from the next request on, and return its full name.
-
-        Raises UsageError, ModelError or ConversationBusy, and the session keeps its model.
-        """
+        """Use another model from the next request on, and return its full name; an error changes nothing."""
         full_name = self._check_model(model)
         opened = self.open_conversation
         async with AsyncExitStack() as stack:
@@ -326,10 +323,7 @@ class Session:
         return await self._egress.enter_async_context(with_egress(found))
 
     def user_content(self, words: str, material: str = "") -> tuple[Text | Image, ...]:
-        """Return a user's message with its attachments; a notice names what could not be attached.
-
-        Secrets are removed from files and material, not from the user's own words.
-        """
+        """Return a user's message with its attachments; secrets are removed from these, not from the user's words."""
         options = self.options
         images = model_card(parse_model(self.model)).images
         attached = attach(words, cwd=options.cwd, home=options.home, images=images, clean=self._redactor.clean)

@@ -53,10 +53,7 @@ class CurrentConversation:
         self._start: StartCommit | None = None
 
     async def switch_to(self, stored: StoredConversation | None, model: str) -> None:
-        """Resume `stored`, or begin a conversation if that is None; then close the previous one.
-
-        ConversationBusy, UsageError and ModelError leave everything as it was.
-        """
+        """Resume `stored`, or begin anew if None; then close the previous one. An error leaves everything as it was."""
         if self._start is None:
             self._start = await start_of_changes(self.options.cwd)
         async with AsyncExitStack() as stack:
@@ -101,10 +98,7 @@ class CurrentConversation:
         return await tree_changes(self._start, history, root)
 
     async def undo(self) -> str:
-        """Undo what the last turn that changed files did to them, tell the agent, and return what was done.
-
-        UsageError if nothing could be undone.
-        """
+        """Undo the last turn's changes of files, tell the agent, return what was done; UsageError if nothing was."""
         history = self.session.file_history
         if not (turns := history.turns()):
             raise UsageError(

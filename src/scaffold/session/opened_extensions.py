@@ -59,10 +59,7 @@ class SessionExtensions:
     async def open(
         self, setup: ExtensionSetup, tools: ToolSetup, conversation: Callable[[], Conversation], *, is_subagent: bool
     ) -> None:
-        """Open them; hooks see the calls that the gate of `tools` decides from now on.
-
-        `conversation` returns what the agent has said so far.
-        """
+        """Open them; hooks see the calls of the gate of `tools`, and messages of the `conversation`, from now on."""
         self._setup = setup
         self._hooks = self._open_hooks(tools, conversation, is_subagent=is_subagent)
         tools.gate.hooks = self._hooks.calls

@@ -73,10 +73,7 @@ DONE = Ending()
 def result_json(
     *, session: str, model: str, result: str, usage: Usage, others: Usage = NO_USAGE, ending: Ending = DONE
 ) -> Mapping[str, object]:
-    """Return the result object; `result` is the text of the last reply, empty if there was none.
-
-    `usage` is the agent's own, `others` its subagents'.
-    """
+    """Return the result object; `result` is the last reply's text, `usage` the agent's own, `others` its subagents'."""
     total = usage + others
     return {
         "result": result,

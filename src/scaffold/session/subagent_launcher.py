@@ -46,10 +46,7 @@ class SubagentLauncher:
         environ: Mapping[str, str],
         names: Iterable[str] = (),
     ) -> None:
-        """Start them with `spec`; `logs` is a private folder that need not exist.
-
-        `names` are variables passed to commands in addition to the usual ones.
-        """
+        """Start them with `spec`, logging to the private folder `logs`; commands also get the variables `names`."""
         self.spec = spec
         self._logs = logs
         self._environ = environ

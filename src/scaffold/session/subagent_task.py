@@ -24,10 +24,7 @@ everything it needs into that message. Do this task and nothing else."""
 
 
 async def do_subagent_task(store: UserStore, subagent_id: ConversationId, reporter: Reporter) -> bool:
-    """Do the task of a subagent and record the result; return False if the subagent is no longer running.
-
-    `reporter` shows the session, without secrets.
-    """
+    """Do a subagent's task and record the result; False if it no longer runs. `reporter` gets no secrets."""
     subagent, stored = store.subagents.get(subagent_id), store.conversations.get(subagent_id)
     if subagent.status != "running":
         return False

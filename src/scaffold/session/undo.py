@@ -46,10 +46,7 @@ class UndoReport(Struct, frozen=True):
 
 
 def undo_turn(history: FileHistory, turn: TurnChanges, root: Path) -> UndoReport:
-    """Undo what a turn did to files in `root`, and forget the turn unless all files were left as they are.
-
-    Repeating it after an interruption completes it.
-    """
+    """Undo a turn's changes in `root`, and forget the turn if any was undone; repeating completes it."""
     home = root.resolve()
     files = [_undo_file(history, home, Path(os.fsdecode(path)), change) for path, change in turn.files.items()]
     report = UndoReport(turn.words, files, turn.ran)

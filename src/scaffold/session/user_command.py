@@ -24,10 +24,7 @@ def user_command(line: str) -> str:
 
 
 async def run_user_command(command: str, cwd: Path, environ: Mapping[str, str]) -> ToolOutput:
-    """Run a command in the user's shell and environment; return how it ended and its output, cut in the middle.
-
-    It gets no input. What it starts ends with it.
-    """
+    """Run a command in the user's shell, without input; return how it ended and its output, cut in the middle."""
     shell = Path(environ.get("SHELL", ""))
     argv = [str(shell) if shell.name in SHELLS else "/bin/sh", "-c", command]
     spec = CommandSpec(argv=argv, cwd=cwd, env=environ, timeout_s=TIMEOUT_S, together=True)

@@ -50,10 +50,7 @@ async def start_of_changes(folder: Path) -> StartCommit:
 
 
 async def tree_changes(start: StartCommit | None, history: FileHistory, root: Path) -> str:
-    """Return the difference of the working tree to `start`, and its untracked files; outside git the tools' changes.
-
-    GitError if git fails.
-    """
+    """Return the working tree's diff to `start` and its untracked files, outside git the tools' changes; GitError."""
     if start is None or not start.commit:
         return tool_changes(history.turns(), history, root)
     git = Git(root, environ=os.environ)

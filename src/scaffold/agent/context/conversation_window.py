@@ -94,10 +94,7 @@ class Conversation:
         return self._kept[: compact_messages(self._kept, self._summary, limit, effects).dropped]
 
     def compact(self, limit: int, effects: ToolEffects = NO_EFFECTS, written: str = "") -> CompactionResult | None:
-        """Shorten the conversation to the size `limit` if possible; return the result, None if nothing changed.
-
-        `written` is what a model wrote about the messages that `dropped_by` returns.
-        """
+        """Shorten to `limit` bytes if possible, else return None; `written` summarises what `dropped_by` returns."""
         after = compact_messages(self._kept, self._summary, limit, effects, written)
         # A summary can be longer than the few short messages it replaces.
         if Conversation(after.kept, after.summary).size >= self._size:
@@ -117,10 +114,7 @@ class Conversation:
 
 
 def recap(conversation: Conversation, usage: Usage, *, model: str = "", elsewhere: str = "") -> str:
-    """Return a few lines: first and last request, work done, where it stopped, and the usage so far.
-
-    `elsewhere` is the directory in which the conversation began, if that is another one.
-    """
+    """Return a few lines to resume with; `elsewhere` is where the conversation began, if in another directory."""
     entries = summary_entries(conversation.summary, conversation.kept)
     asked = [entry.text for entry in entries if entry.kind == "user"]
     lines = [f"Resuming: {_recap_line(asked[0])}" if asked else "Resuming a conversation without text."]

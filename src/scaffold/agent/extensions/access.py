@@ -64,10 +64,7 @@ async def open_plugins(
 async def open_servers(
     setup: ExtensionSetup, choice: ServerChoice, withheld: Withheld | None = None
 ) -> AgentExtensions:
-    """Start MCP servers; they live until they are closed, and end with this process.
-
-    `withheld` receives tools that need an approval; without it a line tells the user.
-    """
+    """Start MCP servers; `withheld` receives tools that need an approval, else a line tells the user."""
     if not choice.files or choice.only == ():
         return NO_EXTENSIONS
     try:

@@ -113,10 +113,7 @@ def _server_row(server: ServerSummary) -> ServerRow:
 
 
 def configured_servers(choice: ServerChoice, *, confined: bool) -> ServerFile:
-    """Return the servers of the files that are to be started, and a line about each entry that cannot be.
-
-    `confined` says whether commands have a sandbox.
-    """
+    """Return the servers to start, and a line about each that cannot be; `confined` if commands have a sandbox."""
     found = merged({file.path: read_servers(file.content, file=file.path, scope=file.scope) for file in choice.files})
     if choice.needs_sandbox and not confined:
         found = ServerFile(

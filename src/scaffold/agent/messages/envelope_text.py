@@ -59,10 +59,7 @@ def escape_controls(text: str) -> str:
 
 
 def format_age(age: timedelta) -> str:
-    """Return an age as text, e.g. `5 s`, `3 min`, `2 h`, `4 days`; never negative.
-
-    Models read it, so the units are spelled out more than those that people see.
-    """
+    """Return an age for models, who need units spelled out: `5 s`, `3 min`, `2 h`, `4 days`; never negative."""
     seconds = max(int(age.total_seconds()), 0)
     for size, unit in ((86_400, "days"), (3_600, "h"), (60, "min")):
         if seconds >= 2 * size:

@@ -53,10 +53,7 @@ class SubagentStarter(Protocol):
     """Starts the processes of subagents."""
 
     def spec(self, model: str | None, role: Role | None) -> SubagentSpec:
-        """Return the next subagent's configuration; `model` None means the model of its role or of the session.
-
-        May raise ScaffoldError.
-        """
+        """Return the next subagent's configuration; `model` None for its role's or the session's. ScaffoldError."""
         ...
 
     async def start(self, subagent: StoredSubagent) -> ChildProcess:

@@ -167,7 +167,7 @@ class HookRunner:
 
 
 def _readable_folders(hook: Hook, folder: str) -> tuple[Path, ...]:
-    # A hook of the user's reads its own scripts alone; one of the project the project's folder.
+    # The user's own hooks read only their scripts; the project's hooks read the project's folder.
     own = [Path(name) for name in hook.scripts if name.startswith("/")]
     # Files beside a script belong to it only in a folder for hooks: in others may be logins.
     shown = [each.parent if each.parent.name == "hooks" else each for each in own]

@@ -58,10 +58,7 @@ class HookAnswer(Struct, frozen=True, kw_only=True):
 
 
 def answer_of(result: CommandResult, who: str, *, text_is_context: bool) -> HookAnswer:
-    """Return the answer of a hook that has ended by itself; `who` names it to people.
-
-    `text_is_context`: what it prints is for the model, where it is no JSON.
-    """
+    """Return the answer of a hook that ended; `who` names it, `text_is_context` if plain output is for the model."""
     error = _decode_bounded(result.stderr, MAX_REASON_CHARS)
     if result.exit_code == BLOCKED:
         return HookAnswer(blocks=error or f"{who} blocked it without a reason")

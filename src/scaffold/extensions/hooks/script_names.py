@@ -24,10 +24,7 @@ _STARTERS = frozenset({
 
 
 def named_scripts(command: str, *, home: str, top: str = "") -> tuple[str, ...]:
-    """Return the files that the command runs: absolute, or relative to the project.
-
-    `top` is the project's folder, if there is one: absolute paths in there become relative.
-    """
+    """Return the files a command runs: absolute, or relative to the project, whose folder is `top` if there is one."""
     found = (_script_path(word, home, top) for simple in _simple_commands(command) for word in _run_files(simple))
     return tuple(dict.fromkeys(place for place in found if place))
 

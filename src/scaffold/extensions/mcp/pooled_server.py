@@ -54,10 +54,7 @@ class McpServer:
         *,
         logins: Callable[[ServerConfig], ServerLogin] = no_logins,
     ) -> None:
-        """`tell` receives lines for the user; `withheld` is called when tools need an approval.
-
-        `logins` returns the login at an expanded server.
-        """
+        """Start it; `tell` takes lines for the user, `withheld` is called when tools need an approval."""
         self._logins = logins
         self._needs_login = False
         self._scope_line = ""

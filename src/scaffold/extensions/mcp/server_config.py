@@ -176,10 +176,7 @@ def _parse_server(name: str, given: Any, scope: str) -> ServerConfig | None:
 
 
 def expanded(config: ServerConfig, environ: Mapping[str, str]) -> ServerConfig:
-    """Return the server with the values of its variables; MissingVariable if one has neither value nor default.
-
-    Defaults are not expanded again, nor are values.
-    """
+    """Return the server with its variables expanded, once; MissingVariable if one has neither value nor default."""
 
     def text(given: str) -> str:
         return expand(given, environ)

@@ -118,10 +118,7 @@ class Plugin:
             self.state = "running"
 
     async def call(self, method: str, params: Mapping[str, Any], *, answer_s: float = ANSWER_S) -> bytes | CallFailed:
-        """Send a request and return its result, as JSON that is not decoded.
-
-        After a cancellation the plugin may finish its work; the next request waits for that.
-        """
+        """Return a request's undecoded JSON result; after a cancellation the next request waits for its end."""
         task = asyncio.create_task(self._send_request(method, params, answer_s))
         self._calls.add(task)
         task.add_done_callback(self._calls.discard)

@@ -50,10 +50,7 @@ async def fitting_items(
 
 
 def find_item(memories: Memories, name: str) -> IndexItem | None:
-    """Return the item of another index whose id starts with `name`; None if there is none, or a memory is meant.
-
-    UsageError if there are several.
-    """
+    """Return another index's item by the start of its id, None if a memory is meant; UsageError for several."""
     plain = utf8_safe(name.strip()).replace("\0", "")
     found = [
         IndexItem(chunk, scope)
