@@ -14,6 +14,14 @@ MAX_HEAD_CHARS = 20_000
 _HEAD = re.compile(r"---[ \t]*\n(.*?)^---[ \t]*$\n?", re.DOTALL | re.MULTILINE)
 _PLAIN = re.compile(r"([A-Za-z][\w-]*):[ \t]+(\S.*)")
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+MAX_DESCRIPTION_CHARS = 1_024
+MAX_NAME_CHARS = 64
+MAX_PROMPT_CHARS = 30_000  # of a role or a command: roles are stored with each run
+MOST = 200  # skills, roles, or commands of a session
+# What roles call a model -> the size that is configured for it.
+MODELS = {"haiku": "small", "sonnet": "medium", "opus": "large", "inherit": ""}
+_NAME = re.compile(r"[\w][\w.-]*", re.ASCII)
+_COMMAND_NAME = re.compile(r"[a-z][a-z0-9_-]*", re.IGNORECASE)
 
 
 class PromptFile(Struct, frozen=True):
@@ -38,16 +46,6 @@ class PromptFile(Struct, frozen=True):
             # A pattern in brackets, as in `Bash(git log, git diff)`, may contain blanks and commas.
             return tuple(re.findall(r"[^\s,(]+(?:\([^)]*\))?", value))
         return tuple(each for each in value if isinstance(each, str)) if isinstance(value, list) else ()
-
-
-MAX_DESCRIPTION_CHARS = 1_024
-MAX_NAME_CHARS = 64
-MAX_PROMPT_CHARS = 30_000  # of a role or a command: roles are stored with each run
-MOST = 200  # skills, roles, or commands of a session
-# What roles call a model -> the size that is configured for it.
-MODELS = {"haiku": "small", "sonnet": "medium", "opus": "large", "inherit": ""}
-_NAME = re.compile(r"[\w][\w.-]*", re.ASCII)
-_COMMAND_NAME = re.compile(r"[a-z][a-z0-9_-]*", re.IGNORECASE)
 
 
 class FoundFile(Struct, frozen=True, kw_only=True):

@@ -1,4 +1,4 @@
-"""Calls of our tools in the words of Claude Code, whose names and arguments the hooks of people know; and back."""
+"""Calls of our tools with the names and arguments of Claude Code, which existing hooks expect; and back."""
 
 import os.path
 from collections.abc import Mapping, Sequence
@@ -45,7 +45,7 @@ class HookCall(Struct, frozen=True):
 
     tool: str
     names: tuple[str, ...]
-    """What a matcher may call it: their name first, ours last."""
+    """The names that a matcher may use: Claude Code's first, ours last."""
     input: Mapping[str, Any]
     arguments: Mapping[str, str] = {}
     """Our argument -> theirs."""
@@ -93,7 +93,7 @@ def our_tools(names: Sequence[str], tools: Sequence[str]) -> frozenset[str]:
     """Return which of our `tools` these names mean, ours or Claude Code's; patterns in brackets are ignored."""
     wanted = {name.partition("(")[0].strip() for name in names}
     found = {tool for tool in tools if wanted & {*tool_names(tool), tool}}
-    # Who may edit may edit by each of the tools that do so.
+    # Permission to edit covers every editing tool.
     return frozenset(found | ({PATCH_TOOL} & set(tools) if {"Edit", "Write"} <= wanted else set()))
 
 

@@ -72,13 +72,13 @@ async def ingested(
                 failed.append(_NotStored(name, error))
                 if isinstance(error, IndexFull):
                     break
-    vectors = await _filled_text(library, scope, request.index, reporting) if done and request.vectors else 0
+    vectors = await _fill_vectors(library, scope, request.index, reporting) if done and request.vectors else 0
     if failed and not done and len(failed) == 1:
         raise failed[0].error
-    return _report_text(done, failed, vectors, by_meaning=library.has_vectors(scope))
+    return _ingest_answer(done, failed, vectors, by_meaning=library.has_vectors(scope))
 
 
-async def _filled_text(
+async def _fill_vectors(
     library: DocumentLibrary, scope: MemoryScope, index: CollectionName, reporting: Reporting
 ) -> int:
     vectors = 0
@@ -88,7 +88,7 @@ async def _filled_text(
     return vectors
 
 
-def _report_text(
+def _ingest_answer(
     done: Sequence[Ingested], failed: Sequence[_NotStored], vectors: int, *, by_meaning: bool
 ) -> MemoryAnswer:
     lines = [f"{printable(each.name)}: not stored: {printable(each.error.what)}" for each in failed]

@@ -74,11 +74,11 @@ class PdfDocuments:
 
 def _so_far(name: str, stored: list[Progress]) -> str:
     if not stored:
-        return f"{name}: nothing is stored yet. Call it again to go on."
+        return f"{name}: nothing is stored yet. Call it again to continue."
     document = stored[-1].document
     return (
         f"{name}: pages up to {document.position:,} of {document.length:,} are stored in {document.collection}, and "
-        "are found already. Call it again to go on."
+        "can be searched. Call it again to continue."
     )
 
 

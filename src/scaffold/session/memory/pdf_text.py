@@ -27,6 +27,10 @@ from scaffold.tools.workspace import (
     resolve_readable,
 )
 
+PAGES_AT_ONCE = 25
+TIME_LIMIT_S = 60.0
+MARK_CHARS = 40  # what is between two pages, at most, beside what is said of one
+
 
 class OpenPdf(Struct, frozen=True):
     """An open file that begins as a PDF does, its path, and its path as the agent wrote it."""
@@ -34,11 +38,6 @@ class OpenPdf(Struct, frozen=True):
     file: int
     path: Path
     shown: str
-
-
-PAGES_AT_ONCE = 25
-TIME_LIMIT_S = 60.0
-MARK_CHARS = 40  # what is between two pages, at most, beside what is said of one
 
 
 class _Shown(Struct, frozen=True, kw_only=True):
