@@ -110,13 +110,12 @@ def found_names(result: str) -> Iterator[str]:
 def ranked(tools: Sequence[Tool], words: str) -> list[Tool]:
     """Return the tools that match at least one of the words, the best first; in their order where equally good."""
     asked = set(_split_words(words))
-    scores = [(_count_matches(tool, asked), tool) for tool in tools]
+    scores = []
+    for tool in tools:
+        name, about = set(_split_words(tool.name)), set(_split_words(tool.description))
+        score = sum(NAME_WEIGHT * _has_word_form(word, name) + _has_word_form(word, about) for word in asked)
+        scores.append((score, tool))
     return [tool for score, tool in sorted(scores, key=lambda pair: -pair[0]) if score > 0]
-
-
-def _count_matches(tool: Tool, asked: set[str]) -> int:
-    name, about = set(_split_words(tool.name)), set(_split_words(tool.description))
-    return sum(NAME_WEIGHT * _has_word_form(word, name) + _has_word_form(word, about) for word in asked)
 
 
 def _has_word_form(word: str, words: set[str]) -> bool:

@@ -57,7 +57,10 @@ def worker_prompt(
 ) -> str:
     """Return a worker's system prompt; `reviews` if it only judges, `given` is the user's own text for the role."""
     own = custom_prompt(role, folders, notice) or given or _prompt_text(role if role in BUILT_IN_ROLES else "generic")
-    parts = [_prompt_text("worker_base"), own.replace("{role}", _printable_role(role))]
+    # A planner invents roles: one line of limited length cannot add instructions of its own.
+    shown = "".join(each if each.isprintable() else " " for each in role)
+    shown = shown if len(shown) <= MAX_ROLE_NAME else f"{shown[:MAX_ROLE_NAME]}..."
+    parts = [_prompt_text("worker_base"), own.replace("{role}", shown)]
     parts.append(_prompt_text("verdict" if reviews else "method"))
     return "\n\n".join(parts)
 
@@ -151,9 +154,3 @@ def _decode_prompt(content: bytes) -> str | _UnusablePrompt:
     if not text:
         return _UnusablePrompt("is empty")
     return text
-
-
-def _printable_role(role: str) -> str:
-    # A planner invents roles: one line of limited length cannot add instructions of its own.
-    shown = "".join(each if each.isprintable() else " " for each in role)
-    return shown if len(shown) <= MAX_ROLE_NAME else f"{shown[:MAX_ROLE_NAME]}..."

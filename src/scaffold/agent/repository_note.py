@@ -40,20 +40,16 @@ async def _repository_lines(git: Git, top: Path) -> list[str]:
         changes = group.create_task(_output_records(git, *status))
         instructions = group.create_task(_output_records(git, "ls-files", "-z", "--", *names))
         # Not `log`: `rev-list` needs no look at the repository's configuration.
-        head, *commits = await _output_lines(git, "rev-list", f"-{MAX_COMMITS}", "--format=%h %s", "HEAD") or [""]
+        head, commits = "", list[str]()
+        with suppress(ScaffoldError):  # a repository without a commit
+            listed = await git("rev-list", f"-{MAX_COMMITS}", "--format=%h %s", "HEAD", limit_bytes=MAX_OUTPUT_BYTES)
+            head, *commits = [line for line in listed.line.split("\n") if line] or [""]
         tests = await _test_commands(git.at(top), Commit(head.removeprefix("commit "))) if head else ()
     if not head:
         return []
     status_lines = _status_lines(changes.result(), top, git.cwd)
     log = ["Latest commits at the start:", *map(_printable_line, commits[::2])]
     return [*status_lines, *log, *tests, *_nested_instructions(instructions.result())]
-
-
-async def _output_lines(git: Git, *args: str) -> Sequence[str]:
-    try:
-        return [line for line in (await git(*args, limit_bytes=MAX_OUTPUT_BYTES)).line.split("\n") if line]
-    except ScaffoldError:
-        return ()
 
 
 async def _output_records(git: Git, *args: str) -> Sequence[str]:

@@ -96,16 +96,12 @@ def _load_skill(skill: Skill, place: SkillPlace) -> ToolOutput:
     with importing():
         from scaffold.extensions.prompt_file import read_prompt_file
     text = read_prompt_file(content).text
-    return ToolOutput("\n\n".join(filter(None, (f"# Skill {skill.name}", _skill_notes(skill, place), text))))
-
-
-def _skill_notes(skill: Skill, place: SkillPlace) -> str:
     folder = place.folder(skill)
     files = _folder_names(folder)
-    lines = [f"Its folder is {folder}, with {join_limited(files, MAX_LISTED_FILES)}."] if files else []
+    notes = [f"Its folder is {folder}, with {join_limited(files, MAX_LISTED_FILES)}."] if files else []
     if skill.allowed_tools:
-        lines.append(f"It means to use {join_limited(skill.allowed_tools, MAX_LISTED_FILES)}; it permits nothing.")
-    return "\n".join(lines)
+        notes.append(f"It means to use {join_limited(skill.allowed_tools, MAX_LISTED_FILES)}; it permits nothing.")
+    return ToolOutput("\n\n".join(filter(None, (f"# Skill {skill.name}", "\n".join(notes), text))))
 
 
 def _folder_names(folder: Path) -> list[str]:

@@ -52,6 +52,11 @@ MAX_PARALLEL_CALLS = 10
 UNKNOWN_RESULT = (
     "The work was interrupted, so it is unknown whether this ran. It is not run again; check the current state."
 )
+PLACEHOLDER_NOTE = (
+    "Not run: {mark} is a placeholder for a secret you cannot see, and would be written instead of it. Leave it "
+    "out: you can replace or remove the whole line that contains it by its number, without `expected`. Anything "
+    "that needs the secret itself must be done by the user."
+)
 NOT_STARTED = "Not run: the work was interrupted before it started."
 NOT_DECIDED = "Not run yet: a human was asked, and has not answered."
 # Categories of tools that may write their arguments to a file.
@@ -129,7 +134,7 @@ class Toolbox:
             return ToolOutput(f"Not run: {problem}.", failed=True)
         mark = self._redactor.mark_in(args) if tool.category in WRITING_CATEGORIES else None
         if mark is not None:
-            return ToolOutput(_unknown_secret(mark), failed=True)
+            return ToolOutput(PLACEHOLDER_NOTE.format(mark=mark), failed=True)
         try:
             return await tool.run(args)
         except (HumanDecisionRequired, TurnStopped):
@@ -142,14 +147,6 @@ def shown_result(content: str, redactor: Redactor) -> str:
     """Return what the model sees of a tool's answer."""
     # Secrets first: the cut could leave a part of one that is no longer recognised.
     return truncate_text(redactor.clean(utf8_safe(content)), RESULT_LIMIT)
-
-
-def _unknown_secret(mark: str) -> str:
-    return (
-        f"Not run: {mark} is a placeholder for a secret you cannot see, and would be written instead of it. Leave it "
-        "out: you can replace or remove the whole line that contains it by its number, without `expected`. Anything "
-        "that needs the secret itself must be done by the user."
-    )
 
 
 class ToolBatch:
@@ -170,7 +167,12 @@ class ToolBatch:
     @property
     def results(self) -> tuple[ToolResult, ...]:
         """One result for each call, in order; calls that have not ended get a result that says so."""
-        return tuple(self._ended.get(call.id) or self._open_result(call) for call in self._calls)
+        results = []
+        for call in self._calls:
+            why = UNKNOWN_RESULT if call.id in self._begun else NOT_STARTED
+            why = NOT_DECIDED if call.id in self._undecided else why
+            results.append(self._ended.get(call.id) or ToolResult(call.id, call.name, why, failed=True))
+        return tuple(results)
 
     async def run(self) -> None:
         """Run the calls in order; consecutive read-only calls run in parallel, equal ones among them once.
@@ -217,12 +219,6 @@ class ToolBatch:
         except HumanDecisionRequired:
             self._undecided.add(call.id)
             raise
-
-    def _open_result(self, call: ToolCall) -> ToolResult:
-        if call.id in self._undecided:
-            return ToolResult(call.id, call.name, NOT_DECIDED, failed=True)
-        why = UNKNOWN_RESULT if call.id in self._begun else NOT_STARTED
-        return ToolResult(call.id, call.name, why, failed=True)
 
 
 def meant_tool(name: str, tools: Collection[str]) -> str:

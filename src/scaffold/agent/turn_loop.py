@@ -179,7 +179,12 @@ class Agent:
         before, usage, cuts = self._requests, Usage(), 0
         nudges = set[str]()
         while True:
-            self._take_incoming()
+            incoming = tuple(map(_without_surrogates, self._io.incoming.peek()))
+            if incoming:
+                self._records.journal.note("news", text=_plain_text(incoming))
+                self._hand_in(incoming)
+                # Only now are they in the history; a crash before this line delivers them again, but loses none.
+                self._io.incoming.take()
             reply = await self._next_reply()
             usage += reply.usage
             calls = reply.message.tool_calls
@@ -218,7 +223,14 @@ class Agent:
     async def _begin_turn(self, prompt: str | Sequence[Text | Image] | WaitingTurn) -> bool:
         # True if tools have run in the turn: then its last reply must be an answer.
         if not isinstance(prompt, WaitingTurn):
-            self._add_prompt(prompt)
+            parts = (Text(prompt),) if isinstance(prompt, str) else tuple(prompt)
+            parts = tuple(_without_surrogates(part) for part in parts)
+            if parts:
+                # The limit counts requests since the user last said something.
+                self._answered = self._requests
+                self._records.journal.note("prompt", text=_plain_text(parts))
+            # Results come first, for the calls that an interruption left open.
+            self._hand_in((*_not_run_results(self.conversation.unanswered, UNKNOWN_RESULT), *parts))
             # A subagent's message counts as the result of a call.
             return not prompt
         self.conversation = Conversation(prompt.messages, prompt.summary)
@@ -239,24 +251,6 @@ class Agent:
             # Providers refuse a conversation with an unanswered call, so every call gets a result even now.
             self._add_user_parts(batch.results)
 
-    def _add_prompt(self, prompt: str | Sequence[Text | Image]) -> None:
-        # Results come first, for the calls that an interruption left open.
-        parts = (Text(prompt),) if isinstance(prompt, str) else tuple(prompt)
-        parts = tuple(_without_surrogates(part) for part in parts)
-        if parts:
-            # The limit counts requests since the user last said something.
-            self._answered = self._requests
-            self._records.journal.note("prompt", text=_plain_text(parts))
-        self._hand_in((*_not_run_results(self.conversation.unanswered, UNKNOWN_RESULT), *parts))
-
-    def _take_incoming(self) -> None:
-        incoming = tuple(map(_without_surrogates, self._io.incoming.peek()))
-        if incoming:
-            self._records.journal.note("news", text=_plain_text(incoming))
-            self._hand_in(incoming)
-            # Only now are they in the history; a crash before this line delivers them again instead of losing them.
-            self._io.incoming.take()
-
     async def _next_reply(self) -> Reply:
         try:
             while True:
@@ -271,8 +265,15 @@ class Agent:
 
     async def _request_reply(self) -> Reply:
         self._check_turn_limit()
-        self._offer_tools()
-        await self._keep_room()
+        # The model may have loaded a group of tools since the last request.
+        offered = self.toolbox.offered(self.conversation)
+        if offered is not self._tools:
+            fixed = self._gauge.fixed + tools_size(offered) - tools_size(self._tools)
+            self._gauge, self._tools = msgspec.structs.replace(self._gauge, fixed=fixed), offered
+        window = None if self._is_whole_prompt() else self._model.window_tokens
+        full = window is not None and self._gauge.tokens(self.conversation.size) > window * COMPACT_ABOVE
+        if window is not None and full and await self._io.may_compact("auto"):
+            await self._compact_to(window * COMPACT_TO)
         # Remembered before the request, because the reported tokens count what was sent, without the reply.
         size = self.conversation.size
         reply, used = await self._pay_for_reply(self._next_request(), self._io.on_delta)
@@ -284,13 +285,6 @@ class Agent:
         self._add_message(reply.message, total)
         self._write_down(reply.message, used)
         return reply
-
-    def _offer_tools(self) -> None:
-        # The model may have loaded a group of tools since the last request.
-        offered = self.toolbox.offered(self.conversation)
-        if offered is not self._tools:
-            fixed = self._gauge.fixed + tools_size(offered) - tools_size(self._tools)
-            self._gauge, self._tools = msgspec.structs.replace(self._gauge, fixed=fixed), offered
 
     async def _pay_for_reply(self, request: Request, on_delta: DeltaHandler) -> tuple[Reply, Usage]:
         # The usage includes broken tries: the provider may bill them.
@@ -332,12 +326,6 @@ class Agent:
     def _next_caller(self) -> Caller:
         caller = self._brief.caller
         return msgspec.structs.replace(caller, turn=caller.turn + self._requests)
-
-    async def _keep_room(self) -> None:
-        window = None if self._is_whole_prompt() else self._model.window_tokens
-        full = window is not None and self._gauge.tokens(self.conversation.size) > window * COMPACT_ABOVE
-        if window is not None and full and await self._io.may_compact("auto"):
-            await self._compact_to(window * COMPACT_TO)
 
     def _is_whole_prompt(self) -> bool:
         # A worker that reads half of its prompt does the wrong work.

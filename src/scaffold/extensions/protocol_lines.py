@@ -125,17 +125,17 @@ async def line_transport(streams: ProtocolStreams) -> AsyncIterator[LineTranspor
     incoming, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), receive)
     outgoing, protocol = await loop.connect_write_pipe(lambda: asyncio.StreamReaderProtocol(gone), send)
     transport = LineTransport(reader, asyncio.StreamWriter(outgoing, protocol, None, loop))
+
+    async def end_when_gone() -> None:
+        # A peer that died may leave our input open: its children may have inherited the pipe.
+        await gone.read()
+        reader.feed_eof()
+
     async with asyncio.TaskGroup() as group:
-        watching = group.create_task(_end_when_gone(gone, reader))
+        watching = group.create_task(end_when_gone())
         try:
             yield transport
         finally:
             watching.cancel()
             incoming.close()
             await transport.close()
-
-
-async def _end_when_gone(gone: asyncio.StreamReader, reader: asyncio.StreamReader) -> None:
-    # A peer that died may leave our input open: its children may have inherited the pipe.
-    await gone.read()
-    reader.feed_eof()

@@ -110,20 +110,16 @@ def _resolve_reference(given: Any, root: Mapping[str, Any]) -> dict[str, Any]:
         if not isinstance(given, dict):
             return {}
         about = {"description": given["description"]} if isinstance(given.get("description"), str) else {}
+        listed = given.get("anyOf") or given.get("oneOf") or given.get("allOf")
+        others = [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
+        others = [each for each in others if each.get("type") != "null"]
         if isinstance(reference := given.get("$ref"), str):
             given = {**_reference_target(reference, root), **about}
-        elif len(others := _non_null_alternatives(given)) == 1:
+        elif len(others) == 1:
             given = {**others[0], **about}
         else:
             return given
     return {}
-
-
-def _non_null_alternatives(given: Mapping[str, Any]) -> list[dict[str, Any]]:
-    listed = given.get("anyOf") or given.get("oneOf") or given.get("allOf")
-    if not isinstance(listed, list):
-        return []
-    return [each for each in listed if isinstance(each, dict) and each.get("type") != "null"]
 
 
 def _reference_target(reference: str, root: Mapping[str, Any]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ verifier that the server chose for it.
 import asyncio
 import math
 import re
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -82,11 +82,17 @@ class DeviceAuthorization:
         code = answer.user_code or answer.usercode
         if not answer.device_auth_id or not _CODE.fullmatch(code):
             raise ModelError(f"the answer of {url} has no code that can be shown", ELSEWHERE)
+        # The server names the seconds as a number or as text.
+        try:
+            seconds = float(answer.interval)
+        except ValueError:
+            seconds = DEFAULT_S
+        interval_s = min(max(seconds, LEAST_S), MOST_S) if math.isfinite(seconds) else DEFAULT_S
         return DeviceCode(
             device=answer.device_auth_id,
             user_code=code,
             page=self._provider.device_url,
-            interval_s=_poll_interval_s(answer.interval),
+            interval_s=interval_s,
         )
 
     async def grant(self, code: DeviceCode) -> DeviceGrant:
@@ -132,12 +138,3 @@ def _read_body(url: str, body: bytes, kind: type[_T]) -> _T:
         return msgspec.json.decode(body, type=kind)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         raise ModelError(f"the answer of {url} cannot be read", ELSEWHERE) from error
-
-
-def _poll_interval_s(named: Any) -> float:
-    # The server names the seconds as a number or as text.
-    try:
-        seconds = float(named)
-    except ValueError:
-        return DEFAULT_S
-    return min(max(seconds, LEAST_S), MOST_S) if math.isfinite(seconds) else DEFAULT_S

@@ -66,9 +66,11 @@ class LoginKeys:
     def create(self) -> LoginKey:
         """Store a new key in the best place that works, and return it. KeyTrouble if the passphrase is too short."""
         name, secret = secrets.token_hex(8), os.urandom(KEY_BYTES)
-        note = self._into_keyring(name, secret)
-        if not note:
+        try:
+            (self._given_keyring or OsKeyring()).write(name, base64.b64encode(secret).decode())
             return LoginKey(place="keyring", name=name, secret=secret)
+        except KeyringTrouble as trouble:
+            note = str(trouble)
         if passphrase := self._environ.get(PASSPHRASE, ""):
             if len(passphrase) < MIN_PASSPHRASE_CHARS:
                 what = f"{PASSPHRASE} has fewer than {MIN_PASSPHRASE_CHARS} characters"
@@ -98,11 +100,19 @@ class LoginKeys:
         """Delete a key for good; return what is left, as a sentence, empty if nothing is."""
         match place:
             case "keyring":
-                trouble = self._out_of_keyring(name)
-                return f"The key {name} is still in the keyring: {trouble}." if trouble else ""
+                try:
+                    (self._given_keyring or OsKeyring()).delete(name)
+                except KeyringTrouble as trouble:
+                    return f"The key {name} is still in the keyring: {trouble}."
             case "file":
                 with suppress(FileNotFoundError):
-                    _overwrite_file(self.file(name))
+                    fd = os.open(self.file(name), os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+                    try:
+                        # Only as good as the file system, which may write elsewhere.
+                        os.write(fd, b"\0" * os.fstat(fd).st_size)
+                        os.fsync(fd)
+                    finally:
+                        os.close(fd)
                     self.file(name).unlink()
         return ""
 
@@ -119,14 +129,6 @@ class LoginKeys:
         """Return where the file of a key is."""
         return self._folder / f"login-{name}.key"
 
-    def _into_keyring(self, name: str, secret: bytes) -> str:
-        # The reason of a failure is shown with the place that was taken instead.
-        try:
-            (self._given_keyring or OsKeyring()).write(name, base64.b64encode(secret).decode())
-        except KeyringTrouble as trouble:
-            return str(trouble)
-        return ""
-
     def _from_keyring(self, name: str) -> bytes:
         try:
             found = (self._given_keyring or OsKeyring()).read(name)
@@ -136,13 +138,6 @@ class LoginKeys:
         if found is None:
             raise KeyTrouble("the key of the login is no longer in the keyring", self._log_in_again)
         return self._decode_key(found, "the keyring")
-
-    def _out_of_keyring(self, name: str) -> str:
-        try:
-            (self._given_keyring or OsKeyring()).delete(name)
-        except KeyringTrouble as trouble:
-            return str(trouble)
-        return ""
 
     def _into_file(self, name: str, secret: bytes) -> None:
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -186,13 +181,3 @@ class LoginKeys:
 def _derive_key(passphrase: str, salt: str) -> bytes:
     # Cached, because the derivation takes long on purpose.
     return hashlib.scrypt(passphrase.encode(), salt=salt.encode(), dklen=KEY_BYTES, **SCRYPT)
-
-
-def _overwrite_file(path: Path) -> None:
-    # Only as good as the file system, which may write elsewhere.
-    fd = os.open(path, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    try:
-        os.write(fd, b"\0" * os.fstat(fd).st_size)
-        os.fsync(fd)
-    finally:
-        os.close(fd)

@@ -6,7 +6,7 @@ import os
 import secrets
 import socket
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 from scaffold.core.errors import ModelAccessDenied, ScaffoldError, UsageError
@@ -131,7 +131,9 @@ class ServerLogins:
         ModelAccessDenied, with what helps, if it fails; then whatever login there was stays.
         """
         name, url = login_name(config), canonical(config.url)
-        tokens, awaited = self._stored_tokens(name), AwaitedState()
+        tokens, awaited, wanted = self._stored_tokens(name), AwaitedState(), ""
+        with suppress(ModelAccessDenied):  # no earlier login
+            wanted = (await tokens.opened()).wanted
         place = CallbackPlace(
             addresses=((socket.AF_INET, LITERAL),),
             port=config.oauth.callback_port,
@@ -141,7 +143,7 @@ class ServerLogins:
         )
         async with CallbackServer(awaited, place) as server:
             browser = _LoginPage(server, awaited, show)
-            grant = await obtain_grant(config, browser, await self._wanted_scopes(tokens), learn_secrets)
+            grant = await obtain_grant(config, browser, wanted, learn_secrets)
         try:
             return await tokens.store(tokens_of_grant(grant, url, self._clock.now()))
         except UnusableGrant as error:
@@ -150,12 +152,6 @@ class ServerLogins:
     async def log_out(self, config: ServerConfig) -> Logout | None:
         """Delete the login at an expanded server for good; None if there is none."""
         return await self._stored_tokens(login_name(config)).log_out()
-
-    async def _wanted_scopes(self, tokens: StoredTokens) -> str:
-        try:
-            return (await tokens.opened()).wanted
-        except ModelAccessDenied:
-            return ""
 
     def _stored_tokens(self, name: LoginName) -> StoredTokens:
         keys = LoginKeys(self._data, self._environ, command=name.command)

@@ -200,7 +200,11 @@ class StoredTokens:
             tokens = unseal(login.tokens, self._known_keys[place], self._provider, login.account)
         except SealBroken as error:
             del self._known_keys[place]
-            raise _unreadable_login(login, self._name) from error
+            what, fix = "they or their key are damaged", f"Log in again with `{self._name.command}`."
+            if login.key_place == "passphrase":
+                what = "the passphrase is another one, or they are damaged"
+                fix = f"Set {PASSPHRASE} as it was at `{self._name.command}`, or log in again."
+            raise ModelAccessDenied(f"the tokens of the login cannot be decrypted: {what}", fix) from error
         self._remember_secrets(tokens)
         return tokens
 
@@ -262,14 +266,6 @@ class StoredTokens:
 
 def _access_token(tokens: Tokens) -> AccessToken:
     return AccessToken(tokens.access, tokens.account)
-
-
-def _unreadable_login(login: StoredLogin, name: LoginName) -> ModelAccessDenied:
-    if login.key_place == "passphrase":
-        what = "the tokens of the login cannot be decrypted: the passphrase is another one, or they are damaged"
-        return ModelAccessDenied(what, f"Set {PASSPHRASE} as it was at `{name.command}`, or log in again.")
-    what = "the tokens of the login cannot be decrypted: they or their key are damaged"
-    return ModelAccessDenied(what, f"Log in again with `{name.command}`.")
 
 
 def seal(tokens: Tokens, key: bytes, provider: str) -> bytes:

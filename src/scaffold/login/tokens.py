@@ -100,7 +100,12 @@ def read_grant(body: bytes, now: datetime, before: Tokens | None = None) -> Toke
         raise UnusableGrant("its tokens name no account with a subscription")
     if before and account != before.account:
         raise UnusableGrant("its tokens are for another account")
-    lifetime_s = _lifetime_s(grant.expires_in, claims[1])
+    lifetime_s, began, ends = grant.expires_in, claims[1].get("iat"), claims[1].get("exp")
+    if lifetime_s is None and isinstance(began, int | float) and isinstance(ends, int | float):
+        # The difference of its own two times, because the clock of either side may be wrong.
+        lifetime_s = float(ends - began)
+    if lifetime_s is not None and not 0 < lifetime_s <= MAX_LIFETIME_S:
+        lifetime_s = None
     return Tokens(
         access=grant.access_token,
         refresh=refresh,
@@ -135,11 +140,3 @@ def _first_claim(tokens: tuple[Mapping[str, Any], ...], name: str) -> str:
             if isinstance(found, str) and found.isprintable() and 0 < len(found) <= MAX_SHOWN_CHARS:
                 return found
     return ""
-
-
-def _lifetime_s(expires_in: float | None, claims: Mapping[str, Any]) -> float | None:
-    # The difference of its own two times, because the clock of either side may be wrong.
-    began, ends = claims.get("iat"), claims.get("exp")
-    if expires_in is None and isinstance(began, int | float) and isinstance(ends, int | float):
-        expires_in = float(ends - began)
-    return expires_in if expires_in is not None and 0 < expires_in <= MAX_LIFETIME_S else None

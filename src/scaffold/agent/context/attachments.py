@@ -112,7 +112,10 @@ def _path_content(
 ) -> list[Text | Image] | SkippedAttachment:
     try:
         if named.path.is_dir():
-            return [Text(_folder_listing(named))]
+            names = sorted(f"{entry.name}/" if entry.is_dir() else entry.name for entry in named.path.iterdir())
+            more = [f"... and {len(names) - MAX_ENTRIES} more"] if len(names) > MAX_ENTRIES else []
+            head = f"{ATTACHMENT_PREFIX}the names in {named.shown}"
+            return [Text("\n".join([head, *names[:MAX_ENTRIES], *more]))]
         data = _file_bytes(named)
     except OSError as error:
         return SkippedAttachment(f"@{named.shown} cannot be read and was not attached: {error.strerror}")
@@ -167,12 +170,6 @@ def _file_text(
                 f"@{named.shown} is outside the file, which has {count_of(len(lines), 'line')}; it was not attached"
             )
     return [Text(f"{ATTACHMENT_PREFIX}{named.shown}\n{cut_middle(clean(text), TEXT_LIMIT)}")]
-
-
-def _folder_listing(named: AttachmentReference) -> str:
-    names = sorted(f"{entry.name}/" if entry.is_dir() else entry.name for entry in named.path.iterdir())
-    more = [f"... and {len(names) - MAX_ENTRIES} more"] if len(names) > MAX_ENTRIES else []
-    return "\n".join([f"{ATTACHMENT_PREFIX}the names in {named.shown}", *names[:MAX_ENTRIES], *more])
 
 
 def _image_type(data: bytes) -> ImageType | None:

@@ -94,8 +94,15 @@ def fit_messages(messages: Sequence[Message], limit: int) -> tuple[Message, ...]
     if sum(map(_count_images, messages)) * IMAGE_SIZE * 2 > limit:
         messages = [_without_images(message) for message in messages]
         size = sum(map(message_size, messages))
-    texts = sorted(text_size(text) for message in messages for text in _cuttable_texts(message))
-    cap = _text_limit(texts, limit - (size - sum(texts)))
+    sizes: list[int] = []
+
+    def note(text: str) -> str:
+        sizes.append(text_size(text))
+        return text
+
+    for message in messages:
+        _map_parts(message, note)
+    cap = _text_limit(sorted(sizes), limit - (size - sum(sizes)))
     return tuple(_map_parts(message, lambda text: cut_middle(text, cap)) for message in messages)
 
 
@@ -107,21 +114,15 @@ def _without_readable(messages: Sequence[Message], effects: ToolEffects) -> list
 
 
 def _with_heads(message: Message, effects: ToolEffects) -> Message:
-    parts = tuple(
-        msgspec.structs.replace(part, content=_result_head(part.content))
-        if isinstance(part, ToolResult) and part.name in effects.reading
-        else part
-        for part in message.parts
-    )
-    return message if parts == message.parts else msgspec.structs.replace(message, parts=parts)
-
-
-def _result_head(content: str) -> str:
-    size = text_size(content)
-    if size <= 2 * RESULT_HEAD:
-        return content
-    head = utf8_safe(content).encode()[:RESULT_HEAD].decode(errors="ignore")
-    return head + AGAIN.format(count=size - RESULT_HEAD)
+    parts: list[Text | Image | Thinking | ToolCall | ToolResult] = []
+    for part in message.parts:
+        can_shrink = isinstance(part, ToolResult) and part.name in effects.reading
+        if isinstance(part, ToolResult) and can_shrink and (size := text_size(part.content)) > 2 * RESULT_HEAD:
+            head = utf8_safe(part.content).encode()[:RESULT_HEAD].decode(errors="ignore")
+            parts.append(msgspec.structs.replace(part, content=head + AGAIN.format(count=size - RESULT_HEAD)))
+        else:
+            parts.append(part)
+    return message if tuple(parts) == message.parts else msgspec.structs.replace(message, parts=tuple(parts))
 
 
 def _first_kept(messages: Sequence[Message], sizes: Sequence[int], room: int) -> int:
@@ -132,13 +133,11 @@ def _first_kept(messages: Sequence[Message], sizes: Sequence[int], room: int) ->
         # The last step is kept even if it is too long; `fit_messages` then cuts its texts.
         if cut is not None and size > room:
             break
-        if _can_start(messages[index]):
+        message = messages[index]
+        # A result belongs to the call before it, so nothing kept may begin with one.
+        if isinstance(message, AssistantMessage) or not any(isinstance(part, ToolResult) for part in message.parts):
             cut = index
     return cut or 0
-
-
-def _can_start(message: Message) -> bool:
-    return isinstance(message, AssistantMessage) or not any(isinstance(part, ToolResult) for part in message.parts)
 
 
 def _text_limit(sizes: Sequence[int], room: int) -> int:
@@ -161,17 +160,6 @@ def _without_images(message: Message) -> Message:
         return message
     parts = tuple(Text(NO_IMAGE) if isinstance(part, Image) else part for part in message.parts)
     return msgspec.structs.replace(message, parts=parts)
-
-
-def _cuttable_texts(message: Message) -> list[str]:
-    found: list[str] = []
-
-    def note(text: str) -> str:
-        found.append(text)
-        return text
-
-    _map_parts(message, note)
-    return found
 
 
 def _map_parts(message: Message, change: Callable[[str], str]) -> Message:

@@ -6,7 +6,7 @@ import msgspec
 
 from scaffold.agent.context.call_summary import NO_EFFECTS, ToolEffects
 from scaffold.agent.context.compaction import CompactionResult, compact_messages, summary_prompt
-from scaffold.agent.context.rolling_summary import SummaryEntry, summary_entries
+from scaffold.agent.context.rolling_summary import summary_entries
 from scaffold.agent.context.text_size import cut_middle, message_size
 from scaffold.core.conversation import AssistantMessage, Message, Text, ToolCall, UserMessage
 from scaffold.core.model import Usage
@@ -80,7 +80,11 @@ class Conversation:
         renamed: dict[int, ToolCall] = {}
         for index, part in enumerate(message.parts):
             if isinstance(part, ToolCall):
-                call_id = self._unused_id(part.id, own)
+                # Some servers number the calls of each reply anew, or give them no id at all.
+                call_id, number = part.id, 1
+                while not call_id or call_id in self._ids or call_id in own:
+                    number += 1
+                    call_id = f"{part.id or 'call'}-{number}"
                 own.add(call_id)
                 if call_id != part.id:
                     renamed[index] = msgspec.structs.replace(part, id=call_id)
@@ -104,14 +108,6 @@ class Conversation:
             self.add(message)
         return after
 
-    def _unused_id(self, call_id: str, own: set[str]) -> str:
-        # Some servers number the calls of each reply anew, or give them no id at all.
-        name, number = call_id, 1
-        while not name or name in self._ids or name in own:
-            number += 1
-            name = f"{call_id or 'call'}-{number}"
-        return name
-
 
 def recap(conversation: Conversation, usage: Usage, *, model: str = "", elsewhere: str = "") -> str:
     """Return a few lines to resume with; `elsewhere` is where the conversation began, if in another directory."""
@@ -120,35 +116,26 @@ def recap(conversation: Conversation, usage: Usage, *, model: str = "", elsewher
     lines = [f"Resuming: {_recap_line(asked[0])}" if asked else "Resuming a conversation without text."]
     if len(asked) > 1:
         lines.append(f"Last request: {_recap_line(asked[-1])}")
-    lines += _done_lines(entries)
-    lines.append(f"Stopped: {_stopped_at(conversation)}")
-    lines += [f"Begun in {elsewhere}; continues in this directory"] if elsewhere else []
-    lines.append(f"Used so far: {_usage_text(usage)}{f', {model}' if model else ''}")
-    return "\n".join(lines)
-
-
-def _done_lines(entries: list[SummaryEntry]) -> list[str]:
     calls = [entry.text for entry in entries if entry.kind in {"change", "tool", "read"}]
-    replies = [entry.text for entry in entries if entry.kind in {"finding", "you"}]
-    last = ", the last" if len(calls) > 1 else ""
-    lines = [f"Done: {count_of(len(calls), 'tool call')}{last}: {_recap_line(calls[-1])}"] if calls else []
-    return lines + ([f"Last reply: {_recap_line(replies[-1])}"] if replies else [])
-
-
-def _stopped_at(conversation: Conversation) -> str:
+    if calls:
+        last = ", the last" if len(calls) > 1 else ""
+        lines.append(f"Done: {count_of(len(calls), 'tool call')}{last}: {_recap_line(calls[-1])}")
+    if replies := [entry.text for entry in entries if entry.kind in {"finding", "you"}]:
+        lines.append(f"Last reply: {_recap_line(replies[-1])}")
+    stopped = "after the model's last reply"
     if open_calls := conversation.unanswered:
         names = ", ".join(call.name for call in open_calls)
-        return f"while {names} {'was' if len(open_calls) == 1 else 'were'} running; not run again"
-    if conversation.kept and isinstance(conversation.kept[-1], UserMessage):
-        return "before the model replied"
-    return "after the model's last reply"
-
-
-def _usage_text(usage: Usage) -> str:
+        stopped = f"while {names} {'was' if len(open_calls) == 1 else 'were'} running; not run again"
+    elif conversation.kept and isinstance(conversation.kept[-1], UserMessage):
+        stopped = "before the model replied"
+    lines.append(f"Stopped: {stopped}")
+    lines += [f"Begun in {elsewhere}; continues in this directory"] if elsewhere else []
     cost = "cost unknown" if usage.cost_usd is None else format_usd(usage.cost_usd)
     cached = f" ({usage.cached_input_tokens:,} cached)" if usage.cached_input_tokens else ""
-    requests = count_of(usage.requests, "request")
-    return f"{usage.input_tokens:,} tokens in{cached}, {usage.output_tokens:,} out, {requests}, {cost}"
+    tokens = f"{usage.input_tokens:,} tokens in{cached}, {usage.output_tokens:,} out"
+    used = f"{tokens}, {count_of(usage.requests, 'request')}, {cost}"
+    lines.append(f"Used so far: {used}{f', {model}' if model else ''}")
+    return "\n".join(lines)
 
 
 def _recap_line(text: str) -> str:

@@ -94,7 +94,12 @@ def extend_summary(
         found = _choose_entries([(at, entry) for at, entry in enumerate(entries) if entry.kind == kind], room_here)
         chosen |= found
         left = room_here - sum(text_size(str(entry)) + 1 for entry in found.values())
-    dropped = _left_out_counts(earlier) + Counter(entry.kind for at, entry in enumerate(entries) if at not in chosen)
+    dropped = Counter(entry.kind for at, entry in enumerate(entries) if at not in chosen)
+    if before := _LEFT_OUT.search(earlier):
+        kinds = {name: kind for kind, name in NAMES.items()}
+        for count, _, name in (part.partition(" ") for part in before[1].split(", ")):
+            if name in kinds and count.isdigit():
+                dropped[kinds[name]] += int(count)
     counts = ", ".join(f"{dropped[kind]} {NAMES[kind]}" for kind in ENTRY_KINDS if dropped[kind])
     note = [f"- left out: {counts}"] if counts else []
     return "\n".join([*note, *loaded, *(str(chosen[at]) for at in sorted(chosen))])
@@ -108,13 +113,23 @@ def loaded_before(summary: str) -> Sequence[str]:
 
 def summary_entries(summary: str, messages: Sequence[Message], effects: ToolEffects = NO_EFFECTS) -> list[SummaryEntry]:
     """Return the entries of a summary and then those of the messages after it, in order."""
-    return [*_parse_entries(summary), *_entries_from_messages(messages, effects)]
+    _, *found = _ENTRY.split(summary)
+    texts = (text.removesuffix("\n").replace("\n  ", "\n") for text in found[1::2])
+    entries = [SummaryEntry(kind, text) for kind, text in zip(found[::2], texts, strict=True)]  # type: ignore[arg-type]
+    return [*entries, *_entries_from_messages(messages, effects)]
 
 
 def plain_text(message: Message) -> str:
     """Return the text of a message, with a placeholder for each image and attached file."""
-    shown = [part for part in message.parts if isinstance(part, Text | Image)]
-    return "\n".join(_part_words(part, first=at == 0) for at, part in enumerate(shown)).strip()
+    words: list[str] = []
+    for part in message.parts:
+        if isinstance(part, Image):
+            words.append("[an image]")
+        elif isinstance(part, Text):
+            # The first text is the user's own, whatever it begins with.
+            is_file = part.text.startswith(ATTACHMENT_PREFIX) and words
+            words.append(f"[{part.text.split(chr(10), 1)[0]}]" if is_file else part.text)
+    return "\n".join(words).strip()
 
 
 def _entries_from_messages(messages: Sequence[Message], effects: ToolEffects) -> Iterator[SummaryEntry]:
@@ -125,27 +140,15 @@ def _entries_from_messages(messages: Sequence[Message], effects: ToolEffects) ->
             if words:
                 yield SummaryEntry("user", words)
             continue
-        yield from _entries_from_reply(words)
+        lines = words.split("\n")
+        findings = [line for line in lines if _FINDING.match(line)]
+        if other := "\n".join(line for line in lines if line not in findings).strip():
+            yield SummaryEntry("you", other).within(REPLY_LIMIT)
+        yield from (SummaryEntry("finding", line.strip()).within(REPLY_LIMIT) for line in findings)
         for call in message.tool_calls:
             result = results.get(call.id)
             kind = call_kind(call, result, effects)
             yield SummaryEntry(kind, summarise_call(call, result, kind))
-
-
-def _entries_from_reply(words: str) -> Iterator[SummaryEntry]:
-    lines = words.split("\n")
-    findings = [line for line in lines if _FINDING.match(line)]
-    if other := "\n".join(line for line in lines if line not in findings).strip():
-        yield SummaryEntry("you", other).within(REPLY_LIMIT)
-    yield from (SummaryEntry("finding", line.strip()).within(REPLY_LIMIT) for line in findings)
-
-
-def _part_words(part: Text | Image, *, first: bool) -> str:
-    if isinstance(part, Image):
-        return "[an image]"
-    if part.text.startswith(ATTACHMENT_PREFIX) and not first:
-        return f"[{part.text.split(chr(10), 1)[0]}]"
-    return part.text
 
 
 def _choose_entries(entries: Sequence[tuple[int, SummaryEntry]], room: float) -> dict[int, SummaryEntry]:
@@ -183,16 +186,3 @@ def _best_first(entries: Sequence[tuple[int, SummaryEntry]]) -> Sequence[tuple[i
 
     older = sorted(newest_first[NEWEST_REPLIES:], key=own_words, reverse=True)
     return [*newest_first[:NEWEST_REPLIES], *older]
-
-
-def _parse_entries(summary: str) -> list[SummaryEntry]:
-    _, *found = _ENTRY.split(summary)
-    texts = (text.removesuffix("\n").replace("\n  ", "\n") for text in found[1::2])
-    return [SummaryEntry(kind, text) for kind, text in zip(found[::2], texts, strict=True)]  # type: ignore[arg-type]
-
-
-def _left_out_counts(summary: str) -> Counter[EntryKind]:
-    found = _LEFT_OUT.search(summary)
-    parts = [part.partition(" ") for part in found[1].split(", ")] if found else []
-    kinds = {name: kind for kind, name in NAMES.items()}
-    return Counter({kinds[name]: int(count) for count, _, name in parts if name in kinds and count.isdigit()})

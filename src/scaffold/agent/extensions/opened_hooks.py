@@ -108,7 +108,11 @@ class OpenedHooks:
     async def _handle_event(self, event: AgentEvent) -> str:
         match event:
             case SessionStarted(source=source):
-                await self._start_session(source)
+                self._began = True
+                answer = await self._runner.run("SessionStart", {"source": source, **self._mode_fields()}, (source,))
+                if answer.blocks is not None:
+                    self._tell(f"a hook says: {one_line(answer.blocks)}")
+                self._opening = answer.context
             case SessionEnded(reason=reason):
                 if self._began:
                     self._write_transcript("SessionEnd")
@@ -128,13 +132,6 @@ class OpenedHooks:
             case _:
                 assert_never(event)
         return ""
-
-    async def _start_session(self, source: str) -> None:
-        self._began = True
-        answer = await self._runner.run("SessionStart", {"source": source, **self._mode_fields()}, (source,))
-        if answer.blocks is not None:
-            self._tell(f"a hook says: {one_line(answer.blocks)}")
-        self._opening = answer.context
 
     async def _compaction_refused(self, trigger: str) -> str:
         self._write_transcript("PreCompact")
@@ -168,7 +165,10 @@ class OpenedHooks:
         ]
         answer = together(answers)
         self._check_stop(answer)
-        denied = self._denial_reason(answer)
+        refused = answer.broken or answer.blocks
+        if answer.permission == "deny":
+            refused = answer.reason or answer.blocks or "it gives no reason"
+        denied = None if refused is None else self._clean(refused)
         if denied is None and answer.updated_input is not None:
             return self._with_updated_input(tool, args, calls[0], answer)
         return self._checked_call(args, answer, denied)
@@ -210,12 +210,6 @@ class OpenedHooks:
         note = f"A hook says: {answer.context}" if answer.context else ""
         return CheckedCall(args=args, denied=denied, asks=self._clean(reason) if asks else "", note=self._clean(note))
 
-    def _denial_reason(self, answer: HookAnswer) -> str | None:
-        if answer.permission == "deny":
-            return self._clean(answer.reason or answer.blocks or "it gives no reason")
-        refused = answer.broken or answer.blocks
-        return None if refused is None else self._clean(refused)
-
     async def _task_blocked(self, args: Mapping[str, Any]) -> str:
         # Each entry is asked about once: the model writes the whole list each time.
         if not self._runner.has("TaskCompleted"):
@@ -236,7 +230,11 @@ class OpenedHooks:
         # Only for hooks that run now: most sessions have none that reads it.
         if not self._runner.has(event) or self._session.messages is None:
             return
-        lines = [msgspec.json.encode(_transcript_line(each, str(self._place.cwd))) for each in self._session.messages()]
+        lines = []
+        for each in self._session.messages():
+            role = "assistant" if isinstance(each, AssistantMessage) else "user"
+            content = list(_transcript_parts(each, str(self._place.cwd)))
+            lines.append(msgspec.json.encode({"type": role, "message": {"role": role, "content": content}}))
         text = self._clean(b"".join(line + b"\n" for line in lines).decode())
         # A hook that must judge the end of a turn is run without a transcript rather than not at all.
         with contextlib.suppress(OSError):
@@ -258,11 +256,6 @@ def _require_judged(answer: HookAnswer) -> None:
     # A guard that does not run must not let anything pass silently.
     if answer.broken is not None:
         raise HookUnusable(answer.broken, MEND)
-
-
-def _transcript_line(message: Message, cwd: str) -> dict[str, Any]:
-    role = "assistant" if isinstance(message, AssistantMessage) else "user"
-    return {"type": role, "message": {"role": role, "content": list(_transcript_parts(message, cwd))}}
 
 
 def _transcript_parts(message: Message, cwd: str) -> Iterator[dict[str, Any]]:

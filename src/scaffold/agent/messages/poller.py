@@ -1,6 +1,7 @@
 """Waiting for changes of the store: noticed at once in this process, by polling from other processes."""
 
 import asyncio
+import contextlib
 from collections.abc import Callable
 
 from msgspec import Struct
@@ -41,13 +42,8 @@ class StorePoller:
         """Wait until the version differs from `tick`, and return it."""
         interval_s = MIN_POLL_S
         while (now := self.tick()) == tick:
-            await self._sleep_until_woken(interval_s)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(interval_s):
+                    await self._changed.wait()
             interval_s = min(2 * interval_s, MAX_POLL_S)
         return now
-
-    async def _sleep_until_woken(self, seconds: float) -> None:
-        try:
-            async with asyncio.timeout(seconds):
-                await self._changed.wait()
-        except TimeoutError:
-            return

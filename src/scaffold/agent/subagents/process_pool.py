@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from typing import Protocol
 
@@ -280,7 +280,12 @@ class SubagentPool:
         timer = PausableTimer(subagent.timeout_s, self._clock.monotonic)
         async with asyncio.TaskGroup() as group:
             answering = group.create_task(self._answer_requests(subagent, timer))
-            code = await _ends_within(child, timer)
+            code: int | None = None
+            while code is None and (left_s := timer.left_s()) > 0:
+                # A pause may have begun meanwhile: the time that is left is asked for again.
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(left_s):
+                        code = await child.wait()
             # The task group would otherwise wait for a loop that never ends.
             answering.cancel()
         return code
@@ -321,16 +326,6 @@ class SubagentPool:
         if ended_now and subagent.id in self._spawned:
             self.used += ended.usage
         self.poller.ring()
-
-
-async def _ends_within(child: ChildProcess, timer: PausableTimer) -> int | None:
-    while (left_s := timer.left_s()) > 0:
-        try:
-            async with asyncio.timeout(left_s):
-                return await child.wait()
-        except TimeoutError:
-            continue
-    return None
 
 
 def _error_line(error: BaseException) -> str:

@@ -18,6 +18,7 @@ from scaffold.store.user.subagents import StoredSubagent
 from scaffold.tools.arguments import object_schema
 from scaffold.tools.workspace import failed_answer
 
+NO_SUBAGENT = "There is no subagent: none was started in this session. Start one with `subagent`."
 MAX_TIMEOUT_S = 3_600
 PAGE_CHARS = 12_000  # characters of one result shown at once
 MAX_ROLE_CHARS = 200  # of what is said of one role
@@ -100,7 +101,10 @@ def _subagent_status(pool: SubagentPool, mailbox: Mailbox, clock: Clock) -> Tool
             if wanted is None or wanted.strip() in {each.name, str(each.number), each.id}
         ]
         if not chosen:
-            return failed_answer(_unknown_subagent(wanted, pool.subagents()))
+            names = ", ".join(each.name for each in pool.subagents())
+            if not names:
+                return failed_answer(NO_SUBAGENT)
+            return failed_answer(f"There is no subagent {wanted!r}; there are {names}.")
         if args.get("wait"):
             longest_s = _bound_timeout(args.get("timeout_s", pool.limits.timeout_s), pool.limits.timeout_s)
             await pool.ended({each.id for each in chosen}, longest_s)
@@ -143,20 +147,10 @@ def _status_of(subagent: StoredSubagent, clock: Clock, offset: int, page: int) -
     if subagent.error is not None and subagent.status != "running":
         status["error"] = subagent.error[:page]
     if subagent.result is not None and subagent.status != "running":
-        status |= _result_page(subagent.result, offset, page)
+        end, size = offset + page, len(subagent.result)
+        status["result"] = subagent.result[offset:end]
+        status |= {"result_chars": size, "next_offset": end} if end < size else {}
     return status
-
-
-def _result_page(result: str, offset: int, page: int) -> Mapping[str, Any]:
-    end = offset + page
-    rest = {"result_chars": len(result), "next_offset": end} if end < len(result) else {}
-    return {"result": result[offset:end], **rest}
-
-
-def _unknown_subagent(wanted: str | None, existing: Sequence[StoredSubagent]) -> str:
-    if not existing:
-        return "There is no subagent: none was started in this session. Start one with `subagent`."
-    return f"There is no subagent {wanted!r}; there are {', '.join(each.name for each in existing)}."
 
 
 def _bound_timeout(timeout_s: float, default_s: float) -> float:

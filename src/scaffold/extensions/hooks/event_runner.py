@@ -161,17 +161,15 @@ class HookRunner:
         zone = sandbox.confinement
         # A worktree is in a folder that is hidden from commands, so what may not be written there is still read.
         unwritten = () if place.writes else zone.writable
-        readable = (*zone.readable, *_readable_folders(hook, self._extensions.folder), *unwritten)
+        # The user's own hooks read only their scripts; the project's hooks read the project's folder.
+        own = [Path(name) for name in hook.scripts if name.startswith("/")]
+        # Files beside a script belong to it only in a folder for hooks: in others may be logins.
+        shown = [each.parent if each.parent.name == "hooks" else each for each in own]
+        folder = self._extensions.folder
+        project = (Path(folder),) if folder and not hook.own else ()
+        readable = (*zone.readable, *project, *(each.resolve() for each in shown), *unwritten)
         zone = structs.replace(zone, readable=readable, writable=zone.writable if place.writes else ())
         return structs.replace(sandbox, confinement=zone)
-
-
-def _readable_folders(hook: Hook, folder: str) -> tuple[Path, ...]:
-    # The user's own hooks read only their scripts; the project's hooks read the project's folder.
-    own = [Path(name) for name in hook.scripts if name.startswith("/")]
-    # Files beside a script belong to it only in a folder for hooks: in others may be logins.
-    shown = [each.parent if each.parent.name == "hooks" else each for each in own]
-    return (*([Path(folder)] if folder and not hook.own else ()), *(each.resolve() for each in shown))
 
 
 def _matches_name(hook: Hook, names: Sequence[str]) -> bool:

@@ -191,13 +191,23 @@ class McpServer:
             again = await self._run_once()
             was_running, self._connection = self._connection is not None, None
             reason = self._redactor.clean(self._reason or "it ended")
-            self.state, self._error = "failed", reason if was_running else f"{reason}{self._download_hint()}"
+            program, network = Path(self.config.command).name, self.config.network
+            if not was_running and program in DOWNLOADERS and network != "hosts" and self._place.sandbox is not None:
+                reason += (
+                    f"; `{program}` downloads what it runs, and this server may reach no host: `network` in its entry"
+                )
+            self.state, self._error = "failed", reason
             if self._again.is_set() and not self._closing.is_set():
                 continue
             self._settled.set()
             if self._closing.is_set():
                 return
-            self._tell_once("ended" if was_running and not self._needs_login else "does not run", again=again)
+            what = "ended" if was_running and not self._needs_login else "does not run"
+            # Once for each kind of failure: restarts would repeat the line every minute.
+            if what not in self._told:
+                self._told.add(what)
+                rest = "; it is started again" if again and not self._needs_login else ""
+                self._tell(f"MCP server {self.config.name} {what}: {self._error}{rest}")
             if not again:
                 return
             delay_s = FIRST_DELAY_S if now() - began > STABLE_S else delay_s
@@ -205,20 +215,6 @@ class McpServer:
                 async with asyncio.timeout(delay_s):
                     await self._again.wait()
             delay_s = min(2 * delay_s, MAX_DELAY_S)
-
-    def _download_hint(self) -> str:
-        # `npx` and `uvx` download at each start, which a sandbox without network forbids.
-        config, program = self.config, Path(self.config.command).name
-        if program not in DOWNLOADERS or config.network == "hosts" or self._place.sandbox is None:
-            return ""
-        return f"; `{program}` downloads what it runs, and this server may reach no host: `network` in its entry"
-
-    def _tell_once(self, what: str, *, again: bool) -> None:
-        # Once for each kind of failure: restarts would repeat the line every minute.
-        if what not in self._told:
-            self._told.add(what)
-            rest = "; it is started again" if again and not self._needs_login else ""
-            self._tell(f"MCP server {self.config.name} {what}: {self._error}{rest}")
 
     async def _run_once(self) -> bool:
         # True if it is worth another try; `_reason` says why it ended.

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextvars import ContextVar
 from importlib.metadata import version
 from typing import Any
@@ -142,19 +142,14 @@ Connect = Callable[[], Awaitable[ServerConnection]]
 
 def read_answer(answer: mcp_types.CallToolResult) -> ToolOutput:
     """Return the answer of a tool as text: material for the model, never an order."""
-    parts = list(_part_texts(answer))
+    parts = [_part_text(part) for part in answer.content[:MAX_PARTS]]
+    if len(answer.content) > MAX_PARTS:
+        parts.append(f"[{len(answer.content) - MAX_PARTS} more parts are left out]")
     # What is structured is also sent as text by most servers; only without any it is shown by itself.
     if not parts and answer.structured_content is not None:
         parts = [msgspec.json.encode(answer.structured_content, enc_hook=str).decode(errors="replace")]
     text = truncate_text(printable("\n".join(parts)), MAX_TEXT_CHARS)
     return ToolOutput(text or "(an empty answer)", failed=bool(answer.is_error))
-
-
-def _part_texts(answer: mcp_types.CallToolResult) -> Iterator[str]:
-    for part in answer.content[:MAX_PARTS]:
-        yield _part_text(part)
-    if len(answer.content) > MAX_PARTS:
-        yield f"[{len(answer.content) - MAX_PARTS} more parts are left out]"
 
 
 def _part_text(part: object) -> str:  # noqa: PLR0911 - one for each kind
@@ -193,7 +188,9 @@ def question_of(server: str, params: mcp_types.ElicitRequestParams) -> Question 
 
 def read_reply(question: Question, words: str | None) -> mcp_types.ElicitResult:
     """Return what the user's words mean to the server; words that do not answer it decline."""
-    if words is None or (words.strip().lower() in REFUSALS and not _is_boolean(question)):
+    kinds = [field.get("type") if isinstance(field, dict) else None for field in question.fields.values()]
+    # `no` answers a question for a boolean, and declines any other.
+    if words is None or (words.strip().lower() in REFUSALS and kinds != ["boolean"]):
         return DECLINED
     given = _given_values(question, words.strip())
     content = {}
@@ -205,12 +202,6 @@ def read_reply(question: Question, words: str | None) -> mcp_types.ElicitResult:
     if any(name not in content for name in question.required):
         return DECLINED
     return mcp_types.ElicitResult(action="accept", content=content)
-
-
-def _is_boolean(question: Question) -> bool:
-    return len(question.fields) == 1 and all(
-        isinstance(field, dict) and field.get("type") == "boolean" for field in question.fields.values()
-    )
 
 
 def _given_values(question: Question, words: str) -> Mapping[str, Any]:

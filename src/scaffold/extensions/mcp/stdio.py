@@ -100,7 +100,9 @@ class ProgramStreams:
 
     def _take_line(self, line: bytes | TooLong) -> None:
         if isinstance(line, TooLong):
-            self._receive_message(_too_long_error(line))
+            reason = f"its answer is larger than {MAX_MESSAGE_BYTES >> 20} MB"
+            error = mcp_types.ErrorData(code=mcp_types.INTERNAL_ERROR, message=reason)
+            self._receive_message(mcp_types.JSONRPCError(jsonrpc="2.0", id=line.request, error=error))
             return
         try:
             message = mcp_types.jsonrpc_message_adapter.validate_json(line, by_name=False)
@@ -149,12 +151,6 @@ async def program_streams(command: PipedCommand, ended: Callable[[str], object])
     finally:
         with anyio.CancelScope(shield=True), contextlib.suppress(OSError):
             await program.close()
-
-
-def _too_long_error(line: TooLong) -> mcp_types.JSONRPCError:
-    reason = f"its answer is larger than {MAX_MESSAGE_BYTES >> 20} MB"
-    error = mcp_types.ErrorData(code=mcp_types.INTERNAL_ERROR, message=reason)
-    return mcp_types.JSONRPCError(jsonrpc="2.0", id=line.request, error=error)
 
 
 @asynccontextmanager

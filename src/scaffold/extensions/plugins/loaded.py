@@ -99,20 +99,14 @@ async def load_plugins(place: PluginPlace, about: Mapping[str, Any], tell: Calla
             for plugin in plugins:
                 group.create_task(plugin.initialize(about))
         on_failure.pop_all()
-    _end_duplicates(plugins)
-    return LoadedPlugins(sorted(plugins, key=lambda plugin: plugin.manifest.priority), notices)
-
-
-def _end_duplicates(plugins: Sequence[Plugin]) -> None:
-    # The plugin whose file has the name stays, else the first: a copy cannot take over a name.
     owners: dict[str, Plugin] = {}
-    # Not by who answers first: it is always the same one that stays.
+    # The plugin whose file has the name stays, else the first: not the one that answers first.
     for plugin in sorted(plugins, key=lambda plugin: plugin.file.stem != plugin.manifest.name):
         owner = owners.setdefault(plugin.manifest.name, plugin) if plugin.runs else plugin
         if owner is not plugin:
-            plugin.reject(
-                f"{one_line(owner.file.name)} has this name; {one_line(plugin.file.name)} cannot have the same"
-            )
+            names = one_line(owner.file.name), one_line(plugin.file.name)
+            plugin.reject(f"{names[0]} has this name; {names[1]} cannot have the same")
+    return LoadedPlugins(sorted(plugins, key=lambda plugin: plugin.manifest.priority), notices)
 
 
 def _plugin_command(file: Path, place: PluginPlace, *, networked: bool) -> PipedCommand:
