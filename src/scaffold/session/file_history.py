@@ -76,7 +76,11 @@ class FileHistory:
         async def run(args: Mapping[str, Any]) -> ToolOutput:
             """Run the tool with this history as the recorder."""
             if tool.category in UNTRACKED:
-                self._add_tool(tool.name)
+                if tool.name not in self._turn.ran:
+                    self._turn.ran.append(tool.name)
+                    if self._turn.files:
+                        with contextlib.suppress(OSError):
+                            self._save_turn()
                 return await tool.run(args)
             token = CHANGE_RECORDER.set(self._record_before)
             try:
@@ -112,14 +116,26 @@ class FileHistory:
     def _record_before(self, change: FileChange) -> None:
         # The tool's work is not held up by a full disk of the user's data: what is not recorded is never restored.
         with contextlib.suppress(OSError):
-            self._begin_turn()
+            # A turn gets its number with its first change: most turns change nothing.
+            if not self._turn.number:
+                for folder in (self._turns.parent, self._turns, self._contents):
+                    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+                self._make_room()
+                self._turn.number = max(self._turn_numbers(), default=0) + 1
             path, before = os.fsencode(change.path), change.before
             earlier = self._turn.files.get(path)
             after = None if change.after is None else _content_digest(change.after)
             if earlier is not None:
                 self._turn.files[path] = _changed_again(earlier, change, after)
             else:
-                digest = self._keep_content(before.data) if before is not None else None
+                data = before.data if before is not None else None
+                digest = None
+                if data is not None and self._kept_bytes + len(data) <= MAX_BYTES:
+                    # Named by its digest, so that equal contents are kept once.
+                    digest = _content_digest(data)
+                    if not (self._contents / digest).exists():
+                        write_atomic(self._contents / digest, data)
+                    self._kept_bytes += len(data)
                 self._turn.files[path] = ChangedFile(
                     before=digest,
                     mode=before.mode if before else None,
@@ -127,22 +143,6 @@ class FileHistory:
                     after=after,
                 )
             self._save_turn()
-
-    def _add_tool(self, name: str) -> None:
-        if name not in self._turn.ran:
-            self._turn.ran.append(name)
-            if self._turn.files:
-                with contextlib.suppress(OSError):
-                    self._save_turn()
-
-    def _begin_turn(self) -> None:
-        # A turn gets its number with its first change: most turns change nothing.
-        if self._turn.number:
-            return
-        for folder in (self._turns.parent, self._turns, self._contents):
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._make_room()
-        self._turn.number = max(self._turn_numbers(), default=0) + 1
 
     def _make_room(self) -> None:
         # Turns go first, then the contents that no remaining turn needs.
@@ -158,16 +158,6 @@ class FileHistory:
                 needed |= own
         for name in sizes.keys() - needed:
             delete_folder_if_possible(self._contents / name)
-
-    def _keep_content(self, data: bytes | None) -> str | None:
-        # Named by its digest, so that equal contents are kept once.
-        if data is None or self._kept_bytes + len(data) > MAX_BYTES:
-            return None
-        digest = _content_digest(data)
-        if not (self._contents / digest).exists():
-            write_atomic(self._contents / digest, data)
-        self._kept_bytes += len(data)
-        return digest
 
     def _save_turn(self) -> None:
         write_atomic(self._turn_path(self._turn.number), msgspec.json.encode(self._turn))

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -87,7 +87,12 @@ class RunningTools:
             texts_after = {} if output.failed or not texts else await self._call_texts(tool.name, args)
             after = _only_text(texts_after)
             diff = None if before is None or after is None else await asyncio.to_thread(line_diff, before, after)
-            self._finished(FinishedCall(tool.name, args, output, diff, tuple(_changed_texts(texts, texts_after))))
+            changes = (
+                ChangedText(path, was, now)
+                for path, now in texts_after.items()
+                if (was := texts[path]) is not None and now is not None and was != now
+            )
+            self._finished(FinishedCall(tool.name, args, output, diff, tuple(changes)))
             return output
 
         return msgspec.structs.replace(tool, run=run)
@@ -129,13 +134,6 @@ def _written_paths(name: str, args: Mapping[str, Any]) -> tuple[str, ...]:
 def _only_text(texts: Mapping[str, str | None]) -> str | None:
     # Only a change of one file can be shown beforehand.
     return next(iter(texts.values())) if len(texts) == 1 else None
-
-
-def _changed_texts(before: Mapping[str, str | None], after: Mapping[str, str | None]) -> Iterator[ChangedText]:
-    for path, now in after.items():
-        was = before[path]
-        if was is not None and now is not None and was != now:
-            yield ChangedText(path, was, now)
 
 
 def _read_text(root: Path, path: str) -> str | None:

@@ -6,13 +6,11 @@ from typing import Literal, assert_never
 
 from msgspec import Struct
 
-from scaffold.agent.extensions.port import ServerControl
 from scaffold.agent.model_access import resolve_model
-from scaffold.agent.modes import Mode, parse_mode
+from scaffold.agent.modes import parse_mode
 from scaffold.config.settings import resolve_model_name
 from scaffold.core.errors import UsageError
 from scaffold.core.ids import ConversationId
-from scaffold.core.run_settings import Effort
 from scaffold.host.clock import SystemClock
 from scaffold.host.startup import importing
 from scaffold.llm.registry.cards import known_models
@@ -166,7 +164,13 @@ async def _servers_text(verb: ServersVerb, server: str, target: SlashTarget, wid
     only = (server,) if verb in {"login", "logout"} else None
     async with started_servers(target.options, only) as (servers, notices):
         if verb == "login":
-            return await _log_in(servers, server, notices, target.tell)
+            try:
+                return await log_in(servers, server, target.tell)
+            except UsageError:
+                # Why a server is not there, e.g. because the folder is not trusted.
+                for line in notices:
+                    target.tell(line)
+                raise
         return "\n".join([*notices, await servers_command(servers, verb, server, width)])
 
 
@@ -174,18 +178,6 @@ def _no_command(command: InvalidCommand | SendPrompt) -> UsageError:
     if isinstance(command, InvalidCommand):
         return UsageError(command.what, command.fix)
     return UsageError(f"/{command.command.name} is a message to the agent", "Send it where an agent answers.")
-
-
-async def _log_in(
-    servers: ServerControl | None, server: str, notices: Sequence[str], tell: Callable[[str], object]
-) -> str:
-    try:
-        return await log_in(servers, server, tell)
-    except UsageError:
-        # Why a server is not there, e.g. since the folder is not trusted; otherwise they say that it needs a login.
-        for line in notices:
-            tell(line)
-        raise
 
 
 def needs_idle_agent(command: Command) -> bool:
@@ -198,7 +190,10 @@ async def _run_interactive(  # noqa: PLR0911 - one for each
     command: InteractiveCommand, target: SlashTarget, width: int
 ) -> SlashReply:
     if isinstance(target, OneshotTarget):
-        raise _not_in_oneshot(command)
+        if isinstance(command, Resume):
+            fix = f"Start a REPL: `ralph --resume {command.conversation}`."
+            raise UsageError("a one-shot call cannot switch conversations", fix)
+        raise _needs_repl()
     match command:
         case ShowDiff(view=view):
             return SlashReply(await target.changes(view))
@@ -208,25 +203,26 @@ async def _run_interactive(  # noqa: PLR0911 - one for each
         case Undo():
             return SlashReply(await target.undo(), "notice")
         case Compact():
-            return SlashReply(await _compact_conversation(target), "notice")
+            agent = target.session.agent
+            before, shorter = agent.tokens, await agent.compact()
+            rest = f"about {before:,} tokens, most of them instructions and tools"
+            text = (
+                f"about {before:,} tokens before, {agent.tokens:,} now"
+                if shorter
+                else f"it cannot be shortened further: {rest}"
+            )
+            return SlashReply(text, "notice")
         case Clear():
-            return SlashReply(await _clear_conversation(target), "notice")
+            earlier, kept = target.session.open_conversation.id, target.has_messages
+            await target.switch_to(None, target.session.model)
+            way_back = f"; the previous one is kept: /resume {earlier}" if kept else ""
+            return SlashReply(f"new conversation {target.session.open_conversation.id}{way_back}", "notice")
         case Resume(conversation=conversation):
             return SlashReply(await _resume_conversation(target, conversation), "notice")
         case QuitSession():
             return SlashReply("", "quit")
         case _:
             assert_never(command)
-
-
-def _not_in_oneshot(command: InteractiveCommand) -> UsageError:
-    match command:
-        case Resume(conversation=conversation):
-            return UsageError(
-                "a one-shot call cannot switch conversations", f"Start a REPL: `ralph --resume {conversation}`."
-            )
-        case _:
-            return _needs_repl()
 
 
 def _needs_repl() -> UsageError:
@@ -304,10 +300,22 @@ async def _switch_setting(command: SwitchModel | SwitchMode | SwitchEffort, targ
     match command:
         case SwitchModel(model=model):
             return await _switch_model(target, model)
-        case SwitchMode(mode=mode):
-            return _switch_mode(target, parse_mode(mode))
-        case SwitchEffort(effort=effort):
-            return _switch_effort(target, parse_effort(effort))
+        case SwitchMode(mode=word):
+            mode = parse_mode(word)
+            if isinstance(target, CurrentConversation):
+                target.session.modes.switch(mode)
+                return f"the agent now works in mode {mode}"
+            conversation = _require_conversation(target).id
+            change_stored(target.store, conversation, mode=mode)
+            return f"{conversation} continues in mode {mode}"
+        case SwitchEffort(effort=word):
+            effort = parse_effort(word)
+            if isinstance(target, CurrentConversation):
+                target.session.switch_effort(effort)
+                return f"effort {effort} from the next request on"
+            conversation = _require_conversation(target).id
+            change_stored(target.store, conversation, effort=effort)
+            return f"{conversation} continues with effort {effort}"
         case _:
             assert_never(command)
 
@@ -327,24 +335,6 @@ async def _switch_model(target: SlashTarget, name: str) -> str:
     full_name, _ = resolve_model(model)
     change_stored(target.store, target.stored.id, model=full_name)
     return f"{target.stored.id} continues with {full_name}"
-
-
-def _switch_mode(target: SlashTarget, mode: Mode) -> str:
-    if isinstance(target, CurrentConversation):
-        target.session.modes.switch(mode)
-        return f"the agent now works in mode {mode}"
-    conversation = _require_conversation(target).id
-    change_stored(target.store, conversation, mode=mode)
-    return f"{conversation} continues in mode {mode}"
-
-
-def _switch_effort(target: SlashTarget, effort: Effort) -> str:
-    if isinstance(target, CurrentConversation):
-        target.session.switch_effort(effort)
-        return f"effort {effort} from the next request on"
-    conversation = _require_conversation(target).id
-    change_stored(target.store, conversation, effort=effort)
-    return f"{conversation} continues with effort {effort}"
 
 
 def _require_conversation(target: OneshotTarget) -> StoredConversation:
@@ -375,21 +365,6 @@ def _export_conversation(target: SlashTarget, file: str) -> str:
     text = conversation_markdown(stored, target.store.conversations.messages(conversation))
     paths = export_path(options.cwd, options.home, file, conversation)
     return f"written to {write_new_file(paths, redactor_for(os.environ, options.cwd).clean(text))}"
-
-
-async def _compact_conversation(target: CurrentConversation) -> str:
-    agent = target.session.agent
-    before = agent.tokens
-    if await agent.compact():
-        return f"about {before:,} tokens before, {agent.tokens:,} now"
-    return f"it cannot be shortened further: about {before:,} tokens, most of them instructions and tools"
-
-
-async def _clear_conversation(target: CurrentConversation) -> str:
-    before, kept = target.session.open_conversation.id, target.has_messages
-    await target.switch_to(None, target.session.model)
-    way_back = f"; the previous one is kept: /resume {before}" if kept else ""
-    return f"new conversation {target.session.open_conversation.id}{way_back}"
 
 
 async def _resume_conversation(target: CurrentConversation, conversation: str) -> str:

@@ -93,7 +93,14 @@ def _undo_file(history: FileHistory, root: Path, path: Path, change: ChangedFile
 
 
 def _undo_change(history: FileHistory, root: Path, path: Path, change: ChangedFile, name: str) -> UndoEffect | Refusal:
-    now = _read_content(root, path, name)
+    now: FileContent | Refusal | None
+    try:
+        with open_folder(root, path.parent) as folder:
+            os.stat(path.name, dir_fd=folder, follow_symlinks=False)
+    except FileNotFoundError:
+        now = None
+    else:
+        now = read_whole(root, path, name, limit_bytes=READ_BYTES)
     if isinstance(now, Refusal):
         return now
     digest = hashlib.sha256(now.data).hexdigest() if now else None
@@ -119,13 +126,3 @@ def _restore_file(
         return Refusal("what it was before is no longer kept")
     mode = change.mode if now is None or change.made_anew else None
     return replace_file(root, path, data, name, origin=now.origin if now else None, mode=mode) or "restored"
-
-
-def _read_content(root: Path, path: Path, name: str) -> FileContent | Refusal | None:
-    # A Refusal says why the file is not compared.
-    try:
-        with open_folder(root, path.parent) as folder:
-            os.stat(path.name, dir_fd=folder, follow_symlinks=False)
-    except FileNotFoundError:
-        return None
-    return read_whole(root, path, name, limit_bytes=READ_BYTES)

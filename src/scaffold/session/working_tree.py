@@ -82,23 +82,19 @@ def tool_changes(turns: Sequence[TurnChanges], history: FileHistory, root: Path)
 def _file_diff(history: FileHistory, root: Path, path: Path, change: ChangedFile) -> Iterator[str]:
     name = printable_name(str(path.relative_to(root) if path.is_relative_to(root) else path))
     before = _decode_text(history.content(change.before)) if change.before else "" if change.kept else None
-    after = _current_text(root, path)
+    after: str | None = ""
+    try:
+        if path.exists():
+            content = read_whole(root, path, path.name, limit_bytes=COMPARED_BYTES)
+            after = None if isinstance(content, Refusal) else _decode_text(content.data)
+    except OSError:
+        after = None
     if before is None or after is None:
         yield f"{name}: changed; its text cannot be compared"
         return
     if diff := line_diff(before, after):
         yield f"{name}  +{diff.added} -{diff.removed}"
         yield from map(format_line, diff.lines)
-
-
-def _current_text(root: Path, path: Path) -> str | None:
-    try:
-        content = read_whole(root, path, path.name, limit_bytes=COMPARED_BYTES) if path.exists() else b""
-    except OSError:
-        return None
-    if isinstance(content, bytes):
-        return ""
-    return None if isinstance(content, Refusal) else _decode_text(content.data)
 
 
 def _decode_text(data: bytes | None) -> str | None:

@@ -7,7 +7,6 @@ from scaffold.core.errors import UsageError
 from scaffold.core.knowledge import DOCUMENTS, LEARNINGS, MEMORIES, TRACES_LEFT, ChunkState, CollectionName
 from scaffold.core.printable_text import count_of, format_usd, printable, utf8_safe
 from scaffold.memory.chunk_embedding import ignore_count
-from scaffold.memory.hybrid import FoundChunk
 from scaffold.memory.memories import Memories, find_memory
 from scaffold.memory.notes import Memory, MemoryType, contradictions, first_line
 from scaffold.memory.opening import open_memories
@@ -98,7 +97,12 @@ def listed(memories: Memories, index: str = MEMORIES, *, width: int, most: int =
     """Return the memories that were stored last; UsageError for an index that does not exist."""
     name = _require_shown(memories, index)
     if name != MEMORIES:
-        return _listed_items(name, newest_items(memories, name, most + 1), width=width, most=most)
+        items = newest_items(memories, name, most + 1)
+        lines = [item_line(each, width) for each in items[:most]]
+        if len(items) > most:
+            lines.append(f"{most} are shown; search for the others.")
+        text = "\n".join(lines) or f"{quoted(name)} has nothing yet."
+        return MemoryAnswer(text, {"index": name, "items": [item_json(each) for each in items[:most]]})
     found = memories.newest(most=most + 1)
     lines = _memory_lines(found[:most], width)
     if len(found) > most:
@@ -113,12 +117,12 @@ async def searched(
     """Return the memories, or items of another index, that fit a query, the best first."""
     name = _require_shown(memories, index)
     if name != MEMORIES:
-        return _found_items(name, query, await fitting_items(memories, name, query, most), width=width)
+        fits = await fitting_items(memories, name, query, most)
+        rows = [{**item_json(each), "cosine": _rounded(hit.cosine)} for each, hit in fits]
+        text = "\n".join(item_line(each, width) for each, _ in fits) or f"Nothing fits {quoted(query)}."
+        return MemoryAnswer(text, {"index": name, "items": rows})
     found = await memories.find(utf8_safe(query), most=most)
-    rows = [
-        {**memory_json(each.memory), "cosine": None if each.hit.cosine is None else round(each.hit.cosine, 4)}
-        for each in found
-    ]
+    rows = [{**memory_json(each.memory), "cosine": _rounded(each.hit.cosine)} for each in found]
     lines = _memory_lines([each.memory for each in found], width) or [f"No memory fits {quoted(query)}."]
     failure = memories.search_failure
     if failure is not None:
@@ -280,22 +284,6 @@ def _require_shown(memories: Memories, index: str) -> CollectionName:
     return _require_index(memories, index)
 
 
-def _listed_items(index: CollectionName, found: Sequence[IndexItem], *, width: int, most: int) -> MemoryAnswer:
-    lines = [item_line(each, width) for each in found[:most]]
-    if len(found) > most:
-        lines.append(f"{most} are shown; search for the others.")
-    text = "\n".join(lines) or f"{quoted(index)} has nothing yet."
-    return MemoryAnswer(text, {"index": index, "items": [item_json(each) for each in found[:most]]})
-
-
-def _found_items(
-    index: CollectionName, query: str, found: Sequence[tuple[IndexItem, FoundChunk]], *, width: int
-) -> MemoryAnswer:
-    rows = [{**item_json(item), "cosine": None if hit.cosine is None else round(hit.cosine, 4)} for item, hit in found]
-    text = "\n".join(item_line(item, width) for item, _ in found) or f"Nothing fits {quoted(query)}."
-    return MemoryAnswer(text, {"index": index, "items": rows})
-
-
 def _memory_lines(memories: Sequence[Memory], width: int) -> list[str]:
     valid = [each for each in memories if each.chunk.state != "superseded"]
     return [_memory_line(each, width, " (contradicted)" if contradictions(each, valid) else "") for each in memories]
@@ -307,3 +295,7 @@ def _memory_line(memory: Memory, width: int, mark: str = "") -> str:
     end = f"{marks[memory.chunk.state]}{of_user}{mark}"
     room = max(width - len(memory.id) - len(end) - 3, 20)
     return f"{memory.id}  {printable(first_line(memory.chunk.text, room))}{end}"
+
+
+def _rounded(cosine: float | None) -> float | None:
+    return None if cosine is None else round(cosine, 4)

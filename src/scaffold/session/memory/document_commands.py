@@ -86,7 +86,11 @@ async def passages(library: DocumentLibrary, index: str, query: str, *, most: in
     """Return the parts of documents that fit a query, the best first, each with its page."""
     require_index(library, index)
     found = await library.find(CollectionName(index), utf8_safe(query), most=most)
-    lines = [line for each in found for line in _passage_lines(each)]
+    lines = []
+    for each in found:
+        chunk = each.hit.chunk
+        title = f"  {first_line(chunk.title, SHOWN_CHARS // 2)}" if chunk.title else ""
+        lines += [printable(f"{each.place}{title}"), f"  {printable(first_line(chunk.text, SHOWN_CHARS))}"]
     nothing = f"Nothing in {index} fits {quoted(query)}."
     return MemoryAnswer("\n".join(lines) or nothing, {"index": index, "passages": [_passage_json(e) for e in found]})
 
@@ -121,13 +125,6 @@ def _stored_lines(each: StoredDocument) -> Iterator[str]:
         f"{count_of(each.vectors, 'vector')}{part}  {document.collection}{of_user}"
     )
     yield from (f"  {line}" for line in missing_lines(document.missing))
-
-
-def _passage_lines(each: FoundPassage) -> Iterator[str]:
-    chunk = each.hit.chunk
-    title = f"  {first_line(chunk.title, SHOWN_CHARS // 2)}" if chunk.title else ""
-    yield printable(f"{each.place}{title}")
-    yield f"  {printable(first_line(chunk.text, SHOWN_CHARS))}"
 
 
 def _passage_json(each: FoundPassage) -> dict[str, Any]:

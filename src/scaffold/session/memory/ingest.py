@@ -72,20 +72,13 @@ async def ingested(
                 failed.append(_NotStored(name, error))
                 if isinstance(error, IndexFull):
                     break
-    vectors = await _fill_vectors(library, scope, request.index, reporting) if done and request.vectors else 0
+    vectors = 0
+    while done and request.vectors and (count := await library.fill(scope, request.index, most=VECTORS_AT_ONCE)):
+        vectors += count
+        reporting.on_vectors(vectors)
     if failed and not done and len(failed) == 1:
         raise failed[0].error
     return _ingest_answer(done, failed, vectors, by_meaning=library.has_vectors(scope))
-
-
-async def _fill_vectors(
-    library: DocumentLibrary, scope: MemoryScope, index: CollectionName, reporting: Reporting
-) -> int:
-    vectors = 0
-    while count := await library.fill(scope, index, most=VECTORS_AT_ONCE):
-        vectors += count
-        reporting.on_vectors(vectors)
-    return vectors
 
 
 def _ingest_answer(

@@ -62,24 +62,17 @@ class PdfDocuments:
                     async with asyncio.timeout(self._time_limit_s):
                         done = await ingestion.add(opened, options)
                 except TimeoutError:
-                    return ToolOutput(_so_far(name, stored))
-            await self._fill_library(library, index)
+                    if not stored:
+                        return ToolOutput(f"{name}: nothing is stored yet. Call it again to continue.")
+                    document = stored[-1].document
+                    return ToolOutput(
+                        f"{name}: pages up to {document.position:,} of {document.length:,} are stored in "
+                        f"{document.collection}, and can be searched. Call it again to continue."
+                    )
+            until = time.monotonic() + VECTORS_S
+            while time.monotonic() < until and await library.fill(library.usual_scope, index, most=VECTORS_AT_ONCE):
+                pass
             return ToolOutput("\n".join([_stored_text(done, options, library), *missing_lines(done.document.missing)]))
-
-    async def _fill_library(self, library: DocumentLibrary, index: CollectionName) -> None:
-        until = time.monotonic() + VECTORS_S
-        while time.monotonic() < until and await library.fill(library.usual_scope, index, most=VECTORS_AT_ONCE):
-            pass
-
-
-def _so_far(name: str, stored: list[Progress]) -> str:
-    if not stored:
-        return f"{name}: nothing is stored yet. Call it again to continue."
-    document = stored[-1].document
-    return (
-        f"{name}: pages up to {document.position:,} of {document.length:,} are stored in {document.collection}, and "
-        "can be searched. Call it again to continue."
-    )
 
 
 def _stored_text(done: Ingested, options: ReadingOptions, library: DocumentLibrary) -> str:

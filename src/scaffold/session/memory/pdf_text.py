@@ -3,7 +3,7 @@
 import json
 import os
 import time
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -13,14 +13,13 @@ from msgspec import Struct, structs
 from scaffold.core.errors import ScaffoldError, UsageError
 from scaffold.core.tool import ToolOutput
 from scaffold.memory.documents.page_ranges import MAX_PARTS, PageRanges, read_page_ranges
-from scaffold.memory.documents.pdf_reader import PdfPage, PdfPart, PdfRequest, check_pdf, in_number, read_pdf
+from scaffold.memory.documents.pdf_reader import PdfPage, PdfRequest, check_pdf, in_number, read_pdf
 from scaffold.memory.documents.reader_sandbox import ReaderPlace, reader_place
 from scaffold.policy.path.containment import Refusal
 from scaffold.tools.content.near_paths import missing_file
 from scaffold.tools.content.safe_open import open_file, unreadable_reason
 from scaffold.tools.workspace import (
     MAX_ANSWER_CHARS,
-    ReadablePath,
     Workspace,
     failed_answer,
     printable_name,
@@ -73,21 +72,13 @@ async def _read_pages(file: int, name: str, wanted: PageRanges, place: ReaderPla
             if pages and size > room:
                 room = 0
                 break
-            pages.append(_fit_page(page, room))
+            if len(page.text) > room:
+                problem = f"has {len(page.text):,} characters, of which {room:,} are shown"
+                page = structs.replace(page, text=page.text[:room], problem=problem)  # noqa: PLW2901 - the shown part
+            pages.append(page)
             room -= size
             rest = rest.after(page.number)
-    return _Shown(total=_total_pages(part), pages=pages, rest=rest if rest.count(_total_pages(part)) else None)
-
-
-def _total_pages(part: PdfPart | None) -> int:
-    return 0 if part is None else part.total
-
-
-def _fit_page(page: PdfPage, room: int) -> PdfPage:
-    if len(page.text) <= room:
-        return page
-    problem = f"has {len(page.text):,} characters, of which {room:,} are shown"
-    return structs.replace(page, text=page.text[:room], problem=problem)
+    return _Shown(total=part.total, pages=pages, rest=rest if rest.count(part.total) else None)
 
 
 def _as_text(name: str, found: _Shown) -> str:
@@ -95,22 +86,16 @@ def _as_text(name: str, found: _Shown) -> str:
     lines = [f"{name}: total_pages {found.total}, pages {numbers}"]
     for problem, group in groupby(found.pages, key=lambda page: None if page.text else page.problem):
         pages = list(group)
-        lines += _page_lines(pages) if problem is None else [_unread_line(problem, pages)]
+        if problem is None:
+            for page in pages:
+                lines += [f"--- page {page.number}{' ' if page.problem else ''}{page.problem} ---", page.text]
+            continue
+        # Scans have no text on any page: one line for all of them.
+        unread = str(read_page_ranges(",".join(str(each.number) for each in pages[:MAX_PARTS])))
+        more = ", ..." if len(pages) > MAX_PARTS else ""
+        lines.append(f"--- page{'s' if len(pages) > 1 else ''} {unread}{more} {in_number(problem, len(pages))} ---")
     lines += [f"... continue with pages {found.rest}"] if found.rest else []
     return "\n".join(lines)
-
-
-def _page_lines(pages: Iterable[PdfPage]) -> Iterator[str]:
-    for page in pages:
-        yield f"--- page {page.number}{' ' if page.problem else ''}{page.problem} ---"
-        yield page.text
-
-
-def _unread_line(problem: str, pages: Sequence[PdfPage]) -> str:
-    # Scans have no text on any page: one line for all of them.
-    numbers = str(read_page_ranges(",".join(str(each.number) for each in pages[:MAX_PARTS])))
-    more = ", ..." if len(pages) > MAX_PARTS else ""
-    return f"--- page{'s' if len(pages) > 1 else ''} {numbers}{more} {in_number(problem, len(pages))} ---"
 
 
 def _as_json(found: _Shown) -> str:
@@ -131,7 +116,11 @@ async def with_workspace_pdf(
         return failed_answer(readable.reason)
     shown = printable_name(path)
     try:
-        return await _with_open(readable, shown, work)
+        with open_file(readable.folder, readable.path, os.O_RDONLY) as file:
+            problem = unreadable_reason(os.fstat(file), shown)
+            if problem is None:
+                check_pdf(file, shown)
+            return failed_answer(problem.reason) if problem else await work(OpenPdf(file, readable.path, shown))
     except ScaffoldError as error:
         return failed_answer(error.in_full)
     except FileNotFoundError:
@@ -140,13 +129,3 @@ async def with_workspace_pdf(
         return failed_answer(f"{shown} is a folder; use list_dir.")
     except OSError as error:
         return failed_answer(f"{shown} cannot be read ({error.strerror}); use another file.")
-
-
-async def _with_open(
-    readable: ReadablePath, shown: str, work: Callable[[OpenPdf], Awaitable[ToolOutput]]
-) -> ToolOutput:
-    with open_file(readable.folder, readable.path, os.O_RDONLY) as file:
-        if problem := unreadable_reason(os.fstat(file), shown):
-            return failed_answer(problem.reason)
-        check_pdf(file, shown)
-        return await work(OpenPdf(file, readable.path, shown))

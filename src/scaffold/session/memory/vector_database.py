@@ -31,16 +31,12 @@ class OpenedVectorDatabase:
                 access.cwd, access.store, access.redactor, create=tool == "create_index", embedder=access.embedder()
             ) as memories:
                 indexes = Indexes(memories, clock=WallClock(), redactor=access.redactor, source=access.source)
-                return ToolOutput(access.redactor.clean(await _answer(tool, indexes, args)))
+                if tool == "list_indices":
+                    return ToolOutput(access.redactor.clean(states_text(indexes.states())))
+                answer = CHANGES.get(tool) or _search
+                return ToolOutput(access.redactor.clean(await answer(tool, indexes, args["index"], args)))
         except ScaffoldError as error:
             return ToolOutput(f"Not done: {error.in_full}", failed=True)
-
-
-async def _answer(tool: str, indexes: Indexes, args: Mapping[str, Any]) -> str:
-    if tool == "list_indices":
-        return states_text(indexes.states())
-    answer = CHANGES.get(tool) or _search
-    return await answer(tool, indexes, args["index"], args)
 
 
 async def _change_index(tool: str, indexes: Indexes, name: str, args: Mapping[str, Any]) -> str:

@@ -36,10 +36,20 @@ async def prompt_text(command: SendPrompt, tools: Sequence[Tool]) -> str:
     These run as if the agent had called them: by its tool, through the gate and the hooks.
     """
     template, typed = command.command.text, command.arguments.strip()
-    words = _split_arguments(typed)
+    try:
+        words = shlex.split(typed)
+    except ValueError:  # an open quote
+        words = typed.split()
+
+    def value(found: re.Match[str]) -> str:
+        if found[1] is None:
+            return typed
+        at = int(found[1]) - 1
+        return words[at] if 0 <= at < len(words) else ""
+
     # Only what the command itself says is looked at: neither arguments nor output are expanded.
     parts = _PARTS.split(template)
-    filled = [_with_arguments(part, typed, words) for part in parts]
+    filled = [_ARGUMENTS.sub(value, part) for part in parts]
     shell = next((tool for tool in tools if tool.name == "shell"), None)
     for at in range(1, len(filled), 2):
         ran = await shell.run({"command": filled[at]}) if shell else None
@@ -60,20 +70,3 @@ def _command_syntax(command: PromptCommand) -> CommandSyntax:
         in_oneshot=True,
         whole=True,
     )
-
-
-def _with_arguments(text: str, typed: str, words: Sequence[str]) -> str:
-    def value(found: re.Match[str]) -> str:
-        if found[1] is None:
-            return typed
-        at = int(found[1]) - 1
-        return words[at] if 0 <= at < len(words) else ""
-
-    return _ARGUMENTS.sub(value, text)
-
-
-def _split_arguments(typed: str) -> list[str]:
-    try:
-        return shlex.split(typed)
-    except ValueError:  # an open quote
-        return typed.split()

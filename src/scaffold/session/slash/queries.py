@@ -1,7 +1,7 @@
 """The text of slash commands that only show something; no model is asked, and nothing is changed."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import assert_never, get_args
 
@@ -190,7 +190,14 @@ def agent_listing(subagents: Sequence[StoredSubagent], name: str, *, now: dateti
         found = next((agent for agent in subagents if name in {agent.id, agent.name, str(agent.number)}), None)
         if found is None:
             raise UsageError(f"there is no subagent `{name}`", "`/agents` lists them.")
-        return "\n".join(_agent_lines(found, now))
+        lines = [
+            f"{found.name}: {found.status}, {_agent_duration(found, now)}, {found.model}",
+            f"task: {found.task}",
+            f"used: {format_usage(found.usage)}",
+            *([f"error: {found.error}"] if found.error else []),
+            *([f"result: {found.result}"] if found.result else []),
+        ]
+        return "\n".join(lines)
     if not subagents:
         return "There are no subagents in this conversation."
     return "\n".join(
@@ -234,26 +241,19 @@ def tool_listing(tools: Sequence[Tool], rules: RuleSet, width: int) -> str:
     """Return the tools by category, each with the default decision: what no rule matches is decided so."""
     categories = dict.fromkeys(tool.category for tool in tools)
     decisions = {"allow": "allowed", "ask": "allowed (--yolo)" if rules.yolo else "asks you", "deny": "denied"}
-    rows = [
-        (
-            f"{each}: {decisions[rules.of(each)]}",
-            ", ".join(_tool_names(tool for tool in tools if tool.category == each)),
-        )
-        for each in categories
-    ]
+    rows = []
+    for each in categories:
+        names, families = list[str](), Counter[str]()
+        for tool in (tool for tool in tools if tool.category == each):
+            # MCP servers may offer hundreds of tools: their families are counted instead of listed.
+            if tool.group is None or not tool.group.family:
+                names.append(tool.name)
+            else:
+                families[tool.group.family] += 1
+        names += (f"{count_of(count, 'tool')} of the {family}" for family, count in families.items())
+        rows.append((f"{each}: {decisions[rules.of(each)]}", ", ".join(names)))
     allowed = [f"allowed by rule: {rule}" for rule in rules.allow]
     return "\n".join([*_two_columns(rows, width, indent=""), *allowed, "Protected files are never written."])
-
-
-def _tool_names(tools: Iterable[Tool]) -> Iterator[str]:
-    # MCP servers may offer hundreds of tools: a family that is too large is counted instead.
-    families: Counter[str] = Counter()
-    for tool in tools:
-        if tool.group is None or not tool.group.family:
-            yield tool.name
-        else:
-            families[tool.group.family] += 1
-    yield from (f"{count_of(count, 'tool')} of the {family}" for family, count in families.items())
 
 
 def window_report(use: WindowUse, width: int) -> str:
@@ -275,16 +275,6 @@ def _window_share(tokens: int, window: int | None) -> str:
 def _task_line(todo: Todo) -> str:
     priority = f" ({todo.priority})" if todo.priority != "medium" else ""
     return f"{_MARKS[todo.status]} {todo.id}. {todo.content}{priority}"
-
-
-def _agent_lines(agent: StoredSubagent, now: datetime) -> Iterator[str]:
-    yield f"{agent.name}: {agent.status}, {_agent_duration(agent, now)}, {agent.model}"
-    yield f"task: {agent.task}"
-    yield f"used: {format_usage(agent.usage)}"
-    if agent.error:
-        yield f"error: {agent.error}"
-    if agent.result:
-        yield f"result: {agent.result}"
 
 
 def _agent_duration(agent: StoredSubagent, now: datetime) -> str:

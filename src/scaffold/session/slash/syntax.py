@@ -389,7 +389,12 @@ def parse_slash(line: str, commands: Sequence[CommandSyntax] = COMMANDS) -> Comm
     name, rest = found["name"].lower(), found["rest"] or ""
     syntax = next((each for each in commands if each.name == ALIASES.get(name, name)), None)
     if syntax is None:
-        return _unknown_command(name, commands)
+        near = difflib.get_close_matches(name, [*(each.name for each in commands), *ALIASES], n=1, cutoff=0.5)
+        hint = f"Did you mean `/{near[0]}`? " if near else ""
+        return InvalidCommand(
+            f"there is no command `/{name}`",
+            f"{hint}`/help` lists the commands; begin with a space to send the line to the model.",
+        )
     words = [rest] if syntax.whole else rest.split()
     command = syntax.read(words)
     if command is None:
@@ -397,13 +402,3 @@ def parse_slash(line: str, commands: Sequence[CommandSyntax] = COMMANDS) -> Comm
         shown = given if len(given) < 80 else f"`/{name}`"
         return InvalidCommand(f"{shown} has invalid arguments", f"Usage: `{syntax.usage}`.")
     return command
-
-
-def _unknown_command(name: str, commands: Sequence[CommandSyntax]) -> InvalidCommand:
-    names = [*(each.name for each in commands), *ALIASES]
-    near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
-    hint = f"Did you mean `/{near[0]}`? " if near else ""
-    return InvalidCommand(
-        f"there is no command `/{name}`",
-        f"{hint}`/help` lists the commands; begin with a space to send the line to the model.",
-    )
