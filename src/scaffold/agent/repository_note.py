@@ -11,6 +11,7 @@ from scaffold.agent.instruction_files import FILE_NAMES
 from scaffold.core.errors import ScaffoldError
 from scaffold.core.ids import Commit
 from scaffold.core.printable_text import join_limited, printable, utf8_safe
+from scaffold.core.proof.gates import Gate
 from scaffold.git.checkouts.worktree_metadata import find_checkout
 from scaffold.git.client.command_line import Git
 from scaffold.verify.gates.detection import detect_at_commit
@@ -44,12 +45,24 @@ async def _repository_lines(git: Git, top: Path) -> list[str]:
         with suppress(ScaffoldError):  # a repository without a commit
             listed = await git("rev-list", f"-{MAX_COMMITS}", "--format=%h %s", "HEAD", limit_bytes=MAX_OUTPUT_BYTES)
             head, *commits = [line for line in listed.line.split("\n") if line] or [""]
-        tests = await _test_commands(git.at(top), Commit(head.removeprefix("commit "))) if head else ()
+        gates: Sequence[Gate] = ()
+        with suppress(ScaffoldError):
+            if head:
+                gates = (await detect_at_commit(git.at(top), Commit(head.removeprefix("commit ")))).gates
     if not head:
         return []
     status_lines = _status_lines(changes.result(), top, git.cwd)
     log = ["Latest commits at the start:", *map(_printable_line, commits[::2])]
-    return [*status_lines, *log, *tests, *_nested_instructions(instructions.result())]
+    tests = [gate for gate in gates if gate.kind == "test"][:MAX_TEST_COMMANDS]
+    shown = [_printable_line(f"Tests of {gate.folder or 'the repository'}: `{gate.command}`") for gate in tests]
+    # One file of instructions for each folder below: the one that counts there.
+    by_folder: dict[str, str] = {}
+    for path in sorted(instructions.result(), key=lambda path: FILE_NAMES.index(path.rpartition("/")[2])):
+        by_folder.setdefault(path.rpartition("/")[0], path)
+    if by_folder:
+        found = join_limited([_printable_line(path) for path in sorted(by_folder.values())], MAX_INSTRUCTIONS)
+        shown.append(f"Before you change anything in a folder below, read its instructions: {found}")
+    return [*status_lines, *log, *shown]
 
 
 async def _output_records(git: Git, *args: str) -> Sequence[str]:
@@ -57,15 +70,6 @@ async def _output_records(git: Git, *args: str) -> Sequence[str]:
         return (await git(*args, limit_bytes=MAX_OUTPUT_BYTES)).records
     except ScaffoldError:
         return ()
-
-
-async def _test_commands(git: Git, head: Commit) -> Sequence[str]:
-    try:
-        found = await detect_at_commit(git, head)
-    except ScaffoldError:
-        return ()
-    tests = [gate for gate in found.gates if gate.kind == "test"][:MAX_TEST_COMMANDS]
-    return [_printable_line(f"Tests of {gate.folder or 'the repository'}: `{gate.command}`") for gate in tests]
 
 
 def _status_lines(changes: Sequence[str], top: Path, folder: Path) -> Iterator[str]:
@@ -79,16 +83,6 @@ def _status_lines(changes: Sequence[str], top: Path, folder: Path) -> Iterator[s
         yield _printable_line(f"{state}{os.path.relpath(top / path, folder)}{'/' * path.endswith('/')}")
     if len(changes) > MAX_CHANGES:
         yield f"... {len(changes) - MAX_CHANGES} more"
-
-
-def _nested_instructions(paths: Sequence[str]) -> Iterator[str]:
-    # One file for each folder below: the one that counts there.
-    by_folder: dict[str, str] = {}
-    for path in sorted(paths, key=lambda path: FILE_NAMES.index(path.rpartition("/")[2])):
-        by_folder.setdefault(path.rpartition("/")[0], path)
-    if by_folder:
-        found = join_limited([_printable_line(path) for path in sorted(by_folder.values())], MAX_INSTRUCTIONS)
-        yield f"Before you change anything in a folder below, read its instructions: {found}"
 
 
 def _printable_line(text: str) -> str:

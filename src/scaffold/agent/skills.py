@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -97,18 +98,13 @@ def _load_skill(skill: Skill, place: SkillPlace) -> ToolOutput:
         from scaffold.extensions.prompt_file import read_prompt_file
     text = read_prompt_file(content).text
     folder = place.folder(skill)
-    files = _folder_names(folder)
+    files: list[str] = []
+    with suppress(OSError):
+        files = sorted(f"{each.name}/" if each.is_dir() else each.name for each in folder.iterdir())[:MAX_LISTED_FILES]
     notes = [f"Its folder is {folder}, with {join_limited(files, MAX_LISTED_FILES)}."] if files else []
     if skill.allowed_tools:
         notes.append(f"It means to use {join_limited(skill.allowed_tools, MAX_LISTED_FILES)}; it permits nothing.")
     return ToolOutput("\n\n".join(filter(None, (f"# Skill {skill.name}", "\n".join(notes), text))))
-
-
-def _folder_names(folder: Path) -> list[str]:
-    try:
-        return sorted(f"{each.name}/" if each.is_dir() else each.name for each in folder.iterdir())[:MAX_LISTED_FILES]
-    except OSError:
-        return []
 
 
 def kept_tools(tools: Sequence[Tool], role: Role) -> tuple[Tool, ...]:

@@ -264,7 +264,10 @@ class Agent:
             self._store_unstored()
 
     async def _request_reply(self) -> Reply:
-        self._check_turn_limit()
+        most = self._brief.max_requests
+        if self._requests - self._answered >= most:
+            what = f"turn limit reached: {most} requests without a final answer"
+            raise TurnLimitExceeded(what, "Make the task smaller, or raise the limit.")
         # The model may have loaded a group of tools since the last request.
         offered = self.toolbox.offered(self.conversation)
         if offered is not self._tools:
@@ -302,14 +305,6 @@ class Agent:
             self._usage += used
             self._unstored += used
         return reply, used
-
-    def _check_turn_limit(self) -> None:
-        most = self._brief.max_requests
-        if self._requests - self._answered >= most:
-            raise TurnLimitExceeded(
-                f"turn limit reached: {most} requests without a final answer",
-                "Make the task smaller, or raise the limit.",
-            )
 
     def _next_request(self) -> Request:
         brief = self._brief

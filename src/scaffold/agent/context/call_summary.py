@@ -43,8 +43,10 @@ def summarise_call(call: ToolCall, result: ToolResult | None, kind: CallKind) ->
     described = describe_call(call, result)
     if kind == "change" and result and (diff := result.content.strip().partition("\n")[2]):
         return f"{described}\n{cut_middle(diff, DIFF_LIMIT)}"
-    if kind == "tool" and result and (end := _last_line(result.content)):
-        return f"{described} … {end}"
+    lines = [line for line in result.content.split("\n") if line.strip()] if kind == "tool" and result else []
+    if len(lines) > 1:
+        # The last line mostly says how a command ended.
+        return f"{described} … {cut_middle(' '.join(lines[-1].split()), OUTPUT_LIMIT)}"
     return described
 
 
@@ -56,12 +58,6 @@ def describe_call(call: ToolCall, result: ToolResult | None) -> str:
         return f"{named}: not answered"
     outcome = _summary_line(result.content.lstrip().split("\n", 1)[0])
     return f"{named}: {'failed: ' if result.failed else ''}{outcome}".rstrip()
-
-
-def _last_line(output: str) -> str:
-    # The last line mostly says how a command ended.
-    lines = [line for line in output.split("\n") if line.strip()]
-    return cut_middle(" ".join(lines[-1].split()), OUTPUT_LIMIT) if len(lines) > 1 else ""
 
 
 def _summary_line(text: str) -> str:

@@ -1,6 +1,6 @@
 """The plugins of an agent that has some: around its tools, its model and what the user says."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,6 @@ from scaffold.core.conversation import (
     TextDelta,
     Thinking,
     ToolCall,
-    ToolResult,
     UserMessage,
     ignore_delta,
 )
@@ -138,7 +137,12 @@ class HookedModel:
         request = await self._enhance_request(request)
         if not self._hooks.subscribed("post_llm_response"):
             return await self._model.reply(request, on_delta)
-        reply = await self._model.reply(request, _without_text(on_delta))
+
+        def without_text(delta: Delta) -> None:
+            if not isinstance(delta, TextDelta):
+                on_delta(delta)
+
+        reply = await self._model.reply(request, without_text)
         message = await self._change_reply(reply.message)
         for part in message.parts:
             if isinstance(part, Text):
@@ -149,7 +153,14 @@ class HookedModel:
         hooks = self._hooks
         if not hooks.subscribed("context_enhance") and not hooks.subscribed("pre_llm_send"):
             return request
-        about = {"text": _last_prompt(request), "messages": len(request.messages)}
+        prompt = ""
+        for message in reversed(request.messages):
+            texts = [part.text for part in message.parts if isinstance(part, Text)]
+            # A message of tool results alone is not a prompt.
+            if isinstance(message, UserMessage) and texts:
+                prompt = utf8_safe("\n".join(texts))
+                break
+        about = {"text": prompt, "messages": len(request.messages)}
         context = self._clean(await hooks.context(about))
         reminder = "\n\n".join(filter(None, (request.reminder, context)))
         system = await hooks.system_prompt(request.system, about)
@@ -164,36 +175,12 @@ class HookedModel:
         text = await self._hooks.reply(utf8_safe(message.text), {"calls": calls})
         if text == message.text:
             return message
-        return msgspec.structs.replace(message, parts=tuple(_with_text(message, self._clean(text))))
-
-
-def _with_text(message: AssistantMessage, text: str) -> Iterator[Text | Thinking | ToolCall]:
-    # Thinking and calls stay: the provider wants them back as they were.
-    given = False
-    for part in message.parts:
-        if not isinstance(part, Text):
-            yield part
-        elif not given:
-            given = True
-            yield Text(text)
-
-
-def _without_text(on_delta: DeltaHandler) -> DeltaHandler:
-    def passed(delta: Delta) -> None:
-        if not isinstance(delta, TextDelta):
-            on_delta(delta)
-
-    return passed
-
-
-def _last_prompt(request: Request) -> str:
-    # A message of tool results alone is not a prompt.
-    for message in reversed(request.messages):
-        if isinstance(message, UserMessage):
-            texts = [part.text for part in message.parts if isinstance(part, Text)]
-            if texts and not all(isinstance(part, ToolResult) for part in message.parts):
-                return utf8_safe("\n".join(texts))
-    return ""
+        # The new text replaces all old ones; thinking and calls stay, as the provider wants them back.
+        parts: list[Text | Thinking | ToolCall] = []
+        given = [Text(self._clean(text))]
+        for part in message.parts:
+            parts += [part] if not isinstance(part, Text) else [given.pop()] if given else []
+        return msgspec.structs.replace(message, parts=tuple(parts))
 
 
 def _plugin_summary(plugin: Plugin) -> PluginSummary:

@@ -57,19 +57,20 @@ class ApprovalRelay:
             )
         try:
             async with asyncio.timeout(self._timeout_s):
-                while (answer := self._answer_to(asked)) is None:
-                    tick = await poller.past(tick)
+                answer: Envelope | None = None
+                while answer is None:
+                    for envelope in self._store.messages.peek(SESSIONS, self._me, channel=APPROVAL_CHANNEL):
+                        # Any session may send on this channel, but only the parent may decide.
+                        if envelope.sender == self._parent and envelope.body.get("to") == asked:
+                            answer = envelope
+                            break
+                    else:
+                        tick = await poller.past(tick)
         except TimeoutError:
             return PolicyDecision("deny", "category", NO_ANSWER_REASON)
         with self._store.transaction():
             self._store.messages.consume(SESSIONS, answer.seq)
         return msgspec.convert(answer.body["judgement"], PolicyDecision)
-
-    def _answer_to(self, asked: int) -> Envelope | None:
-        waiting = self._store.messages.peek(SESSIONS, self._me, channel=APPROVAL_CHANNEL)
-        # Any session may send on this channel, but only the parent may decide.
-        mine = (envelope for envelope in waiting if envelope.sender == self._parent)
-        return next((envelope for envelope in mine if envelope.body.get("to") == asked), None)
 
 
 async def next_approval_request(
