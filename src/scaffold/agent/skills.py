@@ -107,9 +107,9 @@ def _load_skill(skill: Skill, place: SkillPlace) -> ToolOutput:
     return ToolOutput("\n\n".join(filter(None, (f"# Skill {skill.name}", "\n".join(notes), text))))
 
 
-def kept_tools(tools: Sequence[Tool], role: Role) -> tuple[Tool, ...]:
-    """Return the tools that the role names; all if it names none."""
-    if role.tools is None:
+def kept_tools(tools: Sequence[Tool], role: Role | None) -> tuple[Tool, ...]:
+    """Return the tools that the role names; all without a role, or if it names none."""
+    if role is None or role.tools is None:
         return tuple(tools)
     with importing():
         from scaffold.extensions.hooks.call_translation import our_tools

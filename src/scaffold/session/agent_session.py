@@ -66,8 +66,7 @@ from scaffold.session.shell_sandbox import (
     session_sandbox,
     tell_what_is_left_out,
 )
-from scaffold.session.subagent_launcher import ParentLink, SubagentLauncher
-from scaffold.session.subagent_role import model_of_role, system_prompt
+from scaffold.session.subagent_launcher import ParentLink, SubagentLauncher, model_of_role, system_prompt
 from scaffold.session.tool_setup import ToolSetup, load_session_tools, load_shell_policy
 from scaffold.session.user_command import command_note, run_user_command, stopped_note
 from scaffold.store.spending.session_budget import session_budget

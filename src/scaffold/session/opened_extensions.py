@@ -7,6 +7,7 @@ from scaffold.agent.context.conversation_window import Conversation
 from scaffold.agent.extensions.access import connect_servers, hook_mode, open_hooks, open_plugins, open_servers
 from scaffold.agent.extensions.port import NO_EXTENSIONS, AgentExtensions, combined
 from scaffold.agent.extensions.setup import ExtensionSetup, HookSession, ServerChoice
+from scaffold.agent.skills import kept_tools
 from scaffold.config.mcp_files import mcp_files
 from scaffold.core.extension_set import Role
 from scaffold.core.tool import Tool
@@ -17,7 +18,6 @@ from scaffold.policy.permission.approval_gate import ApprovalGate
 from scaffold.policy.secret.redaction import Redactor
 from scaffold.session.options import SessionOptions
 from scaffold.session.reporter import SessionObserver
-from scaffold.session.subagent_role import tools_of_session
 from scaffold.session.tool_setup import ToolSetup
 
 
@@ -40,7 +40,7 @@ class SessionToolbox:
         """Return the tools; the same object until the extensions or their tools change."""
         more, observer = await extensions.tools(), self._observer
         if more != self._more or extensions is not self._extensions:
-            offered = tools_of_session((*self._own, *map(self._gate.guard, more)), self._role)
+            offered = kept_tools((*self._own, *map(self._gate.guard, more)), self._role)
             kept = filter(observer.keeps_tool, offered)
             watched = map(extensions.watch, (*kept, *observer.extra_tools))
             self._extensions, self._more, self._tools = extensions, more, tuple(map(observer.wrap_tool, watched))
@@ -61,7 +61,15 @@ class SessionExtensions:
     ) -> None:
         """Open them; hooks see the calls of the gate of `tools`, and messages of the `conversation`, from now on."""
         self._setup = setup
-        self._hooks = self._open_hooks(tools, conversation, is_subagent=is_subagent)
+        session = HookSession(
+            environ=tools.environ,
+            project=find_checkout(tools.cwd) or tools.cwd,
+            transcript=str(user_dirs().cache / "outputs" / tools.conversation / "transcript.jsonl"),
+            messages=lambda: conversation().kept,
+            subagent=is_subagent,
+            mode=lambda: hook_mode(tools.modes.current, yolo=tools.gate.rules.yolo),
+        )
+        self._hooks = open_hooks(setup, self._options.extensions, session)
         tools.gate.hooks = self._hooks.calls
         await self.restart_plugins()
         self._servers = await session_servers(self._options, setup, is_subagent=is_subagent)
@@ -70,25 +78,11 @@ class SessionExtensions:
     async def restart_plugins(self) -> None:
         """End the plugins, and start those that there are now."""
         await self._plugins.close()
-        self._plugins = await session_plugins(self._options, self._setup)
+        self._plugins = await open_plugins(self._setup, network=self._options.plugin_network)
         self._combine_all()
 
     def _combine_all(self) -> None:
         self.now = combined(self._hooks, self._plugins, self._servers)
-
-    def _open_hooks(
-        self, tools: ToolSetup, conversation: Callable[[], Conversation], *, is_subagent: bool
-    ) -> AgentExtensions:
-        transcript = user_dirs().cache / "outputs" / tools.conversation / "transcript.jsonl"
-        session = HookSession(
-            environ=tools.environ,
-            project=find_checkout(tools.cwd) or tools.cwd,
-            transcript=str(transcript),
-            messages=lambda: conversation().kept,
-            subagent=is_subagent,
-            mode=lambda: hook_mode(tools.modes.current, yolo=tools.gate.rules.yolo),
-        )
-        return open_hooks(self._setup, self._options.extensions, session)
 
 
 def extension_setup(
@@ -103,11 +97,6 @@ def extension_setup(
     return ExtensionSetup(
         cwd=options.cwd, session=session, environ=os.environ, sandbox=sandbox, redactor=redactor, tell=tell
     )
-
-
-async def session_plugins(options: SessionOptions, setup: ExtensionSetup) -> AgentExtensions:
-    """Start the user's plugins for a session."""
-    return await open_plugins(setup, network=options.plugin_network)
 
 
 async def session_servers(

@@ -103,8 +103,10 @@ async def run_slash_command(  # noqa: C901, PLR0911 - one for each
     one-shot call does not have.
     """
     match command:
-        case InvalidCommand() | SendPrompt():
-            raise _no_command(command)
+        case InvalidCommand(what=what, fix=fix):
+            raise UsageError(what, fix)
+        case SendPrompt(command=own):
+            raise UsageError(f"/{own.name} is a message to the agent", "Send it where an agent answers.")
         case (
             Help()
             | ShowModels()
@@ -120,7 +122,10 @@ async def run_slash_command(  # noqa: C901, PLR0911 - one for each
         case ManageMemory(words=words):
             return SlashReply(await _memory_text(words, target, width))
         case ShowPlugins():
-            return SlashReply(await _plugins_text(target, width))
+            # A one-shot has no session yet, so it starts the plugins to find out.
+            session = target.session if isinstance(target, CurrentConversation) else None
+            overview = session.extensions.overview() if session else await started_plugins(target.options)
+            return SlashReply(plugin_listing(overview, width))
         case ManageServers(verb=verb, server=server):
             return SlashReply(await _servers_text(verb, server, target, width))
         case ShowText(text=text):
@@ -147,13 +152,6 @@ async def _memory_text(words: Sequence[str], target: SlashTarget, width: int) ->
     return (await run_memory_command(words, access, width)).text
 
 
-async def _plugins_text(target: SlashTarget, width: int) -> str:
-    # A one-shot has no session yet, so it starts the plugins to find out.
-    if isinstance(target, CurrentConversation):
-        return plugin_listing(target.session.extensions.overview(), width)
-    return plugin_listing(await started_plugins(target.options), width)
-
-
 async def _servers_text(verb: ServersVerb, server: str, target: SlashTarget, width: int) -> str:
     # A one-shot has no session yet, so it starts the servers to find out.
     if isinstance(target, CurrentConversation):
@@ -172,12 +170,6 @@ async def _servers_text(verb: ServersVerb, server: str, target: SlashTarget, wid
                     target.tell(line)
                 raise
         return "\n".join([*notices, await servers_command(servers, verb, server, width)])
-
-
-def _no_command(command: InvalidCommand | SendPrompt) -> UsageError:
-    if isinstance(command, InvalidCommand):
-        return UsageError(command.what, command.fix)
-    return UsageError(f"/{command.command.name} is a message to the agent", "Send it where an agent answers.")
 
 
 def needs_idle_agent(command: Command) -> bool:

@@ -1,5 +1,6 @@
-"""Starts the subagents of a session as processes: this program again, with the hidden command `subagent`."""
+"""Start the subagents of a session, as processes with the hidden command `subagent`; their prompts and models."""
 
+import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
@@ -7,12 +8,18 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from scaffold.agent.instruction_files import find_instructions
 from scaffold.agent.messages.envelope_text import escape_controls
+from scaffold.agent.prompts import session_prompt
+from scaffold.agent.skills import skills_section
 from scaffold.agent.subagents.process_pool import SubagentSpec
+from scaffold.config.settings import resolve_model_name
+from scaffold.core.errors import UsageError
 from scaffold.core.extension_set import Role
 from scaffold.host.process.child import ChildProcess, start_child
 from scaffold.policy.permission.approval_gate import ApprovalDelegate
 from scaffold.policy.secret.command_environment import command_environment, kept_for_commands
+from scaffold.session.options import SessionOptions
 from scaffold.store.user.subagents import StoredSubagent
 
 DIRECTORY_VARIABLES = ("SCAFFOLD_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME")
@@ -80,3 +87,26 @@ def subagent_environment(environ: Mapping[str, str], names: Iterable[str] = ()) 
     """Return the environment of a subagent's process: what commands get, plus the variables for data and models."""
     own = {name: environ[name] for name in (*DIRECTORY_VARIABLES, *PROVIDER_VARIABLES) if name in environ}
     return kept_for_commands(command_environment(environ, own, names=names))
+
+
+def system_prompt(options: SessionOptions, tell: Callable[[str], object]) -> str:
+    """Return the system prompt of a session: its base, its skills, its role, and the instructions of the project."""
+    role = options.role
+    own = f"# Your role: {role.name}\n\n{role.prompt}" if role else ""
+    more = "\n\n".join(filter(None, (skills_section(options.extensions.skills), own)))
+    instructions = find_instructions(options.cwd, home=options.home)
+    for each in instructions:
+        if each.notice:
+            tell(each.notice)
+    return session_prompt(instructions, own=options.system_prompt, more=more)
+
+
+def model_of_role(role: Role | None, cwd: Path, tell: Callable[[str], object]) -> str | None:
+    """Return the model string of a role; None for the session's own, also if the role's size has no model."""
+    if role is None or not role.model:
+        return None
+    try:
+        return resolve_model_name(role.model, os.environ, cwd)
+    except UsageError as error:
+        tell(f"the role {role.name} works with this session's model: {error.what}")
+        return None

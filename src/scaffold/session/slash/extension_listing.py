@@ -1,18 +1,18 @@
-"""What `/mcp` shows and does."""
+"""What `/mcp` and `/plugins` show and do."""
 
 import os
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
-from scaffold.agent.extensions.access import PLUGINS_FOLDER, plugins_folder
-from scaffold.agent.extensions.port import PluginOverview, PluginSummary, ServerControl
+from scaffold.agent.extensions.access import PLUGINS_FOLDER, open_plugins, plugins_folder
+from scaffold.agent.extensions.port import PluginOverview, ServerControl
 from scaffold.agent.extensions.setup import PROJECT_FILE, SERVERS_FILE
 from scaffold.core.errors import UsageError
 from scaffold.core.printable_text import count_of, join_limited
 from scaffold.host.user_dirs import user_dirs
 from scaffold.login.state import no_login_here
 from scaffold.policy.secret.sources import redactor_for
-from scaffold.session.opened_extensions import extension_setup, session_plugins, session_servers
+from scaffold.session.opened_extensions import extension_setup, session_servers
 from scaffold.session.options import SessionOptions
 from scaffold.session.shell_sandbox import session_sandbox
 from scaffold.session.slash.syntax import ServersVerb
@@ -74,7 +74,13 @@ async def log_in(servers: ServerControl | None, server: str, tell: Callable[[str
 def plugin_listing(overview: PluginOverview, width: int) -> str:
     """Return a few lines about each plugin."""
     room = max(MIN_WIDTH, width - 2)
-    lines = [line for plugin in overview.plugins for line in _plugin_lines(plugin, room)]
+    lines: list[str] = []
+    for plugin in overview.plugins:
+        title = f"{plugin.name}{f' {plugin.version}' if plugin.version else ''} ({plugin.file})"
+        lines += wrap_text(f"{title}: {plugin.state}, priority {plugin.priority}", room)
+        tools = join_limited(plugin.tools, MAX_TOOLS)
+        for name, text in {"hooks": ", ".join(plugin.hooks), "tools": tools, "last error": plugin.error}.items():
+            lines += [f"  {line}" for line in wrap_text(f"{name}: {text}", room)] if text else []
     lines += [line for notice in overview.notices for line in wrap_text(notice, room)]
     if lines:
         return "\n".join(lines)
@@ -87,20 +93,7 @@ async def started_plugins(options: SessionOptions) -> PluginOverview:
     redactor = redactor_for(os.environ, options.cwd)
     # The overview says what would be told.
     setup = extension_setup(options, sandbox, redactor, session="", tell=lambda _: None)
-    plugins = await session_plugins(options, setup)
+    plugins = await open_plugins(setup, network=options.plugin_network)
     overview = plugins.overview()
     await plugins.close()
     return overview
-
-
-def _plugin_lines(plugin: PluginSummary, room: int) -> Iterator[str]:
-    title = f"{plugin.name}{f' {plugin.version}' if plugin.version else ''} ({plugin.file})"
-    yield from wrap_text(f"{title}: {plugin.state}, priority {plugin.priority}", room)
-    rows = {
-        "hooks": ", ".join(plugin.hooks),
-        "tools": join_limited(plugin.tools, MAX_TOOLS),
-        "last error": plugin.error,
-    }
-    for name, text in rows.items():
-        if text:
-            yield from (f"  {line}" for line in wrap_text(f"{name}: {text}", room))
