@@ -47,7 +47,7 @@ from scaffold.policy.secret.sources import redactor_for
 from scaffold.policy.shell.workspace_paths import WorkspacePaths
 from scaffold.session.file_history import FILE_HISTORY_FOLDER, FileHistory
 from scaffold.session.memory.embedding import memory_access
-from scaffold.session.memory.lazy_memories import LazyMemories, recalled
+from scaffold.session.memory.lazy_memories import LazyMemories
 from scaffold.session.open_conversation import (
     OpenConversation,
     first_effort,
@@ -153,7 +153,7 @@ class Session:
         words, material = given
         self.file_history.begin_turn(words)
         await self.renew_tools()
-        self._context.recalled = await recalled(self._memories, f"{words}\n{material}", self._tell_user)
+        self._context.recalled = await self._memories.context_for(f"{words}\n{material}", self._tell_user)
         return await self.turn((*self.user_content(words, material), *images))
 
     async def turn(self, prompt: Prompt) -> TurnResult:
@@ -205,7 +205,14 @@ class Session:
         if self._parent is None:
             # Subagents of a process that died are settled before the agent works, so that it gets their messages.
             await self.peers.open()
-        self._model, (own, repository) = model, await self._load_parts()
+        self._model = model
+        try:
+            async with asyncio.TaskGroup() as group:
+                note = group.create_task(folder_note(self.options.cwd, os.environ))
+                loading = group.create_task(self._load_tools())
+        except BaseExceptionGroup as failed:
+            raise failed.exceptions[0] from None  # the note raises nothing
+        own, repository = loading.result(), note.result()
         self._offered = SessionToolbox(own, self.gate, self._observer, self.options.role)
         self.tools = await self._offered.now(self.extensions)
         budget = self._open_budget()
@@ -262,15 +269,6 @@ class Session:
     def _connect_model(self, model: str) -> AbstractAsyncContextManager[Model]:
         options = self.options
         return connect_model(model, self.open_conversation.store, stream=options.stream, windows=options.windows)
-
-    async def _load_parts(self) -> tuple[tuple[Tool, ...], str]:
-        try:
-            async with asyncio.TaskGroup() as group:
-                note = group.create_task(folder_note(self.options.cwd, os.environ))
-                tools = group.create_task(self._load_tools())
-        except BaseExceptionGroup as failed:
-            raise failed.exceptions[0] from None  # the note raises nothing
-        return tools.result(), note.result()
 
     async def _load_tools(self) -> tuple[Tool, ...]:
         sandbox = await self._open_sandbox()

@@ -29,10 +29,6 @@ class LazyMemories:
         self._loaded: SessionMemories | None = None
         self._indexes: VectorDatabase | None = None
 
-    def first_trouble(self) -> str:
-        """Return why search goes by words alone, once; empty if it does not, or that was told."""
-        return "" if self._access.embedding is None else self._access.embedding.first_trouble()
-
     def pay_by(self, budget: Budget, history: History) -> None:
         """Let the session's budget pay for vectors."""
         if self._access.embedding is not None:
@@ -67,14 +63,17 @@ class LazyMemories:
         """Delete a memory."""
         return self._loaded_actions().forget(memory_id)
 
-    async def context_for(self, message: str) -> str | ScaffoldError:
-        """Return the memories that go with a message, without secrets; the error if they cannot be read."""
+    async def context_for(self, message: str, tell: Callable[[str], object]) -> str:
+        """Return the memories that go with a message, without secrets; `tell` receives what went wrong."""
+        found = ""
         try:
-            if not self._access.may_have_any():
-                return ""
-            found = await self._loaded_actions().context_for(message)
+            if self._access.may_have_any():
+                found = await self._loaded_actions().context_for(message)
         except ScaffoldError as error:
-            return error
+            tell(f"no memories go with this message: {error.what}")
+        embedding = self._access.embedding
+        if embedding is not None and (trouble := embedding.first_trouble()):
+            tell(f"memories are found by their words alone: {trouble}")
         return self._access.redactor.clean(found)
 
     def _loaded_actions(self) -> SessionMemories:
@@ -97,13 +96,3 @@ class _LazyDocuments:
         with importing():
             from scaffold.session.memory.pdf_documents import PdfDocuments
         return await PdfDocuments(self._access, self._workspace).add_pdf_document(path, index, pages, chunk_size)
-
-
-async def recalled(memories: LazyMemories, message: str, tell: Callable[[str], object]) -> str:
-    """Return the memories that go with a message, empty for none; `tell` receives what went wrong."""
-    found = await memories.context_for(message)
-    if isinstance(found, ScaffoldError):
-        tell(f"no memories go with this message: {found.what}")
-    if trouble := memories.first_trouble():
-        tell(f"memories are found by their words alone: {trouble}")
-    return "" if isinstance(found, ScaffoldError) else found

@@ -216,7 +216,6 @@ def _without_arguments(command: Command) -> Callable[[Sequence[str]], Command | 
 
 
 def _with_optional_name(bare: Command, named: Callable[[str], Command]) -> Callable[[Sequence[str]], Command | None]:
-
     def read(words: Sequence[str]) -> Command | None:
         if len(words) > 1:
             return None
