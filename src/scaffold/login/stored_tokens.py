@@ -143,9 +143,6 @@ class StoredTokens:
     async def store(self, tokens: Tokens) -> LoginKey:
         """Store a new login's tokens with their own key, in place of any others; KeyTrouble if no key can be stored."""
         self._remember_secrets(tokens)
-        return await self._replace_login(tokens)
-
-    async def _replace_login(self, tokens: Tokens) -> LoginKey:
         async with FileLock(self._lock, timeout_s=LOCK_S):
             key = await asyncio.to_thread(self._keys.create)
             sealed = seal(tokens, key.secret, self._provider)

@@ -1,6 +1,6 @@
 """Compaction of a conversation: what can be read again goes first; then a summary replaces all but the end."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -210,7 +210,17 @@ def dropped_text(summary: str, dropped: Sequence[Message], limit: int) -> str:
     known = cut_middle(summary, limit // 4)
     earlier = f"# Summary of what came before, not to be repeated\n\n{known}\n\n" if summary else ""
     room = limit - text_size(earlier) - LABEL_SIZE * sum(len(message.parts) for message in dropped)
-    lines = (line for message in fit_messages([*map(_text_only, dropped)], room) for line in _transcript_lines(message))
+    lines = []
+    for message in fit_messages([*map(_text_only, dropped)], room):
+        who = "user" if isinstance(message, UserMessage) else "agent"
+        for part in message.parts:
+            match part:
+                case Text(text=text):
+                    lines.append(f"[{who}] {text}")
+                case ToolCall(name=name, args=args):
+                    lines.append(f"[call of {name}] {msgspec.json.encode(args).decode()}")
+                case ToolResult(name=name, content=content, failed=failed):
+                    lines.append(f"[{'failed ' if failed else ''}result of {name}] {content}")
     return cut_middle(earlier + "# The messages\n\n" + "\n\n".join(lines), limit)
 
 
@@ -220,15 +230,3 @@ def _text_only(message: Message) -> Message:
     return msgspec.structs.replace(
         message, parts=tuple(Text(NO_IMAGE) if isinstance(part, Image) else part for part in shown)
     )
-
-
-def _transcript_lines(message: Message) -> Iterator[str]:
-    who = "user" if isinstance(message, UserMessage) else "agent"
-    for part in message.parts:
-        match part:
-            case Text(text=text):
-                yield f"[{who}] {text}"
-            case ToolCall(name=name, args=args):
-                yield f"[call of {name}] {msgspec.json.encode(args).decode()}"
-            case ToolResult(name=name, content=content, failed=failed):
-                yield f"[{'failed ' if failed else ''}result of {name}] {content}"

@@ -10,7 +10,7 @@ from scaffold.core.knowledge import DOCUMENTS, TRACES_LEFT, CollectionName, Docu
 from scaffold.core.printable_text import count_of, one_line, printable, utf8_safe
 from scaffold.git.common_dir import find_top
 from scaffold.host.wall_clock import WallClock
-from scaffold.memory.documents.library import DocumentLibrary, FoundPassage, StoredDocument
+from scaffold.memory.documents.library import DocumentLibrary, FoundPassage
 from scaffold.memory.documents.pdf_reader import in_number
 from scaffold.memory.documents.source_files import PAGES_OF, PDF_SUFFIX, SOURCE
 from scaffold.memory.notes import MemoryScope, first_line
@@ -67,7 +67,18 @@ def document_list(library: DocumentLibrary, index: str | None = None) -> MemoryA
     if index is not None:
         require_index(library, index)
     found = library.all(None if index is None else CollectionName(index))
-    lines = [line for each in found for line in _stored_lines(each)]
+    lines = []
+    for each in found:
+        document = each.document
+        unit = "pages" if has_pages(document) else "characters"
+        so_far = f"{document.position:,} of {document.length:,} {unit}" if document.position else "nothing"
+        part = "" if document.state == "read" else f", {so_far} so far"
+        of_user = "  (user)" if each.scope == "user" else ""
+        lines.append(
+            f"{document.id}  {label(document)}  {count_of(each.chunks, 'chunk')}, "
+            f"{count_of(each.vectors, 'vector')}{part}  {document.collection}{of_user}"
+        )
+        lines += [f"  {line}" for line in missing_lines(document.missing)]
     nothing = "There are no documents yet. `scaffold memory ingest FILE` stores one."
     rows = [
         {**document_json(each.document), "scope": each.scope, "chunks": each.chunks, "vectors": each.vectors}
@@ -112,19 +123,6 @@ def require_index(library: DocumentLibrary, index: str) -> None:
     known = {DOCUMENTS, *library.indices()}
     if index not in known:
         raise UsageError(f"there is no index {quoted(index)}", f"There is {quoted_list(sorted(known))}.")
-
-
-def _stored_lines(each: StoredDocument) -> Iterator[str]:
-    document = each.document
-    unit = "pages" if has_pages(document) else "characters"
-    so_far = f"{document.position:,} of {document.length:,} {unit}" if document.position else "nothing"
-    part = "" if document.state == "read" else f", {so_far} so far"
-    of_user = "  (user)" if each.scope == "user" else ""
-    yield (
-        f"{document.id}  {label(document)}  {count_of(each.chunks, 'chunk')}, "
-        f"{count_of(each.vectors, 'vector')}{part}  {document.collection}{of_user}"
-    )
-    yield from (f"  {line}" for line in missing_lines(document.missing))
 
 
 def _passage_json(each: FoundPassage) -> dict[str, Any]:
