@@ -1,13 +1,13 @@
 """What it costs to flip one fact and ask for the first ready actions, in small plans and in large ones."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 
 from row import Row, medians, row, seconds
 from sample_store import BASE, a_goal, an_action, open_store
-from scaffold.core.ids import Assertion
+from scaffold.core.ids import ActionId, Assertion
 from scaffold.core.model import Action
-from scaffold.plan.graph.readiness import ActionNode, ready_actions
+from scaffold.plan.graph.readiness import ActionNode
 from scaffold.store.database import Store
 from scaffold.store.driver.columns import ASSERTIONS
 
@@ -88,3 +88,15 @@ def naive(store: Store) -> None:
         raise AssertionError
     with store.transaction():
         store.facts.invalidate(goal_id, FLIPPED, "stale")
+
+
+def ready_actions(actions: Sequence[ActionNode], facts: frozenset[Assertion]) -> tuple[ActionId, ...]:
+    """Return the actions that may start, by the definition: pending, all needs hold, the parent (if any) is running."""
+    running = {action.id for action in actions if action.status == "running"}
+    return tuple(
+        action.id
+        for action in actions
+        if action.status == "pending"
+        and facts.issuperset(action.preconditions)
+        and (action.parent_id is None or action.parent_id in running)
+    )

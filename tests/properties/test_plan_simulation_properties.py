@@ -1,4 +1,4 @@
-"""Simulated plans: executed, interrupted, repaired and continued."""
+"""Simulated plans: executed, interrupted and continued."""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -8,8 +8,7 @@ from properties.sound_goals import sound_goal
 from scaffold.core.plan import ActionSpec, Plan
 from scaffold.plan.analysis.lint import lint
 from scaffold.plan.analysis.plan_diff import diff_plans
-from scaffold.plan.edit.repair import repair_plan
-from scaffold.plan.progress import STARTED_STATUSES, PlanProgress
+from scaffold.plan.progress import PlanProgress, settled_progress, without_dead_actions
 from scaffold.plan.simulation.random_attempts import AttemptTiming
 from scaffold.plan.simulation.simulator import Simulation, simulate
 from support.property_examples import up_to
@@ -108,38 +107,19 @@ def thought_again(draw, plan: Plan, progress: PlanProgress) -> Plan:
     return Plan(goals=tuple(goals))
 
 
-@settings(max_examples=up_to(150))
-@given(plans, st.data())
-def test_a_plan_repaired_with_itself_is_unchanged(plan, data):
-    """BX-7."""
-    progress = broken_off(data.draw, plan)
-    repaired = repair_plan(plan, plan, progress=progress)
-    assert repaired.plan == plan
-    assert repaired.progress == progress
-    assert set(repaired.kept) == {action.key for action in plan.actions}
-    assert repaired.changed == repaired.added == repaired.dropped == ()
-    failed = "failed" in progress.statuses.values()
-    assert repaired.valid or failed
-
-
 @settings(max_examples=up_to(300))
 @given(plans, st.data())
-def test_completed_work_is_never_lost_and_a_valid_repair_completes(plan, data):
-    """BX-7: whatever the new plan says, started actions stay; if it is valid, the rest is executed."""
-    progress = broken_off(data.draw, plan)
-    new = thought_again(data.draw, plan, progress)
-    repaired = repair_plan(plan, new, progress=progress)
-    before = {action.key: action for action in plan.actions}
-    after = {action.key: action for action in repaired.plan.actions}
-    for key, status in progress.statuses.items():
-        if status in STARTED_STATUSES:
-            assert after[key] == before[key]
-            assert repaired.progress.status(key) == status
-    assert repaired.progress.facts == progress.facts
-    assert {*repaired.kept, *repaired.changed, *repaired.added} == set(after)
-    assert {*repaired.kept, *repaired.changed, *repaired.dropped} == set(before)
-    if repaired.valid:
-        simulation = simulate(repaired.plan, agents=data.draw(crews), pace=PACE, progress=repaired.progress)
+def test_what_is_left_of_a_plan_completes_if_it_is_sound_and_nothing_is_done_again(plan, data):
+    """BX-7: some work has landed, some has failed, and a new plan says what else is to be done."""
+    begun = broken_off(data.draw, plan)
+    new = thought_again(data.draw, plan, begun)
+    keys = {action.key for action in new.actions}
+    known = PlanProgress(statuses={key: was for key, was in begun.statuses.items() if key in keys}, facts=begun.facts)
+    progress = settled_progress(new, known)
+    assert settled_progress(new, progress) == progress
+    left = without_dead_actions(new, progress)
+    if lint(left, progress.facts).valid:
+        simulation = simulate(left, agents=data.draw(crews), pace=PACE, progress=progress)
         assert simulation.completed
         again = {action.key for action in simulation.actions if action.attempts}
         assert not again & {key for key, status in progress.statuses.items() if status == "completed"}

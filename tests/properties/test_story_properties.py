@@ -9,26 +9,20 @@ from msgspec.structs import replace
 
 from scaffold.core.plan import TaskText
 from scaffold.plan.story.actions import step_actions, step_key
-from scaffold.plan.story.apply_edit import EditsApplied, EditsKnown, EditsRejected, RestartsExhausted, apply_file
-from scaffold.plan.story.guardrails import MAX_STEPS
-from scaffold.plan.story.prompt import SharedFiles, StepContext, step_prompt
-from scaffold.plan.story.rebase import with_rebase_step
-from scaffold.plan.story.step_type import STEP_TYPES
-from scaffold.plan.story.transitions import (
-    MAX_RESTARTS,
-    CancelStep,
-    ClaimStory,
-    CompleteStory,
-    FailStep,
-    LoseStep,
-    RetryStory,
-    change_step,
-    story_after,
-    with_step,
+from scaffold.plan.story.apply_edit import (
+    EditsApplied,
+    EditsKnown,
+    EditsRejected,
+    RestartsExhausted,
+    apply_file,
+    with_rebase_step,
 )
+from scaffold.plan.story.guardrails import MAX_RESTARTS, MAX_STEPS
+from scaffold.plan.story.prompt import SharedFiles, StepContext, step_prompt
+from scaffold.plan.story.step_type import STEP_TYPES
 from scaffold.plan.story.workflow_state import encode_state, project, read_state
 from support.property_examples import up_to
-from support.stories import NOON, USAGE, apply, at, complete, op, request, start, working_on
+from support.stories import NOON, apply, complete, lose, next_step, op, request, start, working_on
 
 FILES = SharedFiles(scratch="s", story_scratch="t", edits="e")
 step_ids = st.integers(1, 14).map("step-{:03d}".format) | st.sampled_from(
@@ -68,7 +62,7 @@ def number(step):
 
 
 class WorkOnAStory(RuleBasedStateMachine):
-    """One story, from its claim on: worked, edited, failed, retried, in conflict."""
+    """One story, from its claim on: worked, edited, killed, in conflict."""
 
     def __init__(self):
         super().__init__()
@@ -85,7 +79,7 @@ class WorkOnAStory(RuleBasedStateMachine):
         if added:
             record = apply(record, "step-002", op("add_after", "step-009", new_steps=steps)).story
         self.highest += added
-        self.record = with_step(record, replace(record.current, restart_count=restarts))
+        self.record = record.with_step(replace(record.current, restart_count=restarts))
         self.ended = {"step-001": record.steps[0]}
 
     def becomes(self, record, *, may_change=()):
@@ -101,54 +95,29 @@ class WorkOnAStory(RuleBasedStateMachine):
         self.record = record
         self.ended = {step.id: step for step in record.steps if step.status not in {"pending", "in_progress"}}
 
-    @precondition(lambda self: self.record.status == "in_progress" and self.record.next_step)
+    @precondition(lambda self: self.record.status == "in_progress" and next_step(self.record))
     @rule()
     def begin(self):
         self.executions += 1
-        self.becomes(start(self.record, self.record.next_step.id))
+        self.becomes(start(self.record, next_step(self.record).id))
 
     @precondition(lambda self: self.record.current)
     @rule()
     def succeed(self):
         self.becomes(complete(self.record, self.record.current.id))
 
-    @precondition(lambda self: self.record.current)
-    @rule(
-        change=st.sampled_from(
-            [FailStep(at=at(2), error="e", usage=USAGE), CancelStep(at=at(2), error="e", usage=USAGE)]
-        )
-    )
-    def fail(self, change):
-        self.becomes(change_step(self.record, self.record.current.id, change))
-        assert self.record.status == "failed"
-
-    @precondition(lambda self: self.record.current)
+    @precondition(lambda self: self.record.current and self.record.current.restart_count < MAX_RESTARTS)
     @rule()
     def crash(self):
-        current = self.record.current
-        self.becomes(change_step(self.record, current.id, LoseStep(at=at(2))))
-        assert (self.record.status == "failed") == (current.restart_count == MAX_RESTARTS)
-        assert self.record.status == "failed" or self.record.step(current.id).status == "pending"
-
-    @precondition(lambda self: self.record.status == "failed")
-    @rule()
-    def retry(self):
-        again = [step.id for step in self.record.steps if step.status in {"failed", "cancelled"}]
-        self.becomes(story_after(self.record, RetryStory(at=NOON)), may_change=again)
-        self.becomes(story_after(self.record, ClaimStory(at=NOON, agent_id=2)))
+        self.becomes(lose(self.record, self.record.current.id))
 
     @precondition(lambda self: self.record.status == "in_progress" and not self.record.current)
     @rule()
     def conflict(self):
         last = self.record.steps[-1].id
-        self.becomes(with_rebase_step(self.record, conflict="a.py", at=NOON), may_change=[last])
-
-    @precondition(
-        lambda self: self.record.status == "in_progress" and not (self.record.current or self.record.next_step)
-    )
-    @rule()
-    def land(self):
-        assert story_after(self.record, CompleteStory(at=NOON)).status == "completed"
+        resolved = with_rebase_step(self.record, conflict="a.py", at=NOON)
+        assert (resolved is None) == (len(self.record.steps) == MAX_STEPS)
+        self.becomes(resolved or self.record, may_change=[last])
 
     @precondition(lambda self: self.record.current)
     @rule(edits=st.lists(operations, max_size=3))
@@ -227,7 +196,7 @@ class WorkOnAStory(RuleBasedStateMachine):
     def a_story_in_progress_can_always_go_on(self):
         if self.record.status == "in_progress":
             assert not {step.status for step in self.record.steps} & {"failed", "cancelled"}
-            on = self.record.current or self.record.next_step
+            on = self.record.current or next_step(self.record)
             assert on or {step.status for step in self.record.steps} <= {"completed", "skipped"}
             if on:
                 assert on.id in step_prompt(story_text, self.record, on.id, StepContext(files=FILES))

@@ -8,8 +8,7 @@ from scaffold.core.events import AttemptQueued
 from scaffold.core.ids import ActionKey, AttemptId
 from scaffold.core.model import Action, Attempt, Run
 from scaffold.core.states import Completed, Skipped
-from scaffold.plan.story.guardrails import MAX_STEPS
-from scaffold.plan.story.transitions import MAX_RESTARTS
+from scaffold.plan.story.guardrails import MAX_RESTARTS, MAX_STEPS
 from scaffold.store.database import Store
 from scaffold.views.story_record import RESTARTS, story_record
 from simulator.plans import file_of

@@ -1,5 +1,6 @@
 """Small plans for tests: `action("two", "a b", "c")` needs `a` and `b`, and makes `c` true."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from scaffold.core.ids import ActionId, ActionKey, Assertion
@@ -37,3 +38,18 @@ def node(
     key: str, status: str = "pending", *, needs: str = "", gives: str = "", parent: Any = None, kind: Any = "primitive"
 ) -> ActionNode:
     return ActionNode(ActionId(key), parent, assertions(needs), assertions(gives), status, kind)
+
+
+def ready_actions(actions: Sequence[ActionNode], facts: frozenset[Assertion]) -> tuple[ActionId, ...]:
+    """Return the actions that may start, in order: pending, all preconditions hold, the parent (if any) is running.
+
+    The specification in its simplest form, to compare with: the store and `ReadyQueue` maintain counters instead.
+    """
+    running = {action.id for action in actions if action.status == "running"}
+    return tuple(
+        action.id
+        for action in actions
+        if action.status == "pending"
+        and facts.issuperset(action.preconditions)
+        and (action.parent_id is None or action.parent_id in running)
+    )

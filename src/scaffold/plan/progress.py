@@ -1,13 +1,14 @@
-"""The progress of a plan: its actions' statuses and the facts that hold."""
+"""The progress of a plan: the statuses of its actions, the facts that hold, and what is left to do."""
 
 from collections.abc import Collection, Mapping
 from types import MappingProxyType
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from scaffold.core.ids import ActionId, ActionKey, Assertion
-from scaffold.core.plan import GoalSpec
-from scaffold.plan.graph.readiness import ActionNode
+from scaffold.core.plan import GoalSpec, Plan
+from scaffold.plan.graph.readiness import DEAD_STATUSES, ActionNode, blocked_by_failure
 
 STARTED_STATUSES = frozenset({"running", "verifying", "landing", "completed"})
 """Statuses of actions that a plan change must not touch: they are being worked on, or others rely on them."""
@@ -42,3 +43,35 @@ class PlanProgress(Struct, frozen=True, kw_only=True):
             )
             for action in goal.actions
         )
+
+
+def settled_progress(plan: Plan, progress: PlanProgress) -> PlanProgress:
+    """Return the progress with those actions pending again that no failure blocks any more."""
+    # Blocks are computed anew: a change may have removed the failed action, or added another provider.
+    freed = replace(progress, statuses={key: was for key, was in progress.statuses.items() if was != "blocked"})
+    statuses = dict(freed.statuses)
+    for goal in plan.goals:
+        lost = map(ActionKey, blocked_by_failure(freed.nodes(goal), progress.held(goal.name)))
+        statuses |= {key: "blocked" for key in lost if progress.status(key) == "blocked"}
+    return replace(progress, statuses=statuses)
+
+
+def without_dead_actions(plan: Plan, progress: PlanProgress) -> Plan:
+    """Return the plan without actions that can no longer make anything true; their started children lose the parent."""
+    # Blocked actions stay: the findings name them, and they run again once the failure is repaired.
+    dead = {action.key for action in plan.actions if progress.status(action.key) in DEAD_STATUSES - {"blocked"}}
+    return Plan(
+        goals=tuple(
+            replace(
+                goal,
+                actions=tuple(
+                    replace(action, parent=None)
+                    if action.parent in dead and progress.status(action.key) in STARTED_STATUSES
+                    else action
+                    for action in goal.actions
+                    if action.key not in dead
+                ),
+            )
+            for goal in plan.goals
+        )
+    )

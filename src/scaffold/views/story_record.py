@@ -12,10 +12,9 @@ from scaffold.core.states import ORPHANED_BY_CRASH, AttemptOutcome, Cancelled, C
 from scaffold.plan.source.dag import done_assertion
 from scaffold.plan.story.actions import ENDED_FROM_OUTSIDE, step_status, story_status
 from scaffold.plan.story.history import story_entry
-from scaffold.plan.story.record import HistoryAction, HistoryEntry, StepId, StepRecord, StoryRecord
+from scaffold.plan.story.record import HistoryAction, HistoryEntry, StepId, StepRecord, StoryRecord, reset
 from scaffold.plan.story.step_type import step_type
 from scaffold.plan.story.summary import find_summary, last_words
-from scaffold.plan.story.transitions import ORPHANED, reset
 from scaffold.store.database import Store
 
 RESTARTS: frozenset[AttemptOutcome | None] = frozenset({"restarted", "lost"})
@@ -29,6 +28,8 @@ ENDINGS: Mapping[AttemptOutcome | None, HistoryAction] = {
 }
 """What the history says of an attempt that ended so; nothing of others."""
 DONE_PREFIX = done_assertion("")
+ORPHANED = "orchestrator restart — agent not found"
+"""The error of a step whose process ended without a recorded result."""
 
 
 def story_record(store: Store, story: Action) -> StoryRecord:

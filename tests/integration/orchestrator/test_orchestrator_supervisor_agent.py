@@ -165,6 +165,7 @@ async def test_a_replan_without_anything_new_is_fruitless(harness):
 
 
 async def test_a_replan_that_leaves_the_goal_unreachable_is_refused_and_the_failure_stays(harness):
+    """BX-7."""
     run = await planned(harness, shop(act("schema", effects=("store",)), wants=("store",)))
     await fail(harness, run, "schema", "broken")
     ending = await replan(harness, run, ScriptedAgentModel("sorry", "really", "no"))

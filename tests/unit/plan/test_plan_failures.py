@@ -5,7 +5,7 @@ import pytest
 from builders import an_action, an_attempt
 from scaffold.plan.failures.answers import ChosenAnswer, choices_text, chosen_answer
 from scaffold.plan.failures.escalation import ESCALATION_TEXT, FailureHistory, next_escalation
-from scaffold.plan.failures.fingerprint import ShownFailure, failure_fingerprint, text_fingerprint
+from scaffold.plan.failures.fingerprint import ShownFailure, failure_fingerprint
 from scaffold.plan.failures.recurrence import first_same
 from scaffold.plan.failures.soft_timeout import ANSWERS, KILL, WAIT, extension_s, reserve_s
 
@@ -81,13 +81,18 @@ OUTPUTS = {
 }
 
 
+def fingerprint(output):
+    """Return the fingerprint of one failed check that printed this, as attempts have it."""
+    return failure_fingerprint(ShownFailure("pytest fail", output))
+
+
 def test_the_outputs_of_programs_are_recognised_when_they_recur():
     """AL-19: whatever their line numbers, durations, folders and ids; another failure differs."""
     for name, (output, told, other) in OUTPUTS.items():
         before, after = output.format(n=12, user="ada"), output.format(n=47, user="bob/deeper")
         assert told in before, name
-        assert text_fingerprint(before) == text_fingerprint(after) != "", name
-        assert text_fingerprint(before) != text_fingerprint(before.replace(told, other)), name
+        assert fingerprint(before) == fingerprint(after) != "", name
+        assert fingerprint(before) != fingerprint(before.replace(told, other)), name
 
 
 def test_what_differs_each_time_does_not_count():
@@ -102,7 +107,7 @@ def test_what_differs_each_time_does_not_count():
         ("cannot open /tmp/tmpab12cd34/x.txt", "cannot open /var/folders/q/tmpzz99yy88/x.txt"),
         ("not finished after 300 s", "not finished after 450 s"),
     )
-    assert [pair for pair in pairs if text_fingerprint(pair[0]) != text_fingerprint(pair[1])] == []
+    assert [pair for pair in pairs if fingerprint(pair[0]) != fingerprint(pair[1])] == []
 
 
 def test_other_failures_differ():
@@ -113,14 +118,14 @@ def test_other_failures_differ():
         ("no such file: src/a.py", "no such file: src/b.py"),
         ("KeyError: 'a'", "ValueError: 'a'"),
     )
-    assert [pair for pair in pairs if text_fingerprint(pair[0]) == text_fingerprint(pair[1])] == []
+    assert [pair for pair in pairs if fingerprint(pair[0]) == fingerprint(pair[1])] == []
 
 
 def test_the_order_of_tests_and_what_others_print_do_not_count():
     """AL-19: of an output with lines that say what is wrong, only these count."""
     one = "collecting\nFAILED test_a.py::test_x - KeyError: 1\nFAILED test_b.py::test_y - OSError\n3 passed"
     other = "FAILED test_b.py::test_y - OSError\nother noise\nFAILED test_a.py::test_x - KeyError: 1\n9 passed"
-    assert text_fingerprint(one) == text_fingerprint(other)
+    assert fingerprint(one) == fingerprint(other)
     assert failure_fingerprint(ShownFailure("a", "x"), ShownFailure("b", "y")) == failure_fingerprint(
         ShownFailure("b", "y"), ShownFailure("a", "x")
     )
@@ -136,10 +141,11 @@ def test_printing_the_failure_of_another_check_does_not_make_it_the_same():
 
 def test_any_bytes_are_compared_in_little_time():
     """AL-19: ten megabytes, binary, and nothing at all."""
-    assert text_fingerprint("") == text_fingerprint(" \n\t") == text_fingerprint("\x00\x07") == ""
+    silent = {failure_fingerprint(ShownFailure("", output)) for output in ("", " \n\t", "\x00\x07")}
+    assert silent == {failure_fingerprint()} == {""}
     long = "x" * 10_000_000
-    assert text_fingerprint(long) == text_fingerprint(long + "x") != ""
-    assert text_fingerprint("\udc80\xff\x00 a") == text_fingerprint("\udc80\xff a")
+    assert fingerprint(long) == fingerprint(long + "x") != ""
+    assert fingerprint("\udc80\xff\x00 a") == fingerprint("\udc80\xff a")
 
 
 def history(*fingerprints, **changes):

@@ -7,7 +7,7 @@ from inline_snapshot import snapshot
 
 from scaffold.core.errors import PlanInvalid
 from scaffold.plan.source.formats import read_tasks_of, with_done
-from scaffold.plan.source.prd import assignable
+from scaffold.plan.source.prd import by_priority
 from scaffold.plan.source.task import SourceTask, TextEdit
 from scaffold.plan.text.parse_tree import TextPosition
 from support.findings import fault
@@ -178,28 +178,9 @@ def test_all_that_a_story_says_is_read():
     assert story.notes == "- Mind it\n- Hm\n\nfiles: a.py; b.py"
 
 
-STORIES = read(
-    prd(
-        entry("late", priority=9),
-        entry("none"),
-        entry("done", passes=True, priority=0),
-        entry("soon", priority=1, depends_on=["done"]),
-        entry("later", priority=0, depends_on=["soon"]),
-        entry("zero", priority=0),
+def test_stories_come_by_priority_and_otherwise_as_they_were_written():
+    """DR-1: the lowest number first, stories without one last."""
+    text = prd(
+        entry("late", priority=9), entry("none"), entry("soon", priority=1), entry("zero", priority=0), entry("last")
     )
-)
-
-
-def names(**known):
-    return [story.id for story in assignable(STORIES, **known)]
-
-
-def test_stories_are_assignable_when_their_dependencies_are_completed_lowest_priority_first():
-    """DR-1."""
-    assert names() == ["zero", "soon", "late", "none"]
-
-
-def test_claimed_and_completed_stories_are_not_assignable():
-    """DR-1."""
-    assert names(claimed={"zero"}) == ["soon", "late", "none"]
-    assert names(completed={"soon", "none"}) == ["later", "zero", "late"]
+    assert [story.id for story in by_priority(read(text))] == ["zero", "soon", "late", "none", "last"]

@@ -17,8 +17,8 @@ from scaffold.plan.story.apply_edit import (
     EditsKnown,
     EditsRejected,
     RestartsExhausted,
+    with_rebase_step,
 )
-from scaffold.plan.story.rebase import with_rebase_step
 from scaffold.plan.story.record import StoryRecord
 from scaffold.run.attempts.lease import owner_transaction
 from scaffold.run.context import RunContext
@@ -98,7 +98,7 @@ def add_rebase_step(context: RunContext, attempt: Attempt, why: str) -> None:
         return
     before = story_record(store, story)
     after = with_rebase_step(before, conflict=why.partition("\n")[0], at=context.clock.now())
-    if after.status == "failed":
+    if after is None:
         store.actions.move(action.id, Failed(why))
         block_unreachable_actions(store, action.goal_id)
     else:

@@ -62,11 +62,6 @@ def failure_fingerprint(*shown: ShownFailure) -> str:
     return hashlib.sha256("\0".join(told).encode()).hexdigest()[:DIGEST_CHARS]
 
 
-def text_fingerprint(text: str) -> str:
-    """Return the fingerprint of a failure of which only a text is known; empty without one."""
-    return failure_fingerprint(ShownFailure("", text))
-
-
 def _telling_lines(output: str) -> Sequence[str]:
     """Return the lines that say what is wrong, in their normal form and order; all of them if none says so."""
     lines = [line[:MAX_LINE_CHARS] for line in _read(output)]

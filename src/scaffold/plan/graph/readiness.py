@@ -1,4 +1,4 @@
-"""Which actions are ready, and which can never become ready because of a failure."""
+"""Which actions can never become ready because of a failure."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -24,21 +24,6 @@ class ActionNode(Struct, frozen=True):
     effects: tuple[Assertion, ...]
     status: str
     kind: ActionKind
-
-
-def ready_actions(actions: Sequence[ActionNode], facts: frozenset[Assertion]) -> tuple[ActionId, ...]:
-    """Return the actions that may start, in order: pending, all preconditions hold, the parent (if any) is running.
-
-    This is the specification, in its simplest form; the store maintains counters instead.
-    """
-    running = {action.id for action in actions if action.status == "running"}
-    return tuple(
-        action.id
-        for action in actions
-        if action.status == "pending"
-        and facts.issuperset(action.preconditions)
-        and (action.parent_id is None or action.parent_id in running)
-    )
 
 
 def blocked_by_failure(actions: Sequence[ActionNode], facts: frozenset[Assertion]) -> dict[ActionId, str]:

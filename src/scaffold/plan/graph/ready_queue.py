@@ -16,7 +16,7 @@ OPEN_STATUSES = frozenset({"pending", "running", "verifying", "landing"})
 class ReadyQueue:
     """The actions of one goal with a counter of unmet needs each; an update costs only the actions that depend on it.
 
-    `readiness.ready_actions` is the specification; both always agree.
+    An action is ready while it is pending, all its preconditions hold, and its parent, if any, is running.
     """
 
     def __init__(self, actions: Iterable[ActionNode], facts: Iterable[Assertion] = ()) -> None:
@@ -78,12 +78,6 @@ class ReadyQueue:
         if assertion not in self._facts:
             self._facts.add(assertion)
             self._shift_unmet(self._dependents.get(assertion, ()), -1)
-
-    def remove_fact(self, assertion: Assertion) -> None:
-        """Make an assertion stop holding (stale or refuted); does nothing if it does not hold."""
-        if assertion in self._facts:
-            self._facts.remove(assertion)
-            self._shift_unmet(self._dependents.get(assertion, ()), 1)
 
     def set_status(self, action_id: ActionId, status: str) -> None:
         """Set the status of an action; any change is accepted."""

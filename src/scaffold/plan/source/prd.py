@@ -87,19 +87,6 @@ def read_prd(text: str, *, name: str) -> TaskDocument:
     return TaskDocument(format="prd", tasks=tuple(stories))
 
 
-def assignable(
-    stories: Sequence[SourceTask], *, claimed: Collection[ActionKey] = (), completed: Collection[ActionKey] = ()
-) -> tuple[SourceTask, ...]:
-    """Return the stories that can start now, by priority (lowest first), then in the order they were written.
-
-    These are neither completed nor `claimed`, and all their dependencies are completed. Stories that are marked as done
-    and those in `completed` count as completed.
-    """
-    done = {story.id for story in stories if story.done}.union(completed)
-    candidates = (story for story in stories if story.id not in done and story.id not in claimed)
-    return by_priority([story for story in candidates if done.issuperset(story.depends_on)])
-
-
 def by_priority(stories: Sequence[SourceTask]) -> tuple[SourceTask, ...]:
     """Return the stories with the lowest priority first, those without one last, otherwise as they were written."""
     return tuple(sorted(stories, key=_rank))

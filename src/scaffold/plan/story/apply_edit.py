@@ -14,6 +14,7 @@ from scaffold.core.model import Usage
 from scaffold.plan.message_text import MAX_LISTED, quoted
 from scaffold.plan.story.guardrails import (
     GUARDRAILS,
+    MAX_STEPS,
     AskedEdit,
     EditRefusal,
     Guardrail,
@@ -21,7 +22,15 @@ from scaffold.plan.story.guardrails import (
     at_most_3_restarts,
 )
 from scaffold.plan.story.history import edit_entry, step_entry
-from scaffold.plan.story.record import HistoryEntry, StepId, StepRecord, StoryRecord, next_ids
+from scaffold.plan.story.record import (
+    HistoryEntry,
+    StepId,
+    StepRecord,
+    StoryRecord,
+    add_usage,
+    next_ids,
+    reset,
+)
 from scaffold.plan.story.step_edit import (
     AddAfter,
     EditDescription,
@@ -35,15 +44,7 @@ from scaffold.plan.story.step_edit import (
     problems_in,
     read_edits,
 )
-from scaffold.plan.story.transitions import (
-    RestartStep,
-    SkipStep,
-    reset,
-    spent,
-    step_after,
-    with_history,
-    with_step,
-)
+from scaffold.plan.story.step_type import STEP_TYPES
 
 
 class EditRequest(Struct, frozen=True, kw_only=True):
@@ -145,6 +146,24 @@ def foreign_files(found: Iterable[str], own: str) -> tuple[EditRefusal, ...]:
     return tuple(EditRefusal(f"the edit file `{name}` is for another story", fix) for name in found if name != own)
 
 
+def with_rebase_step(story: StoryRecord, *, conflict: str, at: datetime) -> StoryRecord | None:
+    """Return the story with a `rebase_resolve` step before its final review, which is pending again.
+
+    `conflict` names what conflicts. None if the story has MAX_STEPS steps: it fails instead. IllegalTransition unless
+    the story is in progress, and none of its steps is.
+    """
+    if story.status != "in_progress" or story.current is not None or not story.steps:
+        what = f"story `{story.story_id}` is {story.status}, and a step for conflicts cannot be inserted into it"
+        raise IllegalTransition(what, "Insert it into a story in progress, between two of its steps.")
+    if len(story.steps) >= MAX_STEPS:
+        return None
+    (new_id,), kind = next_ids(story.steps, 1), STEP_TYPES["rebase_resolve"]
+    added = StepRecord(id=new_id, type="rebase_resolve", description=f"{kind.description}: {conflict}")
+    steps = (*story.steps[:-1], added, reset(story.steps[-1]))
+    entry = edit_entry(story, None, "add_after", f"conflicts with what landed: {conflict}", (story.steps, steps), at)
+    return replace(story, steps=steps).with_history(entry)
+
+
 def _feedback(request: EditRequest, problems: tuple[str, ...], identity: str) -> str:
     """Return the text for the story's scratch file; the same for the same edits, so that it can be written once."""
     head = f"## The workflow edits of {request.step_id} were rejected ({identity[:8]})"
@@ -169,7 +188,7 @@ def _applied(
     if isinstance(edit.operation, Skip):
         target = StepId(edit.operation.target)
         entries += (step_entry(story, target, "step_skipped", request.at, reason=edit.reason),)
-    return with_history(edited, *entries)
+    return edited.with_history(*entries)
 
 
 def _edited(story: StoryRecord, edit: StepEdit, request: EditRequest) -> StoryRecord:
@@ -184,13 +203,13 @@ def _edited(story: StoryRecord, edit: StepEdit, request: EditRequest) -> StoryRe
             steps = tuple(story.step(next(following)) if step.status == "pending" else step for step in story.steps)
             return replace(story, steps=steps)
         case Skip(target=target):
-            change = SkipStep(at=request.at, reason=edit.reason)
-            return with_step(story, step_after(story.step(target), change))
+            skipped = replace(story.step(target), status="skipped", completed_at=request.at, skip_reason=edit.reason)
+            return story.with_step(skipped)
         case EditDescription(target=target, new_description=text):
-            return with_step(story, replace(story.step(target), description=text))
+            return story.with_step(replace(story.step(target), description=text))
         case Restart(target=target, new_description=text):
-            restart = RestartStep(at=request.at, reason=edit.reason, description=text, usage=request.usage)
-            return with_step(story, step_after(story.step(target), restart))
+            step = reset(add_usage(story.step(target), request.usage))
+            return story.with_step(replace(step, description=text, restart_count=step.restart_count + 1))
         case _:
             assert_never(operation)
 
@@ -210,7 +229,7 @@ def _with_final_review_to_repeat(story: StoryRecord, asked: AskedEdit, request: 
     current = story.step(asked.asking.id)
     if not asked.added or current.type != "final_review" or current.status != "in_progress":
         return story
-    return with_step(story, reset(spent(current, request.usage)))
+    return story.with_step(reset(add_usage(current, request.usage)))
 
 
 def _details(operation: Operation, story: StoryRecord) -> dict[str, Any]:

@@ -24,10 +24,11 @@ from scaffold.plan.story.step_edit import (
     StepEdit,
 )
 from scaffold.plan.story.step_type import MANDATORY, NOT_REQUESTED, STEP_TYPES
-from scaffold.plan.story.transitions import MAX_RESTARTS
 
 MAX_STEPS = 30
 """Of every status, in one story."""
+MAX_RESTARTS = 3
+"""Of one step. Another request for a restart fails the step, and its story with it."""
 
 
 class EditRefusal(Struct, frozen=True):

@@ -6,9 +6,11 @@ from datetime import datetime
 from typing import Annotated, Any, Literal, NewType
 
 from msgspec import Meta, Struct
+from msgspec.structs import replace
 
 from scaffold.core.errors import UsageError
 from scaffold.core.ids import ActionKey
+from scaffold.core.model import Usage
 from scaffold.plan.message_text import quoted, quoted_list
 from scaffold.plan.story.step_type import DEFAULT_WORKFLOW, STEP_TYPES, StepType
 
@@ -86,16 +88,17 @@ class StoryRecord(Struct, frozen=True, kw_only=True):
         return next((step for step in self.steps if step.status == "in_progress"), None)
 
     @property
-    def next_step(self) -> StepRecord | None:
-        """The step to start next: the first pending one; None while another one is in progress, and without any."""
-        if self.current is not None:
-            return None
-        return next((step for step in self.steps if step.status == "pending"), None)
-
-    @property
     def pending(self) -> tuple[StepRecord, ...]:
         """The steps that have not started, in order."""
         return tuple(step for step in self.steps if step.status == "pending")
+
+    def with_step(self, changed: StepRecord) -> "StoryRecord":
+        """Return the story with this step in place of the one with the same id."""
+        return replace(self, steps=tuple(changed if each.id == changed.id else each for each in self.steps))
+
+    def with_history(self, *entries: HistoryEntry) -> "StoryRecord":
+        """Return the story with more entries at the end of its history."""
+        return replace(self, history=(*self.history, *entries))
 
     def step(self, step_id: str) -> StepRecord:
         """Return the step with this id; UsageError if there is none."""
@@ -116,6 +119,32 @@ def default_workflow() -> tuple[StepRecord, ...]:
         StepRecord(id=_step_id(number), type=each, description=STEP_TYPES[each].description)
         for number, each in enumerate(DEFAULT_WORKFLOW, 1)
     )
+
+
+def reset(step: StepRecord) -> StepRecord:
+    """Return the step as one that has not started; its costs and its number of restarts stay."""
+    return replace(
+        step,
+        status="pending",
+        started_at=None,
+        completed_at=None,
+        git_sha_at_start=None,
+        notes=None,
+        error=None,
+        log_file=None,
+    )
+
+
+def add_usage(step: StepRecord, usage: Usage) -> StepRecord:
+    """Return the step with the usage of one more execution."""
+    before = Usage(
+        input_tokens=step.input_tokens or 0,
+        output_tokens=step.output_tokens or 0,
+        # An unknown price stays unknown; a step without tokens has not cost anything yet.
+        cost_usd=0.0 if step.input_tokens is None else step.cost_usd,
+    )
+    total = before + usage
+    return replace(step, cost_usd=total.cost_usd, input_tokens=total.input_tokens, output_tokens=total.output_tokens)
 
 
 def next_ids(steps: Sequence[StepRecord], count: int) -> tuple[StepId, ...]:

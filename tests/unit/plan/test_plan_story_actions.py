@@ -1,4 +1,4 @@
-"""Which stories are blocked and can be claimed, and stories and steps as actions of the plan."""
+"""Stories and steps as actions of the plan."""
 
 from msgspec.structs import replace
 
@@ -15,70 +15,8 @@ from scaffold.core.states import (
     Verifying,
 )
 from scaffold.plan.analysis.lint import lint
-from scaffold.plan.story.actions import new_record, step_actions, step_status, story_action, story_status
-from scaffold.plan.story.blocking import all_ended, blocking_failures, claimable, reevaluated
+from scaffold.plan.story.actions import step_actions, step_status, story_action, story_status
 from support.stories import apply, claimed, op, story, working_on
-
-
-def stories(**given):
-    """Return records by name: `b="unclaimed a"` is an unclaimed story that depends on `a`."""
-    records = []
-    for name, text in given.items():
-        status, *depends_on = text.split()
-        records.append(replace(new_record(story(name, depends_on=tuple(depends_on))), status=status))
-    return records
-
-
-def statuses(**given):
-    return {record.story_id: record.status for record in reevaluated(stories(**given))}
-
-
-def test_a_failure_blocks_all_stories_that_depend_on_it_directly_or_not():
-    """DR-10."""
-    found = statuses(a="failed", b="unclaimed a", c="unclaimed b", d="unclaimed", e="unclaimed d c", f="completed a")
-    assert found == {"a": "failed", "b": "blocked", "c": "blocked", "d": "unclaimed", "e": "blocked", "f": "completed"}
-
-
-def test_a_story_whose_dependencies_may_still_complete_is_not_blocked():
-    """DR-10."""
-    found = statuses(a="in_progress", b="unclaimed a", c="unclaimed b", d="completed", e="unclaimed d")
-    assert "blocked" not in found.values()
-
-
-def test_a_blocked_story_is_unclaimed_again_once_all_its_dependencies_are_completed():
-    """DR-4, DR-10: not before."""
-    assert statuses(a="unclaimed", b="blocked a", c="blocked b") == {"a": "unclaimed", "b": "blocked", "c": "blocked"}
-    assert statuses(a="in_progress", b="blocked a")["b"] == "blocked"
-    assert statuses(a="completed", b="blocked a", c="blocked b") == {"a": "completed", "b": "unclaimed", "c": "blocked"}
-    assert statuses(a="completed", b="completed a", c="blocked b")["c"] == "unclaimed"
-    assert statuses(a="completed", x="failed", b="blocked a x")["b"] == "blocked"
-
-
-def test_the_failure_that_blocks_a_story_is_named():
-    """DR-10: blocked stories as well as those that will be."""
-    records = stories(a="failed", b="blocked a", c="unclaimed b", d="unclaimed", x="completed", y="unclaimed x")
-    assert blocking_failures(records) == {"b": "a", "c": "a"}
-
-
-def test_stories_are_claimed_by_priority_when_all_they_depend_on_is_completed():
-    """DR-1."""
-    given = [
-        story("a", priority=1),
-        story("b", priority=2, depends_on=("a",)),
-        story("c", priority=3),
-        story("d", priority=0, depends_on=("c",)),
-        story("e", priority=4),
-    ]
-    records = stories(a="completed", b="unclaimed a", c="in_progress", d="unclaimed c", e="unclaimed")
-    assert [each.id for each in claimable(given, records)] == ["b", "e"]
-    assert not all_ended(records)
-
-
-def test_the_loop_is_over_when_all_stories_are_completed_failed_or_blocked():
-    """DR-13."""
-    assert all_ended(stories(a="completed", b="failed", c="blocked b"))
-    assert all_ended([])
-    assert not all_ended(stories(a="completed", b="unclaimed"))
 
 
 def test_stories_are_actions_that_need_each_other_and_steps_need_the_one_before():
