@@ -21,7 +21,7 @@ from scaffold.core.conversation import (
     ignore_delta,
 )
 from scaffold.core.model import Usage
-from scaffold.llm.wire.tool_arguments import parse_arguments
+from scaffold.llm.wire.format import parse_arguments
 from self_check import reading
 from self_check.intention import Call, Intention, change_call
 

@@ -26,7 +26,7 @@ from scaffold.plan.decide import (
     StartCompound,
     decide,
 )
-from scaffold.plan.graph.levels import makespan_bound
+from scaffold.plan.graph.dependency_graph import makespan_bound
 from scaffold.plan.graph.readiness import ActionNode, blocked_by_failure
 from scaffold.plan.graph.ready_queue import ReadyQueue
 from support.plans import ready_actions

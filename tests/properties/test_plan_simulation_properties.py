@@ -9,8 +9,7 @@ from scaffold.core.plan import ActionSpec, Plan
 from scaffold.plan.analysis.lint import lint
 from scaffold.plan.analysis.plan_diff import diff_plans
 from scaffold.plan.progress import PlanProgress, settled_progress, without_dead_actions
-from scaffold.plan.simulation.random_attempts import AttemptTiming
-from scaffold.plan.simulation.simulator import Simulation, simulate
+from scaffold.plan.simulation.simulator import AttemptTiming, Simulation, simulate
 from support.property_examples import up_to
 
 plans = st.tuples(sound_goal(), sound_goal("h")).map(lambda goals: Plan(goals=goals))

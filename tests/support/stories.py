@@ -9,8 +9,15 @@ from scaffold.core.model import Usage
 from scaffold.plan.source.task import SourceTask
 from scaffold.plan.story.actions import new_record
 from scaffold.plan.story.apply_edit import EditRequest, apply_file
-from scaffold.plan.story.history import step_entry, story_entry
-from scaffold.plan.story.record import StepRecord, StoryRecord, add_usage, default_workflow, reset
+from scaffold.plan.story.record import (
+    StepRecord,
+    StoryRecord,
+    add_usage,
+    default_workflow,
+    reset,
+    step_entry,
+    story_entry,
+)
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=timezone.utc)  # noqa: UP017 # the same on all supported versions
 USAGE = Usage(input_tokens=1000, output_tokens=100, cost_usd=0.5, requests=1)

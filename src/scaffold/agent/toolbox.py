@@ -17,7 +17,7 @@ from scaffold.core.conversation import ToolCall, ToolResult
 from scaffold.core.errors import HumanDecisionRequired, TurnStopped
 from scaffold.core.printable_text import truncate_text, utf8_safe
 from scaffold.core.tool import Tool, ToolCategory, ToolOutput
-from scaffold.llm.wire.tool_arguments import UNREADABLE_ARGUMENT
+from scaffold.llm.wire.format import UNREADABLE_ARGUMENT
 from scaffold.policy.secret.redaction import Redactor
 from scaffold.tools.arguments import argument_problems, read_arguments
 from scaffold.tools.content.seen_files import CURRENT_REPLY

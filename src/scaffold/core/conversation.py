@@ -7,8 +7,29 @@ from msgspec import Struct
 
 from scaffold.core.model import Usage
 from scaffold.core.run_settings import Effort
-from scaffold.core.todo import TodoList
 from scaffold.core.tool import Tool
+
+TodoStatus = Literal["pending", "in_progress", "completed"]
+
+TodoPriority = Literal["high", "medium", "low"]
+
+
+class Todo(Struct, frozen=True, kw_only=True):
+    """One todo item."""
+
+    id: int
+    content: str
+    """A single line."""
+    status: TodoStatus = "pending"
+    priority: TodoPriority = "medium"
+
+
+class TodoList(Struct, frozen=True):
+    """All todo items, in order."""
+
+    entries: tuple[Todo, ...] = ()
+    last_id: int = 0
+    """The highest id ever used; ids are not reused."""
 
 
 class Text(Struct, frozen=True, tag="text"):

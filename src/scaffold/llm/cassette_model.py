@@ -29,7 +29,7 @@ from scaffold.core.conversation import (
 from scaffold.core.errors import CassetteMiss, ContextOverflow, ModelError
 from scaffold.core.model import Usage
 from scaffold.llm.deltas import emit_deltas
-from scaffold.llm.wire.encoded_messages import BYTES_PER_TOKEN
+from scaffold.llm.wire.codec import BYTES_PER_TOKEN
 
 NON_WORKER_ROLES = frozenset(
     {"planner", "supervisor", "critic", "drafter", "reviewer", "merger", "learner", "auditor", "agent"}

@@ -15,8 +15,7 @@ from scaffold.llm.model_window import ModelWindow
 from scaffold.llm.registry.cards import ModelCard
 from scaffold.llm.transport.endpoint import Endpoint
 from scaffold.llm.transport.live_context import Deadlines, HttpClient, HttpRequest, HttpResponse
-from scaffold.llm.wire.codec import Codec, ModelTarget, WireReply
-from scaffold.llm.wire.encoded_messages import BYTES_PER_TOKEN, EncodedMessages
+from scaffold.llm.wire.codec import BYTES_PER_TOKEN, Codec, EncodedMessages, ModelTarget, WireReply
 from scaffold.llm.wire.provider_errors import (
     OVERFLOW_FIX,
     RequestRejected,

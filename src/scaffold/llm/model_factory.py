@@ -1,20 +1,34 @@
 """Create the model for a model string."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 
-from scaffold.core.errors import UsageError
+import msgspec
+
+from scaffold.core.conversation import DeltaHandler, Reply, Request, RetryWait, StreamReset, ignore_delta
+from scaffold.core.errors import ModelAccessDenied, ModelUnavailable, UsageError
+from scaffold.core.model import Usage
 from scaffold.core.ports import Clock, Model
 from scaffold.llm.cassette_file import load_cassette
 from scaffold.llm.cassette_model import CassetteModel
-from scaffold.llm.fallback import FallbackModel
+from scaffold.llm.deltas import DeltaListener
 from scaffold.llm.live_model import LiveModel
 from scaffold.llm.model_window import ModelWindow
 from scaffold.llm.registry.cards import ModelCard, model_card
 from scaffold.llm.registry.model_name import ModelName, parse_model
 from scaffold.llm.transport.endpoint import find_endpoint
-from scaffold.llm.transport.live_context import IMPATIENT, Deadlines, LiveContext, Patience
-from scaffold.llm.transport.login_client import LoginClient
+from scaffold.llm.transport.live_context import (
+    IMPATIENT,
+    AccessToken,
+    Deadlines,
+    HttpClient,
+    HttpRequest,
+    HttpResponse,
+    LiveContext,
+    Patience,
+    TokenSource,
+)
 from scaffold.llm.transport.retry import LocalThrottle, RandomSource, RetryingModel
 
 CASSETTE_IDLE_S = 10.0
@@ -23,6 +37,7 @@ CASSETTE_IDLE_S = 10.0
 DEFAULT_DEADLINES = Deadlines()
 REASONING_DEADLINES = Deadlines(idle_s=300.0)
 """For models that may think for minutes before they send the first byte."""
+
 UNSTREAMED_DEADLINES = Deadlines(idle_s=600.0)
 """For replies without streaming: nothing arrives before the whole reply is generated."""
 
@@ -97,3 +112,90 @@ def _default_deadlines(card: ModelCard, *, stream: bool) -> Deadlines:
     if not stream:
         return UNSTREAMED_DEADLINES
     return REASONING_DEADLINES if card.may_think else DEFAULT_DEADLINES
+
+
+MIN_POLL_S, MAX_POLL_S = 1.0, 5.0
+"""Bounds of the time after which all endpoints are looked at again; any of them may be back early."""
+
+
+class FallbackModel:
+    """Asks the first model whose endpoint accepts requests; waits until one of them does if none does.
+
+    Implements `core.ports.Model`. A request that fails for another reason than its endpoint is not asked again.
+    """
+
+    def __init__(self, models: Sequence[RetryingModel], *, clock: Clock, patience: Patience) -> None:
+        """Take at least one model, the preferred one first, each of which gives up when its endpoint is parked.
+
+        `patience` is for the time in which no endpoint accepts requests.
+        """
+        self._models = tuple(models)
+        self._clock = clock
+        self._patience = patience
+
+    @property
+    def window_tokens(self) -> int | None:
+        """Return the smallest context window: a conversation has to fit into each of them. None if none is known."""
+        return min(filter(None, (each.window_tokens for each in self._models)), default=None)
+
+    def estimate(self, request: Request) -> Usage:
+        """Return the estimated usage of the request at the model that would be asked now."""
+        return next((each for each in self._models if not each.parked_s), self._models[0]).estimate(request)
+
+    async def reply(self, request: Request, on_delta: DeltaHandler = ignore_delta) -> Reply:
+        """Return the first complete reply; ModelUnavailable if all endpoints stay away, or refuse this user."""
+        listener = on_delta if isinstance(on_delta, DeltaListener) else DeltaListener(on_delta)
+        waiting, refusal = list(self._models), None
+        until_s: float | None = None
+        while True:
+            for model in [each for each in waiting if not each.parked_s]:
+                try:
+                    return await model.reply(request, listener)
+                except ModelUnavailable as error:
+                    if isinstance(error, ModelAccessDenied):
+                        waiting.remove(model)
+                        refusal = refusal or error
+                    if listener.has_output:
+                        listener(StreamReset(error.what))
+            if not waiting and refusal is not None:
+                raise refusal
+            until_s = until_s or self._clock.monotonic() + self._patience.wait_s
+            nearest = min(waiting, key=lambda each: each.parked_s)
+            if self._clock.monotonic() + nearest.parked_s > until_s:
+                return await nearest.reply(request, listener)  # which says until when it is parked
+            listener(RetryWait(nearest.parked_s, "none of the models' endpoints accepts requests"))
+            listener.waits()
+            with self._patience.waiting():
+                await self._clock.sleep(min(max(nearest.parked_s, MIN_POLL_S), MAX_POLL_S))
+
+
+UNAUTHORIZED = 401
+
+
+class LoginClient:
+    """An HttpClient whose POST requests carry the token of a login."""
+
+    def __init__(self, wire: HttpClient, login: TokenSource) -> None:
+        self._wire = wire
+        self._login = login
+
+    @asynccontextmanager
+    async def post(self, post: HttpRequest) -> AsyncGenerator[HttpResponse]:
+        """Send the request, and once more with a newer token if the server refuses the first one."""
+        token = await self._login.current()
+        async with self._wire.post(_authorized(post, token)) as response:
+            newer = await self._login.renewed(token) if response.status == UNAUTHORIZED else None
+            if newer is None:
+                yield response
+                return
+        async with self._wire.post(_authorized(post, newer)) as response:
+            yield response
+
+    def get(self, asked: HttpRequest) -> AbstractAsyncContextManager[HttpResponse]:
+        """Ask for what is at a URL, without a token."""
+        return self._wire.get(asked)
+
+
+def _authorized(post: HttpRequest, token: AccessToken) -> HttpRequest:
+    headers = {"Authorization": f"Bearer {token.token}", "chatgpt-account-id": token.account}
+    return msgspec.structs.replace(post, headers={**post.headers, **headers})

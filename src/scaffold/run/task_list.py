@@ -13,7 +13,7 @@ from scaffold.git.client.command_line import Git
 from scaffold.git.commits import changed_paths, commit_tree, patch_fingerprint, tree_of
 from scaffold.git.trees.merge import HELPER
 from scaffold.git.trees.tree_file import read_file, tree_with, write_blob
-from scaffold.plan.source.task_marks import done_ids, same_but_for_marks, with_marked
+from scaffold.plan.source.formats import done_ids, same_but_for_marks, with_marked
 
 MESSAGE = "A commit with the tasks marked that land on it\n"
 

@@ -9,11 +9,11 @@ from msgspec import Struct
 
 from scaffold.agent.context.conversation_window import Conversation
 from scaffold.agent.modes import CurrentMode, Mode, find_mode
+from scaffold.core.conversation import TodoList
 from scaffold.core.ids import ConversationId
 from scaffold.core.model import ProcessIdentity, Usage
 from scaffold.core.printable_text import utf8_safe
 from scaffold.core.run_settings import Effort
-from scaffold.core.todo import TodoList
 from scaffold.host.process_identity import own_identity
 from scaffold.host.random_ids import new_id
 from scaffold.store.user.conversations import StoredConversation

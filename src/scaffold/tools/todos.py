@@ -5,7 +5,7 @@ from typing import Any, Literal, get_args
 
 import msgspec
 
-from scaffold.core.todo import Todo, TodoList, TodoPriority, TodoStatus
+from scaffold.core.conversation import Todo, TodoList, TodoPriority, TodoStatus
 from scaffold.core.tool import Tool, ToolOutput
 from scaffold.policy.path.containment import Refusal
 from scaffold.tools.arguments import object_schema

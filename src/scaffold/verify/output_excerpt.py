@@ -1,6 +1,6 @@
 """Shorten the output of a command, keeping the lines that decide its result."""
 
-from scaffold.plan.failures.deciding_lines import is_deciding
+from scaffold.plan.failures.fingerprint import is_deciding
 
 DECIDING_SHARE = 3
 """Lines picked from the cut part take at most one third of the text."""

@@ -11,8 +11,7 @@ from scaffold.core.ports import NO_USAGE
 from scaffold.core.states import ORPHANED_BY_CRASH, AttemptOutcome, Cancelled, Completed, Running, Skipped, reason_of
 from scaffold.plan.source.dag import done_assertion
 from scaffold.plan.story.actions import ENDED_FROM_OUTSIDE, step_status, story_status
-from scaffold.plan.story.history import story_entry
-from scaffold.plan.story.record import HistoryAction, HistoryEntry, StepId, StepRecord, StoryRecord, reset
+from scaffold.plan.story.record import HistoryAction, HistoryEntry, StepId, StepRecord, StoryRecord, reset, story_entry
 from scaffold.plan.story.step_type import step_type
 from scaffold.plan.story.summary import find_summary, last_words
 from scaffold.store.database import Store

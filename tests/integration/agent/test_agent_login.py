@@ -11,9 +11,9 @@ import pytest
 from msgspec import structs
 
 from scaffold.core.errors import ModelAccessDenied, ModelError, UsageError
+from scaffold.llm.model_factory import LoginClient
 from scaffold.llm.transport.http_client import Transport
 from scaffold.llm.transport.live_context import Deadlines, HttpRequest
-from scaffold.llm.transport.login_client import LoginClient
 from scaffold.login.callback_server import CallbackServer
 from scaffold.login.device import DeviceAuthorization
 from scaffold.login.keys import PASSPHRASE, KeyTrouble, LoginKeys

@@ -12,7 +12,8 @@ from scaffold.agent.session_context import (
     SessionContext,
     SessionEnvironment,
 )
-from scaffold.core.todo import Todo, TodoList
+from scaffold.agent.todo_reminder import TODO_LIST_CHARS
+from scaffold.core.conversation import Todo, TodoList
 from scaffold.core.tool import ToolOutput
 from scaffold.host.clock import FakeClock
 from scaffold.llm.cassette_model import CassetteEntry

@@ -9,8 +9,7 @@ from inline_snapshot import snapshot
 from builders import FAILED, begin, fail, land, make_run, work
 from scaffold.cli.render.report import report
 from scaffold.cli.render.terminal.text_layout import Layout
-from scaffold.core.proof.citation import Citation, Review
-from scaffold.core.proof.contract import ChangeReview, ExecutedLines, Verification
+from scaffold.core.proof.contract import ChangeReview, Citation, ExecutedLines, Review, Verification
 from scaffold.verify.contract.exercised import not_executed
 from scaffold.views.run_view import read_run_view
 

@@ -5,8 +5,7 @@ import textwrap
 from pathlib import Path
 
 from scaffold.plan.analysis.explanation import explain
-from scaffold.plan.analysis.goal_errors import ErrorCode
-from scaffold.plan.analysis.lint import WarningCode, lint
+from scaffold.plan.analysis.lint import ErrorCode, WarningCode, lint
 from scaffold.plan.text.file_format import read_plan
 
 TEXT = (Path(__file__).parents[3] / "docs" / "plan-files.md").read_text()

@@ -7,8 +7,7 @@ from msgspec import structs
 
 from integration.worker.builders import REVIEWED, run_reviewed, verdict
 from scaffold.core.ids import Commit
-from scaffold.core.proof.citation import Citation, Review
-from scaffold.core.proof.contract import ChangeReview, CheckResult, Doubt, Verification
+from scaffold.core.proof.contract import ChangeReview, CheckResult, Citation, Doubt, Review, Verification
 from scaffold.landing.facts.effect_evidence import evidence_of
 from scaffold.landing.proving.candidate_check import with_agreement
 from scaffold.landing.queue.merge_queue import MergeQueue

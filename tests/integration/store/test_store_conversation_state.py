@@ -5,8 +5,8 @@ import sqlite3
 import pytest
 
 from builders import ALIVE, ME
+from scaffold.core.conversation import Todo, TodoList
 from scaffold.core.errors import ConversationBusy, StoreError
-from scaffold.core.todo import Todo, TodoList
 from scaffold.host.clock import FakeClock
 from scaffold.store.user.conversations import ConversationState
 from scaffold.store.user_store import UserStore

@@ -5,7 +5,7 @@ import json
 import pytest
 from inline_snapshot import snapshot
 
-from scaffold.core.proof.citation import Citation, Review
+from scaffold.core.proof.contract import Citation, Review
 from scaffold.core.proof.specification_audit import Audit
 from scaffold.git import refs
 from scaffold.verify.contract.review_verdict import judged_at, parse_audit, unresolved_citations

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scaffold.core.todo import TodoList
+from scaffold.core.conversation import TodoList
 from scaffold.policy.path.containment import Refusal
 from scaffold.tools.arguments import argument_problems
 from scaffold.tools.todos import MAX_TODOS, Todos, todo_write

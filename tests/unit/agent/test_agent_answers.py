@@ -9,7 +9,7 @@ from scaffold.agent.toolbox import RESULT_LIMIT
 from scaffold.core.conversation import Text, ToolCall
 from scaffold.core.tool import ToolOutput
 from scaffold.llm.cassette_model import CassetteEntry
-from scaffold.llm.wire.tool_arguments import parse_arguments
+from scaffold.llm.wire.format import parse_arguments
 
 
 def results_of(request):

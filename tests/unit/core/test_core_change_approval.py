@@ -7,8 +7,7 @@ from msgspec import structs
 
 from scaffold.core.change_approval import ChangeSubject, answers_about, approval_of, subject_of, why_outdated
 from scaffold.core.model import InboxItem
-from scaffold.core.proof.citation import Review
-from scaffold.core.proof.contract import ChangeReview
+from scaffold.core.proof.contract import ChangeReview, Review
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 CHANGE = ChangeSubject(action="a", landing="at1", attempt=1, base="1" * 40, change="c1", doubts=("no_contract",))

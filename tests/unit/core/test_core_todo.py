@@ -1,7 +1,7 @@
 import msgspec
 import pytest
 
-from scaffold.core.todo import Todo, TodoList
+from scaffold.core.conversation import Todo, TodoList
 
 
 def test_a_list_round_trips_through_json_and_nothing_else_is_accepted():

@@ -11,7 +11,6 @@ from scaffold.core.landing.branch_move import BranchMove
 from scaffold.core.model import Fact, Rest, Usage
 from scaffold.core.plan import ActionSpec, Finding, GoalSpec, Plan
 from scaffold.core.ports import Budget, Clock, Model
-from scaffold.core.proof.citation import Review
 from scaffold.core.proof.contract import (
     BLOCKING_CHECK_VERDICTS,
     ChangeReview,
@@ -21,6 +20,7 @@ from scaffold.core.proof.contract import (
     Doubt,
     ExitCode,
     OutputContains,
+    Review,
     Verification,
 )
 from scaffold.core.proof.gates import Gate, GateResult

@@ -4,9 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scaffold.landing.marked_tree import merge_lists, without_claims
-from scaffold.plan.source.formats import with_done
-from scaffold.plan.source.task_marks import done_ids
+from scaffold.landing.write_back.merged_list import merge_lists, without_claims
+from scaffold.plan.source.formats import done_ids, with_done
 from support.task_lists import FORMATS, NUMBERS, versions
 
 KIRO = "- [ ] 1. a\n  - [ ] 1.1 b\n  - [-] 1.2 c\n- [ ] 2. d\n"

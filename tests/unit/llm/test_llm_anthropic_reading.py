@@ -9,7 +9,7 @@ from scaffold.core.errors import ContextOverflow, ModelError
 from scaffold.core.model import Usage
 from scaffold.llm.wire.anthropic import AnthropicCodec
 from scaffold.llm.wire.codec import ModelTarget, ServerSentEvent, WireReply
-from scaffold.llm.wire.tool_arguments import UNREADABLE_ARGUMENT
+from scaffold.llm.wire.format import UNREADABLE_ARGUMENT
 from support.errors import error_of
 
 TARGET = ModelTarget(name="claude-sonnet-4-6", model="anthropic:claude-sonnet-4-6")

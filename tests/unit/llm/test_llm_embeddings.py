@@ -5,8 +5,8 @@ import json
 import pytest
 
 from scaffold.core.errors import ModelError, UsageError
-from scaffold.llm.registry.embedding_models import embedding_model
-from scaffold.llm.transport.embeddings_endpoint import find_embedding_endpoint
+from scaffold.llm.registry.model_name import embedding_model
+from scaffold.llm.transport.embeddings_request import find_embedding_endpoint
 from scaffold.llm.transport.endpoint import find_endpoint
 from scaffold.llm.wire.embeddings import read_vectors
 from support.errors import error_of

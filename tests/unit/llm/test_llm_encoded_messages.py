@@ -1,6 +1,5 @@
 from scaffold.core.conversation import Image, Text, UserMessage
-from scaffold.llm.wire.codec import ModelTarget
-from scaffold.llm.wire.encoded_messages import IMAGE_TOKENS, EncodedMessages
+from scaffold.llm.wire.codec import IMAGE_TOKENS, EncodedMessages, ModelTarget
 
 
 class Counting:

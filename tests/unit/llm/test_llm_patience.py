@@ -9,7 +9,7 @@ from scaffold.core.conversation import AssistantMessage, Caller, Reply, Request,
 from scaffold.core.errors import ModelAccessDenied, ModelError, ModelUnavailable
 from scaffold.core.model import Usage
 from scaffold.host.clock import FakeClock
-from scaffold.llm.fallback import FallbackModel
+from scaffold.llm.model_factory import FallbackModel
 from scaffold.llm.transport.live_context import Patience
 from scaffold.llm.transport.retry import LocalThrottle, RetryingModel
 

@@ -12,8 +12,8 @@ from scaffold.core.conversation import (
 from scaffold.core.errors import ContextOverflow, ModelAccessDenied, ModelError
 from scaffold.core.model import Usage
 from scaffold.llm.wire.codec import ModelTarget, ServerSentEvent, WireReply
+from scaffold.llm.wire.format import UNREADABLE_ARGUMENT
 from scaffold.llm.wire.responses import ResponsesCodec
-from scaffold.llm.wire.tool_arguments import UNREADABLE_ARGUMENT
 from support.errors import error_of
 
 TARGET = ModelTarget(name="gpt-5", model="openai:gpt-5")

@@ -1,4 +1,4 @@
-from scaffold.llm.wire.tool_arguments import UNREADABLE_ARGUMENT, parse_arguments
+from scaffold.llm.wire.format import UNREADABLE_ARGUMENT, parse_arguments
 
 
 def test_empty_text_means_no_arguments():

@@ -4,8 +4,7 @@ import pytest
 from inline_snapshot import snapshot
 
 from scaffold.core.plan import ActionSpec, GoalSpec, Plan
-from scaffold.plan.analysis.agent_count import MAX_AGENTS, MAX_SIMULATED, advise_agent_count
-from scaffold.plan.analysis.shared_files import busiest_path
+from scaffold.plan.analysis.agent_count import MAX_AGENTS, MAX_SIMULATED, advise_agent_count, busiest_path
 from scaffold.plan.progress import PlanProgress
 from scaffold.plan.simulation.simulator import simulate
 

@@ -3,11 +3,19 @@
 import pytest
 
 from builders import an_action, an_attempt
-from scaffold.plan.failures.answers import ChosenAnswer, choices_text, chosen_answer
+from scaffold.plan.failures.answers import (
+    ANSWERS,
+    KILL,
+    WAIT,
+    ChosenAnswer,
+    choices_text,
+    chosen_answer,
+    extension_s,
+    reserve_s,
+)
 from scaffold.plan.failures.escalation import ESCALATION_TEXT, FailureHistory, next_escalation
 from scaffold.plan.failures.fingerprint import ShownFailure, failure_fingerprint
 from scaffold.plan.failures.recurrence import first_same
-from scaffold.plan.failures.soft_timeout import ANSWERS, KILL, WAIT, extension_s, reserve_s
 
 PYTEST = """
 tmp_path = PosixPath('/tmp/pytest-of-{user}/pytest-{n}/test_add0')

@@ -3,8 +3,7 @@
 from scaffold.core.plan import Finding
 from scaffold.plan.analysis.lint import lint
 from scaffold.plan.text.file_format import parse_plan
-from scaffold.plan.text.finding_positions import with_positions
-from scaffold.plan.text.parse_tree import parse_positioned
+from scaffold.plan.text.parse_tree import parse_positioned, with_positions
 
 YAML = """\
 version: 1

@@ -6,8 +6,7 @@ from inline_snapshot import snapshot
 
 from builders import an_action, an_attempt
 from scaffold.core.model import InboxItem
-from scaffold.core.proof.citation import Review
-from scaffold.core.proof.contract import ChangeReview, Verification
+from scaffold.core.proof.contract import ChangeReview, Review, Verification
 from scaffold.core.proof.reviewer_record import GivenVerdict, ProbeAnswer
 from scaffold.plan.review_rates import (
     LATEST,

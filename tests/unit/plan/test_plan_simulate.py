@@ -9,9 +9,15 @@ from scaffold.core.plan import Plan
 from scaffold.core.run_settings import RunLimits
 from scaffold.plan.decide import Replan
 from scaffold.plan.progress import PlanProgress
-from scaffold.plan.simulation.random_attempts import MAX_ATTEMPTS, AttemptTiming, DrawnAttempt, draw_attempts
 from scaffold.plan.simulation.simulated_goal import WORKER_CAP, GoalSimulator
-from scaffold.plan.simulation.simulator import SimulatedAttempt, simulate
+from scaffold.plan.simulation.simulator import (
+    MAX_ATTEMPTS,
+    AttemptTiming,
+    DrawnAttempt,
+    SimulatedAttempt,
+    draw_attempts,
+    simulate,
+)
 from support.plans import action, goal, independent, plan
 
 EVEN = AttemptTiming(mean_s=100, spread=0, landing_s=10)

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scaffold.plan.analysis.lint import lint
-from scaffold.plan.source.single_action import MAX_TITLE_CHARS, single_action_plan
+from scaffold.plan.source.prompt_loop import MAX_TITLE_CHARS, single_action_plan
 
 REQUESTS = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1).filter(str.strip)
 

@@ -7,9 +7,8 @@ from scaffold.core.errors import PlanInvalid
 from scaffold.core.plan import Plan
 from scaffold.plan.analysis.lint import lint
 from scaffold.plan.source.task import SourceTask
-from scaffold.plan.story.one_shot import one_shot_plan
 from scaffold.plan.story.step_type import DEFAULT_WORKFLOW, step_type
-from scaffold.plan.story.stories_goal import stories_goal
+from scaffold.plan.story.stories_goal import one_shot_plan, stories_goal
 
 
 def story(key, **fields):

@@ -3,8 +3,7 @@
 import json
 
 from scaffold.plan.story.apply_edit import EditsApplied, apply_file
-from scaffold.plan.story.history import log_line, step_entry
-from scaffold.plan.story.record import default_workflow
+from scaffold.plan.story.record import default_workflow, log_line, step_entry
 from scaffold.plan.story.step_edit import read_edits
 from support.stories import NOON, claimed, ids, new, op, request, working_on
 

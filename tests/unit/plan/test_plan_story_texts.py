@@ -7,7 +7,7 @@ from inline_snapshot import snapshot
 
 from scaffold.core.errors import UsageError
 from scaffold.core.plan import TaskText
-from scaffold.core.proof.citation import Citation
+from scaffold.core.proof.contract import Citation
 from scaffold.plan.story.criteria_review import MAX_CITATIONS, CriterionVerdict, judge_criteria, unmet_feedback
 from scaffold.plan.story.prompt import SharedFiles, StepContext, step_prompt
 from scaffold.plan.story.step_type import STEP_TYPES

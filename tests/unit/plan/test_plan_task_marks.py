@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scaffold.plan.source.formats import with_done
+from scaffold.plan.source.formats import containing, done_ids, same_but_for_marks, with_done, with_open
 from scaffold.plan.source.prd import read_prd
-from scaffold.plan.source.task_marks import containing, done_ids, same_but_for_marks, with_open
 from support.task_lists import FORMATS, NUMBERS, ids_of, versions
 
 KIRO = "- [ ] 1. a\n  - [-] 1.1 b\n  - [ ] 1.2 c\n- [ ] 2. d\n"

@@ -11,8 +11,7 @@ from scaffold.cli.render.reporters import reporter_for
 from scaffold.cli.repl.renderer import Renderer
 from scaffold.cli.repl.transcript import LIVE_CHARACTERS, Transcript
 from scaffold.cli.repl.user_input import PendingInput
-from scaffold.core.conversation import RetryWait, StreamReset, TextDelta, ThinkingDelta, ToolCallDelta
-from scaffold.core.todo import Todo
+from scaffold.core.conversation import RetryWait, StreamReset, TextDelta, ThinkingDelta, Todo, ToolCallDelta
 from scaffold.core.tool import ToolOutput
 from scaffold.host.clock import FakeClock
 from scaffold.policy.secret.redaction import Redactor

@@ -7,9 +7,9 @@ from inline_snapshot import snapshot
 
 from fakes import ECHO
 from scaffold.agent.context.window_use import WindowPart, WindowUse
+from scaffold.core.conversation import Todo
 from scaffold.core.errors import UsageError
 from scaffold.core.model import Usage
-from scaffold.core.todo import Todo
 from scaffold.policy.rule.ruleset import RuleSet
 from scaffold.session.slash.queries import (
     ConversationInfo,

@@ -3,7 +3,7 @@ import json
 import pytest
 from inline_snapshot import snapshot
 
-from scaffold.core.todo import Todo, TodoList
+from scaffold.core.conversation import Todo, TodoList
 from scaffold.tools.arguments import argument_problems
 from scaffold.tools.todos import MAX_CHARS, MAX_TODOS, Todos, todo_read, todo_write
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
 from scaffold.core.plan import is_review_role
-from scaffold.core.proof.citation import Citation, Review
+from scaffold.core.proof.contract import Citation, Review
 from scaffold.policy.secret.redaction import Redactor
 from scaffold.verify.contract.review_verdict import (
     MAX_CITATIONS,

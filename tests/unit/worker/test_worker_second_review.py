@@ -3,9 +3,8 @@
 from inline_snapshot import snapshot
 
 from scaffold.core.ids import ActionKey, Commit, RunId
-from scaffold.core.proof.citation import Citation, Review
-from scaffold.core.proof.contract import ChangeReview, CheckResult, Doubt, Verification
-from scaffold.worker.second_review.judge import (
+from scaffold.core.proof.contract import ChangeReview, CheckResult, Citation, Doubt, Review, Verification
+from scaffold.worker.second_review.decision import (
     MAX_LINES,
     MAX_PACKAGES,
     ChangeScope,

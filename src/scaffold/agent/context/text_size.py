@@ -7,7 +7,7 @@ import msgspec
 
 from scaffold.core.conversation import Image, Message, Text, Thinking, ToolCall, ToolResult
 from scaffold.core.printable_text import utf8_safe
-from scaffold.llm.wire.encoded_messages import BYTES_PER_TOKEN, IMAGE_TOKENS
+from scaffold.llm.wire.codec import BYTES_PER_TOKEN, IMAGE_TOKENS
 
 IMAGE_SIZE = IMAGE_TOKENS * BYTES_PER_TOKEN
 """Bytes counted for an image."""

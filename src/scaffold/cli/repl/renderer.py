@@ -17,8 +17,8 @@ from rich.text import Text
 from rich.theme import Theme
 
 from scaffold.cli.repl.markdown_stream import markdown
+from scaffold.core.conversation import Todo
 from scaffold.core.printable_text import count_of, printable
-from scaffold.core.todo import Todo
 from scaffold.tools.content.line_diff import DiffLine, LineDiff
 from scaffold.views.text_format import clip
 

@@ -8,9 +8,8 @@ from scaffold.agent.journal import EntryKind
 from scaffold.cli.repl.markdown_stream import MarkdownBlocks, block_tail
 from scaffold.cli.repl.renderer import Renderer, clipped_line
 from scaffold.cli.repl.user_input import PendingInput
-from scaffold.core.conversation import Delta, RetryWait, StreamReset, TextDelta, ThinkingDelta, ToolCallDelta
+from scaffold.core.conversation import Delta, RetryWait, StreamReset, TextDelta, ThinkingDelta, Todo, ToolCallDelta
 from scaffold.core.ports import Clock
-from scaffold.core.todo import Todo
 from scaffold.core.tool import ToolOutput
 from scaffold.policy.secret.redaction import MIN_SECRET_CHARS
 from scaffold.session.running_tools import FinishedCall

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from msgspec import Struct
 
 from scaffold.host.child_environment import is_never_inherited
-from scaffold.llm.registry.embedding_models import embedding_model as find_embedding_model
+from scaffold.llm.registry.model_name import embedding_model as find_embedding_model
 from scaffold.llm.registry.model_name import is_live, parse_model
 from scaffold.policy.rule.tool_rules import parse_rule
 from scaffold.verify.services.specs import parse_external

@@ -1,14 +1,31 @@
 """Contracts: what must hold in a tree before an action's effects may become facts, and the results of checking it."""
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Annotated, Literal
 
-from msgspec import Struct, field
+from msgspec import Meta, Struct, field
 
 from scaffold.core.ids import Commit
 from scaffold.core.landing.conflict import FileMerge
-from scaffold.core.proof.citation import Review
 from scaffold.core.proof.gates import GateResult
+
+
+class Citation(Struct, frozen=True):
+    """A line of the reviewed commit; `file` is relative to the top of the tree."""
+
+    file: str
+    line: Annotated[int, Meta(ge=1)]
+    note: str = ""
+    before: bool = False
+    """True for a line as it was before the change, such as one of a deleted test."""
+
+
+class Review(Struct, frozen=True, kw_only=True):
+    """A reviewer's verdict with its citations."""
+
+    verdict: Literal["approve", "reject"]
+    citations: tuple[Citation, ...] = ()
+    summary: str
 
 
 class ExitCode(Struct, frozen=True, tag="exit"):

@@ -5,7 +5,7 @@ from typing import Literal, NewType
 from msgspec import Struct
 
 from scaffold.core.ids import Commit
-from scaffold.core.proof.citation import Citation
+from scaffold.core.proof.contract import Citation
 
 RequirementId = NewType("RequirementId", str)
 """The specification's own, such as `FR-001`; else `R1`, `R2`, ... in its order, or `L12` by its line beside others."""

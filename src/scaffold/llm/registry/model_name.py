@@ -1,5 +1,6 @@
 """Parse model strings."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -8,9 +9,23 @@ from msgspec import Struct
 from scaffold.core.errors import UsageError
 from scaffold.llm.registry.prices import find_family
 
-Provider = Literal["anthropic", "openai", "openai-chat", "codex", "local", "cassette"]
-PROVIDERS: tuple[Provider, ...] = get_args(Provider)
+USD_PER_MILLION: Mapping[str, float] = {
+    "text-embedding-3-small": 0.02,
+    "text-embedding-3-large": 0.13,
+    "text-embedding-ada-002": 0.10,
+}
+"""Of OpenAI's models, per million tokens."""
 
+DIMENSIONS: Mapping[str, int] = {
+    "text-embedding-3-small": 1_536,
+    "text-embedding-3-large": 3_072,
+    "text-embedding-ada-002": 1_536,
+}
+
+Provider = Literal["anthropic", "openai", "openai-chat", "codex", "local", "cassette"]
+
+EMBEDDING_PROVIDERS: frozenset[Provider] = frozenset({"openai", "openai-chat", "local"})
+PROVIDERS: tuple[Provider, ...] = get_args(Provider)
 SYNTAX_HINT = (
     "Write anthropic:NAME, openai:NAME, openai-chat:NAME, codex:NAME, local:NAME@http://HOST:PORT/v1 or cassette:PATH."
 )
@@ -63,3 +78,13 @@ def absolute_model(text: str) -> str:
 def is_live(text: str) -> bool:
     """Return True if the model is called over the network (`open_model` needs a `line`); UsageError if invalid."""
     return parse_model(text).provider != "cassette"
+
+
+def embedding_model(text: str) -> ModelName:
+    """Return the parsed model string; UsageError if it is none, or its provider has no embeddings."""
+    model = parse_model(text)
+    if model.provider not in EMBEDDING_PROVIDERS:
+        raise UsageError(
+            f"`{model}` has no embeddings", "Use openai:text-embedding-3-small, or local:NAME@http://HOST:PORT/v1."
+        )
+    return model

@@ -20,9 +20,8 @@ from scaffold.core.conversation import (
 from scaffold.core.errors import ModelError
 from scaffold.core.model import Usage
 from scaffold.llm.wire.codec import ModelTarget, ServerSentEvent, WireReply
-from scaffold.llm.wire.format import decode_json, read_usage
+from scaffold.llm.wire.format import decode_json, parse_arguments, read_usage
 from scaffold.llm.wire.provider_errors import reported_error, truncated_stream, unreadable_reply
-from scaffold.llm.wire.tool_arguments import parse_arguments
 
 _STOPS: Mapping[str, StopReason] = {
     "end_turn": "end",

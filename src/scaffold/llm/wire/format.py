@@ -4,11 +4,22 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Mapping
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
+from scaffold.core.tool import MAX_NESTING, is_nested_too_deeply
 from scaffold.llm.wire.provider_errors import unreadable_reply
+
+UNREADABLE_ARGUMENT = "unreadable_arguments"
+"""The only argument of a call whose text is not a JSON object, or too deeply nested.
+
+No tool accepts it, so the call is refused, not run.
+"""
+
+MAX_SHOWN_CHARS = 500
+"""Longer texts are cut to this before they are shown to the model."""
+
 
 MAX_ID_CHARS, MAX_NAME_CHARS = 64, 64
 """Every wire refuses longer ones in the history, even its own."""
@@ -70,3 +81,29 @@ def wire_name(name: str) -> str:
 def stable_id(*parts: str) -> str:
     """Return an id that every wire accepts, the same for the same `parts`."""
     return "call_" + hashlib.sha256("\0".join(parts).encode(errors="replace")).hexdigest()[:24]
+
+
+def parse_arguments(text: str, *, cut: bool = False) -> Mapping[str, Any]:
+    """Return the arguments in `text`; empty text and `null` mean no arguments.
+
+    With `cut` the reply ended at its length limit: nothing is parsed, because truncated arguments may look complete.
+    Text that is not a JSON object, or has more than MAX_NESTING levels, becomes the one argument `UNREADABLE_ARGUMENT`,
+    which describes the problem.
+    """
+    if cut or not text.strip():
+        return {}
+    try:
+        value = msgspec.json.decode(text)
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+        return _unreadable(f"not a JSON object ({error})", text)
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        return _unreadable(f"not a JSON object (it is {type(value).__name__}, not an object)", text)
+    if is_nested_too_deeply(value):
+        return _unreadable(f"nested more than {MAX_NESTING} levels deep", text)
+    return value
+
+
+def _unreadable(problem: str, text: str) -> Mapping[str, Any]:
+    return {UNREADABLE_ARGUMENT: f"{problem}: {text[:MAX_SHOWN_CHARS]}"}

@@ -9,9 +9,8 @@ from msgspec import Struct
 from scaffold.core.conversation import Image, Request, ToolCall
 from scaffold.core.errors import ModelError
 from scaffold.llm.wire.codec import ModelTarget
-from scaffold.llm.wire.format import encode_json, stable_id
+from scaffold.llm.wire.format import encode_json, parse_arguments, stable_id
 from scaffold.llm.wire.provider_errors import reported_error
-from scaffold.llm.wire.tool_arguments import parse_arguments
 
 SCHEMA_NAME = "answer"
 """The name of a reply's schema; the wire requires one but ignores it."""

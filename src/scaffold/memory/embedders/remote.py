@@ -12,10 +12,14 @@ from scaffold.core.model import Usage
 from scaffold.core.ports import Budget
 from scaffold.host.clock import SystemClock
 from scaffold.host.process_identity import own_identity
-from scaffold.host.startup import importing
-from scaffold.llm.registry.embedding_models import embedding_model
-from scaffold.llm.transport.embeddings_endpoint import EmbeddingEndpoint, find_embedding_endpoint
-from scaffold.llm.transport.embeddings_request import ASKED, EmbeddingRequest
+from scaffold.host.startup import lazy_import
+from scaffold.llm.registry.model_name import embedding_model
+from scaffold.llm.transport.embeddings_request import (
+    ASKED,
+    EmbeddingEndpoint,
+    EmbeddingRequest,
+    find_embedding_endpoint,
+)
 from scaffold.llm.transport.live_context import LOCAL_RETRY_S, Deadlines, Patience
 from scaffold.llm.transport.retry import RetryingModel
 from scaffold.memory.embedders.vector_bytes import packed

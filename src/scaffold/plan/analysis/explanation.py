@@ -8,10 +8,9 @@ from scaffold.core.ids import ActionKey, Assertion
 from scaffold.core.plan import Finding, GoalSpec, Plan
 from scaffold.plan.analysis.agent_count import AgentCountAdvice, advise_agent_count
 from scaffold.plan.analysis.lint import goal_warning, lint
-from scaffold.plan.graph.dependency_graph import DependencyGraph
-from scaffold.plan.graph.levels import critical_path, makespan_bound, width
+from scaffold.plan.graph.dependency_graph import DependencyGraph, critical_path, makespan_bound, width
 from scaffold.plan.message_text import quoted_list
-from scaffold.plan.simulation.random_attempts import AttemptTiming
+from scaffold.plan.simulation.simulator import AttemptTiming
 
 
 class AssertionProviders(Struct, frozen=True, kw_only=True):

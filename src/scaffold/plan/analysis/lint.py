@@ -1,19 +1,120 @@
 """Proves that a plan can reach its goals, or explains why not. Actions only add facts, so the proof is exact."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Literal
 
 from msgspec import Struct
 
 from scaffold.core.ids import ActionKey, Assertion
-from scaffold.core.plan import Finding, GoalSpec, Plan
-from scaffold.plan.analysis.goal_errors import GoalErrorFinder, goal_error
-from scaffold.plan.analysis.story_errors import story_errors
-from scaffold.plan.graph.dependency_graph import DependencyGraph
-from scaffold.plan.graph.levels import critical_path, width
-from scaffold.plan.message_text import quoted_list
+from scaffold.core.plan import ActionSpec, Finding, GoalSpec, Plan
+from scaffold.plan.graph.cycles import Cycle, cycles
+from scaffold.plan.graph.dependency_graph import DependencyGraph, critical_path, width
+from scaffold.plan.message_text import SpellingHints, quoted, quoted_list
+from scaffold.plan.story.actions import step_key
+from scaffold.plan.story.record import STEP_ID, StepId
+from scaffold.plan.story.step_type import STEP_TYPES
+
+ErrorCode = Literal[
+    "unreachable-goal", "unprovided-precondition", "cycle", "self-dependency", "duplicate-key", "malformed-story"
+]
+
+
+class GoalErrorFinder:
+    """Finds the errors of one goal; `providers` maps each assertion to the goals that provide it."""
+
+    def __init__(self, goal: GoalSpec, graph: DependencyGraph, providers: Mapping[Assertion, Sequence[str]]) -> None:
+        """Take `goal` and its dependency graph."""
+        self._goal = goal
+        self._graph = graph
+        self._providers = providers
+        self._effects = SpellingHints(graph.providers)
+        self._keys = SpellingHints(action.key for action in goal.actions if action.kind == "compound")
+
+    def all(self) -> Iterator[Finding]:
+        """Yield the errors: causes first, unreachable parts of the goal state last."""
+        yield from self._unprovided()
+        yield from self._orphans()
+        yield from self._self_dependencies()
+        yield from (self._cycle(cycle) for cycle in cycles(self._graph))
+        yield from self._gaps()
+        yield from self._unreachable()
+
+    def _unprovided(self) -> Iterator[Finding]:
+        for action in self._goal.actions:
+            for need in dict.fromkeys(action.preconditions):
+                if need not in self._graph.providers and need not in self._graph.held:
+                    message = (
+                        f"action `{action.key}` needs `{need}`, which no action of goal `{self._goal.name}` makes true"
+                    )
+                    fix = self._fix(need, f"or remove it from the preconditions of `{action.key}`")
+                    yield goal_error("unprovided-precondition", self._goal, action.key, message, fix)
+
+    def _fix(self, missing: Assertion, otherwise: str) -> str:
+        if elsewhere := self._providers.get(missing):
+            return (
+                f"Facts are per goal, and only goal `{elsewhere[0]}` provides `{missing}`: "
+                f"provide it in goal `{self._goal.name}` too, or merge the two goals."
+            )
+        return f"{self._effects.hint(missing)}Add an action with the effect `{missing}`, {otherwise}."
+
+    def _orphans(self) -> Iterator[Finding]:
+        for index in self._graph.orphans:
+            key, parent = self._goal.actions[index].key, self._goal.actions[index].parent or ""
+            message = (
+                f"action `{key}` waits for its parent `{parent}`, which is not a compound of goal `{self._goal.name}`"
+            )
+            fix = f"{self._keys.hint(parent)}Name a compound of the same goal, or remove `parent`."
+            yield goal_error("unprovided-precondition", self._goal, key, message, fix)
+
+    def _self_dependencies(self) -> Iterator[Finding]:
+        for index, action in enumerate(self._goal.actions):
+            for need in dict.fromkeys(self._graph.needs(index)):
+                providers = self._graph.providers_of(need)
+                if len(providers) == 1 and providers[0] == index and need not in self._graph.held:
+                    what = f"`{need}`" if isinstance(need, str) else "its parent"
+                    message = f"action `{action.key}` waits for {what}, which only the action itself provides"
+                    fix = f"Remove {what} from its preconditions, or add another action that provides it."
+                    if isinstance(need, int):
+                        message, fix = f"action `{action.key}` is its own parent", "Remove `parent`."
+                    yield goal_error("self-dependency", self._goal, action.key, message, fix)
+
+    def _cycle(self, cycle: Cycle) -> Finding:
+        keys = [self._goal.actions[index].key for index in cycle.actions]
+        message = f"actions wait for each other: {' -> '.join([*keys, keys[0]])}"
+        named = ((key, need) for key, need in zip(keys, cycle.needs, strict=True) if isinstance(need, str))
+        key, need = next(named, (keys[0], None))
+        fix = f"Remove one precondition on the cycle, e.g. `{need}` of `{key}`, or provide it by another action."
+        if need is None:
+            fix = f"Remove one `parent` on the cycle, e.g. that of `{key}`."
+        return goal_error("cycle", self._goal, keys[0], message, fix)
+
+    def _gaps(self) -> Iterator[Finding]:
+        for index, gap in self._graph.gaps.items():
+            key = self._goal.actions[index].key
+            for effect in gap:
+                message = f"compound `{key}` promises `{effect}`, but its children never make `{effect}` true"
+                fix = f"Add `{effect}` to the effects of a child of `{key}`, or remove it from the compound's."
+                yield goal_error("unreachable-goal", self._goal, key, message, fix)
+
+    def _unreachable(self) -> Iterator[Finding]:
+        for assertion in dict.fromkeys(self._goal.goal_state):
+            if assertion in self._graph.reach.held:
+                continue
+            message = f"goal `{self._goal.name}` is never reached: no action makes `{assertion}` true"
+            fix = self._fix(assertion, "or remove it from the goal state")
+            if providers := self._graph.providers_of(assertion):
+                keys = quoted_list([self._goal.actions[giver].key for giver in providers])
+                message = (
+                    f"goal `{self._goal.name}` is never reached: `{assertion}` needs {keys}, which cannot provide it"
+                )
+                fix = f"Fix {keys}, or the actions they depend on."
+            yield goal_error("unreachable-goal", self._goal, None, message, fix)
+
+
+_FIX = "Only its own agents change the steps of a story; add other actions beside it."
+
 
 WarningCode = Literal["unused-effect", "duplicate-provider", "empty-effects", "unknown-key"]
 WeaknessCode = Literal["no-contract", "needs-planner", "shared-file"]
@@ -127,3 +228,40 @@ def _duplicate_providers(goal: GoalSpec, graph: DependencyGraph) -> Iterator[Fin
             message = f"`{effect}` is provided more than once: by {quoted_list(keys)}"
             fix = "Let only one of them provide it, unless either one is enough."
             yield goal_warning("duplicate-provider", goal, keys[1], message, fix)
+
+
+def story_errors(goal: GoalSpec) -> Iterator[Finding]:
+    """Yield an error for each story without a final review, and for each child of a story that is not a step of it."""
+    stories = {each.key: each for each in goal.actions if each.kind == "compound" and each.method == "story"}
+    reviewed = set()
+    for action in goal.actions:
+        story = stories.get(action.parent) if action.parent else None
+        if story is None:
+            continue
+        if why := _why_no_step(action):
+            message = f"action `{action.key}` is no step of the story `{story.key}`: {why}"
+            yield goal_error("malformed-story", goal, action.key, message, _FIX)
+        elif action.role == "final_review":
+            reviewed.add(story.key)
+    for key in stories:
+        if key not in reviewed:
+            message = f"the story `{key}` has no step of type `final_review`, which lands it"
+            fix = "Write it with `scaffold plan --prd`, or without `method`."
+            yield goal_error("malformed-story", goal, key, message, fix)
+
+
+def _why_no_step(action: ActionSpec) -> str:
+    """Return why an action cannot be a step of its parent; empty if it can."""
+    own = action.key.rpartition("/")[2]
+    if action.parent is None or STEP_ID.fullmatch(own) is None or action.key != step_key(action.parent, StepId(own)):
+        return f"its key is not like {quoted(f'{action.parent}/step-001')}"
+    if action.role not in STEP_TYPES:
+        return f"its role {quoted(action.role)} is no type of step"
+    if (action.kind, action.workspace, action.method) != ("primitive", "parent", "story"):
+        return "it has to be a primitive with `workspace: parent` and `method: story`"
+    return ""
+
+
+def goal_error(code: ErrorCode, goal: GoalSpec, action: str | None, message: str, fix: str) -> Finding:
+    """Return an error about `goal`, or about one of its actions if `action` is not None."""
+    return Finding(code=code, severity="error", goal=goal.name, action=action, message=message, fix=fix)

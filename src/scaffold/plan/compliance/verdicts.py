@@ -7,8 +7,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from scaffold.core.printable_text import truncate_text
-from scaffold.core.proof.citation import Citation
-from scaffold.core.proof.contract import CheckResult, Verification
+from scaffold.core.proof.contract import CheckResult, Citation, Verification
 from scaffold.core.proof.specification_audit import Audit, AuditedRequirement, RequirementId
 
 AUDIT = "audit"

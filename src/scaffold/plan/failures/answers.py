@@ -5,6 +5,17 @@ from typing import Final
 
 from msgspec import Struct
 
+KILL, WAIT = "kill", "wait"
+
+EXTENSION: Final = 0.5
+"""The share of its time by which an attempt is extended: once by itself, then for each `wait`."""
+
+ANSWERS: Final = {
+    KILL: "end it now; its work is pinned, and it counts as a failure",
+    WAIT: "give it half of its time more; you are asked again",
+}
+
+
 CHOICES: Final = "choices"
 """Key in the detail of an inbox item: the words that an answer may begin with, each with its meaning."""
 CONTEXT: Final = "context"
@@ -30,3 +41,13 @@ def choices_text(choices: Mapping[str, str]) -> str:
     """Return the choices as lines for people."""
     width = max(map(len, choices), default=0)
     return "\n".join(f"{word:<{width}}  {meaning}" for word, meaning in choices.items())
+
+
+def reserve_s(timeout_s: float, share: float) -> float | None:
+    """Return how many seconds are left when it is asked, with this share of the time used; None if it never is."""
+    return timeout_s * (1 - share) if share < 1 else None
+
+
+def extension_s(timeout_s: float, extensions: int) -> float:
+    """Return how many seconds so many extensions add."""
+    return timeout_s * EXTENSION * extensions

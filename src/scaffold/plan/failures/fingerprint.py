@@ -11,7 +11,24 @@ from collections.abc import Iterator, Sequence
 from msgspec import Struct
 
 from scaffold.core.printable_text import utf8_safe
-from scaffold.plan.failures.deciding_lines import is_deciding, is_detail
+
+MAX_READ_CHARS = 300
+"""How much of a line is looked at."""
+
+_DECIDING = re.compile(
+    r"^E  +\S|^(?:FAILED|ERROR|FAIL)\b|^\s*--- FAIL|^\s*not ok \d|^panic:|^thread '.*' panicked|^\s*[✕✖×●] \S"
+    r"|^(?:\w+\.)*\w*(?:Error|Exception)\b|(?:^|: )(?:fatal )?error\b(?:\[\w+\])?:|: error TS\d+: |^\w+: \*\*\* "
+    r"|^\s+\d+:\d+\s+error\s"
+)
+"""pytest, unittest, go, node, jest, cargo, tsc, eslint, compilers and make."""
+
+_DETAIL = re.compile(
+    r"^\s*\S+\.\w{1,8}:\d+(?::\d+)?:? +(?!.*warning|\+0x)\S|^test .* \.\.\. FAILED$"
+    r"|^\s*(?:left|right|expected|actual|received|error|code): ",
+    re.IGNORECASE,
+)
+"""A message about a place in a file, as of a test in Go; a failed test of cargo; what was compared."""
+
 
 MAX_CHARS = 200_000
 """Of a longer text its beginning and its end are read, half of this each."""
@@ -80,3 +97,13 @@ def _normal(line: str) -> str:
     text = _GUTTER.sub("", line.casefold()[:MAX_LINE_CHARS])
     text = _FOLDERS.sub("/", text)
     return " ".join(_VARYING.sub("#", _TEMPORARY.sub("#", text)).split())
+
+
+def is_deciding(line: str) -> bool:
+    """Return whether the line says what is wrong."""
+    return _DECIDING.search(line[:MAX_READ_CHARS]) is not None
+
+
+def is_detail(line: str) -> bool:
+    """Return whether the line says more about what is wrong; alone it may also be about something else."""
+    return _DETAIL.search(line[:MAX_READ_CHARS]) is not None

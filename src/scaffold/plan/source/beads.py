@@ -4,8 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from scaffold.core.ids import ActionKey
 from scaffold.core.plan import Finding, TaskType
-from scaffold.plan.source.json_edits import JsonText
-from scaffold.plan.source.json_tasks import criteria, mappings, named, paragraphs, priority
+from scaffold.plan.source.json_tasks import JsonText, criteria, mappings, named, one_line, paragraphs, priority
 from scaffold.plan.source.task import SourceTask, TaskDocument
 from scaffold.plan.text.fields import FieldReader, FindingCollector
 from scaffold.plan.text.file_format import bad_key

@@ -1,5 +1,6 @@
 """Which format a specification has, and the readers and writers of all task formats."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import assert_never
@@ -11,7 +12,16 @@ from scaffold.plan.source.beads import is_issue, read_beads
 from scaffold.plan.source.kiro import is_kiro, numbered_tasks, read_kiro
 from scaffold.plan.source.prd import read_prd, story_list_key
 from scaffold.plan.source.spec_kit import is_spec_kit, read_spec_kit
-from scaffold.plan.source.task import MarkedText, SourceTask, TaskDocument, checked, mark_done
+from scaffold.plan.source.task import (
+    MarkedText,
+    SourceTask,
+    TaskDocument,
+    TaskTree,
+    TextEdit,
+    checked,
+    edited,
+    mark_done,
+)
 from scaffold.plan.source.task_master import LIST_KEY, read_task_master, tags
 from scaffold.plan.text.parse_tree import (
     START,
@@ -128,3 +138,73 @@ def _keys(node: PositionedNode) -> frozenset[str]:
 def _value(node: PositionedNode, key: str) -> PositionedNode | None:
     entries = node.entries if isinstance(node, MappingNode) else ()
     return next((value for name, value in entries if isinstance(name, ScalarNode) and name.written == key), None)
+
+
+def done_ids(task_format: TaskFormat, text: str, *, name: str) -> frozenset[ActionKey]:
+    """Return the tasks that are marked as done, without those that are written more than once.
+
+    Raises PlanInvalid if the text cannot be read.
+    """
+    return frozenset(key for key, task in _once(task_format, text, name).items() if task.done)
+
+
+def with_marked(task_format: TaskFormat, text: str, ids: Iterable[ActionKey], *, name: str) -> str:
+    """Return the text with the tasks `ids` marked as done, and no others, whatever follows from that.
+
+    Raises PlanInvalid if it cannot be read.
+    """
+    tasks, wanted = _once(task_format, text, name), frozenset(ids)
+    return edited(text, [edit for task in tasks.values() if task.id in wanted for edit in task.done_edits])
+
+
+def with_open(task_format: TaskFormat, text: str, ids: Iterable[ActionKey], *, like: str, name: str) -> str:
+    """Return the text with the tasks `ids` marked as open, and no others, whatever they are a part of.
+
+    Each gets the mark that it has in `like`, another version of the list, if it is open there. Nothing else changes.
+    Raises PlanInvalid if one of the texts cannot be read.
+    """
+    tasks, wanted = _once(task_format, text, name), frozenset(ids)
+    marks = _open_marks(task_format, like, name)
+    return edited(
+        text,
+        [
+            TextEdit(edit.start, edit.end, marks.get(task.id, edit.text))
+            for task in tasks.values()
+            if task.id in wanted
+            for edit in task.open_edits
+        ],
+    )
+
+
+def containing(task_format: TaskFormat, text: str, ids: Iterable[ActionKey], *, name: str) -> frozenset[ActionKey]:
+    """Return what the tasks `ids` are a part of. Raises PlanInvalid if the text cannot be read."""
+    tasks = _once(task_format, text, name)
+    tree = TaskTree(tasks.values())
+    return frozenset(each.id for key in ids if key in tasks for each in tree.ancestors(tasks[key]))
+
+
+def same_but_for_marks(task_format: TaskFormat, one: str, other: str, *, name: str) -> bool:
+    """Return whether two versions of a list differ in nothing but which tasks are marked as done.
+
+    Raises PlanInvalid if one of them cannot be read.
+    """
+    done = done_ids(task_format, one, name=name) | done_ids(task_format, other, name=name)
+    first, second = (with_marked(task_format, each, done, name=name) for each in (one, other))
+    return first == second
+
+
+def _open_marks(task_format: TaskFormat, text: str, name: str) -> dict[ActionKey, str]:
+    """Return how each task is marked that is open; without those that have no mark at all."""
+    body = text.removeprefix("\ufeff")
+    return {
+        key: body[edit.start : edit.end]
+        for key, task in _once(task_format, text, name).items()
+        for edit in task.done_edits
+        if edit.start < edit.end
+    }
+
+
+def _once(task_format: TaskFormat, text: str, name: str) -> dict[ActionKey, SourceTask]:
+    tasks = marked_tasks(task_format, text, name=name)
+    count = Counter(task.id for task in tasks)
+    return {task.id: task for task in tasks if count[task.id] == 1}

@@ -6,8 +6,8 @@ from hashlib import sha256
 
 from scaffold.core.ids import ActionKey
 from scaffold.core.plan import Finding
-from scaffold.plan.source.json_edits import JsonText
 from scaffold.plan.source.json_tasks import (
+    JsonText,
     criteria,
     first_key,
     mappings,

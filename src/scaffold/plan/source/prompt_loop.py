@@ -2,10 +2,18 @@
 
 from msgspec import Struct
 
-from scaffold.core.ids import ActionKey
-from scaffold.core.plan import ActionSpec, GoalSpec
+from scaffold.core.ids import ActionKey, Assertion
+from scaffold.core.plan import ActionSpec, GoalSpec, Plan
 from scaffold.plan.source.dag import done_assertion
 from scaffold.plan.source.task import empty_document
+
+NAME = "task"
+
+DONE = Assertion("done")
+
+MAX_TITLE_CHARS = 200
+"""Length limit of the goal's description; the action's description is the whole request."""
+
 
 PROMPT_FILE = "PROMPT.md"
 """The name by which such a file is known; its text has no structure of its own."""
@@ -47,3 +55,15 @@ def round_goal(loop: PromptLoop, number: int) -> GoalSpec:
     )
     description = f"Round {number} of at most {loop.max_rounds} has ended."
     return GoalSpec(name=key, description=description, goal_state=action.effects, actions=(action,))
+
+
+def single_action_plan(request: str) -> Plan:
+    """Return a plan with one action, described by the whole request; the request must not be empty."""
+    action = ActionSpec(key=ActionKey(NAME), description=request, effects=(DONE,))
+    return Plan(goals=(GoalSpec(name=NAME, description=request_title(request), goal_state=(DONE,), actions=(action,)),))
+
+
+def request_title(request: str) -> str:
+    """Return the first line of a request, cut to `MAX_TITLE_CHARS`."""
+    first = request.strip().partition("\n")[0].strip()
+    return first if len(first) <= MAX_TITLE_CHARS else f"{first[: MAX_TITLE_CHARS - 1]}…"

@@ -5,8 +5,16 @@ from collections.abc import Iterator, Mapping
 from scaffold.core.ids import ActionKey
 from scaffold.core.plan import Finding
 from scaffold.plan.message_text import quoted_list
-from scaffold.plan.source.json_edits import JsonText
-from scaffold.plan.source.json_tasks import criteria, first_key, mappings, paragraphs, priority, prose
+from scaffold.plan.source.json_tasks import (
+    JsonText,
+    criteria,
+    first_key,
+    mappings,
+    one_line,
+    paragraphs,
+    priority,
+    prose,
+)
 from scaffold.plan.source.task import SourceTask, TaskDocument
 from scaffold.plan.text.fields import FieldReader, FindingCollector
 from scaffold.plan.text.file_format import bad_key

@@ -21,15 +21,16 @@ from scaffold.plan.story.guardrails import (
     added_steps,
     at_most_3_restarts,
 )
-from scaffold.plan.story.history import edit_entry, step_entry
 from scaffold.plan.story.record import (
     HistoryEntry,
     StepId,
     StepRecord,
     StoryRecord,
     add_usage,
+    edit_entry,
     next_ids,
     reset,
+    step_entry,
 )
 from scaffold.plan.story.step_edit import (
     AddAfter,

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from msgspec import Struct
 
-from scaffold.core.proof.citation import Citation
+from scaffold.core.proof.contract import Citation
 
 FORM = "CRITERION 1: met - path/to/file:12"
 MAX_CITATIONS = 20

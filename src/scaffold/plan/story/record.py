@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Annotated, Any, Literal, NewType
 
+import msgspec
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
@@ -18,7 +19,9 @@ StepId = NewType("StepId", str)
 """`step-NNN`, unique within its story; a later step has a larger number, wherever it stands."""
 
 StepStatus = Literal["pending", "in_progress", "completed", "skipped", "failed", "cancelled"]
+
 StoryStatus = Literal["unclaimed", "in_progress", "completed", "failed", "blocked"]
+
 HistoryAction = Literal[
     "step_started",
     "step_completed",
@@ -30,7 +33,9 @@ HistoryAction = Literal[
     "story_completed",
     "story_failed",
 ]
+
 Time = Annotated[datetime, Meta(tz=True)]
+
 Count = Annotated[int, Meta(ge=0)]
 
 STEP_ID = re.compile(r"step-([0-9]{3,9})")
@@ -113,6 +118,9 @@ class StoryRecord(Struct, frozen=True, kw_only=True):
         return next((step for step in self.steps if step.id == step_id), None)
 
 
+StepsBeforeAfter = tuple[Sequence[StepRecord], Sequence[StepRecord]]
+
+
 def default_workflow() -> tuple[StepRecord, ...]:
     """Return the steps of a story that is claimed for the first time: step-001 to step-010."""
     return tuple(
@@ -156,3 +164,59 @@ def next_ids(steps: Sequence[StepRecord], count: int) -> tuple[StepId, ...]:
 
 def _step_id(number: int) -> StepId:
     return StepId(f"step-{number:03d}")
+
+
+def story_entry(story: StoryRecord, action: HistoryAction, at: datetime, **details: str) -> HistoryEntry:
+    """Return an entry about the story as a whole."""
+    return HistoryEntry(timestamp=at, action=action, agent_id=story.agent_id, details=details)
+
+
+def step_entry(story: StoryRecord, step: StepId, action: HistoryAction, at: datetime, **details: str) -> HistoryEntry:
+    """Return an entry about one of its steps."""
+    return HistoryEntry(timestamp=at, action=action, agent_id=story.agent_id, step_id=step, details=details)
+
+
+def edit_entry(
+    story: StoryRecord,
+    step: StepId | None,
+    operation: str,
+    reason: str,
+    steps: StepsBeforeAfter,
+    at: datetime,
+    **more: Any,
+) -> HistoryEntry:
+    """Return an entry about an edit of the workflow, with the steps that it changed, before and after.
+
+    `step` is the one whose agent asked for it; None if it was not an agent. `more` are JSON values.
+    """
+    before, after = _changed(*steps)
+    details = {"operation": operation, "reason": reason, **more, "before": before, "after": after}
+    return HistoryEntry(timestamp=at, action="workflow_edit", agent_id=story.agent_id, step_id=step, details=details)
+
+
+def log_line(story_id: str, entry: HistoryEntry) -> str:
+    """Return an entry as a line of the orchestrator's log: a JSON object."""
+    line = {
+        "ts": entry.timestamp,
+        "agent_id": entry.agent_id,
+        "story_id": story_id,
+        "step_id": entry.step_id,
+        "event": entry.action,
+    }
+    return msgspec.json.encode(line).decode()
+
+
+def _changed(
+    before: Sequence[StepRecord], after: Sequence[StepRecord]
+) -> tuple[list[dict[str, str]], list[dict[str, str]]]:
+    """Return the part of both lists that differs, without the steps they begin and end with in common."""
+    old, new = [_shown(step) for step in before], [_shown(step) for step in after]
+    while old and new and old[0] == new[0]:
+        del old[0], new[0]
+    while old and new and old[-1] == new[-1]:
+        del old[-1], new[-1]
+    return old, new
+
+
+def _shown(step: StepRecord) -> dict[str, str]:
+    return {"id": step.id, "type": step.type, "status": step.status, "description": step.description}

@@ -6,12 +6,21 @@ from collections.abc import Iterator, Sequence
 from msgspec import structs
 
 from scaffold.core.errors import PlanInvalid
-from scaffold.core.plan import ActionSpec, Finding, GoalSpec
+from scaffold.core.ids import ActionKey
+from scaffold.core.plan import ActionSpec, Finding, GoalSpec, Plan
 from scaffold.plan.source.dag import done_assertion
 from scaffold.plan.source.prd import by_priority
+from scaffold.plan.source.prompt_loop import request_title
 from scaffold.plan.source.task import SourceTask
 from scaffold.plan.story.actions import new_record, step_actions, story_action
 from scaffold.plan.story.record import default_workflow
+from scaffold.plan.text.parse_tree import START
+
+ONE_SHOT = "one-shot"
+"""The name of the goal."""
+
+STORY = ActionKey("US-001")
+"""The id of the only story, as a PRD would number it."""
 
 
 def stories_goal(name: str, description: str, stories: Sequence[SourceTask]) -> GoalSpec:
@@ -56,3 +65,10 @@ def _steps_with_ids_of_stories(stories: Sequence[SourceTask], actions: Sequence[
 def _actions(story: SourceTask) -> Iterator[ActionSpec]:
     yield story_action(story)
     yield from step_actions(structs.replace(new_record(story), steps=default_workflow()))
+
+
+def one_shot_plan(request: str) -> Plan:
+    """Return a plan with one story in its default steps: the request's first line is its title, all of it its text."""
+    title = request_title(request)
+    story = SourceTask(id=STORY, title=title, description=request.strip(), position=START)
+    return Plan(goals=(stories_goal(ONE_SHOT, title, (story,)),))

@@ -9,8 +9,7 @@ from scaffold.core.model import Attempt, InboxItem, Run
 from scaffold.core.printable_text import count_of
 from scaffold.core.states import COUNTED_FAILURES, WORKER_PHASES
 from scaffold.host.random_ids import new_id
-from scaffold.plan.failures.answers import CHOICES
-from scaffold.plan.failures.soft_timeout import ANSWERS, WAIT
+from scaffold.plan.failures.answers import ANSWERS, CHOICES, WAIT
 from scaffold.run.attempts.assignment import Assignment
 from scaffold.store.database import Store
 

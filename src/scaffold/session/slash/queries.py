@@ -10,11 +10,11 @@ from msgspec import Struct
 from scaffold.agent.context.compaction import COMPACT_ABOVE
 from scaffold.agent.context.window_use import WindowUse
 from scaffold.agent.modes import MODES
+from scaffold.core.conversation import Todo, TodoStatus
 from scaffold.core.errors import UsageError
 from scaffold.core.model import Usage
 from scaffold.core.printable_text import count_of, format_usd
 from scaffold.core.run_settings import Effort
-from scaffold.core.todo import Todo, TodoStatus
 from scaffold.core.tool import Tool
 from scaffold.llm.registry.cards import model_card
 from scaffold.llm.registry.model_name import parse_model

@@ -5,12 +5,11 @@ from datetime import datetime
 
 from msgspec import Struct
 
-from scaffold.core.conversation import Message
+from scaffold.core.conversation import Message, TodoList
 from scaffold.core.errors import ConversationBusy, StoreError, UsageError
 from scaffold.core.ids import ConversationId
 from scaffold.core.model import ProcessIdentity, Usage
 from scaffold.core.printable_text import utf8_safe
-from scaffold.core.todo import TodoList
 from scaffold.host.process_identity import is_alive
 from scaffold.store.driver.columns import PROCESS, JsonColumn, format_time, read_struct, usage_columns, usage_of
 from scaffold.store.driver.connection import Row

@@ -14,7 +14,7 @@ from scaffold.agent.turn_loop import TurnResult
 from scaffold.core.errors import BudgetExceeded, ModelError, UsageError
 from scaffold.core.ids import Commit
 from scaffold.core.ports import Model
-from scaffold.core.proof.citation import Review
+from scaffold.core.proof.contract import Review
 from scaffold.git.client.command_line import Git
 from scaffold.llm.transport.live_context import Patience
 from scaffold.run.learning.stores import reviewer_standing

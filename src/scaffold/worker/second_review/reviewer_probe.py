@@ -19,8 +19,7 @@ from scaffold.core.errors import GitError, ModelError, UsageError
 from scaffold.core.ids import Commit
 from scaffold.core.model import Action, Attempt, Run, Usage
 from scaffold.core.ports import Budget, Model
-from scaffold.core.proof.citation import Review
-from scaffold.core.proof.contract import Verification
+from scaffold.core.proof.contract import Review, Verification
 from scaffold.core.proof.reviewer_record import ProbeAnswer
 from scaffold.core.run_settings import ReviewerSettings
 from scaffold.git import commits, refs

@@ -4,8 +4,7 @@ from msgspec import structs
 
 from scaffold.core.ids import Commit
 from scaffold.core.printable_text import count_of, join_limited
-from scaffold.core.proof.citation import Citation
-from scaffold.core.proof.contract import CheckResult, Doubt, Verification
+from scaffold.core.proof.contract import CheckResult, Citation, Doubt, Verification
 from scaffold.plan.story.criteria_review import CriterionVerdict, judge_criteria, unmet_feedback
 from scaffold.plan.story.prompt import JUDGING_STEPS, MAX_CRITERIA
 from scaffold.verify.contract.review_verdict import citation_problem, line_counts

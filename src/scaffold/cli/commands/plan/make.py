@@ -30,7 +30,7 @@ from scaffold.host.atomic_files import write_atomic
 from scaffold.host.process.async_runner import run_async
 from scaffold.orchestrator.planning.apply_plan import stored_plan
 from scaffold.orchestrator.user_control.open_run import RunInput, start_run
-from scaffold.plan.story.one_shot import one_shot_plan
+from scaffold.plan.story.stories_goal import one_shot_plan
 from scaffold.plan.text.file_format import plan_document, read_plan, write_plan
 from scaffold.store.driver.sqlite import IN_MEMORY
 

@@ -18,8 +18,7 @@ from scaffold.plan.analysis.lint import LintReport, lint
 from scaffold.plan.source.prompt_loop import PROMPT_FILE, read_prompt_loop
 from scaffold.plan.source.task import with_task_positions
 from scaffold.plan.text.file_format import parse_plan
-from scaffold.plan.text.finding_positions import with_positions
-from scaffold.plan.text.parse_tree import parse_positioned
+from scaffold.plan.text.parse_tree import parse_positioned, with_positions
 
 
 class PlanCheckResult(Struct, frozen=True, kw_only=True):

@@ -27,7 +27,7 @@ from scaffold.plan.compliance.requirements import MAX_REQUIREMENTS, requirements
 from scaffold.plan.compliance.rounds import MAX_ROUNDS, audit_goal, is_reserved
 from scaffold.plan.edit.proposed_actions import read_tasks
 from scaffold.plan.source.prompt_loop import PROMPT_FILE, read_prompt_loop, round_goal
-from scaffold.plan.story.one_shot import one_shot_plan
+from scaffold.plan.story.stories_goal import one_shot_plan
 from scaffold.plan.text.file_format import read_plan
 
 TASKS_HINT = 'Write a list such as [{"description": "..."}, {"description": "...", "depends_on": [0]}].'
