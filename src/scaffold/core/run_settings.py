@@ -428,7 +428,7 @@ class RunSettings(Struct, frozen=True, kw_only=True):
 
     def agent_model(self, role: str) -> ModelSettings:
         """Return the model of an agent with a role of its own, such as `planner` or `critic`."""
-        return self._with(self.assigned.by_role.get(role))
+        return self._with_assigned(self.assigned.by_role.get(role))
 
     def worker_model(self, role: str, task: TaskType | None, *, alternative: bool = False) -> ModelSettings:
         """Return the model of the work on an action of this role and type.
@@ -438,7 +438,7 @@ class RunSettings(Struct, frozen=True, kw_only=True):
         if alternative and self.failures.other_model:
             return self.failures.other_model
         kind, by_role = task_kind(role, task), self.assigned.by_role
-        return self._with(
+        return self._with_assigned(
             by_role.get(role) or (self.assigned.by_task.get(kind) if kind else None) or by_role.get("worker")
         )
 
@@ -447,10 +447,10 @@ class RunSettings(Struct, frozen=True, kw_only=True):
         """The models of the run that may be used, without duplicates, its main one first."""
         assigned = (*self.assigned.by_role.values(), *self.assigned.by_task.values())
         others = (self.planning.reviewer and self.planning.reviewer.model, self.failures.other_model)
-        found = (self.model, *map(self._with, assigned), *(each for each in others if each))
+        found = (self.model, *map(self._with_assigned, assigned), *(each for each in others if each))
         return tuple({(each.name, each.others): each for each in found}.values())
 
-    def _with(self, assigned: AssignedModel | None) -> ModelSettings:
+    def _with_assigned(self, assigned: AssignedModel | None) -> ModelSettings:
         if assigned is None:
             return self.model
         return structs.replace(

@@ -118,8 +118,8 @@ def after_rate_limit(
             restore_at=max(state.restore_at, in_flight),
         )
     if cooldown_s <= 0.0:
-        cooldown_s = _doubled(state.cooldowns, jitter)
-    return _parked(state, now_s, cooldown_s, in_flight, max(1, in_flight // 2))
+        cooldown_s = _backoff_s(state.cooldowns, jitter)
+    return _park_endpoint(state, now_s, cooldown_s, in_flight, max(1, in_flight // 2))
 
 
 def after_unavailable(state: ThrottleState, now_s: float, in_flight: int, jitter: float) -> ThrottleState:
@@ -140,16 +140,18 @@ def after_unavailable(state: ThrottleState, now_s: float, in_flight: int, jitter
     if not is_unavailable(failed):
         return failed
     # A request that was alone in failing has waited, and waits on, as if there was no throttle.
-    cooldown_s = _doubled(OUTAGE_FAILURES - 1 + state.cooldowns, jitter)
-    return _parked(failed, now_s, cooldown_s, in_flight, 1)
+    cooldown_s = _backoff_s(OUTAGE_FAILURES - 1 + state.cooldowns, jitter)
+    return _park_endpoint(failed, now_s, cooldown_s, in_flight, 1)
 
 
-def _doubled(times: int, jitter: float) -> float:
+def _backoff_s(times: int, jitter: float) -> float:
     # The exponent is bounded because a float power overflows; the maximum is reached long before.
     return float(min(MIN_COOLDOWN_S * 2.0 ** min(times, 10), MAX_COOLDOWN_S) * (1.0 - jitter / 2.0))
 
 
-def _parked(state: ThrottleState, now_s: float, cooldown_s: float, in_flight: int, max_in_flight: int) -> ThrottleState:
+def _park_endpoint(
+    state: ThrottleState, now_s: float, cooldown_s: float, in_flight: int, max_in_flight: int
+) -> ThrottleState:
     return ThrottleState(
         cooldown_from_s=now_s,
         cooldown_until_s=now_s + cooldown_s,

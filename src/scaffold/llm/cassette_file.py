@@ -51,13 +51,13 @@ def load_cassette(path: Path) -> Cassette:
 def cassette_prices(path: Path) -> Prices | None:
     """Return the prices at which replies of the cassette are counted; None if they cost nothing or it is invalid."""
     try:
-        return _prices(path, path.stat().st_mtime_ns)
+        return _read_prices(path, path.stat().st_mtime_ns)
     except (ModelError, OSError):
         return None
 
 
 @lru_cache(maxsize=8)
-def _prices(path: Path, _modified_ns: int) -> Prices | None:
+def _read_prices(path: Path, _modified_ns: int) -> Prices | None:
     prices = load_cassette(path).prices
     if prices == CassettePrices():
         return None
@@ -67,14 +67,14 @@ def _prices(path: Path, _modified_ns: int) -> Prices | None:
 
 def _read_json(text: str, path: Path) -> _CassetteFile:
     try:
-        return msgspec.convert(json.loads(text, object_pairs_hook=_unique), _CassetteFile)
+        return msgspec.convert(json.loads(text, object_pairs_hook=_unique_keys), _CassetteFile)
     except json.JSONDecodeError as error:
         raise _file_error(path, error.lineno, error.msg) from error
     except msgspec.ValidationError as error:
         raise _file_error(path, None, str(error)) from error
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     keys = [key for key, _ in pairs]
     for key in keys:
         if keys.count(key) > 1:
@@ -90,7 +90,7 @@ def _read_yaml(text: str, path: Path) -> _CassetteFile:
         if root is None:
             raise _file_error(path, 1, "the file is empty")
         for key in _repeated_keys(root, set()):
-            raise _file_error(path, _line(key), f"the key `{key.value}` occurs twice in one mapping")
+            raise _file_error(path, _line_number(key), f"the key `{key.value}` occurs twice in one mapping")
         return msgspec.convert(loader.construct_document(root), _CassetteFile)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
@@ -139,11 +139,11 @@ def _error_at_value(path: Path, root: yaml.Node | None, problem: str) -> ModelEr
     path_in_file = _PATH.search(problem)
     node = root
     for step in _STEP.finditer(path_in_file[1] if path_in_file else ""):
-        node = _child(node, step["key"], step["index"]) or node
-    return _file_error(path, _line(node) if node else None, problem)
+        node = _child_node(node, step["key"], step["index"]) or node
+    return _file_error(path, _line_number(node) if node else None, problem)
 
 
-def _child(node: yaml.Node | None, key: str | None, index: str | None) -> yaml.Node | None:
+def _child_node(node: yaml.Node | None, key: str | None, index: str | None) -> yaml.Node | None:
     if isinstance(node, yaml.SequenceNode) and index is not None and int(index) < len(node.value):
         item: yaml.Node = node.value[int(index)]
         return item
@@ -152,7 +152,7 @@ def _child(node: yaml.Node | None, key: str | None, index: str | None) -> yaml.N
     return None
 
 
-def _line(node: yaml.Node) -> int:
+def _line_number(node: yaml.Node) -> int:
     return int(node.start_mark.line) + 1
 
 

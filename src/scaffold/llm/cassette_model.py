@@ -164,8 +164,8 @@ class CassetteModel:
 
     def estimate(self, request: Request) -> Usage:
         """Return the exact usage of the request; zero if no entry matches."""
-        entry = self._fitting(request)
-        return Usage() if entry is None else self._usage(entry, request)
+        entry = self._matching_entry(request)
+        return Usage() if entry is None else self._usage_of_reply(entry, request)
 
     async def reply(self, request: Request, on_delta: DeltaHandler = ignore_delta) -> Reply:
         """Return the reply of the first try; errors as in `attempt`."""
@@ -184,22 +184,24 @@ class CassetteModel:
         CassetteMiss if no entry matches, ModelError if the entry's fault applies to this try (1-based). A `hang` fault
         lasts `silence_s`; None: forever.
         """
-        entry = self._fitting(request)
+        entry = self._matching_entry(request)
         if entry is None:
-            raise _miss(self._cassette.path, request.caller)
+            raise _miss_error(self._cassette.path, request.caller)
         if entry.fault is not None and try_number <= entry.fault.times:
             await _inject_fault(entry.fault, silence_s)
         message = _reply_message(entry, request.caller)
         emit_deltas(message, on_delta)
         return Reply(
-            message=message, usage=self._usage(entry, request), stop="tool_calls" if message.tool_calls else "end"
+            message=message,
+            usage=self._usage_of_reply(entry, request),
+            stop="tool_calls" if message.tool_calls else "end",
         )
 
-    def _fitting(self, request: Request) -> CassetteEntry | None:
+    def _matching_entry(self, request: Request) -> CassetteEntry | None:
         return next((entry for entry in self._cassette.entries if entry.when.fits(request)), None)
 
-    def _usage(self, entry: CassetteEntry, request: Request) -> Usage:
-        used = entry.usage or _estimated(entry, request)
+    def _usage_of_reply(self, entry: CassetteEntry, request: Request) -> Usage:
+        used = entry.usage or _estimate_usage(entry, request)
         usage = Usage(
             input_tokens=used.input_tokens,
             cached_input_tokens=used.cached_input_tokens,
@@ -210,7 +212,7 @@ class CassetteModel:
         return usage if entry.usage is not None else usage.as_estimate
 
 
-def _estimated(entry: CassetteEntry, request: Request) -> CassetteUsage:
+def _estimate_usage(entry: CassetteEntry, request: Request) -> CassetteUsage:
     """Return the estimated usage of a reply that does not say it, from the sizes of texts as for live models."""
     tools = [(tool.name, tool.description, tool.schema) for tool in request.tools]
     asked = (request.system, request.context, request.reminder, repr(request.messages), repr(tools))
@@ -274,10 +276,10 @@ async def _inject_fault(fault: CassetteFault, silence_s: float | None) -> None:
                 transient=True,
             )
         case "hang":
-            await _hang(silence_s)
+            await _hang_until(silence_s)
 
 
-async def _hang(silence_s: float | None) -> None:
+async def _hang_until(silence_s: float | None) -> None:
     try:
         async with asyncio.timeout(silence_s):
             await asyncio.Event().wait()
@@ -289,7 +291,7 @@ async def _hang(silence_s: float | None) -> None:
         ) from error
 
 
-def _miss(path: Path, caller: Caller) -> CassetteMiss:
+def _miss_error(path: Path, caller: Caller) -> CassetteMiss:
     described: Mapping[str, str | int] = {
         name: value
         for name, value in (

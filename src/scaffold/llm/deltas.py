@@ -53,13 +53,13 @@ class DeltaListener:
 
     def waits(self) -> None:
         """Note that nothing is under way until `sends`."""
-        self._tell(self.void_tries)
+        self._report_tries(self.void_tries)
 
     def sends(self) -> None:
         """Note that a try begins."""
-        self._tell(self._broken + 1)
+        self._report_tries(self._broken + 1)
 
-    def _tell(self, billable: int) -> None:
+    def _report_tries(self, billable: int) -> None:
         # Each call writes to a database, and most requests are sent at once.
         if billable != self._billable:
             self._billable = billable

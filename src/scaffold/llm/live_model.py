@@ -73,14 +73,14 @@ class LiveModel:
             thinking=card.thinking,
             stream=stream,
         )
-        self._speak(endpoint.codec, self._target)
+        self._use_codec(endpoint.codec, self._target)
         self._tools = _OfferedTools(card.trained_tools)
         self._fixed = _PromptOverhead()
         self._last = Usage()
         self._most_output = 0
         self._guessed = 0
 
-    def _speak(self, codec: Codec, target: ModelTarget) -> None:
+    def _use_codec(self, codec: Codec, target: ModelTarget) -> None:
         self._codec, self._target = codec, target
         self._pieces = EncodedMessages(codec, target)
 
@@ -97,7 +97,7 @@ class LiveModel:
     def estimate(self, request: Request) -> Usage:
         """Return the estimated usage of the request, from its size in bytes and the last reply."""
         request = self._tools.offered(request)
-        guess = self._guess(request)
+        guess = self._guess_tokens(request)
         grown = guess - self._guessed
         # The reported count plus the growth is more exact than a guess, but void once the conversation was compacted.
         input_tokens = self._last.input_tokens + grown if self._last.requests and grown >= 0 else guess
@@ -109,7 +109,7 @@ class LiveModel:
             output_tokens=min(output_tokens, request.max_output_tokens or output_tokens),
             requests=1,
         )
-        return self._priced(usage)
+        return self._price_usage(usage)
 
     async def attempt(self, request: Request, try_number: int, on_delta: DeltaHandler, *, silence_s: float) -> Reply:  # noqa: ARG002 - every try requests the whole reply
         """Return one complete reply, streaming its deltas to `on_delta`; every try starts from the beginning.
@@ -120,7 +120,7 @@ class LiveModel:
         found = await self._window.look(self._wire, self._deadlines.idle_s)
         if found and self.estimate(request).input_tokens > (self._window.tokens or 0):
             # The caller did not know that. Some servers would shorten the request themselves, without a word.
-            raise ContextOverflow(f"it does not fit: {self._sizes(request)}", OVERFLOW_FIX)
+            raise ContextOverflow(f"it does not fit: {self._sizes_text(request)}", OVERFLOW_FIX)
         reply = await self._once_accepted(request, on_delta, silence_s)
         await self._window.look(self._wire, self._deadlines.idle_s)
         return reply
@@ -130,17 +130,17 @@ class LiveModel:
         known = self._codec, self._target
         while True:
             try:
-                return await self._once(request, on_delta, silence_s)
+                return await self._reply_once(request, on_delta, silence_s)
             except RequestRejected as error:
-                plainer = self._plainer(request, error)
+                plainer = self._plainer_request(request, error)
                 if plainer is None:
-                    self._speak(*known)  # what did not help is not remembered
+                    self._use_codec(*known)  # what did not help is not remembered
                     raise
                 on_delta(RetryWait(0.0, error.what))
                 # For the rest of the conversation: the same server would reject the next request as well.
-                self._speak(*plainer)
+                self._use_codec(*plainer)
 
-    def _plainer(self, request: Request, error: RequestRejected) -> tuple[Codec, ModelTarget] | None:
+    def _plainer_request(self, request: Request, error: RequestRejected) -> tuple[Codec, ModelTarget] | None:
         """Return how to ask without what the endpoint rejects; None if that would be the same request."""
         if isinstance(error, SystemMessageRefused):
             plainer = self._endpoint.fallback_codec
@@ -148,10 +148,10 @@ class LiveModel:
         target = self._codec.adapted(self._target, error.answer)
         if target is None:
             return None
-        sent, next_ = (self._post(request, each) for each in (self._target, target))
+        sent, next_ = (self._http_request(request, each) for each in (self._target, target))
         return None if (sent.headers, sent.body) == (next_.headers, next_.body) else (self._codec, target)
 
-    def _post(self, request: Request, target: ModelTarget) -> HttpRequest:
+    def _http_request(self, request: Request, target: ModelTarget) -> HttpRequest:
         pieces = self._pieces if target is self._target else EncodedMessages(self._codec, target)
         return HttpRequest(
             url=self._endpoint.url,
@@ -160,25 +160,25 @@ class LiveModel:
             deadlines=self._deadlines,
         )
 
-    def _sizes(self, request: Request) -> str:
+    def _sizes_text(self, request: Request) -> str:
         window, needed = self._window.tokens, self.estimate(request).input_tokens
         known = "" if window is None else f", the context window of {self._card.model} {window:,}"
         return f"the request has about {needed:,} tokens{known}"
 
-    async def _once(self, request: Request, on_delta: DeltaHandler, silence_s: float) -> Reply:
+    async def _reply_once(self, request: Request, on_delta: DeltaHandler, silence_s: float) -> Reply:
         window = self._window.tokens
         # Only if even a wrong estimate cannot be that wrong: otherwise the provider decides, at no cost. What it has
         # answered before fits, whatever we know of its window.
         longest = None if window is None else max(window, self._last.input_tokens) * SURELY_TOO_LONG
         if longest is not None and self.estimate(request).input_tokens > longest:
-            raise ContextOverflow(f"it does not fit: {self._sizes(request)}", OVERFLOW_FIX)
+            raise ContextOverflow(f"it does not fit: {self._sizes_text(request)}", OVERFLOW_FIX)
         silence = _Silence(silence_s, self._deadlines.idle_s)
-        post = msgspec.structs.replace(self._post(request, self._target), on_sent=silence.sending)
+        post = msgspec.structs.replace(self._http_request(request, self._target), on_sent=silence.sending)
         try:
             async with silence.timeout, self._wire.post(post) as answer:
                 first = await answer.read()
                 silence.broken()
-                wire_reply = await self._read(_ResponseBody(answer, first, silence), on_delta)
+                wire_reply = await self._read_body(_ResponseBody(answer, first, silence), on_delta)
         except TimeoutError as error:
             # One of the caller, who shows the reply, says nothing about the model.
             if not silence.timeout.expired():
@@ -186,12 +186,12 @@ class LiveModel:
             raise silence.error(self._card.model) from error
         except ContextOverflow as error:
             self._window.learn(error.window_tokens)
-            error.what = f"{self._endpoint.without_key(error.what)}; {self._sizes(request)}"
+            error.what = f"{self._endpoint.without_key(error.what)}; {self._sizes_text(request)}"
             raise
         except ModelError as error:
             error.what = self._endpoint.without_key(error.what)
             raise
-        return self._reply(request, wire_reply)
+        return self._make_reply(request, wire_reply)
 
     def _within_window(self, request: Request) -> Request:
         """Return the request with its output limit reduced to the rest of the window; some providers require that."""
@@ -202,20 +202,20 @@ class LiveModel:
         left = window - int(self.estimate(request).input_tokens * (1 + INPUT_MARGIN))
         return msgspec.structs.replace(request, max_output_tokens=min(*limits, max(left, MIN_OUTPUT_TOKENS)))
 
-    async def _read(self, body: "_ResponseBody", on_delta: DeltaHandler) -> WireReply:
+    async def _read_body(self, body: "_ResponseBody", on_delta: DeltaHandler) -> WireReply:
         kind = body.answer.headers.get("content-type", "").lower()
         if not 200 <= body.answer.status < 300:
-            raise await self._refusal(body)
+            raise await self._read_refusal(body)
         # Some servers call a stream plain text; no JSON begins like one.
         if kind.startswith("text/event-stream") or body.begins_with(STREAM_STARTS):
-            return await self._streamed(body, on_delta)
+            return await self._read_stream(body, on_delta)
         if kind.startswith("text/html"):
             raise unreadable_reply("it is a web page")
         reply = self._codec.whole(await body.whole(MAX_REPLY_BYTES), self._target)
         emit_deltas(reply.message, on_delta)
         return reply
 
-    async def _streamed(self, body: "_ResponseBody", on_delta: DeltaHandler) -> WireReply:
+    async def _read_stream(self, body: "_ResponseBody", on_delta: DeltaHandler) -> WireReply:
         events, reader = SseDecoder(), self._codec.reader(self._target)
         size = 0
         while chunk := await body.read():
@@ -232,7 +232,7 @@ class LiveModel:
                     return reader.end()
         return reader.end()
 
-    async def _refusal(self, body: "_ResponseBody") -> ModelError:
+    async def _read_refusal(self, body: "_ResponseBody") -> ModelError:
         status, headers = body.answer.status, body.answer.headers
         if 300 <= status < 400:
             return ModelAccessDenied(
@@ -249,31 +249,31 @@ class LiveModel:
             should_retry=headers.get("x-should-retry"),
         )
 
-    def _reply(self, request: Request, wire_reply: WireReply) -> Reply:
-        usage = self._priced(self._counted(request, wire_reply))
-        self._last, self._guessed = usage, self._guess(request)
+    def _make_reply(self, request: Request, wire_reply: WireReply) -> Reply:
+        usage = self._price_usage(self._count_usage(request, wire_reply))
+        self._last, self._guessed = usage, self._guess_tokens(request)
         self._most_output = max(self._most_output, usage.output_tokens)
         return Reply(message=wire_reply.message, usage=usage, stop=wire_reply.stop)
 
-    def _counted(self, request: Request, wire_reply: WireReply) -> Usage:
+    def _count_usage(self, request: Request, wire_reply: WireReply) -> Usage:
         """Return the reported usage, or an estimate if the server reported none that can be, so that none is free."""
         reported = wire_reply.usage
         if 0 < reported.input_tokens <= MAX_COUNT and 0 <= reported.output_tokens <= MAX_COUNT:
-            return _plausible(reported)
+            return _plausible_usage(reported)
         encoded = self._codec.message(wire_reply.message, self._target)
         output_tokens = len(encoded) // BYTES_PER_TOKEN
-        return Usage(input_tokens=self._guess(request), output_tokens=output_tokens, requests=1).as_estimate
+        return Usage(input_tokens=self._guess_tokens(request), output_tokens=output_tokens, requests=1).as_estimate
 
-    def _guess(self, request: Request) -> int:
+    def _guess_tokens(self, request: Request) -> int:
         return self._pieces.tokens(request.messages) + self._fixed.tokens(request)
 
-    def _priced(self, usage: Usage) -> Usage:
+    def _price_usage(self, usage: Usage) -> Usage:
         prices = self._card.prices
         cost_usd = None if prices is None else prices.cost_usd(usage, self._clock.now().date())
         return msgspec.structs.replace(usage, cost_usd=cost_usd)
 
 
-def _plausible(usage: Usage) -> Usage:
+def _plausible_usage(usage: Usage) -> Usage:
     """Return the usage without cached tokens that cannot be: a wrong number must not lower what was spent."""
     cached = usage.cached_input_tokens if 0 <= usage.cached_input_tokens <= usage.input_tokens else 0
     written = min(max(usage.cache_write_tokens, 0), usage.input_tokens - cached)

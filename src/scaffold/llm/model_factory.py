@@ -183,12 +183,12 @@ class LoginClient:
     async def post(self, post: HttpRequest) -> AsyncGenerator[HttpResponse]:
         """Send the request, and once more with a newer token if the server refuses the first one."""
         token = await self._login.current()
-        async with self._wire.post(_authorized(post, token)) as response:
+        async with self._wire.post(_authorize_request(post, token)) as response:
             newer = await self._login.renewed(token) if response.status == UNAUTHORIZED else None
             if newer is None:
                 yield response
                 return
-        async with self._wire.post(_authorized(post, newer)) as response:
+        async with self._wire.post(_authorize_request(post, newer)) as response:
             yield response
 
     def get(self, asked: HttpRequest) -> AbstractAsyncContextManager[HttpResponse]:
@@ -196,6 +196,6 @@ class LoginClient:
         return self._wire.get(asked)
 
 
-def _authorized(post: HttpRequest, token: AccessToken) -> HttpRequest:
+def _authorize_request(post: HttpRequest, token: AccessToken) -> HttpRequest:
     headers = {"Authorization": f"Bearer {token.token}", "chatgpt-account-id": token.account}
     return msgspec.structs.replace(post, headers={**post.headers, **headers})

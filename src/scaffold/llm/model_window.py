@@ -59,7 +59,7 @@ class ModelWindow:
         try:
             async with asyncio.timeout(min(LOOK_S, idle_s)):
                 for url in self._endpoint.window_urls:
-                    self.learn(await self._told(wire, url))
+                    self.learn(await self._ask_window(wire, url))
                     if self.tokens is not None:
                         return True
             looks[self._key] += 1
@@ -69,7 +69,7 @@ class ModelWindow:
             pass  # a server that is not there, and may come: so far it has not been asked
         return False
 
-    async def _told(self, wire: HttpClient, url: str) -> int | None:
+    async def _ask_window(self, wire: HttpClient, url: str) -> int | None:
         """Return the window that the answer at a URL contains."""
         asked = HttpRequest(url=url, headers=self._endpoint.headers, body=b"", deadlines=Deadlines())
         read = bytearray()
@@ -89,11 +89,11 @@ def served_window(body: bytes, name: str) -> int | None:
     # llama.cpp, whose names mean nothing unless it serves several models: the size of one slot.
     settings = value.get("default_generation_settings")
     slot = settings.get("n_ctx") if isinstance(settings, dict) else None
-    sizes = (slot, *(model.get(size) for model in _listed(value, name) for size in _SIZES))
+    sizes = (slot, *(model.get(size) for model in _listed_models(value, name) for size in _SIZES))
     return next((size for size in sizes if isinstance(size, int) and size >= MIN_WINDOW), None)
 
 
-def _listed(value: Mapping[str, Any], name: str) -> Iterator[Mapping[str, Any]]:
+def _listed_models(value: Mapping[str, Any], name: str) -> Iterator[Mapping[str, Any]]:
     """Yield the entries of a list of models that have this name; Ollama's tag `latest` may be left out."""
     for models in (value.get(key) for key in _LISTS):
         for model in models if isinstance(models, list) else ():

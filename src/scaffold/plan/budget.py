@@ -68,7 +68,7 @@ class BudgetUse(Struct, frozen=True, kw_only=True):
     def share(self) -> float | None:
         """The used share of the limit that is nearer; None without a limit."""
         pairs = ((self.spent.usd, self.limits.usd), (self.spent.tokens, self.limits.tokens))
-        return max((_share(spent, limit) for spent, limit in pairs if limit is not None), default=None)
+        return max((_used_share(spent, limit) for spent, limit in pairs if limit is not None), default=None)
 
     @property
     def in_words(self) -> str:
@@ -137,7 +137,7 @@ class BudgetUse(Struct, frozen=True, kw_only=True):
         return round(1 - estimated + estimated * accuracy, 3)
 
 
-def _share(spent: float, limit: float) -> float:
+def _used_share(spent: float, limit: float) -> float:
     return spent / limit if limit > 0 else 1.0
 
 
@@ -147,7 +147,7 @@ def reached_warning(before: BudgetUse, after: BudgetUse) -> str:
     Each limit causes it once, however many processes book.
     """
     is_reached = any(
-        limit is not None and _share(earlier, limit) < WARNING_SHARE <= _share(now, limit)
+        limit is not None and _used_share(earlier, limit) < WARNING_SHARE <= _used_share(now, limit)
         for earlier, now, limit in (
             (before.spent.usd, after.spent.usd, after.limits.usd),
             (before.spent.tokens, after.spent.tokens, after.limits.tokens),

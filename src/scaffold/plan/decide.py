@@ -146,9 +146,9 @@ def decide(view: GoalView) -> tuple[GoalCommand, ...]:
     holds nothing new starts, even if actions are still pending. The planner handles one request at a time: the caller
     executes only the first Decompose or Replan.
     """
-    finished = tuple(CompleteCompound(compound.id) for compound in view.compounds if _finished(compound))
+    finished = tuple(CompleteCompound(compound.id) for compound in view.compounds if _is_finished(compound))
     if not view.unmet:
-        return finished or _complete(view)
+        return finished or _complete_goal(view)
     # First: nothing is planned for a story that has failed, and a plan with it open is not sound.
     if failed := tuple(_failed_stories(view)):
         return failed
@@ -156,15 +156,17 @@ def decide(view: GoalView) -> tuple[GoalCommand, ...]:
         planner = view.asks_human or view.replans_left > 0
         match escalation_of_exhausted(replans_left=view.replans_left, planner=planner):
             case "smaller":
-                return (_replan(view),)
+                return (_request_replan(view),)
             case "human" if asked := tuple(AskHuman(each.id) for each in view.exhausted if not each.is_step):
                 return asked
             case _:
                 pass
-    return finished + _gaps(view) + _compounds(view) + _dispatches(view) or _stuck(view)
+    return finished + _close_gaps(view) + _start_compounds(view) + _dispatch_primitives(view) or _resolve_standstill(
+        view
+    )
 
 
-def _finished(compound: RunningCompound) -> bool:
+def _is_finished(compound: RunningCompound) -> bool:
     return compound.open_children == 0 and not compound.unmet_effects
 
 
@@ -174,7 +176,7 @@ def _failed_stories(view: GoalView) -> Iterator[FailCompound]:
             yield FailCompound(each.id, f"its steps ended without {quoted_list(each.unmet_effects)}")
 
 
-def _replan(view: GoalView) -> Replan:
+def _request_replan(view: GoalView) -> Replan:
     """Return a Replan within the first failed action's compound if that is still running, else for the goal."""
     smaller = tuple(each.key for each in view.exhausted if each.too_large)
     why = _why_replan(view, smaller)
@@ -185,59 +187,59 @@ def _replan(view: GoalView) -> Replan:
     return Replan(view.unmet, why, smaller=smaller)
 
 
-def _failures(view: GoalView) -> str:
+def _failures_text(view: GoalView) -> str:
     return f"{quoted_list([each.key for each in view.exhausted])} failed permanently"
 
 
 def _why_replan(view: GoalView, smaller: tuple[ActionKey, ...]) -> str:
     if not smaller:
-        return _failures(view)
+        return _failures_text(view)
     return (
-        f"{_failures(view)}. {quoted_list(smaller)} failed too often to be tried again as it is: break it down into "
-        "smaller actions, each with a check of its own, that make the same assertions true together"
+        f"{_failures_text(view)}. {quoted_list(smaller)} failed too often to be tried again as it is: break it down "
+        "into smaller actions, each with a check of its own, that make the same assertions true together"
     )
 
 
-def _complete(view: GoalView) -> tuple[GoalCommand, ...]:
+def _complete_goal(view: GoalView) -> tuple[GoalCommand, ...]:
     return () if view.running else (CompleteGoal(),)
 
 
-def _gaps(view: GoalView) -> tuple[GoalCommand, ...]:
+def _close_gaps(view: GoalView) -> tuple[GoalCommand, ...]:
     return tuple(
-        _close(view, compound)
+        _close_gap(view, compound)
         for compound in view.compounds
         if compound.open_children == 0 and compound.unmet_effects and not view.planner_busy
     )
 
 
-def _close(view: GoalView, compound: RunningCompound) -> GoalCommand:
+def _close_gap(view: GoalView, compound: RunningCompound) -> GoalCommand:
     """Return a request for children that close the compound's gap, or a failure if no replans are left."""
     why = f"its children ended without {quoted_list(compound.unmet_effects)}"
     if view.can_decompose and not view.replans_left:
         return FailCompound(compound.id, f"{why}, and replanning did not help")
-    return _decompose(view, compound.id, compound.unmet_effects, why)
+    return _decompose_or_fail(view, compound.id, compound.unmet_effects, why)
 
 
-def _compounds(view: GoalView) -> tuple[GoalCommand, ...]:
+def _start_compounds(view: GoalView) -> tuple[GoalCommand, ...]:
     return tuple(
-        StartCompound(action.id) if action.children else _decompose(view, action.id, (), "it has no children")
+        StartCompound(action.id) if action.children else _decompose_or_fail(view, action.id, (), "it has no children")
         for action in view.ready
         if action.kind == "compound" and (action.children or not view.planner_busy)
     )
 
 
-def _decompose(view: GoalView, compound: ActionId, gap: tuple[Assertion, ...], why: str) -> GoalCommand:
+def _decompose_or_fail(view: GoalView, compound: ActionId, gap: tuple[Assertion, ...], why: str) -> GoalCommand:
     if view.can_decompose:
         return Decompose(compound, gap)
     return FailCompound(compound, f"{why}, and there is no planner to {'add others' if gap else 'break it down'}")
 
 
-def _dispatches(view: GoalView) -> tuple[GoalCommand, ...]:
+def _dispatch_primitives(view: GoalView) -> tuple[GoalCommand, ...]:
     primitives = [action for action in view.ready if action.kind == "primitive"]
     return tuple(Dispatch(action.id) for action in primitives[: max(view.slots, 0)])
 
 
-def _stuck(view: GoalView) -> tuple[GoalCommand, ...]:
+def _resolve_standstill(view: GoalView) -> tuple[GoalCommand, ...]:
     """Decide when nothing can start: wait for running work, the planner, a human or a slot; else replan or fail."""
     # Each of these can still change what is ready, and what is ready waits for a slot, or for what it collides with.
     # Without ready work, slots say nothing: a goal that needs none gets none.
@@ -247,5 +249,5 @@ def _stuck(view: GoalView) -> tuple[GoalCommand, ...]:
         return (Replan(view.unmet, "nothing is ready or running"),)
     reason = f"{quoted_list(view.unmet)} cannot be reached: nothing is ready or running"
     if view.exhausted:
-        reason = f"{quoted_list(view.unmet)} cannot be reached: {_failures(view)}"
+        reason = f"{quoted_list(view.unmet)} cannot be reached: {_failures_text(view)}"
     return (FailGoal(reason),)

@@ -30,7 +30,7 @@ def ready_items(items: Iterable[WorkItem]) -> Sequence[WorkItem]:
 
 def hindrances(item: WorkItem, known: Items) -> Iterator[str]:
     """Yield what keeps an item from being started, or what it is a part of, each in a few words."""
-    for part in (item, *_above(item, known)):
+    for part in (item, *_ancestors(item, known)):
         if part is not item and part.status in {"blocked", "canceled"}:
             yield f"{part.id}, which it is a part of, is {part.status}"
         yield from (f"it waits for {each}" for each in part.blocked_by if each in known and not known[each].has_ended)
@@ -90,7 +90,7 @@ def circle_in(known: Items) -> Sequence[str]:
     An item waits for its parts, for the items that block it, and for those that block what it is a part of.
     """
     waits = {
-        item.id: {blocker for part in (item, *_above(item, known)) for blocker in part.blocked_by}
+        item.id: {blocker for part in (item, *_ancestors(item, known)) for blocker in part.blocked_by}
         for item in known.values()
     }
     for item in known.values():
@@ -104,7 +104,7 @@ def circle_in(known: Items) -> Sequence[str]:
     return ()
 
 
-def _above(item: WorkItem, known: Items) -> Iterator[WorkItem]:
+def _ancestors(item: WorkItem, known: Items) -> Iterator[WorkItem]:
     """Yield what an item is a part of, the nearest first."""
     seen = {item.id}
     while item.parent is not None and item.parent in known and item.parent not in seen:

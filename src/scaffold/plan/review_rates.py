@@ -36,21 +36,21 @@ def outcomes_of(
             run_id=action.run_id,
             action=action.key,
             given=each,
-            human=_human(each, action.items),
-            fate=_fate(each, action, reverted),
+            human=_human_decision(each, action.items),
+            fate=_fate_of_change(each, action, reverted),
         )
         for each in given
     )
 
 
-def _human(given: GivenVerdict, items: Iterable[InboxItem]) -> HumanWord:
+def _human_decision(given: GivenVerdict, items: Iterable[InboxItem]) -> HumanWord:
     decided = [item.state for item in items if item.kind == "approval" and item.detail.get("change") == given.change]
     if "rejected" in decided:
         return "rejected"
     return "approved" if "approved" in decided else ""
 
 
-def _fate(given: GivenVerdict, action: JudgedAction, reverted: Collection[str]) -> Fate:
+def _fate_of_change(given: GivenVerdict, action: JudgedAction, reverted: Collection[str]) -> Fate:
     place = next((at for at, each in enumerate(action.attempts) if each.id == given.attempt_id), None)
     if place is None:
         return ""
@@ -142,10 +142,10 @@ def rates_of(
     by_model: dict[str, list[VerdictOutcome]] = {model: [] for model in probes}
     for each in outcomes:
         by_model.setdefault(each.given.model, []).append(each)
-    return tuple(_rates(model, by_model[model], probes.get(model, ())) for model in sorted(by_model))
+    return tuple(_reviewer_rates(model, by_model[model], probes.get(model, ())) for model in sorted(by_model))
 
 
-def _rates(model: str, outcomes: Sequence[VerdictOutcome], probes: Sequence[ProbeAnswer]) -> ReviewerRates:
+def _reviewer_rates(model: str, outcomes: Sequence[VerdictOutcome], probes: Sequence[ProbeAnswer]) -> ReviewerRates:
     approved = [each for each in outcomes if each.given.verdict == "approve"]
     rejected = [each for each in outcomes if each.given.verdict == "reject"]
     return ReviewerRates(

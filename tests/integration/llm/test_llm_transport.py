@@ -291,9 +291,9 @@ class TunnelledTransport(Transport):
         way = ProxySettings(self._environ).way(url.replace("127.0.0.1", "models.example"))
         return structs.replace(way, server=structs.replace(way.server, host="127.0.0.1"))
 
-    def _keep(self, connection):
+    def _keep_connection(self, connection):
         self.opened.add(connection)
-        super()._keep(connection)
+        super()._keep_connection(connection)
 
 
 async def test_what_a_server_says_before_it_has_read_the_request_is_heard():

@@ -82,7 +82,7 @@ class EmbeddingRequest:
 
     def estimate(self, request: Request) -> Usage:  # noqa: ARG002 - the texts are its own
         """Return the estimated usage."""
-        return self._used(sum(len(text.encode()) for text in self._texts) // BYTES_PER_TOKEN + 1)
+        return self._used_tokens(sum(len(text.encode()) for text in self._texts) // BYTES_PER_TOKEN + 1)
 
     async def attempt(self, request: Request, try_number: int, on_delta: DeltaHandler, *, silence_s: float) -> Reply:  # noqa: ARG002
         """Ask once, and keep the vectors; the reply has the usage alone.
@@ -91,7 +91,7 @@ class EmbeddingRequest:
         """
         try:
             async with asyncio.timeout(silence_s):
-                return await self._ask()
+                return await self._send_request()
         except TimeoutError as error:
             self.trouble = ModelError(f"{self._at.model} did not answer in time", "Retry later.", transient=True)
             raise self.trouble from error
@@ -100,7 +100,7 @@ class EmbeddingRequest:
             self.trouble = error
             raise
 
-    async def _ask(self) -> Reply:
+    async def _send_request(self) -> Reply:
         post = HttpRequest(
             url=self._at.endpoint.url,
             headers=self._at.endpoint.headers,
@@ -109,19 +109,19 @@ class EmbeddingRequest:
         )
         async with self._wire.post(post) as answer:
             if not 200 <= answer.status < 300:
-                raise await self._refusal(answer)
-            body = await _whole(answer, MAX_ANSWER_BYTES)
+                raise await self._read_refusal(answer)
+            body = await _read_whole(answer, MAX_ANSWER_BYTES)
         found = read_vectors(body, len(self._texts), ollama=self._at.speaks_ollama)
         self.vectors = found.vectors
         counted = 0 < found.tokens <= MAX_TOKENS
-        usage = self._used(found.tokens) if counted else self.estimate(ASKED).as_estimate
+        usage = self._used_tokens(found.tokens) if counted else self.estimate(ASKED).as_estimate
         return Reply(message=AssistantMessage(()), usage=usage, stop="end")
 
-    async def _refusal(self, answer: HttpResponse) -> ModelError:
+    async def _read_refusal(self, answer: HttpResponse) -> ModelError:
         if 300 <= answer.status < 400:
             what = f"{self._at.model} answered with a redirect (HTTP status {answer.status})"
             return ModelAccessDenied(what, "Give the server's real address; redirects are not followed.")
-        body = await _whole(answer, MAX_ERROR_BYTES)
+        body = await _read_whole(answer, MAX_ERROR_BYTES)
         return http_error(
             answer.status,
             self._at.endpoint.without_key(body.decode(errors="replace")).encode(),
@@ -131,13 +131,13 @@ class EmbeddingRequest:
             should_retry=answer.headers.get("x-should-retry"),
         )
 
-    def _used(self, tokens: int) -> Usage:
+    def _used_tokens(self, tokens: int) -> Usage:
         price = self._at.usd_per_million
         cost_usd = None if price is None else tokens * price / 1_000_000
         return Usage(input_tokens=tokens, cost_usd=cost_usd)
 
 
-async def _whole(answer: HttpResponse, longest: int) -> bytes:
+async def _read_whole(answer: HttpResponse, longest: int) -> bytes:
     read = bytearray()
     while chunk := await answer.read():
         read += chunk
@@ -152,7 +152,7 @@ def find_embedding_endpoint(model: ModelName, environ: Mapping[str, str]) -> Emb
     base = found.url.removesuffix(found.codec.path)
     speaks_ollama = base.endswith(OLLAMA_PATH)
     url = f"{base}/embed" if speaks_ollama else f"{base}/embeddings"
-    return EmbeddingEndpoint(model, _at(found, url), speaks_ollama)
+    return EmbeddingEndpoint(model, _endpoint_at(found, url), speaks_ollama)
 
 
 def _with_own_variables(provider: Provider, environ: Mapping[str, str]) -> Mapping[str, str]:
@@ -162,6 +162,6 @@ def _with_own_variables(provider: Provider, environ: Mapping[str, str]) -> Mappi
     return {**environ, **{name: value for name, value in own.items() if value}}
 
 
-def _at(endpoint: Endpoint, url: str) -> Endpoint:
+def _endpoint_at(endpoint: Endpoint, url: str) -> Endpoint:
     # Another name: a server that has no embeddings must not make its chat wait.
     return Endpoint(name=f"{endpoint.name} embeddings", url=url, headers=endpoint.headers, codec=endpoint.codec)

@@ -70,35 +70,35 @@ def find_endpoint(model: ModelName, environ: Mapping[str, str], login: TokenSour
     UsageError with the variable's name if a key is missing or a base URL is invalid.
     """
     if model.provider == "codex" and not environ.get("CODEX_ACCESS_TOKEN"):
-        return _subscription(model, environ, login)
+        return _subscription_endpoint(model, environ, login)
     return _ENDPOINTS[model.provider](model, environ)
 
 
-def _anthropic(model: ModelName, environ: Mapping[str, str]) -> Endpoint:
-    key = _key("ANTHROPIC_API_KEY", environ, "OPENAI_API_KEY with `--model openai:NAME`")
+def _anthropic_endpoint(model: ModelName, environ: Mapping[str, str]) -> Endpoint:
+    key = _read_key("ANTHROPIC_API_KEY", environ, "OPENAI_API_KEY with `--model openai:NAME`")
     # The codec's path begins with /v1, which many users write in this variable as well.
     base = base_url("ANTHROPIC_BASE_URL", environ, "https://api.anthropic.com").removesuffix("/v1")
     headers = {"x-api-key": key, "anthropic-version": ANTHROPIC_VERSION}
     if thinking_support("anthropic", model.name).form == "budget":
         headers["anthropic-beta"] = INTERLEAVED_THINKING
-    return _endpoint(model, base, headers, AnthropicCodec())
+    return _make_endpoint(model, base, headers, AnthropicCodec())
 
 
-def _responses(model: ModelName, environ: Mapping[str, str]) -> Endpoint:
-    return _endpoint(model, *_openai(environ), ResponsesCodec())
+def _responses_endpoint(model: ModelName, environ: Mapping[str, str]) -> Endpoint:
+    return _make_endpoint(model, *_openai_access(environ), ResponsesCodec())
 
 
-def _chat(model: ModelName, environ: Mapping[str, str]) -> Endpoint:
-    return _endpoint(model, *_openai(environ), ChatCodec())
+def _chat_endpoint(model: ModelName, environ: Mapping[str, str]) -> Endpoint:
+    return _make_endpoint(model, *_openai_access(environ), ChatCodec())
 
 
-def _openai(environ: Mapping[str, str]) -> tuple[str, Mapping[str, str]]:
-    key = _key("OPENAI_API_KEY", environ, "ANTHROPIC_API_KEY with `--model anthropic:NAME`")
-    base = _versioned(base_url("OPENAI_BASE_URL", environ, "https://api.openai.com/v1"))
+def _openai_access(environ: Mapping[str, str]) -> tuple[str, Mapping[str, str]]:
+    key = _read_key("OPENAI_API_KEY", environ, "ANTHROPIC_API_KEY with `--model anthropic:NAME`")
+    base = _with_version(base_url("OPENAI_BASE_URL", environ, "https://api.openai.com/v1"))
     return base, {"Authorization": f"Bearer {key}"}
 
 
-def _codex(model: ModelName, environ: Mapping[str, str]) -> Endpoint:
+def _codex_endpoint(model: ModelName, environ: Mapping[str, str]) -> Endpoint:
     """Return the endpoint with a token that the user provides and renews."""
     account = environ.get("CODEX_ACCOUNT_ID")
     if not account:
@@ -108,26 +108,26 @@ def _codex(model: ModelName, environ: Mapping[str, str]) -> Endpoint:
         "Authorization": f"Bearer {_checked_key('CODEX_ACCESS_TOKEN', environ['CODEX_ACCESS_TOKEN'])}",
         "chatgpt-account-id": _checked_key("CODEX_ACCOUNT_ID", account),
     }
-    return _endpoint(model, base_url("CODEX_BASE_URL", environ, CODEX_URL), headers, ResponsesCodec(codex=True))
+    return _make_endpoint(model, base_url("CODEX_BASE_URL", environ, CODEX_URL), headers, ResponsesCodec(codex=True))
 
 
-def _subscription(model: ModelName, environ: Mapping[str, str], login: TokenSource | None) -> Endpoint:
+def _subscription_endpoint(model: ModelName, environ: Mapping[str, str], login: TokenSource | None) -> Endpoint:
     """Return the endpoint with the user's login."""
     if login is None or not (account := login.account()):
         fix = "Run `ralph login`, without a browser `ralph login --headless`; or use `openai:NAME` with OPENAI_API_KEY."
         raise UsageError(f"`{model}` needs a login with your subscription", fix)
     base = base_url("CODEX_BASE_URL", environ, CODEX_URL, protected=True)
-    endpoint = _endpoint(model, base, {}, ResponsesCodec(codex=True))
+    endpoint = _make_endpoint(model, base, {}, ResponsesCodec(codex=True))
     # Named after the account, not after a token that is renewed: all processes share its rate limits.
     name = f"{endpoint.name} (login {sha256(account.encode()).hexdigest()[:KEY_CHARS]})"
     return msgspec.structs.replace(endpoint, name=name, login=login)
 
 
-def _local(model: ModelName, environ: Mapping[str, str]) -> Endpoint:
+def _local_endpoint(model: ModelName, environ: Mapping[str, str]) -> Endpoint:
     key = environ.get("LOCAL_API_KEY")
     headers = {"Authorization": f"Bearer {_checked_key('LOCAL_API_KEY', key)}"} if key else {}
-    base = _versioned(_checked("the local model's URL", model.url or ""))
-    endpoint = _endpoint(model, base, headers, ChatCodec(local=True))
+    base = _with_version(_check_url("the local model's URL", model.url or ""))
+    endpoint = _make_endpoint(model, base, headers, ChatCodec(local=True))
     root = base.removesuffix("/v1")
     return msgspec.structs.replace(
         endpoint,
@@ -142,22 +142,22 @@ def _local(model: ModelName, environ: Mapping[str, str]) -> Endpoint:
 
 
 _ENDPOINTS: Mapping[str, Callable[[ModelName, Mapping[str, str]], Endpoint]] = {
-    "anthropic": _anthropic,
-    "openai": _responses,
-    "openai-chat": _chat,
-    "codex": _codex,
-    "local": _local,
+    "anthropic": _anthropic_endpoint,
+    "openai": _responses_endpoint,
+    "openai-chat": _chat_endpoint,
+    "codex": _codex_endpoint,
+    "local": _local_endpoint,
 }
 
 
-def _endpoint(model: ModelName, base: str, headers: Mapping[str, str], codec: Codec) -> Endpoint:
+def _make_endpoint(model: ModelName, base: str, headers: Mapping[str, str], codec: Codec) -> Endpoint:
     fields = {"Content-Type": "application/json", "User-Agent": "scaffold", **headers}
     secrets = [headers[field] for field in _SECRET_FIELDS if field in headers]
     key = f" (key {sha256(encode(secrets)).hexdigest()[:KEY_CHARS]})" if secrets else ""
     return Endpoint(name=f"{model.provider} {base}{key}", url=base + codec.path, headers=fields, codec=codec)
 
 
-def _key(variable: str, environ: Mapping[str, str], alternative: str) -> str:
+def _read_key(variable: str, environ: Mapping[str, str], alternative: str) -> str:
     key = environ.get(variable)
     if not key:
         raise UsageError(f"{variable} is not set", f"Set it to your key; or set {alternative}. {NO_KEY_HINT}")
@@ -178,19 +178,19 @@ def base_url(variable: str, environ: Mapping[str, str], default: str, *, protect
 
     UsageError if it is invalid.
     """
-    url = _checked(variable, environ.get(variable) or default)
+    url = _check_url(variable, environ.get(variable) or default)
     parts = urlsplit(url)
     if protected and parts.scheme != "https" and not is_loopback(parts.hostname or ""):
         raise UsageError(f"{variable} would send your login unencrypted", "Write https://HOST/PATH.")
     return url
 
 
-def _versioned(base: str) -> str:
+def _with_version(base: str) -> str:
     """Return the base URL, with `/v1` appended if it has no path."""
     return base if urlsplit(base).path else f"{base}/v1"
 
 
-def _checked(name: str, url: str) -> str:
+def _check_url(name: str, url: str) -> str:
     """Return a base URL without a trailing slash; UsageError if it is invalid or contains a login."""
     fix = "Write http://HOST:PORT/PATH or https://HOST/PATH, without credentials, `?` or `#`."
     if not _VISIBLE.fullmatch(url):

@@ -58,16 +58,16 @@ class Transport:
 
     def post(self, post: HttpRequest) -> AbstractAsyncContextManager[HttpResponse]:
         """Send `post` and yield the response; redirects are not followed, as they would forward the key."""
-        return self._sent("POST", post)
+        return self._send_request("POST", post)
 
     def get(self, asked: HttpRequest) -> AbstractAsyncContextManager[HttpResponse]:
         """Ask for what is at a URL, without a body, and yield the response; redirects are not followed."""
-        return self._sent("GET", asked)
+        return self._send_request("GET", asked)
 
     @asynccontextmanager
-    async def _sent(self, method: Method, request: HttpRequest) -> AsyncGenerator[HttpResponse]:
+    async def _send_request(self, method: Method, request: HttpRequest) -> AsyncGenerator[HttpResponse]:
         clock = _TryDeadlines(request)
-        route, target = clock.checked(partial(self._place, request.url))
+        route, target = clock.checked(partial(self._find_server, request.url))
         connection = self._idle_connection(route)
         if connection is None:
             connection = await clock.connected(open_connection(route, self._tls_settings))
@@ -75,9 +75,9 @@ class Transport:
         kept = False
         try:
             await connection.send(method, target, [*request.headers.items()], request.body, clock.sent)
-            response = await self._head(connection, clock)
+            response = await self._receive_head(connection, clock)
             yield response
-            kept = await self._finish(connection)
+            kept = await self._finish_response(connection)
         finally:
             self._busy.discard(connection)
             if not kept:
@@ -88,7 +88,7 @@ class Transport:
         self._tls = self._tls or ssl.create_default_context()
         return self._tls
 
-    async def _head(self, connection: HttpConnection, clock: "_TryDeadlines") -> "_Response":
+    async def _receive_head(self, connection: HttpConnection, clock: "_TryDeadlines") -> "_Response":
         head = await clock.received(connection.head())
         headers: dict[str, str] = {}
         for name, value in head.headers:
@@ -96,7 +96,7 @@ class Transport:
             headers[key] = f"{headers[key]}, {text}" if key in headers else text
         return _Response(head.status_code, headers, connection, clock)
 
-    async def _finish(self, connection: HttpConnection) -> bool:
+    async def _finish_response(self, connection: HttpConnection) -> bool:
         """Keep the connection of a response that is complete, or is so soon; return whether it is kept."""
         try:
             while rest := connection.received():
@@ -109,13 +109,13 @@ class Transport:
             return False
         reusable = connection.reusable()
         if reusable:
-            self._keep(connection)
+            self._keep_connection(connection)
         return reusable
 
-    def _keep(self, connection: HttpConnection) -> None:
+    def _keep_connection(self, connection: HttpConnection) -> None:
         self._idle.setdefault(connection.route, []).append(connection)
 
-    def _place(self, url: str) -> tuple[Route, str]:
+    def _find_server(self, url: str) -> tuple[Route, str]:
         """Return the way to a URL's server and what it is called there; ConnectionTrouble if there is none."""
         if url not in self._places:
             try:
@@ -176,18 +176,18 @@ class _TryDeadlines:
     async def connected(self, opening: Awaitable[Result]) -> Result:
         """Return what `opening` does; ModelError if it fails or takes too long."""
         limit_s = self._post.deadlines.connect_s
-        return await self._within(opening, limit_s, f"connecting to {{url}} timed out after {limit_s:g} s")
+        return await self._wait_within(opening, limit_s, f"connecting to {{url}} timed out after {limit_s:g} s")
 
     async def sent(self, sending: Awaitable[None]) -> None:
         """Wait until a piece of the request is sent; ModelError if the server takes none for too long."""
         limit_s = self._post.deadlines.idle_s
-        await self._within(sending, limit_s, f"{{url}} took no more of the request for {limit_s:g} s")
+        await self._wait_within(sending, limit_s, f"{{url}} took no more of the request for {limit_s:g} s")
         self._post.on_sent()
 
     async def received(self, receiving: Awaitable[Result]) -> Result:
         """Return what `receiving` does; ModelError if it fails, or nothing comes for too long."""
         limit_s = self._post.deadlines.idle_s
-        return await self._within(receiving, limit_s, f"{{url}} sent nothing for {limit_s:g} s")
+        return await self._wait_within(receiving, limit_s, f"{{url}} sent nothing for {limit_s:g} s")
 
     def checked(self, receive: Callable[[], Result]) -> Result:
         """Return what `receive` does without waiting; ModelError if it fails."""
@@ -196,7 +196,7 @@ class _TryDeadlines:
         except ConnectionTrouble as error:
             _raise_model_error(error, self._post, error)
 
-    async def _within(self, work: Awaitable[Result], limit_s: float, late: str) -> Result:
+    async def _wait_within(self, work: Awaitable[Result], limit_s: float, late: str) -> Result:
         left_s = self._end_s - self._loop.time()
         if left_s <= limit_s:
             limit_s = max(left_s, 0)

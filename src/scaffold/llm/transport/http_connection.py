@@ -113,7 +113,7 @@ class HttpConnection:
             event = _received_event(self._http, self._stream, "{url}")
             if event is h11.NEED_DATA:
                 return None
-            if isinstance(event, h11.Data) and (data := self._inflated(bytes(event.data))):
+            if isinstance(event, h11.Data) and (data := self._inflate_bytes(bytes(event.data))):
                 return data
         return b""
 
@@ -135,7 +135,7 @@ class HttpConnection:
         """Close it at once."""
         self._stream.abort()
 
-    def _inflated(self, data: bytes) -> bytes:
+    def _inflate_bytes(self, data: bytes) -> bytes:
         if self._inflate is None:
             return data
         try:
@@ -154,17 +154,17 @@ async def open_connection(route: Route, tls: Callable[[], ssl.SSLContext]) -> Ht
     stream = _Stream()
     with contextlib.ExitStack() as undo:
         undo.callback(stream.abort)
-        await _connect(stream, first, to_proxy=route.proxy is not None)
+        await _connect_stream(stream, first, to_proxy=route.proxy is not None)
         if first.tls:
             await _begin_tls(stream, first, tls())
         if route.proxy and route.tunnel:
-            await _tunnel(stream, route)
+            await _open_tunnel(stream, route)
             await _begin_tls(stream, route.server, tls())
         undo.pop_all()
     return HttpConnection(stream, route)
 
 
-async def _connect(stream: "_Stream", there: Address, *, to_proxy: bool) -> None:
+async def _connect_stream(stream: "_Stream", there: Address, *, to_proxy: bool) -> None:
     loop = asyncio.get_running_loop()
     try:
         found = await loop.getaddrinfo(there.host, there.port, type=socket.SOCK_STREAM)
@@ -175,7 +175,7 @@ async def _connect(stream: "_Stream", there: Address, *, to_proxy: bool) -> None
     # Closed here, because a race that is cancelled forgets the connection that has won it.
     ready: list[socket.socket] = []
     try:
-        chosen, _, errors = await staggered_race([partial(_connected, each, ready) for each in found], RACE_S)
+        chosen, _, errors = await staggered_race([partial(_connect_socket, each, ready) for each in found], RACE_S)
         if chosen is None:
             refused = clearest_error(errors)
             reason = os.strerror(refused.errno) if refused.errno else f"{refused}"
@@ -199,7 +199,9 @@ def _of_proxy(reason: str) -> str:
     return f"the proxy for {{url}} cannot be reached: {reason}"
 
 
-async def _connected(found: tuple[int, int, int, str, tuple[object, ...]], ready: list[socket.socket]) -> socket.socket:
+async def _connect_socket(
+    found: tuple[int, int, int, str, tuple[object, ...]], ready: list[socket.socket]
+) -> socket.socket:
     """Return a socket that is connected to an address, and append it to `ready`."""
     family, kind, protocol, _, place = found
     made = socket.socket(family, kind, protocol)
@@ -213,7 +215,7 @@ async def _connected(found: tuple[int, int, int, str, tuple[object, ...]], ready
     return made
 
 
-async def _tunnel(stream: "_Stream", route: Route) -> None:
+async def _open_tunnel(stream: "_Stream", route: Route) -> None:
     """Have the proxy connect us to the server."""
     authority = str(route.server)
     headers = [("Host", authority)]
@@ -289,10 +291,10 @@ class _Stream(asyncio.Protocol):
             self._transport.pause_reading()
 
     def eof_received(self) -> None:
-        self._end(None)
+        self._end_stream(None)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._end(exc)
+        self._end_stream(exc)
 
     def pause_writing(self) -> None:
         self._writable.clear()
@@ -300,7 +302,7 @@ class _Stream(asyncio.Protocol):
     def resume_writing(self) -> None:
         self._writable.set()
 
-    def _end(self, error: Exception | None) -> None:
+    def _end_stream(self, error: Exception | None) -> None:
         self.ended = True
         self._error = self._error or error
         self.readable.set()

@@ -61,7 +61,7 @@ class ProxySettings:
         parts = urlsplit(url)
         server = address(parts)
         proxy = self._of.get(parts.scheme) or self._of["all"]
-        if not proxy or self._excepts(server) or is_loopback(server.host):
+        if not proxy or self._is_excepted(server) or is_loopback(server.host):
             return Route(server)
         try:
             there = urlsplit(proxy if "://" in proxy else f"http://{proxy}")
@@ -72,13 +72,13 @@ class ProxySettings:
         basic = f"Basic {base64.b64encode(login.encode()).decode()}" if login else ""
         return Route(server, there_address, basic)
 
-    def _excepts(self, server: Address) -> bool:
+    def _is_excepted(self, server: Address) -> bool:
         """Return True if `no_proxy` lists a host or its network, with or without its port, or a parent domain."""
         names = self._of["no"].lower().replace(",", " ").split()
-        return any(_covers(name.removesuffix(f":{server.port}"), server.host) for name in names)
+        return any(_covers_host(name.removesuffix(f":{server.port}"), server.host) for name in names)
 
 
-def _covers(name: str, host: str) -> bool:
+def _covers_host(name: str, host: str) -> bool:
     """Return whether an entry of `no_proxy`, without a port, means a host: `*`, a domain, an address, a network."""
     domain = name.removeprefix("*").lstrip(".")
     if name == "*" or domain == host or (domain and host.endswith(f".{domain}")):

@@ -55,11 +55,11 @@ class LocalThrottle:
             now = self._clock.monotonic()
             cooldown_s = self.wait_s(endpoint)
             if now + cooldown_s > leave_at:
-                raise _refusal(endpoint, cooldown_s)
+                raise _refusal_error(endpoint, cooldown_s)
             if cooldown_s or not told:
                 on_cooldown(cooldown_s)
                 told, on_cooldown = True, ignore_cooldown if cooldown_s else on_cooldown
-            await self._clock.sleep(poll_delay_s(self._state(endpoint), now, self._rng.uniform(0.0, 1.0)))
+            await self._clock.sleep(poll_delay_s(self._throttle_state(endpoint), now, self._rng.uniform(0.0, 1.0)))
         ticket = Ticket(str(next(self._numbers)))
         self._endpoints[ticket] = endpoint
         self._in_flight[endpoint] = self._in_flight.get(endpoint, 0) + 1
@@ -67,13 +67,13 @@ class LocalThrottle:
 
     def wait_s(self, endpoint: str) -> float:
         """Return the seconds left of the endpoint's cooldown; 0 if there is none."""
-        return cooldown_left_s(self._state(endpoint), self._clock.monotonic())
+        return cooldown_left_s(self._throttle_state(endpoint), self._clock.monotonic())
 
     def leave(self, ticket: Ticket, verdict: RequestOutcome, *, retry_after_s: float | None = None) -> None:
         """Record how the request ended; `retry_after_s` is the endpoint's Retry-After if it was rate limited."""
         endpoint = self._endpoints.pop(ticket)
         self._states[endpoint] = after_request(
-            self._state(endpoint),
+            self._throttle_state(endpoint),
             verdict,
             self._clock.monotonic(),
             retry_after_s=retry_after_s,
@@ -82,14 +82,14 @@ class LocalThrottle:
         )
         self._in_flight[endpoint] -= 1
 
-    def _state(self, endpoint: str) -> ThrottleState:
+    def _throttle_state(self, endpoint: str) -> ThrottleState:
         return self._states.get(endpoint, UNTHROTTLED)
 
     def _admits(self, endpoint: str) -> bool:
-        return admits(self._state(endpoint), self._clock.monotonic(), self._in_flight.get(endpoint, 0))
+        return admits(self._throttle_state(endpoint), self._clock.monotonic(), self._in_flight.get(endpoint, 0))
 
 
-def _refusal(endpoint: str, seconds: float) -> ModelUnavailable:
+def _refusal_error(endpoint: str, seconds: float) -> ModelUnavailable:
     return ModelUnavailable(
         f"{endpoint} is rate limited: retry in {seconds:.0f} s",
         "Wait until then, run fewer agents at a time, or choose another model with `--model`.",
@@ -173,7 +173,7 @@ class RetryingModel:
         limits = _RetryLimits(self._patience.wait_s)
         tried, last = 0, None
         while True:
-            ticket = await self._enter(limits, last, listener)
+            ticket = await self._enter_endpoint(limits, last, listener)
             silence_s = min(self._idle_s, limits.until_s - self._now())
             # The throttle limits only cooldowns. The wait behind other requests may have used up the time, which is
             # the limited endpoint's matter and not this request's.
@@ -183,14 +183,14 @@ class RetryingModel:
             tried += 1
             listener.sends()
             try:
-                return await self._attempt(ticket, request, tried, listener, silence_s)
+                return await self._attempt_once(ticket, request, tried, listener, silence_s)
             except ModelError as error:
                 if not error.transient:
                     raise
                 last = error
             await self._before_retry(limits, last, tried, listener)
 
-    async def _enter(self, limits: "_RetryLimits", last: ModelError | None, listener: DeltaListener) -> Ticket:
+    async def _enter_endpoint(self, limits: "_RetryLimits", last: ModelError | None, listener: DeltaListener) -> Ticket:
         """Wait until the next try may start; ModelUnavailable if the endpoint stays parked beyond the limits."""
 
         def on_cooldown(seconds: float) -> None:
@@ -226,7 +226,7 @@ class RetryingModel:
             with self._patience.waiting():
                 await self._clock.sleep(wait_s)
 
-    async def _attempt(
+    async def _attempt_once(
         self, ticket: Ticket, request: Request, number: int, on_delta: DeltaHandler, silence_s: float
     ) -> Reply:
         verdict: RequestOutcome = "failed"

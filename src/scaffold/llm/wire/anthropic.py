@@ -52,17 +52,17 @@ class AnthropicCodec:
 
     def message(self, message: Message, target: ModelTarget) -> bytes:
         """Return a message as JSON; empty for a reply without any part that may be sent back."""
-        blocks = _blocks(message, target)
-        return _message(message, blocks) if blocks else b""
+        blocks = _message_blocks(message, target)
+        return _encode_message(message, blocks) if blocks else b""
 
     def request(self, request: Request, pieces: Sequence[bytes], target: ModelTarget) -> bytes:
         """Return the request's body; only pieces with a cache mark are encoded again."""
         max_tokens = _max_tokens(request, target)
         fields: _Json = {"model": target.name, "max_tokens": max_tokens}
         fields |= _without_empty(
-            system=_system(request),
-            tools=_tools(request.tools),
-            thinking=_thinking(request, max_tokens, target),
+            system=_system_blocks(request),
+            tools=_tool_definitions(request.tools),
+            thinking=_thinking_field(request, max_tokens, target),
             output_config=_output_config(request, target),
             stream=target.stream,
         )
@@ -85,12 +85,12 @@ def _without_empty(**fields: Any) -> _Json:
     return {name: value for name, value in fields.items() if value}
 
 
-def _system(request: Request) -> list[_Json]:
-    base = [_text(request.system) | _CACHED] if request.system.strip() else []
-    return [*base, _text(request.context)] if request.context.strip() else base
+def _system_blocks(request: Request) -> list[_Json]:
+    base = [_text_block(request.system) | _CACHED] if request.system.strip() else []
+    return [*base, _text_block(request.context)] if request.context.strip() else base
 
 
-def _tools(tools: Sequence[Tool]) -> list[_Json]:
+def _tool_definitions(tools: Sequence[Tool]) -> list[_Json]:
     described = [{"name": tool.name, "description": tool.description, "input_schema": tool.schema} for tool in tools]
     return [*described[:-1], described[-1] | _CACHED] if described else []
 
@@ -100,7 +100,7 @@ def _max_tokens(request: Request, target: ModelTarget) -> int:
     return min(limits, default=DEFAULT_MAX_TOKENS)
 
 
-def _thinking(request: Request, max_tokens: int, target: ModelTarget) -> _Json | None:
+def _thinking_field(request: Request, max_tokens: int, target: ModelTarget) -> _Json | None:
     if request.effort is None or "thinking" in target.refused:
         return None
     form = target.thinking.form
@@ -111,11 +111,11 @@ def _thinking(request: Request, max_tokens: int, target: ModelTarget) -> _Json |
         return {"type": "adaptive", "display": "summarized"}
     # Other makers' servers on this wire know the budget; without being asked, they decide for themselves.
     if form == "budget" or (form == "unknown" and request.effort != "auto"):
-        return _budget(_BUDGETS[request.effort], max_tokens, request, target)
+        return _thinking_budget(_BUDGETS[request.effort], max_tokens, request, target)
     return None
 
 
-def _budget(wanted: int, max_tokens: int, request: Request, target: ModelTarget) -> _Json | None:
+def _thinking_budget(wanted: int, max_tokens: int, request: Request, target: ModelTarget) -> _Json | None:
     # The output limit includes the thoughts, so the other half is left for the reply.
     budget = min(wanted, max_tokens // 2)
     if budget < _SMALLEST_BUDGET or not _has_signed_thinking(request.messages, target):
@@ -134,18 +134,18 @@ def _has_signed_thinking(messages: Sequence[Message], target: ModelTarget) -> bo
             first = message
         elif any(not isinstance(part, ToolResult) for part in message.parts):
             break
-    return first is None or not first.tool_calls or _blocks(first, target)[0]["type"] in _THOUGHTS
+    return first is None or not first.tool_calls or _message_blocks(first, target)[0]["type"] in _THOUGHTS
 
 
 def _output_config(request: Request, target: ModelTarget) -> _Json:
     schema = request.answer_schema
     return _without_empty(
-        effort=_effort(request, target),
+        effort=_thinking_effort(request, target),
         format=None if schema is None else {"type": "json_schema", "schema": schema},
     )
 
 
-def _effort(request: Request, target: ModelTarget) -> str | None:
+def _thinking_effort(request: Request, target: ModelTarget) -> str | None:
     """Return the effort of adaptive thinking; None for the model's own, and where it is off."""
     support = target.thinking
     if support.form != "adaptive" or "output_config.effort" in target.refused or request.effort in {None, "auto"}:
@@ -163,7 +163,7 @@ def _with_cache_marks(request: Request, pieces: Sequence[bytes], target: ModelTa
     messages = request.messages
     used = [index for index, piece in enumerate(pieces) if piece]
     before = next((index for index in reversed(used[:-1]) if isinstance(messages[index], UserMessage)), None)
-    after = {index: [_text(request.reminder)] for index in used[-1:] if request.reminder.strip()}
+    after = {index: [_text_block(request.reminder)] for index in used[-1:] if request.reminder.strip()}
     return [
         _with_cache_mark(messages[index], target, after.get(index, []))
         if index in {before, *used[-1:]}
@@ -173,20 +173,20 @@ def _with_cache_marks(request: Request, pieces: Sequence[bytes], target: ModelTa
 
 
 def _with_cache_mark(message: Message, target: ModelTarget, after: list[_Json]) -> bytes:
-    *others, end = _blocks(message, target)
-    return _message(message, [*others, end | _CACHED, *after])
+    *others, end = _message_blocks(message, target)
+    return _encode_message(message, [*others, end | _CACHED, *after])
 
 
-def _message(message: Message, blocks: list[_Json]) -> bytes:
+def _encode_message(message: Message, blocks: list[_Json]) -> bytes:
     role = "user" if isinstance(message, UserMessage) else "assistant"
     return encode_json({"role": role, "content": blocks})
 
 
-def _blocks(message: Message, target: ModelTarget) -> list[_Json]:
+def _message_blocks(message: Message, target: ModelTarget) -> list[_Json]:
     if isinstance(message, UserMessage):
-        results = [_result(part) for part in message.parts if isinstance(part, ToolResult)]
+        results = [_result_block(part) for part in message.parts if isinstance(part, ToolResult)]
         # The API requires the results of the previous calls before anything else in the message.
-        return results + _user_blocks(message) or [_text(EMPTY_MESSAGE_TEXT)]
+        return results + _user_blocks(message) or [_text_block(EMPTY_MESSAGE_TEXT)]
     mine = message.model == target.model
     blocks = [block for part in message.parts for block in _reply_blocks(part, mine=mine)]
     while blocks and blocks[-1]["type"] in _THOUGHTS:  # the API refuses a reply that ends in thoughts
@@ -198,14 +198,14 @@ def _user_blocks(message: UserMessage) -> list[_Json]:
     blocks = []
     for part in message.parts:
         if isinstance(part, Text) and part.text.strip():
-            blocks.append(_text(part.text))
+            blocks.append(_text_block(part.text))
         elif isinstance(part, Image):
             source = {"type": "base64", "media_type": part.media_type, "data": part.data}
             blocks.append({"type": "image", "source": source})
     return blocks
 
 
-def _result(result: ToolResult) -> _Json:
+def _result_block(result: ToolResult) -> _Json:
     block = {"type": "tool_result", "tool_use_id": wire_id(result.call_id, PLAIN_ID)}
     content = result.content if result.content.strip() else None
     return block | _without_empty(content=content, is_error=result.failed)
@@ -215,7 +215,7 @@ def _reply_blocks(part: Text | Thinking | ToolCall, *, mine: bool) -> list[_Json
     """Return a reply's part as blocks; none for what the wire refuses: empty text, other models' thoughts."""
     match part:
         case Text(text=text):
-            return [_text(text)] if text.strip() else []
+            return [_text_block(text)] if text.strip() else []
         case Thinking(signature=signature) if not mine or not signature:
             return []
         case Thinking(redacted=True, signature=signature):
@@ -226,5 +226,5 @@ def _reply_blocks(part: Text | Thinking | ToolCall, *, mine: bool) -> list[_Json
             return [{"type": "tool_use", "id": wire_id(call_id, PLAIN_ID), "name": wire_name(name), "input": args}]
 
 
-def _text(text: str) -> _Json:
+def _text_block(text: str) -> _Json:
     return {"type": "text", "text": text}

@@ -148,17 +148,17 @@ class AnthropicReader:
 
     def feed(self, event: ServerSentEvent) -> Sequence[Delta]:
         """Return the deltas of the event; ModelError if it reports an error or cannot be parsed."""
-        wire = None if self._complete else _read(event)
+        wire = None if self._complete else _read_event(event)
         if wire is None:
             return ()
         if wire.type == "content_block_delta" and wire.delta is not None:
-            return self._grow(wire.index, wire.delta)
+            return self._grow_block(wire.index, wire.delta)
         if wire.type == "content_block_start" and wire.content_block is not None:
-            return self._open(wire.index, wire.content_block)
+            return self._open_block(wire.index, wire.content_block)
         if wire.type == "message_start" and wire.message is not None:
-            self._start(wire.message)
+            self._start_message(wire.message)
         elif wire.type == "message_delta":
-            self._correct(wire)
+            self._correct_usage(wire)
         self._complete = wire.type == "message_stop"
         return ()
 
@@ -169,12 +169,12 @@ class AnthropicReader:
         grown = [(growing.block, "".join(growing.pieces)) for growing in self._blocks.values()]
         return _wire_reply(grown, self._stop_reason, self._counts, self._target)
 
-    def _start(self, message: _AnthropicMessage) -> None:
+    def _start_message(self, message: _AnthropicMessage) -> None:
         if self._counts is not None:
             raise unreadable_reply("it has two `message_start` events")
         self._counts = read_usage(_AnthropicUsage, message.usage) or _AnthropicUsage()
 
-    def _open(self, index: int, block: _ContentBlock) -> Sequence[Delta]:
+    def _open_block(self, index: int, block: _ContentBlock) -> Sequence[Delta]:
         if index in self._blocks:
             raise unreadable_reply(f"its block {index} starts twice")
         order = sum(growing.block.type == "tool_use" for growing in self._blocks.values())
@@ -185,7 +185,7 @@ class AnthropicReader:
             return (TextDelta(block.text),)
         return (ThinkingDelta(block.thinking),) if block.type == "thinking" and block.thinking else ()
 
-    def _grow(self, index: int, delta: _BlockDelta) -> Sequence[Delta]:
+    def _grow_block(self, index: int, delta: _BlockDelta) -> Sequence[Delta]:
         growing = self._blocks.get(index)
         if growing is None:
             raise unreadable_reply(f"its block {index} continues without a start")
@@ -202,7 +202,7 @@ class AnthropicReader:
             return (ThinkingDelta(more),)
         return (ToolCallDelta(growing.order, growing.block.name or "", more),)
 
-    def _correct(self, wire: _AnthropicEvent) -> None:
+    def _correct_usage(self, wire: _AnthropicEvent) -> None:
         if wire.delta is not None:
             self._stop_reason = wire.delta.stop_reason or self._stop_reason
         if self._counts is not None and (later := read_usage(_AnthropicUsage, wire.usage)) is not None:
@@ -218,7 +218,7 @@ def read_message(body: bytes, target: ModelTarget) -> WireReply:
     return _wire_reply([(block, "") for block in message.content], message.stop_reason, counts, target)
 
 
-def _read(event: ServerSentEvent) -> _AnthropicEvent | None:
+def _read_event(event: ServerSentEvent) -> _AnthropicEvent | None:
     """Return the parsed event; None for unknown events, which are not parsed."""
     if not event.data or (event.name and event.name not in _KNOWN):
         return None
@@ -245,7 +245,7 @@ def _wire_reply(
     if reason is None:
         raise unreadable_reply("it has no stop reason")
     calls = any(block.type == "tool_use" for block, _ in grown)
-    stop = _stop(reason, calls=calls)
+    stop = _stop_reason_of(reason, calls=calls)
     parts: list[Text | Thinking | ToolCall] = []
     ids: set[str] = set()
     for block, more in grown:
@@ -257,11 +257,11 @@ def _wire_reply(
             case "redacted_thinking":
                 parts.append(Thinking("", signature=block.data or "", redacted=True))
             case "tool_use" if stop != "refused":
-                parts.append(_call(block, more, ids, cut=stop == "max_tokens"))
+                parts.append(_tool_call(block, more, ids, cut=stop == "max_tokens"))
     return WireReply(AssistantMessage(tuple(parts), target.model), (counts or _AnthropicUsage()).usage(), stop)
 
 
-def _stop(reason: str, *, calls: bool) -> StopReason:
+def _stop_reason_of(reason: str, *, calls: bool) -> StopReason:
     """Return the stop reason; after an unknown one calls count as truncated, so that they are not run."""
     stop = _STOPS.get(reason, "max_tokens" if calls else "end")
     if stop in {"end", "paused", "tool_calls"}:
@@ -269,7 +269,7 @@ def _stop(reason: str, *, calls: bool) -> StopReason:
     return stop
 
 
-def _call(block: _ContentBlock, more: str, ids: set[str], *, cut: bool) -> ToolCall:
+def _tool_call(block: _ContentBlock, more: str, ids: set[str], *, cut: bool) -> ToolCall:
     """Return the call with an id not in `ids`, and add the id to `ids`."""
     call_id = block.id or "call"
     while call_id in ids:

@@ -56,8 +56,8 @@ class ChatCodec:
         Thoughts go back, in the field they came in, to the model that had them: some servers refuse calls without.
         """
         if isinstance(message, UserMessage):
-            return b",".join(encode_json(each) for each in _user(message))
-        encoded = _assistant(message, target)
+            return b",".join(encode_json(each) for each in _user_messages(message))
+        encoded = _assistant_message(message, target)
         return encode_json(encoded) if encoded else b""
 
     def request(self, request: Request, pieces: Sequence[bytes], target: ModelTarget) -> bytes:
@@ -68,15 +68,15 @@ class ChatCodec:
             if _COUNTS not in target.refused:
                 fields[_COUNTS] = {"include_usage": True}
         if request.tools:
-            fields["tools"] = [_tool(tool) for tool in request.tools]
+            fields["tools"] = [_tool_definition(tool) for tool in request.tools]
         if request.answer_schema is not None:
             strict = is_strict_schema(request.answer_schema)
             schema = {"name": SCHEMA_NAME, "schema": request.answer_schema, "strict": strict}
             fields["response_format"] = {"type": "json_schema", "json_schema": schema}
-        fields |= {name: value for name, value in self._thinking(request, target) if name not in target.refused}
+        fields |= {name: value for name, value in self._thinking_fields(request, target) if name not in target.refused}
         if (limit := output_limit(request, target)) is not None:
             fields["max_tokens" if self._local else "max_completion_tokens"] = limit
-        return request_body(fields, "messages", [*self._system(request), *_with_reminder(request, pieces)])
+        return request_body(fields, "messages", [*self._system_messages(request), *_with_reminder(request, pieces)])
 
     def adapted(self, target: ModelTarget, error: str) -> ModelTarget | None:
         """Return the target without what the error names, or with the thoughts it misses; None if it is neither."""
@@ -94,7 +94,7 @@ class ChatCodec:
         reader.take(body)
         return reader.end()
 
-    def _thinking(self, request: Request, target: ModelTarget) -> Iterator[tuple[str, object]]:
+    def _thinking_fields(self, request: Request, target: ModelTarget) -> Iterator[tuple[str, object]]:
         """Yield the fields that control thinking."""
         support, effort = target.thinking, request.effort
         if effort is None:
@@ -111,7 +111,7 @@ class ChatCodec:
         elif support.form == "unknown" and effort != "auto":
             yield _EFFORT, effort
 
-    def _system(self, request: Request) -> list[bytes]:
+    def _system_messages(self, request: Request) -> list[bytes]:
         texts = [text for text in (request.system, request.context) if text]
         if self._joined and texts:
             texts = ["\n\n".join(texts)]
@@ -126,21 +126,21 @@ def _with_reminder(request: Request, pieces: Sequence[bytes]) -> Sequence[bytes]
     *before, end = last.parts or (Text(""),)
     if isinstance(end, ToolResult):
         end = structs.replace(end, content=f"{end.content}\n\n{request.reminder}")
-        return [*pieces[:-1], b",".join(map(encode_json, _user(UserMessage((*before, end)))))]
+        return [*pieces[:-1], b",".join(map(encode_json, _user_messages(UserMessage((*before, end)))))]
     added = UserMessage((*before, end, Text(f"\n{request.reminder}")))
-    return [*pieces[:-1], b",".join(map(encode_json, _user(added)))]
+    return [*pieces[:-1], b",".join(map(encode_json, _user_messages(added)))]
 
 
-def _user(message: UserMessage) -> list[dict[str, object]]:
+def _user_messages(message: UserMessage) -> list[dict[str, object]]:
     results = [part for part in message.parts if isinstance(part, ToolResult)]
     messages: list[dict[str, object]] = [
         {"role": "tool", "tool_call_id": wire_id(result.call_id, _ID), "content": result.content} for result in results
     ]
-    content = _content([part for part in message.parts if not isinstance(part, ToolResult)])
+    content = _message_content([part for part in message.parts if not isinstance(part, ToolResult)])
     return [*messages, {"role": "user", "content": content}] if content else messages
 
 
-def _content(parts: Sequence[Text | Image]) -> str | list[dict[str, object]]:
+def _message_content(parts: Sequence[Text | Image]) -> str | list[dict[str, object]]:
     """Return plain text if there are no images, since many local servers accept nothing else."""
     nonempty = [part for part in parts if isinstance(part, Image) or part.text]
     if not any(isinstance(part, Image) for part in nonempty):
@@ -153,16 +153,16 @@ def _content(parts: Sequence[Text | Image]) -> str | list[dict[str, object]]:
     ]
 
 
-def _assistant(message: AssistantMessage, target: ModelTarget) -> dict[str, object] | None:
+def _assistant_message(message: AssistantMessage, target: ModelTarget) -> dict[str, object] | None:
     text = "\n".join(part.text for part in message.parts if isinstance(part, Text) and part.text)
-    calls = [_call(call) for call in message.tool_calls]
+    calls = [_tool_call(call) for call in message.tool_calls]
     if not text and not calls:
         return None
-    fields: dict[str, object] = {"role": "assistant", "content": text or None, **_thoughts(message, target)}
+    fields: dict[str, object] = {"role": "assistant", "content": text or None, **_thought_fields(message, target)}
     return fields | {"tool_calls": calls} if calls else fields
 
 
-def _thoughts(message: AssistantMessage, target: ModelTarget) -> dict[str, str]:
+def _thought_fields(message: AssistantMessage, target: ModelTarget) -> dict[str, str]:
     if _THOUGHTS in target.refused:
         return {}
     mine = [part for part in message.parts if isinstance(part, Thinking) and part.field]
@@ -171,11 +171,11 @@ def _thoughts(message: AssistantMessage, target: ModelTarget) -> dict[str, str]:
     return {mine[0].field: "".join(part.text for part in mine)}
 
 
-def _call(call: ToolCall) -> dict[str, object]:
+def _tool_call(call: ToolCall) -> dict[str, object]:
     function = {"name": wire_name(call.name), "arguments": encode_json(call.args).decode()}
     return {"id": wire_id(call.id, _ID), "type": "function", "function": function}
 
 
-def _tool(tool: Tool) -> dict[str, object]:
+def _tool_definition(tool: Tool) -> dict[str, object]:
     function = {"name": tool.name, "description": tool.description, "parameters": tool.schema}
     return {"type": "function", "function": function}

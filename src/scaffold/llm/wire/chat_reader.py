@@ -130,13 +130,13 @@ class ChatReader:
         data = event.data.strip()
         if data == "[DONE]":
             self._done = True
-        return self._add(decode_json(_CHUNK, data)) if data and not self._done else ()
+        return self._add_chunk(decode_json(_CHUNK, data)) if data and not self._done else ()
 
     def take(self, body: bytes) -> None:
         """Read a reply that was not streamed; ModelError if it is invalid or an error."""
         chunk = decode_json(_CHUNK, body)
         # First, so that a body that reports an error raises that error and not the one about missing choices.
-        self._add(chunk)
+        self._add_chunk(chunk)
         if not chunk.choices:
             raise unreadable_reply("the response has no `choices`")
 
@@ -149,18 +149,20 @@ class ChatReader:
         """Return the complete reply; ModelError, transient, if the finish reason is missing or unknown."""
         if not self._finish:
             raise truncated_stream()
-        stop = self._stop()
+        stop = self._stop_reason()
         written = [call.written for call in self._calls]
         calls = build_tool_calls(written, reply=self._reply, cut=stop == "max_tokens") if stop != "refused" else ()
-        return WireReply(AssistantMessage((*self._parts(), *calls), self._target.model), self._spent(), stop)
+        return WireReply(
+            AssistantMessage((*self._thoughts_and_text(), *calls), self._target.model), self._reported_usage(), stop
+        )
 
-    def _parts(self) -> Iterator[Thinking | Text]:
+    def _thoughts_and_text(self) -> Iterator[Thinking | Text]:
         """Yield thoughts and text; thoughts that had a field of their own with its name."""
         for part in self._words.parts:
             thought = isinstance(part, Thinking)
             yield msgspec.structs.replace(part, field=self._thought_field) if thought else part
 
-    def _add(self, chunk: _ChatChunk) -> Sequence[Delta]:
+    def _add_chunk(self, chunk: _ChatChunk) -> Sequence[Delta]:
         if chunk.error:
             raise error_in_stream(chunk.error)
         if chunk.object == "error":
@@ -187,12 +189,12 @@ class ChatReader:
             self._refused = True
             deltas += self._words.text(message.refusal)
         if message.tool_calls:
-            deltas += [self._called(position, piece) for position, piece in enumerate(message.tool_calls)]
+            deltas += [self._add_call_piece(position, piece) for position, piece in enumerate(message.tool_calls)]
         if choice.finish_reason:
             self._finish = choice.finish_reason
             deltas += self._words.flush()
 
-    def _called(self, position: int, piece: _ChatToolCall) -> ToolCallDelta:
+    def _add_call_piece(self, position: int, piece: _ChatToolCall) -> ToolCallDelta:
         """Add a piece of a call; if it has no index, its position in the chunk identifies the call."""
         function = piece.function or _ChatFunction()
         id_, name, words = piece.id or "", function.name or "", arguments_text(function.arguments)
@@ -204,7 +206,7 @@ class ChatReader:
         call.add(id_, name, words)
         return ToolCallDelta(call.number, call.name, words)
 
-    def _stop(self) -> StopReason:
+    def _stop_reason(self) -> StopReason:
         stop = _STOPS.get(self._finish)
         if stop is None:
             raise unreadable_reply(f"its finish reason `{self._finish}` is unknown")
@@ -214,7 +216,7 @@ class ChatReader:
             return "tool_calls"
         return "refused" if self._refused else "end"
 
-    def _spent(self) -> Usage:
+    def _reported_usage(self) -> Usage:
         details = self._usage.prompt_tokens_details or _PromptTokenDetails()
         input_tokens = self._usage.prompt_tokens or 0
         # Some providers count thoughts only in the total.

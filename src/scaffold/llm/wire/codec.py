@@ -127,10 +127,10 @@ class EncodedMessages:
 
     def of(self, messages: Sequence[Message]) -> Sequence[bytes]:
         """Return the encoded `messages`; the result is valid until the next call."""
-        if not self._begins(messages):
-            self._forget()
+        if not self._begins_with_known(messages):
+            self._forget_messages()
         for message in messages[len(self._messages) :]:
-            self._append(message)
+            self._append_message(message)
         return self._encoded
 
     def tokens(self, messages: Sequence[Message]) -> int:
@@ -138,22 +138,22 @@ class EncodedMessages:
         self.of(messages)
         return self._tokens
 
-    def _begins(self, messages: Sequence[Message]) -> bool:
+    def _begins_with_known(self, messages: Sequence[Message]) -> bool:
         known = self._messages
         return len(known) <= len(messages) and all(map(is_, known, messages))
 
-    def _forget(self) -> None:
+    def _forget_messages(self) -> None:
         self._messages, self._encoded = [], []
         self._tokens = 0
 
-    def _append(self, message: Message) -> None:
+    def _append_message(self, message: Message) -> None:
         piece = self._codec.message(message, self._target)
         self._messages.append(message)
         self._encoded.append(piece)
-        self._tokens += _tokens(message, piece)
+        self._tokens += _estimate_tokens(message, piece)
 
 
-def _tokens(message: Message, piece: bytes) -> int:
+def _estimate_tokens(message: Message, piece: bytes) -> int:
     """Return an estimate from the encoded size; each image counts as IMAGE_TOKENS, whatever its size."""
     images = [part for part in message.parts if isinstance(part, Image)]
     base64_size = sum((len(image.data) + 2) // 3 * 4 for image in images)

@@ -95,15 +95,15 @@ def parse_arguments(text: str, *, cut: bool = False) -> Mapping[str, Any]:
     try:
         value = msgspec.json.decode(text)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-        return _unreadable(f"not a JSON object ({error})", text)
+        return _unreadable_arguments(f"not a JSON object ({error})", text)
     if value is None:
         return {}
     if not isinstance(value, dict):
-        return _unreadable(f"not a JSON object (it is {type(value).__name__}, not an object)", text)
+        return _unreadable_arguments(f"not a JSON object (it is {type(value).__name__}, not an object)", text)
     if is_nested_too_deeply(value):
-        return _unreadable(f"nested more than {MAX_NESTING} levels deep", text)
+        return _unreadable_arguments(f"nested more than {MAX_NESTING} levels deep", text)
     return value
 
 
-def _unreadable(problem: str, text: str) -> Mapping[str, Any]:
+def _unreadable_arguments(problem: str, text: str) -> Mapping[str, Any]:
     return {UNREADABLE_ARGUMENT: f"{problem}: {text[:MAX_SHOWN_CHARS]}"}

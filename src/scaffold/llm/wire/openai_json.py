@@ -43,7 +43,7 @@ def is_strict_schema(schema: Mapping[str, Any]) -> bool:
     Strict mode needs objects with all properties required and no additional ones, and supports only some keywords.
     """
     # At its top level strict mode accepts only an object, and no `anyOf`.
-    return schema.get("type") == "object" and "anyOf" not in schema and _strict(schema)
+    return schema.get("type") == "object" and "anyOf" not in schema and _is_strict(schema)
 
 
 def output_limit(request: Request, target: ModelTarget) -> int | None:
@@ -82,18 +82,18 @@ def error_in_stream(error: object) -> ModelError:
     return reported_error(str(name), str(error.get("message") or ""))
 
 
-def _strict(schema: object) -> bool:
+def _is_strict(schema: object) -> bool:
     if not isinstance(schema, Mapping) or not schema.keys() <= _STRICT or schema.keys().isdisjoint(_SAYING_WHAT):
         return False
     properties = schema.get("properties", {})
-    if "object" in _types(schema) or properties:
+    if "object" in _schema_types(schema) or properties:
         whole = schema.get("additionalProperties") is False and set(schema.get("required", ())) == set(properties)
         if not whole:
             return False
     inner = [*properties.values(), *schema.get("$defs", {}).values(), *schema.get("anyOf", ())]
-    return all(_strict(one) for one in ([*inner, schema["items"]] if "items" in schema else inner))
+    return all(_is_strict(one) for one in ([*inner, schema["items"]] if "items" in schema else inner))
 
 
-def _types(schema: Mapping[str, Any]) -> tuple[str, ...]:
+def _schema_types(schema: Mapping[str, Any]) -> tuple[str, ...]:
     named = schema.get("type", ())
     return (named,) if isinstance(named, str) else tuple(named)

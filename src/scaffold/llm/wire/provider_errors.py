@@ -139,8 +139,8 @@ def http_error(
     `x-should-retry`, `now` an aware time.
     """
     parsed = _parse_error_body(body, now)
-    after_s = _seconds(retry_after, now)
-    kind = _classify(status, parsed)
+    after_s = _retry_seconds(retry_after, now)
+    kind = _classify_error(status, parsed)
     # A server that names a time is overloaded; one that is down does not know it.
     if after_s is not None and (status == 503 or kind == "passing"):
         kind = "busy"
@@ -163,11 +163,11 @@ def reported_error(kind: str, message: str) -> ModelError:
     The request was accepted, so an unknown error type counts as transient.
     """
     message = message[:MAX_READ_CHARS]
-    parsed = _ErrorBody(frozenset({kind.lower()}), message, window_tokens=_window(None, message))
+    parsed = _ErrorBody(frozenset({kind.lower()}), message, window_tokens=_named_window(None, message))
     status = int(kind) if re.fullmatch("[1-5][0-9][0-9]", kind) else 200
     name = f" ({_bounded_line(kind)})" if kind else ""
     start = f"the model's server reported an error{name}"
-    return _model_error(_classify(status, parsed), start, parsed, key=_ANY_KEY, after_s=None)
+    return _model_error(_classify_error(status, parsed), start, parsed, key=_ANY_KEY, after_s=None)
 
 
 def unreadable_reply(detail: str) -> ModelError:
@@ -193,11 +193,11 @@ def retry_after_header(headers: Mapping[str, str]) -> str | None:
 
     `headers` have lower-case names; `retry-after-ms` is more precise and takes precedence.
     """
-    milliseconds = _number(headers.get("retry-after-ms"))
+    milliseconds = _finite_number(headers.get("retry-after-ms"))
     return headers.get("retry-after") if milliseconds is None else f"{milliseconds / 1000}"
 
 
-def _classify(status: int, parsed: _ErrorBody) -> ProviderErrorKind:
+def _classify_error(status: int, parsed: _ErrorBody) -> ProviderErrorKind:
     # Before the status, because servers report an overflow under many statuses and under general names.
     if parsed.kinds & _OVERFLOW_KINDS or _OVERFLOW_WORDS.search(parsed.message):
         return "overflow"
@@ -239,35 +239,35 @@ def _parse_error_body(body: bytes, now: datetime) -> _ErrorBody:
         value = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         text = body[:MAX_READ_CHARS].decode(errors="replace")
-        return _ErrorBody(frozenset(), text, window_tokens=_window(None, text))
+        return _ErrorBody(frozenset(), text, window_tokens=_named_window(None, text))
     outer: Mapping[str, Any] = value if isinstance(value, dict) else {"message": value}
     error = outer.get("error", outer)
     inner: Mapping[str, Any] = error if isinstance(error, dict) else {"message": error}
     kinds = {str(inner[field]).lower() for field in ("type", "code") if inner.get(field)}
     message = str(inner.get("message") or outer.get("detail") or "")
-    resets_at_s = _number(inner.get("resets_at"))
+    resets_at_s = _finite_number(inner.get("resets_at"))
     resets_in_s = None if resets_at_s is None else max(0.0, resets_at_s - now.timestamp())
     message = message[:MAX_READ_CHARS]
     return _ErrorBody(
         frozenset(kinds),
         message,
-        resets_in_s=_number(inner.get("resets_in_seconds", resets_in_s)),
-        window_tokens=_window(inner.get("n_ctx"), message),
+        resets_in_s=_finite_number(inner.get("resets_in_seconds", resets_in_s)),
+        window_tokens=_named_window(inner.get("n_ctx"), message),
     )
 
 
-def _window(field: object, message: str) -> int | None:
+def _named_window(field: object, message: str) -> int | None:
     """Return the context window that an error names, in a field of its own or in its message; None if it names none."""
-    tokens = _number(field)
+    tokens = _finite_number(field)
     if tokens is None:
         found = _WINDOWS.search(message)
-        tokens = None if found is None else _number(re.sub("[,_]", "", found[found.lastindex or 0]))
+        tokens = None if found is None else _finite_number(re.sub("[,_]", "", found[found.lastindex or 0]))
     return None if not tokens else int(tokens)
 
 
-def _seconds(retry_after: str | None, now: datetime) -> float | None:
+def _retry_seconds(retry_after: str | None, now: datetime) -> float | None:
     """Return the seconds to wait by the header; None if it is absent or invalid."""
-    seconds = _number(retry_after)
+    seconds = _finite_number(retry_after)
     if seconds is not None or retry_after is None:
         return seconds
     try:
@@ -277,7 +277,7 @@ def _seconds(retry_after: str | None, now: datetime) -> float | None:
     return max(0.0, (date.replace(tzinfo=date.tzinfo or now.tzinfo) - now).total_seconds())
 
 
-def _number(value: object) -> float | None:
+def _finite_number(value: object) -> float | None:
     """Return a finite number of at least 0; None for anything else."""
     try:
         number = float(str(value))

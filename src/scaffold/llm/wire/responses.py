@@ -54,8 +54,8 @@ class ResponsesCodec:
         Encrypted thoughts are sent back only to the model that produced them, and only before a text or call.
         """
         if isinstance(message, UserMessage):
-            return b",".join(encode_json(item) for item in _user(message))
-        return b",".join(encode_json(item) for item in self._assistant(message, target))
+            return b",".join(encode_json(item) for item in _user_items(message))
+        return b",".join(encode_json(item) for item in self._assistant_items(message, target))
 
     def request(self, request: Request, pieces: Sequence[bytes], target: ModelTarget) -> bytes:
         """Return the request's body; the context follows the history, as it may change."""
@@ -68,16 +68,16 @@ class ResponsesCodec:
             # The provider stores nothing, so its thoughts have to travel with the conversation, encrypted.
             fields["include"] = ["reasoning.encrypted_content"]
         if request.tools:
-            fields["tools"] = [_tool(tool) for tool in request.tools]
+            fields["tools"] = [_tool_definition(tool) for tool in request.tools]
         if request.answer_schema is not None:
             strict = is_strict_schema(request.answer_schema)
             schema = {"type": "json_schema", "name": SCHEMA_NAME, "schema": request.answer_schema, "strict": strict}
             fields["text"] = {"format": schema}
-        if reasoning := _reasoning(request, target):
+        if reasoning := _reasoning_fields(request, target):
             fields["reasoning"] = reasoning
         if (limit := output_limit(request, target)) is not None and not self._codex:
             fields["max_output_tokens"] = limit
-        return request_body(fields, "input", [*pieces, *_context(request)])
+        return request_body(fields, "input", [*pieces, *_context_items(request)])
 
     def adapted(self, target: ModelTarget, error: str) -> ModelTarget | None:
         """Return the target without what the error names; None if it names nothing optional."""
@@ -93,7 +93,7 @@ class ResponsesCodec:
         reader.take(body)
         return reader.end()
 
-    def _assistant(self, message: AssistantMessage, target: ModelTarget) -> list[_Item]:
+    def _assistant_items(self, message: AssistantMessage, target: ModelTarget) -> list[_Item]:
         items: list[_Item] = []
         thoughts: list[_Item] = []
         for part in message.parts:
@@ -102,14 +102,14 @@ class ResponsesCodec:
                     if part.signature and message.model == target.model:
                         thoughts.append(_reasoning_item(part))
                 case Text() if part.text:
-                    items += [*thoughts, _message_item("assistant", self._words(part.text))]
+                    items += [*thoughts, _message_item("assistant", self._reply_content(part.text))]
                     thoughts = []
                 case ToolCall():
-                    items += [*thoughts, _call(part)]
+                    items += [*thoughts, _call_item(part)]
                     thoughts = []
         return items
 
-    def _words(self, text: str) -> str | Sequence[_Item]:
+    def _reply_content(self, text: str) -> str | Sequence[_Item]:
         """Return a reply's text as message content, without its id: a list for Codex, plain text for others."""
         return [{"type": "output_text", "text": text}] if self._codex else text
 
@@ -120,7 +120,7 @@ def _cache_key(system: str, pieces: Sequence[bytes]) -> str:
     return hashlib.sha256(system.encode(errors="replace") + b"\0" + first).hexdigest()[:32]
 
 
-def _reasoning(request: Request, target: ModelTarget) -> _Item:
+def _reasoning_fields(request: Request, target: ModelTarget) -> _Item:
     """Return the effort and the wish for a summary; empty for what the model decides or refuses."""
     support, effort = target.thinking, request.effort
     asked = support.form == "effort" or (support.form == "unknown" and effort != "auto")
@@ -132,12 +132,12 @@ def _reasoning(request: Request, target: ModelTarget) -> _Item:
     return {"effort": support.level(effort), **summary}
 
 
-def _context(request: Request) -> list[bytes]:
+def _context_items(request: Request) -> list[bytes]:
     texts = [_input_text(text) for text in (request.context, request.reminder) if text]
     return [encode_json(_message_item("developer", texts))] if texts else []
 
 
-def _user(message: UserMessage) -> list[_Item]:
+def _user_items(message: UserMessage) -> list[_Item]:
     results: list[_Item] = [
         {"type": "function_call_output", "call_id": wire_id(part.call_id, PLAIN_ID), "output": part.content}
         for part in message.parts
@@ -157,7 +157,7 @@ def _reasoning_item(thought: Thinking) -> _Item:
     return {"type": "reasoning", **name, "summary": summary, "encrypted_content": thought.signature}
 
 
-def _call(call: ToolCall) -> _Item:
+def _call_item(call: ToolCall) -> _Item:
     arguments = encode_json(call.args).decode()
     name = wire_name(call.name)
     return {"type": "function_call", "call_id": wire_id(call.id, PLAIN_ID), "name": name, "arguments": arguments}
@@ -175,6 +175,6 @@ def _input_image(image: Image) -> _Item:
     return {"type": "input_image", "image_url": data_url(image), "detail": "auto"}
 
 
-def _tool(tool: Tool) -> _Item:
+def _tool_definition(tool: Tool) -> _Item:
     fields = {"name": tool.name, "description": tool.description, "parameters": tool.schema}
     return {"type": "function", **fields, "strict": False}

@@ -142,12 +142,12 @@ class ResponsesReader:
         if kind == "error":
             raise error_in_stream({"message": parsed.message, "code": parsed.code})
         if kind in _TEXT_EVENTS:
-            return self._more(parsed, kind)
-        return self._turn(parsed, kind)
+            return self._grow_item(parsed, kind)
+        return self._read_turn_event(parsed, kind)
 
     def take(self, body: bytes) -> None:
         """Read a response that was not streamed; ModelError if it is invalid or failed."""
-        self._last(decode_json(_RESPONSE, body))
+        self._read_last(decode_json(_RESPONSE, body))
 
     @property
     def complete(self) -> bool:
@@ -161,7 +161,7 @@ class ResponsesReader:
         # The Codex backend ends with an empty output; the items came one by one before.
         items = self._response.output or [draft.written for _, draft in sorted(self._drafts.items())]
         calls = [item for item in items if item.type == "function_call"]
-        stop = _stop(self._response, items, calling=bool(calls))
+        stop = _stop_reason(self._response, items, calling=bool(calls))
         written = [
             WireToolCall(item.call_id or item.id or "", item.name or "", arguments_text(item.arguments))
             for item in calls
@@ -172,41 +172,41 @@ class ResponsesReader:
             if item.type == "function_call":
                 parts.append(next(ready))
             else:
-                parts += _words(item)
+                parts += _item_text(item)
         kept = tuple(part for part in parts if stop != "refused" or not isinstance(part, ToolCall))
-        return WireReply(AssistantMessage(kept, self._target.model), _spent(self._response.usage), stop)
+        return WireReply(AssistantMessage(kept, self._target.model), _reported_usage(self._response.usage), stop)
 
-    def _turn(self, event: _ResponsesEvent, kind: str) -> Sequence[Delta]:
+    def _read_turn_event(self, event: _ResponsesEvent, kind: str) -> Sequence[Delta]:
         if kind in {"response.completed", "response.incomplete", "response.failed"}:
             status = kind.removeprefix("response.")
-            self._last(replace(event.response or _ResponseBodyJson(), status=status))
+            self._read_last(replace(event.response or _ResponseBodyJson(), status=status))
         elif kind == "response.output_item.added" and event.item:
-            return self._begin(event, event.item)
+            return self._begin_item(event, event.item)
         elif kind == "response.output_item.done" and event.item:
-            return self._finish(event, event.item)
+            return self._finish_item(event, event.item)
         elif kind == "response.function_call_arguments.done" and event.arguments is not None:
-            self._draft(event, "function_call").pieces = [arguments_text(event.arguments)]
+            self._draft_of_event(event, "function_call").pieces = [arguments_text(event.arguments)]
         elif kind == "response.reasoning_summary_part.added" and event.summary_index:
-            self._draft(event, "reasoning").pieces.append("\n\n")
+            self._draft_of_event(event, "reasoning").pieces.append("\n\n")
             return (ThinkingDelta("\n\n"),)
         return ()
 
-    def _last(self, response: _ResponseBodyJson) -> None:
+    def _read_last(self, response: _ResponseBodyJson) -> None:
         if response.error:
             raise error_in_stream(response.error)
         if response.status not in {"completed", "incomplete"}:
             raise unreadable_reply(f"its final status is `{response.status}`")
         self._response = response
 
-    def _begin(self, event: _ResponsesEvent, item: _OutputItem) -> Sequence[Delta]:
-        draft = self._draft(event, item.type)
+    def _begin_item(self, event: _ResponsesEvent, item: _OutputItem) -> Sequence[Delta]:
+        draft = self._draft_of_event(event, item.type)
         draft.item = item
         return (ToolCallDelta(draft.order, item.name or "", ""),) if item.type == "function_call" else ()
 
-    def _more(self, event: _ResponsesEvent, kind: str) -> Sequence[Delta]:
+    def _grow_item(self, event: _ResponsesEvent, kind: str) -> Sequence[Delta]:
         if not isinstance(event.delta, str) or not event.delta:
             return ()
-        draft = self._draft(event, _TEXT_EVENTS[kind])
+        draft = self._draft_of_event(event, _TEXT_EVENTS[kind])
         draft.pieces.append(event.delta)
         draft.refused = kind == "response.refusal.delta"
         match draft.item.type:
@@ -217,13 +217,13 @@ class ResponsesReader:
             case _:
                 return (TextDelta(event.delta),)
 
-    def _finish(self, event: _ResponsesEvent, item: _OutputItem) -> Sequence[Delta]:
-        draft = self._draft(event, item.type)
+    def _finish_item(self, event: _ResponsesEvent, item: _OutputItem) -> Sequence[Delta]:
+        draft = self._draft_of_event(event, item.type)
         streamed = bool(draft.pieces)
         draft.item, draft.done = item, True
-        return () if streamed else _shown(item, draft.order)
+        return () if streamed else _item_deltas(item, draft.order)
 
-    def _draft(self, event: _ResponsesEvent, kind: str) -> _PartialItem:
+    def _draft_of_event(self, event: _ResponsesEvent, kind: str) -> _PartialItem:
         """Return the item of an event; without an index, the first item that is not done."""
         index = event.output_index
         if index is None:
@@ -234,18 +234,18 @@ class ResponsesReader:
         return self._drafts[index]
 
 
-def _shown(item: _OutputItem, order: int) -> Sequence[Delta]:
+def _item_deltas(item: _OutputItem, order: int) -> Sequence[Delta]:
     """Return the deltas of an item that was not streamed."""
     if item.type == "function_call":
         return (ToolCallDelta(order, item.name or "", arguments_text(item.arguments)),)
     return [
         ThinkingDelta(part.text) if isinstance(part, Thinking) else TextDelta(part.text)
-        for part in _words(item)
+        for part in _item_text(item)
         if part.text
     ]
 
 
-def _words(item: _OutputItem) -> Sequence[Text | Thinking]:
+def _item_text(item: _OutputItem) -> Sequence[Text | Thinking]:
     texts = [part.text or part.refusal or "" for part in item.content or ()]
     if item.type == "message":
         text = "".join(texts)
@@ -259,7 +259,7 @@ def _words(item: _OutputItem) -> Sequence[Text | Thinking]:
     return (Thinking(thought, signature=signature, id=item.id or "", redacted=not thought),)
 
 
-def _stop(response: _ResponseBodyJson, items: Sequence[_OutputItem], *, calling: bool) -> StopReason:
+def _stop_reason(response: _ResponseBodyJson, items: Sequence[_OutputItem], *, calling: bool) -> StopReason:
     if response.status == "incomplete":
         reason = (response.incomplete_details or _IncompleteDetails()).reason or ""
         if reason not in _INCOMPLETE:
@@ -270,7 +270,7 @@ def _stop(response: _ResponseBodyJson, items: Sequence[_OutputItem], *, calling:
     return "refused" if any(part.refusal for item in items for part in item.content or ()) else "end"
 
 
-def _spent(reported: object) -> Usage:
+def _reported_usage(reported: object) -> Usage:
     usage = read_usage(_ResponsesUsage, reported) or _ResponsesUsage()
     details = usage.input_tokens_details or _InputTokenDetails()
     input_tokens = usage.input_tokens or 0

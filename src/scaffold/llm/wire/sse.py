@@ -54,7 +54,7 @@ class SseDecoder:
         if lines and self._line:
             lines[0] = b"".join([*self._line, lines[0]])
             self._line, self._line_size = [], 0
-        events = self._read(lines)
+        events = self._read_lines(lines)
         if rest:
             self._line.append(rest)
             self._line_size += len(rest)
@@ -70,7 +70,7 @@ class SseDecoder:
         self._after_cr = chunk.endswith(b"\r")
         return whole.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
 
-    def _read(self, lines: list[bytes]) -> list[ServerSentEvent]:
+    def _read_lines(self, lines: list[bytes]) -> list[ServerSentEvent]:
         events = []
         if max(map(len, lines), default=0) > self._longest:
             raise self._too_long()
@@ -79,30 +79,30 @@ class SseDecoder:
             lines[0] = lines[0].removeprefix(_BOM)
         for line in lines:
             if line.startswith(b"data:"):  # the common case
-                self._hold(line[6:] if line[5:6] == b" " else line[5:])
+                self._hold_data(line[6:] if line[5:6] == b" " else line[5:])
             elif line:
-                self._other(line)
+                self._read_field(line)
             else:
                 if self._data:
-                    events.append(self._event())
+                    events.append(self._make_event())
                 self._name = b""
         return events
 
-    def _other(self, line: bytes) -> None:
+    def _read_field(self, line: bytes) -> None:
         """Process any other field; comments and unknown fields are ignored."""
         field, _, value = line.partition(b":")
         if field == b"event":
             self._name = value.removeprefix(b" ")
         elif field == b"data":
-            self._hold(b"")
+            self._hold_data(b"")
 
-    def _hold(self, value: bytes) -> None:
+    def _hold_data(self, value: bytes) -> None:
         self._data.append(value)
         self._data_size += len(value)
         if self._data_size > self._longest:
             raise self._too_long()
 
-    def _event(self) -> ServerSentEvent:
+    def _make_event(self) -> ServerSentEvent:
         try:
             event = ServerSentEvent(self._name.decode(), b"\n".join(self._data).decode())
         except UnicodeDecodeError as error:

@@ -44,17 +44,17 @@ class ThinkTagSplitter:
             before, tag, after = self._to_tag(rest)
             if not tag:
                 break
-            deltas += self._tell(before)
-            self._turn(tag)
+            deltas += self._emit_words(before)
+            self._switch_at_tag(tag)
             rest = after
         kept = _beginning_of_tag(rest)
         self._held = rest[len(rest) - kept :]
-        return deltas + self._tell(rest[: len(rest) - kept])
+        return deltas + self._emit_words(rest[: len(rest) - kept])
 
     def flush(self) -> Sequence[TextDelta | ThinkingDelta]:
         """Return the deltas of held-back words at the end of the text."""
         held, self._held = self._held, ""
-        return self._tell(held)
+        return self._emit_words(held)
 
     @property
     def parts(self) -> tuple[Thinking | Text, ...]:
@@ -72,7 +72,7 @@ class ThinkTagSplitter:
         closed = words.partition(CLOSE)
         return closed if not self._tagged and len(closed[0]) < len(opened[0]) else opened
 
-    def _turn(self, tag: str) -> None:
+    def _switch_at_tag(self, tag: str) -> None:
         if tag == CLOSE and not self._inside:
             self._thoughts, self._text = [*self._thoughts, *self._text], []
         if tag == OPEN and self._thoughts:
@@ -80,7 +80,7 @@ class ThinkTagSplitter:
         self._inside = tag == OPEN
         self._tagged = self._after_tag = True
 
-    def _tell(self, words: str) -> list[TextDelta | ThinkingDelta]:
+    def _emit_words(self, words: str) -> list[TextDelta | ThinkingDelta]:
         if self._after_tag:
             words = words.lstrip()
         if not words:

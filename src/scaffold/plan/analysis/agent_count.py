@@ -71,13 +71,15 @@ def advise_agent_count(
     """
     work = _Work(plan, progress or PlanProgress(), goal_agents)
     most = max(1, min(work.count, goal_agents * work.goals, limit, MAX_AGENTS)) if work.width > 1 else 1
-    predictions = _predictions(work, most)
+    predictions = _predict_makespans(work, most)
     # There is always one: the largest number has no larger one to compare with.
-    best = next(each for each in predictions if _enough(each, predictions))
-    return AgentCountAdvice(agents=best.agents, why=_why(best, predictions, work, limit), predictions=predictions)
+    best = next(each for each in predictions if _is_enough(each, predictions))
+    return AgentCountAdvice(
+        agents=best.agents, why=_explain_choice(best, predictions, work, limit), predictions=predictions
+    )
 
 
-def _predictions(work: "_Work", most: int) -> tuple[MakespanPrediction, ...]:
+def _predict_makespans(work: "_Work", most: int) -> tuple[MakespanPrediction, ...]:
     """Return predictions for 1 to `most` agents; of a large plan, only those that a bisection needs, and has time for.
 
     What a bisection finds was compared with `most`, so it never takes much longer; it may be more than needed.
@@ -108,7 +110,7 @@ class _Work:
         self._plan = _left_of(plan, progress)
         self._progress = PlanProgress(facts=progress.facts)
         graphs = [DependencyGraph(goal, progress.held(goal.name)) for goal in self._plan.goals]
-        leaves = [_leaves(graph) for graph in graphs]
+        leaves = [_timed_actions(graph) for graph in graphs]
         self._seconds = {each.key: float(TIMING.mean_s) for actions in leaves for each in actions}
         self._by_goal = [len(actions) for actions in leaves]
         self._chain = len(critical_path(graphs))
@@ -154,7 +156,7 @@ class _Work:
         return max(self._chain * TIMING.mean_s, TIMING.mean_s * max(shares), TIMING.landing_s * self.count, alone_s)
 
 
-def _leaves(graph: DependencyGraph) -> list[ActionSpec]:
+def _timed_actions(graph: DependencyGraph) -> list[ActionSpec]:
     """Return the actions that take time and can run."""
     starts = enumerate(graph.reach.starts)
     return [graph.actions[at] for at, start in starts if start is not None and at not in graph.children]
@@ -170,18 +172,20 @@ def _left_of(plan: Plan, progress: PlanProgress) -> Plan:
     return Plan(goals=tuple(goal for goal in goals if goal.actions))
 
 
-def _enough(chosen: MakespanPrediction, predictions: Sequence[MakespanPrediction]) -> bool:
+def _is_enough(chosen: MakespanPrediction, predictions: Sequence[MakespanPrediction]) -> bool:
     """Return whether every larger number of agents would save too little time to be worth it."""
     larger = [each.makespan_s for each in predictions if each.agents > chosen.agents]
     return chosen.makespan_s <= (1 + ACCEPTABLE_LOSS) * min(larger, default=chosen.makespan_s)
 
 
-def _why(best: MakespanPrediction, predictions: Sequence[MakespanPrediction], work: _Work, limit: int) -> str:
+def _explain_choice(
+    best: MakespanPrediction, predictions: Sequence[MakespanPrediction], work: _Work, limit: int
+) -> str:
     if work.width <= 1:
         return "no two actions can run in parallel"
     fewer = [each for each in predictions if each.agents == best.agents - 1]
     larger = [each for each in predictions if each.agents > best.agents]
-    reasons = [work.shape, *(f"one fewer would take {_percent(each, best)} longer" for each in fewer)]
+    reasons = [work.shape, *(f"one fewer would take {_percent_longer(each, best)} longer" for each in fewer)]
     if larger:
         least = min(larger, key=lambda each: each.makespan_s)
         saved = max(0, round(100 * (1 - least.makespan_s / best.makespan_s)))
@@ -201,7 +205,7 @@ def _why(best: MakespanPrediction, predictions: Sequence[MakespanPrediction], wo
     return "; ".join(reasons)
 
 
-def _percent(slower: MakespanPrediction, faster: MakespanPrediction) -> str:
+def _percent_longer(slower: MakespanPrediction, faster: MakespanPrediction) -> str:
     return f"{round(100 * (slower.makespan_s / faster.makespan_s - 1))}%"
 
 
@@ -214,21 +218,23 @@ def busiest_path(actions: Iterable[ActionSpec], seconds: Mapping[ActionKey, floa
     users: dict[str, dict[ActionKey, None]] = {}
     for action in actions:
         if action.key in seconds:
-            for path in filter(None, map(_literal, action.files)):
+            for path in filter(None, map(_literal_path, action.files)):
                 users.setdefault(path, {})[action.key] = None
     # All that name a path or a folder around it overlap with each other.
-    found = (_shared(path, users, seconds) for path in users)
+    found = (_find_shared_path(path, users, seconds) for path in users)
     return max((each for each in found if len(each.actions) > 1), key=lambda each: each.seconds, default=None)
 
 
-def _shared(path: str, users: Mapping[str, Iterable[ActionKey]], seconds: Mapping[ActionKey, float]) -> SharedPath:
+def _find_shared_path(
+    path: str, users: Mapping[str, Iterable[ActionKey]], seconds: Mapping[ActionKey, float]
+) -> SharedPath:
     parts = path.split("/")
     around = ("/".join(parts[: depth + 1]) for depth in range(len(parts)))
     keys = dict.fromkeys(key for folder in around for key in users.get(folder, ()))
     return SharedPath(path, tuple(keys), sum(seconds[key] for key in keys))
 
 
-def _literal(path: str) -> str:
+def _literal_path(path: str) -> str:
     """Return the path without its wildcards, `./` and a slash at its end; empty if nothing is left."""
     parts: list[str] = []
     for part in path.split("/"):

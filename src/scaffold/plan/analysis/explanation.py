@@ -51,22 +51,22 @@ def explain(plan: Plan) -> Explanation:
     """Return the explanation of `plan`, which must be valid according to lint."""
     warnings = (finding for finding in lint(plan).findings if finding.severity == "warning")
     return Explanation(
-        goals=tuple(map(_goal, plan.goals)),
+        goals=tuple(map(_explain_goal, plan.goals)),
         weaknesses=(
             *warnings,
-            *(weakness for goal in plan.goals for weakness in _weaknesses(goal, DependencyGraph(goal))),
+            *(weakness for goal in plan.goals for weakness in _find_weaknesses(goal, DependencyGraph(goal))),
         ),
         advice=advise_agent_count(plan),
     )
 
 
-def _goal(goal: GoalSpec) -> GoalExplanation:
+def _explain_goal(goal: GoalSpec) -> GoalExplanation:
     graph = DependencyGraph(goal)
     seconds = dict.fromkeys((action.key for action in goal.actions), float(AttemptTiming().mean_s))
     return GoalExplanation(
         name=goal.name,
-        levels=tuple(tuple(goal.actions[index].key for index in level) for _, level in _levels(graph)),
-        supplies=tuple(_supplies(goal, graph)),
+        levels=tuple(tuple(goal.actions[index].key for index in level) for _, level in _levels_by_start(graph)),
+        supplies=tuple(_find_providers(goal, graph)),
         critical_path=critical_path([graph]),
         width=width([graph]),
         # As many workers as actions, so that only the critical path counts.
@@ -74,7 +74,7 @@ def _goal(goal: GoalSpec) -> GoalExplanation:
     )
 
 
-def _levels(graph: DependencyGraph) -> list[tuple[float, list[int]]]:
+def _levels_by_start(graph: DependencyGraph) -> list[tuple[float, list[int]]]:
     levels: dict[float, list[int]] = {}
     for index, start in enumerate(graph.reach.starts):
         if start is not None and index not in graph.children:
@@ -82,7 +82,7 @@ def _levels(graph: DependencyGraph) -> list[tuple[float, list[int]]]:
     return sorted(levels.items())
 
 
-def _supplies(goal: GoalSpec, graph: DependencyGraph) -> Iterator[AssertionProviders]:
+def _find_providers(goal: GoalSpec, graph: DependencyGraph) -> Iterator[AssertionProviders]:
     needers: dict[Assertion, list[ActionKey]] = {}
     for action in goal.actions:
         for need in dict.fromkeys(action.preconditions):
@@ -97,7 +97,7 @@ def _supplies(goal: GoalSpec, graph: DependencyGraph) -> Iterator[AssertionProvi
         )
 
 
-def _weaknesses(goal: GoalSpec, graph: DependencyGraph) -> Iterator[Finding]:
+def _find_weaknesses(goal: GoalSpec, graph: DependencyGraph) -> Iterator[Finding]:
     for index, action in enumerate(goal.actions):
         if action.kind == "compound" and index not in graph.children:
             message = f"compound `{action.key}` has no children, so a planner has to decompose it"
@@ -105,15 +105,15 @@ def _weaknesses(goal: GoalSpec, graph: DependencyGraph) -> Iterator[Finding]:
         elif action.kind == "primitive" and (action.contract is None or action.contract.empty):
             message = f"action `{action.key}` has no contract: the only check is that it changed something"
             yield goal_warning("no-contract", goal, action.key, message, "Add a command that shows its effects.")
-    for path, keys in _shared(goal, graph):
+    for path, keys in _find_shared_files(goal, graph):
         message = f"{quoted_list(keys)} may both change `{path}`, so they do not run at the same time"
         fix = f"Let `{keys[1]}` wait for an effect of `{keys[0]}`, or assign the file to only one of them."
         yield goal_warning("shared-file", goal, keys[1], message, fix)
 
 
-def _shared(goal: GoalSpec, graph: DependencyGraph) -> Iterator[tuple[str, Sequence[ActionKey]]]:
+def _find_shared_files(goal: GoalSpec, graph: DependencyGraph) -> Iterator[tuple[str, Sequence[ActionKey]]]:
     """Yield each path that several actions of one level name identically, with those actions."""
-    for _, level in _levels(graph):
+    for _, level in _levels_by_start(graph):
         users: dict[str, list[ActionKey]] = {}
         for index in level:
             for path in dict.fromkeys(goal.actions[index].files):

@@ -34,24 +34,24 @@ class GoalErrorFinder:
 
     def all(self) -> Iterator[Finding]:
         """Yield the errors: causes first, unreachable parts of the goal state last."""
-        yield from self._unprovided()
-        yield from self._orphans()
+        yield from self._unprovided_preconditions()
+        yield from self._orphan_findings()
         yield from self._self_dependencies()
-        yield from (self._cycle(cycle) for cycle in cycles(self._graph))
-        yield from self._gaps()
-        yield from self._unreachable()
+        yield from (self._cycle_finding(cycle) for cycle in cycles(self._graph))
+        yield from self._broken_promises()
+        yield from self._unreachable_goals()
 
-    def _unprovided(self) -> Iterator[Finding]:
+    def _unprovided_preconditions(self) -> Iterator[Finding]:
         for action in self._goal.actions:
             for need in dict.fromkeys(action.preconditions):
                 if need not in self._graph.providers and need not in self._graph.held:
                     message = (
                         f"action `{action.key}` needs `{need}`, which no action of goal `{self._goal.name}` makes true"
                     )
-                    fix = self._fix(need, f"or remove it from the preconditions of `{action.key}`")
+                    fix = self._fix_missing(need, f"or remove it from the preconditions of `{action.key}`")
                     yield goal_error("unprovided-precondition", self._goal, action.key, message, fix)
 
-    def _fix(self, missing: Assertion, otherwise: str) -> str:
+    def _fix_missing(self, missing: Assertion, otherwise: str) -> str:
         if elsewhere := self._providers.get(missing):
             return (
                 f"Facts are per goal, and only goal `{elsewhere[0]}` provides `{missing}`: "
@@ -59,7 +59,7 @@ class GoalErrorFinder:
             )
         return f"{self._effects.hint(missing)}Add an action with the effect `{missing}`, {otherwise}."
 
-    def _orphans(self) -> Iterator[Finding]:
+    def _orphan_findings(self) -> Iterator[Finding]:
         for index in self._graph.orphans:
             key, parent = self._goal.actions[index].key, self._goal.actions[index].parent or ""
             message = (
@@ -80,7 +80,7 @@ class GoalErrorFinder:
                         message, fix = f"action `{action.key}` is its own parent", "Remove `parent`."
                     yield goal_error("self-dependency", self._goal, action.key, message, fix)
 
-    def _cycle(self, cycle: Cycle) -> Finding:
+    def _cycle_finding(self, cycle: Cycle) -> Finding:
         keys = [self._goal.actions[index].key for index in cycle.actions]
         message = f"actions wait for each other: {' -> '.join([*keys, keys[0]])}"
         named = ((key, need) for key, need in zip(keys, cycle.needs, strict=True) if isinstance(need, str))
@@ -90,7 +90,7 @@ class GoalErrorFinder:
             fix = f"Remove one `parent` on the cycle, e.g. that of `{key}`."
         return goal_error("cycle", self._goal, keys[0], message, fix)
 
-    def _gaps(self) -> Iterator[Finding]:
+    def _broken_promises(self) -> Iterator[Finding]:
         for index, gap in self._graph.gaps.items():
             key = self._goal.actions[index].key
             for effect in gap:
@@ -98,12 +98,12 @@ class GoalErrorFinder:
                 fix = f"Add `{effect}` to the effects of a child of `{key}`, or remove it from the compound's."
                 yield goal_error("unreachable-goal", self._goal, key, message, fix)
 
-    def _unreachable(self) -> Iterator[Finding]:
+    def _unreachable_goals(self) -> Iterator[Finding]:
         for assertion in dict.fromkeys(self._goal.goal_state):
             if assertion in self._graph.reach.held:
                 continue
             message = f"goal `{self._goal.name}` is never reached: no action makes `{assertion}` true"
-            fix = self._fix(assertion, "or remove it from the goal state")
+            fix = self._fix_missing(assertion, "or remove it from the goal state")
             if providers := self._graph.providers_of(assertion):
                 keys = quoted_list([self._goal.actions[giver].key for giver in providers])
                 message = (
@@ -165,7 +165,7 @@ def lint(plan: Plan, facts: Mapping[str, Collection[Assertion]] = NO_FACTS) -> L
     for goal, graph in zip(plan.goals, graphs, strict=True):
         findings += GoalErrorFinder(goal, graph, providers).all()
         findings += story_errors(goal)
-        findings += _warnings(goal, graph)
+        findings += _goal_warnings(goal, graph)
     return LintReport(
         findings=tuple(findings), width=width(graphs), critical_path=critical_path(graphs), actions=len(plan.actions)
     )
@@ -192,7 +192,7 @@ def _repeated_keys(plan: Plan) -> Iterator[Finding]:
                 )
 
 
-def _warnings(goal: GoalSpec, graph: DependencyGraph) -> Iterator[Finding]:
+def _goal_warnings(goal: GoalSpec, graph: DependencyGraph) -> Iterator[Finding]:
     yield from _empty_effects(goal)
     yield from _unused_effects(goal, graph)
     yield from _duplicate_providers(goal, graph)

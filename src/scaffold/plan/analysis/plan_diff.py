@@ -60,42 +60,48 @@ def diff_plans(before: Plan, after: Plan) -> PlanDiff:
         {action.key: (goal, action) for goal in plan.goals for action in goal.actions} for plan in (before, after)
     )
     return PlanDiff(
-        goals_added=_without(new_goals, goals),
-        goals_removed=_without(goals, new_goals),
-        goals_changed=_changes((name, _goal(goals[name], goal)) for name, goal in new_goals.items() if name in goals),
-        goals_reordered=_reordered(tuple(goals), tuple(new_goals)),
-        actions_added=_without(new_actions, old_actions),
-        actions_removed=_without(old_actions, new_actions),
-        actions_changed=_changes(
-            (key, _action(old_actions[key], entry)) for key, entry in new_actions.items() if key in old_actions
+        goals_added=_names_without(new_goals, goals),
+        goals_removed=_names_without(goals, new_goals),
+        goals_changed=_changed_items(
+            (name, _changed_goal_fields(goals[name], goal)) for name, goal in new_goals.items() if name in goals
         ),
-        before=_shape(old_report),
-        after=_shape(new_report),
+        goals_reordered=_is_reordered(tuple(goals), tuple(new_goals)),
+        actions_added=_names_without(new_actions, old_actions),
+        actions_removed=_names_without(old_actions, new_actions),
+        actions_changed=_changed_items(
+            (key, _changed_action_fields(old_actions[key], entry))
+            for key, entry in new_actions.items()
+            if key in old_actions
+        ),
+        before=_plan_shape(old_report),
+        after=_plan_shape(new_report),
         findings_new=tuple(finding for finding in new_report.findings if finding not in old_report.findings),
         findings_gone=tuple(finding for finding in old_report.findings if finding not in new_report.findings),
     )
 
 
-def _without(items: Iterable[Name], others: Mapping[Name, object]) -> tuple[Name, ...]:
+def _names_without(items: Iterable[Name], others: Mapping[Name, object]) -> tuple[Name, ...]:
     return tuple(each for each in items if each not in others)
 
 
-def _changes(compared: Iterable[tuple[str, tuple[str, ...]]]) -> tuple[ChangedItem, ...]:
+def _changed_items(compared: Iterable[tuple[str, tuple[str, ...]]]) -> tuple[ChangedItem, ...]:
     return tuple(ChangedItem(name, fields) for name, fields in compared if fields)
 
 
-def _goal(before: GoalSpec, after: GoalSpec) -> tuple[str, ...]:
-    order = _reordered([action.key for action in before.actions], [action.key for action in after.actions])
-    fields = _fields(before, after, apart_from={"actions"})
+def _changed_goal_fields(before: GoalSpec, after: GoalSpec) -> tuple[str, ...]:
+    order = _is_reordered([action.key for action in before.actions], [action.key for action in after.actions])
+    fields = _different_fields(before, after, apart_from={"actions"})
     return (*fields, "order") if order else fields
 
 
-def _action(before: tuple[GoalSpec, ActionSpec], after: tuple[GoalSpec, ActionSpec]) -> tuple[str, ...]:
-    fields = _fields(before[1], after[1])
+def _changed_action_fields(before: tuple[GoalSpec, ActionSpec], after: tuple[GoalSpec, ActionSpec]) -> tuple[str, ...]:
+    fields = _different_fields(before[1], after[1])
     return ("goal", *fields) if before[0].name != after[0].name else fields
 
 
-def _fields(before: Named, after: Named, apart_from: frozenset[str] | set[str] = frozenset()) -> tuple[str, ...]:
+def _different_fields(
+    before: Named, after: Named, apart_from: frozenset[str] | set[str] = frozenset()
+) -> tuple[str, ...]:
     return tuple(
         name
         for name in before.__struct_fields__
@@ -103,11 +109,11 @@ def _fields(before: Named, after: Named, apart_from: frozenset[str] | set[str] =
     )
 
 
-def _reordered(before: Sequence[str], after: Sequence[str]) -> bool:
+def _is_reordered(before: Sequence[str], after: Sequence[str]) -> bool:
     """Return whether the items in both are in a different order."""
     both = set(before) & set(after)
     return [each for each in before if each in both] != [each for each in after if each in both]
 
 
-def _shape(report: LintReport) -> PlanShape:
+def _plan_shape(report: LintReport) -> PlanShape:
     return PlanShape(valid=report.valid, actions=report.actions, width=report.width, critical_path=report.critical_path)

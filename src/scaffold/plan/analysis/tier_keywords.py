@@ -58,31 +58,31 @@ def guess_tier(texts: Sequence[str]) -> TierGuess:
 
     Without any keyword it is that nothing was overlooked: 0.6 for no words at all, and 0.9 from 12 words on.
     """
-    count = sum(len(_words(text)) for text in texts)
-    hits = [hit for text in texts for hit in _hits(_words(text))]
+    count = sum(len(_split_words(text)) for text in texts)
+    hits = [hit for text in texts for hit in _find_keywords(_split_words(text))]
     if not hits:
-        return TierGuess(tier=DEFAULT_TIER, confidence=_rounded(0.6 + 0.3 * min(1.0, count / WORDS_PER_KEYWORD)))
+        return TierGuess(tier=DEFAULT_TIER, confidence=_round_score(0.6 + 0.3 * min(1.0, count / WORDS_PER_KEYWORD)))
     named = {hit.tier for hit in hits}
     tier = next(each for each in KEYWORDS if each in named)
     mine = [hit for hit in hits if hit.tier == tier]
     share = sum(hit.weight for hit in mine) / sum(hit.weight for hit in hits)
     span = min(1.0, WORDS_PER_KEYWORD * len(mine) / count)
-    confidence = _rounded(MOST_CONFIDENCE * (2 + share) / 3 * span)
+    confidence = _round_score(MOST_CONFIDENCE * (2 + share) / 3 * span)
     words = tuple(dict.fromkeys(hit.keyword for hit in mine))
     if confidence < LEAST_CONFIDENCE:
         return TierGuess(tier=DEFAULT_TIER, confidence=confidence, words=words, leaning=tier)
     return TierGuess(tier=tier, confidence=confidence, words=words)
 
 
-def _rounded(number: float) -> float:
+def _round_score(number: float) -> float:
     return round(number, 2)
 
 
-def _words(text: str) -> list[str]:
+def _split_words(text: str) -> list[str]:
     return _WORD.findall(text.casefold())
 
 
-def _hits(words: Sequence[str]) -> Iterator[_Hit]:
+def _find_keywords(words: Sequence[str]) -> Iterator[_Hit]:
     """Yield the keywords in a text, the longest at each place; each word counts once."""
     at = 0
     while at < len(words):

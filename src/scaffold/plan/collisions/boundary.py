@@ -53,16 +53,16 @@ def boundary_of(files: tuple[str, ...], *, literal: bool = False) -> Boundary:
     """
     paths, first_names = dict[str, str](), dict[str, FirstName]()
     for entry in files:
-        names = _names(entry)
+        names = _path_names(entry)
         if names is None:
             continue
-        fixed = names if literal else _fixed(names)
+        fixed = names if literal else _literal_names(names)
         if not fixed and names and names[0] != "**":
             first_names.setdefault(compared(names[0]), _first_name(names[0]))
         else:
             written = "/".join(names[: len(fixed)])
             paths.setdefault(compared(written), written)
-    kept = dict(sorted(_merged(paths).items()))
+    kept = dict(sorted(_merge_paths(paths).items()))
     folders = frozenset(folder for path in kept for folder in above(path))
     return Boundary(kept, folders, tuple(first_names[each] for each in sorted(first_names)[:MAX_ENTRIES]))
 
@@ -99,7 +99,7 @@ def _is_inside(path: str, other: Boundary) -> bool:
     return any(folder in other.paths for folder in above(path))
 
 
-def _names(entry: str) -> list[str] | None:
+def _path_names(entry: str) -> list[str] | None:
     """Return the names of a path; None if it leaves the repository."""
     names = list[str]()
     for name in entry.strip().split("/"):
@@ -112,7 +112,7 @@ def _names(entry: str) -> list[str] | None:
     return names
 
 
-def _fixed(names: Iterable[str]) -> list[str]:
+def _literal_names(names: Iterable[str]) -> list[str]:
     fixed = list[str]()
     for name in names:
         if not WILDCARDS.isdisjoint(name):
@@ -127,7 +127,7 @@ def _first_name(name: str) -> FirstName:
     return FirstName(text[: special[0]], text[special[-1] + 1 :], name)
 
 
-def _merged(paths: dict[str, str]) -> dict[str, str]:
+def _merge_paths(paths: dict[str, str]) -> dict[str, str]:
     """Return the paths without those inside of others; of too many, their folders."""
     while True:
         kept = {path: written for path, written in paths.items() if not any(each in paths for each in above(path))}

@@ -39,27 +39,27 @@ class SourceLayout(Struct, frozen=True):
         Files in no directory, at the top or in the source root itself, count for none. What is outside of the source,
         such as documents, counts for its own top-level directory, but only for an action that has nothing else.
         """
-        return _directories(self, files) if self.is_spread else ()
+        return _package_folders(self, files) if self.is_spread else ()
 
 
 def layout_of(paths: Iterable[str], packages: Collection[str] = ()) -> SourceLayout:
     """Return the layout of a repository with these files, and these members of workspaces."""
-    folders, with_files = _tree(paths)
+    folders, with_files = _folder_tree(paths)
     members = tuple(sorted({each for each in packages if each in folders} - {""}))
     if members:
         around = {folder for each in members for folder in (each, *above(each))}
-        others = (each for each in _children(folders, "") if each not in around)
+        others = (each for each in _source_children(folders, "") if each not in around)
         return SourceLayout(packages=members, folders=tuple(others))
-    root, inside = "", _children(folders, "")
+    root, inside = "", _source_children(folders, "")
     while len(inside) == 1 and not (root and root in with_files):
-        deeper = _children(folders, inside[0])
+        deeper = _source_children(folders, inside[0])
         if not deeper:
             break
         root, inside = inside[0], deeper
     return SourceLayout(root=root, folders=tuple(inside))
 
 
-def _tree(paths: Iterable[str]) -> tuple[dict[str, set[str]], set[str]]:
+def _folder_tree(paths: Iterable[str]) -> tuple[dict[str, set[str]], set[str]]:
     """Return the folders in each folder, and the folders that have files with source in themselves."""
     inside, with_files = {"": set[str]()}, set[str]()
     for path in paths:
@@ -75,13 +75,13 @@ def _tree(paths: Iterable[str]) -> tuple[dict[str, set[str]], set[str]]:
     return inside, with_files
 
 
-def _children(folders: dict[str, set[str]], folder: str) -> Sequence[str]:
+def _source_children(folders: dict[str, set[str]], folder: str) -> Sequence[str]:
     names = ((each, each.rpartition("/")[2].lower()) for each in sorted(folders.get(folder, ())))
     return [each for each, name in names if name not in COMPANIONS and not name.startswith(".")]
 
 
 @functools.lru_cache(maxsize=8192)
-def _directories(layout: SourceLayout, files: tuple[str, ...]) -> tuple[str, ...]:
+def _package_folders(layout: SourceLayout, files: tuple[str, ...]) -> tuple[str, ...]:
     packages, known = frozenset(map(compared, layout.packages)), frozenset(map(compared, layout.folders))
     boundary = boundary_of(files)
     root = compared(layout.root)

@@ -105,15 +105,15 @@ def collision(one: WorkUnit, other: WorkUnit, limits: CollisionLimits) -> Collis
     places = meet(one.boundary, other.boundary)
     hot = [place for place in places if place in limits.hotspots]
     if hot:
-        return Collision("hotspot", _written(hot[0], one, other))
+        return Collision("hotspot", _path_as_written(hot[0], one, other))
     if places and (one.files or other.files):
         rule: Literal["path", "forecast"] = "path" if one.files and other.files else "forecast"
-        return Collision(rule, _written(places[0], one, other))
+        return Collision(rule, _path_as_written(places[0], one, other))
     merged = one.conflicts.get(other.id) or other.conflicts.get(one.id)
     return Collision("forecast", merged[0]) if merged else None
 
 
-def _written(place: str, *units: WorkUnit) -> str:
+def _path_as_written(place: str, *units: WorkUnit) -> str:
     return next((each.boundary.paths[place] for each in units if place in each.boundary.paths), place)
 
 
@@ -202,14 +202,14 @@ class Board:
         """Return why a ready unit may not start beside what runs and is reserved; None if it may."""
         if unit.reads_only:
             return None
-        found = ((other, collision(unit, other, self._limits)) for other in self._near(unit))
+        found = ((other, collision(unit, other, self._limits)) for other in self._units_near(unit))
         for other, each in found:
             if each is not None:
                 return HeldBack(rule=each.rule, waits_for=(other.key,), path=each.path)
-        ahead = () if unit.has_begun else self._ahead(unit)
+        ahead = () if unit.has_begun else self._reserved_before(unit)
         return self._full_directory(unit, ahead) or self._reserved_for(unit, ahead)
 
-    def _near(self, unit: WorkUnit) -> Collection[WorkUnit]:
+    def _units_near(self, unit: WorkUnit) -> Collection[WorkUnit]:
         """Return the running units that may collide with the unit, each once."""
         found = dict[str, WorkUnit]()
         boundary = unit.boundary
@@ -226,7 +226,7 @@ class Board:
             found.update((each.id, each) for each in self._by_id.values() if unit.id in each.conflicts)
         return found.values()
 
-    def _ahead(self, unit: WorkUnit) -> tuple[WorkUnit, ...]:
+    def _reserved_before(self, unit: WorkUnit) -> tuple[WorkUnit, ...]:
         """Return what is reserved before the unit: all of it, or what is ahead of it there."""
         place = next((place for place, each in enumerate(self._reserved) if each.id == unit.id), None)
         return tuple(each for each in self._reserved[:place] if each.id not in self._by_id)

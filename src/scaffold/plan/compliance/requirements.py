@@ -77,13 +77,13 @@ def requirements_in(text: str) -> tuple[Requirement, ...]:
     identified = sum(each.form == "id" for each in found)
     if identified >= MIN_IDENTIFIED:
         found = tuple(each for each in found if each.form != "list")
-    return _numbered((each.text, each.line.number) for each in found or tuple(_sections(lines)))
+    return _number_requirements((each.text, each.line.number) for each in found or tuple(_find_sections(lines)))
 
 
 def requirements_of(tasks: Sequence[SourceTask]) -> tuple[Requirement, ...]:
     """Return the requirements of a list of tasks: the acceptance criteria of each, or its title without any."""
     texts = ((task, each) for task in tasks for each in task.acceptance or (headline(task) or task.id,))
-    return _numbered((f"{task.id}: {each}", task.position.line) for task, each in texts)
+    return _number_requirements((f"{task.id}: {each}", task.position.line) for task, each in texts)
 
 
 def quoted_requirements(text: str, quotes: Sequence[str]) -> tuple[Requirement, ...] | str:
@@ -91,14 +91,14 @@ def quoted_requirements(text: str, quotes: Sequence[str]) -> tuple[Requirement, 
 
     Each must be, but for white space, a part of one line of the text.
     """
-    lines = [(line.number, _words(line.text)) for line in lines_of(text.removeprefix("\ufeff"))]
-    places = [(each, _place(_words(each), lines)) for each in quotes]
+    lines = [(line.number, _single_spaced(line.text)) for line in lines_of(text.removeprefix("\ufeff"))]
+    places = [(each, _line_with(_single_spaced(each), lines)) for each in quotes]
     wrong = [quoted(each) for each, place in places if place is None]
     if wrong:
         return (
             f"no line of the specification has {join_limited(wrong, MAX_SHOWN)}; quote its own words, of one line each"
         )
-    found = _numbered((each, place) for each, place in places if place is not None)
+    found = _number_requirements((each, place) for each, place in places if place is not None)
     if not found:
         return "no requirement is quoted; quote at least one line of the specification"
     if len(found) > MAX_REQUIREMENTS:
@@ -106,19 +106,19 @@ def quoted_requirements(text: str, quotes: Sequence[str]) -> tuple[Requirement, 
     return found
 
 
-def _place(words: str, lines: Sequence[tuple[int, str]]) -> int | None:
+def _line_with(words: str, lines: Sequence[tuple[int, str]]) -> int | None:
     return next((number for number, line in lines if words and words in line), None)
 
 
-def _words(text: str) -> str:
+def _single_spaced(text: str) -> str:
     return " ".join(text.split())
 
 
-def _numbered(found: Iterable[tuple[str, int]]) -> tuple[Requirement, ...]:
+def _number_requirements(found: Iterable[tuple[str, int]]) -> tuple[Requirement, ...]:
     """Return requirements with these texts and lines; one that says the same as an earlier one is left out."""
     texts: dict[str, int] = {}
     for text, line in found:
-        words = _words(printable(_MARKS.sub("", _LEAD.sub("", text.strip(), count=1))))
+        words = _single_spaced(printable(_MARKS.sub("", _LEAD.sub("", text.strip(), count=1))))
         short = words if len(words) <= MAX_TEXT_CHARS else f"{words[: MAX_TEXT_CHARS - 1]}…"
         if short:
             texts.setdefault(short, line)
@@ -128,14 +128,14 @@ def _numbered(found: Iterable[tuple[str, int]]) -> tuple[Requirement, ...]:
     for number, (text, line) in enumerate(texts.items(), 1):
         given = own[text]
         wanted = given[0] if given else f"R{number}" if counts else f"L{line}"
-        names[text] = _unlike(wanted, {each.casefold() for each in names.values()})
+        names[text] = _unique_id(wanted, {each.casefold() for each in names.values()})
     return tuple(
         Requirement(id=RequirementId(names[text]), text=each[1] if (each := own[text]) else text, line=line)
         for text, line in texts.items()
     )
 
 
-def _unlike(wanted: str, taken: Collection[str]) -> str:
+def _unique_id(wanted: str, taken: Collection[str]) -> str:
     """Return the id, with a number if it is taken, which people write in upper and lower case."""
     tried = (wanted, *(f"{wanted}.{number}" for number in range(2, len(taken) + 3)))
     return next(each for each in tried if each.casefold() not in taken)
@@ -160,14 +160,14 @@ def _in_force(lines: Sequence[MarkdownLine]) -> Iterator[_Found]:
             if not aside and _ID.match(f"{title.text} .") and _NAMED.match(title.text):
                 yield _Found(form="title", line=line, text=title.text, level=title.level)
         elif not (aside or place < taken or line.literal or not line.text.strip()):
-            body = _continuation(line, (lines[at] for at in range(place + 1, len(lines))))
+            body = _continuation_lines(line, (lines[at] for at in range(place + 1, len(lines))))
             taken = place + 1 + len(body)
             text = " ".join((line.text, *(each.text for each in body)))
-            if (form := _form(text)) is not None:
+            if (form := _match_form(text)) is not None:
                 yield _Found(form=form, line=line, text=text)
 
 
-def _form(text: str) -> _Form | None:
+def _match_form(text: str) -> _Form | None:
     """Return the form of a requirement that a paragraph, an item or a row has; None if it has none."""
     start = text[:START_CHARS]
     if _RULE.fullmatch(start):
@@ -181,7 +181,7 @@ def _form(text: str) -> _Form | None:
     return "list" if marker and (marker["number"] or marker["box"]) else None
 
 
-def _continuation(first: MarkdownLine, following: Iterable[MarkdownLine]) -> tuple[MarkdownLine, ...]:
+def _continuation_lines(first: MarkdownLine, following: Iterable[MarkdownLine]) -> tuple[MarkdownLine, ...]:
     """Return the lines that belong to a paragraph, an item or a row: not those that are requirements themselves."""
     if first.text.lstrip().startswith("|"):
         return ()
@@ -191,8 +191,8 @@ def _continuation(first: MarkdownLine, following: Iterable[MarkdownLine]) -> tup
         if line.literal or not line.text.strip() or heading(line) or line.text.lstrip().startswith("|"):
             return False
         if _MARKER.match(line.text[:START_CHARS]) is None:
-            return _form(line.text) != "id"
-        return listed and line.indent > first.indent and _form(line.text) is None
+            return _match_form(line.text) != "id"
+        return listed and line.indent > first.indent and _match_form(line.text) is None
 
     return tuple(takewhile(continues, following))
 
@@ -206,7 +206,7 @@ def _without_parents(found: Sequence[_Found]) -> Iterator[_Found]:
             yield each
 
 
-def _sections(lines: Sequence[MarkdownLine]) -> Iterator[_Found]:
+def _find_sections(lines: Sequence[MarkdownLine]) -> Iterator[_Found]:
     """Yield each section without sections in it that has a text, as one requirement: its title and first paragraph."""
     titles = [(place, title) for place, line in enumerate(lines) if (title := heading(line))]
     aside = 0

@@ -84,9 +84,11 @@ def next_round(view: ComplianceView) -> NextRound:
     if is_current and not view.gaps:
         return Complied()
     if is_current and rounds_without_gain(view.audits) >= ROUNDS_WITHOUT_GAIN:
-        return GaveUp(f"{_so_far(view)}, and {ROUNDS_WITHOUT_GAIN} rounds in a row gained nothing: {_left(view)}")
+        return GaveUp(
+            f"{_so_far(view)}, and {ROUNDS_WITHOUT_GAIN} rounds in a row gained nothing: {_gap_verdicts(view)}"
+        )
     if last.number >= MAX_ROUNDS:
-        return GaveUp(f"{_so_far(view)} after {MAX_ROUNDS} rounds, which is the limit: {_left(view)}")
+        return GaveUp(f"{_so_far(view)} after {MAX_ROUNDS} rounds, which is the limit: {_gap_verdicts(view)}")
     return CloseGaps(last.number, view.gaps) if is_current else StartAudit(last.number + 1)
 
 
@@ -104,7 +106,7 @@ def _so_far(view: ComplianceView) -> str:
     return f"{met} of {count_of(len(view.requirements), 'requirement')} are met by the last audit"
 
 
-def _left(view: ComplianceView) -> str:
+def _gap_verdicts(view: ComplianceView) -> str:
     said = {each.id: each.verdict for each in view.audits[-1].verdicts}
     return join_limited([f"{each} {said.get(each, 'unclear')}" for each in view.gaps], MAX_SHOWN)
 
@@ -126,7 +128,7 @@ def gaps_name(number: int) -> str:
 
 def audit_goal(number: int, requirements: Sequence[Requirement]) -> GoalSpec:
     """Return the goal of an audit of all requirements; many are divided among several actions."""
-    parts = _parts(requirements)
+    parts = _split_requirements(requirements)
     actions = tuple(_audit_action(number, part, place, len(parts)) for place, part in enumerate(parts, 1))
     return GoalSpec(
         name=audit_key(number),
@@ -136,7 +138,7 @@ def audit_goal(number: int, requirements: Sequence[Requirement]) -> GoalSpec:
     )
 
 
-def _parts(requirements: Sequence[Requirement]) -> Sequence[Sequence[Requirement]]:
+def _split_requirements(requirements: Sequence[Requirement]) -> Sequence[Sequence[Requirement]]:
     """Return the requirements in groups that fit into one prompt each, in their order."""
     parts: list[list[Requirement]] = []
     size = 0

@@ -35,13 +35,17 @@ def judge_audit(answer: Audit, asked: Sequence[RequirementId], problem: Citation
     A requirement is met only if the answer says so once, cites lines for it, and each of them can be looked up.
     Otherwise it is unclear, unless the answer says that it is unmet.
     """
-    judged = [_judged(each, [said for said in answer.requirements if said.id == each], problem) for each in asked]
+    judged = [
+        _judge_requirement(each, [said for said in answer.requirements if said.id == each], problem) for each in asked
+    ]
     audit = Audit(requirements=tuple(verdict for verdict, _ in judged), summary=answer.summary.strip())
     unknown = sorted({said.id for said in answer.requirements}.difference(asked))
-    return JudgedAudit(audit=audit, complaints=tuple(_complaints(judged, unknown)))
+    return JudgedAudit(audit=audit, complaints=tuple(_list_complaints(judged, unknown)))
 
 
-def _complaints(judged: Sequence[tuple[AuditedRequirement, str]], unknown: Sequence[RequirementId]) -> Iterator[str]:
+def _list_complaints(
+    judged: Sequence[tuple[AuditedRequirement, str]], unknown: Sequence[RequirementId]
+) -> Iterator[str]:
     for verdict, complaint in judged:
         if complaint:
             yield f"{verdict.id}: {complaint}"
@@ -49,14 +53,14 @@ def _complaints(judged: Sequence[tuple[AuditedRequirement, str]], unknown: Seque
         yield f"{each}: you were not asked about it"
 
 
-def _judged(
+def _judge_requirement(
     asked: RequirementId, said: Sequence[AuditedRequirement], problem: CitationProblem
 ) -> tuple[AuditedRequirement, str]:
     """Return the verdict that counts, and what is wrong with the one that was given; empty if it counts."""
     if not said:
-        return _unclear(asked, "the audit has no verdict on it")
+        return _unclear_verdict(asked, "the audit has no verdict on it")
     if len({each.verdict for each in said}) > 1:
-        return _unclear(asked, "the audit contradicts itself")
+        return _unclear_verdict(asked, "the audit contradicts itself")
     cited = tuple(dict.fromkeys(citation for each in said for citation in each.citations))[:MAX_CITATIONS]
     wrong = [why for why in map(problem, cited) if why is not None]
     verdict = replace(
@@ -67,13 +71,13 @@ def _judged(
     if verdict.verdict != "met":
         return verdict, ""
     if not cited:
-        return _unclear(asked, "it is said to be met, but no line is cited")
+        return _unclear_verdict(asked, "it is said to be met, but no line is cited")
     if wrong:
-        return _unclear(asked, f"it is said to be met, but {wrong[0]}")
+        return _unclear_verdict(asked, f"it is said to be met, but {wrong[0]}")
     return verdict, ""
 
 
-def _unclear(asked: RequirementId, why: str) -> tuple[AuditedRequirement, str]:
+def _unclear_verdict(asked: RequirementId, why: str) -> tuple[AuditedRequirement, str]:
     return AuditedRequirement(id=asked, verdict="unclear", note=why), why
 
 

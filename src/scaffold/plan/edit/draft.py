@@ -151,9 +151,9 @@ class PlanDraft:
             case CreateActions():
                 new = self._create_actions(change)
             case UpdateAction():
-                new = self._update(change)
+                new = self._update_action(change)
             case ProposeAssertions():
-                new = self._propose(change)
+                new = self._propose_assertions(change)
             case _:
                 assert_never(change)
         self.changes += () if new is None else (new,)
@@ -173,11 +173,11 @@ class PlanDraft:
         return tuple(finding for finding in found if goal in {None, finding.goal})
 
     def _create_goal(self, change: CreateGoal) -> DraftChange | None:
-        spec = replace(change.spec, goal_state=_unique(change.spec.goal_state))
+        spec = replace(change.spec, goal_state=_without_duplicates(change.spec.goal_state))
         _reject_if_any(f"goal {quoted(spec.name)}", goal_problems(spec))
         known = self.goal(spec.name)
         if known is not None:
-            if _content(known) == _content(spec):
+            if _goal_content(known) == _goal_content(spec):
                 return None
             _reject(
                 f"goal `{spec.name}` already exists with a different description or goal state",
@@ -189,9 +189,9 @@ class PlanDraft:
     def _create_actions(self, change: CreateActions) -> DraftChange | None:
         goal = self._open_goal(change.goal)
         _reject_if_any(f"goal `{goal.name}`", batch_problems(change.specs))
-        specs = tuple(map(_normalized, change.specs))
+        specs = tuple(map(_normalize_action, change.specs))
         _reject_if_any("", (problem for index, spec in enumerate(specs) for problem in action_problems(index, spec)))
-        _reject_if_any("", self._conflicts(goal, specs))
+        _reject_if_any("", self._find_conflicts(goal, specs))
         new = tuple(spec for spec in specs if self.action(spec.key) is None)
         if not new:
             return None
@@ -199,7 +199,7 @@ class PlanDraft:
         self.plan = Plan(goals=tuple(extended if each is goal else each for each in self.plan.goals))
         return CreateActions(goal.name, new, change.method)
 
-    def _conflicts(self, goal: GoalSpec, specs: Sequence[ActionSpec]) -> Iterator[ProposalProblem]:
+    def _find_conflicts(self, goal: GoalSpec, specs: Sequence[ActionSpec]) -> Iterator[ProposalProblem]:
         """Yield why well-formed actions cannot be added to the goal."""
         # Reversed, so that of several specs with one key the first is kept and each later one is reported.
         batch = {spec.key: spec for spec in reversed(specs)}
@@ -246,7 +246,7 @@ class PlanDraft:
             what = f"{name}: its parent `{parent}` is {status} and takes no further children"
             yield ProposalProblem(what, "Add the action at the top of the goal, or to a compound that has not ended.")
 
-    def _update(self, change: UpdateAction) -> DraftChange | None:
+    def _update_action(self, change: UpdateAction) -> DraftChange | None:
         action = self.known_action(change.key)
         status = self.progress.status(action.key)
         if status in IN_PROGRESS_STATUSES:
@@ -254,10 +254,14 @@ class PlanDraft:
         if wrong := bad_text(change.note):
             _reject(f"the note on `{action.key}`: the text {wrong}", "Write plain, shorter text.")
         note = change.note.strip()
-        new = self._skip(action, status, note) if change.status == "skipped" else self._retry(action, status, note)
+        new = (
+            self._skip_action(action, status, note)
+            if change.status == "skipped"
+            else self._retry_action(action, status, note)
+        )
         return UpdateAction(action.key, change.status, note) if new else None
 
-    def _skip(self, action: ActionSpec, status: str, reason: str) -> bool:
+    def _skip_action(self, action: ActionSpec, status: str, reason: str) -> bool:
         if status == "skipped":
             return False
         if status in FINAL_STATUSES:
@@ -283,7 +287,7 @@ class PlanDraft:
             found += [action.key for action in (goal.actions if goal else ()) if action.parent == each]
         return tuple(found[1:])
 
-    def _retry(self, action: ActionSpec, status: str, approach: str) -> bool:
+    def _retry_action(self, action: ActionSpec, status: str, approach: str) -> bool:
         before = self.history.approaches.get(action.key, RetryApproach("", spent=False))
         if status == "pending" and approach in {"", before.text}:
             return False
@@ -296,7 +300,7 @@ class PlanDraft:
                 "Create another action that makes the same assertions true in another way; "
                 "only a human grants more attempts.",
             )
-        if _plain(approach) in {"", _plain(before.text), _plain(action.description)}:
+        if _folded_text(approach) in {"", _folded_text(before.text), _folded_text(action.description)}:
             _reject(
                 f"`{action.key}` is not retried in the same way: a retry needs a new approach",
                 "Say in `result` what is to be done differently, given why it failed (goap_get_action_results).",
@@ -310,12 +314,12 @@ class PlanDraft:
         self.history = replace(self.history, approaches=approaches)
         return True
 
-    def _propose(self, change: ProposeAssertions) -> DraftChange | None:
+    def _propose_assertions(self, change: ProposeAssertions) -> DraftChange | None:
         goal = self._open_goal(change.goal)
         _reject_if_any(f"goal `{goal.name}`", proposal_problems(change.assertions, change.evidence, change.summary))
-        known = SpellingHints(_assertions(goal))
+        known = SpellingHints(_known_assertions(goal))
         for name in change.assertions:
-            if name not in _assertions(goal):
+            if name not in _known_assertions(goal):
                 fix = f"{known.hint(name)}Name one of its goal state, or of its actions' effects."
                 _reject(f"goal `{goal.name}` has no assertion {quoted(name)}", fix)
         return None if change in self.changes else change
@@ -342,30 +346,30 @@ def _reject_if_any(where: str, problems: Iterable[ProposalProblem]) -> None:
         _reject(f"{where}: {what}" if where else what, fix)
 
 
-def _unique(names: Iterable[Assertion]) -> tuple[Assertion, ...]:
+def _without_duplicates(names: Iterable[Assertion]) -> tuple[Assertion, ...]:
     return tuple(dict.fromkeys(names))
 
 
-def _normalized(spec: ActionSpec) -> ActionSpec:
+def _normalize_action(spec: ActionSpec) -> ActionSpec:
     """Return the action with the values it has once stored."""
     return replace(
         spec,
         description=spec.stored_description,
-        preconditions=_unique(spec.preconditions),
-        effects=_unique(spec.effects),
+        preconditions=_without_duplicates(spec.preconditions),
+        effects=_without_duplicates(spec.effects),
         files=tuple(dict.fromkeys(spec.files)),
     )
 
 
-def _content(goal: GoalSpec) -> tuple[object, ...]:
+def _goal_content(goal: GoalSpec) -> tuple[object, ...]:
     return (goal.description, frozenset(goal.goal_state), goal.persistent)
 
 
-def _plain(text: str) -> str:
+def _folded_text(text: str) -> str:
     return " ".join(text.casefold().split())
 
 
-def _assertions(goal: GoalSpec) -> dict[Assertion, None]:
+def _known_assertions(goal: GoalSpec) -> dict[Assertion, None]:
     """Return all assertions in the goal state, effects and preconditions, in order."""
     of_actions = (name for action in goal.actions for name in (*action.effects, *action.preconditions))
     return dict.fromkeys((*goal.goal_state, *of_actions))

@@ -34,7 +34,7 @@ def _bad_name(name: str) -> str | None:
     return f"is longer than {MAX_NAME_CHARS} characters" if len(name) > MAX_NAME_CHARS else bad_name(name)
 
 
-def _invalid(what: str, texts: Iterable[str], check: Callable[[str], str | None]) -> Iterator[ProposalProblem]:
+def _invalid_texts(what: str, texts: Iterable[str], check: Callable[[str], str | None]) -> Iterator[ProposalProblem]:
     for text in texts:
         if wrong := check(text):
             yield ProposalProblem(f"the {what} {quoted(text)} {wrong}", f"Write another {what}.")
@@ -45,7 +45,7 @@ def _invalid_list(
 ) -> Iterator[ProposalProblem]:
     if len(texts) > MAX_ASSERTIONS:
         yield ProposalProblem(f"{len(texts)} {whole} exceed the limit of {MAX_ASSERTIONS}", "Use fewer.")
-    yield from _invalid(one, texts, check)
+    yield from _invalid_texts(one, texts, check)
 
 
 def _invalid_assertions(what: str, names: Sequence[Assertion]) -> Iterator[ProposalProblem]:
@@ -54,8 +54,8 @@ def _invalid_assertions(what: str, names: Sequence[Assertion]) -> Iterator[Propo
 
 def goal_problems(spec: GoalSpec) -> Iterator[ProposalProblem]:
     """Yield the problems of a new goal."""
-    yield from _invalid("name", [spec.name], _bad_name)
-    yield from _invalid("description", [spec.description], bad_text)
+    yield from _invalid_texts("name", [spec.name], _bad_name)
+    yield from _invalid_texts("description", [spec.description], bad_text)
     yield from _invalid_assertions("assertion", spec.goal_state)
     if not spec.goal_state:
         yield ProposalProblem(
@@ -81,14 +81,14 @@ def action_problems(index: int, spec: ActionSpec) -> Iterator[ProposalProblem]:
 
 def problems_of(spec: ActionSpec) -> Iterator[ProposalProblem]:
     """Yield the problems of a new action; its contract was validated when parsed."""
-    yield from _invalid("key", [spec.key], bad_key)
-    yield from _invalid("role", [spec.role], _bad_name)
-    yield from _invalid("title", [spec.title], bad_line)
-    yield from _invalid("description", [spec.description], bad_text)
+    yield from _invalid_texts("key", [spec.key], bad_key)
+    yield from _invalid_texts("role", [spec.role], _bad_name)
+    yield from _invalid_texts("title", [spec.title], bad_line)
+    yield from _invalid_texts("description", [spec.description], bad_text)
     yield from _invalid_list("acceptance criteria", "criterion", spec.acceptance, bad_text)
-    yield from _invalid("verification intent", [spec.verification_intent], bad_text)
-    yield from _invalid("note", [spec.notes], bad_text)
-    yield from _invalid("file", spec.files, bad_glob)
+    yield from _invalid_texts("verification intent", [spec.verification_intent], bad_text)
+    yield from _invalid_texts("note", [spec.notes], bad_text)
+    yield from _invalid_texts("file", spec.files, bad_glob)
     yield from _invalid_assertions("precondition", spec.preconditions)
     yield from _invalid_assertions("effect", spec.effects)
 
@@ -97,8 +97,8 @@ def proposal_problems(
     assertions: Collection[Assertion], evidence: str, summary: str | None
 ) -> Iterator[ProposalProblem]:
     """Yield the problems of a claim, except unknown assertion names, which only the goal's owner can check."""
-    yield from _invalid("evidence", [evidence], bad_text)
-    yield from _invalid("summary", [summary or ""], bad_text)
+    yield from _invalid_texts("evidence", [evidence], bad_text)
+    yield from _invalid_texts("summary", [summary or ""], bad_text)
     if len(assertions) > MAX_ASSERTIONS:
         yield ProposalProblem(f"{len(assertions)} assertions exceed the limit of {MAX_ASSERTIONS}", "Name fewer.")
     if not assertions and summary is None:

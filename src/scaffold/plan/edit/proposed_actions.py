@@ -26,16 +26,18 @@ def read_proposed_actions(actions: Any, *, parent: ActionKey | None) -> tuple[Ac
 
     Raises PlanInvalid with every problem found, unknown keys included.
     """
-    specs = _read("actions", actions, lambda fields: parse_action(fields, ACTION_KEYS, required=REQUIRED_ACTION_KEYS))
+    specs = _read_list(
+        "actions", actions, lambda fields: parse_action(fields, ACTION_KEYS, required=REQUIRED_ACTION_KEYS)
+    )
     return tuple(replace(spec, parent=parent) for spec in specs)
 
 
 def read_tasks(tasks: Any) -> tuple[TaskSpec, ...]:
     """Return the tasks of a tool call; raise PlanInvalid as for actions. Dependencies are checked by `dag_goal`."""
-    return _read("tasks", tasks, _task)
+    return _read_list("tasks", tasks, _read_task)
 
 
-def _read(name: str, given: Any, read: Callable[[FieldReader], Read]) -> tuple[Read, ...]:
+def _read_list(name: str, given: Any, read: Callable[[FieldReader], Read]) -> tuple[Read, ...]:
     try:
         nodes = node_from_value(given)
     except RecursionError as error:
@@ -51,19 +53,19 @@ def _read(name: str, given: Any, read: Callable[[FieldReader], Read]) -> tuple[R
     return each
 
 
-def _task(fields: FieldReader) -> TaskSpec:
+def _read_task(fields: FieldReader) -> TaskSpec:
     spec = parse_action(fields, TASK_KEYS, required=("description",))
     return TaskSpec(
         **text_fields(spec),
         key=spec.key or None,
-        depends_on=tuple(_dependencies(fields)),
+        depends_on=tuple(_read_dependencies(fields)),
         role=spec.role,
         files=spec.files,
         contract=spec.contract,
     )
 
 
-def _dependencies(fields: FieldReader) -> Iterator[int | str]:
+def _read_dependencies(fields: FieldReader) -> Iterator[int | str]:
     for index, item in enumerate(fields.items("depends_on")):
         if isinstance(item, ScalarNode) and item.kind in {"number", "text"} and isinstance(item.value, int | str):
             yield item.value

@@ -72,7 +72,7 @@ def failure_fingerprint(*shown: ShownFailure) -> str:
     Line numbers, times, durations, addresses, hashes, ids and the folders of absolute paths do not count, nor does the
     order of the failures and of their lines. Of an output with lines that say what is wrong, only these count.
     """
-    failures = sorted({(_normal(each.check), *_telling_lines(each.output)) for each in shown})
+    failures = sorted({(_normalize_line(each.check), *_telling_lines(each.output)) for each in shown})
     told = [line for each in failures for line in each if line]
     if not told:
         return ""
@@ -81,18 +81,18 @@ def failure_fingerprint(*shown: ShownFailure) -> str:
 
 def _telling_lines(output: str) -> Sequence[str]:
     """Return the lines that say what is wrong, in their normal form and order; all of them if none says so."""
-    lines = [line[:MAX_LINE_CHARS] for line in _read(output)]
+    lines = [line[:MAX_LINE_CHARS] for line in _clean_lines(output)]
     told = [line for line in lines if is_deciding(line) or is_detail(line)]
-    return sorted({normal for line in told or lines if (normal := _normal(line))})
+    return sorted({normal for line in told or lines if (normal := _normalize_line(line))})
 
 
-def _read(output: str) -> Iterator[str]:
+def _clean_lines(output: str) -> Iterator[str]:
     if len(output) > MAX_CHARS:
         output = f"{output[: MAX_CHARS // 2]}\n{output[-MAX_CHARS // 2 :]}"
     yield from (_ESCAPES.sub("", line) for line in utf8_safe(output).splitlines())
 
 
-def _normal(line: str) -> str:
+def _normalize_line(line: str) -> str:
     """Return a line without what differs each time the same failure is shown."""
     text = _GUTTER.sub("", line.casefold()[:MAX_LINE_CHARS])
     text = _FOLDERS.sub("/", text)

@@ -25,8 +25,10 @@ def cycles(graph: DependencyGraph) -> Iterator[Cycle]:
     missing effects of compounds. Any action that still cannot run is on a cycle or behind one. Independent components
     come first; the actions of a reported cycle then count as run, so that actions merely behind it are not reported.
     """
-    needs = [tuple(need for need in graph.needs(i) if _others(graph, i, need)) for i in range(len(graph.actions))]
-    chaining = ForwardChaining([_step(graph, index, own) for index, own in enumerate(needs)], graph.held)
+    needs = [
+        tuple(need for need in graph.needs(i) if _has_other_provider(graph, i, need)) for i in range(len(graph.actions))
+    ]
+    chaining = ForwardChaining([_chain_step(graph, index, own) for index, own in enumerate(needs)], graph.held)
     unmet = [tuple(need for need in own if need not in chaining.held) for own in needs]
 
     def edges(node: ChainToken) -> Sequence[ChainToken]:
@@ -38,11 +40,11 @@ def cycles(graph: DependencyGraph) -> Iterator[Cycle]:
             yield from _cycles_from(index, graph, unmet, chaining)
 
 
-def _others(graph: DependencyGraph, index: int, need: ChainToken) -> bool:
+def _has_other_provider(graph: DependencyGraph, index: int, need: ChainToken) -> bool:
     return any(giver != index for giver in graph.providers_of(need))
 
 
-def _step(graph: DependencyGraph, index: int, needs: Iterable[ChainToken]) -> ChainStep:
+def _chain_step(graph: DependencyGraph, index: int, needs: Iterable[ChainToken]) -> ChainStep:
     if index in graph.children:
         return ChainStep(frozenset(needs), (*graph.gaps.get(index, ()), index))
     return ChainStep(frozenset(needs), graph.actions[index].effects)
@@ -59,7 +61,7 @@ def _cycles_from(
             following, _ = path.popitem()
         elif following in path:
             cycle = tuple(path.items())[tuple(path).index(following) :]
-            yield _cycle(cycle)
+            yield _rotate_cycle(cycle)
             # From here on the cycle counts as broken, so that only actions on another cycle are still stuck.
             chaining.apply_steps(index for index, _ in cycle)
         else:
@@ -68,7 +70,7 @@ def _cycles_from(
             following = next(giver for giver in graph.providers_of(path[following]) if giver != following)
 
 
-def _cycle(cycle: Sequence[tuple[int, ChainToken]]) -> Cycle:
+def _rotate_cycle(cycle: Sequence[tuple[int, ChainToken]]) -> Cycle:
     first = min(range(len(cycle)), key=lambda index: cycle[index][0])
     actions, needs = zip(*cycle[first:], *cycle[:first], strict=True)
     return Cycle(actions, needs)
@@ -88,24 +90,24 @@ def _strong_components(
             if node not in numbers:
                 numbers[node] = lowest[node] = len(numbers)
                 unassigned.append(node)
-            following = next((other for other in rest if _lower(lowest, node, other)), None)
+            following = next((other for other in rest if _lower_link(lowest, node, other)), None)
             if following is not None:
                 path.append((following, iter(edges(following))))
                 continue
             path.pop()
             if lowest[node] == numbers[node]:
-                yield _take(unassigned, node, lowest)
+                yield _pop_component(unassigned, node, lowest)
             if path:
-                _lower(lowest, path[-1][0], node)
+                _lower_link(lowest, path[-1][0], node)
 
 
-def _lower(lowest: dict[ChainToken, float], node: ChainToken, other: ChainToken) -> bool:
+def _lower_link(lowest: dict[ChainToken, float], node: ChainToken, other: ChainToken) -> bool:
     """Lower `node`'s low link to that of `other`; return whether `other` is unvisited."""
     lowest[node] = min(lowest[node], lowest.get(other, inf))
     return other not in lowest
 
 
-def _take(unassigned: list[ChainToken], last: ChainToken, lowest: dict[ChainToken, float]) -> list[ChainToken]:
+def _pop_component(unassigned: list[ChainToken], last: ChainToken, lowest: dict[ChainToken, float]) -> list[ChainToken]:
     """Pop a finished component; its low links become infinite so that later nodes ignore it."""
     start = len(unassigned) - 1
     while unassigned[start] != last:

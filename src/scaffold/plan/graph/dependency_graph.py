@@ -31,9 +31,9 @@ class DependencyGraph:
     @cached_property
     def parents(self) -> tuple[int | None, ...]:
         """The index of each action's parent; None if it has none, or if it is not a compound of this goal."""
-        return tuple(None if action.parent is None else self._compound(action.parent) for action in self.actions)
+        return tuple(None if action.parent is None else self._compound_index(action.parent) for action in self.actions)
 
-    def _compound(self, key: ActionKey) -> int | None:
+    def _compound_index(self, key: ActionKey) -> int | None:
         index = self.indexes.get(key)
         return index if index is not None and self.actions[index].kind == "compound" else None
 
@@ -122,11 +122,11 @@ def critical_path(graphs: Sequence[DependencyGraph]) -> tuple[ActionKey, ...]:
 
     Compounds with children and actions that can never run are not part of it.
     """
-    chains = (_longest(graph) for graph in graphs)
+    chains = (_longest_chain(graph) for graph in graphs)
     return max(chains, key=len, default=())
 
 
-def _longest(graph: DependencyGraph) -> tuple[ActionKey, ...]:
+def _longest_chain(graph: DependencyGraph) -> tuple[ActionKey, ...]:
     ends = [
         (-start, index)
         for index, start in enumerate(graph.reach.starts)

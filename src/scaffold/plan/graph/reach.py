@@ -61,34 +61,34 @@ class ForwardChaining:
                 self._dependents.setdefault(need, []).append(index)
         for index, unmet in enumerate(self._unmet):
             if unmet == 0:
-                self._start(index, 0)
-        self._run()
+                self._start_step(index, 0)
+        self._run_steps()
 
     def apply_steps(self, indexes: Iterable[int]) -> None:
         """Run these steps, which have not started, regardless of their needs; then all that can run as a result."""
         for index in indexes:
-            self._start(index, 0)
-        self._run()
+            self._start_step(index, 0)
+        self._run_steps()
 
     def reach(self) -> Reach:
         """Return the result so far."""
         before = tuple(latest and latest[1] for latest in self._latest)
         return Reach(tuple(self.starts), before, frozenset(self.held))
 
-    def _start(self, index: int, time: float) -> None:
+    def _start_step(self, index: int, time: float) -> None:
         self.starts[index] = time
         heappush(self._running, (time + self._steps[index].duration, index))
 
-    def _run(self) -> None:
+    def _run_steps(self) -> None:
         while self._running:
             time, index = heappop(self._running)
             for token in self._steps[index].gives:
                 # The first giver counts: steps are taken in order of time, so it is the earliest.
                 if token not in self.held:
                     self.held.add(token)
-                    self._release(token, index, time)
+                    self._release_token(token, index, time)
 
-    def _release(self, token: ChainToken, giver: int, time: float) -> None:
+    def _release_token(self, token: ChainToken, giver: int, time: float) -> None:
         """Mark `token` as available to the steps that need it; a giver of duration 0 passes on its own predecessor."""
         # Compared as pairs: the latest end comes first, and of several the step that comes first in the plan.
         cause = (-time, giver) if self._steps[giver].duration else self._latest[giver]
@@ -98,7 +98,7 @@ class ForwardChaining:
             self._unmet[dependent] -= 1
             # A step that was fired by hand has a start already, whatever it still needs.
             if self._unmet[dependent] == 0 and self.starts[dependent] is None:
-                self._start(dependent, time)
+                self._start_step(dependent, time)
 
 
 def forward_chain(steps: Sequence[ChainStep], held: Iterable[ChainToken] = ()) -> Reach:

@@ -35,9 +35,9 @@ def blocked_by_failure(actions: Sequence[ActionNode], facts: frozenset[Assertion
     and running compounds count as live, since they may be decomposed further.
     """
     index = {action.id: i for i, action in enumerate(actions)}
-    steps = [_step(i, action, index) for i, action in enumerate(actions)]
+    steps = [_chain_step(i, action, index) for i, action in enumerate(actions)]
     possible = forward_chain(steps, facts).held
-    roots = _roots(actions, _waiters(actions, index, possible))
+    roots = _find_root_failures(actions, _waiters_by_token(actions, index, possible))
     return {
         actions[i].id: f"dependency_failed:{actions[root].id}"
         for i, root in sorted(roots.items())
@@ -45,34 +45,34 @@ def blocked_by_failure(actions: Sequence[ActionNode], facts: frozenset[Assertion
     }
 
 
-def _step(index: int, action: ActionNode, indexes: Mapping[ActionId, int]) -> ChainStep:
+def _chain_step(index: int, action: ActionNode, indexes: Mapping[ActionId, int]) -> ChainStep:
     """Return the action as a step: dead ones give nothing; live ones give their effects, if pending once ready."""
     if action.status in DEAD_STATUSES:
         return ChainStep(frozenset(), ())
-    needs = frozenset(_needs(action, indexes)) if action.status == "pending" else frozenset[ChainToken]()
+    needs = frozenset(_tokens_needed(action, indexes)) if action.status == "pending" else frozenset[ChainToken]()
     return ChainStep(needs, (*action.effects, index))
 
 
-def _needs(action: ActionNode, indexes: Mapping[ActionId, int]) -> Iterator[ChainToken]:
+def _tokens_needed(action: ActionNode, indexes: Mapping[ActionId, int]) -> Iterator[ChainToken]:
     yield from action.preconditions
     if action.parent_id is not None:
         yield indexes.get(action.parent_id, ORPHANED)
 
 
-def _waiters(
+def _waiters_by_token(
     actions: Sequence[ActionNode], indexes: Mapping[ActionId, int], possible: frozenset[ChainToken]
 ) -> dict[ChainToken, list[int]]:
     """Return the actions that wait for each token that can never hold."""
     waiters: dict[ChainToken, list[int]] = {}
     for i, action in enumerate(actions):
         if action.status in {"pending", "blocked"}:
-            for need in _needs(action, indexes):
+            for need in _tokens_needed(action, indexes):
                 if need not in possible:
                     waiters.setdefault(need, []).append(i)
     return waiters
 
 
-def _roots(actions: Sequence[ActionNode], waiters: Mapping[ChainToken, Sequence[int]]) -> dict[int, int]:
+def _find_root_failures(actions: Sequence[ActionNode], waiters: Mapping[ChainToken, Sequence[int]]) -> dict[int, int]:
     """Return, for each action a failure reaches, the failure that reaches it first; failures map to themselves.
 
     Blocked actions are reached like pending ones; one that no failure reaches becomes a root itself.

@@ -32,7 +32,7 @@ class ReadyQueue:
         self._unmet: dict[ActionId, int] = {}
         self._ready: list[int] = []
         for action in self._actions.values():
-            self._enter(action)
+            self._add_action(action)
 
     @property
     def facts(self) -> frozenset[Assertion]:
@@ -92,7 +92,7 @@ class ReadyQueue:
             self._shift_unmet(self._children.get(action_id, ()), step)
         self._update_ready(action_id)
 
-    def _enter(self, action: ActionNode) -> None:
+    def _add_action(self, action: ActionNode) -> None:
         needs = set(action.preconditions)
         for need in needs:
             self._dependents.setdefault(need, []).append(action.id)

@@ -75,9 +75,9 @@ def score_of(learning: Learning, uses: Iterable[LearningUse], now: datetime) -> 
         withheld_helped=sum(bool(each.helped) for each in without),
         runs=len({each.run for each in judged}),
         found=len(mine),
-        expected=_expected(given, now),
+        expected=_expected_help(given, now),
     )
-    lift = None if score.too_few else _lift(judged)
+    lift = None if score.too_few else _measure_lift(judged)
     return _with_standing(score, lift)
 
 
@@ -102,24 +102,24 @@ def decay(at: datetime, now: datetime) -> float:
     return float(0.5 ** (max((now - at) / TTL, 0.0)))
 
 
-def _expected(given: Sequence[LearningUse], now: datetime) -> float:
+def _expected_help(given: Sequence[LearningUse], now: datetime) -> float:
     # Laplace's rule: with nothing seen it is one half.
     weights = [(decay(each.at, now), bool(each.helped)) for each in given]
     return (1 + sum(weight for weight, helped in weights if helped)) / (2 + sum(weight for weight, _ in weights))
 
 
-def _lift(judged: Sequence[LearningUse]) -> Lift | None:
+def _measure_lift(judged: Sequence[LearningUse]) -> Lift | None:
     """Return the lift over all runs, and its extremes with one of them left out; None if too little is left then."""
-    whole = _difference(judged)
+    whole = _landed_difference(judged)
     runs = dict.fromkeys(each.run for each in judged)
-    without_one = [_difference([each for each in judged if each.run != run]) for run in runs]
+    without_one = [_landed_difference([each for each in judged if each.run != run]) for run in runs]
     known = [each for each in without_one if each is not None]
     if whole is None or len(known) < len(runs):
         return None
     return Lift(whole, min(known), max(known))
 
 
-def _difference(judged: Sequence[LearningUse]) -> float | None:
+def _landed_difference(judged: Sequence[LearningUse]) -> float | None:
     """Return by how much the share of attempts that landed differs with the learning; None if one kind is missing."""
     shares = []
     for given in (True, False):

@@ -74,10 +74,10 @@ def concerns(learning: Learning, situation: Situation) -> bool:
     if learning.scope != "module" or not situation.files:
         return True
     folder = learning.module.strip("/")
-    return any(_overlaps(path.strip("/"), folder) for path in situation.files)
+    return any(_overlaps_folder(path.strip("/"), folder) for path in situation.files)
 
 
-def _overlaps(path: str, folder: str) -> bool:
+def _overlaps_folder(path: str, folder: str) -> bool:
     """Return whether a path or glob may be in a folder, or contain it."""
     fixed = path.partition("*")[0].rstrip("/") if "*" in path else path
     return f"{fixed}/".startswith(f"{folder}/") or f"{folder}/".startswith(f"{fixed}/".lstrip("/"))

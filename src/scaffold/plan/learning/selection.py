@@ -46,7 +46,7 @@ def select(
     `decided` says which were given before in the same work (True) or withheld from it, which stays so.
     Of two that contradict each other, the one with better evidence counts, else the newer one.
     """
-    ranked = sorted(matches, key=lambda each: _rank(each, scores))
+    ranked = sorted(matches, key=lambda each: _sort_key(each, scores))
     given, withheld = list[Learning](), list[Learning]()
     left, left_unproven = tokens, int(tokens * UNPROVEN_SHARE)
     for match in ranked:
@@ -66,7 +66,7 @@ def select(
     return LearningSelection(tuple(given), tuple(withheld))
 
 
-def _rank(match: Match, scores: Mapping[str, Score]) -> tuple[bool, float, float, str]:
+def _sort_key(match: Match, scores: Mapping[str, Score]) -> tuple[bool, float, float, str]:
     """Return the sort key, the best first: measured before unproven, likely help, newer."""
     score = scores[match.learning.id]
     return (
@@ -81,12 +81,12 @@ def contradict(one: Learning, other: Learning) -> bool:
     """Return whether two learnings say opposite things about the same condition, or one was said to."""
     if other.id == one.contradicts or one.id == other.contradicts:
         return True
-    return _opposite(_meaning(one), _meaning(other))
+    return _are_opposite(_meaning_words(one), _meaning_words(other))
 
 
 def contradictions(learnings: Sequence[Learning]) -> Iterator[tuple[Learning, Learning]]:
     """Yield each pair of learnings that contradict each other, the earlier one first."""
-    meanings = [_meaning(each) for each in learnings]
+    meanings = [_meaning_words(each) for each in learnings]
     index_of = {each.id: index for index, each in enumerate(learnings)}
     found = {
         tuple(sorted((index, index_of[each.contradicts])))
@@ -101,7 +101,7 @@ def contradictions(learnings: Sequence[Learning]) -> Iterator[tuple[Learning, Le
     for index, meaning in enumerate(meanings):
         if meaning.is_negative:
             near = {other for word in meaning.condition for other in positive.get(word, ())}
-            found |= {tuple(sorted((index, other))) for other in near if _opposite(meaning, meanings[other])}
+            found |= {tuple(sorted((index, other))) for other in near if _are_opposite(meaning, meanings[other])}
     yield from ((learnings[one], learnings[other]) for one, other in sorted(found))
 
 
@@ -111,12 +111,12 @@ class _Meaning(Struct, frozen=True):
     is_negative: bool
 
 
-def _meaning(learning: Learning) -> _Meaning:
+def _meaning_words(learning: Learning) -> _Meaning:
     triple = learning.triple
     return _Meaning(words_of(triple.condition), words_of(triple.advice), is_negative(triple.advice))
 
 
-def _opposite(one: _Meaning, other: _Meaning) -> bool:
+def _are_opposite(one: _Meaning, other: _Meaning) -> bool:
     if one.is_negative is other.is_negative:
         return False
     is_same = similarity(one.condition, other.condition) >= SAME_CONDITION
@@ -127,24 +127,24 @@ def prompt_section(given: Sequence[Learning], scores: Mapping[str, Score], momen
     """Return the learnings as a section of a prompt, marked as data; empty without any."""
     if not given:
         return ""
-    lines = [_line(each, scores[each.id]) for each in given]
+    lines = [_json_line(each, scores[each.id]) for each in given]
     return "\n".join([HEADINGS[moment], DATA, "```jsonl", *lines, "```"])
 
 
 def token_cost(learning: Learning, score: Score) -> int:
     """Return about how many tokens its line in a prompt takes."""
-    return len(_line(learning, score)) // CHARS_PER_TOKEN + 1
+    return len(_json_line(learning, score)) // CHARS_PER_TOKEN + 1
 
 
-def _line(learning: Learning, score: Score) -> str:
+def _json_line(learning: Learning, score: Score) -> str:
     """Return the learning as one line of JSON: no text in it can end the block it stands in."""
     triple = learning.triple
     parts = {"note": learning.id, "when": triple.condition, "do": triple.advice, "result": triple.result}
-    parts |= {"led_to": learning.outcome or "", "evidence": _evidence(score)}
+    parts |= {"led_to": learning.outcome or "", "evidence": _evidence_text(score)}
     return json.dumps({name: text for name, text in parts.items() if text}, ensure_ascii=False)
 
 
-def _evidence(score: Score) -> str:
+def _evidence_text(score: Score) -> str:
     if score.standing == "helps":
         return f"helped {score.helped} of {score.used}"
     return f"unproven, helped {score.helped} of {score.used}" if score.used else "unproven"

@@ -57,7 +57,7 @@ class GoalSimulator:
         self.reason: str | None = None
         self.ended_at = 0
         self._parents = {ActionId(action.parent) for action in goal.actions if action.parent is not None}
-        self.queue = ReadyQueue(map(self._restarted, progress.nodes(goal)), progress.held(goal.name))
+        self.queue = ReadyQueue(map(self._restart_node, progress.nodes(goal)), progress.held(goal.name))
         # Reversed, so that met assertions are removed from the end at constant cost. No fact is lost in a simulation.
         self._unmet = list(reversed(goal.goal_state))
         self._exhausted = [
@@ -80,7 +80,7 @@ class GoalSimulator:
         self._refused_at = 0
         self._waits_at: tuple[int, int | None] | None = None
 
-    def _restarted(self, node: ActionNode) -> ActionNode:
+    def _restart_node(self, node: ActionNode) -> ActionNode:
         in_progress = node.status in STARTED_STATUSES and node.status != "completed"
         compound = node.kind == "compound" and node.id in self._parents
         return replace(
@@ -95,22 +95,22 @@ class GoalSimulator:
         slots = max(0, min(free, self._cap - self._working))
         if self.status != "active" or self._waits_at in {(slots, None), (slots, self._running.ended)}:
             return ()
-        view = self._view(slots)
+        view = self._goal_view(slots)
         commands = decide(view)
         # Only what is held back may start because something of another goal has landed.
         self._waits_at = None if commands else (slots, self._running.ended if view.held_back else None)
         return commands
 
-    def _view(self, slots: int) -> GoalView:
+    def _goal_view(self, slots: int) -> GoalView:
         while self._unmet and not self.queue.lacking(self._unmet[-1:]):
             self._unmet.pop()
-        ready, held_back = self._startable(slots)
+        ready, held_back = self._startable_actions(slots)
         return GoalView(
             # The first is enough to know that the goal is not reached.
             unmet=tuple(self._unmet[-1:]),
             ready=ready,
             held_back=held_back,
-            compounds=tuple(map(self._compound, self._compounds)),
+            compounds=tuple(map(self._running_compound, self._compounds)),
             running=self._working + self._landing,
             waiting=0,
             exhausted=tuple(FailedPrimitive(ActionId(key), key, None) for key in self._exhausted),
@@ -119,10 +119,10 @@ class GoalSimulator:
             can_decompose=False,
         )
 
-    def _startable(self, slots: int) -> tuple[tuple[ReadyAction, ...], tuple[ActionId, ...]]:
+    def _startable_actions(self, slots: int) -> tuple[tuple[ReadyAction, ...], tuple[ActionId, ...]]:
         """Return the first ready actions, one more than `slots`, without those held back; and the first of these."""
         if not slots:
-            return tuple(map(self._ready, self.queue.ready(1))), ()
+            return tuple(map(self._ready_action, self.queue.ready(1))), ()
         ready, picked = list[ReadyAction](), list[WorkUnit]()
         held_back: tuple[ActionId, ...] = ()
         if self._refused_at != self._running.ended:
@@ -143,18 +143,18 @@ class GoalSimulator:
                     continue
                 self._running.board.occupy(unit)
                 picked.append(unit)
-            ready.append(self._ready(action))
+            ready.append(self._ready_action(action))
             if len(ready) > slots:
                 break
         for unit in picked:
             self._running.board.vacate(unit)
         return tuple(ready), held_back
 
-    def _ready(self, action: ActionId) -> ReadyAction:
+    def _ready_action(self, action: ActionId) -> ReadyAction:
         kind = self.queue.action(action).kind
         return ReadyAction(id=action, key=ActionKey(action), kind=kind, children=kind == "compound")
 
-    def _compound(self, compound: ActionId) -> RunningCompound:
+    def _running_compound(self, compound: ActionId) -> RunningCompound:
         return RunningCompound(
             id=compound,
             key=ActionKey(compound),
@@ -174,10 +174,10 @@ class GoalSimulator:
                 self._end_compound(compound, "failed")
                 self._block_stranded(compound)
             case CompleteGoal():
-                self._complete()
-                self._end("completed", None, now)
+                self._complete_goal()
+                self._end_goal("completed", None, now)
             case FailGoal(reason=reason):
-                self._end("failed", reason, now)
+                self._end_goal("failed", reason, now)
             case Dispatch() | Decompose() | Replan() | AskHuman():
                 raise AssertionError(f"the simulation never requests or dispatches work here: {command}")
             case _:
@@ -192,7 +192,7 @@ class GoalSimulator:
     def failed(self, action: ActionId, *, final: bool) -> None:
         """Record a failed attempt; a `final` one is not retried."""
         self._working -= 1
-        self._left(action)
+        self._leave_board(action)
         self.queue.set_status(action, "failed" if final else "pending")
         if final:
             self._exhausted.append(ActionKey(action))
@@ -208,12 +208,12 @@ class GoalSimulator:
     def landed(self, action: ActionId) -> None:
         """Record that the work landed: the action's effects hold."""
         self._landing -= 1
-        self._left(action)
+        self._leave_board(action)
         self.queue.set_status(action, "completed")
         for effect in self.queue.action(action).effects:
             self.queue.add_fact(effect)
 
-    def _left(self, action: ActionId) -> None:
+    def _leave_board(self, action: ActionId) -> None:
         self._waits_at = None
         self._running.board.vacate(self._units[action])
         self._running.ended += 1
@@ -223,7 +223,7 @@ class GoalSimulator:
             for action in blocked_by_failure(self.queue.actions, self.queue.facts):
                 self.queue.set_status(action, "blocked")
 
-    def _complete(self) -> None:
+    def _complete_goal(self) -> None:
         """Skip actions that have not started, and compounds whose effects do not hold: the goal needs neither."""
         for compound in tuple(self._compounds):
             done = not self.queue.lacking(self.queue.action(compound).effects)
@@ -236,7 +236,7 @@ class GoalSimulator:
         self.queue.set_status(compound, status)
         self._compounds.pop(compound, None)
 
-    def _end(self, status: str, reason: str | None, now: int) -> None:
+    def _end_goal(self, status: str, reason: str | None, now: int) -> None:
         self.status, self.reason, self.ended_at = status, reason, now
 
 

@@ -152,11 +152,11 @@ class _Simulator:
 
     def run(self) -> None:
         """Process events until every goal has ended."""
-        self._settle()
+        self._settle_goals()
         while self._events:
             self.now, _, handle = heappop(self._events)
             handle()
-            self._settle()
+            self._settle_goals()
 
     @property
     def ends(self) -> list[SimulatedGoal]:
@@ -182,7 +182,7 @@ class _Simulator:
             for action in simulator.goal.actions
         )
 
-    def _settle(self) -> None:
+    def _settle_goals(self) -> None:
         """Let each goal decide in turn until none has a command left."""
         busy = True
         while busy:
@@ -190,16 +190,16 @@ class _Simulator:
             for simulator in self._goals:
                 # One goal after the other: what it dispatches is not free for the next one.
                 for command in simulator.decide(self._free):
-                    self._execute(simulator, command)
+                    self._execute_command(simulator, command)
                     busy = True
 
-    def _execute(self, simulator: GoalSimulator, command: GoalCommand) -> None:
+    def _execute_command(self, simulator: GoalSimulator, command: GoalCommand) -> None:
         if isinstance(command, Dispatch):
-            self._dispatch(simulator, command.action)
+            self._dispatch_action(simulator, command.action)
         else:
             simulator.execute(command, self.now)
 
-    def _dispatch(self, simulator: GoalSimulator, action: ActionId) -> None:
+    def _dispatch_action(self, simulator: GoalSimulator, action: ActionId) -> None:
         self._free -= 1
         simulator.dispatched(action)
         key = ActionKey(action)
@@ -207,9 +207,11 @@ class _Simulator:
         attempt = self._drawn[key][len(made)]
         end = self.now + attempt.duration_s
         made.append(SimulatedAttempt(start_s=self.now, end_s=end, succeeded=attempt.succeeds))
-        self._at(end, partial(self._handed_in if attempt.succeeds else self._failed, simulator, action))
+        self._schedule_event(
+            end, partial(self._handed_in if attempt.succeeds else self._fail_action, simulator, action)
+        )
 
-    def _failed(self, simulator: GoalSimulator, action: ActionId) -> None:
+    def _fail_action(self, simulator: GoalSimulator, action: ActionId) -> None:
         self._free += 1
         simulator.failed(action, final=len(self.attempts[ActionKey(action)]) == len(self._drawn[ActionKey(action)]))
 
@@ -218,13 +220,13 @@ class _Simulator:
         simulator.handed_in(action)
         # Candidates land one at a time, as in the merge queue of a real run.
         self._landing_free_at = max(self._landing_free_at, self.now) + self._landing_s
-        self._at(self._landing_free_at, partial(self._landed, simulator, action))
+        self._schedule_event(self._landing_free_at, partial(self._land_action, simulator, action))
 
-    def _landed(self, simulator: GoalSimulator, action: ActionId) -> None:
+    def _land_action(self, simulator: GoalSimulator, action: ActionId) -> None:
         self.landed_s[ActionKey(action)] = self.now
         simulator.landed(action)
 
-    def _at(self, time: int, handle: Callable[[], None]) -> None:
+    def _schedule_event(self, time: int, handle: Callable[[], None]) -> None:
         self._event_count += 1
         # The counter keeps events of the same second in the order they were scheduled; functions cannot be compared.
         heappush(self._events, (time, self._event_count, handle))
@@ -240,11 +242,12 @@ def draw_attempts(
     """
     random = Random(seed)  # noqa: S311 - not used for secrets
     return {
-        action.key: tuple(_draw(random, failure_rate, pace) for _ in range(MAX_ATTEMPTS)) for action in plan.actions
+        action.key: tuple(_draw_attempt(random, failure_rate, pace) for _ in range(MAX_ATTEMPTS))
+        for action in plan.actions
     }
 
 
-def _draw(random: Random, failure_rate: float, pace: AttemptTiming) -> DrawnAttempt:
+def _draw_attempt(random: Random, failure_rate: float, pace: AttemptTiming) -> DrawnAttempt:
     factor = 1 + pace.spread * (2 * random.random() - 1)
     # Both numbers are drawn in each case, so that another failure rate does not change the durations.
     return DrawnAttempt(max(1, round(pace.mean_s * factor)), random.random() >= failure_rate)

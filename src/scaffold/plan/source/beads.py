@@ -36,7 +36,7 @@ def read_beads(text: str, *, name: str) -> TaskDocument:
     issues_only = (each for each in fields.tables(LIST_KEY) if is_issue(each.node))
     listed = [(each, node) for each, node in mappings(issues_only) if each.text("status") != DELETED]
     known = frozenset(each.identifier("id") for each, _ in listed)
-    issues = tuple(_issue(each, node, source, known) for each, node in listed)
+    issues = tuple(_read_issue(each, node, source, known) for each, node in listed)
     if found:
         raise invalid_plan(name, tuple(found))
     return TaskDocument(format="beads", tasks=issues)
@@ -53,14 +53,14 @@ def is_issue(node: PositionedNode) -> bool:
     return types in ([], ["issue"])
 
 
-def _issue(fields: FieldReader, entry: MappingNode, source: JsonText, known: frozenset[str]) -> SourceTask:
+def _read_issue(fields: FieldReader, entry: MappingNode, source: JsonText, known: frozenset[str]) -> SourceTask:
     issue_id = ActionKey(fields.identifier("id", complaint=bad_key))
     fields.notes = fields.notes.about(action=issue_id)
     fields.check(("id", "title"), required=("id", "title"), closed=False)
     status = fields.text("status")
     kind = fields.text("issue_type")
     done = status in DONE_STATUSES
-    needed = _dependencies(fields, issue_id)
+    needed = _dependencies_by_type(fields, issue_id)
     parents = [key for key in needed.get(PARENT, ()) if key in known]
     return SourceTask(
         id=issue_id,
@@ -72,7 +72,7 @@ def _issue(fields: FieldReader, entry: MappingNode, source: JsonText, known: fro
         priority=priority(fields),
         depends_on=tuple(key for each in BLOCKING for key in needed.get(each, ())),
         done=done,
-        held="" if done else _held(status, kind, needed.get(ALTERNATIVE, ())),
+        held="" if done else _why_held(status, kind, needed.get(ALTERNATIVE, ())),
         parent=parents[0] if parents else None,
         position=entry.mark,
         done_edits=() if done else source.edits(entry, "status", '"closed"'),
@@ -80,7 +80,7 @@ def _issue(fields: FieldReader, entry: MappingNode, source: JsonText, known: fro
     )
 
 
-def _held(status: str, kind: str, failing: Sequence[ActionKey]) -> str:
+def _why_held(status: str, kind: str, failing: Sequence[ActionKey]) -> str:
     """Return why an issue that is not done must not be started, as the end of a sentence; empty if it may be."""
     if status not in OPEN_STATUSES:
         return f"has the status `{status}`"
@@ -89,7 +89,7 @@ def _held(status: str, kind: str, failing: Sequence[ActionKey]) -> str:
     return f"is to be done only if `{failing[0]}` fails" if failing else ""
 
 
-def _dependencies(fields: FieldReader, issue_id: ActionKey) -> dict[str, list[ActionKey]]:
+def _dependencies_by_type(fields: FieldReader, issue_id: ActionKey) -> dict[str, list[ActionKey]]:
     """Return what the issue depends on, by the type of the dependency; without a type it blocks."""
     found: dict[str, list[ActionKey]] = {}
     for table in fields.tables("dependencies"):

@@ -75,18 +75,17 @@ class Item(Struct, frozen=True):
     @property
     def title(self) -> str:
         """The text, with the lines that continue it."""
-        lines = (self.text, *(line.text for line in self.body[: self._continued]))
-        return " ".join(" ".join(lines).split())
+        return one_line(" ".join((self.text, *(line.text for line in self.body[: self._title_lines]))))
 
     @property
     def details(self) -> str:
         """The lines below the title, without their common indentation."""
-        lines = self.body[self._continued :]
+        lines = self.body[self._title_lines :]
         width = min((line.indent for line in lines if line.text.strip()), default=0)
         return "\n".join(line.text.expandtabs(4)[width:].rstrip() for line in lines).strip("\n")
 
     @property
-    def _continued(self) -> int:
+    def _title_lines(self) -> int:
         """How many lines continue the title: those before the first blank line, bullet or code block."""
         for count, line in enumerate(self.body):
             if not line.text.strip() or line.literal or _BULLET.match(line.text):
@@ -104,10 +103,10 @@ class Item(Struct, frozen=True):
 
 def lines_of(text: str) -> tuple[MarkdownLine, ...]:
     """Return the lines of a text without a byte order mark."""
-    return tuple(_lines(text))
+    return tuple(_markdown_lines(text))
 
 
-def _lines(text: str) -> Iterator[MarkdownLine]:
+def _markdown_lines(text: str) -> Iterator[MarkdownLine]:
     fence = ""
     in_comment = False
     for number, match in enumerate(_LINE.finditer(text), 1):
@@ -157,15 +156,15 @@ def items_of(lines: Sequence[MarkdownLine], chosen: Callable[[Item], object]) ->
     for (place, each), end in zip(starts, ends, strict=False):
         open_items = [index for index in open_items if starts[index][1].indent < each.indent]
         open_items.append(len(bodies))
-        bodies.append(_body(each, lines[place + 1 : end]))
+        bodies.append(_item_body(each, lines[place + 1 : end]))
         for line in lines[place + 1 + len(bodies[-1]) : end]:
             if line.text.strip():
                 open_items = [index for index in open_items if starts[index][1].indent < line.indent]
-                _resume(bodies, open_items, line)
+                _resume_item(bodies, open_items, line)
     return tuple(replace(each, body=tuple(body)) for (_, each), body in zip(starts, bodies, strict=True))
 
 
-def _resume(bodies: Sequence[list[MarkdownLine]], open_items: Sequence[int], line: MarkdownLine) -> None:
+def _resume_item(bodies: Sequence[list[MarkdownLine]], open_items: Sequence[int], line: MarkdownLine) -> None:
     """Add a line to the innermost item that is open, apart from what was said before the items below it."""
     if open_items:
         body = bodies[open_items[-1]]
@@ -174,7 +173,7 @@ def _resume(bodies: Sequence[list[MarkdownLine]], open_items: Sequence[int], lin
         body.append(line)
 
 
-def _body(first: Item, following: Sequence[MarkdownLine]) -> list[MarkdownLine]:
+def _item_body(first: Item, following: Sequence[MarkdownLine]) -> list[MarkdownLine]:
     body: list[MarkdownLine] = []
     for line in following:
         # What is inside a block belongs to the item if the block began there.
@@ -203,17 +202,17 @@ def paragraph(first: str, following: Sequence[MarkdownLine]) -> str:
 def mostly(lines: Sequence[MarkdownLine], chosen: Callable[[Item], object]) -> bool:
     """Return whether `chosen` is true for more items than there are others that are not part of them."""
     items = items_of(lines, chosen)
-    return len(items) > len(_others(lines, items))
+    return len(items) > len(_unread_items(lines, items))
 
 
-def _others(lines: Sequence[MarkdownLine], read: Sequence[Item]) -> list[MarkdownLine]:
+def _unread_items(lines: Sequence[MarkdownLine], read: Sequence[Item]) -> list[MarkdownLine]:
     covered = {line.number for each in read for line in (each.line, *each.body)}
     return [line for line in lines if line.number not in covered and item(line)]
 
 
 def unread_items(lines: Sequence[MarkdownLine], read: Sequence[Item], example: str) -> tuple[Finding, ...]:
     """Return a warning if there are open items of a checklist that are neither in `read` nor part of one."""
-    others = [line for line in _others(lines, read) if (each := item(line)) and not each.ticked]
+    others = [line for line in _unread_items(lines, read) if (each := item(line)) and not each.ticked]
     if not others:
         return ()
     are = "is" if len(others) == 1 else "are"

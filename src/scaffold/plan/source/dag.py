@@ -39,7 +39,7 @@ def dag_goal(name: str, tasks: Sequence[TaskSpec], *, description: str = "") -> 
     if findings := dag_findings(tasks):
         others = f" (and {len(findings) - 1} more)" if len(findings) > 1 else ""
         raise PlanInvalid(f"{findings[0].message}{others}", findings[0].fix, findings)
-    actions = _actions(tasks)
+    actions = _task_actions(tasks)
     goal_state = tuple(done_assertion(action.key) for action in actions)
     return GoalSpec(name=name, description=description, goal_state=goal_state, actions=actions)
 
@@ -47,14 +47,14 @@ def dag_goal(name: str, tasks: Sequence[TaskSpec], *, description: str = "") -> 
 def dag_findings(tasks: Sequence[TaskSpec]) -> tuple[Finding, ...]:
     """Return all errors of the list: keys first, then dependencies, then cycles; empty if it is valid."""
     if not tasks:
-        return (_error("bad-value", None, "the list of tasks is empty", "Name at least one task."),)
+        return (_error_finding("bad-value", None, "the list of tasks is empty", "Name at least one task."),)
     keys = _all_keys(tasks)
-    # Dependencies on unknown tasks are left out of the graph; `_dependencies` reports them.
-    found = cycles(DependencyGraph(GoalSpec(name="tasks", actions=_actions(tasks))))
-    return (*_keys(keys), *_dependencies(tasks, keys), *(_cycle(cycle, keys) for cycle in found))
+    # Dependencies on unknown tasks are left out of the graph; `_check_dependencies` reports them.
+    found = cycles(DependencyGraph(GoalSpec(name="tasks", actions=_task_actions(tasks))))
+    return (*_check_keys(keys), *_check_dependencies(tasks, keys), *(_cycle_finding(cycle, keys) for cycle in found))
 
 
-def _actions(tasks: Sequence[TaskSpec]) -> tuple[ActionSpec, ...]:
+def _task_actions(tasks: Sequence[TaskSpec]) -> tuple[ActionSpec, ...]:
     """Return the tasks as actions; dependencies on unknown tasks are dropped."""
     keys = _all_keys(tasks)
     known = frozenset(keys)
@@ -89,18 +89,20 @@ def _dependency_key(dependency: int | str, keys: Sequence[ActionKey]) -> ActionK
     return keys[dependency] if 0 <= dependency < len(keys) else None
 
 
-def _keys(keys: Sequence[ActionKey]) -> Iterator[Finding]:
+def _check_keys(keys: Sequence[ActionKey]) -> Iterator[Finding]:
     seen: Counter[ActionKey] = Counter()
     for key in keys:
         seen[key] += 1
         if wrong := bad_key(key):
-            yield _error("bad-value", key, f"the task's key {quoted(key)} {wrong}", "Give the task another key.")
+            yield _error_finding(
+                "bad-value", key, f"the task's key {quoted(key)} {wrong}", "Give the task another key."
+            )
         elif seen[key] == 2:
             fix = "Give each task its own key."
-            yield _error("duplicate-key", key, f"more than one task has the key `{key}`", fix)
+            yield _error_finding("duplicate-key", key, f"more than one task has the key `{key}`", fix)
 
 
-def _dependencies(tasks: Sequence[TaskSpec], keys: Sequence[ActionKey]) -> Iterator[Finding]:
+def _check_dependencies(tasks: Sequence[TaskSpec], keys: Sequence[ActionKey]) -> Iterator[Finding]:
     known = frozenset(keys)
     hints = SpellingHints(keys)
     for key, task in zip(keys, tasks, strict=True):
@@ -108,22 +110,24 @@ def _dependencies(tasks: Sequence[TaskSpec], keys: Sequence[ActionKey]) -> Itera
             target = _dependency_key(dependency, keys)
             if target == key:
                 fix = f"Remove `{key}` from its own dependencies."
-                yield _error("self-dependency", key, f"task `{key}` depends on itself", fix)
+                yield _error_finding("self-dependency", key, f"task `{key}` depends on itself", fix)
             elif target is None:
                 message = f"task `{key}` depends on task {dependency}, but the list has {count_of(len(keys), 'task')}"
                 fix = f"Name a task from 0 to {len(keys) - 1}, or its key."
-                yield _error("unknown-dependency", key, message, fix)
+                yield _error_finding("unknown-dependency", key, message, fix)
             elif target not in known:
                 message = f"task `{key}` depends on {quoted(target)}, which is not a task of the list"
                 fix = f"{hints.hint(target)}Name a task of the list, or remove the dependency."
-                yield _error("unknown-dependency", key, message, fix)
+                yield _error_finding("unknown-dependency", key, message, fix)
 
 
-def _cycle(cycle: Cycle, keys: Sequence[ActionKey]) -> Finding:
+def _cycle_finding(cycle: Cycle, keys: Sequence[ActionKey]) -> Finding:
     on_cycle = [keys[index] for index in (*cycle.actions, cycle.actions[0])]
     message = f"tasks wait for each other: {' -> '.join(on_cycle)}"
-    return _error("cycle", on_cycle[0], message, f"Remove one dependency, e.g. `{on_cycle[1]}` of `{on_cycle[0]}`.")
+    return _error_finding(
+        "cycle", on_cycle[0], message, f"Remove one dependency, e.g. `{on_cycle[1]}` of `{on_cycle[0]}`."
+    )
 
 
-def _error(code: Code, key: ActionKey | None, message: str, fix: str) -> Finding:
+def _error_finding(code: Code, key: ActionKey | None, message: str, fix: str) -> Finding:
     return Finding(code=code, severity="error", action=key, message=message, fix=fix)

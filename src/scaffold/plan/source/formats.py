@@ -62,7 +62,7 @@ def read_tasks_of(task_format: TaskFormat, text: str, *, name: str, requirements
 
     Raises PlanInvalid with all problems and their positions.
     """
-    return checked(_read(task_format, text, name, requirements), name=name)
+    return checked(_read_format(task_format, text, name, requirements), name=name)
 
 
 def with_done(task_format: TaskFormat, text: str, ids: Iterable[ActionKey], *, name: str) -> MarkedText:
@@ -79,10 +79,10 @@ def marked_tasks(task_format: TaskFormat, text: str, *, name: str) -> tuple[Sour
 
     The latest are kept, as a landing asks for the same texts several times. Raises PlanInvalid if one cannot be read.
     """
-    return numbered_tasks(text, name=name) if task_format == "kiro" else _read(task_format, text, name, "").tasks
+    return numbered_tasks(text, name=name) if task_format == "kiro" else _read_format(task_format, text, name, "").tasks
 
 
-def _read(task_format: TaskFormat, text: str, name: str, requirements: str) -> TaskDocument:
+def _read_format(task_format: TaskFormat, text: str, name: str, requirements: str) -> TaskDocument:
     match task_format:
         case "prd":
             return read_prd(text, name=name)
@@ -117,25 +117,25 @@ def _of_json(root: PositionedNode) -> TaskFormat | None:
     stories = story_list_key(root)
     if stories is not None:
         found.append("prd")
-    lists = [_value(each, LIST_KEY) for each in (root, *tags(root).values()) if stories != LIST_KEY]
+    lists = [_value_of_key(each, LIST_KEY) for each in (root, *tags(root).values()) if stories != LIST_KEY]
     if any(_each_has(each, TASK_KEYS) for each in lists):
         found.append("task-master")
-    if _keys(root) >= ISSUE_KEYS:
+    if _mapping_keys(root) >= ISSUE_KEYS:
         found.append("beads")
     return found[0] if len(found) == 1 else None
 
 
 def _each_has(node: PositionedNode | None, keys: frozenset[str]) -> bool:
     items: Sequence[PositionedNode] = node.items if isinstance(node, ListNode) else ()
-    return bool(items) and all(keys <= _keys(each) for each in items)
+    return bool(items) and all(keys <= _mapping_keys(each) for each in items)
 
 
-def _keys(node: PositionedNode) -> frozenset[str]:
+def _mapping_keys(node: PositionedNode) -> frozenset[str]:
     entries = node.entries if isinstance(node, MappingNode) else ()
     return frozenset(key.written for key, _ in entries if isinstance(key, ScalarNode))
 
 
-def _value(node: PositionedNode, key: str) -> PositionedNode | None:
+def _value_of_key(node: PositionedNode, key: str) -> PositionedNode | None:
     entries = node.entries if isinstance(node, MappingNode) else ()
     return next((value for name, value in entries if isinstance(name, ScalarNode) and name.written == key), None)
 
@@ -145,7 +145,7 @@ def done_ids(task_format: TaskFormat, text: str, *, name: str) -> frozenset[Acti
 
     Raises PlanInvalid if the text cannot be read.
     """
-    return frozenset(key for key, task in _once(task_format, text, name).items() if task.done)
+    return frozenset(key for key, task in _unique_tasks(task_format, text, name).items() if task.done)
 
 
 def with_marked(task_format: TaskFormat, text: str, ids: Iterable[ActionKey], *, name: str) -> str:
@@ -153,7 +153,7 @@ def with_marked(task_format: TaskFormat, text: str, ids: Iterable[ActionKey], *,
 
     Raises PlanInvalid if it cannot be read.
     """
-    tasks, wanted = _once(task_format, text, name), frozenset(ids)
+    tasks, wanted = _unique_tasks(task_format, text, name), frozenset(ids)
     return edited(text, [edit for task in tasks.values() if task.id in wanted for edit in task.done_edits])
 
 
@@ -163,7 +163,7 @@ def with_open(task_format: TaskFormat, text: str, ids: Iterable[ActionKey], *, l
     Each gets the mark that it has in `like`, another version of the list, if it is open there. Nothing else changes.
     Raises PlanInvalid if one of the texts cannot be read.
     """
-    tasks, wanted = _once(task_format, text, name), frozenset(ids)
+    tasks, wanted = _unique_tasks(task_format, text, name), frozenset(ids)
     marks = _open_marks(task_format, like, name)
     return edited(
         text,
@@ -178,7 +178,7 @@ def with_open(task_format: TaskFormat, text: str, ids: Iterable[ActionKey], *, l
 
 def containing(task_format: TaskFormat, text: str, ids: Iterable[ActionKey], *, name: str) -> frozenset[ActionKey]:
     """Return what the tasks `ids` are a part of. Raises PlanInvalid if the text cannot be read."""
-    tasks = _once(task_format, text, name)
+    tasks = _unique_tasks(task_format, text, name)
     tree = TaskTree(tasks.values())
     return frozenset(each.id for key in ids if key in tasks for each in tree.ancestors(tasks[key]))
 
@@ -198,13 +198,13 @@ def _open_marks(task_format: TaskFormat, text: str, name: str) -> dict[ActionKey
     body = text.removeprefix("\ufeff")
     return {
         key: body[edit.start : edit.end]
-        for key, task in _once(task_format, text, name).items()
+        for key, task in _unique_tasks(task_format, text, name).items()
         for edit in task.done_edits
         if edit.start < edit.end
     }
 
 
-def _once(task_format: TaskFormat, text: str, name: str) -> dict[ActionKey, SourceTask]:
+def _unique_tasks(task_format: TaskFormat, text: str, name: str) -> dict[ActionKey, SourceTask]:
     tasks = marked_tasks(task_format, text, name=name)
     count = Counter(task.id for task in tasks)
     return {task.id: task for task in tasks if count[task.id] == 1}

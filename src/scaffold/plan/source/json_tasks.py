@@ -26,20 +26,20 @@ class JsonText:
         """
         for name, node in entry.entries:
             if isinstance(name, ScalarNode) and name.written == key:
-                return (TextEdit(self._offset(node.mark), self._end(node.mark), value),)
+                return (TextEdit(self._offset_at(node.mark), self._value_end(node.mark), value),)
         if len(entry.entries) < 2:
             return ()
         (name, first), (second, _), *_ = entry.entries
-        colon = self._text[self._end(name.mark) : self._offset(first.mark)]
-        comma = self._text[self._end(first.mark) : self._offset(second.mark)]
-        end = self._end(entry.entries[-1][1].mark)
+        colon = self._text[self._value_end(name.mark) : self._offset_at(first.mark)]
+        comma = self._text[self._value_end(first.mark) : self._offset_at(second.mark)]
+        end = self._value_end(entry.entries[-1][1].mark)
         return (TextEdit(end, end, f"{comma}{json.dumps(key)}{colon}{value}"),)
 
-    def _offset(self, mark: TextPosition) -> int:
+    def _offset_at(self, mark: TextPosition) -> int:
         return self._lines[mark.line - 1] + mark.column - 1
 
-    def _end(self, mark: TextPosition) -> int:
-        return self._decode(self._text, self._offset(mark))[1]
+    def _value_end(self, mark: TextPosition) -> int:
+        return self._decode(self._text, self._offset_at(mark))[1]
 
 
 PRIORITIES: Mapping[str, float] = {"critical": 0, "highest": 0, "high": 1, "medium": 2, "low": 3, "lowest": 4}
@@ -65,10 +65,10 @@ def criteria(fields: FieldReader, key: str) -> tuple[str, ...]:
     """Return acceptance criteria: a list of texts or of mappings with a text, or one text with a bullet each."""
     if fields.has(key) and not fields.lists(key):
         return bulleted(fields.text(key))
-    return tuple(text for table in fields.tables(key, short=CRITERION_TEXTS[0]) if (text := _criterion(table)))
+    return tuple(text for table in fields.tables(key, short=CRITERION_TEXTS[0]) if (text := _criterion_text(table)))
 
 
-def _criterion(table: FieldReader) -> str:
+def _criterion_text(table: FieldReader) -> str:
     key = first_key(table, CRITERION_TEXTS)
     table.check(CRITERION_TEXTS, required=(key,), closed=False)
     return table.text(key)

@@ -58,7 +58,7 @@ Criteria = Mapping[tuple[int, int], str]
 def is_kiro(text: str, *, name: str = "") -> bool:
     """Return whether most items with a box in the text are numbered; in Kiro's own folder one is enough."""
     lines = lines_of(text.removeprefix("\ufeff"))
-    return mostly(lines, _task) or (bool(_OWN_FOLDER.search(name)) and bool(items_of(lines, _task)))
+    return mostly(lines, _match_task) or (bool(_OWN_FOLDER.search(name)) and bool(items_of(lines, _match_task)))
 
 
 def read_criteria(text: str) -> Criteria:
@@ -85,8 +85,8 @@ class _CriteriaReader:
     def read(self, line: MarkdownLine) -> None:
         """Take in the next line: a heading, a criterion, or a line that continues one."""
         if title := heading(line):
-            self._enter(title)
-        elif self._requirement is not None and not line.literal and (stated := self._stated(line.text)):
+            self._enter_heading(title)
+        elif self._requirement is not None and not line.literal and (stated := self._match_criterion(line.text)):
             self._last, text = stated
             self._current = (self._requirement, self._last)
             self.found[self._current] = text
@@ -97,7 +97,7 @@ class _CriteriaReader:
         else:
             self._current = None
 
-    def _enter(self, title: Heading) -> None:
+    def _enter_heading(self, title: Heading) -> None:
         self._current = None
         match = _REQUIREMENT.fullmatch(title.text)
         if match:
@@ -106,7 +106,7 @@ class _CriteriaReader:
             self._requirement = None
         self._bullets = bool(_CRITERIA_HEADING.search(title.text))
 
-    def _stated(self, text: str) -> tuple[int, str] | None:
+    def _match_criterion(self, text: str) -> tuple[int, str] | None:
         """Return the number and the text of the criterion that a line begins; None if it begins none."""
         if match := _CRITERION.fullmatch(text):
             own = int(match["number"] or match["full"].partition(".")[2])
@@ -123,13 +123,13 @@ def read_kiro(text: str, *, name: str, requirements: str = "") -> TaskDocument:
     details of its own contains its parts. Raises PlanInvalid if there is no task; other dependencies are not checked.
     """
     lines = lines_of(text.removeprefix("\ufeff"))
-    items = items_of(lines, _task)
+    items = items_of(lines, _match_task)
     criteria = read_criteria(requirements)
-    tasks = _folded(_source_tasks(items, lines, criteria, name))
+    tasks = _fold_parts(_source_tasks(items, lines, criteria, name))
     return TaskDocument(
         format="kiro",
         tasks=in_written_order(tasks, [0] * len(tasks)).tasks,
-        warnings=(*unread_items(lines, items, "1.2"), *(_unknown(items, criteria) if criteria else ())),
+        warnings=(*unread_items(lines, items, "1.2"), *(_unknown_references(items, criteria) if criteria else ())),
     )
 
 
@@ -139,7 +139,7 @@ def numbered_tasks(text: str, *, name: str) -> tuple[SourceTask, ...]:
     Raises PlanInvalid if there is none.
     """
     lines = lines_of(text.removeprefix("\ufeff"))
-    return _source_tasks(items_of(lines, _task), lines, {}, name)
+    return _source_tasks(items_of(lines, _match_task), lines, {}, name)
 
 
 def _source_tasks(
@@ -148,11 +148,11 @@ def _source_tasks(
     if not items:
         raise empty_document(name, "there is no numbered task", "Write e.g. `- [ ] 1. Create the project`.")
     mark = tick_mark(items, lines)
-    ids = {match["id"] for each in items if (match := _task(each))}
-    return tuple(_source_task(each, match, ids, criteria, mark) for each in items if (match := _task(each)))
+    ids = {match["id"] for each in items if (match := _match_task(each))}
+    return tuple(_source_task(each, match, ids, criteria, mark) for each in items if (match := _match_task(each)))
 
 
-def _task(each: Item) -> re.Match[str] | None:
+def _match_task(each: Item) -> re.Match[str] | None:
     return _TASK.fullmatch(each.title)
 
 
@@ -162,21 +162,21 @@ def _source_task(each: Item, match: re.Match[str], ids: set[str], criteria: Crit
         id=ActionKey(match["id"]),
         title=_PARALLEL.sub("", title),
         description=each.details,
-        acceptance=tuple(criteria[key] for key in _references(each, criteria) if key in criteria),
+        acceptance=tuple(criteria[key] for key in _criterion_references(each, criteria) if key in criteria),
         depends_on=tuple(
             ActionKey(key) for stated in _DEPENDS.finditer(each.details) for key in _NUMBER.findall(stated["list"])
         ),
         done=each.ticked,
         parallel=bool(_PARALLEL.search(title)),
         optional=each.starred or bool(match["star"]),
-        parent=_parent(match["id"], ids),
+        parent=_parent_id(match["id"], ids),
         position=each.position,
         done_edits=each.tick(mark),
         open_edits=each.untick(),
     )
 
 
-def _folded(tasks: Sequence[SourceTask]) -> tuple[SourceTask, ...]:
+def _fold_parts(tasks: Sequence[SourceTask]) -> tuple[SourceTask, ...]:
     """Return the tasks; one that has both details and open parts contains these as steps, so that no work is lost.
 
     Details beside parts are work of their own as often as they are a summary of the parts, and only one agent that
@@ -202,7 +202,7 @@ def _with_steps(task: SourceTask, steps: Sequence[SourceTask], inside: Mapping[A
     needed = (inside.get(key, key) for each in (task, *steps) for key in each.depends_on)
     criteria = (text for each in (task, *steps) for text in each.acceptance)
     listed = (
-        "\n".join((f"- [{'x' if step.done else ' '}] {step.id} {step.title}", *_indented(step.description)))
+        "\n".join((f"- [{'x' if step.done else ' '}] {step.id} {step.title}", *_indent_lines(step.description)))
         for step in steps
     )
     return replace(
@@ -213,11 +213,11 @@ def _with_steps(task: SourceTask, steps: Sequence[SourceTask], inside: Mapping[A
     )
 
 
-def _indented(text: str) -> Iterator[str]:
+def _indent_lines(text: str) -> Iterator[str]:
     return (f"  {line}" if line else "" for line in text.splitlines())
 
 
-def _parent(task_id: str, ids: set[str]) -> ActionKey | None:
+def _parent_id(task_id: str, ids: set[str]) -> ActionKey | None:
     """Return the nearest task whose number is the beginning of this one's."""
     while "." in task_id:
         task_id = task_id.rpartition(".")[0]
@@ -226,12 +226,12 @@ def _parent(task_id: str, ids: set[str]) -> ActionKey | None:
     return None
 
 
-def _references(each: Item, criteria: Criteria) -> Iterator[tuple[int, int]]:
+def _criterion_references(each: Item, criteria: Criteria) -> Iterator[tuple[int, int]]:
     """Yield the criteria that the task refers to: each once; a number without a point is all of a requirement's."""
     seen: dict[tuple[int, int], None] = {}
     for stated in _REQUIREMENTS.finditer(each.details):
         for match in _RANGE.finditer(stated["list"] or stated["numbers"] or stated["alone"] or ""):
-            first, last = _key(match["first"]), _key(match["last"] or match["first"])
+            first, last = _criterion_key(match["first"]), _criterion_key(match["last"] or match["first"])
             if first[1] and last[1]:
                 seen.update(dict.fromkeys(key for key in criteria if first <= key <= last))
                 seen.setdefault(first)
@@ -240,14 +240,14 @@ def _references(each: Item, criteria: Criteria) -> Iterator[tuple[int, int]]:
     yield from seen
 
 
-def _key(number: str) -> tuple[int, int]:
+def _criterion_key(number: str) -> tuple[int, int]:
     requirement, _, own = number.partition(".")
     return int(requirement), int(own or 0)
 
 
-def _unknown(items: Sequence[Item], criteria: Criteria) -> Iterator[Finding]:
+def _unknown_references(items: Sequence[Item], criteria: Criteria) -> Iterator[Finding]:
     for each in items:
-        for requirement, own in _references(each, criteria):
+        for requirement, own in _criterion_references(each, criteria):
             if (requirement, own) not in criteria:
                 yield Finding(
                     code="unknown-requirement",

@@ -81,7 +81,7 @@ def read_prd(text: str, *, name: str) -> TaskDocument:
     document.never_empty(key)
     source = JsonText(text.removeprefix("\ufeff"))
     nameless = key not in STORY_LIST_KEYS
-    stories = [_story(fields, node, source, nameless=nameless) for fields, node in mappings(document.tables(key))]
+    stories = [_read_story(fields, node, source, nameless=nameless) for fields, node in mappings(document.tables(key))]
     if found:
         raise invalid_plan(name, tuple(found))
     return TaskDocument(format="prd", tasks=tuple(stories))
@@ -89,10 +89,10 @@ def read_prd(text: str, *, name: str) -> TaskDocument:
 
 def by_priority(stories: Sequence[SourceTask]) -> tuple[SourceTask, ...]:
     """Return the stories with the lowest priority first, those without one last, otherwise as they were written."""
-    return tuple(sorted(stories, key=_rank))
+    return tuple(sorted(stories, key=_priority_rank))
 
 
-def _rank(story: SourceTask) -> tuple[bool, float]:
+def _priority_rank(story: SourceTask) -> tuple[bool, float]:
     return story.priority is None, story.priority or 0.0
 
 
@@ -102,30 +102,30 @@ def _as_mapping(root: PositionedNode) -> PositionedNode:
 
 def _say_what_passes(items: Sequence[PositionedNode]) -> bool:
     """Return whether all entries of a list are named, and some say whether they pass."""
-    stated = [dict(_scalars(item)) for item in items]
+    stated = [dict(_scalar_entries(item)) for item in items]
     flagged = (isinstance(values.get(key), bool) for values in stated for key in PASSES_KEYS)
     return any(flagged) and not any(values.keys().isdisjoint(TITLE_KEYS) for values in stated)
 
 
 def _say_status(items: Sequence[PositionedNode]) -> bool:
     """Return whether all entries of a list have an id, a name and a status."""
-    stated = [dict(_scalars(item)) for item in items]
+    stated = [dict(_scalar_entries(item)) for item in items]
     return bool(stated) and all(
         {"id", "status"} <= values.keys() and not values.keys().isdisjoint(TITLE_KEYS[:2]) for values in stated
     )
 
 
 def _have_status(items: Sequence[PositionedNode]) -> bool:
-    return any("status" in dict(_scalars(item)) for item in items)
+    return any("status" in dict(_scalar_entries(item)) for item in items)
 
 
-def _scalars(node: PositionedNode) -> Iterator[tuple[str, object]]:
+def _scalar_entries(node: PositionedNode) -> Iterator[tuple[str, object]]:
     for key, value in node.entries if isinstance(node, MappingNode) else ():
         if isinstance(key, ScalarNode) and isinstance(value, ScalarNode):
             yield key.written, value.value
 
 
-def _story(fields: FieldReader, entry: MappingNode, source: JsonText, *, nameless: bool) -> SourceTask:
+def _read_story(fields: FieldReader, entry: MappingNode, source: JsonText, *, nameless: bool) -> SourceTask:
     """Return a story; in a list that is `nameless`, its description may stand for its id and its title."""
     title_key = first_key(fields, TITLE_KEYS if nameless else TITLE_KEYS[:2])
     derived = nameless and not fields.has("id")
@@ -134,9 +134,9 @@ def _story(fields: FieldReader, entry: MappingNode, source: JsonText, *, nameles
     fields.check(("id", "title"), required=(title_key,) if derived else ("id", title_key), closed=False)
     title, description = " ".join(fields.text(title_key).split()), prose(fields, "description")
     if title_key == "description":
-        title, description = _shortened(title), description if len(title) > MAX_TITLE_CHARS else ""
+        title, description = _short_title(title), description if len(title) > MAX_TITLE_CHARS else ""
     passes, criteria_key, needs = (first_key(fields, keys) for keys in (PASSES_KEYS, CRITERIA_KEYS, DEPENDENCY_KEYS))
-    mark, done, marks = _state(fields, passes)
+    mark, done, marks = _completion_state(fields, passes)
     read = {"id", title_key, "description", criteria_key, "priority", "notes", needs, mark, "status"}
     return SourceTask(
         id=ActionKey(story_id),
@@ -145,7 +145,7 @@ def _story(fields: FieldReader, entry: MappingNode, source: JsonText, *, nameles
         acceptance=criteria(fields, criteria_key),
         priority=priority(fields),
         done=done,
-        held="" if done else _held(fields),
+        held="" if done else _why_held(fields),
         notes=paragraphs(prose(fields, "notes"), "\n".join(_other_texts(entry, read))),
         depends_on=tuple(map(ActionKey, fields.identifiers(needs))),
         position=entry.mark,
@@ -160,26 +160,26 @@ def _key_of(text: str) -> str:
     return "-".join((*words, sha256(" ".join(text.split()).encode(errors="replace")).hexdigest()[:6]))
 
 
-def _shortened(title: str) -> str:
+def _short_title(title: str) -> str:
     return title if len(title) <= MAX_TITLE_CHARS else f"{title[: MAX_TITLE_CHARS - 1].rstrip()}…"
 
 
-def _state(fields: FieldReader, passes: str) -> tuple[str, bool, tuple[str, str]]:
+def _completion_state(fields: FieldReader, passes: str) -> tuple[str, bool, tuple[str, str]]:
     """Return the key that says whether the story is done, whether it is, and what is written if it is and if not."""
     if fields.has(passes) or not fields.has("status"):
         return passes, fields.flag(passes, default=False), ("true", "false")
-    return "status", _status(fields) in DONE_STATUSES, ('"done"', '"pending"')
+    return "status", _status_word(fields) in DONE_STATUSES, ('"done"', '"pending"')
 
 
-def _status(fields: FieldReader) -> str:
+def _status_word(fields: FieldReader) -> str:
     return fields.text("status").strip().lower().replace("_", "-")
 
 
-def _held(fields: FieldReader) -> str:
+def _why_held(fields: FieldReader) -> str:
     flag = next((key for key in HELD_FLAGS if fields.has(key) and fields.flag(key, default=False)), None)
     if flag is not None:
         return f"is marked as `{flag}`"
-    return f"has the status `{status}`" if (status := _status(fields)) in HELD_STATUSES else ""
+    return f"has the status `{status}`" if (status := _status_word(fields)) in HELD_STATUSES else ""
 
 
 def _other_texts(entry: MappingNode, read: Collection[str]) -> Iterator[str]:

@@ -64,7 +64,7 @@ class _TaskEntry(Struct, frozen=True):
 
 def is_spec_kit(text: str) -> bool:
     """Return whether most items with a box in the text have an id of spec-kit."""
-    return mostly(lines_of(text.removeprefix("\ufeff")), _task)
+    return mostly(lines_of(text.removeprefix("\ufeff")), _match_task)
 
 
 def read_spec_kit(text: str, *, name: str) -> TaskDocument:
@@ -74,7 +74,7 @@ def read_spec_kit(text: str, *, name: str) -> TaskDocument:
     dependencies are not checked.
     """
     lines = lines_of(text.removeprefix("\ufeff"))
-    phases, entries = _entries(lines)
+    phases, entries = _phases_and_tasks(lines)
     if not entries:
         raise empty_document(
             name, "there is no task with an id such as `T001`", "Write e.g. `- [ ] T001 Create the project`."
@@ -105,19 +105,19 @@ def read_spec_kit(text: str, *, name: str) -> TaskDocument:
     )
 
 
-def _task(each: Item) -> re.Match[str] | None:
+def _match_task(each: Item) -> re.Match[str] | None:
     return _TASK.fullmatch(each.title)
 
 
-def _entries(lines: Sequence[MarkdownLine]) -> tuple[list[Phase], list[_TaskEntry]]:
+def _phases_and_tasks(lines: Sequence[MarkdownLine]) -> tuple[list[Phase], list[_TaskEntry]]:
     """Return the phases, and the tasks with the index of theirs; tasks before the first heading are in the first."""
     phases = [Phase("the list", {})]
     entries: list[_TaskEntry] = []
-    items = {each.line.number: each for each in items_of(lines, _task)}
+    items = {each.line.number: each for each in items_of(lines, _match_task)}
     for place, line in enumerate(lines):
         if (title := heading(line)) and title.level <= PHASE_LEVEL:
             phases.append(Phase(title.text, {}))
-        elif (each := items.get(line.number)) and (match := _task(each)):
+        elif (each := items.get(line.number)) and (match := _match_task(each)):
             labels = tuple(_LABEL.findall(match["labels"]))
             entries.append(_TaskEntry(each, ActionKey(match["id"]), labels, balanced(match["text"]), len(phases) - 1))
         elif not line.literal and (field := _FIELD.match(line.text)):
@@ -141,9 +141,9 @@ class _Names:
         for stated in _DEPENDS.finditer(entry.item.written):
             for reference in _REFERENCE.finditer(stated["list"]):
                 if reference["story"] not in entry.labels:
-                    yield from self._named(reference)
+                    yield from self._named_tasks(reference)
 
-    def _named(self, reference: re.Match[str]) -> Sequence[ActionKey]:
+    def _named_tasks(self, reference: re.Match[str]) -> Sequence[ActionKey]:
         if story := reference["story"]:
             return self._stories.get(story, [ActionKey(story)])
         first, last = ActionKey(reference["first"]), ActionKey(reference["last"] or reference["first"])

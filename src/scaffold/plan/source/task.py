@@ -142,7 +142,7 @@ def checked(document: TaskDocument, *, name: str) -> TaskDocument:
     tree = TaskTree(document.tasks)
     open_ids = {task.id for task in document.tasks if not tree.done(task)}
     specs = [
-        TaskSpec(key=task.id, depends_on=_waits(task, tree))
+        TaskSpec(key=task.id, depends_on=_prerequisites(task, tree))
         for task in document.tasks
         if task.id in open_ids or tree.by_id[task.id] is task
     ]
@@ -151,7 +151,7 @@ def checked(document: TaskDocument, *, name: str) -> TaskDocument:
     return document
 
 
-def _waits(task: SourceTask, tree: TaskTree) -> tuple[ActionKey, ...]:
+def _prerequisites(task: SourceTask, tree: TaskTree) -> tuple[ActionKey, ...]:
     """Return what has to be done before a task is: what is named, if that is open or unknown, and its parts.
 
     Parts may be open although the task is marked as done.
@@ -172,10 +172,10 @@ def with_task_positions(findings: Iterable[Finding], tasks: Sequence[SourceTask]
     positions: dict[str, list[TextPosition]] = {}
     for task in tasks:
         positions.setdefault(task.id, []).append(task.position)
-    return tuple(_at(finding, positions.get(finding.action or "", [START])) for finding in findings)
+    return tuple(_with_position(finding, positions.get(finding.action or "", [START])) for finding in findings)
 
 
-def _at(finding: Finding, positions: Sequence[TextPosition]) -> Finding:
+def _with_position(finding: Finding, positions: Sequence[TextPosition]) -> Finding:
     if finding.line is not None:
         return finding
     position = positions[:2][-1] if finding.code == "duplicate-key" else positions[0]
@@ -193,7 +193,7 @@ def mark_done(text: str, tasks: Sequence[SourceTask], ids: Iterable[ActionKey]) 
         known[task.id] = known.get(task.id, 0) + 1
     found = {each for each in wanted if known.get(each) == 1}
     tree = TaskTree(tasks)
-    done = _completed(tree, found, {task.id for task in tasks if tree.done(task)})
+    done = _complete_tasks(tree, found, {task.id for task in tasks if tree.done(task)})
     edits = [edit for task in tasks if task.id in done and known[task.id] == 1 for edit in task.done_edits]
     return MarkedText(edited(text, edits), tuple(each for each in wanted if each not in found))
 
@@ -209,7 +209,7 @@ def edited(text: str, edits: Iterable[TextEdit]) -> str:
     return "".join((*pieces, body[end:]))
 
 
-def _completed(tree: TaskTree, marked: set[ActionKey], done: set[ActionKey]) -> set[ActionKey]:
+def _complete_tasks(tree: TaskTree, marked: set[ActionKey], done: set[ActionKey]) -> set[ActionKey]:
     """Return `marked`, the required parts of these, and each task whose required parts are all among them or done."""
     result = {part.id for key in marked for part in tree.subtree(tree.by_id[key])}
     for key in marked:

@@ -37,10 +37,10 @@ def read_task_master(text: str, *, name: str) -> TaskDocument:
     found: list[Finding] = []
     notes = FindingCollector(found)
     root = parse_json(text, name=name)
-    fields = FieldReader(notes, _tag(root, notes), LIST_KEY)
+    fields = FieldReader(notes, _select_tag(root, notes), LIST_KEY)
     fields.check((LIST_KEY,), required=(LIST_KEY,), closed=False)
     fields.never_empty(LIST_KEY)
-    tasks = tuple(_tasks(fields, JsonText(text.removeprefix("\ufeff"))))
+    tasks = tuple(_read_tasks(fields, JsonText(text.removeprefix("\ufeff"))))
     if errors := tuple(finding for finding in found if finding.severity == "error"):
         raise invalid_plan(name, errors)
     return TaskDocument(format="task-master", tasks=tasks, warnings=tuple(found))
@@ -59,7 +59,7 @@ def _has_tasks(node: MappingNode) -> bool:
     return any(isinstance(key, ScalarNode) and key.written == LIST_KEY for key, _ in node.entries)
 
 
-def _tag(root: PositionedNode, notes: FindingCollector) -> PositionedNode:
+def _select_tag(root: PositionedNode, notes: FindingCollector) -> PositionedNode:
     """Return the mapping with the list of tasks; say which tags are not read."""
     named = tags(root)
     if (isinstance(root, MappingNode) and _has_tasks(root)) or not named:
@@ -76,15 +76,15 @@ def _tag(root: PositionedNode, notes: FindingCollector) -> PositionedNode:
     return named[chosen]
 
 
-def _tasks(fields: FieldReader, source: JsonText) -> Iterator[SourceTask]:
+def _read_tasks(fields: FieldReader, source: JsonText) -> Iterator[SourceTask]:
     listed = list(mappings(fields.tables(LIST_KEY)))
     for each, entry in listed:
-        task = _task(each, entry, source)
+        task = _read_task(each, entry, source)
         yield task
         parts = list(mappings(each.tables("subtasks")))
         siblings = frozenset(_part_id(part, task.id) for part, _ in parts)
         for part, node in parts:
-            yield _task(part, node, source, parent=task.id, siblings=siblings)
+            yield _read_task(part, node, source, parent=task.id, siblings=siblings)
 
 
 def _part_id(fields: FieldReader, parent: ActionKey) -> ActionKey:
@@ -92,7 +92,7 @@ def _part_id(fields: FieldReader, parent: ActionKey) -> ActionKey:
     return ActionKey(own if own.startswith(f"{parent}.") else f"{parent}.{own}")
 
 
-def _task(
+def _read_task(
     fields: FieldReader,
     entry: MappingNode,
     source: JsonText,

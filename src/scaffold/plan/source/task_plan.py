@@ -33,19 +33,19 @@ def planned_tasks(document: TaskDocument, *, references: Sequence[str] = ()) -> 
     optional = {task.id for task in work if tree.optional(task)}.difference(done)
     open_tasks = {task.id: task for task in work if task.id not in optional and not tree.done(task)}
     waits = {task.id: _waits_for(task, tree, open_tasks) for task in open_tasks.values()}
-    held = _held(tree, open_tasks, waits)
+    held = _held_tasks(tree, open_tasks, waits)
     ordered = sorted(
         (task for task in open_tasks.values() if task.id not in held),
         key=lambda task: (task.priority is None, task.priority or 0.0),
     )
     return PlannedTasks(
-        planned=tuple(_spec(task, tree, waits[task.id], references) for task in ordered),
+        planned=tuple(_task_spec(task, tree, waits[task.id], references) for task in ordered),
         done=done,
-        left_out={key: "is optional" for key in tree.by_id if key in optional} | held | _unmarked(tree),
+        left_out={key: "is optional" for key in tree.by_id if key in optional} | held | _unmarked_tasks(tree),
     )
 
 
-def _unmarked(tree: TaskTree) -> dict[ActionKey, str]:
+def _unmarked_tasks(tree: TaskTree) -> dict[ActionKey, str]:
     """Return what is open although each of its parts is done."""
     return {
         task.id: "is not marked as done, although all its parts are"
@@ -60,7 +60,7 @@ def _waits_for(task: SourceTask, tree: TaskTree, open_tasks: Mapping[ActionKey, 
     return tuple(dict.fromkeys(each.id for group in needed for each in tree.work(group) if each.id in open_tasks))
 
 
-def _held(
+def _held_tasks(
     tree: TaskTree, open_tasks: Mapping[ActionKey, SourceTask], waits: Mapping[ActionKey, Sequence[ActionKey]]
 ) -> dict[ActionKey, str]:
     held: dict[ActionKey, str] = {}
@@ -73,16 +73,16 @@ def _held(
     return held
 
 
-def _spec(task: SourceTask, tree: TaskTree, waits: Sequence[ActionKey], references: Sequence[str]) -> TaskSpec:
+def _task_spec(task: SourceTask, tree: TaskTree, waits: Sequence[ActionKey], references: Sequence[str]) -> TaskSpec:
     """Return the task with all that is said of it, in its notes also what it is a part of and what to read."""
     notes = paragraphs(
         task.notes,
-        *(_whole(each) for each in tree.ancestors(task)),
+        *(_whole_task_note(each) for each in tree.ancestors(task)),
         f"Read first: {', '.join(references)}" if references else "",
     )
     return TaskSpec(**text_fields(task) | {"notes": notes}, key=task.id, depends_on=tuple(waits))
 
 
-def _whole(task: SourceTask) -> str:
+def _whole_task_note(task: SourceTask) -> str:
     """Return what is said about a task as a whole, for those who do a part of it."""
     return f"This is a part of {task.id}: {full_text(task)}"

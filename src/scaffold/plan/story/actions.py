@@ -67,7 +67,7 @@ def step_actions(record: StoryRecord) -> Iterator[ActionSpec]:
     the final review, lands the work of all: it makes `done:<story>` true.
     """
     before = None
-    for step in sorted(record.steps, key=_order):
+    for step in sorted(record.steps, key=_execution_order):
         if step.status == "skipped":
             continue
         key = step_key(record.story_id, step.id)
@@ -85,7 +85,7 @@ def step_actions(record: StoryRecord) -> Iterator[ActionSpec]:
         before = key
 
 
-def _order(step: StepRecord) -> int:
+def _execution_order(step: StepRecord) -> int:
     return _EXECUTED.index(step.status) if step.status in _EXECUTED else len(_EXECUTED)
 
 

@@ -113,7 +113,7 @@ def apply_file(story: StoryRecord, request: EditRequest, content: bytes) -> Edit
     try:
         edits = read_edits(content, name=request.name)
     except PlanInvalid as error:
-        return EditsRejected(_feedback(request, problems_in(error), identity))
+        return EditsRejected(_rejection_feedback(request, problems_in(error), identity))
     return apply_edits(story, request, edits, identity)
 
 
@@ -128,12 +128,12 @@ def apply_edits(story: StoryRecord, request: EditRequest, edits: Iterable[StepEd
         raise IllegalTransition(what, "Apply its edits before it is completed, and discard them if it fails.")
     try:
         for edit in edits:
-            edited = _applied(edited, asking, edit, request, identity)
+            edited = _apply_edit(edited, asking, edit, request, identity)
     except _Refused as refused:
         mark, refusal = refused.edit.mark, refused.refusal
         asked_for = f"{refused.edit.name} (reason: {quoted(refused.edit.reason)})"
         problem = f"{mark.line}:{mark.column}: {asked_for}: {refusal.what}. {refusal.fix}"
-        feedback = _feedback(request, (problem,), identity)
+        feedback = _rejection_feedback(request, (problem,), identity)
         if refused.rule is at_most_3_restarts:
             return RestartsExhausted(f"{refusal.what} (it asked because: {refused.edit.reason})", feedback)
         return EditsRejected(feedback)
@@ -165,7 +165,7 @@ def with_rebase_step(story: StoryRecord, *, conflict: str, at: datetime) -> Stor
     return replace(story, steps=steps).with_history(entry)
 
 
-def _feedback(request: EditRequest, problems: tuple[str, ...], identity: str) -> str:
+def _rejection_feedback(request: EditRequest, problems: tuple[str, ...], identity: str) -> str:
     """Return the text for the story's scratch file; the same for the same edits, so that it can be written once."""
     head = f"## The workflow edits of {request.step_id} were rejected ({identity[:8]})"
     more = [f"- and {len(problems) - MAX_LISTED} more problems"] if len(problems) > MAX_LISTED else []
@@ -173,7 +173,7 @@ def _feedback(request: EditRequest, problems: tuple[str, ...], identity: str) ->
     return "\n".join([head, "None of them was applied:", *lines, *more])
 
 
-def _applied(
+def _apply_edit(
     story: StoryRecord, asking: StepRecord, edit: StepEdit, request: EditRequest, identity: str
 ) -> StoryRecord:
     """Return the story with one edit and its entry in the history; _Refused if a guardrail refuses it."""
@@ -181,8 +181,8 @@ def _applied(
     for rule in GUARDRAILS:
         if (refusal := rule(asked)) is not None:
             raise _Refused(refusal, rule, edit)
-    edited = _with_final_review_to_repeat(_edited(story, edit, request), asked, request)
-    details = _details(edit.operation, story) | {"edit_hash": identity}
+    edited = _with_final_review_to_repeat(_edit_steps(story, edit, request), asked, request)
+    details = _edit_details(edit.operation, story) | {"edit_hash": identity}
     entries: tuple[HistoryEntry, ...] = (
         edit_entry(story, asking.id, edit.name, edit.reason, (story.steps, edited.steps), request.at, **details),
     )
@@ -192,7 +192,7 @@ def _applied(
     return edited.with_history(*entries)
 
 
-def _edited(story: StoryRecord, edit: StepEdit, request: EditRequest) -> StoryRecord:
+def _edit_steps(story: StoryRecord, edit: StepEdit, request: EditRequest) -> StoryRecord:
     operation = edit.operation
     match operation:
         case AddAfter(target=target, new_steps=new):
@@ -233,7 +233,7 @@ def _with_final_review_to_repeat(story: StoryRecord, asked: AskedEdit, request: 
     return story.with_step(reset(add_usage(current, request.usage)))
 
 
-def _details(operation: Operation, story: StoryRecord) -> dict[str, Any]:
+def _edit_details(operation: Operation, story: StoryRecord) -> dict[str, Any]:
     """Return what the history has of an operation beside its reason and its effect."""
     if isinstance(operation, Reorder):
         return {"new_order": list(operation.new_order)}

@@ -49,7 +49,7 @@ def judge_criteria(answer: str, criteria: Sequence[str], exists: CitationCheck) 
     """
     lines = (_CRITERION.match(line) for line in answer.splitlines())
     said = {int(found["number"]): found for found in lines if found}
-    return tuple(_verdict(number, each, said.get(number), exists) for number, each in enumerate(criteria, 1))
+    return tuple(_judge_criterion(number, each, said.get(number), exists) for number, each in enumerate(criteria, 1))
 
 
 def unmet_feedback(verdicts: Sequence[CriterionVerdict]) -> str:
@@ -61,17 +61,19 @@ def unmet_feedback(verdicts: Sequence[CriterionVerdict]) -> str:
     return "\n".join(["These acceptance criteria are not met:", *lines, form])
 
 
-def _verdict(number: int, criterion: str, said: re.Match[str] | None, exists: CitationCheck) -> CriterionVerdict:
+def _judge_criterion(
+    number: int, criterion: str, said: re.Match[str] | None, exists: CitationCheck
+) -> CriterionVerdict:
     if said is None:
         problem = f"the review has no line `CRITERION {number}: ...` about it"
         return CriterionVerdict(number=number, criterion=criterion, problem=problem)
-    cited = tuple(dict.fromkeys(_citations(said["text"])))[:MAX_CITATIONS]
+    cited = tuple(dict.fromkeys(_find_citations(said["text"])))[:MAX_CITATIONS]
     real = tuple(each for each in cited if _is_inside(each.file) and exists(each))
-    problem, denied = _problem(said, cited, real), said["verdict"].casefold() == "unmet"
+    problem, denied = _why_unmet(said, cited, real), said["verdict"].casefold() == "unmet"
     return CriterionVerdict(number=number, criterion=criterion, citations=real, problem=problem, denied=denied)
 
 
-def _problem(said: re.Match[str], cited: Sequence[Citation], real: Sequence[Citation]) -> str:
+def _why_unmet(said: re.Match[str], cited: Sequence[Citation], real: Sequence[Citation]) -> str:
     if said["verdict"].casefold() == "unmet":
         return f"the review says that it is unmet: {said['text'].strip(' -:*') or 'no reason given'}"
     if not cited:
@@ -80,11 +82,11 @@ def _problem(said: re.Match[str], cited: Sequence[Citation], real: Sequence[Cita
     return f"the review cites `{wrong.file}:{wrong.line}`, which does not exist" if wrong else ""
 
 
-def _citations(text: str) -> Iterator[Citation]:
+def _find_citations(text: str) -> Iterator[Citation]:
     for pattern, rest in ((_QUOTED, text), (_BARE, _QUOTED.sub(" ", text).replace("`", " "))):
         for found in pattern.finditer(rest):
             if (line := int(found["line"])) > 0:
-                yield Citation(file=_tidy(found["file"].strip()), line=line)
+                yield Citation(file=_normalize_path(found["file"].strip()), line=line)
 
 
 def _is_inside(file: str) -> bool:
@@ -92,7 +94,7 @@ def _is_inside(file: str) -> bool:
     return not (file.startswith("/") or ".." in file.split("/") or "\0" in file)
 
 
-def _tidy(file: str) -> str:
+def _normalize_path(file: str) -> str:
     """Return the path as git writes it: `./a//b` is `a/b`."""
     root = "/" if file.startswith("/") else ""
     return root + "/".join(part for part in file.split("/") if part not in {"", "."})

@@ -70,24 +70,26 @@ def step_prompt(story: TaskText, record: StoryRecord, step_id: str, context: Ste
     step = record.step(step_id)
     kind = STEP_TYPES[step.type]
     parts = [
-        _task(step, kind, context.instructions),
-        _restarts(record, step),
-        _story(story, record),
-        _notes(record, step),
-        _scratch("# Shared notes of all stories", context.scratch, context.files.scratch),
-        _scratch("# Notes of this story", context.story_scratch, context.files.story_scratch),
-        _clipped("# Edits that were rejected", "\n\n".join(context.feedback), FEEDBACK_CHARS),
-        _clipped("# Commands of this repository", "\n".join(f"- {each}" for each in context.commands), COMMANDS_CHARS),
-        _clipped("# What they printed", context.failure, COMMANDS_CHARS),
-        _files(context.files),
-        _editing(record, step, context.files) if kind.may_edit and context.files.edits else "",
+        _step_section(step, kind, context.instructions),
+        _restart_reasons(record, step),
+        _story_section(story, record),
+        _notes_section(record, step),
+        _scratch_section("# Shared notes of all stories", context.scratch, context.files.scratch),
+        _scratch_section("# Notes of this story", context.story_scratch, context.files.story_scratch),
+        _clipped_section("# Edits that were rejected", "\n\n".join(context.feedback), FEEDBACK_CHARS),
+        _clipped_section(
+            "# Commands of this repository", "\n".join(f"- {each}" for each in context.commands), COMMANDS_CHARS
+        ),
+        _clipped_section("# What they printed", context.failure, COMMANDS_CHARS),
+        _files_section(context.files),
+        _workflow_section(record, step, context.files) if kind.may_edit and context.files.edits else "",
         _criteria_rule(story, step),
         SUMMARY_RULE,
     ]
     return "\n\n".join(part for part in parts if part)
 
 
-def _task(step: StepRecord, kind: StepDefinition, instructions: str | None) -> str:
+def _step_section(step: StepRecord, kind: StepDefinition, instructions: str | None) -> str:
     text = truncate_text(printable(step.description), DESCRIPTION_CHARS)
     return "\n".join(
         [
@@ -103,7 +105,7 @@ def _task(step: StepRecord, kind: StepDefinition, instructions: str | None) -> s
     )
 
 
-def _restarts(record: StoryRecord, step: StepRecord) -> str:
+def _restart_reasons(record: StoryRecord, step: StepRecord) -> str:
     """Return why the step is executed again, the latest reason last."""
     reasons = [
         f"- {printable(str(entry.details.get('reason')))}"
@@ -111,20 +113,20 @@ def _restarts(record: StoryRecord, step: StepRecord) -> str:
         if entry.details.get("operation") == "restart" and entry.details.get("target_step_id") == step.id
     ]
     heading = f"# This step was restarted {count_of(step.restart_count, 'time')}; what it had changed was discarded"
-    return _clipped(heading, "\n".join(reasons), FEEDBACK_CHARS) if step.restart_count else ""
+    return _clipped_section(heading, "\n".join(reasons), FEEDBACK_CHARS) if step.restart_count else ""
 
 
-def _story(story: TaskText, record: StoryRecord) -> str:
+def _story_section(story: TaskText, record: StoryRecord) -> str:
     title = truncate_text(printable(" ".join(record.title.split())), TITLE_CHARS)
     lines = [f"# The story: {record.story_id} {title}"]
     paragraphs = (story.description, story.verification_intent, story.notes)
     lines += [truncate_text(printable(each), DESCRIPTION_CHARS) for each in paragraphs if each.strip()]
     if story.acceptance:
-        lines += ["", "Acceptance criteria:", *_criteria(story.acceptance)]
+        lines += ["", "Acceptance criteria:", *_criteria_lines(story.acceptance)]
     return "\n".join(lines)
 
 
-def _criteria(criteria: Sequence[str]) -> Iterator[str]:
+def _criteria_lines(criteria: Sequence[str]) -> Iterator[str]:
     share = CRITERIA_CHARS // min(len(criteria), MAX_CRITERIA)
     for number, each in enumerate(criteria[:MAX_CRITERIA], 1):
         yield f"{number}. {truncate_text(printable(each), share)}"
@@ -132,7 +134,7 @@ def _criteria(criteria: Sequence[str]) -> Iterator[str]:
         yield f"(... and {count_of(len(criteria) - MAX_CRITERIA, 'more criterion', 'more criteria')} in the PRD.)"
 
 
-def _notes(record: StoryRecord, step: StepRecord) -> str:
+def _notes_section(record: StoryRecord, step: StepRecord) -> str:
     """Return the notes of the completed steps in their order; the oldest are left out if they are too long."""
     written = [each for each in record.steps if each.status == "completed" and each.notes and each.id != step.id]
     shown: list[str] = []
@@ -150,7 +152,7 @@ def _notes(record: StoryRecord, step: StepRecord) -> str:
     return "\n\n".join(["# Notes of earlier steps", *note, *shown])
 
 
-def _scratch(heading: str, text: str, path: str) -> str:
+def _scratch_section(heading: str, text: str, path: str) -> str:
     """Return the end of a scratch file under its heading; what was written first is left out."""
     if not text.strip():
         return ""
@@ -161,11 +163,11 @@ def _scratch(heading: str, text: str, path: str) -> str:
     return f"{heading} ({path})\n{note}{kept}"
 
 
-def _clipped(heading: str, text: str, limit: int) -> str:
+def _clipped_section(heading: str, text: str, limit: int) -> str:
     return f"{heading}\n{truncate_text(printable(text), limit)}" if text.strip() else ""
 
 
-def _files(files: SharedFiles) -> str:
+def _files_section(files: SharedFiles) -> str:
     return f"""# Files for notes
 - {files.story_scratch}: details that later steps of this story need; add to it, and delete nothing.
 - {files.scratch}: only what agents of other stories have to know, in a line or two."""
@@ -180,7 +182,7 @@ One line per criterion, in this form, with the lines that show it: `{FORM}`
 Write `unmet` and the reason if it is not met. A citation that does not exist does not count."""
 
 
-def _editing(record: StoryRecord, step: StepRecord, files: SharedFiles) -> str:
+def _workflow_section(record: StoryRecord, step: StepRecord, files: SharedFiles) -> str:
     """Return the workflow and how to edit it."""
     steps = "\n".join(_step_line(each, step) for each in record.steps)
     return f"""# The workflow of this story

@@ -189,7 +189,7 @@ def edit_entry(
 
     `step` is the one whose agent asked for it; None if it was not an agent. `more` are JSON values.
     """
-    before, after = _changed(*steps)
+    before, after = _changed_steps(*steps)
     details = {"operation": operation, "reason": reason, **more, "before": before, "after": after}
     return HistoryEntry(timestamp=at, action="workflow_edit", agent_id=story.agent_id, step_id=step, details=details)
 
@@ -206,11 +206,11 @@ def log_line(story_id: str, entry: HistoryEntry) -> str:
     return msgspec.json.encode(line).decode()
 
 
-def _changed(
+def _changed_steps(
     before: Sequence[StepRecord], after: Sequence[StepRecord]
 ) -> tuple[list[dict[str, str]], list[dict[str, str]]]:
     """Return the part of both lists that differs, without the steps they begin and end with in common."""
-    old, new = [_shown(step) for step in before], [_shown(step) for step in after]
+    old, new = [_step_summary(step) for step in before], [_step_summary(step) for step in after]
     while old and new and old[0] == new[0]:
         del old[0], new[0]
     while old and new and old[-1] == new[-1]:
@@ -218,5 +218,5 @@ def _changed(
     return old, new
 
 
-def _shown(step: StepRecord) -> dict[str, str]:
+def _step_summary(step: StepRecord) -> dict[str, str]:
     return {"id": step.id, "type": step.type, "status": step.status, "description": step.description}

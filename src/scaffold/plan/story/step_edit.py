@@ -111,7 +111,7 @@ def read_edits(content: bytes, *, name: str) -> tuple[StepEdit, ...]:
     Raises PlanInvalid with all problems and their positions. Keys that no operation has are ignored. Whether the
     operations suit the workflow is decided by `apply_edit.py`.
     """
-    return edits_from_node(_parsed(content, name), name=name)
+    return edits_from_node(_parse_edits(content, name), name=name)
 
 
 def edits_from_node(node: PositionedNode, *, name: str) -> tuple[StepEdit, ...]:
@@ -119,11 +119,11 @@ def edits_from_node(node: PositionedNode, *, name: str) -> tuple[StepEdit, ...]:
     found: list[Finding] = []
     items = node.items if isinstance(node, ListNode) else (node,)
     if not isinstance(node, ListNode | MappingNode):
-        found.append(_finding(node.mark, "expected an array of operations", f"Write `{EXAMPLE}`."))
+        found.append(_edit_finding(node.mark, "expected an array of operations", f"Write `{EXAMPLE}`."))
     elif len(items) > MAX_OPERATIONS:
         what = f"the array has {len(items)} operations; the limit is {MAX_OPERATIONS}"
-        found.append(_finding(node.mark, what, "Ask only for the most important ones."))
-    edits = () if found else tuple(_edits(items, found))
+        found.append(_edit_finding(node.mark, what, "Ask only for the most important ones."))
+    edits = () if found else tuple(_read_operations(items, found))
     if found:
         raise invalid_plan(name, tuple(found))
     return edits
@@ -132,27 +132,27 @@ def edits_from_node(node: PositionedNode, *, name: str) -> tuple[StepEdit, ...]:
 EXAMPLE = '[{"operation": "skip", "target_step_id": "step-009", "reason": "..."}]'
 
 
-def _parsed(content: bytes, name: str) -> PositionedNode:
+def _parse_edits(content: bytes, name: str) -> PositionedNode:
     if len(content) > MAX_EDIT_BYTES:
         what = f"the file has more than {MAX_EDIT_BYTES:,} bytes"
-        raise invalid_plan(name, (_finding(TextPosition(1, 1), what, "Shorten reasons and descriptions."),))
+        raise invalid_plan(name, (_edit_finding(TextPosition(1, 1), what, "Shorten reasons and descriptions."),))
     try:
         text = content.decode()
     except UnicodeDecodeError as error:
         before = content[: error.start].decode()
         mark = TextPosition(before.count("\n") + 1, len(before) - before.rfind("\n"))
-        raise invalid_plan(name, (_finding(mark, "the text is not UTF-8", "Write the file as UTF-8."),)) from error
+        raise invalid_plan(name, (_edit_finding(mark, "the text is not UTF-8", "Write the file as UTF-8."),)) from error
     if not text.strip():
         fix = "Write the whole array into another file first, then rename that to this name."
-        raise invalid_plan(name, (_finding(TextPosition(1, 1), "the file is empty", fix),))
+        raise invalid_plan(name, (_edit_finding(TextPosition(1, 1), "the file is empty", fix),))
     return parse_positioned(text, name=name)
 
 
-def _finding(mark: TextPosition, what: str, fix: str) -> Finding:
+def _edit_finding(mark: TextPosition, what: str, fix: str) -> Finding:
     return Finding(code="bad-value", severity="error", message=what, fix=fix, line=mark.line, column=mark.column)
 
 
-def _edits(items: tuple[PositionedNode, ...], found: list[Finding]) -> Iterator[StepEdit]:
+def _read_operations(items: tuple[PositionedNode, ...], found: list[Finding]) -> Iterator[StepEdit]:
     """Yield the operations that can be read; record what is wrong with the others."""
     for index, item in enumerate(items):
         fields = FieldReader(FindingCollector(found), item, f"operation {index + 1}")
@@ -163,17 +163,19 @@ def _edits(items: tuple[PositionedNode, ...], found: list[Finding]) -> Iterator[
         for key in _ALL_KEYS if own else ():
             if key not in own and fields.has(key):
                 fields.complain(key, f"does not belong to `{operation}`", "Remove it, or write another operation.")
-        edit = _edit(operation, fields, item.mark) if len(found) == before else None
+        edit = _read_edit(operation, fields, item.mark) if len(found) == before else None
         if edit is not None and len(found) == before:
             yield edit
 
 
-def _edit(operation: str, fields: FieldReader, mark: TextPosition) -> StepEdit:
+def _read_edit(operation: str, fields: FieldReader, mark: TextPosition) -> StepEdit:
     reason = fields.text("reason", complaint=_bad_reason)
-    return StepEdit(operation=_read(operation, fields), reason=reason, mark=mark, story=fields.text("story_id") or None)
+    return StepEdit(
+        operation=_read_operation(operation, fields), reason=reason, mark=mark, story=fields.text("story_id") or None
+    )
 
 
-def _read(operation: str, fields: FieldReader) -> Operation:
+def _read_operation(operation: str, fields: FieldReader) -> Operation:
     target = fields.text("target_step_id")
     match operation:
         case "add_after":
@@ -183,7 +185,7 @@ def _read(operation: str, fields: FieldReader) -> Operation:
         case "skip":
             return Skip(target)
         case "reorder":
-            return Reorder(_order(fields))
+            return Reorder(_read_order(fields))
     description = fields.text("new_description", complaint=_bad_description)
     return Restart(target, description) if operation == "restart" else EditDescription(target, description)
 
@@ -203,7 +205,7 @@ def _new_step(fields: FieldReader) -> NewStep:
     )
 
 
-def _order(fields: FieldReader) -> tuple[str, ...]:
+def _read_order(fields: FieldReader) -> tuple[str, ...]:
     order = fields.texts("new_order")
     if len(order) < len(fields.items("new_order")):
         fields.complain("new_order", "names a step twice, or not by its id", "Name each pending step once.")

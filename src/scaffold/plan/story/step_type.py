@@ -170,7 +170,7 @@ class StepDefinition(Struct, frozen=True, kw_only=True):
     """How to work; a user's own prompt for the role may replace it."""
 
 
-def _step(
+def _define_step(
     description: str, receives: str, produces: str, done_when: str, text: str, *, minutes: int, may_edit: bool
 ) -> StepDefinition:
     return StepDefinition(
@@ -185,7 +185,7 @@ def _step(
 
 
 STEP_TYPES: Mapping[StepType, StepDefinition] = {
-    "context_gathering": _step(
+    "context_gathering": _define_step(
         "Explore codebase, DB schema, docs, and related code",
         "the story with its acceptance criteria, and the scratch files",
         "a list of the relevant files, data structures, conventions and tests, and of how it behaves today",
@@ -194,7 +194,7 @@ STEP_TYPES: Mapping[StepType, StepDefinition] = {
         minutes=15,
         may_edit=False,
     ),
-    "planning": _step(
+    "planning": _define_step(
         "Produce implementation plan based on gathered context",
         "the notes of the gathered context, the acceptance criteria, and the scratch files",
         "a plan: what to change, in which files, in which order, and by which approach",
@@ -203,7 +203,7 @@ STEP_TYPES: Mapping[StepType, StepDefinition] = {
         minutes=10,
         may_edit=True,
     ),
-    "architecture": _step(
+    "architecture": _define_step(
         "Design code structure and identify files to modify",
         "the notes of the context and the plan, and the scratch files",
         "the design: new and changed files, interfaces, data and migrations, and what depends on what",
@@ -212,7 +212,7 @@ STEP_TYPES: Mapping[StepType, StepDefinition] = {
         minutes=10,
         may_edit=True,
     ),
-    "test_architecture": _step(
+    "test_architecture": _define_step(
         "Design test strategy and identify test files",
         "the notes of the design, the project's existing tests, and the scratch files",
         "a test plan: test files, cases, fixtures that exist, fixtures to create, edge cases",
@@ -221,7 +221,7 @@ STEP_TYPES: Mapping[StepType, StepDefinition] = {
         minutes=10,
         may_edit=True,
     ),
-    "coding": _step(
+    "coding": _define_step(
         "Implement the changes",
         "the notes of the design and the test plan, and the story's scratch file",
         "the changed code with its tests",
@@ -230,7 +230,7 @@ STEP_TYPES: Mapping[StepType, StepDefinition] = {
         minutes=30,
         may_edit=True,
     ),
-    "linting": _step(
+    "linting": _define_step(
         "Run formatters and lint checks",
         "the current state of the code",
         "code on which the project's formatters and lint checks pass",
@@ -239,7 +239,7 @@ STEP_TYPES: Mapping[StepType, StepDefinition] = {
         minutes=5,
         may_edit=False,
     ),
-    "initial_testing": _step(
+    "initial_testing": _define_step(
         "Run tests and identify failures",
         "the current state of the code, and the notes of the test plan",
         "the result of each relevant test; for each failure its root cause",
@@ -248,7 +248,7 @@ STEP_TYPES: Mapping[StepType, StepDefinition] = {
         minutes=20,
         may_edit=True,
     ),
-    "review": _step(
+    "review": _define_step(
         "Self-review against acceptance criteria",
         "the notes of all earlier steps, the acceptance criteria, the results of the tests, and the scratch files",
         "a verdict on each acceptance criterion with the file and line that implements it",
@@ -257,7 +257,7 @@ STEP_TYPES: Mapping[StepType, StepDefinition] = {
         minutes=10,
         may_edit=True,
     ),
-    "prune_tests": _step(
+    "prune_tests": _define_step(
         "Remove redundant tests",
         "the tests of this story, and the notes of all earlier steps",
         "fewer tests that show the same",
@@ -266,7 +266,7 @@ STEP_TYPES: Mapping[StepType, StepDefinition] = {
         minutes=10,
         may_edit=False,
     ),
-    "final_review": _step(
+    "final_review": _define_step(
         "Final verification and commit",
         "the whole story, the notes of all earlier steps, and the scratch files",
         "a verdict on each acceptance criterion, and passing tests and lint checks",
@@ -275,7 +275,7 @@ STEP_TYPES: Mapping[StepType, StepDefinition] = {
         minutes=15,
         may_edit=True,
     ),
-    "rebase_resolve": _step(
+    "rebase_resolve": _define_step(
         "Resolve the conflicts with what landed since the story began",
         "the conflicting files, the notes of all earlier steps, and what landed meanwhile",
         "the story's work on the new base, without conflict markers",

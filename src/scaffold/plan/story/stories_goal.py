@@ -36,7 +36,7 @@ def stories_goal(name: str, description: str, stories: Sequence[SourceTask]) -> 
     )
     if not left:
         raise PlanInvalid(f"all stories of {name} pass already", "Set `passes` to false for those to be worked again.")
-    actions = tuple(action for story in left for action in _actions(story))
+    actions = tuple(action for story in left for action in _story_actions(story))
     if findings := tuple(_steps_with_ids_of_stories(left, actions)):
         raise PlanInvalid(findings[0].message, findings[0].fix, findings)
     return GoalSpec(
@@ -62,7 +62,7 @@ def _steps_with_ids_of_stories(stories: Sequence[SourceTask], actions: Sequence[
             )
 
 
-def _actions(story: SourceTask) -> Iterator[ActionSpec]:
+def _story_actions(story: SourceTask) -> Iterator[ActionSpec]:
     yield story_action(story)
     yield from step_actions(structs.replace(new_record(story), steps=default_workflow()))
 

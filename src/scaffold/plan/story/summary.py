@@ -39,8 +39,8 @@ def find_summary(answer: str) -> Summary | None:
     for index in range(len(lines) - 1, -1, -1):
         first = _first_line(lines[index])
         if first is not None:
-            section = _section((first, *lines[index + 1 :]))
-            return _bounded(section) if section else None
+            section = _section_lines((first, *lines[index + 1 :]))
+            return _bounded_summary(section) if section else None
     return None
 
 
@@ -49,7 +49,7 @@ def last_words(answer: str) -> Summary:
     lines = [line for line in answer.splitlines() if line.strip()]
     if not lines:
         return Summary(NO_ANSWER, is_whole=True)
-    bounded = _bounded(lines[-MAX_LINES:])
+    bounded = _bounded_summary(lines[-MAX_LINES:])
     return Summary(f"{NO_SUMMARY}\n{bounded.notes}", is_whole=False)
 
 
@@ -64,7 +64,7 @@ def _first_line(line: str) -> str | None:
     return None if rest.strip("=- ") else ""
 
 
-def _section(lines: tuple[str, ...]) -> list[str]:
+def _section_lines(lines: tuple[str, ...]) -> list[str]:
     """Return the lines of text up to the next heading, without empty ones, rules and fences."""
     kept = []
     for line in lines:
@@ -75,7 +75,7 @@ def _section(lines: tuple[str, ...]) -> list[str]:
     return kept
 
 
-def _bounded(lines: list[str]) -> Summary:
+def _bounded_summary(lines: list[str]) -> Summary:
     shown = [truncate_text(printable(line.strip()), MAX_LINE_CHARS) for line in lines[:MAX_LINES]]
     is_whole = len(lines) <= MAX_LINES and all(len(line.strip()) <= MAX_LINE_CHARS for line in lines)
     if len(lines) > MAX_LINES:

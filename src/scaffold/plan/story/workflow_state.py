@@ -56,8 +56,10 @@ def encode_state(state: WorkflowState, given: Document | None = None) -> bytes:
     """
     document = msgspec.to_builtins(state)
     old = given or {}
-    old_stories = _mapping(old.get("stories"))
-    stories = {key: _story(story, _mapping(old_stories.get(key))) for key, story in document["stories"].items()}
+    old_stories = _as_mapping(old.get("stories"))
+    stories = {
+        key: _merge_story(story, _as_mapping(old_stories.get(key))) for key, story in document["stories"].items()
+    }
     whole = _with_unknown(document | {"stories": stories}, old, _FIELDS)
     return msgspec.json.format(msgspec.json.encode(whole), indent=2) + b"\n"
 
@@ -74,14 +76,14 @@ def read_state(text: str, *, name: str) -> StoredState:
     except (msgspec.DecodeError, UnicodeEncodeError) as error:
         fix = "Delete the file: it is written again from the database."
         raise PlanInvalid(f"{name} is not a workflow state: {error}", fix) from error
-    if found := tuple(_problems(state)):
+    if found := tuple(_find_problems(state)):
         raise invalid_plan(name, found)
     return StoredState(state, given)
 
 
-def _story(story: dict[str, Any], given: Document) -> Document:
-    steps = {each.get("id"): each for each in _mappings(given.get("steps"))}
-    entries = _mappings(given.get("history"))
+def _merge_story(story: dict[str, Any], given: Document) -> Document:
+    steps = {each.get("id"): each for each in _as_mappings(given.get("steps"))}
+    entries = _as_mappings(given.get("history"))
     entries += [{}] * (len(story["history"]) - len(entries))
     own = {
         "steps": [_with_unknown(step, steps.get(step["id"], {}), _STEP_FIELDS) for step in story["steps"]],
@@ -96,29 +98,33 @@ def _with_unknown(known: Document, given: Document, fields: frozenset[str]) -> D
     return {**known, **{key: value for key, value in given.items() if key not in fields}}
 
 
-def _mapping(value: object) -> Document:
+def _as_mapping(value: object) -> Document:
     return value if isinstance(value, dict) else {}
 
 
-def _mappings(value: object) -> list[Document]:
-    return [_mapping(each) for each in value] if isinstance(value, list) else []
+def _as_mappings(value: object) -> list[Document]:
+    return [_as_mapping(each) for each in value] if isinstance(value, list) else []
 
 
-def _problems(state: WorkflowState) -> Iterator[Finding]:
+def _find_problems(state: WorkflowState) -> Iterator[Finding]:
     if state.version != VERSION:
         fix = "Use the version of scaffold that wrote it, or delete the file: it is written again from the database."
-        yield _problem(f"version {state.version} is not supported", fix)
+        yield _problem_finding(f"version {state.version} is not supported", fix)
     for key, story in state.stories.items():
         if wrong := bad_key(key):
-            yield _problem(f"the story id {quoted(key)} {wrong}", "Give the story another id.")
+            yield _problem_finding(f"the story id {quoted(key)} {wrong}", "Give the story another id.")
         if story.story_id != key:
-            yield _problem(f"the story at {quoted(key)} has the id {quoted(story.story_id)}", "Make both the same.")
+            yield _problem_finding(
+                f"the story at {quoted(key)} has the id {quoted(story.story_id)}", "Make both the same."
+            )
         for step_id, count in Counter(step.id for step in story.steps).items():
             if count > 1:
-                yield _problem(f"{quoted(key)} has two steps {quoted(step_id)}", "Give each step its own id.")
+                yield _problem_finding(f"{quoted(key)} has two steps {quoted(step_id)}", "Give each step its own id.")
             if STEP_ID.fullmatch(step_id) is None:
-                yield _problem(f"{quoted(key)} has a step {quoted(step_id)}", "Step ids are `step-001`, `step-002`.")
+                yield _problem_finding(
+                    f"{quoted(key)} has a step {quoted(step_id)}", "Step ids are `step-001`, `step-002`."
+                )
 
 
-def _problem(message: str, fix: str) -> Finding:
+def _problem_finding(message: str, fix: str) -> Finding:
     return Finding(code="bad-value", severity="error", message=message, fix=fix, line=1, column=1)

@@ -81,33 +81,35 @@ class FieldReader:
         Keys that are not in `known` get a warning if `closed`.
         """
         if not isinstance(self.node, MappingNode):
-            message = f"expected a mapping, found {_described(self.node)}"
-            self._note("wrong-type", self.node, message, f"Write a mapping with keys {', '.join(known)}.")
+            message = f"expected a mapping, found {_describe_node(self.node)}"
+            self._add_finding("wrong-type", self.node, message, f"Write a mapping with keys {', '.join(known)}.")
             return
         seen: set[str] = set()
         for node, _ in self.node.entries:
             if isinstance(node, ScalarNode) and node.kind != "merge key":
                 self._check_key(node, known if closed else None, seen)
             elif isinstance(node, ScalarNode):
-                self._note("bad-value", node, "merge keys (`<<`) are not supported", "Write the entries out.")
+                self._add_finding("bad-value", node, "merge keys (`<<`) are not supported", "Write the entries out.")
             else:
-                message = f"expected a key, found {_described(node)}"
-                self._note("wrong-type", node, message, "Write a name before the colon.")
+                message = f"expected a key, found {_describe_node(node)}"
+                self._add_finding("wrong-type", node, message, "Write a name before the colon.")
         for key in required:
             if key not in self._values:
-                self._note("missing-key", self.node, f"the key `{key}` is missing", f"Add `{key}: ...`.")
+                self._add_finding("missing-key", self.node, f"the key `{key}` is missing", f"Add `{key}: ...`.")
 
     def _check_key(self, node: ScalarNode, known: tuple[str, ...] | None, seen: set[str]) -> None:
         key = node.written
         if key in seen:
-            self._note("duplicate-key", node, f"the key {quoted(key)} is written twice", "Keep one of the two.")
+            self._add_finding("duplicate-key", node, f"the key {quoted(key)} is written twice", "Keep one of the two.")
         elif known is not None and key not in known:
             fix = f"{SpellingHints(known).hint(key)}The known keys are {', '.join(known)}."
             message = f"{self.path}: the key {quoted(key)} is unknown and was ignored"
             self.notes.add("unknown-key", node.mark, message, fix, severity="warning")
         seen.add(key)
 
-    def _note(self, code: FieldErrorCode, node: PositionedNode, message: str, fix: str, key: str | None = None) -> None:
+    def _add_finding(
+        self, code: FieldErrorCode, node: PositionedNode, message: str, fix: str, key: str | None = None
+    ) -> None:
         self.notes.add(code, node.mark, f"{self.path}{'.' if key else ''}{key or ''}: {message}", fix)
 
     def has(self, key: str) -> bool:
@@ -120,46 +122,50 @@ class FieldReader:
 
     def complain(self, key: str, message: str, fix: str, code: FieldErrorCode = "bad-value") -> None:
         """Record a problem with the value of `key`, which must be present."""
-        self._note(code, self._values[key], message, fix, key)
+        self._add_finding(code, self._values[key], message, fix, key)
 
     def text(self, key: str, default: str = "", complaint: TextCheck = bad_characters) -> str:
         """Return a text; `default` if it is missing or invalid."""
         node = self._values.get(key)
-        text = None if node is None else self._text(node, key, complaint)
+        text = None if node is None else self._read_text(node, key, complaint)
         return default if text is None else text
 
     def texts(self, key: str, complaint: TextCheck = bad_characters) -> tuple[str, ...]:
         """Return a list of texts, without duplicates and invalid items."""
-        read = (self._text(item, f"{key}[{index}]", complaint) for index, item in enumerate(self.items(key)))
+        read = (self._read_text(item, f"{key}[{index}]", complaint) for index, item in enumerate(self.items(key)))
         return tuple(dict.fromkeys(text for text in read if text is not None))
 
     def identifier(self, key: str, complaint: TextCheck = bad_characters) -> str:
         """Return a text or an integer, as it is written; empty if it is missing or invalid."""
         node = self._values.get(key)
-        return "" if node is None else self._identifier(node, key, complaint) or ""
+        return "" if node is None else self._read_identifier(node, key, complaint) or ""
 
     def identifiers(self, key: str) -> tuple[str, ...]:
         """Return a list of texts and numbers, as they are written, without duplicates and invalid items."""
-        read = (self._identifier(item, f"{key}[{index}]", bad_characters) for index, item in enumerate(self.items(key)))
+        read = (
+            self._read_identifier(item, f"{key}[{index}]", bad_characters) for index, item in enumerate(self.items(key))
+        )
         return tuple(dict.fromkeys(text for text in read if text is not None))
 
-    def _identifier(self, node: PositionedNode, key: str, complaint: TextCheck) -> str | None:
+    def _read_identifier(self, node: PositionedNode, key: str, complaint: TextCheck) -> str | None:
         if isinstance(node, ScalarNode) and node.kind == "number":
             node = ScalarNode(node.mark, "text", node.written, node.written)
-        return self._text(node, key, complaint)
+        return self._read_text(node, key, complaint)
 
-    def _text(self, node: PositionedNode, key: str, complaint: TextCheck) -> str | None:
+    def _read_text(self, node: PositionedNode, key: str, complaint: TextCheck) -> str | None:
         if isinstance(node, ScalarNode) and isinstance(node.value, str) and node.kind == "text":
             if (wrong := complaint(node.value)) is None:
                 return node.value
-            self._note("bad-value", node, f"{quoted(node.value)} {wrong}", "Write a different one.", key)
+            self._add_finding("bad-value", node, f"{quoted(node.value)} {wrong}", "Write a different one.", key)
         elif isinstance(node, ScalarNode):
-            message = f"expected text, found {_described(node)}; put it in quotes"
-            self._note(
+            message = f"expected text, found {_describe_node(node)}; put it in quotes"
+            self._add_finding(
                 "wrong-type", node, message, f'Write "{quoted(node.written)[1:-1]}" if that is what you mean.', key
             )
         else:
-            self._note("wrong-type", node, f"expected text, found {_described(node)}", "Write one text.", key)
+            self._add_finding(
+                "wrong-type", node, f"expected text, found {_describe_node(node)}", "Write one text.", key
+            )
         return None
 
     def items(self, key: str) -> tuple[PositionedNode, ...]:
@@ -168,7 +174,9 @@ class FieldReader:
         if node is None:
             return ()
         if not isinstance(node, ListNode):
-            self._note("wrong-type", node, f"expected a list, found {_described(node)}", "Write it as `[...]`.", key)
+            self._add_finding(
+                "wrong-type", node, f"expected a list, found {_describe_node(node)}", "Write it as `[...]`.", key
+            )
             return ()
         return node.items
 
@@ -176,12 +184,12 @@ class FieldReader:
         """Record a problem if the list is empty."""
         node = self._values.get(key)
         if isinstance(node, ListNode) and not node.items:
-            self._note("bad-value", node, "the list is empty", "Name at least one.", key)
+            self._add_finding("bad-value", node, "the list is empty", "Name at least one.", key)
 
     def tables(self, key: str, short: str | None = None) -> tuple["FieldReader", ...]:
         """Return the mappings in a list; if `short` is given, a bare text is read as a mapping with only that key."""
         return tuple(
-            FieldReader(self.notes, _expanded(item, short), f"{self.path}.{key}[{index}]")
+            FieldReader(self.notes, _expand_short_form(item, short), f"{self.path}.{key}[{index}]")
             for index, item in enumerate(self.items(key))
         )
 
@@ -196,7 +204,9 @@ class FieldReader:
             return default
         if isinstance(node, ScalarNode) and isinstance(node.value, bool):
             return node.value
-        self._note("wrong-type", node, f"expected true or false, found {_described(node)}", "Write true or false.", key)
+        self._add_finding(
+            "wrong-type", node, f"expected true or false, found {_describe_node(node)}", "Write true or false.", key
+        )
         return default
 
     def number(self, key: str) -> float | None:
@@ -206,17 +216,19 @@ class FieldReader:
             return None
         if isinstance(node, ScalarNode) and node.kind == "number" and isinstance(node.value, int | float):
             return node.value
-        self._note("wrong-type", node, f"expected a number, found {_described(node)}", "Write a number.", key)
+        self._add_finding(
+            "wrong-type", node, f"expected a number, found {_describe_node(node)}", "Write a number.", key
+        )
         return None
 
 
-def _expanded(node: PositionedNode, short: str | None) -> PositionedNode:
+def _expand_short_form(node: PositionedNode, short: str | None) -> PositionedNode:
     if short is None or not isinstance(node, ScalarNode):
         return node
     return MappingNode(node.mark, ((ScalarNode(node.mark, "text", short, short), node),))
 
 
-def _described(node: PositionedNode) -> str:
+def _describe_node(node: PositionedNode) -> str:
     if isinstance(node, MappingNode):
         return "a mapping"
     if isinstance(node, ListNode):

@@ -64,7 +64,7 @@ def read_contract(text: str, *, name: str) -> Contract:
     Raises PlanInvalid with all problems. Unknown keys are errors here: ignoring one could silently drop a check.
     """
     found: list[Finding] = []
-    contract = _contract(FieldReader(FindingCollector(found), parse_positioned(text, name=name), "contract"))
+    contract = _read_contract(FieldReader(FindingCollector(found), parse_positioned(text, name=name), "contract"))
     if found:
         raise invalid_plan(name, tuple(found))
     return contract
@@ -73,7 +73,7 @@ def read_contract(text: str, *, name: str) -> Contract:
 def parse_plan(root: PositionedNode, *, name: str) -> tuple[Plan, tuple[Finding, ...]]:
     """Return the same as `read_plan`, for text that is already parsed."""
     found: list[Finding] = []
-    plan = _plan(root, FindingCollector(found))
+    plan = _read_plan(root, FindingCollector(found))
     # Problems of a goal are found after those of its actions, but a reader expects them in the order of the text.
     found.sort(key=lambda finding: (finding.line or 0, finding.column or 0))
     if errors := tuple(finding for finding in found if finding.severity == "error"):
@@ -114,14 +114,14 @@ def bad_glob(glob: str) -> str | None:
     return None
 
 
-def _plan(node: PositionedNode, notes: FindingCollector) -> Plan:
+def _read_plan(node: PositionedNode, notes: FindingCollector) -> Plan:
     fields = FieldReader(notes, node, "plan")
     fields.check(_PLAN, required=_PLAN)
     if (version := fields.number("version")) is not None and version != VERSION:
         fields.complain("version", f"version {quoted(str(version))} is not supported", f"Write `version: {VERSION}`.")
     goals = fields.tables("goals")
     fields.never_empty("goals")
-    specs = tuple(_goal(goal) for goal in goals)
+    specs = tuple(_read_goal(goal) for goal in goals)
     _unique_names(goals, specs)
     return Plan(goals=specs)
 
@@ -135,24 +135,24 @@ def _unique_names(goals: Sequence[FieldReader], specs: Sequence[GoalSpec]) -> No
         seen.add(spec.name)
 
 
-def _goal(fields: FieldReader) -> GoalSpec:
+def _read_goal(fields: FieldReader) -> GoalSpec:
     name = fields.text("name", complaint=bad_name)
     fields.notes = fields.notes.about(goal=name)
     fields.check(_GOAL, required=("name", "goal_state", "actions"))
     fields.never_empty("goal_state")
     actions = fields.tables("actions")
-    specs = tuple(_action(action) for action in actions)
+    specs = tuple(_read_action(action) for action in actions)
     _check_parents(actions, specs)
     return GoalSpec(
         name=name,
         description=fields.text("description"),
-        goal_state=_assertions(fields, "goal_state"),
+        goal_state=_read_assertions(fields, "goal_state"),
         persistent=fields.flag("persistent", default=False),
         actions=specs,
     )
 
 
-def _action(fields: FieldReader) -> ActionSpec:
+def _read_action(fields: FieldReader) -> ActionSpec:
     return parse_action(fields, _ACTION, required=("key",))
 
 
@@ -166,23 +166,23 @@ def parse_action(fields: FieldReader, known: tuple[str, ...], *, required: tuple
         key=ActionKey(key),
         title=title,
         description=fields.text("description", title or key),
-        type=_type(fields),
-        acceptance=_acceptance(fields),
+        type=_read_type(fields),
+        acceptance=_read_acceptance(fields),
         verification_intent=fields.text("verification_intent", complaint=bad_characters),
         notes=fields.text("notes"),
-        kind=_kind(fields),
-        method=_method(fields),
-        workspace=_workspace(fields),
+        kind=_read_kind(fields),
+        method=_read_method(fields),
+        workspace=_read_workspace(fields),
         role=fields.text("role", DEFAULT_ROLE, bad_name),
         parent=ActionKey(parent) if (parent := fields.text("parent", complaint=bad_key)) else None,
-        preconditions=_assertions(fields, "preconditions"),
-        effects=_assertions(fields, "effects"),
+        preconditions=_read_assertions(fields, "preconditions"),
+        effects=_read_assertions(fields, "effects"),
         files=fields.texts("files", bad_glob),
-        contract=_contract(contract) if (contract := fields.table("contract")) else None,
+        contract=_read_contract(contract) if (contract := fields.table("contract")) else None,
     )
 
 
-def _kind(fields: FieldReader) -> ActionKind:
+def _read_kind(fields: FieldReader) -> ActionKind:
     match fields.text("kind", "primitive"):
         case "primitive" | "compound" as kind:
             return kind
@@ -191,7 +191,7 @@ def _kind(fields: FieldReader) -> ActionKind:
             return "primitive"
 
 
-def _method(fields: FieldReader) -> Method | None:
+def _read_method(fields: FieldReader) -> Method | None:
     match fields.text("method"):
         case "":
             return None
@@ -202,7 +202,7 @@ def _method(fields: FieldReader) -> Method | None:
             return None
 
 
-def _workspace(fields: FieldReader) -> Workspace:
+def _read_workspace(fields: FieldReader) -> Workspace:
     match fields.text("workspace", "own"):
         case "own" | "parent" as known:
             if known == "parent" and not fields.has("parent"):
@@ -213,7 +213,7 @@ def _workspace(fields: FieldReader) -> Workspace:
             return "own"
 
 
-def _type(fields: FieldReader) -> TaskType | None:
+def _read_type(fields: FieldReader) -> TaskType | None:
     match fields.text("type").upper():
         case "":
             return None
@@ -225,7 +225,7 @@ def _type(fields: FieldReader) -> TaskType | None:
             return None
 
 
-def _acceptance(fields: FieldReader) -> tuple[str, ...]:
+def _read_acceptance(fields: FieldReader) -> tuple[str, ...]:
     """Return the acceptance criteria; a single text counts as a list of one."""
     if fields.lists("acceptance"):
         return fields.texts("acceptance", bad_characters)
@@ -233,7 +233,7 @@ def _acceptance(fields: FieldReader) -> tuple[str, ...]:
     return (criterion,) if criterion else ()
 
 
-def _assertions(fields: FieldReader, key: str) -> tuple[Assertion, ...]:
+def _read_assertions(fields: FieldReader, key: str) -> tuple[Assertion, ...]:
     return tuple(map(Assertion, fields.texts(key, bad_name)))
 
 
@@ -266,26 +266,26 @@ def parent_cycle(spec: ActionSpec, by_key: Mapping[ActionKey, ActionSpec], seen:
     return " -> ".join([*tuple(path)[tuple(path).index(ancestor.key) :], ancestor.key])
 
 
-def _contract(fields: FieldReader) -> Contract:
+def _read_contract(fields: FieldReader) -> Contract:
     fields.check(_CONTRACT)
     return Contract(
         intent=fields.text("intent"),
-        commands=tuple(map(_check, fields.tables("commands", short="command"))),
+        commands=tuple(map(_read_check, fields.tables("commands", short="command"))),
         must_exist=fields.texts("must_exist", bad_glob),
         must_not_exist=fields.texts("must_not_exist", bad_glob),
         must_not_change=fields.texts("must_not_change", bad_glob),
     )
 
 
-def _check(fields: FieldReader) -> Check:
+def _read_check(fields: FieldReader) -> Check:
     """Return one check; a bare text is a command that must exit with 0."""
     fields.check(_CHECK, required=("command",))
     return Check(
         command=fields.text("command", complaint=_bad_command),
-        expect=_expectation(fields),
+        expect=_read_expectation(fields),
         description=fields.text("description"),
         required=fields.flag("required", default=True),
-        timeout_s=_timeout(fields),
+        timeout_s=_read_timeout(fields),
     )
 
 
@@ -293,7 +293,7 @@ def _bad_command(command: str) -> str | None:
     return bad_characters(command) if command.strip() else "is empty"
 
 
-def _expectation(fields: FieldReader) -> Expectation:
+def _read_expectation(fields: FieldReader) -> Expectation:
     if not (expect := fields.text("expect")):
         return ExitCode(0)
     if (code := _EXIT.fullmatch(expect)) and int(code[1]) <= 255:
@@ -305,7 +305,7 @@ def _expectation(fields: FieldReader) -> Expectation:
     return ExitCode(0)
 
 
-def _timeout(fields: FieldReader) -> float | None:
+def _read_timeout(fields: FieldReader) -> float | None:
     timeout_s = fields.number("timeout_s")
     if timeout_s is None or 0 < timeout_s <= MAX_TIMEOUT_S:
         return None if timeout_s is None else float(timeout_s)

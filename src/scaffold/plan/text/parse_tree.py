@@ -80,20 +80,20 @@ def parse_positioned(text: str, *, name: str) -> PositionedNode:
     """
     if name.endswith(".json") or _json_object(text.removeprefix("\ufeff")):
         return parse_json(text, name=name)
-    return _parsed(name, lambda: _YamlParser().read(text.removeprefix("\ufeff")))
+    return _parse_with(name, lambda: _YamlParser().read(text.removeprefix("\ufeff")))
 
 
 def parse_json(text: str, *, name: str) -> PositionedNode:
     """Return the content of a JSON text. Raises PlanInvalid with one `syntax` finding."""
-    return _parsed(name, lambda: _JsonParser(text.removeprefix("\ufeff")).read())
+    return _parse_with(name, lambda: _JsonParser(text.removeprefix("\ufeff")).read())
 
 
 def parse_json_lines(text: str, *, name: str) -> PositionedNode:
     """Return the list of the values in a text with one JSON value a line; empty lines are skipped. Raises as above."""
-    return _parsed(name, lambda: _JsonParser(text.removeprefix("\ufeff")).read_lines())
+    return _parse_with(name, lambda: _JsonParser(text.removeprefix("\ufeff")).read_lines())
 
 
-def _parsed(name: str, read: Callable[[], PositionedNode]) -> PositionedNode:
+def _parse_with(name: str, read: Callable[[], PositionedNode]) -> PositionedNode:
     try:
         return read()
     except _SyntaxError as error:
@@ -107,22 +107,22 @@ def node_from_value(value: object) -> PositionedNode:
     """Return a parsed JSON value as nodes at position 1:1; raise RecursionError if it is nested too deeply."""
     match value:
         case bool():
-            return _single("boolean", value)
+            return _single_value("boolean", value)
         case int() | float():
-            return _single("number", value)
+            return _single_value("number", value)
         case str():
-            return _single("text", value)
+            return _single_value("text", value)
         case list() | tuple():
             return ListNode(START, tuple(map(node_from_value, value)))
         case dict():
             return MappingNode(
-                START, tuple((_single("text", str(key)), node_from_value(each)) for key, each in value.items())
+                START, tuple((_single_value("text", str(key)), node_from_value(each)) for key, each in value.items())
             )
         case _:
-            return _single("nothing", None)
+            return _single_value("nothing", None)
 
 
-def _single(kind: ScalarKind, value: str | float | bool | None) -> ScalarNode:
+def _single_value(kind: ScalarKind, value: str | float | bool | None) -> ScalarNode:
     return ScalarNode(START, kind, value, str(value))
 
 
@@ -165,19 +165,19 @@ class _JsonParser:
         self._decode = json.JSONDecoder().raw_decode
 
     def read(self) -> PositionedNode:
-        self._check(self._text, 0)
-        return self._value(self._skip(0))[0]
+        self._check_json(self._text, 0)
+        return self._value(self._skip_gap(0))[0]
 
     def read_lines(self) -> ListNode:
         values: list[PositionedNode] = []
         for start, end in zip(self._lines, (*self._lines[1:], len(self._text)), strict=True):
             line = self._text[start:end]
             if line.strip():
-                self._check(line, start)
-                values.append(self._value(self._skip(start))[0])
+                self._check_json(line, start)
+                values.append(self._value(self._skip_gap(start))[0])
         return ListNode(START, tuple(values))
 
-    def _check(self, text: str, start: int) -> None:
+    def _check_json(self, text: str, start: int) -> None:
         """Raise _SyntaxError if `text`, which starts at index `start`, is not one JSON value."""
         try:
             json.loads(text)
@@ -186,7 +186,7 @@ class _JsonParser:
         except ValueError as error:
             raise _SyntaxError("a number has too many digits", self._mark(start)) from error
 
-    def _skip(self, index: int) -> int:
+    def _skip_gap(self, index: int) -> int:
         """Return the index after white space and separators."""
         gap = self._gap.match(self._text, index)
         return gap.end() if gap else index
@@ -196,11 +196,11 @@ class _JsonParser:
         if self._text[start] not in "{[":
             return self._scalar(start)
         values: list[PositionedNode] = []
-        index = self._skip(start + 1)
+        index = self._skip_gap(start + 1)
         while self._text[index] not in "}]":
             value, index = self._value(index)
             values.append(value)
-            index = self._skip(index)
+            index = self._skip_gap(index)
         if self._text[start] == "[":
             return ListNode(self._mark(start), tuple(values)), index + 1
         return MappingNode(self._mark(start), tuple(zip(values[::2], values[1::2], strict=True))), index + 1
@@ -273,13 +273,13 @@ class _YamlParser:
             raise _SyntaxError(f"invalid YAML: {problem}", _mark(error.problem_mark)) from error
         if root is None:
             return ScalarNode(START, "nothing", None, "")
-        value, size = self._value(root), self._size(root)
+        value, size = self._value(root), self._node_size(root)
         # Aliases share nodes here, but who walks or writes the result expands them, in the worst case exponentially.
         if size > len(self._sizes) + loader.scalars + MAX_ALIAS_VALUES:
             raise _SyntaxError(f"aliases expand to more than {MAX_ALIAS_VALUES} values", _mark(root.start_mark))
         return value
 
-    def _size(self, node: yaml.Node | ScalarNode) -> int:
+    def _node_size(self, node: yaml.Node | ScalarNode) -> int:
         return 1 if isinstance(node, ScalarNode) else self._sizes[node]
 
     def _value(self, node: yaml.Node | ScalarNode) -> PositionedNode:
@@ -298,9 +298,9 @@ class _YamlParser:
         mark = _mark(node.start_mark)
         if isinstance(node, yaml.MappingNode):
             entries = tuple((self._value(key), self._value(value)) for key, value in node.value)
-            return MappingNode(mark, entries), 1 + sum(self._size(part) for entry in node.value for part in entry)
+            return MappingNode(mark, entries), 1 + sum(self._node_size(part) for entry in node.value for part in entry)
         if isinstance(node, yaml.SequenceNode):
-            return ListNode(mark, tuple(map(self._value, node.value))), 1 + sum(map(self._size, node.value))
+            return ListNode(mark, tuple(map(self._value, node.value))), 1 + sum(map(self._node_size, node.value))
         return _scalar(node.tag, node.value, mark), 1
 
 
@@ -312,7 +312,7 @@ def _scalar(tag: str, written: str, mark: TextPosition) -> ScalarNode:
     kind = _KINDS.get(tag.removeprefix("tag:yaml.org,2002:"), "tagged value")
     match kind:
         case "number":
-            return ScalarNode(mark, kind, _number(yaml.ScalarNode(tag, written)), written)
+            return ScalarNode(mark, kind, _yaml_number(yaml.ScalarNode(tag, written)), written)
         case "boolean":
             return ScalarNode(mark, kind, written.lower() in {"yes", "true", "on"}, written)
         case "nothing":
@@ -321,7 +321,7 @@ def _scalar(tag: str, written: str, mark: TextPosition) -> ScalarNode:
             return ScalarNode(mark, kind, written, written)
 
 
-def _number(node: yaml.ScalarNode) -> int | float:
+def _yaml_number(node: yaml.ScalarNode) -> int | float:
     constructor: Any = SafeConstructor()
     read = constructor.construct_yaml_int if node.tag.endswith(":int") else constructor.construct_yaml_float
     try:
@@ -337,29 +337,29 @@ def with_positions(findings: Iterable[Finding], root: PositionedNode) -> tuple[F
     `root` is the parsed plan file. For `duplicate-key` it is the position of the second item with the name.
     """
     marks: dict[tuple[str | None, str | None], list[TextPosition]] = {}
-    for goal, action, mark in _things(root):
+    for goal, action, mark in _named_things(root):
         marks.setdefault((goal, action), []).append(mark)
-    return tuple(_at(finding, marks.get((finding.goal, finding.action), ())) for finding in findings)
+    return tuple(_with_position(finding, marks.get((finding.goal, finding.action), ())) for finding in findings)
 
 
-def _at(finding: Finding, marks: Sequence[TextPosition]) -> Finding:
+def _with_position(finding: Finding, marks: Sequence[TextPosition]) -> Finding:
     if finding.line is not None or not marks:
         return finding
     mark = marks[:2][-1] if finding.code == "duplicate-key" else marks[0]
     return replace(finding, line=mark.line, column=mark.column)
 
 
-def _things(root: PositionedNode) -> Iterator[tuple[str, str | None, TextPosition]]:
+def _named_things(root: PositionedNode) -> Iterator[tuple[str, str | None, TextPosition]]:
     """Yield (goal name, None, position) for each goal, and (goal name, action key, position) for its actions."""
-    for goal in _items(root, "goals"):
+    for goal in _list_items(root, "goals"):
         if isinstance(name := _value(goal, "name"), ScalarNode):
             yield name.written, None, name.mark
-            for action in _items(goal, "actions"):
+            for action in _list_items(goal, "actions"):
                 if isinstance(key := _value(action, "key"), ScalarNode):
                     yield name.written, key.written, key.mark
 
 
-def _items(node: PositionedNode, key: str) -> tuple[PositionedNode, ...]:
+def _list_items(node: PositionedNode, key: str) -> tuple[PositionedNode, ...]:
     value = _value(node, key)
     return value.items if isinstance(value, ListNode) else ()
 
