@@ -7,13 +7,13 @@ _CONTROL = r"\x00-\x08\x0b-\x1f\x7f-\x9f"
 _REORDERING = r"\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
 _WITHOUT_WIDTH = r"\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200d\u2028\u2029\u2060-\u2065\u206a-\u206f"
 _MORE_WITHOUT_WIDTH = r"\u3164\ufe00-\ufe0d\ufeff\uffa0\ufff0-\ufffb"
+# Characters without width, and variation selectors, can hide text from people that models still read.
 _INVISIBLE_SELECTORS = r"\U000e0000-\U000e0fff"
-"""Characters without width, and variation selectors, can hide text from people that models still read."""
 _UNSAFE = re.compile(f"[{_CONTROL}{_REORDERING}{_WITHOUT_WIDTH}{_MORE_WITHOUT_WIDTH}{_INVISIBLE_SELECTORS}]")
 _JOINING = r"\u0600-\u06ff\u0750-\u077f\u08a0-\u0dff\u1000-\u109f\u1780-\u17ff"
 _EMOJI = r"\u2190-\u2bff\ufe0f\U0001f000-\U0001faff"
+# Joiners that belong to the spelling of a script, such as Persian and Hindi, or to an emoji.
 _JOINER = re.compile(f"(?<=[{_JOINING}])[\u200c\u200d](?=[{_JOINING}])|(?<=[{_EMOJI}])\u200d(?=[{_EMOJI}])")
-"""Joiners that belong to the spelling of a script, such as Persian and Hindi, or to an emoji."""
 
 
 def printable(text: str) -> str:

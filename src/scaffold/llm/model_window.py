@@ -22,8 +22,8 @@ MIN_WINDOW = 256
 
 _LISTS = ("data", "models")
 _NAMES = ("id", "name", "model")
+# The window that a listed model has now: at vLLM, LM Studio, Ollama. What it was trained with is none.
 _SIZES = ("max_model_len", "loaded_context_length", "context_length")
-"""The window that a listed model has now: at vLLM, LM Studio, Ollama. What it was trained with is none."""
 
 
 class ModelWindow:

@@ -26,6 +26,7 @@ UNKNOWN_ACCURACY = 0.5
 def agreed_actions(planning: PlanningSettings, actions: Sequence[ActionSpec]) -> int:
     """Return how many actions a plan counts as, at least 1: those that work, and what may follow in rounds."""
     parents = {action.parent for action in actions}
+    # A compound without children is broken down later, by a model.
     childless = sum(action.kind == "compound" and action.key not in parents for action in actions)
     counted = sum(action.kind == "primitive" for action in actions) + COMPOUND_ACTIONS * childless
     # The user agreed to so many rounds of the prompt, or audits, each of which is an action.
@@ -41,6 +42,7 @@ def spending_limits(limits: RunLimits) -> SpendingLimits:
 def _token_limit(limits: RunLimits) -> int | None:
     if limits.budget_tokens is not None:
         return limits.budget_tokens
+    # The default follows the plan that the user agreed to; a limit that the user named does not.
     return limits.action_tokens * (limits.agreed_actions or UNPLANNED_ACTIONS) or None
 
 
@@ -68,6 +70,7 @@ class BudgetUse(Struct, frozen=True, kw_only=True):
     def share(self) -> float | None:
         """The used share of the limit that is nearer; None without a limit."""
         pairs = ((self.spent.usd, self.limits.usd), (self.spent.tokens, self.limits.tokens))
+        # The limit that is reached first stops the run, so the nearer one is shown.
         return max((_used_share(spent, limit) for spent, limit in pairs if limit is not None), default=None)
 
     @property
@@ -86,6 +89,7 @@ class BudgetUse(Struct, frozen=True, kw_only=True):
         known = format_usd(self.spent.usd)
         if self.is_cost_known:
             return known
+        # A price that is unknown must not look like no cost.
         return f"{known} and an unknown amount" if self.spent.usd else "an unknown amount"
 
     @property
@@ -102,6 +106,7 @@ class BudgetUse(Struct, frozen=True, kw_only=True):
     def reached(self) -> tuple[str, str] | None:
         """The limit that is reached, and what was spent of it, in words; None if none is."""
         usd, tokens = self.limits.usd, self.limits.tokens
+        # Sums of many small amounts may end just below the limit.
         if usd is not None and self.spent.usd >= usd - ROUNDING_USD:
             return format_usd(usd), f"{format_usd(self.spent.usd)} spent"
         if tokens is not None and self.spent.tokens >= tokens:
@@ -118,6 +123,7 @@ class BudgetUse(Struct, frozen=True, kw_only=True):
     def more(self) -> str:
         """The flag with the double of what was spent."""
         if self.more_flag == "--budget-usd":
+            # Doubled, so that the run does not stop again after a few requests.
             return f"--budget-usd {max(2 * self.spent.usd, 0.01):.2f}"
         return f"--budget-tokens {max(2 * self.spent.tokens, 1)}"
 
@@ -128,6 +134,7 @@ class BudgetUse(Struct, frozen=True, kw_only=True):
         Tokens that replies reported are certain; our estimates are trusted as far as they were right where a reply
         could tell.
         """
+        # The share of estimates is never above 1, even if they exceed what is booked.
         total = max(self.spent.tokens, self.totals.estimated_tokens)
         if not total:
             return 1.0
@@ -138,6 +145,7 @@ class BudgetUse(Struct, frozen=True, kw_only=True):
 
 
 def _used_share(spent: float, limit: float) -> float:
+    # A limit of 0 is used up before anything was spent.
     return spent / limit if limit > 0 else 1.0
 
 

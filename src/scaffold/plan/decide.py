@@ -146,9 +146,12 @@ def decide(view: GoalView) -> tuple[GoalCommand, ...]:
     holds nothing new starts, even if actions are still pending. The planner handles one request at a time: the caller
     executes only the first Decompose or Replan.
     """
-    finished = tuple(CompleteCompound(compound.id) for compound in view.compounds if _is_finished(compound))
+    finished = tuple(
+        CompleteCompound(each.id) for each in view.compounds if not each.open_children and not each.unmet_effects
+    )
     if not view.unmet:
-        return finished or _complete_goal(view)
+        # The goal holds: compounds end first, then what still runs, then the goal.
+        return finished or (() if view.running else (CompleteGoal(),))
     # First: nothing is planned for a story that has failed, and a plan with it open is not sound.
     if failed := tuple(_failed_stories(view)):
         return failed
@@ -157,17 +160,15 @@ def decide(view: GoalView) -> tuple[GoalCommand, ...]:
         match escalation_of_exhausted(replans_left=view.replans_left, planner=planner):
             case "smaller":
                 return (_request_replan(view),)
+            # A step fails with its story, so there is nothing to ask about it alone.
             case "human" if asked := tuple(AskHuman(each.id) for each in view.exhausted if not each.is_step):
                 return asked
             case _:
                 pass
-    return finished + _close_gaps(view) + _start_compounds(view) + _dispatch_primitives(view) or _resolve_standstill(
-        view
-    )
-
-
-def _is_finished(compound: RunningCompound) -> bool:
-    return compound.open_children == 0 and not compound.unmet_effects
+    # More than the free slots may be ready; who waits is decided again on the next view.
+    primitives = [action for action in view.ready if action.kind == "primitive"]
+    dispatches = tuple(Dispatch(action.id) for action in primitives[: max(view.slots, 0)])
+    return finished + _close_gaps(view) + _start_compounds(view) + dispatches or _resolve_standstill(view)
 
 
 def _failed_stories(view: GoalView) -> Iterator[FailCompound]:
@@ -182,6 +183,7 @@ def _request_replan(view: GoalView) -> Replan:
     why = _why_replan(view, smaller)
     parent = view.exhausted[0].parent
     for compound in view.compounds:
+        # Within a compound that still runs, so that what it lacks is made where the plan expects it.
         if compound.id == parent and compound.unmet_effects and not compound.is_story:
             return Replan(compound.unmet_effects, why, compound.id, smaller)
     return Replan(view.unmet, why, smaller=smaller)
@@ -200,10 +202,6 @@ def _why_replan(view: GoalView, smaller: tuple[ActionKey, ...]) -> str:
     )
 
 
-def _complete_goal(view: GoalView) -> tuple[GoalCommand, ...]:
-    return () if view.running else (CompleteGoal(),)
-
-
 def _close_gaps(view: GoalView) -> tuple[GoalCommand, ...]:
     return tuple(
         _close_gap(view, compound)
@@ -215,6 +213,7 @@ def _close_gaps(view: GoalView) -> tuple[GoalCommand, ...]:
 def _close_gap(view: GoalView, compound: RunningCompound) -> GoalCommand:
     """Return a request for children that close the compound's gap, or a failure if no replans are left."""
     why = f"its children ended without {quoted_list(compound.unmet_effects)}"
+    # Other children were planned before and did not help; without a limit this would go on for ever.
     if view.can_decompose and not view.replans_left:
         return FailCompound(compound.id, f"{why}, and replanning did not help")
     return _decompose_or_fail(view, compound.id, compound.unmet_effects, why)
@@ -232,11 +231,6 @@ def _decompose_or_fail(view: GoalView, compound: ActionId, gap: tuple[Assertion,
     if view.can_decompose:
         return Decompose(compound, gap)
     return FailCompound(compound, f"{why}, and there is no planner to {'add others' if gap else 'break it down'}")
-
-
-def _dispatch_primitives(view: GoalView) -> tuple[GoalCommand, ...]:
-    primitives = [action for action in view.ready if action.kind == "primitive"]
-    return tuple(Dispatch(action.id) for action in primitives[: max(view.slots, 0)])
 
 
 def _resolve_standstill(view: GoalView) -> tuple[GoalCommand, ...]:

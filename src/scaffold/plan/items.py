@@ -19,6 +19,7 @@ _NAME = re.compile(r"\w[\w./-]{0,39}")
 def ready_items(items: Iterable[WorkItem]) -> Sequence[WorkItem]:
     """Return the open tasks that wait for nothing, not even for parts; the most urgent first, then the oldest."""
     known = {each.id: each for each in items}
+    # An item with open parts is worked on in these.
     divided = {each.parent for each in known.values() if not each.has_ended}
     ready = [
         each
@@ -57,6 +58,7 @@ def problem_of(item: WorkItem, known: Items) -> str:
             "its project is not a word of up to 40 characters",
         ),
         (any(each not in known and each != item.id for each in links), "an item that it names does not exist"),
+        # Checked last, as the search visits all items.
     )
     found = next((text for is_wrong, text in problems if is_wrong), "")
     if not found and (circle := circle_in({**known, item.id: item})):
@@ -73,6 +75,7 @@ def moved(item: WorkItem, to: ItemStatus, known: Items, *, reason: str = "") -> 
         problem = f"parts of it are open: {join_limited(left, MAX_NAMED)}" if left else ""
     else:
         problem = "it needs a reason" if to == "blocked" and not reason.strip() else ""
+    # Only `open` takes an ended item up again, so that nobody does so by accident.
     if not problem and item.has_ended and to not in {"open", item.status}:
         problem = f"it is {item.status}"
     return problem or structs.replace(item, status=to, reason=one_line(reason) if to == "blocked" else "")
@@ -89,6 +92,7 @@ def circle_in(known: Items) -> Sequence[str]:
 
     An item waits for its parts, for the items that block it, and for those that block what it is a part of.
     """
+    # Waiting is inherited: who works on a part waits for what its epic waits for.
     waits = {
         item.id: {blocker for part in (item, *_ancestors(item, known)) for blocker in part.blocked_by}
         for item in known.values()
@@ -100,12 +104,14 @@ def circle_in(known: Items) -> Sequence[str]:
         TopologicalSorter({name: sorted(others) for name, others in waits.items()}).prepare()
     except CycleError as error:
         circle: list[str] = error.args[1]
+        # TopologicalSorter lists each node before the one that it waits for.
         return circle[::-1]
     return ()
 
 
 def _ancestors(item: WorkItem, known: Items) -> Iterator[WorkItem]:
     """Yield what an item is a part of, the nearest first."""
+    # `known` may hold a circle, as when an item is checked before it is stored.
     seen = {item.id}
     while item.parent is not None and item.parent in known and item.parent not in seen:
         item = known[item.parent]

@@ -23,11 +23,13 @@ def quoted_list(names: Sequence[str]) -> str:
 def quoted(text: str) -> str:
     """Return the text in backticks, on one line, with unprintable characters escaped, and cut if long."""
     short = text if len(text) <= MAX_QUOTED_CHARS else f"{text[:MAX_QUOTED_CHARS]}..."
+    # A message is printed on terminals and given to models, and the text may be anybody's.
     return f"`{''.join(c if c.isprintable() else ascii(c)[1:-1] for c in short)}`"
 
 
 def summarize_problems(problems: Iterable[tuple[str, str]]) -> tuple[str, str]:
     """Return (what, fix): the first problems and a count of the others, and the distinct fixes."""
+    # One fix often answers several problems.
     found = list(problems)
     more = f" (and {len(found) - MAX_LISTED} more)" if len(found) > MAX_LISTED else ""
     fixes = dict.fromkeys(fix for _, fix in found[:MAX_LISTED])

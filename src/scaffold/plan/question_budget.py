@@ -29,10 +29,12 @@ class AskingAgent(Struct, frozen=True, kw_only=True):
 def why_not_asked(agent: AskingAgent, kind: QuestionKind) -> str:
     """Return why the agent's question is not put to a human, as the end of a sentence; empty if it is."""
     tier = agent.tier
+    # Only tiers without a limit ask why: the answer changes nothing about the work at hand.
     if kind == "discovering" and tier.questions is not None:
         return f"in the tier {tier.name} no human is asked why things are as they are"
     if tier.questions is None or agent.asked < tier.questions:
         return ""
+    # A tier that asks nothing opens its gate when work fails again and again, or when it matters.
     if tier.questions == 0 and tier.question_gates:
         is_open = agent.failed >= FAILED_EXECUTIONS or bool(agent.protected)
         if not is_open:

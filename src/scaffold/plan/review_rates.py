@@ -45,6 +45,7 @@ def outcomes_of(
 
 def _human_decision(given: GivenVerdict, items: Iterable[InboxItem]) -> HumanWord:
     decided = [item.state for item in items if item.kind == "approval" and item.detail.get("change") == given.change]
+    # A human who rejected a change once rejected it, whatever was decided before.
     if "rejected" in decided:
         return "rejected"
     return "approved" if "approved" in decided else ""
@@ -59,8 +60,10 @@ def _fate_of_change(given: GivenVerdict, action: JudgedAction, reverted: Collect
     # Within an attempt a rejected version is followed by others: only the last one has landed.
     if attempt.outcome != "landed" or judged is None or judged.change != given.change:
         return ""
+    # It was rejected and has landed: a human overruled it.
     if given.verdict == "reject":
         return "overturned"
+    # Undone by a revert, or done again by a later attempt.
     is_undone = attempt.head_sha in reverted or bool(action.attempts[place + 1 :])
     return "overturned" if is_undone else "landed"
 
@@ -81,6 +84,7 @@ class ProbeStanding(Struct, frozen=True, kw_only=True):
     def is_unreliable(self) -> bool:
         """Whether it misses so much, or rejects so much, that its approvals say nothing."""
         if self.planted < MIN_PLANTED:
+            # A few planted faults say little, and blaming a good reviewer costs more than a bad one gains.
             return False
         return self.found < MIN_FOUND * self.planted or self.false_alarms > MAX_FALSE_ALARMS * self.sound
 
@@ -101,6 +105,7 @@ def unreliable_text(model: str, standing: ProbeStanding) -> str:
 def standing_of(answers: Sequence[ProbeAnswer]) -> ProbeStanding:
     """Return the standing from a reviewer's answers, oldest first."""
     latest = answers[-LATEST:]
+    # A change without a verdict is counted apart: it says nothing about right or wrong.
     planted = [each for each in latest if each.is_planted and each.verdict]
     sound = [each for each in latest if not each.is_planted and each.verdict]
     found = [each for each in planted if each.verdict == "reject"]

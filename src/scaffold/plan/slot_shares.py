@@ -39,6 +39,7 @@ def free_slots(agents: int, *, taken: int, unlanded: int) -> int:
 
     `unlanded` counts all open attempts: each is a candidate that waits to land, or may become one.
     """
+    # Agents that work faster than candidates land only make conflicts.
     return max(0, min(agents - taken, CANDIDATES_PER_AGENT * agents - unlanded))
 
 
@@ -51,6 +52,7 @@ def share_slots(demands: Iterable[SlotDemand], free: int, can_start: Callable[[G
     the goal whose turn it is, once for each slot. A goal that cannot is left out from then on.
     """
     shares: dict[GoalId, int] = {}
+    # Position breaks ties, so that goals are never compared themselves.
     turns = [(each.working, each.served, place, each) for place, each in enumerate(demands) if each.wanted > 0]
     heapify(turns)
     now = max((each.served for *_, each in turns), default=0)
@@ -58,6 +60,7 @@ def share_slots(demands: Iterable[SlotDemand], free: int, can_start: Callable[[G
         working, _, place, demand = heappop(turns)
         if not can_start(demand.goal):
             continue
+        # `now` rises with each slot, so that a goal that got one is behind those that wait.
         free, now, taken = free - 1, now + 1, shares.get(demand.goal, 0) + 1
         shares[demand.goal] = taken
         if taken < demand.wanted:

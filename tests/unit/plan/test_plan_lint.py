@@ -276,14 +276,14 @@ def test_what_is_no_step_of_a_story_is_an_error():
     linted = [report("done", story, last, other) for other in others]
     assert [only(each, "malformed-story").message for each in linted] == snapshot(
         [
-            "action `US-1/other` is no step of the story `US-1`: its key is not like `US-1/step-001`",
-            "action `US-1/step-002` is no step of the story `US-1`: its role `implementation` is no type of step",
+            "action `US-1/other` is not a step of the story `US-1`: its key is not like `US-1/step-001`",
+            "action `US-1/step-002` is not a step of the story `US-1`: its role `implementation` is not a step type",
             (
-                "action `US-1/step-002` is no step of the story `US-1`: it has to be a primitive with "
+                "action `US-1/step-002` is not a step of the story `US-1`: it has to be a primitive with "
                 "`workspace: parent` and `method: story`"
             ),
             (
-                "action `US-1/step-002` is no step of the story `US-1`: it has to be a primitive with "
+                "action `US-1/step-002` is not a step of the story `US-1`: it has to be a primitive with "
                 "`workspace: parent` and `method: story`"
             ),
         ]

@@ -101,11 +101,6 @@ def test_a_step_that_does_not_exist_is_named_with_those_that_do():
     assert caught.value.fix == snapshot("Name one of its steps: none yet.")
 
 
-def test_a_story_that_passes_is_completed_from_the_start():
-    """DR-1."""
-    assert new_record(story(done=True)).status == "completed"
-
-
 def conflicting():
     return complete(working_on("step-010"), "step-010")
 

@@ -10,23 +10,23 @@ from scaffold.llm.registry.prices import FAMILIES, Family, Prices, find_model, p
 from scaffold.llm.registry.thinking import UNKNOWN_THINKING, ThinkingSupport, thinking_support
 
 # The first pattern that matches counts, so older generations come before the general one.
+# Output tokens that every model of a generation supports; the Messages API refuses requests for more.
 _ANTHROPIC_OUTPUT: Sequence[tuple[str, int]] = (
     (r"claude-(2|v|3-(opus|sonnet|haiku))", 4_096),
     (r"claude-3[-.]5", 8_192),
     (r"claude-(opus-4(-0|-1|\.1|-2025|$)|4-opus)", 32_000),
     (r"claude-", 64_000),
 )
-"""Output tokens that every model of a generation supports; the Messages API refuses requests for more."""
 
+# Outdated models, not suggested to users.
 _OLD = re.compile(r"claude-(2|v|3)|gpt-[34]|chatgpt|o1|davinci|codex-mini")
-"""Outdated models, not suggested to users."""
 
 _SEES_NOTHING = re.compile(r"claude-(2|v)|gpt-3|gpt-4(-32k|-0|$)|o1-(mini|preview)|o3-mini")
 
+# Names of tools that the models of a family are trained to use.
 _TRAINED_TOOLS: Sequence[tuple[str, frozenset[str]]] = (
     (r"(openai/)?gpt-(4\.1|[5-9]|oss)|o[34]|codex", frozenset({"apply_patch"})),
 )
-"""Names of tools that the models of a family are trained to use."""
 
 
 class ModelCard(Struct, frozen=True, kw_only=True):

@@ -68,8 +68,8 @@ _GPT: Sequence[tuple[str, ThinkingSupport]] = (
     (r"gpt-[5-9]", ThinkingSupport(form="effort", off="none", with_chat_tools=False)),
 )
 _FAMILIES: Mapping[str, Sequence[tuple[str, ThinkingSupport]]] = {"anthropic": _CLAUDE, "openai": _GPT}
+# What tuned models and gateways put before a model's name.
 _PREFIX = re.compile(r"^ft:|^.*(?=claude-)")
-"""What tuned models and gateways put before a model's name."""
 
 
 def thinking_support(family: str, name: str) -> ThinkingSupport:

@@ -33,8 +33,8 @@ MIN_SECRET_CHARS = 6
 
 _SECRET_FIELDS = ("Authorization", "x-api-key", "chatgpt-account-id")
 
+# Characters allowed in keys and URLs; others could inject header fields.
 _VISIBLE = re.compile(r"[\x21-\x7e]+")
-"""Characters allowed in keys and URLs; others could inject header fields."""
 
 
 class Endpoint(Struct, frozen=True, kw_only=True):

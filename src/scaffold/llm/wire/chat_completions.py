@@ -23,8 +23,8 @@ from scaffold.llm.wire.codec import ModelTarget, OptionalFields, WireReply, with
 from scaffold.llm.wire.format import encode_json, request_body, wire_id, wire_name
 from scaffold.llm.wire.openai_json import SCHEMA_NAME, data_url, is_strict_schema, output_limit
 
+# Permissive, because some local models interpret the ids (`functions.shell:0`).
 _ID = re.compile("[!-~]+")
-"""Permissive, because some local models interpret the ids (`functions.shell:0`)."""
 
 _THOUGHTS_MISSING = re.compile(r"missing.{0,40}reasoning_content|reasoning_content.{0,80}must be passed back")
 _THOUGHTS, _EFFORT, _TEMPLATE = "reasoning_content", "reasoning_effort", "chat_template_kwargs"

@@ -15,12 +15,12 @@ from scaffold.llm.wire.provider_errors import reported_error
 SCHEMA_NAME = "answer"
 """The name of a reply's schema; the wire requires one but ignores it."""
 
+# The JSON schema keywords that strict mode allows.
 _STRICT = frozenset(
     {"type", "description", "title", "enum", "const", "properties", "required", "additionalProperties", "items"}
     | {"anyOf", "$ref", "$defs", "pattern", "format", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"}
     | {"multipleOf", "minItems", "maxItems"}
 )
-"""The JSON schema keywords that strict mode allows."""
 _SAYING_WHAT = frozenset({"type", "enum", "const", "anyOf", "$ref"})
 
 

@@ -32,13 +32,13 @@ _OVERFLOW_WORDS = re.compile(
     re.IGNORECASE,
 )
 _TOKENS = r"(\d[\d,_]*)"
+# The context window, as an overflow names it.
 _WINDOWS = re.compile(
     rf"(?:context|model) (?:length|size|window)(?: is| of)?(?: only)? \(?{_TOKENS}"  # OpenAI, llama.cpp, LM Studio
     rf"|with {_TOKENS} maximum context length"  # Mistral
     rf"|(?:tokens|\d) > {_TOKENS}",  # Anthropic
     re.IGNORECASE,
 )
-"""The context window, as an overflow names it."""
 _QUOTA_KINDS = frozenset(
     {"insufficient_quota", "billing_error", "billing_hard_limit_reached", "billing_not_active"}
     | {"usage_limit_reached", "usage_not_included"}
@@ -93,8 +93,8 @@ _FIXES: Mapping[ProviderErrorKind, str] = {
     "passing": "Retry later, or choose another model with `--model`.",
     "final": "Choose a model that accepts this request with `--model`, or start a new conversation.",
 }
+# Errors that say nothing about the request: every other one would get the same answer.
 _REFUSES_ALL: frozenset[ProviderErrorKind] = frozenset({"quota", "key", "forbidden", "unknown"})
-"""Errors that say nothing about the request: every other one would get the same answer."""
 
 _SECRETS = re.compile(
     r"\b(?:sk|sess)-[\w*.-]{6,}|(?<=bearer )\S+|(?<=x-api-key: )\S+|\beyJ[\w-]+\.[\w.-]+|(?<=://)[^/@\s]+(?=@)",
@@ -112,10 +112,10 @@ class _ErrorBody(Struct, frozen=True):
     """The context window it names."""
 
 
+# Errors of local models' chat templates; llama.cpp and vLLM return them with status 500 or 400.
 _ONE_SYSTEM_MESSAGE = re.compile(
     r"system message must be|one system message|system.{0,40}\b(first|beginning)\b|roles must alternate", re.IGNORECASE
 )
-"""Errors of local models' chat templates; llama.cpp and vLLM return them with status 500 or 400."""
 
 
 class RequestRejected(ModelError):

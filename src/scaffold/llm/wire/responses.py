@@ -30,8 +30,8 @@ _OPTIONAL: OptionalFields = (
     (_CACHE_KEY, re.compile(r"prompt_cache_key")),
 )
 
+# Bytes of a conversation's first message that go into its cache key.
 _KEYED = 4096
-"""Bytes of a conversation's first message that go into its cache key."""
 
 _Item = dict[str, object]
 

@@ -87,6 +87,7 @@ class _ResponsesEvent(Struct):
 _EVENT = msgspec.json.Decoder(_ResponsesEvent)
 _RESPONSE = msgspec.json.Decoder(_ResponseBodyJson)
 
+# The delta events, and the item type each belongs to.
 _TEXT_EVENTS = {
     "response.output_text.delta": "message",
     "response.refusal.delta": "message",
@@ -94,7 +95,6 @@ _TEXT_EVENTS = {
     "response.reasoning_text.delta": "reasoning",
     "response.function_call_arguments.delta": "function_call",
 }
-"""The delta events, and the item type each belongs to."""
 
 _INCOMPLETE: Mapping[str, StopReason] = {"max_output_tokens": "max_tokens", "content_filter": "refused"}
 

@@ -1,7 +1,7 @@
 """Advice on how many agents to use for a plan, predicted by simulation, with the reason."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 
 from msgspec import Struct, structs
 
@@ -80,17 +80,17 @@ def advise_agent_count(
 
 
 def _predict_makespans(work: "_Work", most: int) -> tuple[MakespanPrediction, ...]:
-    """Return predictions for 1 to `most` agents; of a large plan, only those that a bisection needs, and has time for.
-
-    What a bisection finds was compared with `most`, so it never takes much longer; it may be more than needed.
-    """
+    """Return predictions for 1 to `most` agents; of a large plan, only those that a bisection needs."""
     if work.load * most * len(SEEDS) <= MAX_SIMULATED:
         return tuple(MakespanPrediction(agents, work.makespan_s(agents, len(SEEDS))) for agents in range(1, most + 1))
+    # Too large to simulate every number of agents. What the bisection finds was compared with `most`, so it never takes
+    # much longer; it may be more than needed.
     left = MAX_SIMULATED // max(1, work.load)
     if not left:
         return (MakespanPrediction(most, work.bound_s(most)),)
     seeds = max(1, min(len(SEEDS), left // (most.bit_length() + 1)))
     times = {most: work.makespan_s(most, seeds)}
+    # Fewer agents than the lower bound allows need no simulation.
     enough_s = (1 + ACCEPTABLE_LOSS) * times[most]
     below, enough = max((n for n in range(most) if n == 0 or work.bound_s(n) > enough_s), default=0), most
     for _ in range(left // seeds - 1):
@@ -110,7 +110,8 @@ class _Work:
         self._plan = _left_of(plan, progress)
         self._progress = PlanProgress(facts=progress.facts)
         graphs = [DependencyGraph(goal, progress.held(goal.name)) for goal in self._plan.goals]
-        leaves = [_timed_actions(graph) for graph in graphs]
+        # Compounds with children take no time, and what never starts needs no agent.
+        leaves = [[graph.actions[index] for index, _ in graph.leaf_starts] for graph in graphs]
         self._seconds = {each.key: float(TIMING.mean_s) for actions in leaves for each in actions}
         self._by_goal = [len(actions) for actions in leaves]
         self._chain = len(critical_path(graphs))
@@ -131,9 +132,9 @@ class _Work:
 
     def makespan_s(self, agents: int, seeds: int) -> float:
         """Return the predicted makespan in seconds, the mean of simulations with so many random seeds."""
-        return round(sum(self._simulated_s(agents, seed) for seed in SEEDS[:seeds]) / seeds, 1)
+        return round(sum(map(partial(self._simulate_s, agents), SEEDS[:seeds])) / seeds, 1)
 
-    def _simulated_s(self, agents: int, seed: int) -> int:
+    def _simulate_s(self, agents: int, seed: int) -> int:
         run = simulate(self._plan, agents=agents, seed=seed, progress=self._progress, goal_agents=self.goal_agents)
         # Actions on the same files run one after another, however many agents there are.
         return max(run.makespan_s, self._alone_s[seed])
@@ -152,14 +153,10 @@ class _Work:
         """Return about how long it takes at least: by the critical path, the work of each agent, and shared files."""
         workers = min(agents, self.goal_agents * max(1, self.goals))
         shares = [self.count / workers, *(count / min(agents, self.goal_agents) for count in self._by_goal)]
+        # Each term is a lower bound of its own: the longest chain, the busiest agent, one landing at a time, shared
+        # files.
         alone_s = self._shared.seconds if self._shared else 0.0
         return max(self._chain * TIMING.mean_s, TIMING.mean_s * max(shares), TIMING.landing_s * self.count, alone_s)
-
-
-def _timed_actions(graph: DependencyGraph) -> list[ActionSpec]:
-    """Return the actions that take time and can run."""
-    starts = enumerate(graph.reach.starts)
-    return [graph.actions[at] for at, start in starts if start is not None and at not in graph.children]
 
 
 def _left_of(plan: Plan, progress: PlanProgress) -> Plan:
@@ -183,9 +180,13 @@ def _explain_choice(
 ) -> str:
     if work.width <= 1:
         return "no two actions can run in parallel"
+    # The reasons go from what always limits the plan to what limited this advice.
     fewer = [each for each in predictions if each.agents == best.agents - 1]
     larger = [each for each in predictions if each.agents > best.agents]
-    reasons = [work.shape, *(f"one fewer would take {_percent_longer(each, best)} longer" for each in fewer)]
+    reasons = [work.shape]
+    for each in fewer:
+        longer = round(100 * (each.makespan_s / best.makespan_s - 1))
+        reasons.append(f"one fewer would take {longer}% longer")
     if larger:
         least = min(larger, key=lambda each: each.makespan_s)
         saved = max(0, round(100 * (1 - least.makespan_s / best.makespan_s)))
@@ -203,10 +204,6 @@ def _explain_choice(
         most = f"no more than {work.goal_agents} may work on one goal"
         reasons.append(f"{most}, and no more than {MAX_AGENTS} were tried")
     return "; ".join(reasons)
-
-
-def _percent_longer(slower: MakespanPrediction, faster: MakespanPrediction) -> str:
-    return f"{round(100 * (slower.makespan_s / faster.makespan_s - 1))}%"
 
 
 def busiest_path(actions: Iterable[ActionSpec], seconds: Mapping[ActionKey, float]) -> SharedPath | None:
@@ -228,6 +225,7 @@ def busiest_path(actions: Iterable[ActionSpec], seconds: Mapping[ActionKey, floa
 def _find_shared_path(
     path: str, users: Mapping[str, Iterable[ActionKey]], seconds: Mapping[ActionKey, float]
 ) -> SharedPath:
+    # A path overlaps with each folder around it, so the actions that name those count too.
     parts = path.split("/")
     around = ("/".join(parts[: depth + 1]) for depth in range(len(parts)))
     keys = dict.fromkeys(key for folder in around for key in users.get(folder, ()))

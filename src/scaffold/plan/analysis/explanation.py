@@ -63,6 +63,7 @@ def explain(plan: Plan) -> Explanation:
 def _explain_goal(goal: GoalSpec) -> GoalExplanation:
     graph = DependencyGraph(goal)
     seconds = dict.fromkeys((action.key for action in goal.actions), float(AttemptTiming().mean_s))
+    # Without a limit on agents, so the levels show what could run at once and not what will.
     return GoalExplanation(
         name=goal.name,
         levels=tuple(tuple(goal.actions[index].key for index in level) for _, level in _levels_by_start(graph)),
@@ -76,9 +77,8 @@ def _explain_goal(goal: GoalSpec) -> GoalExplanation:
 
 def _levels_by_start(graph: DependencyGraph) -> list[tuple[float, list[int]]]:
     levels: dict[float, list[int]] = {}
-    for index, start in enumerate(graph.reach.starts):
-        if start is not None and index not in graph.children:
-            levels.setdefault(start, []).append(index)
+    for index, start in graph.leaf_starts:
+        levels.setdefault(start, []).append(index)
     return sorted(levels.items())
 
 
@@ -99,6 +99,7 @@ def _find_providers(goal: GoalSpec, graph: DependencyGraph) -> Iterator[Assertio
 
 def _find_weaknesses(goal: GoalSpec, graph: DependencyGraph) -> Iterator[Finding]:
     for index, action in enumerate(goal.actions):
+        # The plan can run all the same; people decide whether it is good enough.
         if action.kind == "compound" and index not in graph.children:
             message = f"compound `{action.key}` has no children, so a planner has to decompose it"
             yield goal_warning("needs-planner", goal, action.key, message, "Add its children to the plan.")
@@ -116,6 +117,7 @@ def _find_shared_files(goal: GoalSpec, graph: DependencyGraph) -> Iterator[tuple
     for _, level in _levels_by_start(graph):
         users: dict[str, list[ActionKey]] = {}
         for index in level:
+            # A file that an action names twice is not shared.
             for path in dict.fromkeys(goal.actions[index].files):
                 users.setdefault(path, []).append(goal.actions[index].key)
         yield from ((path, keys) for path, keys in users.items() if len(keys) > 1)

@@ -34,6 +34,7 @@ class GoalErrorFinder:
 
     def all(self) -> Iterator[Finding]:
         """Yield the errors: causes first, unreachable parts of the goal state last."""
+        # Causes before consequences: who fixes the first finding often fixes the others.
         yield from self._unprovided_preconditions()
         yield from self._orphan_findings()
         yield from self._self_dependencies()
@@ -113,7 +114,7 @@ class GoalErrorFinder:
             yield goal_error("unreachable-goal", self._goal, None, message, fix)
 
 
-_FIX = "Only its own agents change the steps of a story; add other actions beside it."
+_STORY_FIX = "Only its own agents change the steps of a story; add other actions beside it."
 
 
 WarningCode = Literal["unused-effect", "duplicate-provider", "empty-effects", "unknown-key"]
@@ -147,6 +148,7 @@ class LintReport(Struct, frozen=True, kw_only=True):
         )
 
 
+# A run that has not started.
 NO_FACTS: Mapping[str, Collection[Assertion]] = MappingProxyType({})
 
 
@@ -161,11 +163,12 @@ def lint(plan: Plan, facts: Mapping[str, Collection[Assertion]] = NO_FACTS) -> L
     for goal, graph in zip(plan.goals, graphs, strict=True):
         for effect in graph.providers:
             providers.setdefault(effect, []).append(goal.name)
+    # Reported once for each name, not once for each further occurrence.
     findings = [*_repeated_names(plan), *_repeated_keys(plan)]
     for goal, graph in zip(plan.goals, graphs, strict=True):
         findings += GoalErrorFinder(goal, graph, providers).all()
         findings += story_errors(goal)
-        findings += _goal_warnings(goal, graph)
+        findings += (*_empty_effects(goal), *_unused_effects(goal, graph), *_duplicate_providers(goal, graph))
     return LintReport(
         findings=tuple(findings), width=width(graphs), critical_path=critical_path(graphs), actions=len(plan.actions)
     )
@@ -192,12 +195,6 @@ def _repeated_keys(plan: Plan) -> Iterator[Finding]:
                 )
 
 
-def _goal_warnings(goal: GoalSpec, graph: DependencyGraph) -> Iterator[Finding]:
-    yield from _empty_effects(goal)
-    yield from _unused_effects(goal, graph)
-    yield from _duplicate_providers(goal, graph)
-
-
 def goal_warning(code: WarningCode | WeaknessCode, goal: GoalSpec, action: str, message: str, fix: str) -> Finding:
     """Return a warning about an action of `goal`."""
     return Finding(code=code, severity="warning", goal=goal.name, action=action, message=message, fix=fix)
@@ -213,6 +210,7 @@ def _empty_effects(goal: GoalSpec) -> Iterator[Finding]:
 def _unused_effects(goal: GoalSpec, graph: DependencyGraph) -> Iterator[Finding]:
     needed = {*goal.goal_state, *(need for action in goal.actions for need in action.preconditions)}
     for action, parent in zip(goal.actions, graph.parents, strict=True):
+        # A child's effect may be there only to keep the promise of its parent.
         promised = () if parent is None else goal.actions[parent].effects
         for effect in dict.fromkeys(action.effects):
             if effect not in needed and effect not in promised:
@@ -238,9 +236,9 @@ def story_errors(goal: GoalSpec) -> Iterator[Finding]:
         story = stories.get(action.parent) if action.parent else None
         if story is None:
             continue
-        if why := _why_no_step(action):
-            message = f"action `{action.key}` is no step of the story `{story.key}`: {why}"
-            yield goal_error("malformed-story", goal, action.key, message, _FIX)
+        if why := _why_not_a_step(action):
+            message = f"action `{action.key}` is not a step of the story `{story.key}`: {why}"
+            yield goal_error("malformed-story", goal, action.key, message, _STORY_FIX)
         elif action.role == "final_review":
             reviewed.add(story.key)
     for key in stories:
@@ -250,13 +248,14 @@ def story_errors(goal: GoalSpec) -> Iterator[Finding]:
             yield goal_error("malformed-story", goal, key, message, fix)
 
 
-def _why_no_step(action: ActionSpec) -> str:
+def _why_not_a_step(action: ActionSpec) -> str:
     """Return why an action cannot be a step of its parent; empty if it can."""
+    # The key and the method are how the store finds a story's steps, and the role chooses their instructions.
     own = action.key.rpartition("/")[2]
     if action.parent is None or STEP_ID.fullmatch(own) is None or action.key != step_key(action.parent, StepId(own)):
         return f"its key is not like {quoted(f'{action.parent}/step-001')}"
     if action.role not in STEP_TYPES:
-        return f"its role {quoted(action.role)} is no type of step"
+        return f"its role {quoted(action.role)} is not a step type"
     if (action.kind, action.workspace, action.method) != ("primitive", "parent", "story"):
         return "it has to be a primitive with `workspace: parent` and `method: story`"
     return ""

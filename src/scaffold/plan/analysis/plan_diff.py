@@ -1,6 +1,6 @@
 """The differences between two plans, and between their shapes."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 from msgspec import Struct
@@ -68,11 +68,7 @@ def diff_plans(before: Plan, after: Plan) -> PlanDiff:
         goals_reordered=_is_reordered(tuple(goals), tuple(new_goals)),
         actions_added=_names_without(new_actions, old_actions),
         actions_removed=_names_without(old_actions, new_actions),
-        actions_changed=_changed_items(
-            (key, _changed_action_fields(old_actions[key], entry))
-            for key, entry in new_actions.items()
-            if key in old_actions
-        ),
+        actions_changed=_changed_items(_compare_actions(old_actions, new_actions)),
         before=_plan_shape(old_report),
         after=_plan_shape(new_report),
         findings_new=tuple(finding for finding in new_report.findings if finding not in old_report.findings),
@@ -89,14 +85,19 @@ def _changed_items(compared: Iterable[tuple[str, tuple[str, ...]]]) -> tuple[Cha
 
 
 def _changed_goal_fields(before: GoalSpec, after: GoalSpec) -> tuple[str, ...]:
+    # The actions themselves are compared by key, so that moving one is not a change of all of them.
     order = _is_reordered([action.key for action in before.actions], [action.key for action in after.actions])
     fields = _different_fields(before, after, apart_from={"actions"})
     return (*fields, "order") if order else fields
 
 
-def _changed_action_fields(before: tuple[GoalSpec, ActionSpec], after: tuple[GoalSpec, ActionSpec]) -> tuple[str, ...]:
-    fields = _different_fields(before[1], after[1])
-    return ("goal", *fields) if before[0].name != after[0].name else fields
+def _compare_actions(
+    before: Mapping[ActionKey, tuple[GoalSpec, ActionSpec]], after: Mapping[ActionKey, tuple[GoalSpec, ActionSpec]]
+) -> Iterator[tuple[str, tuple[str, ...]]]:
+    for key, (goal, action) in after.items():
+        if key in before:
+            fields = _different_fields(before[key][1], action)
+            yield key, ("goal", *fields) if before[key][0].name != goal.name else fields
 
 
 def _different_fields(
@@ -111,6 +112,7 @@ def _different_fields(
 
 def _is_reordered(before: Sequence[str], after: Sequence[str]) -> bool:
     """Return whether the items in both are in a different order."""
+    # Added and removed items do not count: they have their own fields.
     both = set(before) & set(after)
     return [each for each in before if each in both] != [each for each in after if each in both]
 

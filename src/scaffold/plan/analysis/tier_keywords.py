@@ -61,21 +61,19 @@ def guess_tier(texts: Sequence[str]) -> TierGuess:
     count = sum(len(_split_words(text)) for text in texts)
     hits = [hit for text in texts for hit in _find_keywords(_split_words(text))]
     if not hits:
-        return TierGuess(tier=DEFAULT_TIER, confidence=_round_score(0.6 + 0.3 * min(1.0, count / WORDS_PER_KEYWORD)))
+        return TierGuess(tier=DEFAULT_TIER, confidence=round(0.6 + 0.3 * min(1.0, count / WORDS_PER_KEYWORD), 2))
     named = {hit.tier for hit in hits}
+    # The order of the table decides, not the count: one `refactor` outweighs several `find`.
     tier = next(each for each in KEYWORDS if each in named)
     mine = [hit for hit in hits if hit.tier == tier]
     share = sum(hit.weight for hit in mine) / sum(hit.weight for hit in hits)
     span = min(1.0, WORDS_PER_KEYWORD * len(mine) / count)
-    confidence = _round_score(MOST_CONFIDENCE * (2 + share) / 3 * span)
+    confidence = round(MOST_CONFIDENCE * (2 + share) / 3 * span, 2)
     words = tuple(dict.fromkeys(hit.keyword for hit in mine))
     if confidence < LEAST_CONFIDENCE:
+        # The words are kept: the user is shown what was found and not trusted.
         return TierGuess(tier=DEFAULT_TIER, confidence=confidence, words=words, leaning=tier)
     return TierGuess(tier=tier, confidence=confidence, words=words)
-
-
-def _round_score(number: float) -> float:
-    return round(number, 2)
 
 
 def _split_words(text: str) -> list[str]:
@@ -88,6 +86,7 @@ def _find_keywords(words: Sequence[str]) -> Iterator[_Hit]:
     while at < len(words):
         found = next(iter(_keywords_at(words, at)), None)
         if found is not None:
+            # The first word of a request is mostly its verb.
             yield _Hit(*found, weight=2 if at == 0 else 1)
         at += len(found[1].split()) if found else 1
 
@@ -102,6 +101,7 @@ def _keywords_at(words: Sequence[str], at: int) -> list[tuple[str, str]]:
     return sorted(found, key=lambda each: -len(each[1].split()))
 
 
+# Built once: a request is looked up word by word.
 def _by_first_word() -> dict[str, list[tuple[str, str]]]:
     found: dict[str, list[tuple[str, str]]] = {}
     for tier, keywords in KEYWORDS.items():

@@ -25,6 +25,7 @@ class FirstName(Struct, frozen=True):
 
     def may_equal(self, other: "FirstName") -> bool:
         """Return whether there may be a name that both match."""
+        # The names may overlap in the middle, so a common prefix and suffix are enough.
         begins = self.begin.startswith(other.begin) or other.begin.startswith(self.begin)
         return begins and (self.end.endswith(other.end) or other.end.endswith(self.end))
 
@@ -55,13 +56,16 @@ def boundary_of(files: tuple[str, ...], *, literal: bool = False) -> Boundary:
     for entry in files:
         names = _path_names(entry)
         if names is None:
+            # Outside of the repository nothing of ours is changed.
             continue
         fixed = names if literal else _literal_names(names)
         if not fixed and names and names[0] != "**":
+            # A glob such as `*.py` has no fixed folder: only its first name narrows it.
             first_names.setdefault(compared(names[0]), _first_name(names[0]))
         else:
             written = "/".join(names[: len(fixed)])
             paths.setdefault(compared(written), written)
+    # Sorted, so that the same files always give the same messages.
     kept = dict(sorted(_merge_paths(paths).items()))
     folders = frozenset(folder for path in kept for folder in above(path))
     return Boundary(kept, folders, tuple(first_names[each] for each in sorted(first_names)[:MAX_ENTRIES]))
@@ -87,16 +91,15 @@ def meet(one: Boundary, other: Boundary) -> tuple[str, ...]:
     """
     found = set[str]()
     for mine, theirs in ((one, other), (other, one)):
-        found.update(path for path in mine.paths if path in theirs.paths or _is_inside(path, theirs))
+        found.update(
+            path for path in mine.paths if path in theirs.paths or any(each in theirs.paths for each in above(path))
+        )
         tops = theirs.tops if mine.first_names else ()
         for first in mine.first_names:
+            # An empty top is the whole repository.
             found.update(first.glob for top in tops if not top or first.may_be(top))
             found.update(first.glob for name in theirs.first_names if first.may_equal(name))
     return tuple(sorted(found))
-
-
-def _is_inside(path: str, other: Boundary) -> bool:
-    return any(folder in other.paths for folder in above(path))
 
 
 def _path_names(entry: str) -> list[str] | None:
@@ -112,6 +115,7 @@ def _path_names(entry: str) -> list[str] | None:
     return names
 
 
+# The characters between are left out: a path is only compared by what every match begins with.
 def _literal_names(names: Iterable[str]) -> list[str]:
     fixed = list[str]()
     for name in names:
@@ -127,6 +131,7 @@ def _first_name(name: str) -> FirstName:
     return FirstName(text[: special[0]], text[special[-1] + 1 :], name)
 
 
+# The deepest level gives way first, so that the boundary stays as narrow as it can.
 def _merge_paths(paths: dict[str, str]) -> dict[str, str]:
     """Return the paths without those inside of others; of too many, their folders."""
     while True:

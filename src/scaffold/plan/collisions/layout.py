@@ -46,11 +46,13 @@ def layout_of(paths: Iterable[str], packages: Collection[str] = ()) -> SourceLay
     """Return the layout of a repository with these files, and these members of workspaces."""
     folders, with_files = _folder_tree(paths)
     members = tuple(sorted({each for each in packages if each in folders} - {""}))
+    # Members of a workspace are named by the project, which knows better than a guess by folders.
     if members:
         around = {folder for each in members for folder in (each, *above(each))}
         others = (each for each in _source_children(folders, "") if each not in around)
         return SourceLayout(packages=members, folders=tuple(others))
     root, inside = "", _source_children(folders, "")
+    # A chain of folders that hold only one another, such as `src/app`, is not a choice: what is below it is.
     while len(inside) == 1 and not (root and root in with_files):
         deeper = _source_children(folders, inside[0])
         if not deeper:
@@ -64,6 +66,7 @@ def _folder_tree(paths: Iterable[str]) -> tuple[dict[str, set[str]], set[str]]:
     inside, with_files = {"": set[str]()}, set[str]()
     for path in paths:
         folder, _, name = path.rpartition("/")
+        # A folder with nothing but `__init__.py` has no source of its own.
         if name not in NO_SOURCE and not name.startswith("."):
             with_files.add(folder)
         while folder and folder not in inside:
@@ -95,9 +98,11 @@ def _package_folders(layout: SourceLayout, files: tuple[str, ...]) -> tuple[str,
         names = path[len(root) + bool(root) :].split("/") if is_below else path.split("/")
         first = "/".join(filter(None, (root if is_below else "", names[0])))
         is_folder = len(names) > 1 or first in known
+        # A file in the source root belongs to no directory: it would hold back everybody.
         if is_below and names[0] not in COMPANIONS and not names[0].startswith("."):
             has_source = True
             source.update([first] if is_folder else [])
+        # Documents and the like count only for an action that changes nothing else.
         elif is_folder or "." not in names[0]:
             outside.add(path.split("/")[0])
     return tuple(sorted(source if source or has_source else outside))

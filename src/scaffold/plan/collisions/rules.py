@@ -102,6 +102,7 @@ def collision(one: WorkUnit, other: WorkUnit, limits: CollisionLimits) -> Collis
     """
     if one.reads_only or other.reads_only or one.id == other.id:
         return None
+    # The strictest rule first: a hotspot blocks even where both boundaries are unknown.
     places = meet(one.boundary, other.boundary)
     hot = [place for place in places if place in limits.hotspots]
     if hot:
@@ -109,6 +110,7 @@ def collision(one: WorkUnit, other: WorkUnit, limits: CollisionLimits) -> Collis
     if places and (one.files or other.files):
         rule: Literal["path", "forecast"] = "path" if one.files and other.files else "forecast"
         return Collision(rule, _path_as_written(places[0], one, other))
+    # Neither names its files, so only a merge of their committed work can tell.
     merged = one.conflicts.get(other.id) or other.conflicts.get(one.id)
     return Collision("forecast", merged[0]) if merged else None
 
@@ -143,6 +145,7 @@ class Board:
 
     def occupy(self, unit: WorkUnit) -> None:
         """Let a unit run."""
+        # What was refused may be possible now, and the other way round.
         self._verdicts.clear()
         if unit.reads_only:
             return
@@ -182,6 +185,7 @@ class Board:
 
     def may_start(self, unit: WorkUnit) -> bool:
         """Return whether a ready unit may start; as `why_held_back`, but fast where many wait for the same."""
+        # Only these follow from the files alone; the others depend on the unit itself.
         if not unit.files or unit.reads_only or unit.has_begun or unit.id in self._reserved_ids:
             return self.why_held_back(unit) is None
         known = self._verdicts.get(unit.files)
@@ -191,6 +195,7 @@ class Board:
 
     def _is_met(self, unit: WorkUnit) -> bool:
         """Return whether a path of a unit with known files is equal to, around, or inside one that runs."""
+        # A path is looked up instead of compared: thousands of ready actions are asked about, and few of them run.
         if not self._by_path or unit.id in self._by_id:
             return False
         paths = unit.boundary.paths
@@ -206,7 +211,10 @@ class Board:
         for other, each in found:
             if each is not None:
                 return HeldBack(rule=each.rule, waits_for=(other.key,), path=each.path)
-        ahead = () if unit.has_begun else self._reserved_before(unit)
+        # A story between two steps goes on in its worktree: nobody goes before it.
+        place = next((at for at, each in enumerate(self._reserved) if each.id == unit.id), None)
+        before = () if unit.has_begun else self._reserved[:place]
+        ahead = tuple(each for each in before if each.id not in self._by_id)
         return self._full_directory(unit, ahead) or self._reserved_for(unit, ahead)
 
     def _units_near(self, unit: WorkUnit) -> Collection[WorkUnit]:
@@ -226,16 +234,12 @@ class Board:
             found.update((each.id, each) for each in self._by_id.values() if unit.id in each.conflicts)
         return found.values()
 
-    def _reserved_before(self, unit: WorkUnit) -> tuple[WorkUnit, ...]:
-        """Return what is reserved before the unit: all of it, or what is ahead of it there."""
-        place = next((place for place, each in enumerate(self._reserved) if each.id == unit.id), None)
-        return tuple(each for each in self._reserved[:place] if each.id not in self._by_id)
-
     def _full_directory(self, unit: WorkUnit, ahead: Iterable[WorkUnit]) -> HeldBack | None:
         most = self._limits.directory_agents
         for directory in self._limits.directories_of(unit):
             working = [each for each in self._at_work.get(directory, ()) if each.id != unit.id]
             waiting = [each for each in ahead if directory in self._limits.directories_of(each)]
+            # What has begun takes its place in the directory already, even while no agent works on it.
             begun = [each for each in waiting if each.has_begun]
             if len(working) + len(begun) >= most:
                 keys = tuple(each.key for each in (*working, *begun))
@@ -247,6 +251,7 @@ class Board:
     def _reserved_for(self, unit: WorkUnit, ahead: Iterable[WorkUnit]) -> HeldBack | None:
         for other in ahead:
             if (each := collision(unit, other, self._limits)) is not None:
+                # What only waits for its turn collides with nothing yet.
                 rule: CollisionRule = each.rule if other.has_begun else "turn"
                 return HeldBack(rule=rule, waits_for=(other.key,), path=each.path)
         return None
@@ -254,6 +259,7 @@ class Board:
 
 def overtakes(unit: WorkUnit, waiting: WorkUnit, limits: CollisionLimits) -> bool:
     """Return whether a unit that starts makes another one, which is held back, wait for longer."""
+    # It would run into the same files, so the other has to wait for it as well.
     if collision(unit, waiting, limits) is not None:
         return True
     return not set(limits.directories_of(unit)).isdisjoint(limits.directories_of(waiting))

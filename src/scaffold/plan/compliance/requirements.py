@@ -1,7 +1,7 @@
 """The requirements in the text of a specification: by their form, or by quotations of its lines."""
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import takewhile
 from typing import Literal
 
@@ -24,36 +24,36 @@ START_CHARS = 300
 MIN_IDENTIFIED = 2
 """With so many requirements that have an id, numbers and boxes alone do not make others."""
 
+# A heading with an id | an id | a sentence with shall or must | an item with a number or a box.
 _Form = Literal["title", "id", "shall", "list"]
-"""A heading with an id | an id | a sentence with shall or must | an item with a number or a box."""
 
 _MARKER = re.compile(r"[ \t>]*(?:(?P<number>\d{1,4}(?:\.\d{1,4}){0,4}[.)]?)|[-*+])[ \t]+(?P<box>\[[^\]\n]\]\*?[ \t]+)?")
 _ID = re.compile(
     r"(?:\||\*\*|__|`|\[)*\s*(?:[A-Z][A-Za-z]{0,11}[-_ ])?(?:[A-Z]{1,6}-?)?\d{1,6}(?:[.-]\d{1,6}){0,4}"
     r"\s*(?:\*\*|__|`|\])*(?:[:.)|]|\s[-\u2013\u2014])+(?:\*\*|__)?\s+\S"
 )
+# An id in one word, such as `FR-001`: people and audits use it as the specification does.
 _OWN_ID = re.compile(
     r"(?:\|\s*)?[`_\[]*(?P<id>[A-Z][A-Za-z]{0,11}(?:[-_][A-Z]{1,6})?[-_]?\d{1,6}(?:[.-]\d{1,6}){0,4})[`_\]]*"
     r"\s*(?:[:.)|]|[-\u2013\u2014](?=\s))\s*"
 )
-"""An id in one word, such as `FR-001`: people and audits use it as the specification does."""
+# An id that begins with a letter; a number alone is one only in a list.
 _NAMED = re.compile(r"(?:\||\*\*|__|`|\[)*\s*[A-Z]")
-"""An id that begins with a letter; a number alone is one only in a list."""
 _SHALL = re.compile(r"\b(?:shall|must)\b", re.IGNORECASE)
 _RULE = re.compile(r"[ \t]*(?:\|?[-:| \t]{3,}|[*_]{3,}[ \t]*)")
+# What a requirement begins with that says nothing; a number is kept, because people refer to it.
 _LEAD = re.compile(r"[ \t>]*(?:[-*+][ \t]+)?(?:\[[^\]\n]\]\*?[ \t]+)?")
-"""What a requirement begins with that says nothing; a number is kept, because people refer to it."""
 _MARKS = re.compile(r"\*\*")
+# Titles of sections without requirements.
 _ASIDE = re.compile(
     r"(?:\d[\d.]*\s*)?(?:non[- ]?goals?|out[- ]of[- ]scope|glossary|references|table of contents|change ?log"
     r"|open questions|future work|later)\b",
     re.IGNORECASE,
 )
-"""Titles of sections without requirements."""
+# Titles of sections that say what it is about.
 _PROSE = re.compile(
     r"(?:\d[\d.]*\s*)?(?:introduction|overview|background|motivation|summary|purpose|context|contents)\b", re.IGNORECASE
 )
-"""Titles of sections that say what it is about."""
 
 
 class _Found(Struct, frozen=True, kw_only=True):
@@ -74,6 +74,7 @@ def requirements_in(text: str) -> tuple[Requirement, ...]:
     """
     lines = lines_of(text.removeprefix("\ufeff"))
     found = tuple(_without_parents(tuple(_in_force(lines))))
+    # A specification that numbers its requirements says that other lists are not.
     identified = sum(each.form == "id" for each in found)
     if identified >= MIN_IDENTIFIED:
         found = tuple(each for each in found if each.form != "list")
@@ -92,7 +93,9 @@ def quoted_requirements(text: str, quotes: Sequence[str]) -> tuple[Requirement, 
     Each must be, but for white space, a part of one line of the text.
     """
     lines = [(line.number, _single_spaced(line.text)) for line in lines_of(text.removeprefix("\ufeff"))]
-    places = [(each, _line_with(_single_spaced(each), lines)) for each in quotes]
+    words = [(each, _single_spaced(each)) for each in quotes]
+    # An empty quotation is part of every line, and quotes none of them.
+    places = [(each, next((at for at, line in lines if own and own in line), None)) for each, own in words]
     wrong = [quoted(each) for each, place in places if place is None]
     if wrong:
         return (
@@ -104,10 +107,6 @@ def quoted_requirements(text: str, quotes: Sequence[str]) -> tuple[Requirement, 
     if len(found) > MAX_REQUIREMENTS:
         return f"{len(found)} requirements are more than the {MAX_REQUIREMENTS} of a run; quote the essential ones"
     return found
-
-
-def _line_with(words: str, lines: Sequence[tuple[int, str]]) -> int | None:
-    return next((number for number, line in lines if words and words in line), None)
 
 
 def _single_spaced(text: str) -> str:
@@ -128,17 +127,13 @@ def _number_requirements(found: Iterable[tuple[str, int]]) -> tuple[Requirement,
     for number, (text, line) in enumerate(texts.items(), 1):
         given = own[text]
         wanted = given[0] if given else f"R{number}" if counts else f"L{line}"
-        names[text] = _unique_id(wanted, {each.casefold() for each in names.values()})
+        taken = {each.casefold() for each in names.values()}  # people write ids in upper and lower case
+        tried = (wanted, *(f"{wanted}.{more}" for more in range(2, len(taken) + 3)))
+        names[text] = next(each for each in tried if each.casefold() not in taken)
     return tuple(
         Requirement(id=RequirementId(names[text]), text=each[1] if (each := own[text]) else text, line=line)
         for text, line in texts.items()
     )
-
-
-def _unique_id(wanted: str, taken: Collection[str]) -> str:
-    """Return the id, with a number if it is taken, which people write in upper and lower case."""
-    tried = (wanted, *(f"{wanted}.{number}" for number in range(2, len(taken) + 3)))
-    return next(each for each in tried if each.casefold() not in taken)
 
 
 def _own_id(text: str) -> tuple[str, str] | None:
@@ -155,11 +150,13 @@ def _in_force(lines: Sequence[MarkdownLine]) -> Iterator[_Found]:
     for place, line in enumerate(lines):
         title = heading(line)
         if title is not None:
+            # A section of what is not to be done includes the sections below it.
             if not aside or title.level <= aside:
                 aside = title.level if _ASIDE.match(title.text) else 0
             if not aside and _ID.match(f"{title.text} .") and _NAMED.match(title.text):
                 yield _Found(form="title", line=line, text=title.text, level=title.level)
         elif not (aside or place < taken or line.literal or not line.text.strip()):
+            # The lines of one item count as one requirement, however they are wrapped.
             body = _continuation_lines(line, (lines[at] for at in range(place + 1, len(lines))))
             taken = place + 1 + len(body)
             text = " ".join((line.text, *(each.text for each in body)))
@@ -174,6 +171,7 @@ def _match_form(text: str) -> _Form | None:
         return None
     marker = _MARKER.match(start)
     rest = start[marker.end() :] if marker else start.strip()
+    # A number alone is an id only in a list, where it cannot be a year or an amount.
     if _ID.match(rest) and _NAMED.match(rest):
         return "id"
     if _SHALL.search(text):
@@ -183,6 +181,7 @@ def _match_form(text: str) -> _Form | None:
 
 def _continuation_lines(first: MarkdownLine, following: Iterable[MarkdownLine]) -> tuple[MarkdownLine, ...]:
     """Return the lines that belong to a paragraph, an item or a row: not those that are requirements themselves."""
+    # A row of a table is one line.
     if first.text.lstrip().startswith("|"):
         return ()
     listed = _MARKER.match(first.text[:START_CHARS]) is not None
@@ -201,6 +200,7 @@ def _without_parents(found: Sequence[_Found]) -> Iterator[_Found]:
     """Yield all but headings with requirements below them, of which these are the parts."""
     for place, each in enumerate(found):
         following = found[place + 1] if place + 1 < len(found) else None
+        # A heading with requirements below it only names the group.
         has_parts = following is not None and (following.form != "title" or following.level > each.level)
         if each.form != "title" or not has_parts:
             yield each
@@ -216,6 +216,7 @@ def _find_sections(lines: Sequence[MarkdownLine]) -> Iterator[_Found]:
         aside = title.level if _ASIDE.match(title.text) else 0
         end = following[0] if following else len(lines)
         body = [line for line in lines[place + 1 : end] if line.text.strip() and not line.literal]
+        # A title of the document, or of sections, says nothing by itself.
         whole = title.level == 1 or (following is not None and following[1].level > title.level)
         if aside or whole or not body or _PROSE.match(title.text):
             continue

@@ -80,6 +80,7 @@ def next_round(view: ComplianceView) -> NextRound:
     last = view.audits[-1] if view.audits else None
     if last is None:
         return StartAudit(1)
+    # An audit of an older commit, or one before the tasks for its gaps, says nothing about the tip.
     is_current = last.commit == view.tip and not view.has_tasks
     if is_current and not view.gaps:
         return Complied()
@@ -94,6 +95,7 @@ def next_round(view: ComplianceView) -> NextRound:
 
 def rounds_without_gain(audits: Sequence[AuditRound]) -> int:
     """Return how many audits at the end found no more requirements met than one before them, or than none."""
+    # The best so far counts: a round that only makes up for a loss has gained nothing.
     best, idle = 0, 0
     for audit in audits:
         idle = 0 if len(audit.met) > best else idle + 1
@@ -130,6 +132,7 @@ def audit_goal(number: int, requirements: Sequence[Requirement]) -> GoalSpec:
     """Return the goal of an audit of all requirements; many are divided among several actions."""
     parts = _split_requirements(requirements)
     actions = tuple(_audit_action(number, part, place, len(parts)) for place, part in enumerate(parts, 1))
+    # Each part is a goal state of its own, so that no requirement is left out if one auditor fails.
     return GoalSpec(
         name=audit_key(number),
         description=f"Audit {number} has a verdict on each of {count_of(len(requirements), 'requirement')}.",
@@ -144,6 +147,7 @@ def _split_requirements(requirements: Sequence[Requirement]) -> Sequence[Sequenc
     size = 0
     for each in requirements:
         size += len(each.criterion)
+        # Auditors get whole requirements, and not more than their prompt has room for.
         if not parts or len(parts[-1]) == REQUIREMENTS_PER_AUDIT or size > CHARACTERS_PER_AUDIT:
             parts.append([])
             size = len(each.criterion)
@@ -174,6 +178,7 @@ def gap_tasks(
 
 
 def _gap_task(audit: AuditRound, requirement: Requirement, said: AuditedRequirement | None) -> TaskSpec:
+    # The whole text is in the task; a title is one line of a list.
     title = requirement.text if len(requirement.text) <= TITLE_CHARS else f"{requirement.text[: TITLE_CHARS - 1]}…"
     return TaskSpec(
         key=ActionKey(f"{gaps_name(audit.number)}/{requirement.id}"),
@@ -192,6 +197,7 @@ def _gap_lines(audit: AuditRound, requirement: Requirement, said: AuditedRequire
     yield f"An audit{at} found it {verdict}: {said.note if said and said.note else 'it gave no reason'}"
     yield from (f"- {each.file}:{each.line} {each.note}".rstrip() for each in (said.citations if said else ()))
     yield ""
+    # Auditors make mistakes: a task must be able to end without a change.
     yield (
         "Find out what is missing and add it, with tests that show it. The audit may be wrong: if the requirement is "
         "met already, change nothing, and say where it is met."

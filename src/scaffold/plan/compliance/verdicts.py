@@ -59,8 +59,10 @@ def _judge_requirement(
     """Return the verdict that counts, and what is wrong with the one that was given; empty if it counts."""
     if not said:
         return _unclear_verdict(asked, "the audit has no verdict on it")
+    # Which of the two is true cannot be told.
     if len({each.verdict for each in said}) > 1:
         return _unclear_verdict(asked, "the audit contradicts itself")
+    # Repeated citations count once, so that padding does not push others over the limit.
     cited = tuple(dict.fromkeys(citation for each in said for citation in each.citations))[:MAX_CITATIONS]
     wrong = [why for why in map(problem, cited) if why is not None]
     verdict = replace(
@@ -68,6 +70,7 @@ def _judge_requirement(
         citations=tuple(each for each in cited if problem(each) is None),
         note=truncate_text(said[0].note.strip(), MAX_NOTE_CHARS),
     )
+    # That something is missing needs no line: there may be none to cite.
     if verdict.verdict != "met":
         return verdict, ""
     if not cited:

@@ -133,6 +133,7 @@ class PlanDraft:
         action = self.action(key)
         if action is None:
             hint = SpellingHints(each.key for each in self.plan.actions).hint(key)
+            # An agent often remembers a key almost right.
             _reject(f"there is no action {quoted(key)}", f"{hint}goap_list_actions lists the actions.")
         return action
 
@@ -156,6 +157,7 @@ class PlanDraft:
                 new = self._propose_assertions(change)
             case _:
                 assert_never(change)
+        # Only now: a change that was rejected must leave no trace.
         self.changes += () if new is None else (new,)
         return new is not None
 
@@ -165,6 +167,7 @@ class PlanDraft:
         With `goal`, only that goal's findings. The plan is valid if none of them is an error.
         """
         plan = Plan(goals=tuple(each for each in self.plan.goals if each.name not in self.history.ended))
+        # Lint sees what is left, so that a goal that has ended needs no plan any more.
         progress = settled_progress(plan, self.progress)
         progress = replace(
             progress, statuses={**progress.statuses, **dict.fromkeys(_unstartable_keys(plan, progress), "skipped")}
@@ -173,9 +176,10 @@ class PlanDraft:
         return tuple(finding for finding in found if goal in {None, finding.goal})
 
     def _create_goal(self, change: CreateGoal) -> DraftChange | None:
-        spec = replace(change.spec, goal_state=_without_duplicates(change.spec.goal_state))
+        spec = replace(change.spec, goal_state=tuple(dict.fromkeys(change.spec.goal_state)))
         _reject_if_any(f"goal {quoted(spec.name)}", goal_problems(spec))
         known = self.goal(spec.name)
+        # A retried call, after a lost answer, must not fail.
         if known is not None:
             if _goal_content(known) == _goal_content(spec):
                 return None
@@ -190,6 +194,7 @@ class PlanDraft:
         goal = self._open_goal(change.goal)
         _reject_if_any(f"goal `{goal.name}`", batch_problems(change.specs))
         specs = tuple(map(_normalize_action, change.specs))
+        # All problems of a list at once: an agent that is told of one at a time needs a turn for each.
         _reject_if_any("", (problem for index, spec in enumerate(specs) for problem in action_problems(index, spec)))
         _reject_if_any("", self._find_conflicts(goal, specs))
         new = tuple(spec for spec in specs if self.action(spec.key) is None)
@@ -222,6 +227,7 @@ class PlanDraft:
     ) -> Iterator[ProposalProblem]:
         owner = self.goal_of(known.key)
         if owner is not goal:
+            # Facts and messages name actions by key alone.
             what = f"{name}: the key is taken by an action of another goal"
             yield ProposalProblem(what, "Keys are unique in the whole run: give it another key.")
         elif known != spec:
@@ -243,12 +249,14 @@ class PlanDraft:
             what = f"{name}: its parent `{parent}` is primitive"
             yield ProposalProblem(what, "Only compounds have children: name one, or none.")
         elif (status := self.progress.status(parent)) in CLOSED_STATUSES:
+            # A closed compound has ended: nothing would start its children.
             what = f"{name}: its parent `{parent}` is {status} and takes no further children"
             yield ProposalProblem(what, "Add the action at the top of the goal, or to a compound that has not ended.")
 
     def _update_action(self, change: UpdateAction) -> DraftChange | None:
         action = self.known_action(change.key)
         status = self.progress.status(action.key)
+        # A worker has it in hand, and its work would land or fail afterwards.
         if status in IN_PROGRESS_STATUSES:
             _reject(f"`{action.key}` is {status}: it is in progress", "Wait until it has ended.")
         if wrong := bad_text(change.note):
@@ -266,10 +274,12 @@ class PlanDraft:
             return False
         if status in FINAL_STATUSES:
             _reject(f"`{action.key}` is {status} and can no longer be skipped", "Leave it as it is.")
+        # A skipped action may leave a gap; the next agent has to know why.
         if not reason:
             _reject(f"`{action.key}` cannot be skipped without a reason", "Say in `result` why it is not needed.")
         left = [key for key in self.below(action.key) if self.progress.status(key) not in FINAL_STATUSES]
         busy = [key for key in left if self.progress.status(key) in IN_PROGRESS_STATUSES]
+        # The children end with their parent, so none may be at work.
         if busy:
             _reject(
                 f"`{action.key}` cannot be skipped: {quoted_list(busy)} below it is in progress",
@@ -289,6 +299,7 @@ class PlanDraft:
 
     def _retry_action(self, action: ActionSpec, status: str, approach: str) -> bool:
         before = self.history.approaches.get(action.key, RetryApproach("", spent=False))
+        # Repeated by an agent that did not see the answer.
         if status == "pending" and approach in {"", before.text}:
             return False
         if status != "failed":
@@ -300,6 +311,7 @@ class PlanDraft:
                 "Create another action that makes the same assertions true in another way; "
                 "only a human grants more attempts.",
             )
+        # The same attempt again would fail in the same way.
         if _folded_text(approach) in {"", _folded_text(before.text), _folded_text(action.description)}:
             _reject(
                 f"`{action.key}` is not retried in the same way: a retry needs a new approach",
@@ -320,6 +332,7 @@ class PlanDraft:
         known = SpellingHints(_known_assertions(goal))
         for name in change.assertions:
             if name not in _known_assertions(goal):
+                # A claim about a name that nothing mentions is mostly a typing error.
                 fix = f"{known.hint(name)}Name one of its goal state, or of its actions' effects."
                 _reject(f"goal `{goal.name}` has no assertion {quoted(name)}", fix)
         return None if change in self.changes else change
@@ -346,17 +359,13 @@ def _reject_if_any(where: str, problems: Iterable[ProposalProblem]) -> None:
         _reject(f"{where}: {what}" if where else what, fix)
 
 
-def _without_duplicates(names: Iterable[Assertion]) -> tuple[Assertion, ...]:
-    return tuple(dict.fromkeys(names))
-
-
 def _normalize_action(spec: ActionSpec) -> ActionSpec:
-    """Return the action with the values it has once stored."""
+    # As the store has it, so that proposing it again compares equal.
     return replace(
         spec,
         description=spec.stored_description,
-        preconditions=_without_duplicates(spec.preconditions),
-        effects=_without_duplicates(spec.effects),
+        preconditions=tuple(dict.fromkeys(spec.preconditions)),
+        effects=tuple(dict.fromkeys(spec.effects)),
         files=tuple(dict.fromkeys(spec.files)),
     )
 
@@ -389,6 +398,7 @@ def _unstartable_keys(plan: Plan, progress: PlanProgress) -> tuple[ActionKey, ..
     """Return the actions that will never start because an ancestor compound is dead."""
     above = {action.key: action.parent for action in plan.actions}
     lost: list[ActionKey] = []
+    # An ancestor at any height is enough: what is below it ends with it.
     for key, parent in above.items():
         compound = parent
         while compound is not None and progress.status(compound) not in DEAD_COMPOUND_STATUSES:

@@ -40,6 +40,7 @@ def _invalid_texts(what: str, texts: Iterable[str], check: Callable[[str], str |
             yield ProposalProblem(f"the {what} {quoted(text)} {wrong}", f"Write another {what}.")
 
 
+# A long list is reported once, and each of its texts that is wrong.
 def _invalid_list(
     whole: str, one: str, texts: Sequence[str], check: Callable[[str], str | None]
 ) -> Iterator[ProposalProblem]:
@@ -97,6 +98,7 @@ def proposal_problems(
     assertions: Collection[Assertion], evidence: str, summary: str | None
 ) -> Iterator[ProposalProblem]:
     """Yield the problems of a claim, except unknown assertion names, which only the goal's owner can check."""
+    # Here, so that a tool can refuse a claim before it asks the goal's owner.
     yield from _invalid_texts("evidence", [evidence], bad_text)
     yield from _invalid_texts("summary", [summary or ""], bad_text)
     if len(assertions) > MAX_ASSERTIONS:

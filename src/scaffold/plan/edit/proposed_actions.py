@@ -40,6 +40,7 @@ def read_tasks(tasks: Any) -> tuple[TaskSpec, ...]:
 def _read_list(name: str, given: Any, read: Callable[[FieldReader], Read]) -> tuple[Read, ...]:
     try:
         nodes = node_from_value(given)
+    # Arguments of a tool call are as deep as the model writes them.
     except RecursionError as error:
         raise PlanInvalid(f"`{name}` is nested too deeply", f"Write a flat list of {name}.") from error
     if not isinstance(nodes, ListNode):
@@ -48,6 +49,7 @@ def _read_list(name: str, given: Any, read: Callable[[FieldReader], Read]) -> tu
     each = tuple(
         read(FieldReader(FindingCollector(found), node, f"{name}[{index}]")) for index, node in enumerate(nodes.items)
     )
+    # All problems together: the agent corrects its call once.
     if found:
         raise PlanInvalid(*summarize_problems((finding.message, finding.fix) for finding in found), tuple(found))
     return each

@@ -32,6 +32,7 @@ class ChosenAnswer(Struct, frozen=True):
 
 def chosen_answer(choices: Mapping[str, str], text: str) -> ChosenAnswer | None:
     """Return the choice that the text begins with, in any case; None if it is none."""
+    # People write `retry:` and `Retry, with ...`.
     first, _, rest = text.strip().partition(" ")
     word = first.rstrip(":,.;").casefold()
     return ChosenAnswer(word, rest.strip()) if word in choices else None
@@ -45,6 +46,7 @@ def choices_text(choices: Mapping[str, str]) -> str:
 
 def reserve_s(timeout_s: float, share: float) -> float | None:
     """Return how many seconds are left when it is asked, with this share of the time used; None if it never is."""
+    # A share of 1 leaves no time in which a human could answer.
     return timeout_s * (1 - share) if share < 1 else None
 
 

@@ -58,6 +58,7 @@ def next_escalation(history: FailureHistory, *, replans_left: int, planner: bool
 
 def _further_attempt(history: FailureHistory) -> Escalation | None:
     """Return which attempt follows; None if the action has none left."""
+    # An action that fails in new ways still learns something; one that repeats itself does not.
     failures, again = len(history.fingerprints), recurs(history.fingerprints)
     if failures < history.limit + history.extra:
         return "alternative" if again else "again"
@@ -76,9 +77,11 @@ def escalation_of_exhausted(*, replans_left: int, planner: bool) -> Escalation:
     """
     if not planner:
         return "failed"
+    # Smaller actions are tried before a human is asked: they need nobody.
     return "smaller" if replans_left > 0 else "human"
 
 
 def recurs(fingerprints: tuple[str, ...]) -> bool:
     """Return whether the last failure is one that was there before."""
+    # An empty fingerprint shows nothing, so two of them are not the same failure.
     return bool(fingerprints) and fingerprints[-1] != "" and fingerprints[-1] in fingerprints[:-1]

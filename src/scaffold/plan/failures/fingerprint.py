@@ -12,22 +12,21 @@ from msgspec import Struct
 
 from scaffold.core.printable_text import utf8_safe
 
-MAX_READ_CHARS = 300
-"""How much of a line is looked at."""
+MAX_SEARCHED_CHARS = 300
 
+# pytest, unittest, go, node, jest, cargo, tsc, eslint, compilers and make.
 _DECIDING = re.compile(
     r"^E  +\S|^(?:FAILED|ERROR|FAIL)\b|^\s*--- FAIL|^\s*not ok \d|^panic:|^thread '.*' panicked|^\s*[✕✖×●] \S"
     r"|^(?:\w+\.)*\w*(?:Error|Exception)\b|(?:^|: )(?:fatal )?error\b(?:\[\w+\])?:|: error TS\d+: |^\w+: \*\*\* "
     r"|^\s+\d+:\d+\s+error\s"
 )
-"""pytest, unittest, go, node, jest, cargo, tsc, eslint, compilers and make."""
 
+# A message about a place in a file, as of a test in Go; a failed test of cargo; what was compared.
 _DETAIL = re.compile(
     r"^\s*\S+\.\w{1,8}:\d+(?::\d+)?:? +(?!.*warning|\+0x)\S|^test .* \.\.\. FAILED$"
     r"|^\s*(?:left|right|expected|actual|received|error|code): ",
     re.IGNORECASE,
 )
-"""A message about a place in a file, as of a test in Go; a failed test of cargo; what was compared."""
 
 
 MAX_CHARS = 200_000
@@ -35,9 +34,10 @@ MAX_CHARS = 200_000
 MAX_LINE_CHARS = 2_000
 DIGEST_CHARS = 16
 
+# Colors and other control sequences of terminals.
 _ESCAPES = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+# The folders of an absolute path; what is before its slash is no part of a relative path.
 _FOLDERS = re.compile(r"(?:[a-z]:)?(?:[/\\][\w.@+~-]+)+[/\\](?=[\w.@+~-])")
-"""The folders of an absolute path; what is before its slash is no part of a relative path."""
 _UNIT = r"(?:ns|[µμ]s|us|ms|milliseconds?|s|secs?|seconds?|m|mins?|minutes?|h|hours?|kb|mb|gb|kib|mib|gib|bytes?)"
 _VARYING = re.compile(
     r"0x[0-9a-f]+"
@@ -52,9 +52,10 @@ _VARYING = re.compile(
     r"|\b(?:line|column|col|port|pid|process|thread|goroutine|worker|attempt|seed|gw|run)[ =#:]*\d+"
     r"|\b\d{5,}\b"
 )
+# Temporary folders and files have a new name in each run.
 _TEMPORARY = re.compile(r"\b(?:tmp|temp|pytest-of-|pytest-)(?=[\w.-]{0,40}\d)[\w.-]{0,80}|\btmp\w{6,10}\b")
+# What a compiler draws left of quoted source.
 _GUTTER = re.compile(r"^\s*\d*\s*\|\s?")
-"""What a compiler draws left of quoted source."""
 
 
 class ShownFailure(Struct, frozen=True):
@@ -72,6 +73,7 @@ def failure_fingerprint(*shown: ShownFailure) -> str:
     Line numbers, times, durations, addresses, hashes, ids and the folders of absolute paths do not count, nor does the
     order of the failures and of their lines. Of an output with lines that say what is wrong, only these count.
     """
+    # Sorted and without repetitions: the order of tests, and how often one is repeated, say nothing.
     failures = sorted({(_normalize_line(each.check), *_telling_lines(each.output)) for each in shown})
     told = [line for each in failures for line in each if line]
     if not told:
@@ -82,11 +84,13 @@ def failure_fingerprint(*shown: ShownFailure) -> str:
 def _telling_lines(output: str) -> Sequence[str]:
     """Return the lines that say what is wrong, in their normal form and order; all of them if none says so."""
     lines = [line[:MAX_LINE_CHARS] for line in _clean_lines(output)]
+    # A program prints much besides its failure; without a line that decides, all lines have to count.
     told = [line for line in lines if is_deciding(line) or is_detail(line)]
     return sorted({normal for line in told or lines if (normal := _normalize_line(line))})
 
 
 def _clean_lines(output: str) -> Iterator[str]:
+    # What a program says last, and first, tells most; the middle of megabytes is noise.
     if len(output) > MAX_CHARS:
         output = f"{output[: MAX_CHARS // 2]}\n{output[-MAX_CHARS // 2 :]}"
     yield from (_ESCAPES.sub("", line) for line in utf8_safe(output).splitlines())
@@ -94,6 +98,7 @@ def _clean_lines(output: str) -> Iterator[str]:
 
 def _normalize_line(line: str) -> str:
     """Return a line without what differs each time the same failure is shown."""
+    # Case differs between shells and tools for the same path or word.
     text = _GUTTER.sub("", line.casefold()[:MAX_LINE_CHARS])
     text = _FOLDERS.sub("/", text)
     return " ".join(_VARYING.sub("#", _TEMPORARY.sub("#", text)).split())
@@ -101,9 +106,9 @@ def _normalize_line(line: str) -> str:
 
 def is_deciding(line: str) -> bool:
     """Return whether the line says what is wrong."""
-    return _DECIDING.search(line[:MAX_READ_CHARS]) is not None
+    return _DECIDING.search(line[:MAX_SEARCHED_CHARS]) is not None
 
 
 def is_detail(line: str) -> bool:
     """Return whether the line says more about what is wrong; alone it may also be about something else."""
-    return _DETAIL.search(line[:MAX_READ_CHARS]) is not None
+    return _DETAIL.search(line[:MAX_SEARCHED_CHARS]) is not None

@@ -7,6 +7,7 @@ from scaffold.core.model import Attempt
 
 def same_failure(earlier: Sequence[Attempt], fingerprint: str) -> Attempt | None:
     """Return the first of the attempts that failed in this way; None if none did."""
+    # Attempts without a fingerprint failed in a way that shows nothing to compare.
     return next((each for each in earlier if fingerprint and each.fingerprint == fingerprint), None)
 
 

@@ -14,6 +14,7 @@ PAUSES_S = (1.0, 5.0, 30.0, 120.0, 600.0)
 
 def pause_s(deaths: int) -> float:
     """Return how many seconds after the death a goal may start its next attempt; 0 without any death."""
+    # The last pause repeats.
     return PAUSES_S[min(deaths, len(PAUSES_S)) - 1] if deaths > 0 else 0.0
 
 

@@ -26,7 +26,8 @@ def cycles(graph: DependencyGraph) -> Iterator[Cycle]:
     come first; the actions of a reported cycle then count as run, so that actions merely behind it are not reported.
     """
     needs = [
-        tuple(need for need in graph.needs(i) if _has_other_provider(graph, i, need)) for i in range(len(graph.actions))
+        tuple(need for need in graph.needs(i) if any(giver != i for giver in graph.providers_of(need)))
+        for i in range(len(graph.actions))
     ]
     chaining = ForwardChaining([_chain_step(graph, index, own) for index, own in enumerate(needs)], graph.held)
     unmet = [tuple(need for need in own if need not in chaining.held) for own in needs]
@@ -36,16 +37,14 @@ def cycles(graph: DependencyGraph) -> Iterator[Cycle]:
 
     stuck = [index for index, start in enumerate(chaining.starts) if start is None]
     for component in tuple(_strong_components(stuck, edges)):
+        # In plan order, so that the same plan always gives the same findings.
         for index in sorted(node for node in component if isinstance(node, int)):
             yield from _cycles_from(index, graph, unmet, chaining)
 
 
-def _has_other_provider(graph: DependencyGraph, index: int, need: ChainToken) -> bool:
-    return any(giver != index for giver in graph.providers_of(need))
-
-
 def _chain_step(graph: DependencyGraph, index: int, needs: Iterable[ChainToken]) -> ChainStep:
     if index in graph.children:
+        # A compound gives what no child of it does, and lets its children run.
         return ChainStep(frozenset(needs), (*graph.gaps.get(index, ()), index))
     return ChainStep(frozenset(needs), graph.actions[index].effects)
 
@@ -71,6 +70,7 @@ def _cycles_from(
 
 
 def _rotate_cycle(cycle: Sequence[tuple[int, ChainToken]]) -> Cycle:
+    # It begins with the first action in plan order, whichever the search found first.
     first = min(range(len(cycle)), key=lambda index: cycle[index][0])
     actions, needs = zip(*cycle[first:], *cycle[:first], strict=True)
     return Cycle(actions, needs)

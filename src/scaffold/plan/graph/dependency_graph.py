@@ -1,7 +1,7 @@
 """The dependencies between one goal's actions: providers, parents, children, and the steps for forward chaining."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
 from scaffold.core.ids import ActionKey, Assertion
@@ -31,11 +31,8 @@ class DependencyGraph:
     @cached_property
     def parents(self) -> tuple[int | None, ...]:
         """The index of each action's parent; None if it has none, or if it is not a compound of this goal."""
-        return tuple(None if action.parent is None else self._compound_index(action.parent) for action in self.actions)
-
-    def _compound_index(self, key: ActionKey) -> int | None:
-        index = self.indexes.get(key)
-        return index if index is not None and self.actions[index].kind == "compound" else None
+        found = (None if each.parent is None else self.indexes.get(each.parent) for each in self.actions)
+        return tuple(None if at is None or self.actions[at].kind != "compound" else at for at in found)
 
     @cached_property
     def orphans(self) -> tuple[int, ...]:
@@ -78,6 +75,7 @@ class DependencyGraph:
     def needs(self, index: int) -> tuple[ChainToken, ...]:
         """Return what the action waits for: its preconditions, then its parent's token, or ORPHANED for an orphan."""
         action, parent = self.actions[index], self.parents[index]
+        # An orphan waits for a token that nothing gives, so forward chaining never starts it.
         if action.parent is None:
             return action.preconditions
         return (*action.preconditions, ORPHANED if parent is None else parent)
@@ -102,18 +100,20 @@ class DependencyGraph:
         """The result of forward chaining in which each leaf takes one level."""
         return forward_chain(self.steps(lambda _: 1), self.held)
 
+    @property
+    def leaf_starts(self) -> Iterator[tuple[int, float]]:
+        """The index and the earliest level of each action that takes time and can run, in plan order."""
+        for index, start in enumerate(self.reach.starts):
+            if start is not None and index not in self.children:
+                yield index, start
+
 
 def width(graphs: Sequence[DependencyGraph]) -> int:
     """Return the largest number of actions with the same earliest level, over all goals; 0 if none can run.
 
     Compounds with children and actions that can never run have no level.
     """
-    levels = Counter(
-        start
-        for graph in graphs
-        for index, start in enumerate(graph.reach.starts)
-        if start is not None and index not in graph.children
-    )
+    levels = Counter(start for graph in graphs for _, start in graph.leaf_starts)
     return max(levels.values(), default=0)
 
 
@@ -127,14 +127,10 @@ def critical_path(graphs: Sequence[DependencyGraph]) -> tuple[ActionKey, ...]:
 
 
 def _longest_chain(graph: DependencyGraph) -> tuple[ActionKey, ...]:
-    ends = [
-        (-start, index)
-        for index, start in enumerate(graph.reach.starts)
-        if start is not None and index not in graph.children
-    ]
+    # The negated start makes the latest one the smallest, and the index breaks ties in plan order.
+    ends = [(-start, index) for index, start in graph.leaf_starts]
     if not ends:
         return ()
-    # The negated start makes the latest one the smallest, and the index breaks ties in plan order.
     _, last = min(ends)
     return tuple(graph.actions[index].key for index in graph.reach.chain_to(last))
 
@@ -150,6 +146,7 @@ def makespan_bound(plan: Plan, workers: int, seconds: Mapping[ActionKey, float])
         graph = DependencyGraph(goal)
         steps = graph.steps(lambda key: seconds.get(key, 0.0))
         for step, start in zip(steps, forward_chain(steps).starts, strict=True):
+            # What never starts takes no time of anybody.
             if start is not None:
                 chain = max(chain, start + step.duration)
                 total += step.duration

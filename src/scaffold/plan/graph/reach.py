@@ -38,6 +38,7 @@ class Reach(Struct, frozen=True):
 
     def chain_to(self, index: int) -> tuple[int, ...]:
         """Return the chain of steps that ends with the step at `index`, in time order."""
+        # Backwards: each step knows what it waited for last, not what it lets start.
         chain = [index]
         while (earlier := self.before[chain[-1]]) is not None:
             chain.append(earlier)
@@ -52,6 +53,7 @@ class ForwardChaining:
         self.held: set[ChainToken] = set(held)
         self.starts: list[float | None] = [None] * len(steps)
         self._steps = steps
+        # What holds from the start is not waited for.
         self._unmet = [len(step.needs - self.held) for step in steps]
         self._latest: list[tuple[float, int] | None] = [None] * len(steps)
         self._dependents: dict[ChainToken, list[int]] = {}
@@ -90,6 +92,7 @@ class ForwardChaining:
 
     def _release_token(self, token: ChainToken, giver: int, time: float) -> None:
         """Mark `token` as available to the steps that need it; a giver of duration 0 passes on its own predecessor."""
+        # A step without duration, such as a compound, is no link of a chain.
         # Compared as pairs: the latest end comes first, and of several the step that comes first in the plan.
         cause = (-time, giver) if self._steps[giver].duration else self._latest[giver]
         for dependent in self._dependents.get(token, ()):

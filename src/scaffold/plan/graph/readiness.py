@@ -36,6 +36,7 @@ def blocked_by_failure(actions: Sequence[ActionNode], facts: frozenset[Assertion
     """
     index = {action.id: i for i, action in enumerate(actions)}
     steps = [_chain_step(i, action, index) for i, action in enumerate(actions)]
+    # A live action may still become true in any way, so only what cannot hold even then is lost.
     possible = forward_chain(steps, facts).held
     roots = _find_root_failures(actions, _waiters_by_token(actions, index, possible))
     return {
@@ -47,8 +48,10 @@ def blocked_by_failure(actions: Sequence[ActionNode], facts: frozenset[Assertion
 
 def _chain_step(index: int, action: ActionNode, indexes: Mapping[ActionId, int]) -> ChainStep:
     """Return the action as a step: dead ones give nothing; live ones give their effects, if pending once ready."""
+    # Failed, skipped and cancelled alike: none of them will run again by itself.
     if action.status in DEAD_STATUSES:
         return ChainStep(frozenset(), ())
+    # What runs already needs nothing any more.
     needs = frozenset(_tokens_needed(action, indexes)) if action.status == "pending" else frozenset[ChainToken]()
     return ChainStep(needs, (*action.effects, index))
 
@@ -73,10 +76,7 @@ def _waiters_by_token(
 
 
 def _find_root_failures(actions: Sequence[ActionNode], waiters: Mapping[ChainToken, Sequence[int]]) -> dict[int, int]:
-    """Return, for each action a failure reaches, the failure that reaches it first; failures map to themselves.
-
-    Blocked actions are reached like pending ones; one that no failure reaches becomes a root itself.
-    """
+    """Return, for each action a failure reaches, the failure that reaches it first; failures map to themselves."""
     roots: dict[int, int] = {}
     # Failures first: what they reach is named after them, and only the other blocked actions are roots themselves.
     for statuses in (DEAD_STATUSES - {"blocked"}, {"blocked"}):

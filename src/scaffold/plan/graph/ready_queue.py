@@ -70,6 +70,7 @@ class ReadyQueue:
 
     def awaited(self, action_id: ActionId) -> bool:
         """Return whether another action needs an effect of this one, or is its child."""
+        # Only then can a failure of it keep something from running.
         effects = self._actions[action_id].effects
         return action_id in self._children or any(effect in self._dependents for effect in effects)
 
@@ -100,6 +101,7 @@ class ReadyQueue:
         if action.parent_id is not None:
             parent = self._actions.get(action.parent_id)
             self._children.setdefault(action.parent_id, []).append(action.id)
+            # A parent that does not run counts as one more unmet need.
             self._unmet[action.id] += parent is None or parent.status != "running"
             if parent is not None:
                 self._open_children[parent.id] += action.status in OPEN_STATUSES

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Literal
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from scaffold.core.learning import TTL, Learning, LearningUse
 
@@ -65,6 +65,7 @@ class Score(Struct, frozen=True, kw_only=True):
 
 def score_of(learning: Learning, uses: Iterable[LearningUse], now: datetime) -> Score:
     """Return the learning's score from its uses; those of an earlier text do not count."""
+    # Another text is another learning, whatever its id.
     mine = [each for each in uses if each.learning == learning.id and each.at >= learning.changed_at]
     judged = [each for each in mine if each.helped is not None]
     given, without = [each for each in judged if each.given], [each for each in judged if not each.given]
@@ -72,6 +73,7 @@ def score_of(learning: Learning, uses: Iterable[LearningUse], now: datetime) -> 
         used=len(given),
         helped=sum(bool(each.helped) for each in given),
         withheld=len(without),
+        # Lift across runs: one run may simply have had easy tasks.
         withheld_helped=sum(bool(each.helped) for each in without),
         runs=len({each.run for each in judged}),
         found=len(mine),
@@ -91,9 +93,11 @@ def scores_of(learnings: Sequence[Learning], uses: Sequence[LearningUse], now: d
 
 def is_withheld(score: Score, *, preference: bool = False) -> bool:
     """Return whether the next attempt goes without the learning, so that its lift can be measured."""
+    # A preference is the user's wish, whether it helps or not.
     if preference:
         return False
     every = PROVEN_WITHHELD_EVERY if score.standing == "helps" else WITHHELD_EVERY
+    # By count and not by chance, so that a repeated run decides the same.
     return score.found % every == every - 1
 
 
@@ -114,6 +118,7 @@ def _measure_lift(judged: Sequence[LearningUse]) -> Lift | None:
     runs = dict.fromkeys(each.run for each in judged)
     without_one = [_landed_difference([each for each in judged if each.run != run]) for run in runs]
     known = [each for each in without_one if each is not None]
+    # One run alone must not decide: the lift has to hold without any of them.
     if whole is None or len(known) < len(runs):
         return None
     return Lift(whole, min(known), max(known))
@@ -132,20 +137,11 @@ def _landed_difference(judged: Sequence[LearningUse]) -> float | None:
 
 def _with_standing(score: Score, lift: Lift | None) -> Score:
     standing: Standing = "unproven"
+    # Only if it holds whichever run is left out.
     if lift is not None and lift.least > 0:
         standing = "helps"
     elif lift is not None and lift.most < 0:
         standing = "harms"
     elif score.used >= MAX_UNDECIDED:
         standing = "no_lift"
-    return Score(
-        used=score.used,
-        helped=score.helped,
-        withheld=score.withheld,
-        withheld_helped=score.withheld_helped,
-        runs=score.runs,
-        found=score.found,
-        expected=score.expected,
-        lift=lift,
-        standing=standing,
-    )
+    return structs.replace(score, lift=lift, standing=standing)

@@ -48,6 +48,7 @@ def matches(
     words = frozenset(words_of(situation.text))
     found = [
         Match(each, max(relevance(each, situation, words), near.get(each.id, 0.0) * concerns(each, situation)))
+        # A near meaning counts only within the learning's scope.
         for each in learnings
     ]
     fitting = [each for each in found if each.relevance > 0]
@@ -58,12 +59,14 @@ def relevance(learning: Learning, situation: Situation, words: frozenset[str]) -
     """Return how well a learning fits a situation with these words, from 0 (not at all) to 1."""
     if not concerns(learning, situation):
         return 0.0
+    # The same failure again is the best reason there is.
     if learning.fingerprint and learning.fingerprint == situation.fingerprint:
         return 1.0
     if learning.preference:
         return 1.0
     needed = words_of(learning.triple.condition)
     shared = [word for word in needed if word in words]
+    # One common word is no match, unless the condition has no other.
     enough = len(shared) >= min(MIN_WORDS, len(needed)) and bool(shared)
     share = len(shared) / len(needed) if needed else 0.0
     return share if enough and share >= ENOUGH else 0.0
@@ -74,10 +77,7 @@ def concerns(learning: Learning, situation: Situation) -> bool:
     if learning.scope != "module" or not situation.files:
         return True
     folder = learning.module.strip("/")
-    return any(_overlaps_folder(path.strip("/"), folder) for path in situation.files)
-
-
-def _overlaps_folder(path: str, folder: str) -> bool:
-    """Return whether a path or glob may be in a folder, or contain it."""
-    fixed = path.partition("*")[0].rstrip("/") if "*" in path else path
-    return f"{fixed}/".startswith(f"{folder}/") or f"{folder}/".startswith(f"{fixed}/".lstrip("/"))
+    paths = (path.strip("/") for path in situation.files)
+    # Of a glob, what is before its first wildcard; it may be around the folder as well as in it.
+    fixed = (path.partition("*")[0].rstrip("/") if "*" in path else path for path in paths)
+    return any(f"{each}/".startswith(f"{folder}/") or f"{folder}/".startswith(f"{each}/".lstrip("/")) for each in fixed)

@@ -51,12 +51,16 @@ def select(
     left, left_unproven = tokens, int(tokens * UNPROVEN_SHARE)
     for match in ranked:
         learning, score = match.learning, scores[match.learning.id]
+        # What was withheld counts too: its opposite would take its place in the comparison.
         if score.standing not in GIVEN or any(contradict(learning, other) for other in (*given, *withheld)):
             continue
+        # The user's own preference needs no evidence.
         unproven = score.standing == "unproven" and not learning.preference
         cost = token_cost(learning, score)
+        # A shorter one may still fit.
         if len(given) == MOST or cost > left or (unproven and cost > left_unproven):
             continue
+        # In one piece of work a learning is given always or never, or its effect could not be told.
         if not decided.get(learning.id, not is_withheld(score, preference=learning.preference)):
             withheld.append(learning)
             continue
@@ -79,6 +83,7 @@ def _sort_key(match: Match, scores: Mapping[str, Score]) -> tuple[bool, float, f
 
 def contradict(one: Learning, other: Learning) -> bool:
     """Return whether two learnings say opposite things about the same condition, or one was said to."""
+    # Who wrote a learning may have said so.
     if other.id == one.contradicts or one.id == other.contradicts:
         return True
     return _are_opposite(_meaning_words(one), _meaning_words(other))
@@ -118,6 +123,7 @@ def _meaning_words(learning: Learning) -> _Meaning:
 
 def _are_opposite(one: _Meaning, other: _Meaning) -> bool:
     if one.is_negative is other.is_negative:
+        # Both advise, or both warn: they may differ, but do not exclude each other.
         return False
     is_same = similarity(one.condition, other.condition) >= SAME_CONDITION
     return is_same and similarity(one.advice, other.advice) >= SAME_ADVICE
@@ -137,7 +143,7 @@ def token_cost(learning: Learning, score: Score) -> int:
 
 
 def _json_line(learning: Learning, score: Score) -> str:
-    """Return the learning as one line of JSON: no text in it can end the block it stands in."""
+    # JSON on one line, so that no text in it can end the block it stands in.
     triple = learning.triple
     parts = {"note": learning.id, "when": triple.condition, "do": triple.advice, "result": triple.result}
     parts |= {"led_to": learning.outcome or "", "evidence": _evidence_text(score)}

@@ -22,6 +22,7 @@ def read_triple(text: str) -> Triple | str:
         return f"the text has {len(text):,} characters, and at most {MAX_TEXT_CHARS:,} are read"
     found = list(_PART.finditer(text))
     names = [each[1] for each in found]
+    # Text before WHEN would be lost.
     if names not in (["WHEN", "DO"], ["WHEN", "DO", "RESULT"]) or text[: found[0].start()].strip():
         return "it does not consist of WHEN, DO and RESULT, in this order and each once"
     ends = [*(each.start() for each in found[1:]), len(text)]
@@ -31,6 +32,7 @@ def read_triple(text: str) -> Triple | str:
 
 def checked_triple(condition: str, advice: str, result: str = "") -> Triple | str:
     """Return the triple of these parts, each on one line and safe to print, or why there is none."""
+    # Punctuation between the parts belongs to none of them.
     parts = [one_line(part).strip(" ,;") for part in (condition, advice, result)]
     for name, part in zip(MAX_CHARS, parts, strict=True):
         if not part and name != "RESULT":

@@ -16,12 +16,13 @@ _STOP = frozenset(
 NEGATIONS = frozenset(_WORD.findall("avoid cannot don dont never no not stop without"))
 """Words that turn an advice into its opposite; `don` is what is left of "don't"."""
 _ENDINGS = ("ing", "ed", "es", "s")
+# How many letters are left at least without an ending.
 _SHORTEST = 4
-"""How many letters are left at least without an ending."""
 
 
 def words_of(text: str) -> Sequence[str]:
     """Return the distinct words that carry meaning, in order, without their endings."""
+    # Single letters and digits are in any text.
     return tuple(dict.fromkeys(_without_ending(word) for word in terms_of(text) if len(word) > 1))
 
 
@@ -37,12 +38,14 @@ def is_negative(text: str) -> bool:
 
 def similarity(one: Sequence[str], other: Sequence[str]) -> float:
     """Return how many of the words are in both texts, from 0 to 1."""
+    # They decide what an advice says, not what it is about.
     first, second = {*one} - NEGATIONS, {*other} - NEGATIONS
     return len(first & second) / len(first | second) if first or second else 0.0
 
 
 def _without_ending(word: str) -> str:
     for ending in _ENDINGS:
+        # A short word without its ending is often another word.
         if word.endswith(ending) and len(word) - len(ending) >= _SHORTEST:
             return word.removesuffix(ending)
     return word

@@ -81,6 +81,7 @@ class GoalSimulator:
         self._waits_at: tuple[int, int | None] | None = None
 
     def _restart_node(self, node: ActionNode) -> ActionNode:
+        # Nothing of an attempt in progress is left in a simulation.
         in_progress = node.status in STARTED_STATUSES and node.status != "completed"
         compound = node.kind == "compound" and node.id in self._parents
         return replace(
@@ -92,6 +93,7 @@ class GoalSimulator:
 
         Returns empty without deciding again if nothing changed since the last empty result.
         """
+        # No more than the cap, whoever is idle.
         slots = max(0, min(free, self._cap - self._working))
         if self.status != "active" or self._waits_at in {(slots, None), (slots, self._running.ended)}:
             return ()
@@ -137,10 +139,12 @@ class GoalSimulator:
                 unit = self._units[action]
                 if not self._running.board.may_start(unit):
                     held_back = held_back or (action,)
+                    # More than `slots` are looked at, so that `decide` sees that others are ready.
                     refused.add(self._groups[action])
                     if not picked:  # what is picked here may not start after all
                         self._refused.add(self._groups[action])
                     continue
+                # So that those after it in the plan see it at work.
                 self._running.board.occupy(unit)
                 picked.append(unit)
             ready.append(self._ready_action(action))
@@ -191,6 +195,7 @@ class GoalSimulator:
 
     def failed(self, action: ActionId, *, final: bool) -> None:
         """Record a failed attempt; a `final` one is not retried."""
+        # The agent is free again, and others may change the same files.
         self._working -= 1
         self._leave_board(action)
         self.queue.set_status(action, "failed" if final else "pending")
@@ -200,6 +205,7 @@ class GoalSimulator:
 
     def handed_in(self, action: ActionId) -> None:
         """Record a successful attempt: its agent is free, its work waits to land."""
+        # The agent is free while its work waits to land, as in a real run.
         self._working -= 1
         self._landing += 1
         self._waits_at = None
@@ -219,6 +225,7 @@ class GoalSimulator:
         self._running.ended += 1
 
     def _block_stranded(self, failed: ActionId) -> None:
+        # Otherwise no action depends on it, and the search over all of them would be for nothing.
         if self.queue.awaited(failed):
             for action in blocked_by_failure(self.queue.actions, self.queue.facts):
                 self.queue.set_status(action, "blocked")
@@ -242,6 +249,7 @@ class GoalSimulator:
 
 def _work_unit(action: ActionSpec, actions: Mapping[ActionKey, ActionSpec]) -> WorkUnit:
     """Return an action of a plan as the rules see it; steps in one worktree are one."""
+    # Steps share the worktree of their story, and so its place on the board.
     parent = actions.get(action.parent) if action.parent and action.workspace == "parent" else None
     if parent is not None:
         return WorkUnit(id=parent.key, key=parent.key, files=parent.files or action.files)

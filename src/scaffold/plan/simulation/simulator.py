@@ -119,6 +119,7 @@ def simulate(
         seed=seed,
         failure_rate=failure_rate,
         makespan_s=makespan_s,
+        # No plan uses more agents than its goals may have together.
         bound_s=makespan_bound(plan, min(agents, goal_agents * max(1, len(plan.goals))), worked_s),
         utilization=round(sum(worked_s.values()) / (agents * makespan_s), 4) if makespan_s else 0.0,
         goals=tuple(simulator.ends),
@@ -194,22 +195,18 @@ class _Simulator:
                     busy = True
 
     def _execute_command(self, simulator: GoalSimulator, command: GoalCommand) -> None:
-        if isinstance(command, Dispatch):
-            self._dispatch_action(simulator, command.action)
-        else:
+        if not isinstance(command, Dispatch):
             simulator.execute(command, self.now)
-
-    def _dispatch_action(self, simulator: GoalSimulator, action: ActionId) -> None:
+            return
         self._free -= 1
-        simulator.dispatched(action)
-        key = ActionKey(action)
+        simulator.dispatched(command.action)
+        key = ActionKey(command.action)
         made = self.attempts.setdefault(key, [])
         attempt = self._drawn[key][len(made)]
         end = self.now + attempt.duration_s
         made.append(SimulatedAttempt(start_s=self.now, end_s=end, succeeded=attempt.succeeds))
-        self._schedule_event(
-            end, partial(self._handed_in if attempt.succeeds else self._fail_action, simulator, action)
-        )
+        ended = self._handed_in if attempt.succeeds else self._fail_action
+        self._schedule_event(end, partial(ended, simulator, command.action))
 
     def _fail_action(self, simulator: GoalSimulator, action: ActionId) -> None:
         self._free += 1

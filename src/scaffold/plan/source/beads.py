@@ -33,6 +33,7 @@ def read_beads(text: str, *, name: str) -> TaskDocument:
     fields = FieldReader(FindingCollector(found), named(LIST_KEY, parse_json_lines(text, name=name)), "beads")
     fields.never_empty(LIST_KEY)
     source = JsonText(text.removeprefix("\ufeff"))
+    # An export has records of other kinds, such as memories.
     issues_only = (each for each in fields.tables(LIST_KEY) if is_issue(each.node))
     listed = [(each, node) for each, node in mappings(issues_only) if each.text("status") != DELETED]
     known = frozenset(each.identifier("id") for each, _ in listed)
@@ -61,6 +62,7 @@ def _read_issue(fields: FieldReader, entry: MappingNode, source: JsonText, known
     kind = fields.text("issue_type")
     done = status in DONE_STATUSES
     needed = _dependencies_by_type(fields, issue_id)
+    # A parent that is not in the export, as it was deleted, groups nothing.
     parents = [key for key in needed.get(PARENT, ()) if key in known]
     return SourceTask(
         id=issue_id,
@@ -86,6 +88,7 @@ def _why_held(status: str, kind: str, failing: Sequence[ActionKey]) -> str:
         return f"has the status `{status}`"
     if kind in NOT_WORK:
         return f"has the type `{kind}`"
+    # Whether it has to be done is known only afterwards.
     return f"is to be done only if `{failing[0]}` fails" if failing else ""
 
 

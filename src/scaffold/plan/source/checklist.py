@@ -114,11 +114,13 @@ def _markdown_lines(text: str) -> Iterator[MarkdownLine]:
         literal = bool(fence) or in_comment
         mark = _FENCE.match(line)
         if fence:
+            # A fence ends with one of at least its length; a shorter one is part of the block.
             if mark and mark[1].startswith(fence) and not line[mark.end() :].strip("`~ \t"):
                 fence = ""
         elif mark and not in_comment:
             fence, literal = mark[1], True
         else:
+            # The last of both on the line decides whether the comment goes on.
             opened, closed = line.rfind("<!--"), line.rfind("-->")
             literal = literal or line.lstrip().startswith("<!--")
             in_comment = opened > closed or (in_comment and closed < 0)
@@ -154,6 +156,7 @@ def items_of(lines: Sequence[MarkdownLine], chosen: Callable[[Item], object]) ->
     bodies: list[list[MarkdownLine]] = []
     open_items: list[int] = []
     for (place, each), end in zip(starts, ends, strict=False):
+        # An item ends those that are indented as much as it or more.
         open_items = [index for index in open_items if starts[index][1].indent < each.indent]
         open_items.append(len(bodies))
         bodies.append(_item_body(each, lines[place + 1 : end]))
@@ -168,6 +171,7 @@ def _resume_item(bodies: Sequence[list[MarkdownLine]], open_items: Sequence[int]
     """Add a line to the innermost item that is open, apart from what was said before the items below it."""
     if open_items:
         body = bodies[open_items[-1]]
+        # A gap shows that the lines were not written together.
         if not body or body[-1].number != line.number - 1:
             body.append(MarkdownLine(line.number, line.start, "", False))
         body.append(line)
@@ -181,6 +185,7 @@ def _item_body(first: Item, following: Sequence[MarkdownLine]) -> list[MarkdownL
         if line.text.strip() and line.indent <= first.indent and not in_block:
             break
         body.append(line)
+    # Blank lines at the end separate the item from the next one.
     while body and not body[-1].text.strip():
         body.pop()
     return body
@@ -212,6 +217,7 @@ def _unread_items(lines: Sequence[MarkdownLine], read: Sequence[Item]) -> list[M
 
 def unread_items(lines: Sequence[MarkdownLine], read: Sequence[Item], example: str) -> tuple[Finding, ...]:
     """Return a warning if there are open items of a checklist that are neither in `read` nor part of one."""
+    # A ticked item without an id is done, so nothing is lost with it.
     others = [line for line in _unread_items(lines, read) if (each := item(line)) and not each.ticked]
     if not others:
         return ()
@@ -232,6 +238,7 @@ def unread_items(lines: Sequence[MarkdownLine], read: Sequence[Item], example: s
 
 def tick_mark(items: Sequence[Item], lines: Sequence[MarkdownLine]) -> str:
     """Return the mark that the document's first ticked item has; `x` if none is ticked."""
+    # As its author writes it.
     ticked = next((each for each in items if each.ticked), None)
     if ticked is None:
         return "x"

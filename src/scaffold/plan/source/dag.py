@@ -65,6 +65,7 @@ def _task_actions(tasks: Sequence[TaskSpec]) -> tuple[ActionSpec, ...]:
             role=task.role,
             preconditions=tuple(
                 dict.fromkeys(
+                    # Unknown ones are left out here; they are reported by their own check.
                     done_assertion(other)
                     for dependency in task.depends_on
                     if (other := _dependency_key(dependency, keys)) in known
@@ -86,6 +87,7 @@ def _dependency_key(dependency: int | str, keys: Sequence[ActionKey]) -> ActionK
     """Return the key of the task a dependency refers to; None for an index outside the list."""
     if isinstance(dependency, str):
         return ActionKey(dependency)
+    # A model may count from 1, or count wrong.
     return keys[dependency] if 0 <= dependency < len(keys) else None
 
 

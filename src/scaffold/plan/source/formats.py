@@ -29,6 +29,7 @@ from scaffold.plan.text.parse_tree import (
     MappingNode,
     PositionedNode,
     ScalarNode,
+    child_value,
     parse_json,
     parse_json_lines,
 )
@@ -44,13 +45,15 @@ def detect_format(text: str, *, name: str) -> TaskFormat | None:
     Raises PlanInvalid with the position if the name ends in `.json` or `.jsonl` and the text is not valid.
     """
     if name.endswith(".jsonl"):
+        # An empty file ending in `.jsonl` can only be one format.
         lines = parse_json_lines(text, name=name)
-        return "beads" if lines == ListNode(START, ()) else _of_lines(lines)
+        return "beads" if lines == ListNode(START, ()) else _format_of_lines(lines)
     if name.endswith(".json"):
         root = parse_json(text, name=name)
-        return "prd" if root == ListNode(START, ()) else _of_json(root)
+        return "prd" if root == ListNode(START, ()) else _format_of_json(root)
     if text.removeprefix("\ufeff").lstrip()[:1] in {"{", "["}:
-        return _of_unnamed_json(text, name)
+        return _format_of_unnamed_json(text, name)
+    # Numbers and ids of spec-kit may both be there; then neither is sure.
     spec_kit, kiro = is_spec_kit(text), is_kiro(text, name=name)
     if spec_kit == kiro:
         return None
@@ -98,8 +101,9 @@ def _read_format(task_format: TaskFormat, text: str, name: str, requirements: st
             assert_never(never)
 
 
-def _of_unnamed_json(text: str, name: str) -> TaskFormat | None:
-    for parse, judge in ((parse_json, _of_json), (parse_json_lines, _of_lines)):
+def _format_of_unnamed_json(text: str, name: str) -> TaskFormat | None:
+    # A text without a file name may be JSON, or JSON line by line.
+    for parse, judge in ((parse_json, _format_of_json), (parse_json_lines, _format_of_lines)):
         try:
             return judge(parse(text, name=name))
         except PlanInvalid:
@@ -107,17 +111,18 @@ def _of_unnamed_json(text: str, name: str) -> TaskFormat | None:
     return None
 
 
-def _of_lines(root: PositionedNode) -> TaskFormat | None:
+def _format_of_lines(root: PositionedNode) -> TaskFormat | None:
     lines = root.items if isinstance(root, ListNode) else ()
     return "beads" if _each_has(ListNode(START, tuple(filter(is_issue, lines))), ISSUE_KEYS) else None
 
 
-def _of_json(root: PositionedNode) -> TaskFormat | None:
+def _format_of_json(root: PositionedNode) -> TaskFormat | None:
     found: list[TaskFormat] = []
     stories = story_list_key(root)
     if stories is not None:
+        # Structures overlap: only one that fits alone is taken.
         found.append("prd")
-    lists = [_value_of_key(each, LIST_KEY) for each in (root, *tags(root).values()) if stories != LIST_KEY]
+    lists = [child_value(each, LIST_KEY) for each in (root, *tags(root).values()) if stories != LIST_KEY]
     if any(_each_has(each, TASK_KEYS) for each in lists):
         found.append("task-master")
     if _mapping_keys(root) >= ISSUE_KEYS:
@@ -133,11 +138,6 @@ def _each_has(node: PositionedNode | None, keys: frozenset[str]) -> bool:
 def _mapping_keys(node: PositionedNode) -> frozenset[str]:
     entries = node.entries if isinstance(node, MappingNode) else ()
     return frozenset(key.written for key, _ in entries if isinstance(key, ScalarNode))
-
-
-def _value_of_key(node: PositionedNode, key: str) -> PositionedNode | None:
-    entries = node.entries if isinstance(node, MappingNode) else ()
-    return next((value for name, value in entries if isinstance(name, ScalarNode) and name.written == key), None)
 
 
 def done_ids(task_format: TaskFormat, text: str, *, name: str) -> frozenset[ActionKey]:
@@ -188,6 +188,7 @@ def same_but_for_marks(task_format: TaskFormat, one: str, other: str, *, name: s
 
     Raises PlanInvalid if one of them cannot be read.
     """
+    # What is done in either is marked in both, so that marks cannot differ.
     done = done_ids(task_format, one, name=name) | done_ids(task_format, other, name=name)
     first, second = (with_marked(task_format, each, done, name=name) for each in (one, other))
     return first == second
@@ -207,4 +208,5 @@ def _open_marks(task_format: TaskFormat, text: str, name: str) -> dict[ActionKey
 def _unique_tasks(task_format: TaskFormat, text: str, name: str) -> dict[ActionKey, SourceTask]:
     tasks = marked_tasks(task_format, text, name=name)
     count = Counter(task.id for task in tasks)
+    # Which of several is meant cannot be told, so none of them is changed.
     return {task.id: task for task in tasks if count[task.id] == 1}

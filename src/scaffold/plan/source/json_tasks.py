@@ -27,6 +27,7 @@ class JsonText:
         for name, node in entry.entries:
             if isinstance(name, ScalarNode) and name.written == key:
                 return (TextEdit(self._offset_at(node.mark), self._value_end(node.mark), value),)
+        # With fewer than two keys there is no separator to copy.
         if len(entry.entries) < 2:
             return ()
         (name, first), (second, _), *_ = entry.entries
@@ -78,6 +79,7 @@ def bulleted(text: str) -> tuple[str, ...]:
     """Return the bullets of a text that has nothing else; otherwise the text as it is, if it is not blank."""
     lines = [line for line in text.splitlines() if line.strip()]
     bullets = [match[1].strip() for line in lines if (match := _BULLET.fullmatch(line))]
+    # Text between bullets would be lost.
     return tuple(bullets) if len(bullets) == len(lines) else (text.strip(),)
 
 
@@ -94,6 +96,7 @@ def priority(fields: FieldReader, key: str = "priority") -> float | None:
     if word.lower() in PRIORITIES:
         return PRIORITIES[word.lower()]
     try:
+        # `P1` is how many tools write it.
         number = float(word.lower().removeprefix("p"))
     except ValueError:
         number = float("nan")
@@ -115,4 +118,5 @@ def mappings(tables: Iterable[FieldReader]) -> Iterator[tuple[FieldReader, Mappi
         if isinstance(fields.node, MappingNode):
             yield fields, fields.node
         else:
+            # Reported there, with its position.
             fields.check(("id", "title"), closed=False)

@@ -22,15 +22,17 @@ from scaffold.plan.source.checklist import (
 from scaffold.plan.source.task import SourceTask, TaskDocument, TaskTree, empty_document
 from scaffold.plan.source.task_order import in_written_order
 
+# The text of a task: a number with a point, as in `1.` or `1.2`; `7 endpoints work` is none.
 _TASK = re.compile(
     r"(?:\*\*)?(?P<id>\d+(?=\*?[.)])|\d+(?:\.\d+)+[a-z]?)(?P<star>\*?)[.)]?(?:\*\*)?:?\s+(?P<text>\S.*)", re.DOTALL
 )
-"""The text of a task: a number with a point, as in `1.` or `1.2`; `7 endpoints work` is none."""
 _PARALLEL = re.compile(r"\s*\(P\)(?=\s*$)")
 _OWN_FOLDER = re.compile(r"(?:^|/)\.kiro/specs/[^/]+/[^/]+$")
+# What a task depends on, in any language whose word for it begins so: `Depends on`, `Dependencies`, `Dependências`.
 _DEPENDS = re.compile(r"_D[eé]pend[^_\n:：]*[:：]\s*(?P<list>[^_\n]*)_", re.IGNORECASE)
-"""What a task depends on, in any language whose word for it begins so: `Depends on`, `Dependencies`, `Dependências`."""
 _NUMBER = re.compile(r"(?<![\w.-])\d+(?:\.\d+)*[a-z]?(?![\w-])")
+# The criteria that a task refers to; in other languages what is in italics, or a line by itself, and has only numbers
+# after its name.
 _REQUIREMENTS = re.compile(
     r"(?:_Requirements?:|Validates:\**\s*Requirements?)\s*(?P<list>[^_*\n]*)"
     r"|_(?!D[eé]pend)[^_:：\n]+[:：]\s*(?P<numbers>[\d.,，、\s–-]+)_"
@@ -39,11 +41,9 @@ _REQUIREMENTS = re.compile(
     r"\**[:：]?\**[ \t]*(?P<alone>\d[\d.,，、 \t–-]*)[*_]*[ \t]*$",
     re.IGNORECASE | re.MULTILINE,
 )
-"""The criteria that a task refers to; in other languages what is in italics, or a line by itself, and has only numbers
-after its name."""
 _RANGE = re.compile(r"(?<![\w.-])(?P<first>\d+(?:\.\d+)?)(?:\s*[-–]\s*(?P<last>\d+(?:\.\d+)?))?(?![\w.]*\w)")
+# A line of details other than a statement such as `_Requirements: 1.2_` or `**Validates: Requirements 1.2**`.
 _DETAIL = re.compile(r"^[ \t]*(?!(?:[-*+][ \t]+)?(?:_|\*\*))\S", re.MULTILINE)
-"""A line of details other than a statement such as `_Requirements: 1.2_` or `**Validates: Requirements 1.2**`."""
 _REQUIREMENT = re.compile(r"[^\d\n:：.]*?(?P<number>\d+)(?:\s*[:：.)(（–—-].*|\s*)")
 _CRITERIA_HEADING = re.compile(r"criteri|критери|验收|受[けり]?入|수용|인수|aceit|acept|akzept", re.IGNORECASE)
 _BULLET = re.compile(r"[-*+][ \t]+(?P<text>\S.*)")
@@ -58,6 +58,7 @@ Criteria = Mapping[tuple[int, int], str]
 def is_kiro(text: str, *, name: str = "") -> bool:
     """Return whether most items with a box in the text are numbered; in Kiro's own folder one is enough."""
     lines = lines_of(text.removeprefix("\ufeff"))
+    # In Kiro's folder the file is known by its name.
     return mostly(lines, _match_task) or (bool(_OWN_FOLDER.search(name)) and bool(items_of(lines, _match_task)))
 
 
@@ -92,6 +93,7 @@ class _CriteriaReader:
             self.found[self._current] = text
         elif not line.text.strip():
             pass
+        # An indented line goes on with the criterion above it.
         elif self._current is not None and line.text[0].isspace():
             self.found[self._current] += "\n" + line.text.strip()
         else:
@@ -102,6 +104,7 @@ class _CriteriaReader:
         match = _REQUIREMENT.fullmatch(title.text)
         if match:
             self._requirement, self._level, self._last = int(match["number"]), title.level, 0
+        # A heading of the same level or a higher one ends the requirement.
         elif title.level <= self._level:
             self._requirement = None
         self._bullets = bool(_CRITERIA_HEADING.search(title.text))
@@ -110,6 +113,7 @@ class _CriteriaReader:
         """Return the number and the text of the criterion that a line begins; None if it begins none."""
         if match := _CRITERION.fullmatch(text):
             own = int(match["number"] or match["full"].partition(".")[2])
+            # Lists are often numbered anew below each heading.
             counted = match["number"] and (self._requirement, own) in self.found
             return (self._last + 1 if counted else own), match["text"].strip()
         match = _BULLET.fullmatch(text) if self._bullets else None
@@ -148,6 +152,7 @@ def _source_tasks(
     if not items:
         raise empty_document(name, "there is no numbered task", "Write e.g. `- [ ] 1. Create the project`.")
     mark = tick_mark(items, lines)
+    # A number is a part of another one only if that is a task.
     ids = {match["id"] for each in items if (match := _match_task(each))}
     return tuple(_source_task(each, match, ids, criteria, mark) for each in items if (match := _match_task(each)))
 
@@ -186,7 +191,7 @@ def _fold_parts(tasks: Sequence[SourceTask]) -> tuple[SourceTask, ...]:
     inside: dict[ActionKey, ActionKey] = {}
     steps: dict[ActionKey, list[SourceTask]] = {}
     for task in tasks:
-        whole = next((each for each in reversed(tuple(tree.ancestors(task))) if _contains_parts(each, tree)), None)
+        whole = next((each for each in reversed([*tree.ancestors(task)]) if _contains_parts(each, tree)), None)
         if whole is not None and not tree.optional(task):
             inside[task.id] = whole.id
             steps.setdefault(whole.id, []).append(task)
@@ -194,6 +199,7 @@ def _fold_parts(tasks: Sequence[SourceTask]) -> tuple[SourceTask, ...]:
 
 
 def _contains_parts(task: SourceTask, tree: TaskTree) -> bool:
+    # Done parts leave nothing to do twice, and without details of its own it is only a heading.
     has_open_parts = not all(map(tree.done, tree.required_parts(task)))
     return not task.done and has_open_parts and bool(_DETAIL.search(task.description))
 
@@ -202,8 +208,12 @@ def _with_steps(task: SourceTask, steps: Sequence[SourceTask], inside: Mapping[A
     needed = (inside.get(key, key) for each in (task, *steps) for key in each.depends_on)
     criteria = (text for each in (task, *steps) for text in each.acceptance)
     listed = (
-        "\n".join((f"- [{'x' if step.done else ' '}] {step.id} {step.title}", *_indent_lines(step.description)))
+        line
         for step in steps
+        for line in (
+            f"- [{'x' if step.done else ' '}] {step.id} {step.title}",
+            *(f"  {each}" if each else "" for each in step.description.splitlines()),
+        )
     )
     return replace(
         task,
@@ -211,10 +221,6 @@ def _with_steps(task: SourceTask, steps: Sequence[SourceTask], inside: Mapping[A
         acceptance=tuple(dict.fromkeys(criteria)),
         depends_on=tuple(dict.fromkeys(key for key in needed if not steps or key != task.id)),
     )
-
-
-def _indent_lines(text: str) -> Iterator[str]:
-    return (f"  {line}" if line else "" for line in text.splitlines())
 
 
 def _parent_id(task_id: str, ids: set[str]) -> ActionKey | None:
@@ -234,6 +240,7 @@ def _criterion_references(each: Item, criteria: Criteria) -> Iterator[tuple[int,
             first, last = _criterion_key(match["first"]), _criterion_key(match["last"] or match["first"])
             if first[1] and last[1]:
                 seen.update(dict.fromkeys(key for key in criteria if first <= key <= last))
+                # A criterion that does not exist is kept, so that it can be reported.
                 seen.setdefault(first)
             else:
                 seen.update(dict.fromkeys(key for key in criteria if first[0] <= key[0] <= last[0]))

@@ -62,9 +62,12 @@ def story_list_key(root: PositionedNode) -> str | None:
     if key := next((key for key in STORY_LIST_KEYS if key in lists), None):
         return key
     features, tasks = (lists.get(key, ()) for key in (FEATURE_LIST_KEY, TASK_LIST_KEY))
+    # By structure and not by name alone: other tools use the same keys.
     if _say_what_passes(features) or _say_status(features):
         return FEATURE_LIST_KEY
-    return TASK_LIST_KEY if _say_what_passes(tasks) and not _have_status(tasks) else None
+    # Entries with a status are task-master's.
+    has_status = any("status" in dict(_scalar_entries(item)) for item in tasks)
+    return TASK_LIST_KEY if _say_what_passes(tasks) and not has_status else None
 
 
 def read_prd(text: str, *, name: str) -> TaskDocument:
@@ -89,11 +92,7 @@ def read_prd(text: str, *, name: str) -> TaskDocument:
 
 def by_priority(stories: Sequence[SourceTask]) -> tuple[SourceTask, ...]:
     """Return the stories with the lowest priority first, those without one last, otherwise as they were written."""
-    return tuple(sorted(stories, key=_priority_rank))
-
-
-def _priority_rank(story: SourceTask) -> tuple[bool, float]:
-    return story.priority is None, story.priority or 0.0
+    return tuple(sorted(stories, key=lambda each: (each.priority is None, each.priority or 0.0)))
 
 
 def _as_mapping(root: PositionedNode) -> PositionedNode:
@@ -102,6 +101,7 @@ def _as_mapping(root: PositionedNode) -> PositionedNode:
 
 def _say_what_passes(items: Sequence[PositionedNode]) -> bool:
     """Return whether all entries of a list are named, and some say whether they pass."""
+    # One flag is enough: the others may not be decided yet.
     stated = [dict(_scalar_entries(item)) for item in items]
     flagged = (isinstance(values.get(key), bool) for values in stated for key in PASSES_KEYS)
     return any(flagged) and not any(values.keys().isdisjoint(TITLE_KEYS) for values in stated)
@@ -115,10 +115,6 @@ def _say_status(items: Sequence[PositionedNode]) -> bool:
     )
 
 
-def _have_status(items: Sequence[PositionedNode]) -> bool:
-    return any("status" in dict(_scalar_entries(item)) for item in items)
-
-
 def _scalar_entries(node: PositionedNode) -> Iterator[tuple[str, object]]:
     for key, value in node.entries if isinstance(node, MappingNode) else ():
         if isinstance(key, ScalarNode) and isinstance(value, ScalarNode):
@@ -129,7 +125,7 @@ def _read_story(fields: FieldReader, entry: MappingNode, source: JsonText, *, na
     """Return a story; in a list that is `nameless`, its description may stand for its id and its title."""
     title_key = first_key(fields, TITLE_KEYS if nameless else TITLE_KEYS[:2])
     derived = nameless and not fields.has("id")
-    story_id = _key_of(fields.text(title_key)) if derived else fields.identifier("id", complaint=bad_key)
+    story_id = _derive_key(fields.text(title_key)) if derived else fields.identifier("id", complaint=bad_key)
     fields.notes = fields.notes.about(action=story_id)
     fields.check(("id", "title"), required=(title_key,) if derived else ("id", title_key), closed=False)
     title, description = " ".join(fields.text(title_key).split()), prose(fields, "description")
@@ -154,8 +150,8 @@ def _read_story(fields: FieldReader, entry: MappingNode, source: JsonText, *, na
     )
 
 
-def _key_of(text: str) -> str:
-    """Return an id for what has none: it says what the story is about, and is the same wherever the story stands."""
+def _derive_key(text: str) -> str:
+    # Words for people; the hash keeps it the same wherever the story stands, and apart from others.
     words = re.findall("[a-z0-9]+", text.lower())[:MAX_KEY_WORDS] or ["story"]
     return "-".join((*words, sha256(" ".join(text.split()).encode(errors="replace")).hexdigest()[:6]))
 
@@ -166,6 +162,7 @@ def _short_title(title: str) -> str:
 
 def _completion_state(fields: FieldReader, passes: str) -> tuple[str, bool, tuple[str, str]]:
     """Return the key that says whether the story is done, whether it is, and what is written if it is and if not."""
+    # `passes` counts more than a status, as Ralph's lists have it.
     if fields.has(passes) or not fields.has("status"):
         return passes, fields.flag(passes, default=False), ("true", "false")
     return "status", _status_word(fields) in DONE_STATUSES, ('"done"', '"pending"')
@@ -183,7 +180,7 @@ def _why_held(fields: FieldReader) -> str:
 
 
 def _other_texts(entry: MappingNode, read: Collection[str]) -> Iterator[str]:
-    """Yield the texts of keys that nothing else is made of, so that agents are told all that the story says."""
+    # Agents are told all that the story says, also what no field of ours is for.
     for key, value in entry.entries:
         items = value.items if isinstance(value, ListNode) else (value,)
         texts = [each.value for each in items if isinstance(each, ScalarNode) and isinstance(each.value, str)]

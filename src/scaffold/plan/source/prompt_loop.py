@@ -42,6 +42,7 @@ def round_key(number: int) -> ActionKey:
 
 def round_goal(loop: PromptLoop, number: int) -> GoalSpec:
     """Return the goal of one round: an agent with a fresh context gets the prompt, and may change nothing."""
+    # Nothing is checked: what an agent does in a round is up to its prompt.
     key = round_key(number)
     action = ActionSpec(
         key=key,

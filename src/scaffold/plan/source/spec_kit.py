@@ -100,6 +100,7 @@ def read_spec_kit(text: str, *, name: str) -> TaskDocument:
     tests = {key: phases[phase].fields.get("Independent Test", "") for phase, key in ordered.last.items()}
     return TaskDocument(
         format="spec-kit",
+        # The last task of a phase shows that the phase works on its own.
         tasks=tuple(replace(task, verification_intent=tests.get(task.id, "")) for task in ordered.tasks),
         warnings=unread_items(lines, [entry.item for entry in entries], "T001"),
     )
@@ -115,6 +116,7 @@ def _phases_and_tasks(lines: Sequence[MarkdownLine]) -> tuple[list[Phase], list[
     entries: list[_TaskEntry] = []
     items = {each.line.number: each for each in items_of(lines, _match_task)}
     for place, line in enumerate(lines):
+        # Deeper headings structure a phase.
         if (title := heading(line)) and title.level <= PHASE_LEVEL:
             phases.append(Phase(title.text, {}))
         elif (each := items.get(line.number)) and (match := _match_task(each)):
@@ -130,6 +132,7 @@ class _Names:
 
     def __init__(self, entries: Sequence[_TaskEntry]) -> None:
         self._ids = [entry.id for entry in entries]
+        # Reversed, so that the first of several with one id counts.
         self._places = {key: place for place, key in reversed([*enumerate(self._ids)])}
         self._stories: dict[str, list[ActionKey]] = {}
         for entry in entries:
@@ -140,6 +143,7 @@ class _Names:
         """Yield the ids that the task names after `depends on`; a name that nothing has is yielded as it is."""
         for stated in _DEPENDS.finditer(entry.item.written):
             for reference in _REFERENCE.finditer(stated["list"]):
+                # A story's own task names it only to say where it belongs.
                 if reference["story"] not in entry.labels:
                     yield from self._named_tasks(reference)
 
@@ -147,6 +151,7 @@ class _Names:
         if story := reference["story"]:
             return self._stories.get(story, [ActionKey(story)])
         first, last = ActionKey(reference["first"]), ActionKey(reference["last"] or reference["first"])
+        # A range means all that stand between its ends, whatever their numbers.
         if first in self._places and last in self._places:
             return self._ids[self._places[first] : self._places[last] + 1]
         return [first, last]

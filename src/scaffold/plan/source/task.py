@@ -3,14 +3,13 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from scaffold.core.errors import PlanInvalid
 from scaffold.core.ids import ActionKey
 from scaffold.core.plan import Finding, TaskText
 from scaffold.core.run_settings import TaskFormat
 from scaffold.plan.source.dag import TaskSpec, dag_findings
-from scaffold.plan.text.parse_tree import START, TextPosition, invalid_plan
+from scaffold.plan.text.parse_tree import START, TextPosition, invalid_plan, with_position
 
 FORMAT_TITLES: Mapping[TaskFormat, str] = {
     "prd": "product requirements (prd.json)",
@@ -77,6 +76,7 @@ class TaskTree:
         self.by_id: dict[ActionKey, SourceTask] = {}
         self._parts: dict[ActionKey, list[SourceTask]] = {}
         for task in tasks:
+            # A second task with the same id is reported elsewhere.
             if self.by_id.setdefault(task.id, task) is task and task.parent is not None:
                 self._parts.setdefault(task.parent, []).append(task)
 
@@ -144,6 +144,7 @@ def checked(document: TaskDocument, *, name: str) -> TaskDocument:
     specs = [
         TaskSpec(key=task.id, depends_on=_prerequisites(task, tree))
         for task in document.tasks
+        # Of those that are done, only the first with an id is part of the graph.
         if task.id in open_ids or tree.by_id[task.id] is task
     ]
     if findings := dag_findings(specs):
@@ -152,10 +153,7 @@ def checked(document: TaskDocument, *, name: str) -> TaskDocument:
 
 
 def _prerequisites(task: SourceTask, tree: TaskTree) -> tuple[ActionKey, ...]:
-    """Return what has to be done before a task is: what is named, if that is open or unknown, and its parts.
-
-    Parts may be open although the task is marked as done.
-    """
+    # A task that is done needs nothing; its parts may still be open.
     named = () if tree.done(task) else tree.dependencies(task)
     parts = (part.id for part in tree.required_parts(task) if any(not tree.done(each) for each in tree.subtree(part)))
     return (*(key for key in named if key not in tree.by_id or not tree.done(tree.by_id[key])), *parts)
@@ -172,14 +170,7 @@ def with_task_positions(findings: Iterable[Finding], tasks: Sequence[SourceTask]
     positions: dict[str, list[TextPosition]] = {}
     for task in tasks:
         positions.setdefault(task.id, []).append(task.position)
-    return tuple(_with_position(finding, positions.get(finding.action or "", [START])) for finding in findings)
-
-
-def _with_position(finding: Finding, positions: Sequence[TextPosition]) -> Finding:
-    if finding.line is not None:
-        return finding
-    position = positions[:2][-1] if finding.code == "duplicate-key" else positions[0]
-    return replace(finding, line=position.line, column=position.column)
+    return tuple(with_position(finding, positions.get(finding.action or "", [START])) for finding in findings)
 
 
 def mark_done(text: str, tasks: Sequence[SourceTask], ids: Iterable[ActionKey]) -> MarkedText:
@@ -191,6 +182,7 @@ def mark_done(text: str, tasks: Sequence[SourceTask], ids: Iterable[ActionKey]) 
     known: dict[ActionKey, int] = {}
     for task in tasks:
         known[task.id] = known.get(task.id, 0) + 1
+    # With two tasks of one id it cannot be told which was done.
     found = {each for each in wanted if known.get(each) == 1}
     tree = TaskTree(tasks)
     done = _complete_tasks(tree, found, {task.id for task in tasks if tree.done(task)})
@@ -201,6 +193,7 @@ def mark_done(text: str, tasks: Sequence[SourceTask], ids: Iterable[ActionKey]) 
 def edited(text: str, edits: Iterable[TextEdit]) -> str:
     """Return a text with edits applied that do not overlap; no other character changes."""
     body = text.removeprefix("\ufeff")
+    # The byte order mark stays.
     pieces = [text[: len(text) - len(body)]]
     end = 0
     for edit in sorted(edits, key=lambda each: each.start):
@@ -214,6 +207,7 @@ def _complete_tasks(tree: TaskTree, marked: set[ActionKey], done: set[ActionKey]
     result = {part.id for key in marked for part in tree.subtree(tree.by_id[key])}
     for key in marked:
         for ancestor in tree.ancestors(tree.by_id[key]):
+            # A task is complete once nothing required is left of it.
             if not all(part.id in result or part.id in done for part in tree.required_parts(ancestor)):
                 break
             result.add(ancestor.id)

@@ -41,6 +41,7 @@ def read_task_master(text: str, *, name: str) -> TaskDocument:
     fields.check((LIST_KEY,), required=(LIST_KEY,), closed=False)
     fields.never_empty(LIST_KEY)
     tasks = tuple(_read_tasks(fields, JsonText(text.removeprefix("\ufeff"))))
+    # Warnings are passed on with the tasks.
     if errors := tuple(finding for finding in found if finding.severity == "error"):
         raise invalid_plan(name, errors)
     return TaskDocument(format="task-master", tasks=tasks, warnings=tuple(found))
@@ -62,6 +63,7 @@ def _has_tasks(node: MappingNode) -> bool:
 def _select_tag(root: PositionedNode, notes: FindingCollector) -> PositionedNode:
     """Return the mapping with the list of tasks; say which tags are not read."""
     named = tags(root)
+    # A list at the top is the list, whatever else the file has.
     if (isinstance(root, MappingNode) and _has_tasks(root)) or not named:
         return root
     chosen = DEFAULT_TAG if DEFAULT_TAG in named else next(iter(named))
@@ -89,6 +91,7 @@ def _read_tasks(fields: FieldReader, source: JsonText) -> Iterator[SourceTask]:
 
 def _part_id(fields: FieldReader, parent: ActionKey) -> ActionKey:
     own = fields.identifier("id", complaint=bad_key)
+    # Both ways to write the id of a subtask are found in files.
     return ActionKey(own if own.startswith(f"{parent}.") else f"{parent}.{own}")
 
 
@@ -114,6 +117,7 @@ def _read_task(
         verification_intent=prose(fields, "testStrategy").strip(),
         priority=priority(fields),
         depends_on=tuple(
+            # Within a task a bare number means a sibling, elsewhere a task.
             ActionKey(f"{parent}.{key}" if f"{parent}.{key}" in siblings - {task_id} else key)
             for key in fields.identifiers("dependencies")
         ),

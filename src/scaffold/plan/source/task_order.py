@@ -31,7 +31,8 @@ def in_written_order(tasks: Sequence[SourceTask], sections: Sequence[int]) -> Or
     section_of = dict(zip((task.id for task in tasks), sections, strict=True))
     groups: list[list[ActionKey]] = []
     group_of: tuple[bool, int] | None = None
-    for task in _by_dependencies([task for task in tasks if _is_open_work(tree, task)], tree):
+    for task in _by_dependencies([each for each in tasks if _is_open_work(tree, each)], tree):
+        # Parallel tasks of one section share a group; whoever is not parallel is alone in its own.
         if not (task.parallel and group_of == (True, section_of[task.id])):
             groups.append([])
         group_of = (task.parallel, section_of[task.id])
@@ -49,6 +50,7 @@ def in_written_order(tasks: Sequence[SourceTask], sections: Sequence[int]) -> Or
 
 def _is_open_work(tree: TaskTree, task: SourceTask) -> bool:
     is_first = tree.by_id[task.id] is task
+    # What is done, optional, or done by its parts has no place in the order.
     return is_first and not (tree.done(task) or tree.optional(task) or tree.required_parts(task))
 
 
@@ -68,6 +70,7 @@ def _by_dependencies(tasks: Sequence[SourceTask], tree: TaskTree) -> list[Source
         missing.append(len(needed))
         for other in needed:
             followers[other].append(place)
+    # By place, so that the order given is changed only where dependencies say so.
     ready = [place for place, count in enumerate(missing) if count == 0]
     heapify(ready)
     ordered: list[int] = []

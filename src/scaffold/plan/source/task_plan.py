@@ -30,6 +30,7 @@ def planned_tasks(document: TaskDocument, *, references: Sequence[str] = ()) -> 
     tree = TaskTree(document.tasks)
     work = [task for task in tree.by_id.values() if not tree.required_parts(task)]
     done = tuple(task.id for task in work if tree.done(task))
+    # What is done stays done, optional or not.
     optional = {task.id for task in work if tree.optional(task)}.difference(done)
     open_tasks = {task.id: task for task in work if task.id not in optional and not tree.done(task)}
     waits = {task.id: _waits_for(task, tree, open_tasks) for task in open_tasks.values()}
@@ -48,6 +49,7 @@ def planned_tasks(document: TaskDocument, *, references: Sequence[str] = ()) -> 
 def _unmarked_tasks(tree: TaskTree) -> dict[ActionKey, str]:
     """Return what is open although each of its parts is done."""
     return {
+        # Its author may have left something to do that no part says.
         task.id: "is not marked as done, although all its parts are"
         for task in tree.by_id.values()
         if (parts := tree.required_parts(task)) and not tree.done(task) and all(map(tree.done, parts))
@@ -64,6 +66,7 @@ def _held_tasks(
     tree: TaskTree, open_tasks: Mapping[ActionKey, SourceTask], waits: Mapping[ActionKey, Sequence[ActionKey]]
 ) -> dict[ActionKey, str]:
     held: dict[ActionKey, str] = {}
+    # In this order, so that what waits for a held task is found held in turn.
     for key in TopologicalSorter(waits).static_order():
         task = open_tasks[key]
         own = next((each.held for each in (task, *tree.ancestors(task)) if each.held), "")
@@ -75,14 +78,10 @@ def _held_tasks(
 
 def _task_spec(task: SourceTask, tree: TaskTree, waits: Sequence[ActionKey], references: Sequence[str]) -> TaskSpec:
     """Return the task with all that is said of it, in its notes also what it is a part of and what to read."""
+    # Who does a part has to know what the whole is for.
     notes = paragraphs(
         task.notes,
-        *(_whole_task_note(each) for each in tree.ancestors(task)),
+        *(f"This is a part of {each.id}: {full_text(each)}" for each in tree.ancestors(task)),
         f"Read first: {', '.join(references)}" if references else "",
     )
     return TaskSpec(**text_fields(task) | {"notes": notes}, key=task.id, depends_on=tuple(waits))
-
-
-def _whole_task_note(task: SourceTask) -> str:
-    """Return what is said about a task as a whole, for those who do a part of it."""
-    return f"This is a part of {task.id}: {full_text(task)}"

@@ -20,10 +20,10 @@ from scaffold.core.states import (
 )
 from scaffold.plan.source.dag import done_assertion
 from scaffold.plan.source.task import SourceTask
-from scaffold.plan.story.record import StepId, StepRecord, StepStatus, StoryRecord, StoryStatus
+from scaffold.plan.story.record import StepId, StepStatus, StoryRecord, StoryStatus
 
+# The statuses of steps that have begun and were not given up, in the order in which they began.
 _EXECUTED: tuple[StepStatus, ...] = ("skipped", "completed", "in_progress")
-"""The statuses of steps that have begun and were not given up, in the order in which they began."""
 ENDED_FROM_OUTSIDE: frozenset[AttemptOutcome] = frozenset({"timeout", "cancelled"})
 """Outcomes with which a failed step counts as cancelled."""
 
@@ -34,13 +34,8 @@ def step_key(story: str, step: StepId) -> ActionKey:
 
 
 def new_record(story: SourceTask) -> StoryRecord:
-    """Return the record of a story that has not started; it is completed if the story `passes`."""
-    return StoryRecord(
-        story_id=story.id,
-        title=story.title,
-        status="completed" if story.done else "unclaimed",
-        depends_on=story.depends_on,
-    )
+    """Return the record of a story that has not started."""
+    return StoryRecord(story_id=story.id, title=story.title, depends_on=story.depends_on)
 
 
 def story_action(story: SourceTask) -> ActionSpec:
@@ -67,10 +62,13 @@ def step_actions(record: StoryRecord) -> Iterator[ActionSpec]:
     the final review, lands the work of all: it makes `done:<story>` true.
     """
     before = None
-    for step in sorted(record.steps, key=_execution_order):
+    # What has begun comes first, in the order in which it began; the others follow in the order of the workflow.
+    order = {status: place for place, status in enumerate(_EXECUTED)}
+    for step in sorted(record.steps, key=lambda each: order.get(each.status, len(order))):
         if step.status == "skipped":
             continue
         key = step_key(record.story_id, step.id)
+        # The last step lands the work of all of them, so it makes the story itself true.
         of = record.story_id if step is record.steps[-1] else key
         yield ActionSpec(
             key=key,
@@ -85,10 +83,6 @@ def step_actions(record: StoryRecord) -> Iterator[ActionSpec]:
         before = key
 
 
-def _execution_order(step: StepRecord) -> int:
-    return _EXECUTED.index(step.status) if step.status in _EXECUTED else len(_EXECUTED)
-
-
 def step_status(state: ActionState, outcome: AttemptOutcome | None = None) -> StepStatus:
     """Return a step's status for the state of its action and the outcome of its last attempt, None without one."""
     match state:
@@ -101,6 +95,7 @@ def step_status(state: ActionState, outcome: AttemptOutcome | None = None) -> St
         case Skipped():
             return "skipped"
         case Failed():
+            # A step that was stopped from outside has not failed by itself, and a retry goes on with it.
             return "cancelled" if outcome in ENDED_FROM_OUTSIDE else "failed"
         case Cancelled():
             return "cancelled"

@@ -101,6 +101,7 @@ class _Refused(Exception):
 
 def edit_hash(story_id: str, request: EditRequest, content: bytes) -> str:
     """Return the identity of edits: equal for the same content from the same execution of a step, and only then."""
+    # Each part with its length, so that no two lists of parts give the same bytes.
     parts = (story_id.encode(), request.step_id.encode(), request.attempt.encode(), content)
     return hashlib.sha256(b"".join(b"%d:" % len(part) + part for part in parts)).hexdigest()
 
@@ -108,6 +109,7 @@ def edit_hash(story_id: str, request: EditRequest, content: bytes) -> str:
 def apply_file(story: StoryRecord, request: EditRequest, content: bytes) -> EditOutcome:
     """Return the outcome of the edits in a file of the step's agent; see `step_edit.py` for their form."""
     identity = edit_hash(story.story_id, request, content)
+    # A killed owner applies the same file again.
     if any(entry.details.get("edit_hash") == identity for entry in story.history):
         return EditsKnown()
     try:
@@ -130,10 +132,12 @@ def apply_edits(story: StoryRecord, request: EditRequest, edits: Iterable[StepEd
         for edit in edits:
             edited = _apply_edit(edited, asking, edit, request, identity)
     except _Refused as refused:
+        # The feedback names the place in the file, as its agent wrote it.
         mark, refusal = refused.edit.mark, refused.refusal
         asked_for = f"{refused.edit.name} (reason: {quoted(refused.edit.reason)})"
         problem = f"{mark.line}:{mark.column}: {asked_for}: {refusal.what}. {refusal.fix}"
         feedback = _rejection_feedback(request, (problem,), identity)
+        # Asking again would be refused again: the step cannot go on without a restart.
         if refused.rule is at_most_3_restarts:
             return RestartsExhausted(f"{refusal.what} (it asked because: {refused.edit.reason})", feedback)
         return EditsRejected(feedback)
@@ -143,6 +147,7 @@ def apply_edits(story: StoryRecord, request: EditRequest, edits: Iterable[StepEd
 
 def foreign_files(found: Iterable[str], own: str) -> tuple[EditRefusal, ...]:
     """Return a refusal for each edit file that is not the story's own, `found` in its agent's folder for edits."""
+    # Kept, as it may be the only trace of what an agent meant.
     fix = f"An agent edits its own story only, in `{own}`. The file is kept and not read."
     return tuple(EditRefusal(f"the edit file `{name}` is for another story", fix) for name in found if name != own)
 
@@ -157,16 +162,18 @@ def with_rebase_step(story: StoryRecord, *, conflict: str, at: datetime) -> Stor
         what = f"story `{story.story_id}` is {story.status}, and a step for conflicts cannot be inserted into it"
         raise IllegalTransition(what, "Insert it into a story in progress, between two of its steps.")
     if len(story.steps) >= MAX_STEPS:
+        # Each conflict adds a step, so this bounds the rounds.
         return None
     (new_id,), kind = next_ids(story.steps, 1), STEP_TYPES["rebase_resolve"]
     added = StepRecord(id=new_id, type="rebase_resolve", description=f"{kind.description}: {conflict}")
+    # The review has to see the merged work.
     steps = (*story.steps[:-1], added, reset(story.steps[-1]))
     entry = edit_entry(story, None, "add_after", f"conflicts with what landed: {conflict}", (story.steps, steps), at)
     return replace(story, steps=steps).with_history(entry)
 
 
 def _rejection_feedback(request: EditRequest, problems: tuple[str, ...], identity: str) -> str:
-    """Return the text for the story's scratch file; the same for the same edits, so that it can be written once."""
+    # The same for the same edits, so that it is written once even if its owner was killed in between.
     head = f"## The workflow edits of {request.step_id} were rejected ({identity[:8]})"
     more = [f"- and {len(problems) - MAX_LISTED} more problems"] if len(problems) > MAX_LISTED else []
     lines = [f"- {request.name}:{each}" for each in problems[:MAX_LISTED]]
@@ -182,6 +189,7 @@ def _apply_edit(
         if (refusal := rule(asked)) is not None:
             raise _Refused(refusal, rule, edit)
     edited = _with_final_review_to_repeat(_edit_steps(story, edit, request), asked, request)
+    # Ids are those that the new steps get, before the edit has used them up.
     details = _edit_details(edit.operation, story) | {"edit_hash": identity}
     entries: tuple[HistoryEntry, ...] = (
         edit_entry(story, asking.id, edit.name, edit.reason, (story.steps, edited.steps), request.at, **details),
@@ -200,6 +208,7 @@ def _edit_steps(story: StoryRecord, edit: StepEdit, request: EditRequest) -> Sto
         case Split(target=target, replacement_steps=new):
             return _with_steps_at(story, target, new, keep=False)
         case Reorder(new_order=order):
+            # Only pending steps move; the others keep their places.
             following = iter(order)
             steps = tuple(story.step(next(following)) if step.status == "pending" else step for step in story.steps)
             return replace(story, steps=steps)
@@ -209,6 +218,7 @@ def _edit_steps(story: StoryRecord, edit: StepEdit, request: EditRequest) -> Sto
         case EditDescription(target=target, new_description=text):
             return story.with_step(replace(story.step(target), description=text))
         case Restart(target=target, new_description=text):
+            # The usage counts, although what it paid for is discarded.
             step = reset(add_usage(story.step(target), request.usage))
             return story.with_step(replace(step, description=text, restart_count=step.restart_count + 1))
         case _:
@@ -228,6 +238,7 @@ def _with_steps_at(story: StoryRecord, target: str, new: tuple[NewStep, ...], *,
 def _with_final_review_to_repeat(story: StoryRecord, asked: AskedEdit, request: EditRequest) -> StoryRecord:
     """Return the story with a running final review pending again if it has added steps, which come before it."""
     current = story.step(asked.asking.id)
+    # Its agent found something to do: it runs again after the steps that do it.
     if not asked.added or current.type != "final_review" or current.status != "in_progress":
         return story
     return story.with_step(reset(add_usage(current, request.usage)))

@@ -48,6 +48,7 @@ def judge_criteria(answer: str, criteria: Sequence[str], exists: CitationCheck) 
     says so and cites at least one line of a file for which `exists`, and none for which it does not.
     """
     lines = (_CRITERION.match(line) for line in answer.splitlines())
+    # A later line corrects an earlier one.
     said = {int(found["number"]): found for found in lines if found}
     return tuple(_judge_criterion(number, each, said.get(number), exists) for number, each in enumerate(criteria, 1))
 
@@ -67,8 +68,9 @@ def _judge_criterion(
     if said is None:
         problem = f"the review has no line `CRITERION {number}: ...` about it"
         return CriterionVerdict(number=number, criterion=criterion, problem=problem)
+    # Repetitions do not use up the limit.
     cited = tuple(dict.fromkeys(_find_citations(said["text"])))[:MAX_CITATIONS]
-    real = tuple(each for each in cited if _is_inside(each.file) and exists(each))
+    real = tuple(each for each in cited if _is_relative(each.file) and exists(each))
     problem, denied = _why_unmet(said, cited, real), said["verdict"].casefold() == "unmet"
     return CriterionVerdict(number=number, criterion=criterion, citations=real, problem=problem, denied=denied)
 
@@ -83,18 +85,19 @@ def _why_unmet(said: re.Match[str], cited: Sequence[Citation], real: Sequence[Ci
 
 
 def _find_citations(text: str) -> Iterator[Citation]:
+    # Paths in backticks may have spaces; outside of them a space ends the path.
     for pattern, rest in ((_QUOTED, text), (_BARE, _QUOTED.sub(" ", text).replace("`", " "))):
         for found in pattern.finditer(rest):
             if (line := int(found["line"])) > 0:
                 yield Citation(file=_normalize_path(found["file"].strip()), line=line)
 
 
-def _is_inside(file: str) -> bool:
-    """Return whether the path is relative and stays in the tree."""
+def _is_relative(file: str) -> bool:
+    # A review is untrusted text: it must not make us look outside of the tree.
     return not (file.startswith("/") or ".." in file.split("/") or "\0" in file)
 
 
 def _normalize_path(file: str) -> str:
-    """Return the path as git writes it: `./a//b` is `a/b`."""
+    # As git writes it: `./a//b` is `a/b`.
     root = "/" if file.startswith("/") else ""
     return root + "/".join(part for part in file.split("/") if part not in {"", "."})

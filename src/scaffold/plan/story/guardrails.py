@@ -91,6 +91,7 @@ def only_own_story(asked: AskedEdit) -> EditRefusal | None:
 def target_exists(asked: AskedEdit) -> EditRefusal | None:
     """Refuse an edit about a step that the story does not have."""
     operation = asked.edit.operation
+    # Reorder names all pending steps, which its own rule checks.
     if isinstance(operation, Reorder) or asked.target is not None:
         return None
     ids = [step.id for step in asked.story.steps]
@@ -110,6 +111,7 @@ def mandatory_steps_stay(asked: AskedEdit) -> EditRefusal | None:
     match asked.edit.operation:
         case Skip():
             return EditRefusal(f"`{target.id}` is of type `{target.type}`, which cannot be skipped", "Leave it in.")
+        # A replacement of the same type keeps the workflow complete.
         case Split(replacement_steps=steps) if target.type not in {step.type for step in steps}:
             return EditRefusal(
                 f"`{target.id}` is of type `{target.type}`, and none of its replacements is",
@@ -143,6 +145,7 @@ def final_review_stays_last(asked: AskedEdit) -> EditRefusal | None:
     """Refuse steps after the final review, and another one; a running one gets new steps before itself."""
     last = asked.target
     if last is not None and last.type == "final_review" and isinstance(asked.edit.operation, AddAfter):
+        # The step before it is named, because that is where the agent has to add.
         before = asked.story.steps[-2:-1]
         where = f"`{before[0].id}`, the step before it" if before else "a step before it"
         return EditRefusal(f"nothing comes after the final review `{last.id}`", f"Add the steps after {where}.")
@@ -158,6 +161,7 @@ def final_review_stays_last(asked: AskedEdit) -> EditRefusal | None:
 def ids_are_given_by_us(asked: AskedEdit) -> EditRefusal | None:
     """Refuse new steps with other ids than the next ones."""
     given = zip(asked.added, next_ids(asked.story.steps, len(asked.added)), strict=True)
+    # Ids that an agent guesses would collide with those of another edit.
     wrong = next(((step.id, own) for step, own in given if step.id not in {None, own}), None)
     if wrong is None:
         return None
@@ -171,6 +175,7 @@ def at_most_30_steps(asked: AskedEdit) -> EditRefusal | None:
     steps = len(asked.story.steps) - replaced + len(asked.added)
     if not asked.added or steps <= MAX_STEPS:
         return None
+    # Replaced steps make room, as they leave the list.
     left = max(0, MAX_STEPS - len(asked.story.steps) + replaced)
     what = f"the workflow would have {steps} steps; the limit is {MAX_STEPS}, completed and skipped ones included"
     return EditRefusal(
@@ -193,6 +198,7 @@ def order_is_complete(asked: AskedEdit) -> EditRefusal | None:
         return None
     order, pending = asked.edit.operation.new_order, {str(step.id): step for step in asked.story.pending}
     unknown = [each for each in order if each not in pending]
+    # Both directions: a forgotten step would otherwise lose its place.
     missing = [each for each in pending if each not in order]
     if unknown or missing:
         not_pending = f"{quoted(unknown[0])} is not pending" if unknown else f"`{missing[0]}` is missing"

@@ -69,6 +69,7 @@ def step_prompt(story: TaskText, record: StoryRecord, step_id: str, context: Ste
     """
     step = record.step(step_id)
     kind = STEP_TYPES[step.type]
+    # The task first and the form of the answer last: what is in between may be long.
     parts = [
         _step_section(step, kind, context.instructions),
         _restart_reasons(record, step),
@@ -100,6 +101,7 @@ def _step_section(step: StepRecord, kind: StepDefinition, instructions: str | No
             f"You produce: {kind.produces}.",
             f"The step is done when {kind.done_when}.",
             "",
+            # A user's own instructions replace the built-in ones as a whole.
             (kind.instructions if instructions is None else instructions).strip(),
         ]
     )
@@ -112,6 +114,7 @@ def _restart_reasons(record: StoryRecord, step: StepRecord) -> str:
         for entry in record.history
         if entry.details.get("operation") == "restart" and entry.details.get("target_step_id") == step.id
     ]
+    # Without the reasons the agent would take the same way again.
     heading = f"# This step was restarted {count_of(step.restart_count, 'time')}; what it had changed was discarded"
     return _clipped_section(heading, "\n".join(reasons), FEEDBACK_CHARS) if step.restart_count else ""
 
@@ -127,6 +130,7 @@ def _story_section(story: TaskText, record: StoryRecord) -> str:
 
 
 def _criteria_lines(criteria: Sequence[str]) -> Iterator[str]:
+    # Each gets the same share, so that one long criterion does not hide the others.
     share = CRITERIA_CHARS // min(len(criteria), MAX_CRITERIA)
     for number, each in enumerate(criteria[:MAX_CRITERIA], 1):
         yield f"{number}. {truncate_text(printable(each), share)}"
@@ -139,6 +143,7 @@ def _notes_section(record: StoryRecord, step: StepRecord) -> str:
     written = [each for each in record.steps if each.status == "completed" and each.notes and each.id != step.id]
     shown: list[str] = []
     left = NOTES_CHARS
+    # From the newest on: what was decided last counts most.
     for each in reversed(written):
         text = f"## {each.id} ({each.type})\n{printable(each.notes or '')}"
         if len(text) > left and shown:
@@ -157,6 +162,7 @@ def _scratch_section(heading: str, text: str, path: str) -> str:
     if not text.strip():
         return ""
     whole = printable(text).strip()
+    # The end of the file: what was written last counts most.
     kept = whole[-SCRATCH_CHARS:]
     omitted = len(whole) - len(kept)
     note = f"(The first {omitted:,} characters are left out; they are in the file.)\n" if omitted else ""
@@ -183,7 +189,6 @@ Write `unmet` and the reason if it is not met. A citation that does not exist do
 
 
 def _workflow_section(record: StoryRecord, step: StepRecord, files: SharedFiles) -> str:
-    """Return the workflow and how to edit it."""
     steps = "\n".join(_step_line(each, step) for each in record.steps)
     return f"""# The workflow of this story
 {steps}

@@ -131,6 +131,7 @@ def default_workflow() -> tuple[StepRecord, ...]:
 
 def reset(step: StepRecord) -> StepRecord:
     """Return the step as one that has not started; its costs and its number of restarts stay."""
+    # What the execution left is gone; what it cost, and how often it was restarted, is not.
     return replace(
         step,
         status="pending",
@@ -211,6 +212,7 @@ def _changed_steps(
 ) -> tuple[list[dict[str, str]], list[dict[str, str]]]:
     """Return the part of both lists that differs, without the steps they begin and end with in common."""
     old, new = [_step_summary(step) for step in before], [_step_summary(step) for step in after]
+    # An entry shows what changed, and not the whole workflow twice.
     while old and new and old[0] == new[0]:
         del old[0], new[0]
     while old and new and old[-1] == new[-1]:

@@ -117,12 +117,14 @@ def read_edits(content: bytes, *, name: str) -> tuple[StepEdit, ...]:
 def edits_from_node(node: PositionedNode, *, name: str) -> tuple[StepEdit, ...]:
     """Return the same as `read_edits`, for JSON that is already parsed, e.g. the arguments of a tool call."""
     found: list[Finding] = []
+    # A single object is what many agents write.
     items = node.items if isinstance(node, ListNode) else (node,)
     if not isinstance(node, ListNode | MappingNode):
         found.append(_edit_finding(node.mark, "expected an array of operations", f"Write `{EXAMPLE}`."))
     elif len(items) > MAX_OPERATIONS:
         what = f"the array has {len(items)} operations; the limit is {MAX_OPERATIONS}"
         found.append(_edit_finding(node.mark, what, "Ask only for the most important ones."))
+    # Too many are not even read.
     edits = () if found else tuple(_read_operations(items, found))
     if found:
         raise invalid_plan(name, tuple(found))
@@ -139,10 +141,12 @@ def _parse_edits(content: bytes, name: str) -> PositionedNode:
     try:
         text = content.decode()
     except UnicodeDecodeError as error:
+        # Up to the byte at fault the text is valid, so that its position can be told.
         before = content[: error.start].decode()
         mark = TextPosition(before.count("\n") + 1, len(before) - before.rfind("\n"))
         raise invalid_plan(name, (_edit_finding(mark, "the text is not UTF-8", "Write the file as UTF-8."),)) from error
     if not text.strip():
+        # Whoever reads the folder may come between creating and writing a file.
         fix = "Write the whole array into another file first, then rename that to this name."
         raise invalid_plan(name, (_edit_finding(TextPosition(1, 1), "the file is empty", fix),))
     return parse_positioned(text, name=name)
@@ -160,19 +164,18 @@ def _read_operations(items: tuple[PositionedNode, ...], found: list[Finding]) ->
         operation = fields.text("operation", complaint=_bad_operation)
         own = _OWN_KEYS.get(operation, ())
         fields.check(("operation", "reason", *own), required=("operation", "reason", *own), closed=False)
+        # A key of another operation shows that its agent meant something else.
         for key in _ALL_KEYS if own else ():
             if key not in own and fields.has(key):
                 fields.complain(key, f"does not belong to `{operation}`", "Remove it, or write another operation.")
-        edit = _read_edit(operation, fields, item.mark) if len(found) == before else None
-        if edit is not None and len(found) == before:
+        # Only a complete operation is built: later checks rely on all of its fields.
+        if len(found) > before:
+            continue
+        reason = fields.text("reason", complaint=lambda text: _bad_prose(text, MAX_REASON_CHARS))
+        read = _read_operation(operation, fields)
+        edit = StepEdit(operation=read, reason=reason, mark=item.mark, story=fields.text("story_id") or None)
+        if len(found) == before:
             yield edit
-
-
-def _read_edit(operation: str, fields: FieldReader, mark: TextPosition) -> StepEdit:
-    reason = fields.text("reason", complaint=_bad_reason)
-    return StepEdit(
-        operation=_read_operation(operation, fields), reason=reason, mark=mark, story=fields.text("story_id") or None
-    )
 
 
 def _read_operation(operation: str, fields: FieldReader) -> Operation:
@@ -207,6 +210,7 @@ def _new_step(fields: FieldReader) -> NewStep:
 
 def _read_order(fields: FieldReader) -> tuple[str, ...]:
     order = fields.texts("new_order")
+    # `texts` leaves out repetitions and what is not a text.
     if len(order) < len(fields.items("new_order")):
         fields.complain("new_order", "names a step twice, or not by its id", "Name each pending step once.")
     return order
@@ -222,10 +226,6 @@ def _bad_type(text: str) -> str | None:
     if text in STEP_TYPES:
         return None
     return f"is not a type of step. {SpellingHints(STEP_TYPES).hint(text)}The types are {', '.join(STEP_TYPES)}"
-
-
-def _bad_reason(text: str) -> str | None:
-    return _bad_prose(text, MAX_REASON_CHARS)
 
 
 def _bad_description(text: str) -> str | None:

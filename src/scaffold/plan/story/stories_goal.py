@@ -28,6 +28,7 @@ def stories_goal(name: str, description: str, stories: Sequence[SourceTask]) -> 
 
     Stories that are done are left out. Raises PlanInvalid if all are, or if an id is that of a step.
     """
+    # A story that passes is neither worked nor waited for.
     passed = {story.id for story in stories if story.done}
     left = tuple(
         structs.replace(story, depends_on=tuple(each for each in story.depends_on if each not in passed))
@@ -48,6 +49,7 @@ def stories_goal(name: str, description: str, stories: Sequence[SourceTask]) -> 
 
 
 def _steps_with_ids_of_stories(stories: Sequence[SourceTask], actions: Sequence[ActionSpec]) -> Iterator[Finding]:
+    # A story called `US-1/step-001` would be taken for a step of `US-1`.
     counts = Counter(action.key for action in actions)
     for story in stories:
         if counts[story.id] > 1:

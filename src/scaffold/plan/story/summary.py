@@ -36,6 +36,7 @@ def find_summary(answer: str) -> Summary | None:
     It has at most MAX_LINES lines of MAX_LINE_CHARS characters; more is left out, and marked.
     """
     lines = answer.splitlines()
+    # From the end: an answer may quote the summaries of earlier steps.
     for index in range(len(lines) - 1, -1, -1):
         first = _first_line(lines[index])
         if first is not None:
@@ -46,6 +47,7 @@ def find_summary(answer: str) -> Summary | None:
 
 def last_words(answer: str) -> Summary:
     """Return the last lines of an answer without a summary, marked as such: for when asking for one was no help."""
+    # Agents are told that this is not a summary, as it may end in the middle of a thought.
     lines = [line for line in answer.splitlines() if line.strip()]
     if not lines:
         return Summary(NO_ANSWER, is_whole=True)
@@ -61,6 +63,7 @@ def _first_line(line: str) -> str | None:
     rest = heading["rest"]
     if rest.startswith(":"):
         return rest[1:].strip(_MARKUP)
+    # `Summary of the changes` is a heading of its own kind, not this one.
     return None if rest.strip("=- ") else ""
 
 
@@ -70,6 +73,7 @@ def _section_lines(lines: tuple[str, ...]) -> list[str]:
     for line in lines:
         if _NEXT_HEADING.match(line):
             break
+        # Rules and fences are decoration of Markdown.
         if line.strip() and not _RULE.fullmatch(line.strip()):
             kept.append(line)
     return kept

@@ -56,6 +56,7 @@ def encode_state(state: WorkflowState, given: Document | None = None) -> bytes:
     """
     document = msgspec.to_builtins(state)
     old = given or {}
+    # What others wrote into the file is anybody's, so its types are checked.
     old_stories = _as_mapping(old.get("stories"))
     stories = {
         key: _merge_story(story, _as_mapping(old_stories.get(key))) for key, story in document["stories"].items()
@@ -69,6 +70,7 @@ def read_state(text: str, *, name: str) -> StoredState:
 
     Raises PlanInvalid: with the position of a syntax error, otherwise with the path of the value that is wrong.
     """
+    # Only for the position of a syntax error; the values are read below.
     parse_positioned(text, name=name)
     try:
         given = msgspec.json.decode(text.encode())
@@ -82,8 +84,9 @@ def read_state(text: str, *, name: str) -> StoredState:
 
 
 def _merge_story(story: dict[str, Any], given: Document) -> Document:
-    steps = {each.get("id"): each for each in _as_mappings(given.get("steps"))}
-    entries = _as_mappings(given.get("history"))
+    steps = {each.get("id"): each for each in map(_as_mapping, _as_list(given.get("steps")))}
+    entries = [*map(_as_mapping, _as_list(given.get("history")))]
+    # New entries have no counterpart in the file.
     entries += [{}] * (len(story["history"]) - len(entries))
     own = {
         "steps": [_with_unknown(step, steps.get(step["id"], {}), _STEP_FIELDS) for step in story["steps"]],
@@ -102,8 +105,8 @@ def _as_mapping(value: object) -> Document:
     return value if isinstance(value, dict) else {}
 
 
-def _as_mappings(value: object) -> list[Document]:
-    return [_as_mapping(each) for each in value] if isinstance(value, list) else []
+def _as_list(value: object) -> list[object]:
+    return value if isinstance(value, list) else []
 
 
 def _find_problems(state: WorkflowState) -> Iterator[Finding]:
@@ -111,6 +114,7 @@ def _find_problems(state: WorkflowState) -> Iterator[Finding]:
         fix = "Use the version of scaffold that wrote it, or delete the file: it is written again from the database."
         yield _problem_finding(f"version {state.version} is not supported", fix)
     for key, story in state.stories.items():
+        # The keys of the file are checked as those of a plan: they become parts of paths.
         if wrong := bad_key(key):
             yield _problem_finding(f"the story id {quoted(key)} {wrong}", "Give the story another id.")
         if story.story_id != key:

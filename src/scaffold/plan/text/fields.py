@@ -72,6 +72,7 @@ class FieldReader:
         self.node = node
         self._values: dict[str, PositionedNode] = {}
         for key, value in node.entries if isinstance(node, MappingNode) else ():
+            # A null is how people leave a value out.
             if isinstance(key, ScalarNode) and not (isinstance(value, ScalarNode) and value.kind == "nothing"):
                 self._values.setdefault(key.written, value)
 
@@ -86,6 +87,7 @@ class FieldReader:
             return
         seen: set[str] = set()
         for node, _ in self.node.entries:
+            # `<<` is a merge key in YAML, and a name in JSON.
             if isinstance(node, ScalarNode) and node.kind != "merge key":
                 self._check_key(node, known if closed else None, seen)
             elif isinstance(node, ScalarNode):
@@ -103,6 +105,7 @@ class FieldReader:
             self._add_finding("duplicate-key", node, f"the key {quoted(key)} is written twice", "Keep one of the two.")
         elif known is not None and key not in known:
             fix = f"{SpellingHints(known).hint(key)}The known keys are {', '.join(known)}."
+            # Only a warning: newer versions and other tools add keys.
             message = f"{self.path}: the key {quoted(key)} is unknown and was ignored"
             self.notes.add("unknown-key", node.mark, message, fix, severity="warning")
         seen.add(key)
@@ -149,6 +152,7 @@ class FieldReader:
 
     def _read_identifier(self, node: PositionedNode, key: str, complaint: TextCheck) -> str | None:
         if isinstance(node, ScalarNode) and node.kind == "number":
+            # Ids such as `1.0` must stay as they are written.
             node = ScalarNode(node.mark, "text", node.written, node.written)
         return self._read_text(node, key, complaint)
 
@@ -182,6 +186,7 @@ class FieldReader:
 
     def never_empty(self, key: str) -> None:
         """Record a problem if the list is empty."""
+        # A missing list is reported as missing, not as empty.
         node = self._values.get(key)
         if isinstance(node, ListNode) and not node.items:
             self._add_finding("bad-value", node, "the list is empty", "Name at least one.", key)
@@ -223,6 +228,7 @@ class FieldReader:
 
 
 def _expand_short_form(node: PositionedNode, short: str | None) -> PositionedNode:
+    # Plans may write `- pytest` instead of `- command: pytest`.
     if short is None or not isinstance(node, ScalarNode):
         return node
     return MappingNode(node.mark, ((ScalarNode(node.mark, "text", short, short), node),))

@@ -29,8 +29,8 @@ MAX_KEY_CHARS = 128
 MAX_TIMEOUT_S = 1e9
 LINE_WIDTH = 120
 
+# The C emitter, if PyYAML was built with it; it is faster.
 _DUMPER: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
-"""The C emitter, if PyYAML was built with it; it is faster."""
 
 TEXT_KEYS = ("title", "description", "type", "acceptance", "verification_intent", "notes")
 """Keys of an action's text."""
@@ -76,6 +76,7 @@ def parse_plan(root: PositionedNode, *, name: str) -> tuple[Plan, tuple[Finding,
     plan = _read_plan(root, FindingCollector(found))
     # Problems of a goal are found after those of its actions, but a reader expects them in the order of the text.
     found.sort(key=lambda finding: (finding.line or 0, finding.column or 0))
+    # Warnings alone do not stop a plan.
     if errors := tuple(finding for finding in found if finding.severity == "error"):
         raise invalid_plan(name, errors)
     return plan, tuple(found)
@@ -86,6 +87,7 @@ def bad_key(key: str) -> str | None:
     if wrong := bad_name(key):
         return wrong
     if len(key) > MAX_KEY_CHARS:
+        # Keys become parts of paths, refs and command lines.
         return f"is longer than {MAX_KEY_CHARS} characters"
     if key.startswith("-"):
         return "starts with `-`"
@@ -100,6 +102,7 @@ def bad_name(name: str) -> str | None:
     """Return why `name` cannot name a goal, a role or an assertion; None if it can."""
     if not name.strip():
         return "is empty"
+    # What cannot be seen cannot be compared by people.
     if name != name.strip() or not name.isprintable():
         return "begins or ends with whitespace, or contains an unprintable character"
     return None
@@ -141,7 +144,8 @@ def _read_goal(fields: FieldReader) -> GoalSpec:
     fields.check(_GOAL, required=("name", "goal_state", "actions"))
     fields.never_empty("goal_state")
     actions = fields.tables("actions")
-    specs = tuple(_read_action(action) for action in actions)
+    specs = tuple(parse_action(action, _ACTION, required=("key",)) for action in actions)
+    # After the actions, whose keys it needs.
     _check_parents(actions, specs)
     return GoalSpec(
         name=name,
@@ -150,10 +154,6 @@ def _read_goal(fields: FieldReader) -> GoalSpec:
         persistent=fields.flag("persistent", default=False),
         actions=specs,
     )
-
-
-def _read_action(fields: FieldReader) -> ActionSpec:
-    return parse_action(fields, _ACTION, required=("key",))
 
 
 def parse_action(fields: FieldReader, known: tuple[str, ...], *, required: tuple[str, ...]) -> ActionSpec:
@@ -239,6 +239,7 @@ def _read_assertions(fields: FieldReader, key: str) -> tuple[Assertion, ...]:
 
 def _check_parents(actions: Sequence[FieldReader], specs: Sequence[ActionSpec]) -> None:
     """Record parents that are not a compound of the same goal, and parents that form a cycle."""
+    # Reversed, so that the first of several with one key counts.
     by_key = {spec.key: spec for spec in reversed(specs)}
     seen: set[ActionKey] = set()
     for fields, spec in zip(actions, specs, strict=True):
@@ -260,6 +261,7 @@ def parent_cycle(spec: ActionSpec, by_key: Mapping[ActionKey, ActionSpec], seen:
     while ancestor is not None and ancestor.key not in path and ancestor.key not in seen:
         path[ancestor.key] = None
         ancestor = by_key.get(ancestor.parent) if ancestor.parent else None
+    # Each key is walked once: a chain that was found free of cycles stays so.
     seen.update(path)
     if ancestor is None or ancestor.key not in path:
         return None
@@ -281,7 +283,7 @@ def _read_check(fields: FieldReader) -> Check:
     """Return one check; a bare text is a command that must exit with 0."""
     fields.check(_CHECK, required=("command",))
     return Check(
-        command=fields.text("command", complaint=_bad_command),
+        command=fields.text("command", complaint=lambda text: bad_characters(text) if text.strip() else "is empty"),
         expect=_read_expectation(fields),
         description=fields.text("description"),
         required=fields.flag("required", default=True),
@@ -289,13 +291,10 @@ def _read_check(fields: FieldReader) -> Check:
     )
 
 
-def _bad_command(command: str) -> str | None:
-    return bad_characters(command) if command.strip() else "is empty"
-
-
 def _read_expectation(fields: FieldReader) -> Expectation:
     if not (expect := fields.text("expect")):
         return ExitCode(0)
+    # Exit codes have one byte.
     if (code := _EXIT.fullmatch(expect)) and int(code[1]) <= 255:
         return ExitCode(int(code[1]))
     if output := _OUTPUT.fullmatch(expect):
@@ -349,6 +348,7 @@ def _action_entry(action: ActionSpec) -> dict[str, Any]:
             "files": list(action.files),
         }
     )
+    # A description that only repeats the title, or the key, is what reading fills in.
     plain = action.description == (action.title or action.key)
     title = {"title": action.title} if action.title else {}
     description = {} if plain else {"description": action.description}

@@ -78,6 +78,7 @@ def parse_positioned(text: str, *, name: str) -> PositionedNode:
 
     YAML aliases share the node they refer to. Raises PlanInvalid with one `syntax` finding.
     """
+    # JSON first: it is stricter, and its errors are easier to read.
     if name.endswith(".json") or _json_object(text.removeprefix("\ufeff")):
         return parse_json(text, name=name)
     return _parse_with(name, lambda: _YamlParser().read(text.removeprefix("\ufeff")))
@@ -143,6 +144,7 @@ class _SyntaxError(Exception):
 
 
 def _json_object(text: str) -> bool:
+    # A mapping in YAML's flow style may begin with a brace, too.
     if not text.lstrip().startswith("{"):
         return False
     try:
@@ -165,8 +167,9 @@ class _JsonParser:
         self._decode = json.JSONDecoder().raw_decode
 
     def read(self) -> PositionedNode:
+        # The module's own parser decides what is valid; the walk below relies on it.
         self._check_json(self._text, 0)
-        return self._value(self._skip_gap(0))[0]
+        return self._read_value(self._skip_gap(0))[0]
 
     def read_lines(self) -> ListNode:
         values: list[PositionedNode] = []
@@ -174,7 +177,7 @@ class _JsonParser:
             line = self._text[start:end]
             if line.strip():
                 self._check_json(line, start)
-                values.append(self._value(self._skip_gap(start))[0])
+                values.append(self._read_value(self._skip_gap(start))[0])
         return ListNode(START, tuple(values))
 
     def _check_json(self, text: str, start: int) -> None:
@@ -182,36 +185,37 @@ class _JsonParser:
         try:
             json.loads(text)
         except json.JSONDecodeError as error:
-            raise _SyntaxError(f"invalid JSON: {error.msg}", self._mark(start + error.pos)) from error
+            raise _SyntaxError(f"invalid JSON: {error.msg}", self._position_at(start + error.pos)) from error
         except ValueError as error:
-            raise _SyntaxError("a number has too many digits", self._mark(start)) from error
+            raise _SyntaxError("a number has too many digits", self._position_at(start)) from error
 
     def _skip_gap(self, index: int) -> int:
         """Return the index after white space and separators."""
         gap = self._gap.match(self._text, index)
         return gap.end() if gap else index
 
-    def _value(self, start: int) -> tuple[PositionedNode, int]:
+    def _read_value(self, start: int) -> tuple[PositionedNode, int]:
         """Return the value that starts at `start`, and the index after it."""
         if self._text[start] not in "{[":
-            return self._scalar(start)
+            return self._read_scalar(start)
         values: list[PositionedNode] = []
         index = self._skip_gap(start + 1)
         while self._text[index] not in "}]":
-            value, index = self._value(index)
+            value, index = self._read_value(index)
             values.append(value)
             index = self._skip_gap(index)
         if self._text[start] == "[":
-            return ListNode(self._mark(start), tuple(values)), index + 1
-        return MappingNode(self._mark(start), tuple(zip(values[::2], values[1::2], strict=True))), index + 1
+            return ListNode(self._position_at(start), tuple(values)), index + 1
+        # Keys and values alternate, as separators are skipped.
+        return MappingNode(self._position_at(start), tuple(zip(values[::2], values[1::2], strict=True))), index + 1
 
-    def _scalar(self, start: int) -> tuple[ScalarNode, int]:
+    def _read_scalar(self, start: int) -> tuple[ScalarNode, int]:
         value, end = self._decode(self._text, start)
         kinds: dict[type, ScalarKind] = {str: "text", bool: "boolean", type(None): "nothing"}
         written = value if isinstance(value, str) else self._text[start:end]
-        return ScalarNode(self._mark(start), kinds.get(type(value), "number"), value, written), end
+        return ScalarNode(self._position_at(start), kinds.get(type(value), "number"), value, written), end
 
-    def _mark(self, index: int) -> TextPosition:
+    def _position_at(self, index: int) -> TextPosition:
         line = bisect_right(self._lines, index)
         return TextPosition(line, index - self._lines[line - 1] + 1)
 
@@ -247,7 +251,7 @@ class _PositionLoader(_PARSER):  # type: ignore[misc] # which parser it is depen
         if tag is None or tag == "!":
             tag = self.resolve(yaml.ScalarNode, event.value, event.implicit)
         self.scalars += 1
-        return _scalar(tag, event.value, _mark(event.start_mark))
+        return _make_scalar(tag, event.value, _position_of(event.start_mark))
 
 
 class _YamlParser:
@@ -270,45 +274,45 @@ class _YamlParser:
             root = loader.get_single_node()
         except yaml.MarkedYAMLError as error:
             problem = " ".join(filter(None, (error.context, error.problem)))
-            raise _SyntaxError(f"invalid YAML: {problem}", _mark(error.problem_mark)) from error
+            raise _SyntaxError(f"invalid YAML: {problem}", _position_of(error.problem_mark)) from error
         if root is None:
             return ScalarNode(START, "nothing", None, "")
-        value, size = self._value(root), self._node_size(root)
+        value, size = self._positioned(root), self._node_size(root)
         # Aliases share nodes here, but who walks or writes the result expands them, in the worst case exponentially.
         if size > len(self._sizes) + loader.scalars + MAX_ALIAS_VALUES:
-            raise _SyntaxError(f"aliases expand to more than {MAX_ALIAS_VALUES} values", _mark(root.start_mark))
+            raise _SyntaxError(f"aliases expand to more than {MAX_ALIAS_VALUES} values", _position_of(root.start_mark))
         return value
 
     def _node_size(self, node: yaml.Node | ScalarNode) -> int:
         return 1 if isinstance(node, ScalarNode) else self._sizes[node]
 
-    def _value(self, node: yaml.Node | ScalarNode) -> PositionedNode:
+    def _positioned(self, node: yaml.Node | ScalarNode) -> PositionedNode:
         if isinstance(node, ScalarNode):
             return node
         # YAML allows an alias to a value that is not complete yet, which JSON and plans cannot express.
         if node in self._open:
-            raise _SyntaxError("an alias refers to a value that contains it", _mark(node.start_mark))
+            raise _SyntaxError("an alias refers to a value that contains it", _position_of(node.start_mark))
         if node not in self._done:
             self._open.add(node)
-            self._done[node], self._sizes[node] = self._convert(node)
+            self._done[node], self._sizes[node] = self._convert_node(node)
             self._open.remove(node)
         return self._done[node]
 
-    def _convert(self, node: yaml.Node) -> tuple[PositionedNode, int]:
-        mark = _mark(node.start_mark)
+    def _convert_node(self, node: yaml.Node) -> tuple[PositionedNode, int]:
+        mark = _position_of(node.start_mark)
         if isinstance(node, yaml.MappingNode):
-            entries = tuple((self._value(key), self._value(value)) for key, value in node.value)
+            entries = tuple((self._positioned(key), self._positioned(value)) for key, value in node.value)
             return MappingNode(mark, entries), 1 + sum(self._node_size(part) for entry in node.value for part in entry)
         if isinstance(node, yaml.SequenceNode):
-            return ListNode(mark, tuple(map(self._value, node.value))), 1 + sum(map(self._node_size, node.value))
-        return _scalar(node.tag, node.value, mark), 1
+            return ListNode(mark, tuple(map(self._positioned, node.value))), 1 + sum(map(self._node_size, node.value))
+        return _make_scalar(node.tag, node.value, mark), 1
 
 
-def _mark(mark: Any) -> TextPosition:
+def _position_of(mark: Any) -> TextPosition:
     return TextPosition(mark.line + 1, mark.column + 1) if mark else START
 
 
-def _scalar(tag: str, written: str, mark: TextPosition) -> ScalarNode:
+def _make_scalar(tag: str, written: str, mark: TextPosition) -> ScalarNode:
     kind = _KINDS.get(tag.removeprefix("tag:yaml.org,2002:"), "tagged value")
     match kind:
         case "number":
@@ -326,6 +330,7 @@ def _yaml_number(node: yaml.ScalarNode) -> int | float:
     read = constructor.construct_yaml_int if node.tag.endswith(":int") else constructor.construct_yaml_float
     try:
         number: int | float = read(node)
+    # YAML knows numbers that Python does not, such as `0o_`.
     except (ValueError, IndexError):
         return nan
     return number
@@ -339,10 +344,11 @@ def with_positions(findings: Iterable[Finding], root: PositionedNode) -> tuple[F
     marks: dict[tuple[str | None, str | None], list[TextPosition]] = {}
     for goal, action, mark in _named_things(root):
         marks.setdefault((goal, action), []).append(mark)
-    return tuple(_with_position(finding, marks.get((finding.goal, finding.action), ())) for finding in findings)
+    return tuple(with_position(finding, marks.get((finding.goal, finding.action), ())) for finding in findings)
 
 
-def _with_position(finding: Finding, marks: Sequence[TextPosition]) -> Finding:
+def with_position(finding: Finding, marks: Sequence[TextPosition]) -> Finding:
+    """Return the finding with the position of what it is about: of a repeated key, the second one."""
     if finding.line is not None or not marks:
         return finding
     mark = marks[:2][-1] if finding.code == "duplicate-key" else marks[0]
@@ -352,18 +358,19 @@ def _with_position(finding: Finding, marks: Sequence[TextPosition]) -> Finding:
 def _named_things(root: PositionedNode) -> Iterator[tuple[str, str | None, TextPosition]]:
     """Yield (goal name, None, position) for each goal, and (goal name, action key, position) for its actions."""
     for goal in _list_items(root, "goals"):
-        if isinstance(name := _value(goal, "name"), ScalarNode):
+        if isinstance(name := child_value(goal, "name"), ScalarNode):
             yield name.written, None, name.mark
             for action in _list_items(goal, "actions"):
-                if isinstance(key := _value(action, "key"), ScalarNode):
+                if isinstance(key := child_value(action, "key"), ScalarNode):
                     yield name.written, key.written, key.mark
 
 
 def _list_items(node: PositionedNode, key: str) -> tuple[PositionedNode, ...]:
-    value = _value(node, key)
+    value = child_value(node, key)
     return value.items if isinstance(value, ListNode) else ()
 
 
-def _value(node: PositionedNode, name: str) -> PositionedNode | None:
+def child_value(node: PositionedNode | None, name: str) -> PositionedNode | None:
+    """Return the value of a key of a mapping, the first of several; None if there is none."""
     entries = node.entries if isinstance(node, MappingNode) else ()
     return next((value for key, value in entries if isinstance(key, ScalarNode) and key.written == name), None)
