@@ -51,6 +51,7 @@ def load_cassette(path: Path) -> Cassette:
 def cassette_prices(path: Path) -> Prices | None:
     """Return the prices at which replies of the cassette are counted; None if they cost nothing or it is invalid."""
     try:
+        # Keyed by the time of the last change, so that an edited cassette is read again.
         return _read_prices(path, path.stat().st_mtime_ns)
     except (ModelError, OSError):
         return None
@@ -87,6 +88,7 @@ def _read_yaml(text: str, path: Path) -> _CassetteFile:
     loader = _LOADER(text)
     try:
         root = loader.get_single_node()
+        # YAML accepts an empty document.
         if root is None:
             raise _file_error(path, 1, "the file is empty")
         for key in _repeated_keys(root, set()):

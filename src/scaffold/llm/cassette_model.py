@@ -65,6 +65,7 @@ class RequestMatcher(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     def fits(self, request: Request) -> bool:
         """Return True if `request` matches; without `role` only workers match, unless all fields are None."""
         caller = request.caller
+        # Scripted replies are mostly a worker's: a rule without a role must not answer the planner.
         if self.role is None and caller.role in NON_WORKER_ROLES and self != MATCH_ANY:
             return False
         conditions = (
@@ -191,6 +192,7 @@ class CassetteModel:
             await _inject_fault(entry.fault, silence_s)
         message = _reply_message(entry, request.caller)
         emit_deltas(message, on_delta)
+        # At once: what is scripted needs no time.
         return Reply(
             message=message,
             usage=self._usage_of_reply(entry, request),

@@ -41,6 +41,7 @@ class DeltaListener:
     def __call__(self, delta: Delta) -> None:
         """Pass on the next delta."""
         if isinstance(delta, StreamReset):
+            # The provider bills what it sent, even if it is discarded.
             self._broken += 1
             self.has_output = False
         elif not isinstance(delta, RetryWait):

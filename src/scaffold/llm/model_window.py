@@ -56,6 +56,7 @@ class ModelWindow:
         looks = self._learned.looks
         if self.tokens is not None or not self._endpoint.window_urls or looks[self._key] >= MAX_LOOKS:
             return False
+        # A request never waits long for it: without a window it is only cut later.
         try:
             async with asyncio.timeout(min(LOOK_S, idle_s)):
                 for url in self._endpoint.window_urls:
@@ -64,6 +65,7 @@ class ModelWindow:
                         return True
             looks[self._key] += 1
         except TimeoutError:
+            # A server that is this slow would delay each request.
             looks[self._key] = MAX_LOOKS
         except ModelError:
             pass  # a server that is not there, and may come: so far it has not been asked

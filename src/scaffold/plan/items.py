@@ -53,10 +53,7 @@ def problem_of(item: WorkItem, known: Items) -> str:
         (not 0 <= item.priority <= LAST_PRIORITY, f"its priority is not between 0 and {LAST_PRIORITY}"),
         (len(item.labels) > MAX_LABELS, f"it has more than {MAX_LABELS} labels"),
         (any(not _NAME.fullmatch(each) for each in item.labels), "a label is not a word of up to 40 characters"),
-        (
-            bool(item.project) and not _NAME.fullmatch(item.project),
-            "its project is not a word of up to 40 characters",
-        ),
+        (bool(item.project) and not _NAME.fullmatch(item.project), "its project is not a word of up to 40 characters"),
         (any(each not in known and each != item.id for each in links), "an item that it names does not exist"),
         # Checked last, as the search visits all items.
     )

@@ -70,15 +70,17 @@ _FAMILY: Mapping[Provider, Family] = {
 def model_card(model: ModelName) -> ModelCard:
     """Return the card of `model`; subscriptions (`codex`), local servers and cassettes have no prices."""
     family = _FAMILY.get(model.provider)
-    trained = _trained_tools(model.name)
+    trained = next((tools for pattern, tools in _TRAINED_TOOLS if re.match(pattern, model.name)), frozenset[str]())
     if family is None:
         return ModelCard(model=str(model), name=model.name, thinking_tags=True, trained_tools=trained)
     found = find_model(family, model.name)
+    # OpenAI's wires need no limit: without one, the model's own applies.
+    most = next((most for pattern, most in _ANTHROPIC_OUTPUT if re.match(pattern, model.name)), None)
     return ModelCard(
         model=str(model),
         name=model.name,
         window_tokens=found.window if found else None,
-        max_output_tokens=_anthropic_output(model.name) if family == "anthropic" else None,
+        max_output_tokens=most if family == "anthropic" else None,
         thinking=thinking_support(family, model.name),
         images=_SEES_NOTHING.match(model.name) is None,
         trained_tools=trained,
@@ -94,11 +96,3 @@ def known_models() -> Sequence[ModelCard]:
         for each in priced_models(family)
         if each.window is not None and not _OLD.match(each.id)
     )
-
-
-def _anthropic_output(name: str) -> int | None:
-    return next((most for pattern, most in _ANTHROPIC_OUTPUT if re.match(pattern, name)), None)
-
-
-def _trained_tools(name: str) -> frozenset[str]:
-    return next((tools for pattern, tools in _TRAINED_TOOLS if re.match(pattern, name)), frozenset())

@@ -29,6 +29,7 @@ class TokenRate(Struct, frozen=True, array_like=True):
         """Return the cost in US dollars: fresh input, cache reads, cache writes and output."""
         cached = self.input if self.cached is None else self.cached
         written = self.input if self.written is None else self.written
+        # Providers count cached and written tokens in the input as well.
         fresh_tokens = usage.input_tokens - usage.cached_input_tokens - usage.cache_write_tokens
         dollars = fresh_tokens * self.input + usage.cached_input_tokens * cached + usage.cache_write_tokens * written
         return (dollars + usage.output_tokens * self.output) / 1_000_000

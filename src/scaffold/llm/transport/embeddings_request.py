@@ -113,6 +113,7 @@ class EmbeddingRequest:
             body = await _read_whole(answer, MAX_ANSWER_BYTES)
         found = read_vectors(body, len(self._texts), ollama=self._at.speaks_ollama)
         self.vectors = found.vectors
+        # A server's wrong count must not spoil the budget.
         counted = 0 < found.tokens <= MAX_TOKENS
         usage = self._used_tokens(found.tokens) if counted else self.estimate(ASKED).as_estimate
         return Reply(message=AssistantMessage(()), usage=usage, stop="end")
@@ -152,7 +153,10 @@ def find_embedding_endpoint(model: ModelName, environ: Mapping[str, str]) -> Emb
     base = found.url.removesuffix(found.codec.path)
     speaks_ollama = base.endswith(OLLAMA_PATH)
     url = f"{base}/embed" if speaks_ollama else f"{base}/embeddings"
-    return EmbeddingEndpoint(model, _endpoint_at(found, url), speaks_ollama)
+    # Another name than the model's: a server that has no embeddings must not make its chat wait.
+    name = f"{found.name} embeddings"
+    endpoint = Endpoint(name=name, url=url, headers=found.headers, codec=found.codec)
+    return EmbeddingEndpoint(model, endpoint, speaks_ollama)
 
 
 def _with_own_variables(provider: Provider, environ: Mapping[str, str]) -> Mapping[str, str]:
@@ -160,8 +164,3 @@ def _with_own_variables(provider: Provider, environ: Mapping[str, str]) -> Mappi
     if provider in _URLS:
         own[_URLS[provider]] = environ.get(EMBEDDING_URL, "")
     return {**environ, **{name: value for name, value in own.items() if value}}
-
-
-def _endpoint_at(endpoint: Endpoint, url: str) -> Endpoint:
-    # Another name: a server that has no embeddings must not make its chat wait.
-    return Endpoint(name=f"{endpoint.name} embeddings", url=url, headers=endpoint.headers, codec=endpoint.codec)

@@ -84,14 +84,6 @@ def _anthropic_endpoint(model: ModelName, environ: Mapping[str, str]) -> Endpoin
     return _make_endpoint(model, base, headers, AnthropicCodec())
 
 
-def _responses_endpoint(model: ModelName, environ: Mapping[str, str]) -> Endpoint:
-    return _make_endpoint(model, *_openai_access(environ), ResponsesCodec())
-
-
-def _chat_endpoint(model: ModelName, environ: Mapping[str, str]) -> Endpoint:
-    return _make_endpoint(model, *_openai_access(environ), ChatCodec())
-
-
 def _openai_access(environ: Mapping[str, str]) -> tuple[str, Mapping[str, str]]:
     key = _read_key("OPENAI_API_KEY", environ, "ANTHROPIC_API_KEY with `--model anthropic:NAME`")
     base = _with_version(base_url("OPENAI_BASE_URL", environ, "https://api.openai.com/v1"))
@@ -143,8 +135,8 @@ def _local_endpoint(model: ModelName, environ: Mapping[str, str]) -> Endpoint:
 
 _ENDPOINTS: Mapping[str, Callable[[ModelName, Mapping[str, str]], Endpoint]] = {
     "anthropic": _anthropic_endpoint,
-    "openai": _responses_endpoint,
-    "openai-chat": _chat_endpoint,
+    "openai": lambda model, environ: _make_endpoint(model, *_openai_access(environ), ResponsesCodec()),
+    "openai-chat": lambda model, environ: _make_endpoint(model, *_openai_access(environ), ChatCodec()),
     "codex": _codex_endpoint,
     "local": _local_endpoint,
 }
@@ -153,6 +145,7 @@ _ENDPOINTS: Mapping[str, Callable[[ModelName, Mapping[str, str]], Endpoint]] = {
 def _make_endpoint(model: ModelName, base: str, headers: Mapping[str, str], codec: Codec) -> Endpoint:
     fields = {"Content-Type": "application/json", "User-Agent": "scaffold", **headers}
     secrets = [headers[field] for field in _SECRET_FIELDS if field in headers]
+    # A hash tells keys apart without showing any of them.
     key = f" (key {sha256(encode(secrets)).hexdigest()[:KEY_CHARS]})" if secrets else ""
     return Endpoint(name=f"{model.provider} {base}{key}", url=base + codec.path, headers=fields, codec=codec)
 

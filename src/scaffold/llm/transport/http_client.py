@@ -99,6 +99,7 @@ class Transport:
     async def _finish_response(self, connection: HttpConnection) -> bool:
         """Keep the connection of a response that is complete, or is so soon; return whether it is kept."""
         try:
+            # What has come already costs no wait.
             while rest := connection.received():
                 pass
             if rest is None:
@@ -122,7 +123,7 @@ class Transport:
                 parts = urlsplit(url)
                 path = quote(parts.path or "/", safe=IN_PATH)
                 query = f"?{quote(parts.query, safe=f'{IN_PATH}?')}" if parts.query else ""
-                self._places[url] = self._way(url), path + query
+                self._places[url] = self._proxies.way(url), path + query
             except ValueError as error:
                 raise ConnectionTrouble("{url} is not a valid URL", lasting=True) from error
             except UnusableProxy as error:
@@ -130,13 +131,11 @@ class Transport:
                 raise ConnectionTrouble(problem, lasting=True) from error
         return self._places[url]
 
-    def _way(self, url: str) -> Route:
-        return self._proxies.way(url)
-
     def _idle_connection(self, route: Route) -> HttpConnection | None:
         """Return an idle connection to use; the newest, so that those that are not needed grow old."""
         loop = asyncio.get_running_loop()
         if self._loop is not loop:
+            # Connections of another loop cannot be used, nor closed, in this one.
             self._loop, self._idle, self._busy = loop, {}, set()
         idle = self._idle.get(route, [])
         while idle:
@@ -212,7 +211,10 @@ class _TryDeadlines:
 
 def _raise_model_error(trouble: ConnectionTrouble, post: HttpRequest, cause: BaseException) -> NoReturn:
     """Raise the ModelError for a failure, with the URL but without secrets."""
-    what = trouble.problem.replace("{url}", _public_url(post.url))
+    # A URL may have a login, and a query may have a key.
+    parts = urlsplit(post.url)
+    url = parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()
+    what = trouble.problem.replace("{url}", url)
     if trouble.lasting:
         raise ModelAccessDenied(what, _FIX_FOR_GOOD) from cause
     no_local_server = trouble.errno == errno.ECONNREFUSED and is_loopback(urlsplit(post.url).hostname or "")
@@ -221,8 +223,3 @@ def _raise_model_error(trouble: ConnectionTrouble, post: HttpRequest, cause: Bas
 
 _FIX = "Check the network, the base URL and, for a local server, that it is running; then retry."
 _FIX_FOR_GOOD = "Check the base URL, its certificate (set SSL_CERT_FILE for your own CA) and the proxy's URL."
-
-
-def _public_url(url: str) -> str:
-    parts = urlsplit(url)
-    return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()

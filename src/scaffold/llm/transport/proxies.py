@@ -61,7 +61,10 @@ class ProxySettings:
         parts = urlsplit(url)
         server = address(parts)
         proxy = self._of.get(parts.scheme) or self._of["all"]
-        if not proxy or self._is_excepted(server) or is_loopback(server.host):
+        # An entry lists a host or its network, with or without its port, or a parent domain.
+        exempt = self._of["no"].lower().replace(",", " ").split()
+        is_exempt = any(_covers_host(name.removesuffix(f":{server.port}"), server.host) for name in exempt)
+        if not proxy or is_exempt or is_loopback(server.host):
             return Route(server)
         try:
             there = urlsplit(proxy if "://" in proxy else f"http://{proxy}")
@@ -71,11 +74,6 @@ class ProxySettings:
         login = f"{unquote(there.username)}:{unquote(there.password or '')}" if there.username else ""
         basic = f"Basic {base64.b64encode(login.encode()).decode()}" if login else ""
         return Route(server, there_address, basic)
-
-    def _is_excepted(self, server: Address) -> bool:
-        """Return True if `no_proxy` lists a host or its network, with or without its port, or a parent domain."""
-        names = self._of["no"].lower().replace(",", " ").split()
-        return any(_covers_host(name.removesuffix(f":{server.port}"), server.host) for name in names)
 
 
 def _covers_host(name: str, host: str) -> bool:

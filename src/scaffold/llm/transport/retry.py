@@ -13,14 +13,7 @@ from scaffold.core.errors import ModelError, ModelUnavailable
 from scaffold.core.ids import Ticket
 from scaffold.core.model import Usage
 from scaffold.core.ports import Clock, CooldownHandler, RequestOutcome, Throttle, ignore_cooldown
-from scaffold.core.throttling import (
-    UNTHROTTLED,
-    ThrottleState,
-    admits,
-    after_request,
-    cooldown_left_s,
-    poll_delay_s,
-)
+from scaffold.core.throttling import UNTHROTTLED, ThrottleState, admits, after_request, cooldown_left_s, poll_delay_s
 from scaffold.llm.deltas import DeltaListener
 from scaffold.llm.transport.live_context import IMPATIENT, RETRY_S, Patience
 
@@ -51,7 +44,7 @@ class LocalThrottle:
     async def enter(self, endpoint: str, *, timeout_s: float, on_cooldown: CooldownHandler = ignore_cooldown) -> Ticket:
         """Wait until a request may start; ModelUnavailable at once if the wait would exceed `timeout_s`."""
         leave_at, told = self._clock.monotonic() + timeout_s, False
-        while not self._admits(endpoint):
+        while not admits(self._throttle_state(endpoint), self._clock.monotonic(), self._in_flight.get(endpoint, 0)):
             now = self._clock.monotonic()
             cooldown_s = self.wait_s(endpoint)
             if now + cooldown_s > leave_at:
@@ -84,9 +77,6 @@ class LocalThrottle:
 
     def _throttle_state(self, endpoint: str) -> ThrottleState:
         return self._states.get(endpoint, UNTHROTTLED)
-
-    def _admits(self, endpoint: str) -> bool:
-        return admits(self._throttle_state(endpoint), self._clock.monotonic(), self._in_flight.get(endpoint, 0))
 
 
 def _refusal_error(endpoint: str, seconds: float) -> ModelUnavailable:
@@ -254,6 +244,7 @@ class RetryingModel:
         """Return the seconds to wait; if the endpoint is parked, its shared cooldown."""
         if parked_s := self._throttle.wait_s(self._inner.endpoint):
             return parked_s
+        # The throttle has parked the endpoint already, or there is no cooldown to wait for.
         if error.limited:
             return 0.0
         longest = min(MAX_WAIT_S, FIRST_WAIT_S * 2.0 ** (tried - 1))

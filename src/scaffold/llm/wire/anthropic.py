@@ -57,6 +57,7 @@ class AnthropicCodec:
 
     def request(self, request: Request, pieces: Sequence[bytes], target: ModelTarget) -> bytes:
         """Return the request's body; only pieces with a cache mark are encoded again."""
+        # The wire requires an output limit.
         max_tokens = _max_tokens(request, target)
         fields: _Json = {"model": target.name, "max_tokens": max_tokens}
         fields |= _without_empty(
@@ -104,6 +105,7 @@ def _thinking_field(request: Request, max_tokens: int, target: ModelTarget) -> _
     if request.effort is None or "thinking" in target.refused:
         return None
     form = target.thinking.form
+    # Turning thinking off needs another value in each generation of models.
     if request.effort == "off" and (form == "unknown" or target.thinking.off != "least"):
         off = "disabled" if form == "unknown" else target.thinking.off
         return None if off == "omitted" else {"type": off}

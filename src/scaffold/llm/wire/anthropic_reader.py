@@ -177,6 +177,7 @@ class AnthropicReader:
     def _open_block(self, index: int, block: _ContentBlock) -> Sequence[Delta]:
         if index in self._blocks:
             raise unreadable_reply(f"its block {index} starts twice")
+        # Calls are numbered among themselves, whatever stands between them.
         order = sum(growing.block.type == "tool_use" for growing in self._blocks.values())
         self._blocks[index] = _PartialBlock(block, order)
         if block.type == "tool_use":
@@ -190,6 +191,7 @@ class AnthropicReader:
         if growing is None:
             raise unreadable_reply(f"its block {index} continues without a start")
         kind = growing.block.type
+        # A signature comes after the thought that it is for.
         if kind == "thinking" and delta.type == "signature_delta":
             growing.block.signature = delta.signature
         more = delta.more() if _GROWS_BY.get(kind) == delta.type else ""
@@ -245,6 +247,7 @@ def _wire_reply(
     if reason is None:
         raise unreadable_reply("it has no stop reason")
     calls = any(block.type == "tool_use" for block, _ in grown)
+    # Only with the stop reason is it known whether the calls may run.
     stop = _stop_reason_of(reason, calls=calls)
     parts: list[Text | Thinking | ToolCall] = []
     ids: set[str] = set()

@@ -13,7 +13,6 @@ from scaffold.core.conversation import (
     Request,
     Text,
     Thinking,
-    ToolCall,
     ToolResult,
     UserMessage,
 )
@@ -68,7 +67,7 @@ class ChatCodec:
             if _COUNTS not in target.refused:
                 fields[_COUNTS] = {"include_usage": True}
         if request.tools:
-            fields["tools"] = [_tool_definition(tool) for tool in request.tools]
+            fields["tools"] = [{"type": "function", "function": _describe_tool(tool)} for tool in request.tools]
         if request.answer_schema is not None:
             strict = is_strict_schema(request.answer_schema)
             schema = {"name": SCHEMA_NAME, "schema": request.answer_schema, "strict": strict}
@@ -112,6 +111,7 @@ class ChatCodec:
             yield _EFFORT, effort
 
     def _system_messages(self, request: Request) -> list[bytes]:
+        # Some chat templates refuse a second system message.
         texts = [text for text in (request.system, request.context) if text]
         if self._joined and texts:
             texts = ["\n\n".join(texts)]
@@ -155,7 +155,10 @@ def _message_content(parts: Sequence[Text | Image]) -> str | list[dict[str, obje
 
 def _assistant_message(message: AssistantMessage, target: ModelTarget) -> dict[str, object] | None:
     text = "\n".join(part.text for part in message.parts if isinstance(part, Text) and part.text)
-    calls = [_tool_call(call) for call in message.tool_calls]
+    calls = []
+    for call in message.tool_calls:
+        function = {"name": wire_name(call.name), "arguments": encode_json(call.args).decode()}
+        calls.append({"id": wire_id(call.id, _ID), "type": "function", "function": function})
     if not text and not calls:
         return None
     fields: dict[str, object] = {"role": "assistant", "content": text or None, **_thought_fields(message, target)}
@@ -171,11 +174,5 @@ def _thought_fields(message: AssistantMessage, target: ModelTarget) -> dict[str,
     return {mine[0].field: "".join(part.text for part in mine)}
 
 
-def _tool_call(call: ToolCall) -> dict[str, object]:
-    function = {"name": wire_name(call.name), "arguments": encode_json(call.args).decode()}
-    return {"id": wire_id(call.id, _ID), "type": "function", "function": function}
-
-
-def _tool_definition(tool: Tool) -> dict[str, object]:
-    function = {"name": tool.name, "description": tool.description, "parameters": tool.schema}
-    return {"type": "function", "function": function}
+def _describe_tool(tool: Tool) -> dict[str, object]:
+    return {"name": tool.name, "description": tool.description, "parameters": tool.schema}

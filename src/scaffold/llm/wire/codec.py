@@ -127,8 +127,10 @@ class EncodedMessages:
 
     def of(self, messages: Sequence[Message]) -> Sequence[bytes]:
         """Return the encoded `messages`; the result is valid until the next call."""
-        if not self._begins_with_known(messages):
-            self._forget_messages()
+        known = self._messages
+        # By identity: comparing the contents of a long history would cost as much as encoding it.
+        if len(known) > len(messages) or not all(map(is_, known, messages)):
+            self._messages, self._encoded, self._tokens = [], [], 0
         for message in messages[len(self._messages) :]:
             self._append_message(message)
         return self._encoded
@@ -137,14 +139,6 @@ class EncodedMessages:
         """Return the estimated tokens of `messages`."""
         self.of(messages)
         return self._tokens
-
-    def _begins_with_known(self, messages: Sequence[Message]) -> bool:
-        known = self._messages
-        return len(known) <= len(messages) and all(map(is_, known, messages))
-
-    def _forget_messages(self) -> None:
-        self._messages, self._encoded = [], []
-        self._tokens = 0
 
     def _append_message(self, message: Message) -> None:
         piece = self._codec.message(message, self._target)

@@ -53,7 +53,7 @@ def read_vectors(body: bytes, texts: int, *, ollama: bool) -> WireVectors:
         answer = decode_json(_OLLAMA, body)
         found = WireVectors(answer.embeddings, answer.prompt_eval_count)
     else:
-        found = _of_openai(decode_json(_OPENAI, body))
+        found = _from_openai(decode_json(_OPENAI, body))
     if len(found.vectors) != texts:
         raise unreadable_reply(f"it has {len(found.vectors)} vectors for {texts} texts")
     dimensions = {len(each) for each in found.vectors}
@@ -62,9 +62,10 @@ def read_vectors(body: bytes, texts: int, *, ollama: bool) -> WireVectors:
     return found
 
 
-def _of_openai(answer: _OpenAI) -> WireVectors:
+def _from_openai(answer: _OpenAI) -> WireVectors:
     places = [each.index for each in answer.data]
     items = answer.data
+    # The wire numbers the vectors, and may send them in any order.
     if sorted(place for place in places if place is not None) == list(range(len(items))):
         items = sorted(items, key=lambda each: each.index or 0)
     elif any(place is not None for place in places):

@@ -86,14 +86,10 @@ def _is_strict(schema: object) -> bool:
     if not isinstance(schema, Mapping) or not schema.keys() <= _STRICT or schema.keys().isdisjoint(_SAYING_WHAT):
         return False
     properties = schema.get("properties", {})
-    if "object" in _schema_types(schema) or properties:
+    kinds = schema.get("type", ())
+    if "object" in ((kinds,) if isinstance(kinds, str) else tuple(kinds)) or properties:
         whole = schema.get("additionalProperties") is False and set(schema.get("required", ())) == set(properties)
         if not whole:
             return False
     inner = [*properties.values(), *schema.get("$defs", {}).values(), *schema.get("anyOf", ())]
     return all(_is_strict(one) for one in ([*inner, schema["items"]] if "items" in schema else inner))
-
-
-def _schema_types(schema: Mapping[str, Any]) -> tuple[str, ...]:
-    named = schema.get("type", ())
-    return (named,) if isinstance(named, str) else tuple(named)

@@ -68,7 +68,7 @@ class ResponsesCodec:
             # The provider stores nothing, so its thoughts have to travel with the conversation, encrypted.
             fields["include"] = ["reasoning.encrypted_content"]
         if request.tools:
-            fields["tools"] = [_tool_definition(tool) for tool in request.tools]
+            fields["tools"] = [_describe_tool(tool) | {"strict": False} for tool in request.tools]
         if request.answer_schema is not None:
             strict = is_strict_schema(request.answer_schema)
             schema = {"type": "json_schema", "name": SCHEMA_NAME, "schema": request.answer_schema, "strict": strict}
@@ -77,7 +77,9 @@ class ResponsesCodec:
             fields["reasoning"] = reasoning
         if (limit := output_limit(request, target)) is not None and not self._codex:
             fields["max_output_tokens"] = limit
-        return request_body(fields, "input", [*pieces, *_context_items(request)])
+        texts = [_input_text(text) for text in (request.context, request.reminder) if text]
+        after = [encode_json(_message_item("developer", texts))] if texts else []
+        return request_body(fields, "input", [*pieces, *after])
 
     def adapted(self, target: ModelTarget, error: str) -> ModelTarget | None:
         """Return the target without what the error names; None if it names nothing optional."""
@@ -102,20 +104,18 @@ class ResponsesCodec:
                     if part.signature and message.model == target.model:
                         thoughts.append(_reasoning_item(part))
                 case Text() if part.text:
-                    items += [*thoughts, _message_item("assistant", self._reply_content(part.text))]
+                    # Codex takes a list of parts; other servers plain text, without the id of the part.
+                    content: list[_Item] = [{"type": "output_text", "text": part.text}]
+                    items += [*thoughts, _message_item("assistant", content if self._codex else part.text)]
                     thoughts = []
                 case ToolCall():
                     items += [*thoughts, _call_item(part)]
                     thoughts = []
         return items
 
-    def _reply_content(self, text: str) -> str | Sequence[_Item]:
-        """Return a reply's text as message content, without its id: a list for Codex, plain text for others."""
-        return [{"type": "output_text", "text": text}] if self._codex else text
-
 
 def _cache_key(system: str, pieces: Sequence[bytes]) -> str:
-    """Return a cache key that stays the same for all requests of a conversation."""
+    # Stays the same for all requests of a conversation, as it depends on how that begins.
     first = pieces[0][:_KEYED] if pieces else b""
     return hashlib.sha256(system.encode(errors="replace") + b"\0" + first).hexdigest()[:32]
 
@@ -132,19 +132,16 @@ def _reasoning_fields(request: Request, target: ModelTarget) -> _Item:
     return {"effort": support.level(effort), **summary}
 
 
-def _context_items(request: Request) -> list[bytes]:
-    texts = [_input_text(text) for text in (request.context, request.reminder) if text]
-    return [encode_json(_message_item("developer", texts))] if texts else []
-
-
 def _user_items(message: UserMessage) -> list[_Item]:
     results: list[_Item] = [
         {"type": "function_call_output", "call_id": wire_id(part.call_id, PLAIN_ID), "output": part.content}
         for part in message.parts
         if isinstance(part, ToolResult)
     ]
-    content = [
-        _input_image(part) if isinstance(part, Image) else _input_text(part.text)
+    content: list[_Item] = [
+        {"type": "input_image", "image_url": data_url(part), "detail": "auto"}
+        if isinstance(part, Image)
+        else _input_text(part.text)
         for part in message.parts
         if isinstance(part, Image) or (isinstance(part, Text) and part.text)
     ]
@@ -171,10 +168,5 @@ def _input_text(text: str) -> _Item:
     return {"type": "input_text", "text": text}
 
 
-def _input_image(image: Image) -> _Item:
-    return {"type": "input_image", "image_url": data_url(image), "detail": "auto"}
-
-
-def _tool_definition(tool: Tool) -> _Item:
-    fields = {"name": tool.name, "description": tool.description, "parameters": tool.schema}
-    return {"type": "function", **fields, "strict": False}
+def _describe_tool(tool: Tool) -> _Item:
+    return {"type": "function", "name": tool.name, "description": tool.description, "parameters": tool.schema}

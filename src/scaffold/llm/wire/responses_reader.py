@@ -227,6 +227,7 @@ class ResponsesReader:
         """Return the item of an event; without an index, the first item that is not done."""
         index = event.output_index
         if index is None:
+            # Items without an index come one after another.
             index = sum(draft.done for draft in self._drafts.values())
         if index not in self._drafts:
             calls = sum(draft.item.type == "function_call" for draft in self._drafts.values())
@@ -252,6 +253,7 @@ def _item_text(item: _OutputItem) -> Sequence[Text | Thinking]:
         return (Text(text),) if text else ()
     if item.type != "reasoning":
         return ()
+    # A summary, where there is one; some servers send the thought itself.
     thought = "\n\n".join(part.text or "" for part in item.summary or ()) or "".join(texts)
     signature = item.encrypted_content or ""
     if not thought and not signature:

@@ -47,7 +47,9 @@ class ThinkTagSplitter:
             deltas += self._emit_words(before)
             self._switch_at_tag(tag)
             rest = after
-        kept = _beginning_of_tag(rest)
+        # What may be the beginning of a tag waits for the next words.
+        end = rest[rest.rfind("<", -len(CLOSE) + 1) :]
+        kept = len(end) if OPEN.startswith(end) or CLOSE.startswith(end) else 0
         self._held = rest[len(rest) - kept :]
         return deltas + self._emit_words(rest[: len(rest) - kept])
 
@@ -74,6 +76,7 @@ class ThinkTagSplitter:
 
     def _switch_at_tag(self, tag: str) -> None:
         if tag == CLOSE and not self._inside:
+            # The prompt ended with the opening tag, so all that came before was a thought.
             self._thoughts, self._text = [*self._thoughts, *self._text], []
         if tag == OPEN and self._thoughts:
             self._thoughts.append("\n")
@@ -91,9 +94,3 @@ class ThinkTagSplitter:
             return [ThinkingDelta(words)]
         self._text.append(words)
         return [TextDelta(words)]
-
-
-def _beginning_of_tag(words: str) -> int:
-    """Return the number of trailing characters that may start a tag."""
-    end = words[words.rfind("<", -len(CLOSE) + 1) :]
-    return len(end) if OPEN.startswith(end) or CLOSE.startswith(end) else 0

@@ -1,7 +1,7 @@
 """Advice on how many agents to use for a plan, predicted by simulation, with the reason."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property, partial
+from functools import cached_property
 
 from msgspec import Struct, structs
 
@@ -132,12 +132,12 @@ class _Work:
 
     def makespan_s(self, agents: int, seeds: int) -> float:
         """Return the predicted makespan in seconds, the mean of simulations with so many random seeds."""
-        return round(sum(map(partial(self._simulate_s, agents), SEEDS[:seeds])) / seeds, 1)
-
-    def _simulate_s(self, agents: int, seed: int) -> int:
-        run = simulate(self._plan, agents=agents, seed=seed, progress=self._progress, goal_agents=self.goal_agents)
-        # Actions on the same files run one after another, however many agents there are.
-        return max(run.makespan_s, self._alone_s[seed])
+        total_s = 0
+        for seed in SEEDS[:seeds]:
+            run = simulate(self._plan, agents=agents, seed=seed, progress=self._progress, goal_agents=self.goal_agents)
+            # Actions on the same files run one after another, however many agents there are.
+            total_s += max(run.makespan_s, self._alone_s[seed])
+        return round(total_s / seeds, 1)
 
     @cached_property
     def _alone_s(self) -> Mapping[int, int]:

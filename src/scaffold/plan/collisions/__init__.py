@@ -1,1 +1,1 @@
-"""Which actions may not run at the same time, because they would change the same files. Pure."""
+"""Which actions may not run at the same time, because they would change the same files."""

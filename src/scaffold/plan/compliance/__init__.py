@@ -1,1 +1,1 @@
-"""Implementing a specification until an audit finds it complied with; values and pure functions only."""
+"""Implementing a specification in rounds, until an audit finds that it is met."""

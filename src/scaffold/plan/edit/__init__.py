@@ -1,1 +1,1 @@
-"""Changes to a plan: drafts, repair, proposed actions and their limits."""
+"""Changes to a plan that agents propose: read, limited, and applied to a draft."""

@@ -19,14 +19,7 @@ from scaffold.plan.source.json_tasks import (
 from scaffold.plan.source.task import SourceTask, TaskDocument
 from scaffold.plan.text.fields import FieldReader, FindingCollector
 from scaffold.plan.text.file_format import bad_key
-from scaffold.plan.text.parse_tree import (
-    ListNode,
-    MappingNode,
-    PositionedNode,
-    ScalarNode,
-    invalid_plan,
-    parse_json,
-)
+from scaffold.plan.text.parse_tree import ListNode, MappingNode, PositionedNode, ScalarNode, invalid_plan, parse_json
 
 STORY_LIST_KEYS = ("userStories", "user_stories", "stories")
 """Accepted keys of the story list; the first one present is used."""
@@ -130,7 +123,9 @@ def _read_story(fields: FieldReader, entry: MappingNode, source: JsonText, *, na
     fields.check(("id", "title"), required=(title_key,) if derived else ("id", title_key), closed=False)
     title, description = " ".join(fields.text(title_key).split()), prose(fields, "description")
     if title_key == "description":
-        title, description = _short_title(title), description if len(title) > MAX_TITLE_CHARS else ""
+        is_short = len(title) <= MAX_TITLE_CHARS
+        description = "" if is_short else description
+        title = title if is_short else f"{title[: MAX_TITLE_CHARS - 1].rstrip()}…"
     passes, criteria_key, needs = (first_key(fields, keys) for keys in (PASSES_KEYS, CRITERIA_KEYS, DEPENDENCY_KEYS))
     mark, done, marks = _completion_state(fields, passes)
     read = {"id", title_key, "description", criteria_key, "priority", "notes", needs, mark, "status"}
@@ -154,10 +149,6 @@ def _derive_key(text: str) -> str:
     # Words for people; the hash keeps it the same wherever the story stands, and apart from others.
     words = re.findall("[a-z0-9]+", text.lower())[:MAX_KEY_WORDS] or ["story"]
     return "-".join((*words, sha256(" ".join(text.split()).encode(errors="replace")).hexdigest()[:6]))
-
-
-def _short_title(title: str) -> str:
-    return title if len(title) <= MAX_TITLE_CHARS else f"{title[: MAX_TITLE_CHARS - 1].rstrip()}…"
 
 
 def _completion_state(fields: FieldReader, passes: str) -> tuple[str, bool, tuple[str, str]]:

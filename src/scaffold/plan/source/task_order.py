@@ -31,7 +31,10 @@ def in_written_order(tasks: Sequence[SourceTask], sections: Sequence[int]) -> Or
     section_of = dict(zip((task.id for task in tasks), sections, strict=True))
     groups: list[list[ActionKey]] = []
     group_of: tuple[bool, int] | None = None
-    for task in _by_dependencies([each for each in tasks if _is_open_work(tree, each)], tree):
+    # What is done, optional, or done by its parts has no place in the order.
+    first = [each for each in tasks if tree.by_id[each.id] is each]
+    left = [each for each in first if not (tree.done(each) or tree.optional(each) or tree.required_parts(each))]
+    for task in _by_dependencies(left, tree):
         # Parallel tasks of one section share a group; whoever is not parallel is alone in its own.
         if not (task.parallel and group_of == (True, section_of[task.id])):
             groups.append([])
@@ -46,12 +49,6 @@ def in_written_order(tasks: Sequence[SourceTask], sections: Sequence[int]) -> Or
         ),
         {section: group[0] for section, group in last.items() if len(group) == 1},
     )
-
-
-def _is_open_work(tree: TaskTree, task: SourceTask) -> bool:
-    is_first = tree.by_id[task.id] is task
-    # What is done, optional, or done by its parts has no place in the order.
-    return is_first and not (tree.done(task) or tree.optional(task) or tree.required_parts(task))
 
 
 def _by_dependencies(tasks: Sequence[SourceTask], tree: TaskTree) -> list[SourceTask]:

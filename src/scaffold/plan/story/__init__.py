@@ -1,1 +1,1 @@
-"""Stories: worked in small steps that their agents may edit; values and pure functions only."""
+"""Stories: worked in small steps, which their agents may edit."""

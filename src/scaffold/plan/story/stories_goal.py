@@ -37,7 +37,8 @@ def stories_goal(name: str, description: str, stories: Sequence[SourceTask]) -> 
     )
     if not left:
         raise PlanInvalid(f"all stories of {name} pass already", "Set `passes` to false for those to be worked again.")
-    actions = tuple(action for story in left for action in _story_actions(story))
+    records = ((story, structs.replace(new_record(story), steps=default_workflow())) for story in left)
+    actions = tuple(action for story, record in records for action in (story_action(story), *step_actions(record)))
     if findings := tuple(_steps_with_ids_of_stories(left, actions)):
         raise PlanInvalid(findings[0].message, findings[0].fix, findings)
     return GoalSpec(
@@ -62,11 +63,6 @@ def _steps_with_ids_of_stories(stories: Sequence[SourceTask], actions: Sequence[
                 line=story.position.line,
                 column=story.position.column,
             )
-
-
-def _story_actions(story: SourceTask) -> Iterator[ActionSpec]:
-    yield story_action(story)
-    yield from step_actions(structs.replace(new_record(story), steps=default_workflow()))
 
 
 def one_shot_plan(request: str) -> Plan:
