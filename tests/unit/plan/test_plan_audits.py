@@ -4,6 +4,7 @@ from inline_snapshot import snapshot
 
 from scaffold.core.proof.contract import CheckResult, Citation, Verification
 from scaffold.core.proof.specification_audit import Audit, AuditedRequirement, AuditRound, Requirement, RequirementId
+from scaffold.plan.compliance.gap_tasks import gap_tasks
 from scaffold.plan.compliance.rounds import (
     MAX_ROUNDS,
     REQUIREMENTS_PER_AUDIT,
@@ -13,7 +14,6 @@ from scaffold.plan.compliance.rounds import (
     GaveUp,
     StartAudit,
     audit_goal,
-    gap_tasks,
     is_reserved,
     next_round,
     rounds_without_gain,
