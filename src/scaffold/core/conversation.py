@@ -10,7 +10,6 @@ from scaffold.core.run_settings import Effort
 from scaffold.core.tool import Tool
 
 TodoStatus = Literal["pending", "in_progress", "completed"]
-
 TodoPriority = Literal["high", "medium", "low"]
 
 

@@ -19,7 +19,6 @@ HookEvent = Literal[
     "WorktreeRemove",
 ]
 """When hooks run, in the words of the settings that people have."""
-
 HookSandbox = Literal["all", "project", "none"]
 """Which hooks run in the sandbox of commands: all | those of the project | none."""
 

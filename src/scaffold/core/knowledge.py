@@ -9,7 +9,6 @@ from msgspec import Struct
 ChunkId = NewType("ChunkId", str)
 DocumentId = NewType("DocumentId", str)
 CollectionName = NewType("CollectionName", str)
-
 MEMORIES = CollectionName("long_term_memory")
 """The collection of what agents and people remember."""
 LEARNINGS = CollectionName("learnings")
@@ -18,13 +17,11 @@ DOCUMENTS = CollectionName("documents")
 """The collection of documents, unless another one is named."""
 CAPACITIES: Mapping[CollectionName, int] = {MEMORIES: 100_000, LEARNINGS: 100_000, DOCUMENTS: 10_000}
 """How many chunks a built-in collection holds."""
-
 ChunkState = Literal["unconfirmed", "active", "superseded", "pending"]
 """Noted, but nothing has confirmed it yet | counts | another chunk has taken its place | it is of a new version of a
 document, which takes the place of the former one once it is complete."""
 DocumentState = Literal["reading", "read"]
 """Parts of it are not stored yet | all of it is."""
-
 OF_ATTEMPT = "attempt:"
 """The beginning of the source of what the agent of an attempt noted; its id follows."""
 DECIDED_BY = "decided_by"

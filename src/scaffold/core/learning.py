@@ -13,7 +13,6 @@ LearningSource = Literal["human", "agent"]
 """Who wrote it down."""
 LearningMoment = Literal["start", "failure"]
 """When an attempt is given a learning: before its agent begins | after a check has failed."""
-
 TTL = timedelta(days=90)
 """How long a learning is given after it was last triggered, or written."""
 

@@ -14,7 +14,6 @@ Workspace = Literal["own", "parent"]
 """A worktree for each attempt, whose work lands by itself | the parent's, which its children use one after another."""
 WorkKind = Literal["change", "review", "step"]
 """A commit that lands | a verdict about what has landed | a step towards what its compound lands, a commit or none."""
-
 DEFAULT_ROLE = "implementation"
 
 

@@ -17,15 +17,12 @@ class Clock(Protocol):
 
     def now(self) -> datetime:
         """Return the current time, aware, UTC."""
-        ...
 
     def monotonic(self) -> float:
         """Return seconds on a clock that never goes back; its zero is arbitrary."""
-        ...
 
     async def sleep(self, seconds: float) -> None:
         """Wait for `seconds`."""
-        ...
 
 
 class Model(Protocol):
@@ -34,15 +31,12 @@ class Model(Protocol):
     @property
     def window_tokens(self) -> int | None:
         """Return the context window: the most tokens a request and its reply may have together. None if unknown."""
-        ...
 
     def estimate(self, request: Request) -> Usage:
         """Return the estimated usage of the request; its cost is None if the price is unknown."""
-        ...
 
     async def reply(self, request: Request, on_delta: DeltaHandler = ignore_delta) -> Reply:
         """Return one complete reply and pass its deltas to `on_delta` as they arrive; raise ModelError on failure."""
-        ...
 
 
 class Budget(Protocol):
@@ -53,7 +47,6 @@ class Budget(Protocol):
 
         Raises BudgetExceeded once a limit is used up.
         """
-        ...
 
     def set_tries(self, reservation: ReservationId, tries: int) -> None:
         """Say how many tries of the request may have been billed by now, the one under way included.
@@ -61,14 +54,12 @@ class Budget(Protocol):
         It is 1 from the reservation on, and 0 while the request waits and nothing was sent. A process that is killed is
         booked so many estimates.
         """
-        ...
 
     def settle(self, reservation: ReservationId, usage: Usage) -> None:
         """Book the actual usage, including that of broken-off tries, and release the reservation.
 
         A request that received nothing used nothing.
         """
-        ...
 
 
 RequestOutcome = Literal["ok", "limited", "unavailable", "failed"]
@@ -95,15 +86,12 @@ class Throttle(Protocol):
 
         If it has to wait, `on_cooldown` is called once, and at the first cooldown once with its length in seconds.
         """
-        ...
 
     def wait_s(self, endpoint: str) -> float:
         """Return the seconds left of the endpoint's cooldown; 0 if there is none."""
-        ...
 
     def leave(self, ticket: Ticket, verdict: RequestOutcome, *, retry_after_s: float | None = None) -> None:
         """Report how the request ended; `retry_after_s` is the wait the endpoint asked for with `limited`, or None."""
-        ...
 
 
 class History(Protocol):
@@ -111,15 +99,12 @@ class History(Protocol):
 
     def add(self, message: Message, usage: Usage = NO_USAGE) -> None:
         """Store the next message and its usage; both are durable when this returns."""
-        ...
 
     def spend(self, usage: Usage) -> None:
         """Store usage that no message came of; durable when this returns."""
-        ...
 
     def compact(self, kept: int, summary: str) -> None:
         """Replace all but the last `kept` messages with `summary` from now on; the stored messages stay."""
-        ...
 
 
 MergeCheck = Callable[[Mapping[str, str]], str]
@@ -131,4 +116,3 @@ class Merger(Protocol):
 
     async def merge(self, question: MergeQuestion, check: MergeCheck, /) -> MergeAnswer:
         """Return the merged files, or why there are none; an answer with a problem may be asked for again."""
-        ...

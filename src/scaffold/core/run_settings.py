@@ -16,14 +16,12 @@ NetworkMode = Literal["none", "loopback", "hosts"]
 """What commands can connect to: unix sockets only | also a private loopback | also the listed hosts."""
 SupervisionMode = Literal["mechanical", "agent"]
 """Who takes a goal's next step: the pure `decide`, which asks an agent only to plan, or the agent itself by tools."""
-
 Effort = Literal["auto", "low", "medium", "high", "off"]
 """How much a model thinks before it answers; `auto`: as its provider recommends, where it is known to think."""
 
 
 TaskFormat = Literal["prd", "task-master", "spec-kit", "kiro", "beads"]
 """The tools whose lists of tasks are read."""
-
 CompactionWriter = Literal["code", "model"]
 """Who writes the summary of the messages that a compaction drops."""
 

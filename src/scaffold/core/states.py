@@ -81,13 +81,10 @@ class Saved(Struct, frozen=True, tag="saved"):
 ActionState = Pending | Running | Verifying | Landing | Completed | Failed | Blocked | Skipped | Cancelled
 GoalState = Planning | Active | Paused | Completed | Failed | Cancelled
 RunState = Planning | Active | Paused | Saved | Completed | Failed | Cancelled
-
 INTERRUPTED = "interrupted"
 """Shown for an active run whose owner process is dead. Derived from the owner's liveness, never stored."""
-
 WAITS_FOR_PREFIX = "waits_for:"
 """Prefix of the `reason` of an action that is blocked until a human decides an inbox item."""
-
 Transitions = Mapping[str, frozenset[str]]
 
 
@@ -146,7 +143,6 @@ PHASES: tuple[AttemptPhase, ...] = (
     "recorded",
 )
 """In order. An attempt goes back from `verifying` or `critiquing` to `executing` for another iteration."""
-
 WORKER_PHASES: frozenset[AttemptPhase] = frozenset({"workspace", "executing", "verifying", "critiquing"})
 """Phases that need a live worker process; later ones belong to the landing owner."""
 
@@ -181,7 +177,6 @@ DEATHLESS_OUTCOMES: frozenset[AttemptOutcome] = COUNTED_FAILURES | {
     *("landed", "recorded", "conflict", "waiting", "restarted", "rejected")
 }
 """Outcomes of attempts whose worker lived as long as it had to; a series of deaths ends there."""
-
 Escalation = Literal["again", "alternative", "learning", "smaller", "human", "failed"]
 """What follows from a failure: an attempt that knows the cause | one that takes another approach | one more, with a
 learning that fits and is new to the action | a planner is asked for smaller actions | a human decides | the action has

@@ -13,17 +13,14 @@ from scaffold.core.ports import RequestOutcome
 MIN_COOLDOWN_S = 1.0
 MAX_COOLDOWN_S = 30.0
 """Bounds of a cooldown, which doubles, when the endpoint gives no `Retry-After` or is unavailable."""
-
 MAX_RETRY_AFTER_S = 24 * 3600.0
 """Upper bound on a `Retry-After` that the endpoint asks for."""
-
 OUTAGE_FAILURES = 3
 """Requests in a row that fail before the endpoint counts as unavailable."""
 OUTAGE_S = 30.0
 """The endpoint also counts as unavailable once failures in a row are so far apart: one that hangs fails slowly."""
 SUCCESSES_PER_STEP = 5
 """Successful replies after which one more concurrent request is allowed."""
-
 MIN_POLL_S = 0.02
 MAX_POLL_S = 5.0
 POLL_JITTER_S = 0.25

@@ -6,7 +6,6 @@ from typing import Any, Literal
 from msgspec import Struct
 
 ToolCategory = Literal["file_read", "file_write", "shell", "network", "memory", "subagent", "mcp", "python", "plugin"]
-
 MAX_NESTING = 100
 """Levels of objects and lists that a call's arguments may have: code that goes through them may recurse."""
 

@@ -17,7 +17,6 @@ from scaffold.llm.cassette_model import Cassette, CassetteEntry, CassettePrices
 from scaffold.llm.registry.prices import PricePeriod, Prices, TokenRate
 
 FORMAT_HINT = "Fix the file; a cassette has `version: 1`, `replies` and, if costs matter, `prices`."
-
 _TIMESTAMP = "tag:yaml.org,2002:timestamp"
 _PATH = re.compile(r"`\$([^`]*)`\Z")
 _STEP = re.compile(r"\.(?P<key>\w+)|\[(?P<index>\d+)\]")

@@ -35,11 +35,9 @@ NON_WORKER_ROLES = frozenset(
     {"planner", "supervisor", "critic", "drafter", "reviewer", "merger", "learner", "auditor", "agent"}
 )
 """Roles that are not workers; every other role is a worker's."""
-
 TRANSIENT_STATUSES = frozenset({408, 409, 429})
 """HTTP statuses below 500 after which a retry may help."""
 CONTENT_TOO_LARGE = 413
-
 Ordinal = Annotated[int, Meta(ge=1)]
 Amount = Annotated[int, Meta(ge=0)]
 Price = Annotated[float, Meta(ge=0)]

@@ -33,11 +33,9 @@ from scaffold.llm.transport.retry import LocalThrottle, RandomSource, RetryingMo
 
 CASSETTE_IDLE_S = 10.0
 """A cassette answers at once, so a longer wait means it hangs."""
-
 DEFAULT_DEADLINES = Deadlines()
 REASONING_DEADLINES = Deadlines(idle_s=300.0)
 """For models that may think for minutes before they send the first byte."""
-
 UNSTREAMED_DEADLINES = Deadlines(idle_s=600.0)
 """For replies without streaming: nothing arrives before the whole reply is generated."""
 

@@ -19,7 +19,6 @@ MAX_LOOKS = 2
 MAX_BODY_BYTES = 2**20
 MIN_WINDOW = 256
 """A smaller number is no window."""
-
 _LISTS = ("data", "models")
 _NAMES = ("id", "name", "model")
 # The window that a listed model has now: at vLLM, LM Studio, Ollama. What it was trained with is none.
@@ -72,7 +71,6 @@ class ModelWindow:
         return False
 
     async def _ask_window(self, wire: HttpClient, url: str) -> int | None:
-        """Return the window that the answer at a URL contains."""
         asked = HttpRequest(url=url, headers=self._endpoint.headers, body=b"", deadlines=Deadlines())
         read = bytearray()
         async with wire.get(asked) as answer:

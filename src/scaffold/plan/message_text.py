@@ -7,10 +7,8 @@ from scaffold.core.printable_text import join_limited
 
 MAX_COMPARISONS = 20_000
 """Limit on word comparisons, after which no more hints are given; keeps a plan full of errors fast."""
-
 MAX_LISTED = 5
 """How many names or problems a message lists."""
-
 MAX_QUOTED_CHARS = 60
 """How many characters of a text a message quotes."""
 

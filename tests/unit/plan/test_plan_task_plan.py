@@ -8,8 +8,7 @@ from inline_snapshot import snapshot
 from scaffold.core.errors import PlanInvalid
 from scaffold.core.plan import Finding
 from scaffold.plan.source.dag import dag_findings
-from scaffold.plan.source.task import SourceTask, TaskDocument, TaskTree, checked, with_task_positions
-from scaffold.plan.source.task_order import in_written_order
+from scaffold.plan.source.task import SourceTask, TaskDocument, TaskTree, checked, in_written_order, with_task_positions
 from scaffold.plan.source.task_plan import planned_tasks
 from scaffold.plan.text.parse_tree import TextPosition
 

@@ -15,7 +15,6 @@ RunnerKind = Literal[
 """How a gate's report is parsed: as a test runner's | as one finding per line | by exit code only | hook by hook."""
 EXIT_OUTCOME = "exit"
 """The name of the outcome that is derived from the exit code."""
-
 TestOutcome = Literal["passed", "failed", "skipped", "error", "flaky"]
 """The outcome of one test or finding (a finding is `failed`). `flaky`: failed, then passed without a change."""
 PASSING_OUTCOMES: frozenset[TestOutcome] = frozenset({"passed", "flaky"})

@@ -9,7 +9,6 @@ from scaffold.core.proof.contract import Citation
 
 RequirementId = NewType("RequirementId", str)
 """The specification's own, such as `FR-001`; else `R1`, `R2`, ... in its order, or `L12` by its line beside others."""
-
 AuditVerdict = Literal["met", "unmet", "unclear"]
 """An agent's claim, with a line that exists for it | it says that something is missing | it shows neither."""
 

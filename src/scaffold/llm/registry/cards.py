@@ -20,7 +20,6 @@ _ANTHROPIC_OUTPUT: Sequence[tuple[str, int]] = (
 
 # Outdated models, not suggested to users.
 _OLD = re.compile(r"claude-(2|v|3)|gpt-[34]|chatgpt|o1|davinci|codex-mini")
-
 _SEES_NOTHING = re.compile(r"claude-(2|v)|gpt-3|gpt-4(-32k|-0|$)|o1-(mini|preview)|o3-mini")
 
 # Names of tools that the models of a family are trained to use.

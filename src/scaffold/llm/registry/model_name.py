@@ -23,7 +23,6 @@ DIMENSIONS: Mapping[str, int] = {
 }
 
 Provider = Literal["anthropic", "openai", "openai-chat", "codex", "local", "cassette"]
-
 EMBEDDING_PROVIDERS: frozenset[Provider] = frozenset({"openai", "openai-chat", "local"})
 PROVIDERS: tuple[Provider, ...] = get_args(Provider)
 SYNTAX_HINT = (

@@ -11,7 +11,6 @@ from scaffold.core.run_settings import Effort
 ThinkingForm = Literal["none", "fixed", "budget", "adaptive", "effort", "unknown"]
 """Does not think | always thinks, without a parameter | thinks within a budget of tokens | decides itself, guided by an
 effort | takes an effort | only the server knows."""
-
 OffForm = Literal["omitted", "disabled", "between_tools", "none", "minimal", "least"]
 """How thinking is turned off: by leaving the parameter out | by this value of it | not at all: the least is asked."""
 

@@ -21,12 +21,9 @@ from scaffold.llm.wire.provider_errors import http_error, retry_after_header, un
 
 EMBEDDING_KEY, EMBEDDING_URL = "EMBEDDING_API_KEY", "EMBEDDING_BASE_URL"
 """Used in place of the variables of the provider's other models."""
-
 OLLAMA_PATH = "/api"
 """The path of a base URL behind which a server speaks Ollama's own wire."""
-
 _KEYS: Mapping[Provider, str] = {"local": "LOCAL_API_KEY"}
-
 _URLS: Mapping[Provider, str] = {"openai": "OPENAI_BASE_URL", "openai-chat": "OPENAI_BASE_URL"}
 
 

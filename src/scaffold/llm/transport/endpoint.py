@@ -23,14 +23,11 @@ CODEX_URL = "https://chatgpt.com/backend-api/codex"
 ANTHROPIC_VERSION = "2023-06-01"
 INTERLEAVED_THINKING = "interleaved-thinking-2025-05-14"
 """Lets models with a thinking budget think between tool calls, too; later ones do so anyway."""
-
 NO_KEY_HINT = "Or use a local server (`local:NAME@http://HOST:PORT/v1`), or try `scaffold demo`, which needs no key."
-
 KEY_CHARS = 8
 """Hexadecimal digits of the hash that tells keys apart."""
 MIN_SECRET_CHARS = 6
 """Shorter keys, such as `none` for local servers, are not secret."""
-
 _SECRET_FIELDS = ("Authorization", "x-api-key", "chatgpt-account-id")
 
 # Characters allowed in keys and URLs; others could inject header fields.
@@ -104,7 +101,6 @@ def _codex_endpoint(model: ModelName, environ: Mapping[str, str]) -> Endpoint:
 
 
 def _subscription_endpoint(model: ModelName, environ: Mapping[str, str], login: TokenSource | None) -> Endpoint:
-    """Return the endpoint with the user's login."""
     if login is None or not (account := login.account()):
         fix = "Run `ralph login`, without a browser `ralph login --headless`; or use `openai:NAME` with OPENAI_API_KEY."
         raise UsageError(f"`{model}` needs a login with your subscription", fix)

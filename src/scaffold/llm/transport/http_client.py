@@ -21,7 +21,6 @@ DRAIN_S = 0.05
 """How long to wait for the end of a response after a stream's last event."""
 IN_PATH = "/%:@!$&'()*+,;=-._~"
 """What stays as it is in a path."""
-
 Result = TypeVar("Result")
 
 

@@ -27,10 +27,8 @@ PIECE_BYTES = 2**16
 MAX_HEAD_BYTES = 2**17
 UNKNOWN_WBITS = zlib.MAX_WBITS | 32
 """Makes zlib recognise gzip and deflate by themselves."""
-
 END = h11.EndOfMessage()
 """Made once, as h11 checks each."""
-
 Header = tuple[str, str]
 Method = Literal["GET", "POST"]
 WaitUntilSent = Callable[[Awaitable[None]], Awaitable[None]]
@@ -216,7 +214,6 @@ async def _connect_socket(
 
 
 async def _open_tunnel(stream: "_Stream", route: Route) -> None:
-    """Have the proxy connect us to the server."""
     authority = str(route.server)
     headers = [("Host", authority)]
     if route.authorization:

@@ -64,19 +64,16 @@ class HttpResponse(Protocol):
     @property
     def status(self) -> int:
         """Return the HTTP status."""
-        ...
 
     @property
     def headers(self) -> Mapping[str, str]:
         """Return the header fields; look names up in lower case."""
-        ...
 
     async def read(self) -> bytes:
         """Wait for and return the next decompressed bytes of the body; empty at the end.
 
         Raises ModelError, transient, if the body breaks off or times out.
         """
-        ...
 
 
 class HttpClient(Protocol):
@@ -87,11 +84,9 @@ class HttpClient(Protocol):
 
         Raises ModelError, mostly transient, if there is no connection or no response.
         """
-        ...
 
     def get(self, asked: HttpRequest) -> AbstractAsyncContextManager[HttpResponse]:
         """Ask for what is at a URL and return the response, as `post` does; the request has no body."""
-        ...
 
 
 class AccessToken(Struct, frozen=True):
@@ -109,19 +104,15 @@ class TokenSource(Protocol):
 
     def account(self) -> str:
         """Return the account's id, of a login that has ended as well; empty if the user is not logged in."""
-        ...
 
     async def current(self) -> AccessToken:
         """Return a token that has not expired; ModelError if there is none to be had."""
-        ...
 
     async def renewed(self, refused: AccessToken) -> AccessToken | None:
         """Return a newer token than one that the server refused; None if it was new, too. ModelError as `current`."""
-        ...
 
     def secrets(self) -> Sequence[str]:
         """Return the tokens that this process has seen."""
-        ...
 
 
 class LearnedWindows:

@@ -27,7 +27,6 @@ class RandomSource(Protocol):
 
     def uniform(self, a: float, b: float, /) -> float:
         """Return a random number between `a` and `b`."""
-        ...
 
 
 class LocalThrottle:
@@ -94,23 +93,19 @@ class SingleTryModel(Protocol):
     @property
     def endpoint(self) -> str:
         """Return the endpoint's name; models of the same endpoint share its rate limits."""
-        ...
 
     @property
     def window_tokens(self) -> int | None:
         """Return the maximum tokens of a request and its reply together; None if unknown."""
-        ...
 
     def estimate(self, request: Request) -> Usage:
         """Return the estimated usage of the request."""
-        ...
 
     async def attempt(self, request: Request, try_number: int, on_delta: DeltaHandler, *, silence_s: float) -> Reply:
         """Return one complete reply to try `try_number` (1-based), streaming its deltas to `on_delta`.
 
         Raises ModelError on failure, transient if nothing arrived within `silence_s`.
         """
-        ...
 
 
 class RetryingModel:

@@ -23,10 +23,8 @@ from scaffold.llm.wire.format import PLAIN_ID, encode_json, request_body, wire_i
 
 DEFAULT_MAX_TOKENS = 8192
 """The output limit for models whose limit is unknown; the wire requires a number."""
-
 EMPTY_MESSAGE_TEXT = "(no words)"
 """Replaces an empty user message, which the wire refuses."""
-
 _Json = dict[str, Any]
 _CACHED: _Json = {"cache_control": {"type": "ephemeral"}}
 _THOUGHTS = frozenset({"thinking", "redacted_thinking"})

@@ -24,7 +24,6 @@ from scaffold.llm.wire.openai_json import SCHEMA_NAME, data_url, is_strict_schem
 
 # Permissive, because some local models interpret the ids (`functions.shell:0`).
 _ID = re.compile("[!-~]+")
-
 _THOUGHTS_MISSING = re.compile(r"missing.{0,40}reasoning_content|reasoning_content.{0,80}must be passed back")
 _THOUGHTS, _EFFORT, _TEMPLATE = "reasoning_content", "reasoning_effort", "chat_template_kwargs"
 _COUNTS = "stream_options"
@@ -94,7 +93,6 @@ class ChatCodec:
         return reader.end()
 
     def _thinking_fields(self, request: Request, target: ModelTarget) -> Iterator[tuple[str, object]]:
-        """Yield the fields that control thinking."""
         support, effort = target.thinking, request.effort
         if effort is None:
             return

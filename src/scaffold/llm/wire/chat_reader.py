@@ -178,7 +178,6 @@ class ChatReader:
         return deltas
 
     def _read_choice(self, choice: _ChatChoice, deltas: list[Delta]) -> None:
-        """Append the deltas of one choice to `deltas`."""
         message = choice.delta or choice.message or _ChatMessage()
         if thought := message.reasoning_content or message.reasoning:
             self._thought_field = "reasoning_content" if message.reasoning_content else "reasoning"

@@ -52,16 +52,13 @@ class ReplyReader(Protocol):
 
     def feed(self, event: ServerSentEvent) -> Sequence[Delta]:
         """Return the deltas of the event; raises ModelError if it reports an error or cannot be parsed."""
-        ...
 
     @property
     def complete(self) -> bool:
         """Return True if the wire ended the reply; later events can be ignored."""
-        ...
 
     def end(self) -> WireReply:
         """Return the complete reply; ModelError, transient, if the stream ended before the reply did."""
-        ...
 
 
 OptionalFields = Sequence[tuple[str, re.Pattern[str]]]
@@ -81,30 +78,24 @@ class Codec(Protocol):
     @property
     def path(self) -> str:
         """Return the path of requests below the endpoint's base URL, e.g. `/v1/messages`."""
-        ...
 
     def message(self, message: Message, target: ModelTarget) -> bytes:
         """Return a message as the wire's JSON objects joined by commas; empty if it has no content for this wire."""
-        ...
 
     def request(self, request: Request, pieces: Sequence[bytes], target: ModelTarget) -> bytes:
         """Return the request's body; `pieces` are the request's messages, each encoded by `message`."""
-        ...
 
     def adapted(self, target: ModelTarget, error: str) -> ModelTarget | None:
         """Return the target as an endpoint would accept it that refused a request with `error`, the body of its answer.
 
         None if the error is about nothing that a request could do without.
         """
-        ...
 
     def reader(self, target: ModelTarget) -> ReplyReader:
         """Return a reader for one streamed reply."""
-        ...
 
     def whole(self, body: bytes, target: ModelTarget) -> WireReply:
         """Return a reply that was not streamed; ModelError, transient, if it cannot be parsed."""
-        ...
 
 
 BYTES_PER_TOKEN = 4

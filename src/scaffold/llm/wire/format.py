@@ -23,12 +23,9 @@ MAX_SHOWN_CHARS = 500
 
 MAX_ID_CHARS, MAX_NAME_CHARS = 64, 64
 """Every wire refuses longer ones in the history, even its own."""
-
 PLAIN_ID = re.compile("[A-Za-z0-9_-]+")
 """Ids that Messages and Responses accept."""
-
 _FOREIGN = re.compile(r"[^A-Za-z0-9_-]")
-
 _Read = TypeVar("_Read")
 
 

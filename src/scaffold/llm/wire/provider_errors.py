@@ -14,12 +14,9 @@ from scaffold.core.errors import ContextOverflow, ModelAccessDenied, ModelError
 
 MAX_READ_CHARS, MAX_SHOWN_CHARS = 2000, 300
 """Limits of a provider's error text: characters examined, and characters shown."""
-
 INVALID_REQUEST = frozenset({400, 422})
 """Statuses of answers that may name a field of the request."""
-
 ProviderErrorKind = Literal["overflow", "quota", "key", "forbidden", "unknown", "busy", "passing", "final"]
-
 _OVERFLOW_KINDS = frozenset({"context_length_exceeded", "exceed_context_size_error", "request_too_large"})
 _OVERFLOW_WORDS = re.compile(
     r"prompt (\([^)]*\) )?is too long"  # Anthropic, vLLM
@@ -278,7 +275,6 @@ def _retry_seconds(retry_after: str | None, now: datetime) -> float | None:
 
 
 def _finite_number(value: object) -> float | None:
-    """Return a finite number of at least 0; None for anything else."""
     try:
         number = float(str(value))
     except ValueError:

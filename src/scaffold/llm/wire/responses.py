@@ -32,7 +32,6 @@ _OPTIONAL: OptionalFields = (
 
 # Bytes of a conversation's first message that go into its cache key.
 _KEYED = 4096
-
 _Item = dict[str, object]
 
 

@@ -6,7 +6,6 @@ from scaffold.llm.wire.provider_errors import unreadable_reply
 
 MAX_EVENT_BYTES = 32 * 2**20
 """A memory limit; no real event is larger."""
-
 _BOM = b"\xef\xbb\xbf"
 
 

@@ -29,16 +29,12 @@ class SharedPath(Struct, frozen=True):
 
 TIMING = AttemptTiming()
 ENDED_STATUSES = frozenset({"completed", "failed", "skipped", "cancelled"})
-
 MAX_AGENTS = 16
 """The largest number of agents that is predicted."""
-
 SEEDS = (0, 1, 2)
 """Random seeds of the simulations that a prediction averages."""
-
 ACCEPTABLE_LOSS = 0.10
 """How much more time fewer agents may take, as a fraction."""
-
 MAX_SIMULATED = 3_500
 """About how many attempts are simulated for one advice; of a larger plan, fewer numbers of agents are compared."""
 

@@ -111,7 +111,6 @@ def _different_fields(
 
 
 def _is_reordered(before: Sequence[str], after: Sequence[str]) -> bool:
-    """Return whether the items in both are in a different order."""
     # Added and removed items do not count: they have their own fields.
     both = set(before) & set(after)
     return [each for each in before if each in both] != [each for each in after if each in both]

@@ -16,7 +16,6 @@ HOTSPOT_LANDINGS = 3
 MOST_OVERTAKEN = 4
 """An action before which so many others have started that it waits for goes first: none of them starts any more."""
 MAX_NAMED = 5
-
 CollisionRule = Literal["path", "hotspot", "forecast", "directory", "turn"]
 """Both may change the same path | a file that many landings changed | a merge of their work conflicts, or one has
 changed what the other may | as many agents as may are in the directory | one that has waited long goes first."""

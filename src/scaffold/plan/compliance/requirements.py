@@ -26,7 +26,6 @@ MIN_IDENTIFIED = 2
 
 # A heading with an id | an id | a sentence with shall or must | an item with a number or a box.
 _Form = Literal["title", "id", "shall", "list"]
-
 _MARKER = re.compile(r"[ \t>]*(?:(?P<number>\d{1,4}(?:\.\d{1,4}){0,4}[.)]?)|[-*+])[ \t]+(?P<box>\[[^\]\n]\]\*?[ \t]+)?")
 _ID = re.compile(
     r"(?:\||\*\*|__|`|\[)*\s*(?:[A-Z][A-Za-z]{0,11}[-_ ])?(?:[A-Z]{1,6}-?)?\d{1,6}(?:[.-]\d{1,6}){0,4}"

@@ -15,7 +15,6 @@ AUDIT = "audit"
 MAX_CITATIONS = 20
 """Of one requirement; the rest is left out."""
 MAX_NOTE_CHARS = 2_000
-
 CitationProblem = Callable[[Citation], str | None]
 """Returns why a cited line shows nothing, e.g. because it does not exist; None if it can be looked up."""
 

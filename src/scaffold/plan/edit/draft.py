@@ -352,7 +352,6 @@ def _reject(what: str, fix: str) -> NoReturn:
 
 
 def _reject_if_any(where: str, problems: Iterable[ProposalProblem]) -> None:
-    """Raise ChangeRejected with the first few `problems`, if there are any."""
     found = list(problems)
     if found:
         what, fix = summarize_problems((problem.what, problem.fix) for problem in found)

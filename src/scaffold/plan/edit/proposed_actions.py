@@ -17,7 +17,6 @@ from scaffold.plan.text.parse_tree import ListNode, ScalarNode, node_from_value
 ACTION_KEYS = ("key", *TEXT_KEYS, "kind", "role", "preconditions", "effects", "files", "contract")
 REQUIRED_ACTION_KEYS = ("key", "description", "effects")
 TASK_KEYS = ("key", *TEXT_KEYS, "depends_on", "role", "files", "contract")
-
 Read = TypeVar("Read")
 
 

@@ -6,7 +6,6 @@ from typing import Final
 from msgspec import Struct
 
 KILL, WAIT = "kill", "wait"
-
 EXTENSION: Final = 0.5
 """The share of its time by which an attempt is extended: once by itself, then for each `wait`."""
 

@@ -12,7 +12,6 @@ from scaffold.core.states import Escalation
 
 EXTRA_ATTEMPTS = 1
 """How many failures an action may have beyond its limit, for another approach or a learning. A human grants more."""
-
 ATTEMPTED: frozenset[Escalation] = frozenset({"again", "alternative", "learning"})
 """Those by which the action is attempted again at once."""
 ESCALATION_TEXT: Mapping[Escalation, str] = {

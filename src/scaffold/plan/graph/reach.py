@@ -13,7 +13,6 @@ from scaffold.core.ids import Assertion
 
 ChainToken = Assertion | int
 """An assertion, or the index of a step that has started and lets its children run."""
-
 ORPHANED = -1
 """The token that an action waits for if its parent is not a compound of its goal; no step gives it."""
 

@@ -113,7 +113,6 @@ class ReadyQueue:
             self._update_ready(action_id)
 
     def _update_ready(self, action_id: ActionId) -> None:
-        """Insert the action into the ready list, in plan order, or remove it, depending on its state."""
         position = self._positions[action_id]
         # The list stays sorted by plan order, so the first ready actions are a slice of it.
         at = bisect_left(self._ready, position)

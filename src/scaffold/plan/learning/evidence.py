@@ -16,7 +16,6 @@ WITHHELD_EVERY = 4
 """Of so many attempts for which an unproven learning is found, the last one goes without it."""
 PROVEN_WITHHELD_EVERY = 10
 """The same for one that helps."""
-
 Standing = Literal["unproven", "helps", "no_lift", "harms"]
 """Too little is known | more work lands with it | no more does | less does. The last two are given no more."""
 GIVEN: frozenset[Standing] = frozenset({"unproven", "helps"})

@@ -184,7 +184,6 @@ class _Simulator:
         )
 
     def _settle_goals(self) -> None:
-        """Let each goal decide in turn until none has a command left."""
         busy = True
         while busy:
             busy = False

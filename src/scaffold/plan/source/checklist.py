@@ -14,7 +14,6 @@ from scaffold.plan.text.parse_tree import TextPosition
 
 TICKS = frozenset("xX✓✔✅☑")
 """What stands in the box of an item that is done; other marks, such as `-` for started, do not count."""
-
 _LINE = re.compile(r"[^\n]*\n?")
 _ITEM = re.compile(r"[ \t]*(?:[-*+]|\d+[.)])[ \t]+\[(?P<tick>[xX_]|[^\w\]\n])\](?P<star>\*?)[ \t]+(?P<text>\S.*)")
 _HEADING = re.compile(r"(#{1,6})[ \t]+(\S.*?)[ \t]*#*")

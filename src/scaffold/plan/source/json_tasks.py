@@ -45,10 +45,8 @@ class JsonText:
 
 PRIORITIES: Mapping[str, float] = {"critical": 0, "highest": 0, "high": 1, "medium": 2, "low": 3, "lowest": 4}
 """Priorities that are written as words."""
-
 CRITERION_TEXTS = ("text", "description", "criterion", "title")
 """Keys of the text of a criterion that is written as a mapping; the first one present is used."""
-
 _BULLET = re.compile(r"\s*(?:[-*+•]|\d+[.)])\s+(?:\[[ xX]\]\s+)?(\S.*)")
 
 

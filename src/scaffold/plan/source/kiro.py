@@ -19,8 +19,7 @@ from scaffold.plan.source.checklist import (
     tick_mark,
     unread_items,
 )
-from scaffold.plan.source.task import SourceTask, TaskDocument, TaskTree, empty_document
-from scaffold.plan.source.task_order import in_written_order
+from scaffold.plan.source.task import SourceTask, TaskDocument, TaskTree, empty_document, in_written_order
 
 # The text of a task: a number with a point, as in `1.` or `1.2`; `7 endpoints work` is none.
 _TASK = re.compile(

@@ -27,7 +27,6 @@ FEATURE_LIST_KEY = "features"
 """The key of a list of stories whose entries say what passes, or their status; so may a list that is the whole file."""
 TASK_LIST_KEY = "tasks"
 """The key of a list of stories whose entries say what passes, and no status, as those of task-master do."""
-
 PASSES_KEYS = ("passes", "passed", "done", "completed", "complete")
 CRITERIA_KEYS = ("acceptanceCriteria", "acceptance_criteria", "acceptance", "criteria", "steps")
 DEPENDENCY_KEYS = ("depends_on", "dependsOn", "dependencies", "deps", "blockedBy", "blocked_by")

@@ -8,9 +8,7 @@ from scaffold.plan.source.dag import done_assertion
 from scaffold.plan.source.task import empty_document
 
 NAME = "task"
-
 DONE = Assertion("done")
-
 MAX_TITLE_CHARS = 200
 """Length limit of the goal's description; the action's description is the whole request."""
 

@@ -19,12 +19,10 @@ from scaffold.plan.source.checklist import (
     tick_mark,
     unread_items,
 )
-from scaffold.plan.source.task import SourceTask, TaskDocument, empty_document
-from scaffold.plan.source.task_order import in_written_order
+from scaffold.plan.source.task import SourceTask, TaskDocument, empty_document, in_written_order
 
 PHASE_LEVEL = 2
 PARALLEL = "P"
-
 _ID = r"T\d+[A-Za-z]?(?:-(?!T\d)[A-Z][A-Z0-9]*)?"
 _TASK = re.compile(
     rf"(?:\*\*)?(?P<id>{_ID})(?:\*\*)?(?:[:.](?=\s))?(?P<labels>(?:\s*\[[^\]\n]+\])*)\s+(?P<text>\S.*)", re.DOTALL

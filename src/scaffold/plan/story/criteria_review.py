@@ -10,7 +10,6 @@ from scaffold.core.proof.contract import Citation
 FORM = "CRITERION 1: met - path/to/file:12"
 MAX_CITATIONS = 20
 """Of one criterion; more are not looked up."""
-
 CitationCheck = Callable[[Citation], bool]
 """Returns whether the cited file has the cited line."""
 

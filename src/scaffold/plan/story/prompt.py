@@ -26,7 +26,6 @@ SCRATCH_CHARS = 16_000
 FEEDBACK_CHARS = 6_000
 COMMANDS_CHARS = 6_000
 STEP_LINE_CHARS = 200
-
 _ADDABLE = ", ".join(each for each in STEP_TYPES if each not in NOT_REQUESTED)
 
 SUMMARY_RULE = f"""# How your answer ends

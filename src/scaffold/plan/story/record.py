@@ -17,9 +17,7 @@ from scaffold.plan.story.step_type import DEFAULT_WORKFLOW, STEP_TYPES, StepType
 
 StepId = NewType("StepId", str)
 """`step-NNN`, unique within its story; a later step has a larger number, wherever it stands."""
-
 StepStatus = Literal["pending", "in_progress", "completed", "skipped", "failed", "cancelled"]
-
 StoryStatus = Literal["unclaimed", "in_progress", "completed", "failed", "blocked"]
 
 HistoryAction = Literal[
@@ -35,9 +33,7 @@ HistoryAction = Literal[
 ]
 
 Time = Annotated[datetime, Meta(tz=True)]
-
 Count = Annotated[int, Meta(ge=0)]
-
 STEP_ID = re.compile(r"step-([0-9]{3,9})")
 
 

@@ -18,7 +18,6 @@ from scaffold.plan.text.parse_tree import START
 
 ONE_SHOT = "one-shot"
 """The name of the goal."""
-
 STORY = ActionKey("US-001")
 """The id of the only story, as a PRD would number it."""
 

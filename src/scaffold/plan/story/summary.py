@@ -16,7 +16,6 @@ ASK_FOR_SUMMARY = (
 """The prompt that is sent once if an answer has no summary."""
 NO_SUMMARY = "(The step wrote no summary; this is the end of its answer.)"
 NO_ANSWER = "(The step wrote neither a summary nor an answer.)"
-
 _HEADING = re.compile(r"[\s#*_>`=-]*summary[\s*_`]*(?P<rest>.*)", re.IGNORECASE)
 _MARKUP = " \t*_`"
 _NEXT_HEADING = re.compile(r"#{1,6}\s")
@@ -68,7 +67,6 @@ def _first_line(line: str) -> str | None:
 
 
 def _section_lines(lines: tuple[str, ...]) -> list[str]:
-    """Return the lines of text up to the next heading, without empty ones, rules and fences."""
     kept = []
     for line in lines:
         if _NEXT_HEADING.match(line):

@@ -17,7 +17,6 @@ from scaffold.plan.text.file_format import bad_key
 from scaffold.plan.text.parse_tree import invalid_plan, parse_positioned
 
 VERSION = 1
-
 Document = Mapping[str, Any]
 
 

@@ -9,10 +9,8 @@ from scaffold.plan.message_text import SpellingHints, quoted
 from scaffold.plan.text.parse_tree import ListNode, MappingNode, PositionedNode, ScalarNode, TextPosition
 
 FieldErrorCode = Literal["wrong-type", "missing-key", "duplicate-key", "bad-value", "unknown-key", "unread-tag"]
-
 TextCheck = Callable[[str], str | None]
 """Returns why a text is invalid, as the end of a sentence that starts with it; None if it is valid."""
-
 _INVALID = re.compile("[\x00\ud800-\udfff]")
 
 

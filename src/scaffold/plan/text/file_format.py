@@ -31,10 +31,8 @@ LINE_WIDTH = 120
 
 # The C emitter, if PyYAML was built with it; it is faster.
 _DUMPER: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
-
 TEXT_KEYS = ("title", "description", "type", "acceptance", "verification_intent", "notes")
 """Keys of an action's text."""
-
 _PLAN = ("version", "goals")
 _GOAL = ("name", "description", "goal_state", "persistent", "actions")
 _ACTION = (
@@ -43,7 +41,6 @@ _ACTION = (
 )
 _CONTRACT = ("intent", "commands", "must_exist", "must_not_exist", "must_not_change")
 _CHECK = ("command", "expect", "description", "required", "timeout_s")
-
 _EXIT = re.compile(r"exit (\d{1,3})")
 _OUTPUT = re.compile(r"output contains (.+)", re.DOTALL)
 

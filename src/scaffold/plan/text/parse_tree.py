@@ -22,7 +22,6 @@ _PARSER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 MAX_ALIAS_VALUES = 1_000_000
 """How many values aliases may add by expansion; more is rejected."""
-
 ScalarKind = Literal["text", "number", "boolean", "nothing", "date", "merge key", "tagged value"]
 
 _KINDS: dict[str, ScalarKind] = {
