@@ -11,7 +11,7 @@ class Activity(Struct, frozen=True, kw_only=True):
     """One thing that may take minutes: a command, or a wait."""
 
     label: str
-    """What it is for, e.g. `check`, or the name of a gate."""
+    """Its purpose, e.g. `check`, or the name of a gate."""
     command: str = ""
     """The command that runs; empty for a wait."""
     folder: str = ""
@@ -36,7 +36,7 @@ class CurrentActivity(Struct, frozen=True, kw_only=True):
     fence: int
     """The run's fence: what a process of an earlier owner was doing does not count."""
     stage: str
-    """What it is part of, in one word for people; empty in an attempt, whose phase tells it."""
+    """The activity around it, in one word for people; empty in an attempt, whose phase says it."""
     work: Activity
     since: datetime
     last_s: float | None = None

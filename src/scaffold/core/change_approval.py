@@ -1,4 +1,4 @@
-"""What a human is asked about a change that is ready to land, and which answers hold for it. Pure."""
+"""Questions to a human about a change that is ready to land, and which answers apply to it. Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
@@ -13,7 +13,7 @@ from scaffold.core.proof.contract import DoubtCode
 
 
 class ChangeSubject(Struct, frozen=True, kw_only=True):
-    """One change of one attempt: an answer about it holds for no other."""
+    """One change of one attempt: an answer about it does not apply to another."""
 
     action: ActionKey
     landing: AttemptId
@@ -25,7 +25,7 @@ class ChangeSubject(Struct, frozen=True, kw_only=True):
     change: str
     """SHA-256 of the paths, modes and blobs before and after of what would land."""
     doubts: tuple[DoubtCode, ...] = ()
-    """Sorted; an approval in spite of these is none in spite of others."""
+    """Sorted; an approval given despite these does not cover others."""
     protected: tuple[str, ...] = ()
     """The changed paths in protected areas, and protected files, for people."""
     merged: tuple[str, ...] = ()
@@ -56,7 +56,7 @@ def subject_of(item: InboxItem) -> ChangeSubject | None:
 
 
 class ChangeAnswers(Struct, frozen=True, kw_only=True):
-    """What was asked about the changes of one action, seen from one of them."""
+    """The answers about one of an action's changes."""
 
     approved: InboxItem | None = None
     """The approval that holds for it; None if none does."""
@@ -69,7 +69,7 @@ class ChangeAnswers(Struct, frozen=True, kw_only=True):
 
 
 def answers_about(subject: ChangeSubject, items: Iterable[InboxItem], now: datetime) -> ChangeAnswers:
-    """Return what was asked and answered about `subject`, among the items of its action in their order.
+    """Return the questions and answers about `subject`, among the items of its action in their order.
 
     A rejection has no time limit: it is about one change, and the agent makes another one.
     """
@@ -109,7 +109,7 @@ def why_outdated(subject: ChangeSubject, asked: ChangeSubject) -> str:
 
 
 def approval_of(landing: AttemptId, approved: Sequence[InboxItem]) -> InboxItem | None:
-    """Return the approval by which an attempt's change has landed, of those of its action in their order."""
+    """Return the approval with which the attempt's change landed; `approved` has its action's approvals in order."""
     subjects = ((item, subject_of(item)) for item in approved)
     found = [item for item, subject in subjects if subject is not None and subject.landing == landing]
     return found[-1] if found else None

@@ -123,7 +123,7 @@ class WaitingTurn(Struct, frozen=True, kw_only=True):
     """How many of them were made before the user last said something."""
     todos: TodoList = TodoList()
     news: str = ""
-    """What has changed since, for the agent; empty if nothing."""
+    """The changes since then, for the agent; empty if nothing changed."""
 
 
 StopReason = Literal["end", "tool_calls", "max_tokens", "refused", "paused"]

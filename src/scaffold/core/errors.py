@@ -115,7 +115,7 @@ class ModelUnavailable(ModelError):
 
 
 class ModelAccessDenied(ModelUnavailable):
-    """The endpoint refuses the key, the quota or the model, or cannot be used at this address: waiting is no help."""
+    """The endpoint refuses the key, the quota or the model, or cannot be used at this address: waiting is useless."""
 
 
 class ContextOverflow(ModelError):

@@ -1,4 +1,4 @@
-"""What people write for their agents: hooks, skills, roles and commands, as a session or a run uses them."""
+"""Hooks, skills, roles and commands that people write for their agents, as a session or a run uses them."""
 
 from collections.abc import Mapping
 from typing import Literal
@@ -20,7 +20,7 @@ HookEvent = Literal[
 ]
 """When hooks run, in the words of the settings that people have."""
 HookSandbox = Literal["all", "project", "none"]
-"""Which hooks run in the sandbox of commands: all | those of the project | none."""
+"""Which hooks run in the sandbox of commands: all | only the project's | none."""
 
 
 class Hook(Struct, frozen=True, kw_only=True):
@@ -61,7 +61,7 @@ class Role(Struct, frozen=True, kw_only=True):
     tools: tuple[str, ...] | None = None
     """The only tools it gets; None for all."""
     model: str = ""
-    """A model string or a size; empty for that of its session."""
+    """A model string or a size; empty for the model of its session."""
 
 
 class PromptCommand(Struct, frozen=True, kw_only=True):
@@ -77,7 +77,7 @@ class PromptCommand(Struct, frozen=True, kw_only=True):
 
 
 class Extensions(Struct, frozen=True, kw_only=True):
-    """What a session or a run has of all this. Stored with a run, so that each process of it uses the same."""
+    """The extensions of a session or a run. Stored with a run, so that all its processes use the same."""
 
     folder: str = ""
     """Where the project's files are that hooks and skills name; empty if it has none that are trusted."""

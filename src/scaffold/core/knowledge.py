@@ -64,7 +64,7 @@ class Document(Struct, frozen=True, kw_only=True):
     name: str
     """How it is shown, e.g. its path in the repository."""
     source: str
-    """What it was read from, by which another version of it is known."""
+    """The source it was read from, which identifies other versions of it."""
     sha256: str
     """Of its content, and of how it is read: with another one, it is another version."""
     state: DocumentState = "reading"
@@ -73,7 +73,7 @@ class Document(Struct, frozen=True, kw_only=True):
     length: int = 0
     """How many pages or characters it has; 0 until that is known."""
     missing: Mapping[str, str] = {}
-    """What could not be read: the pages of each problem, e.g. `{"is empty": "3-5,9"}`."""
+    """Unreadable parts: the pages of each problem, e.g. `{"is empty": "3-5,9"}`."""
     created_at: datetime
 
 
@@ -86,7 +86,7 @@ class Chunk(Struct, frozen=True, kw_only=True):
     title: str = ""
     """The headings above it, or the name of the function that it defines; searched with the text."""
     sha256: str
-    """A hash in hex that is equal for texts of which a collection keeps one."""
+    """A hash in hex; of texts with the same hash a collection keeps one."""
     document: DocumentId | None = None
     span: Span = Span()
     source: str = ""
@@ -103,7 +103,7 @@ class Chunk(Struct, frozen=True, kw_only=True):
 
     @property
     def place(self) -> tuple[DocumentId | None, int]:
-        """What a text is stored once for: parts of a document may be alike."""
+        """The key under which a text is stored once: parts of a document may be equal."""
         return self.document, self.span.start
 
 

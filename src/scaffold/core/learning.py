@@ -8,7 +8,7 @@ from msgspec import Struct
 LearningScope = Literal["repo", "module", "global"]
 """This repository | a folder of it | everything the user does."""
 LearningOutcome = Literal["tests_pass", "perf_improved", "reverted", "bug_reopened"]
-"""What following it led to."""
+"""The outcome of following it."""
 LearningSource = Literal["human", "agent"]
 """Who wrote it down."""
 LearningMoment = Literal["start", "failure"]
@@ -18,7 +18,7 @@ TTL = timedelta(days=90)
 
 
 class Triple(Struct, frozen=True):
-    """What a learning says: WHEN something holds, DO something, with this RESULT."""
+    """The content of a learning: WHEN something holds, DO something, with this RESULT."""
 
     condition: str
     advice: str

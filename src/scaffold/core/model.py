@@ -64,7 +64,7 @@ class Usage(Struct, frozen=True, kw_only=True):
 
     @property
     def counted_tokens(self) -> int:
-        """What counts against a limit in tokens: input that no cache had, and output."""
+        """The tokens that count against a limit: uncached input, and output."""
         return self.input_tokens - self.cached_input_tokens + self.output_tokens
 
     @property
@@ -103,13 +103,13 @@ class Run(Struct, frozen=True, kw_only=True):
     heartbeat_at: float | None = None
     """The owner's last heartbeat, on the monotonic clock of its machine."""
     waits_for: str = ""
-    """An endpoint that its owner waits for, and until when; empty if it waits for none."""
+    """An endpoint that its owner waits for, and until when; empty if it does not wait."""
     advised_agents: int | None = None
     """How many agents its plan deserves; None before there is a plan."""
     advice: str = ""
     """Why."""
     request_to_owner: ControlRequestKind | None = None
-    """What the user asked of its owner, as long as that has not ended the run."""
+    """The user's request to its owner, until it has ended the run."""
     restarter: ProcessIdentity | None = None
     """The process that starts another owner if this one is killed; None without one."""
     created_at: datetime
@@ -250,7 +250,7 @@ class Attempt(Struct, frozen=True, kw_only=True):
     """The name of the worktree that it shares with earlier attempts; empty if it has one of its own."""
     worktree: str | None = None
     base_sha: Commit
-    """The commit of the session branch that its work, and that of earlier steps, is a change of."""
+    """The commit of the session branch that its work, including the earlier steps, started from."""
     start_sha: Commit | None = None
     """The commit at which it begins, if earlier steps have changed something."""
     head_sha: Commit | None = None
@@ -260,10 +260,10 @@ class Attempt(Struct, frozen=True, kw_only=True):
     verification: Verification | None = None
     """The worker's own checks of its last commit; landing repeats them."""
     score: CriticScore | None = None
-    """The critic's latest score; None if there was no critique."""
+    """The critic's latest score; None without a critique."""
     result: str | None = None
     edits: str | None = None
-    """What it asks to change in the steps of its story: the file that its agent wrote."""
+    """The changes it requests to the steps of its story: the file that its agent wrote."""
     usage: Usage
     log_file: str | None = None
     error: str | None = None
@@ -272,7 +272,7 @@ class Attempt(Struct, frozen=True, kw_only=True):
     fingerprint: str = ""
     """Of its failure: equal for failures that are the same; empty if it did not fail, or shows nothing."""
     escalation: Escalation | None = None
-    """What followed from its failure; None without one that counts."""
+    """The consequence of its failure; None without a failure that counts."""
     queued_at: datetime
     started_at: datetime | None = None
     ended_at: datetime | None = None
@@ -289,7 +289,7 @@ class Attempt(Struct, frozen=True, kw_only=True):
 
 
 PlanningEvent = Literal["plan", "decompose", "replan", "judge"]
-"""What the turn is for: the request | a compound that became ready | a failure or dead end | the goal as a whole."""
+"""The reason for the turn: the request | a compound that became ready | a failure or dead end | the goal as a whole."""
 PlanningTurnOutcome = Literal["done", "refused", "failed", "budget", "unavailable", "lost"]
 """Changes written | never became valid | no reply from the model | budget used up | the process died."""
 
@@ -424,7 +424,7 @@ class InboxItem(Struct, frozen=True, kw_only=True):
 
 
 class Assumption(Struct, frozen=True, kw_only=True):
-    """What an agent assumed where no human was asked."""
+    """An assumption that an agent made instead of asking a human."""
 
     action_id: ActionId
     attempt_id: AttemptId

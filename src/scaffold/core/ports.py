@@ -56,7 +56,7 @@ class Budget(Protocol):
         """
 
     def settle(self, reservation: ReservationId, usage: Usage) -> None:
-        """Book the actual usage, including that of broken-off tries, and release the reservation.
+        """Book the actual usage, including aborted tries, and release the reservation.
 
         A request that received nothing used nothing.
         """
@@ -108,7 +108,7 @@ class History(Protocol):
 
 
 MergeCheck = Callable[[Mapping[str, str]], str]
-"""Return why the texts of files, by path, are no merge of them; empty if they are one."""
+"""Return why the texts of files, by path, are not a valid merge; empty if they are."""
 
 
 class Merger(Protocol):

@@ -60,7 +60,7 @@ class ModelSettings(Struct, frozen=True, kw_only=True):
     """The effort of agents with a role of their own: `planner`, `supervisor`, `worker`, `drafter`, `critic`, ..."""
 
     def effort_of(self, role: str) -> Effort:
-        """Return how much agents of this role think."""
+        """Return the thinking effort of agents with this role."""
         return self.role_efforts.get(role, self.effort)
 
 
@@ -92,7 +92,7 @@ KIND_BY_ROLE: Mapping[str, TaskKind] = {"reviewer": "review", "critic": "review"
 
 
 def task_kind(role: str, task: TaskType | None) -> TaskKind | None:
-    """Return what an action of this role and type is; None if neither says so."""
+    """Return the kind of an action with this role and type; None if neither has one."""
     if role.endswith("_review"):
         return "review"
     return KIND_BY_ROLE.get(role) or (KIND_BY_TYPE[task] if task else None)
@@ -112,7 +112,7 @@ class AssignedModels(Struct, frozen=True, kw_only=True):
 class Tier(Struct, frozen=True, kw_only=True):
     """How much effort a run spends. Each field but `name` is a setting `tiers.NAME.FIELD`.
 
-    The defaults are those of the tier `builder`.
+    The defaults are the values of the tier `builder`.
     """
 
     name: str
@@ -165,7 +165,7 @@ class TierChoice(Struct, frozen=True, kw_only=True):
     """Whether the number of agents was given, so that no advice lowers it."""
 
     def text(self, tier: str) -> str:
-        """Return how the tier was chosen, and how to choose another; empty if the user chose it."""
+        """Explain how the tier was chosen and how to choose another; empty if the user chose it."""
         if not self.reason:
             return ""
         return f"tier {tier}: {self.reason} (confidence {self.confidence:.2f}); `--tier` chooses another"
@@ -336,7 +336,7 @@ class SchedulingSettings(Struct, frozen=True, kw_only=True):
 
 
 class FailureSettings(Struct, frozen=True, kw_only=True):
-    """What happens to attempts that take long or fail."""
+    """The treatment of attempts that take long or fail."""
 
     soft_timeout: float = 0.8
     """The share of an attempt's time after which a human is asked to kill it or to wait; 1 for never."""
@@ -345,7 +345,7 @@ class FailureSettings(Struct, frozen=True, kw_only=True):
 
 
 class LearningSettings(Struct, frozen=True, kw_only=True):
-    """What attempts are told of earlier work, and what is kept of theirs."""
+    """How attempts learn from earlier work, and later ones from theirs."""
 
     tokens: int = 800
     """About how many tokens of learnings a prompt has room for; 0 for none."""

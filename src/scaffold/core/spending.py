@@ -1,4 +1,4 @@
-"""What requests may use and have used: amounts, who asked, and the purpose that a role serves."""
+"""Limits and usage of requests: amounts, who asked, and the purpose that a role serves."""
 
 from collections.abc import Mapping
 from typing import Literal
@@ -51,7 +51,7 @@ class Booking(Struct, frozen=True, kw_only=True):
 
 
 class PastCost(Struct, frozen=True):
-    """What each action of an earlier run used, on average; all that the run used counts, planning and reviews, too."""
+    """An earlier run's average usage per action, including its planning and reviews."""
 
     tokens: float
     """As in `Usage.counted_tokens`."""
@@ -76,5 +76,5 @@ REVIEW_SUFFIX = "_review"
 
 
 def purpose_of(role: str) -> Purpose:
-    """Return what a role's requests are for; roles that change files, and the learner, work."""
+    """Return the purpose of a role's requests; roles that change files, and the learner, work."""
     return "proof" if role.endswith(REVIEW_SUFFIX) else _PURPOSES.get(role, "work")

@@ -71,7 +71,7 @@ class Paused(Struct, frozen=True, tag="paused"):
 
 
 PAUSED_BY_USER = "set aside by the user"
-"""The reason of a goal that its user paused by itself: it stays paused when its run is resumed."""
+"""The reason of a goal that its user paused on its own: it stays paused when its run is resumed."""
 
 
 class Saved(Struct, frozen=True, tag="saved"):

@@ -71,7 +71,7 @@ def admits(state: ThrottleState, now_s: float, in_flight: int) -> bool:
 
 
 def poll_delay_s(state: ThrottleState, now_s: float, jitter: float) -> float:
-    """Return how long a request that was not admitted waits before it tries again."""
+    """Return the seconds that a refused request waits before it tries again."""
     # A long cooldown may be lifted, and a clock may be set.
     return min(cooldown_left_s(state, now_s), MAX_POLL_S) + MIN_POLL_S + jitter * POLL_JITTER_S
 

@@ -29,7 +29,7 @@ from scaffold.llm.wire.sse import SseDecoder, is_keep_alive
 MAX_REPLY_BYTES = 64 * 2**20
 """A longer stream is treated as an error."""
 LONG_EVENT_BYTES = 1_000
-"""An unfinished event of more bytes is no keep-alive."""
+"""An unfinished event of more bytes is not a keep-alive."""
 MAX_ERROR_BYTES = 2**16
 STREAM_STARTS = (b"data:", b"event:", b":")
 """How a stream of server-sent events begins."""
@@ -141,7 +141,7 @@ class LiveModel:
                 self._use_codec(*plainer)
 
     def _plainer_request(self, request: Request, error: RequestRejected) -> tuple[Codec, ModelTarget] | None:
-        """Return how to ask without what the endpoint rejects; None if that would be the same request."""
+        """Return a codec and a target without the feature that the endpoint rejects; None if there is none."""
         if isinstance(error, SystemMessageRefused):
             plainer = self._endpoint.fallback_codec
             return None if plainer is None or self._codec is plainer else (plainer, self._target)
@@ -315,7 +315,7 @@ class _PromptOverhead:
 
 
 class _Silence:
-    """The time in which a reply makes no progress: from the end of the request, later between what is no keep-alive."""
+    """The time in which a reply makes no progress: from the end of the request, later between real events."""
 
     def __init__(self, first_s: float, idle_s: float) -> None:
         self.timeout = asyncio.timeout(first_s)

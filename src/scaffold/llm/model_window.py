@@ -18,15 +18,15 @@ MAX_LOOKS = 2
 """A server is asked before its first request, and after it: some load a model only then."""
 MAX_BODY_BYTES = 2**20
 MIN_WINDOW = 256
-"""A smaller number is no window."""
+"""A smaller number is not a window."""
 _LISTS = ("data", "models")
 _NAMES = ("id", "name", "model")
-# The window that a listed model has now: at vLLM, LM Studio, Ollama. What it was trained with is none.
+# The window that a listed model has now: at vLLM, LM Studio, Ollama. Not the window it was trained with.
 _SIZES = ("max_model_len", "loaded_context_length", "context_length")
 
 
 class ModelWindow:
-    """What is known of one model's window; what a server reports is remembered in `learned`, for all conversations."""
+    """One model's window, as far as known; a server's reports are kept in `learned`, for all conversations."""
 
     def __init__(
         self, card: ModelCard, endpoint: Endpoint, configured: Mapping[str, int], learned: LearnedWindows

@@ -24,7 +24,7 @@ UNKNOWN_ACCURACY = 0.5
 
 
 def agreed_actions(planning: PlanningSettings, actions: Sequence[ActionSpec]) -> int:
-    """Return how many actions a plan counts as, at least 1: those that work, and what may follow in rounds."""
+    """Return the number of actions that a plan counts as, at least 1: working actions, and possible further rounds."""
     parents = {action.parent for action in actions}
     # A compound without children is broken down later, by a model.
     childless = sum(action.kind == "compound" and action.key not in parents for action in actions)
@@ -63,7 +63,7 @@ class BudgetUse(Struct, frozen=True, kw_only=True):
 
     @property
     def spent(self) -> Amount:
-        """What was spent."""
+        """The amount spent."""
         return self.totals.spent
 
     @property
@@ -75,7 +75,7 @@ class BudgetUse(Struct, frozen=True, kw_only=True):
 
     @property
     def in_words(self) -> str:
-        """What is used of which limits; empty without a limit."""
+        """The usage of each limit, for people; empty without a limit."""
         if self.share is None:
             return ""
         usd, tokens = self.limits.usd, self.limits.tokens

@@ -1,4 +1,4 @@
-"""What a supervisor does next, as a pure function from a view of one goal to commands."""
+"""A supervisor's decisions, as a pure function from a view of one goal to commands."""
 
 from collections.abc import Iterator
 
@@ -140,7 +140,7 @@ GoalCommand = (
 
 
 def decide(view: GoalView) -> tuple[GoalCommand, ...]:
-    """Return what to do next, in order; empty means wait until something changes.
+    """Return the commands to carry out next, in order; empty means wait until something changes.
 
     After executing the commands, decide again on a new view; sleep only after an empty result. Once the goal state
     holds nothing new starts, even if actions are still pending. The planner handles one request at a time: the caller

@@ -30,7 +30,7 @@ def ready_items(items: Iterable[WorkItem]) -> Sequence[WorkItem]:
 
 
 def hindrances(item: WorkItem, known: Items) -> Iterator[str]:
-    """Yield what keeps an item from being started, or what it is a part of, each in a few words."""
+    """Yield the obstacles that keep an item, or one around it, from being started, each in a few words."""
     for part in (item, *_ancestors(item, known)):
         if part is not item and part.status in {"blocked", "canceled"}:
             yield f"{part.id}, which it is a part of, is {part.status}"
@@ -107,7 +107,7 @@ def circle_in(known: Items) -> Sequence[str]:
 
 
 def _ancestors(item: WorkItem, known: Items) -> Iterator[WorkItem]:
-    """Yield what an item is a part of, the nearest first."""
+    """Yield the items that contain an item, the nearest first."""
     # `known` may hold a circle, as when an item is checked before it is stored.
     seen = {item.id}
     while item.parent is not None and item.parent in known and item.parent not in seen:

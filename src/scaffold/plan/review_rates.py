@@ -1,4 +1,4 @@
-"""What is known of a second reviewer from its verdicts and from planted faults. Pure."""
+"""A second reviewer's rates, from its verdicts and from planted faults. Pure."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
@@ -120,7 +120,7 @@ def standing_of(answers: Sequence[ProbeAnswer]) -> ProbeStanding:
 
 
 class ReviewerRates(Struct, frozen=True, kw_only=True):
-    """What is known of one reviewer's model."""
+    """The rates of one reviewer's model."""
 
     model: str
     verdicts: int = 0

@@ -35,7 +35,7 @@ class SlotDemand(Struct, frozen=True, kw_only=True):
 
 
 def free_slots(agents: int, *, taken: int, unlanded: int) -> int:
-    """Return how many attempts may start in a run of so many `agents`, in which so many slots are `taken`.
+    """Return the number of attempts that may start in a run of `agents` with `taken` slots.
 
     `unlanded` counts all open attempts: each is a candidate that waits to land, or may become one.
     """
@@ -44,7 +44,7 @@ def free_slots(agents: int, *, taken: int, unlanded: int) -> int:
 
 
 def share_slots(demands: Iterable[SlotDemand], free: int, can_start: Callable[[GoalId], bool]) -> Mapping[GoalId, int]:
-    """Return how many of `free` slots each goal may take now; goals that may take none are omitted.
+    """Return the share of the `free` slots that each goal may take now, without goals that get none.
 
     Each slot goes to the goal that holds the fewest, of these to the one that has waited longest, so no goal waits
     while another one gets a second slot beyond its share. No slot stays free while a goal can use one.

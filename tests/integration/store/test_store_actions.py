@@ -124,7 +124,7 @@ def test_a_parent_may_follow_its_child_in_the_list(store: Store) -> None:
 
 
 def test_an_action_is_ready_once_its_last_precondition_holds(store: Store) -> None:
-    """SC-2, SC-4, SC-10: ready if and only if pending and all preconditions hold; facts of another goal do not count."""
+    """SC-2, SC-4, SC-10: ready exactly when pending and all preconditions hold; other goals' facts do not count."""
     store_run(store, an_action("x", preconditions=("a", "b")))
     assert _ready(store) == []
     _show(store, "a")

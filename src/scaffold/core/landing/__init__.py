@@ -1,1 +1,1 @@
-"""What moves branches, and what becomes of files that both sides of a merge changed."""
+"""Moves of branches, the order of landings, and files that both sides of a merge changed."""

@@ -1,4 +1,4 @@
-"""What becomes of files that both sides of a merge changed, and what is asked of an agent that merges them."""
+"""Files that both sides of a merge changed: their outcomes, and the request to an agent that merges them."""
 
 from collections.abc import Mapping
 from typing import Literal
@@ -8,11 +8,11 @@ from msgspec import Struct
 from scaffold.core.ids import ActionKey
 
 FileStatus = Literal["merged", "resolved", "refused"]
-"""Git merged it by itself | it was in conflict, and both sides' changes are in the result | nothing could merge it."""
+"""Git merged it | it was in conflict, and both sides' changes are in the result | nothing could merge it."""
 
 
 class FileMerge(Struct, frozen=True):
-    """What became of one file that both sides changed."""
+    """The outcome for one file that both sides changed."""
 
     path: str
     status: FileStatus

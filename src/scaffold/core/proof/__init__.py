@@ -1,1 +1,1 @@
-"""What has to hold before work lands, and what checks, gates, reviewers and audits say of it."""
+"""Conditions for landing, and the results of checks, gates, reviewers and audits."""

@@ -148,14 +148,14 @@ Strength = Literal["proven", "reviewed", "weak"]
 
 
 def strength_of(doubts: Sequence[Doubt], *, reviewed: bool) -> Strength:
-    """Return how much evidence with these doubts says."""
+    """Return the weight of evidence with these doubts."""
     if not doubts:
         return "proven"
     return "reviewed" if reviewed else "weak"
 
 
 class ChangeReview(Struct, frozen=True, kw_only=True):
-    """A second reviewer's verdict about one change of one action. It holds for no other change and no other base."""
+    """A second reviewer's verdict about one change of one action, valid for this change on this base only."""
 
     review: Review
     model: str
@@ -200,7 +200,7 @@ class Verification(Struct, frozen=True, kw_only=True):
     executed_lines: ExecutedLines | None = None
     """The changed lines that checks executed; None if there are none, or if that cannot be told."""
     merged: tuple[FileMerge, ...] = ()
-    """What became of each file that the work and what landed meanwhile changed, if one was in conflict."""
+    """The outcome for each file that both the work and newer landings changed, if one was in conflict."""
     proof_key: str = ""
     """Hash of what was proven and how; empty if the work may have been proven in a checkout that was not clean."""
 

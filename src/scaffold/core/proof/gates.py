@@ -120,7 +120,7 @@ class Regression(Struct, frozen=True, kw_only=True):
     source: str = ""
     """That line of the file."""
     message: str = ""
-    """What the runner said; empty if it said nothing. Of a missing or skipped test: of its version from before."""
+    """The runner's message, may be empty. For a missing or skipped test, about its earlier version."""
 
 
 class GateRun(Struct, frozen=True, kw_only=True):
@@ -204,7 +204,7 @@ class GateResult(Struct, frozen=True, kw_only=True):
 
 
 class Baseline(Struct, frozen=True, kw_only=True):
-    """What a run's changes are compared with: the environment, and its gates' results before any change."""
+    """The baseline of a run's changes: the environment, and the gates' results before any change."""
 
     environment: CheckEnvironment
     runs: tuple[GateRun, ...]

@@ -1,4 +1,4 @@
-"""What is kept of second reviewers: their verdicts with what became of them, and how they did on planted faults."""
+"""Stored records of second reviewers: verdicts with their outcomes, and results on planted faults."""
 
 from datetime import datetime
 from typing import Literal
@@ -33,7 +33,7 @@ class VerdictOutcome(Struct, frozen=True, kw_only=True):
     action: ActionKey
     given: GivenVerdict
     human: HumanWord = ""
-    """What a human decided about the same change; empty if none was asked."""
+    """A human's decision about the same change; empty if nobody was asked."""
     fate: Fate = ""
 
     @property
@@ -45,7 +45,7 @@ class VerdictOutcome(Struct, frozen=True, kw_only=True):
 
 
 class ProbeAnswer(Struct, frozen=True, kw_only=True):
-    """What a reviewer said about a landed change that was shown to it with or without a planted fault."""
+    """A reviewer's verdict on a landed change that was shown to it with or without a planted fault."""
 
     id: str
     model: str

@@ -29,7 +29,7 @@ class Requirement(Struct, frozen=True, kw_only=True):
 
 
 class AuditedRequirement(Struct, frozen=True, kw_only=True):
-    """What an audit says of one requirement."""
+    """An audit's verdict on one requirement."""
 
     id: RequirementId
     verdict: AuditVerdict
@@ -39,7 +39,7 @@ class AuditedRequirement(Struct, frozen=True, kw_only=True):
 
 
 class Audit(Struct, frozen=True, kw_only=True):
-    """What an auditor says of the requirements that it was asked about."""
+    """An auditor's answer about the requirements it was asked about."""
 
     requirements: tuple[AuditedRequirement, ...]
     summary: str = ""

@@ -80,7 +80,7 @@ def is_live(text: str) -> bool:
 
 
 def embedding_model(text: str) -> ModelName:
-    """Return the parsed model string; UsageError if it is none, or its provider has no embeddings."""
+    """Return the parsed model string; UsageError if it is invalid, or its provider has no embeddings."""
     model = parse_model(text)
     if model.provider not in EMBEDDING_PROVIDERS:
         raise UsageError(

@@ -1,4 +1,4 @@
-"""What a request to each model says about thinking, as data: the first row that matches a name counts. Pure."""
+"""The thinking parameters of each model's requests, as data: the first row that matches a name counts. Pure."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -67,12 +67,12 @@ _GPT: Sequence[tuple[str, ThinkingSupport]] = (
     (r"gpt-[5-9]", ThinkingSupport(form="effort", off="none", with_chat_tools=False)),
 )
 _FAMILIES: Mapping[str, Sequence[tuple[str, ThinkingSupport]]] = {"anthropic": _CLAUDE, "openai": _GPT}
-# What tuned models and gateways put before a model's name.
+# Prefixes of tuned models and gateways before a model's name.
 _PREFIX = re.compile(r"^ft:|^.*(?=claude-)")
 
 
 def thinking_support(family: str, name: str) -> ThinkingSupport:
-    """Return how the model of a family (`anthropic`, `openai`) is asked to think."""
+    """Return the support for thinking of a model of a family (`anthropic`, `openai`)."""
     plain = _PREFIX.sub("", name.lower())
     rows = _FAMILIES.get(family, ())
     return next((support for pattern, support in rows if re.match(pattern, plain)), UNKNOWN_THINKING)

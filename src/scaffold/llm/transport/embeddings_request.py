@@ -84,7 +84,7 @@ class EmbeddingRequest:
     async def attempt(self, request: Request, try_number: int, on_delta: DeltaHandler, *, silence_s: float) -> Reply:  # noqa: ARG002
         """Ask once, and keep the vectors; the reply has the usage alone.
 
-        Raises ModelError, transient if there was no answer within `silence_s`, or none that can be read.
+        Raises ModelError, transient if there was no readable answer within `silence_s`.
         """
         try:
             async with asyncio.timeout(silence_s):

@@ -20,7 +20,7 @@ KEEPALIVE_S = 30.0
 DRAIN_S = 0.05
 """How long to wait for the end of a response after a stream's last event."""
 IN_PATH = "/%:@!$&'()*+,;=-._~"
-"""What stays as it is in a path."""
+"""Characters that stay unescaped in a path."""
 Result = TypeVar("Result")
 
 
@@ -98,7 +98,7 @@ class Transport:
     async def _finish_response(self, connection: HttpConnection) -> bool:
         """Keep the connection of a response that is complete, or is so soon; return whether it is kept."""
         try:
-            # What has come already costs no wait.
+            # Bytes that have arrived need no wait.
             while rest := connection.received():
                 pass
             if rest is None:
@@ -172,7 +172,7 @@ class _TryDeadlines:
         self._end_s = self._loop.time() + post.deadlines.total_s
 
     async def connected(self, opening: Awaitable[Result]) -> Result:
-        """Return what `opening` does; ModelError if it fails or takes too long."""
+        """Return the result of `opening`; ModelError if it fails or takes too long."""
         limit_s = self._post.deadlines.connect_s
         return await self._wait_within(opening, limit_s, f"connecting to {{url}} timed out after {limit_s:g} s")
 
@@ -183,12 +183,12 @@ class _TryDeadlines:
         self._post.on_sent()
 
     async def received(self, receiving: Awaitable[Result]) -> Result:
-        """Return what `receiving` does; ModelError if it fails, or nothing comes for too long."""
+        """Return the result of `receiving`; ModelError if it fails, or nothing comes for too long."""
         limit_s = self._post.deadlines.idle_s
         return await self._wait_within(receiving, limit_s, f"{{url}} sent nothing for {limit_s:g} s")
 
     def checked(self, receive: Callable[[], Result]) -> Result:
-        """Return what `receive` does without waiting; ModelError if it fails."""
+        """Return the result of `receive` without waiting; ModelError if it fails."""
         try:
             return receive()
         except ConnectionTrouble as error:

@@ -122,7 +122,7 @@ class HttpConnection:
         return data
 
     def reusable(self) -> bool:
-        """Prepare for the next request; return False if there can be none."""
+        """Prepare for the next request; return False if the connection cannot be used again."""
         if not self.quiet or self._http.states != {h11.CLIENT: h11.DONE, h11.SERVER: h11.DONE}:
             return False
         self._http.start_next_cycle()
@@ -306,7 +306,7 @@ class _Stream(asyncio.Protocol):
         self._writable.set()
 
     def take(self) -> bytes:
-        """Return what was received since the last call; empty if there was nothing."""
+        """Return the bytes received since the last call, possibly none."""
         data = bytes(self._received)
         self._received.clear()
         if not self.ended:

@@ -90,7 +90,7 @@ class HttpClient(Protocol):
 
 
 class AccessToken(Struct, frozen=True):
-    """What authorizes a request: the token, and the id of the account that it is for."""
+    """The authorization of a request: the token, and the id of the account that it is for."""
 
     token: str
     account: str

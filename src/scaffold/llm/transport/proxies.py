@@ -41,7 +41,7 @@ class Route(Struct, frozen=True):
 
 
 class UnusableProxy(Exception):
-    """The proxy of the environment is no server that speaks HTTP, such as one for SOCKS."""
+    """The proxy of the environment does not speak HTTP, such as one for SOCKS."""
 
 
 class ProxySettings:

@@ -269,11 +269,11 @@ class _RetryLimits:
             self.until_s = now_s + RETRY_S
 
     def parked_left_s(self, now_s: float) -> float:
-        """Return how long the request may still wait for a parked endpoint, at least 0."""
+        """Return the seconds that the request may still wait for a parked endpoint, at least 0."""
         return self._patience_s if self._first_failure_s == math.inf else max(0.0, self.left_s(now_s, parked=True))
 
     def left_s(self, now_s: float, *, parked: bool) -> float:
-        """Return how long the request may still be retried."""
+        """Return the seconds in which the request may still be retried."""
         return (self._first_failure_s + self._patience_s if parked else self.until_s) - now_s
 
 

@@ -47,7 +47,7 @@ class ThinkTagSplitter:
             deltas += self._emit_words(before)
             self._switch_at_tag(tag)
             rest = after
-        # What may be the beginning of a tag waits for the next words.
+        # Text that may begin a tag waits for the next words.
         end = rest[rest.rfind("<", -len(CLOSE) + 1) :]
         kept = len(end) if OPEN.startswith(end) or CLOSE.startswith(end) else 0
         self._held = rest[len(rest) - kept :]

@@ -119,7 +119,7 @@ _STORY_FIX = "Only its own agents change the steps of a story; add other actions
 
 WarningCode = Literal["unused-effect", "duplicate-provider", "empty-effects", "unknown-key"]
 WeaknessCode = Literal["no-contract", "needs-planner", "shared-file"]
-"""What the explanation of a plan warns of; the plan can run all the same."""
+"""Warnings in the explanation of a plan; the plan can still run."""
 
 
 class LintReport(Struct, frozen=True, kw_only=True):

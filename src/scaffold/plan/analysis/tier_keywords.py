@@ -32,7 +32,7 @@ class TierGuess(Struct, frozen=True, kw_only=True):
 
     tier: str
     confidence: float
-    """From 0 to 1; below LEAST_CONFIDENCE, it is that of `leaning`."""
+    """From 0 to 1; below LEAST_CONFIDENCE, the confidence in `leaning`."""
     words: tuple[str, ...] = ()
     """The keywords in the request that decided, in their order."""
     leaning: str = ""
@@ -56,7 +56,7 @@ def guess_tier(texts: Sequence[str]) -> TierGuess:
       many words name another tier, this alone leaves the order of the table in force;
     - span: one keyword speaks for 12 words. A request of 24 words with a single keyword has 0.5.
 
-    Without any keyword it is that nothing was overlooked: 0.6 for no words at all, and 0.9 from 12 words on.
+    Without any keyword, it is the confidence that nothing was overlooked: from 0.6 for no words to 0.9 for 12 or more.
     """
     count = sum(len(_split_words(text)) for text in texts)
     hits = [hit for text in texts for hit in _find_keywords(_split_words(text))]

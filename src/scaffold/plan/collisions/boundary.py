@@ -12,7 +12,7 @@ WILDCARDS = frozenset("*?[")
 
 
 class FirstName(Struct, frozen=True):
-    """What the first name of a path may be, if a glob begins with it: `*.py` is any name that ends with `.py`."""
+    """The first names of paths that a glob allows: `*.py` is any name that ends with `.py`."""
 
     begin: str
     end: str
@@ -48,7 +48,7 @@ class Boundary(Struct, frozen=True):
 
 @functools.lru_cache(maxsize=8192)
 def boundary_of(files: tuple[str, ...], *, literal: bool = False) -> Boundary:
-    """Return the boundary that paths, folders and globs are; an entry outside of the repository is none.
+    """Return the boundary of paths, folders and globs; an entry outside of the repository does not count.
 
     `literal`: they are all paths, whose names may have the characters of globs.
     """
@@ -56,7 +56,7 @@ def boundary_of(files: tuple[str, ...], *, literal: bool = False) -> Boundary:
     for entry in files:
         names = _path_names(entry)
         if names is None:
-            # Outside of the repository nothing of ours is changed.
+            # We change nothing outside of the repository.
             continue
         fixed = names if literal else _literal_names(names)
         if not fixed and names and names[0] != "**":

@@ -34,9 +34,9 @@ class SourceLayout(Struct, frozen=True):
         return len(self.packages) + len(self.folders) > 1
 
     def directories_of(self, files: tuple[str, ...]) -> tuple[str, ...]:
-        """Return the directories in which an action with these files works, as compared; none if that is no matter.
+        """Return the directories in which an action with these files works, as compared; none if it does not matter.
 
-        Files in no directory, at the top or in the source root itself, count for none. What is outside of the source,
+        Files in no directory, at the top or in the source root itself, do not count. What is outside of the source,
         such as documents, counts for its own top-level directory, but only for an action that has nothing else.
         """
         return _package_folders(self, files) if self.is_spread else ()
@@ -89,7 +89,7 @@ def _package_folders(layout: SourceLayout, files: tuple[str, ...]) -> tuple[str,
     boundary = boundary_of(files)
     root = compared(layout.root)
     source, outside, has_source = set[str](), set[str](), bool(boundary.first_names or "" in boundary.paths)
-    for path in filter(None, boundary.paths):  # who may change everything runs alone anyway
+    for path in filter(None, boundary.paths):  # an action that may change everything runs alone anyway
         package = next((each for each in (path, *above(path)) if each in packages), None)
         if package is not None:
             source.add(package)

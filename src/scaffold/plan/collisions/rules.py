@@ -50,7 +50,7 @@ class HeldBack(Struct, frozen=True, kw_only=True):
 
 
 class WorkUnit(Struct, frozen=True, kw_only=True):
-    """What is worked on as one: an action, or all steps in one worktree."""
+    """One unit of work: an action, or all steps in one worktree."""
 
     id: str
     key: ActionKey
@@ -69,12 +69,12 @@ class WorkUnit(Struct, frozen=True, kw_only=True):
 
     @property
     def boundary(self) -> Boundary:
-        """What is known of the files that it changes."""
+        """The files that it may change, as far as known."""
         return boundary_of(self.files) if self.files else boundary_of(self.touched, literal=True)
 
 
 class CollisionLimits(Struct, frozen=True, kw_only=True):
-    """What the rules depend on besides what runs."""
+    """The input of the rules besides the running work."""
 
     layout: SourceLayout = SourceLayout()
     hotspots: frozenset[str] = frozenset()
@@ -144,7 +144,7 @@ class Board:
 
     def occupy(self, unit: WorkUnit) -> None:
         """Let a unit run."""
-        # What was refused may be possible now, and the other way round.
+        # Refused work may be possible now, and the other way round.
         self._verdicts.clear()
         if unit.reads_only:
             return
@@ -238,7 +238,7 @@ class Board:
         for directory in self._limits.directories_of(unit):
             working = [each for each in self._at_work.get(directory, ()) if each.id != unit.id]
             waiting = [each for each in ahead if directory in self._limits.directories_of(each)]
-            # What has begun takes its place in the directory already, even while no agent works on it.
+            # Work that has begun takes its place in the directory, even while no agent works on it.
             begun = [each for each in waiting if each.has_begun]
             if len(working) + len(begun) >= most:
                 keys = tuple(each.key for each in (*working, *begun))
@@ -250,7 +250,7 @@ class Board:
     def _reserved_for(self, unit: WorkUnit, ahead: Iterable[WorkUnit]) -> HeldBack | None:
         for other in ahead:
             if (each := collision(unit, other, self._limits)) is not None:
-                # What only waits for its turn collides with nothing yet.
+                # Work that only waits for its turn collides with nothing yet.
                 rule: CollisionRule = each.rule if other.has_begun else "turn"
                 return HeldBack(rule=rule, waits_for=(other.key,), path=each.path)
         return None

@@ -40,7 +40,7 @@ _OWN_ID = re.compile(
 _NAMED = re.compile(r"(?:\||\*\*|__|`|\[)*\s*[A-Z]")
 _SHALL = re.compile(r"\b(?:shall|must)\b", re.IGNORECASE)
 _RULE = re.compile(r"[ \t]*(?:\|?[-:| \t]{3,}|[*_]{3,}[ \t]*)")
-# What a requirement begins with that says nothing; a number is kept, because people refer to it.
+# The meaningless beginning of a requirement; a number is kept, because people refer to it.
 _LEAD = re.compile(r"[ \t>]*(?:[-*+][ \t]+)?(?:\[[^\]\n]\]\*?[ \t]+)?")
 _MARKS = re.compile(r"\*\*")
 # Titles of sections without requirements.
@@ -121,7 +121,7 @@ def _number_requirements(found: Iterable[tuple[str, int]]) -> tuple[Requirement,
         if short:
             texts.setdefault(short, line)
     own = {text: _own_id(text) for text in texts}
-    counts = not any(own.values())  # otherwise a number of ours could be taken for an id of the specification
+    counts = not any(own.values())  # otherwise our numbers could be taken for ids of the specification
     names = dict[str, str]()
     for number, (text, line) in enumerate(texts.items(), 1):
         given = own[text]
@@ -143,7 +143,7 @@ def _own_id(text: str) -> tuple[str, str] | None:
 
 
 def _in_force(lines: Sequence[MarkdownLine]) -> Iterator[_Found]:
-    """Yield what has the form of a requirement, in sections that may have some."""
+    """Yield texts in the form of a requirement, in sections that may have some."""
     aside = 0
     taken = 0
     for place, line in enumerate(lines):
@@ -196,7 +196,7 @@ def _continuation_lines(first: MarkdownLine, following: Iterable[MarkdownLine]) 
 
 
 def _without_parents(found: Sequence[_Found]) -> Iterator[_Found]:
-    """Yield all but headings with requirements below them, of which these are the parts."""
+    """Yield everything except headings that have requirements below them."""
     for place, each in enumerate(found):
         following = found[place + 1] if place + 1 < len(found) else None
         # A heading with requirements below it only names the group.

@@ -1,4 +1,4 @@
-"""What follows an audit: the gaps become tasks, until all requirements are met or nothing is gained any more."""
+"""After an audit: gaps become tasks, until all requirements are met or there is no more progress."""
 
 import re
 from collections.abc import Sequence
@@ -90,7 +90,7 @@ def next_round(view: ComplianceView) -> NextRound:
 
 
 def rounds_without_gain(audits: Sequence[AuditRound]) -> int:
-    """Return how many audits at the end found no more requirements met than one before them, or than none."""
+    """Return the number of audits at the end that found no more requirements met than an earlier one."""
     # The best so far counts: a round that only makes up for a loss has gained nothing.
     best, idle = 0, 0
     for audit in audits:

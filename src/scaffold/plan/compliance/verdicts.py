@@ -1,4 +1,4 @@
-"""What counts of an auditor's answer: `met` only with lines that exist."""
+"""Verdicts of an auditor's answer: `met` counts only with lines that exist."""
 
 from collections.abc import Callable, Iterator, Sequence
 
@@ -25,11 +25,11 @@ class JudgedAudit(Struct, frozen=True, kw_only=True):
     audit: Audit
     """Exactly one verdict on each requirement that was asked about, in that order."""
     complaints: tuple[str, ...]
-    """What the auditor should correct; what is in `audit` does not depend on it."""
+    """What the auditor should correct; `audit` does not depend on it."""
 
 
 def judge_audit(answer: Audit, asked: Sequence[RequirementId], problem: CitationProblem) -> JudgedAudit:
-    """Return what counts of an answer about the requirements `asked`.
+    """Return the verdicts that count in an answer about the requirements `asked`.
 
     A requirement is met only if the answer says so once, cites lines for it, and each of them can be looked up.
     Otherwise it is unclear, unless the answer says that it is unmet.

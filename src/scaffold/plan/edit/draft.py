@@ -90,7 +90,7 @@ class RetryApproach(Struct, frozen=True):
 
 
 class PlanHistory(Struct, frozen=True, kw_only=True):
-    """What the plan and its progress do not show."""
+    """Facts that the plan and its progress do not show."""
 
     approaches: Mapping[ActionKey, RetryApproach] = field(default_factory=lambda: MappingProxyType({}))
     """The latest other approach per action; actions without one are left out."""
@@ -206,7 +206,7 @@ class PlanDraft:
 
     def _find_conflicts(self, goal: GoalSpec, specs: Sequence[ActionSpec]) -> Iterator[ProposalProblem]:
         """Yield why well-formed actions cannot be added to the goal."""
-        # Reversed, so that of several specs with one key the first is kept and each later one is reported.
+        # Reversed, so that the first of several specs with one key is kept and each later one is reported.
         batch = {spec.key: spec for spec in reversed(specs)}
         seen: set[ActionKey] = set()
         for index, spec in enumerate(specs):

@@ -7,7 +7,7 @@ from msgspec import Struct
 
 KILL, WAIT = "kill", "wait"
 EXTENSION: Final = 0.5
-"""The share of its time by which an attempt is extended: once by itself, then for each `wait`."""
+"""The share of its time by which an attempt is extended: once automatically, then for each `wait`."""
 
 ANSWERS: Final = {
     KILL: "end it now; its work is pinned, and it counts as a failure",
@@ -30,7 +30,7 @@ class ChosenAnswer(Struct, frozen=True):
 
 
 def chosen_answer(choices: Mapping[str, str], text: str) -> ChosenAnswer | None:
-    """Return the choice that the text begins with, in any case; None if it is none."""
+    """Return the choice that the text begins with, ignoring case; None if there is none."""
     # People write `retry:` and `Retry, with ...`.
     first, _, rest = text.strip().partition(" ")
     word = first.rstrip(":,.;").casefold()
@@ -44,11 +44,11 @@ def choices_text(choices: Mapping[str, str]) -> str:
 
 
 def reserve_s(timeout_s: float, share: float) -> float | None:
-    """Return how many seconds are left when it is asked, with this share of the time used; None if it never is."""
+    """Return the seconds left when the question comes, at this share of the time used; None if it never comes."""
     # A share of 1 leaves no time in which a human could answer.
     return timeout_s * (1 - share) if share < 1 else None
 
 
 def extension_s(timeout_s: float, extensions: int) -> float:
-    """Return how many seconds so many extensions add."""
+    """Return the seconds that `extensions` add."""
     return timeout_s * EXTENSION * extensions

@@ -1,4 +1,4 @@
-"""What follows from a failed attempt: the failure ladder, as one pure decision.
+"""The failure ladder: the decision after a failed attempt, as a pure function.
 
 Nudges within an attempt are the watchdog's. After it: a fresh attempt that knows the cause, another approach once a
 failure recurs, a planner that breaks the work down, a human.
@@ -46,7 +46,7 @@ class FailureHistory(Struct, frozen=True, kw_only=True):
 
 
 def next_escalation(history: FailureHistory, *, replans_left: int, planner: bool) -> Escalation:
-    """Return what follows from the last failure; nothing repeats for ever, whatever the failures are.
+    """Return the step after the last failure; nothing repeats for ever, whatever the failures are.
 
     Beyond the limit there is one attempt, and only for something that was not tried: a learning, or another approach.
     """
@@ -56,7 +56,7 @@ def next_escalation(history: FailureHistory, *, replans_left: int, planner: bool
 
 
 def _further_attempt(history: FailureHistory) -> Escalation | None:
-    """Return which attempt follows; None if the action has none left."""
+    """Return the attempt that follows; None if the action has none left."""
     # An action that fails in new ways still learns something; one that repeats itself does not.
     failures, again = len(history.fingerprints), recurs(history.fingerprints)
     if failures < history.limit + history.extra:
@@ -70,7 +70,7 @@ def _further_attempt(history: FailureHistory) -> Escalation | None:
 
 
 def escalation_of_exhausted(*, replans_left: int, planner: bool) -> Escalation:
-    """Return what follows for an action without attempts left.
+    """Return the step for an action without attempts left.
 
     Without a planner the given plan is final: the action fails, and the user may retry it.
     """

@@ -1,6 +1,6 @@
 """Failures as they recur: the same one has the same fingerprint, whatever its line numbers, times and folders.
 
-A fingerprint compares texts, some of which an agent writes. So it decides what the next attempt reads, never whether
+A fingerprint compares texts, some of which an agent writes. So it affects what the next attempt reads, never whether
 work is right.
 """
 
@@ -36,13 +36,13 @@ DIGEST_CHARS = 16
 
 # Colors and other control sequences of terminals.
 _ESCAPES = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
-# The folders of an absolute path; what is before its slash is no part of a relative path.
+# The folders of an absolute path; what is before its slash is not part of a relative path.
 _FOLDERS = re.compile(r"(?:[a-z]:)?(?:[/\\][\w.@+~-]+)+[/\\](?=[\w.@+~-])")
 _UNIT = r"(?:ns|[µμ]s|us|ms|milliseconds?|s|secs?|seconds?|m|mins?|minutes?|h|hours?|kb|mb|gb|kib|mib|gib|bytes?)"
 _VARYING = re.compile(
     r"0x[0-9a-f]+"
     r"|\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b"
-    r"|\b(?=[a-z]*\d)[0-9a-f]{7,64}\b"  # a hash: a word without a digit is none
+    r"|\b(?=[a-z]*\d)[0-9a-f]{7,64}\b"  # a hash: it has at least one digit
     r"|\b\d{4}-\d\d-\d\d(?:[t ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?:z|[+-]\d\d:?\d\d)?)?"
     r"|\b\d{1,2}:\d\d:\d\d(?:[.,]\d+)?\b"
     rf"|\b\d+(?:[.,]\d+)? ?{_UNIT}\b(?: ?\d+(?:[.,]\d+)? ?{_UNIT}\b)*"
@@ -54,7 +54,7 @@ _VARYING = re.compile(
 )
 # Temporary folders and files have a new name in each run.
 _TEMPORARY = re.compile(r"\b(?:tmp|temp|pytest-of-|pytest-)(?=[\w.-]{0,40}\d)[\w.-]{0,80}|\btmp\w{6,10}\b")
-# What a compiler draws left of quoted source.
+# The margin that a compiler draws left of quoted source.
 _GUTTER = re.compile(r"^\s*\d*\s*\|\s?")
 
 
@@ -90,7 +90,7 @@ def _telling_lines(output: str) -> Sequence[str]:
 
 
 def _clean_lines(output: str) -> Iterator[str]:
-    # What a program says last, and first, tells most; the middle of megabytes is noise.
+    # The end and the beginning of an output tell most; the middle of megabytes is noise.
     if len(output) > MAX_CHARS:
         output = f"{output[: MAX_CHARS // 2]}\n{output[-MAX_CHARS // 2 :]}"
     yield from (_ESCAPES.sub("", line) for line in utf8_safe(output).splitlines())

@@ -1,4 +1,4 @@
-"""What follows from workers that die in a row: growing pauses, then a human decides. Pure.
+"""Workers that die in a row: growing pauses, then a human decides. Pure.
 
 One death says nothing about the work, as anything may kill a process. Several in a row, with pauses between them, say
 that the next attempt would end in the same way.
@@ -13,7 +13,7 @@ PAUSES_S = (1.0, 5.0, 30.0, 120.0, 600.0)
 
 
 def pause_s(deaths: int) -> float:
-    """Return how many seconds after the death a goal may start its next attempt; 0 without any death."""
+    """Return the seconds from the last death until the goal may start its next attempt; 0 without any death."""
     # The last pause repeats.
     return PAUSES_S[min(deaths, len(PAUSES_S)) - 1] if deaths > 0 else 0.0
 

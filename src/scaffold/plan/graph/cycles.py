@@ -15,7 +15,7 @@ class Cycle(Struct, frozen=True):
     actions: tuple[int, ...]
     """Indexes, starting with the first in plan order."""
     needs: tuple[ChainToken, ...]
-    """What each of them waits for; an int is the parent that must start first."""
+    """The needs of each; an int is the parent that must start first."""
 
 
 def cycles(graph: DependencyGraph) -> Iterator[Cycle]:
@@ -102,7 +102,7 @@ def _strong_components(
 
 
 def _lower_link(lowest: dict[ChainToken, float], node: ChainToken, other: ChainToken) -> bool:
-    """Lower `node`'s low link to that of `other`; return whether `other` is unvisited."""
+    """Lower `node`'s low link to `other`'s; return whether `other` is unvisited."""
     lowest[node] = min(lowest[node], lowest.get(other, inf))
     return other not in lowest
 

@@ -23,7 +23,7 @@ class DependencyGraph:
         """
         self.actions: Sequence[ActionSpec] = goal.actions
         self.held = frozenset(held)
-        # Reversed, so that of several actions with one key the first stays.
+        # Reversed, so that the first of several actions with one key stays.
         self.indexes: Mapping[ActionKey, int] = {
             action.key: index for index, action in reversed(tuple(enumerate(goal.actions)))
         }
@@ -73,7 +73,7 @@ class DependencyGraph:
         return providers
 
     def needs(self, index: int) -> tuple[ChainToken, ...]:
-        """Return what the action waits for: its preconditions, then its parent's token, or ORPHANED for an orphan."""
+        """Return the action's needs: its preconditions, then its parent's token, or ORPHANED for an orphan."""
         action, parent = self.actions[index], self.parents[index]
         # An orphan waits for a token that nothing gives, so forward chaining never starts it.
         if action.parent is None:
@@ -146,7 +146,7 @@ def makespan_bound(plan: Plan, workers: int, seconds: Mapping[ActionKey, float])
         graph = DependencyGraph(goal)
         steps = graph.steps(lambda key: seconds.get(key, 0.0))
         for step, start in zip(steps, forward_chain(steps).starts, strict=True):
-            # What never starts takes no time of anybody.
+            # A step that never starts takes no time.
             if start is not None:
                 chain = max(chain, start + step.duration)
                 total += step.duration

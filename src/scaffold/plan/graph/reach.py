@@ -32,7 +32,7 @@ class Reach(Struct, frozen=True):
     starts: tuple[float | None, ...]
     """The earliest start; None for a step that can never start."""
     before: tuple[int | None, ...]
-    """The step whose end each step waited for last, the first of several; None if it waited for none."""
+    """The step that each step waited for last, the first of several; None if it did not wait."""
     held: frozenset[ChainToken]
 
     def chain_to(self, index: int) -> tuple[int, ...]:
@@ -52,7 +52,7 @@ class ForwardChaining:
         self.held: set[ChainToken] = set(held)
         self.starts: list[float | None] = [None] * len(steps)
         self._steps = steps
-        # What holds from the start is not waited for.
+        # Nothing waits for an assertion that holds from the start.
         self._unmet = [len(step.needs - self.held) for step in steps]
         self._latest: list[tuple[float, int] | None] = [None] * len(steps)
         self._dependents: dict[ChainToken, list[int]] = {}
@@ -91,7 +91,7 @@ class ForwardChaining:
 
     def _release_token(self, token: ChainToken, giver: int, time: float) -> None:
         """Mark `token` as available to the steps that need it; a giver of duration 0 passes on its own predecessor."""
-        # A step without duration, such as a compound, is no link of a chain.
+        # A step without duration, such as a compound, is not a link of a chain.
         # Compared as pairs: the latest end comes first, and of several the step that comes first in the plan.
         cause = (-time, giver) if self._steps[giver].duration else self._latest[giver]
         for dependent in self._dependents.get(token, ()):

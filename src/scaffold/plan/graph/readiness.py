@@ -48,10 +48,10 @@ def blocked_by_failure(actions: Sequence[ActionNode], facts: frozenset[Assertion
 
 def _chain_step(index: int, action: ActionNode, indexes: Mapping[ActionId, int]) -> ChainStep:
     """Return the action as a step: dead ones give nothing; live ones give their effects, if pending once ready."""
-    # Failed, skipped and cancelled alike: none of them will run again by itself.
+    # Failed, skipped and cancelled alike: none of them will run again on its own.
     if action.status in DEAD_STATUSES:
         return ChainStep(frozenset(), ())
-    # What runs already needs nothing any more.
+    # Running actions need nothing any more.
     needs = frozenset(_tokens_needed(action, indexes)) if action.status == "pending" else frozenset[ChainToken]()
     return ChainStep(needs, (*action.effects, index))
 

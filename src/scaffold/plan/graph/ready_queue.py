@@ -57,15 +57,15 @@ class ReadyQueue:
         return (self._order[position] for position in self._ready)
 
     def lacking(self, assertions: Iterable[Assertion]) -> tuple[Assertion, ...]:
-        """Return those of `assertions` that do not hold, in order."""
+        """Return the `assertions` that do not hold, in order."""
         return tuple(assertion for assertion in assertions if assertion not in self._facts)
 
     def tally(self, status: str) -> int:
-        """Return how many actions have this status."""
+        """Return the number of actions with this status."""
         return self._status_counts[status]
 
     def open_children(self, compound: ActionId) -> int:
-        """Return how many direct children have not ended."""
+        """Return the number of direct children that have not ended."""
         return self._open_children[compound]
 
     def awaited(self, action_id: ActionId) -> bool:

@@ -1,4 +1,4 @@
-"""What the use of a learning shows: how often it helped, compared with attempts from which it was withheld."""
+"""Evidence about a learning: how often it helped, compared with attempts from which it was withheld."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
@@ -33,7 +33,7 @@ class Lift(Struct, frozen=True):
 
 
 class Score(Struct, frozen=True, kw_only=True):
-    """What is known of a learning's use."""
+    """Evidence from a learning's uses."""
 
     used: int = 0
     """Attempts that were given it and whose end says something about the work."""
@@ -53,7 +53,7 @@ class Score(Struct, frozen=True, kw_only=True):
 
     @property
     def too_few(self) -> str:
-        """What is missing until its lift can be told; empty if nothing is."""
+        """The evidence still missing for its lift; empty if nothing is."""
         pairs = (
             (MIN_GIVEN - self.used, "more with it"),
             (MIN_WITHHELD - self.withheld, "more without it"),
@@ -63,7 +63,7 @@ class Score(Struct, frozen=True, kw_only=True):
 
 
 def score_of(learning: Learning, uses: Iterable[LearningUse], now: datetime) -> Score:
-    """Return the learning's score from its uses; those of an earlier text do not count."""
+    """Return the learning's score from its uses; uses of an earlier text do not count."""
     # Another text is another learning, whatever its id.
     mine = [each for each in uses if each.learning == learning.id and each.at >= learning.changed_at]
     judged = [each for each in mine if each.helped is not None]
@@ -101,7 +101,7 @@ def is_withheld(score: Score, *, preference: bool = False) -> bool:
 
 
 def decay(at: datetime, now: datetime) -> float:
-    """Return how much something of that time counts, from 1 down to 0: half as much after each time to live."""
+    """Return the weight of evidence of that time, from 1 down to 0: half as much after each time to live."""
     return float(0.5 ** (max((now - at) / TTL, 0.0)))
 
 
@@ -124,7 +124,7 @@ def _measure_lift(judged: Sequence[LearningUse]) -> Lift | None:
 
 
 def _landed_difference(judged: Sequence[LearningUse]) -> float | None:
-    """Return by how much the share of attempts that landed differs with the learning; None if one kind is missing."""
+    """Return the difference of the shares of landed attempts with and without it; None if one kind is missing."""
     shares = []
     for given in (True, False):
         ends = [bool(each.helped) for each in judged if each.given is given]

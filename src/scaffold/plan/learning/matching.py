@@ -17,7 +17,7 @@ NOTHING_NEAR: Mapping[str, float] = {}
 
 
 class Situation(Struct, frozen=True):
-    """What is known when learnings are looked for."""
+    """The situation for which learnings are looked up."""
 
     text: str
     """The task, or what the failed checks showed."""
@@ -56,7 +56,7 @@ def matches(
 
 
 def relevance(learning: Learning, situation: Situation, words: frozenset[str]) -> float:
-    """Return how well a learning fits a situation with these words, from 0 (not at all) to 1."""
+    """Return the fit of a learning to a situation with these words, from 0 (none) to 1."""
     if not concerns(learning, situation):
         return 0.0
     # The same failure again is the best reason there is.
@@ -66,7 +66,7 @@ def relevance(learning: Learning, situation: Situation, words: frozenset[str]) -
         return 1.0
     needed = words_of(learning.triple.condition)
     shared = [word for word in needed if word in words]
-    # One common word is no match, unless the condition has no other.
+    # One common word is not a match, unless the condition has no other.
     enough = len(shared) >= min(MIN_WORDS, len(needed)) and bool(shared)
     share = len(shared) / len(needed) if needed else 0.0
     return share if enough and share >= ENOUGH else 0.0

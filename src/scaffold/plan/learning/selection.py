@@ -30,18 +30,18 @@ DATA = (
 
 
 class LearningSelection(Struct, frozen=True):
-    """What was decided about the learnings that fit."""
+    """The decision about the learnings that fit."""
 
     given: tuple[Learning, ...] = ()
     """In the order in which they stand in the prompt."""
     withheld: tuple[Learning, ...] = ()
-    """What the attempt goes without, so that the lift can be measured."""
+    """The learnings withheld from the attempt, so that their lift can be measured."""
 
 
 def select(
     matches: Sequence[Match], scores: Mapping[str, Score], *, tokens: int, decided: Mapping[str, bool] = NOTHING_DECIDED
 ) -> LearningSelection:
-    """Return which of the matches are given in at most `tokens`, and which are withheld.
+    """Split the matches into given ones, in at most `tokens`, and withheld ones.
 
     `decided` says which were given before in the same work (True) or withheld from it, which stays so.
     Of two that contradict each other, the one with better evidence counts, else the newer one.
@@ -51,7 +51,7 @@ def select(
     left, left_unproven = tokens, int(tokens * UNPROVEN_SHARE)
     for match in ranked:
         learning, score = match.learning, scores[match.learning.id]
-        # What was withheld counts too: its opposite would take its place in the comparison.
+        # Withheld ones count too: their opposites would take their place in the comparison.
         if score.standing not in GIVEN or any(contradict(learning, other) for other in (*given, *withheld)):
             continue
         # The user's own preference needs no evidence.
@@ -138,7 +138,7 @@ def prompt_section(given: Sequence[Learning], scores: Mapping[str, Score], momen
 
 
 def token_cost(learning: Learning, score: Score) -> int:
-    """Return about how many tokens its line in a prompt takes."""
+    """Estimate the tokens of its line in a prompt."""
     return len(_json_line(learning, score)) // CHARS_PER_TOKEN + 1
 
 

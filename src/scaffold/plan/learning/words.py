@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 
 MAX_CHARS = 60_000
-"""What is read of a text."""
+"""The part of a text that is read, in characters."""
 _WORD = re.compile(r"[^\W_]+")
 _STOP = frozenset(
     _WORD.findall(
@@ -37,7 +37,7 @@ def is_negative(text: str) -> bool:
 
 
 def similarity(one: Sequence[str], other: Sequence[str]) -> float:
-    """Return how many of the words are in both texts, from 0 to 1."""
+    """Return the share of words that are in both texts, from 0 to 1."""
     # They decide what an advice says, not what it is about.
     first, second = {*one} - NEGATIONS, {*other} - NEGATIONS
     return len(first & second) / len(first | second) if first or second else 0.0

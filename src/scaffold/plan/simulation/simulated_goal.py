@@ -34,7 +34,7 @@ WORKER_CAP = 3
 
 
 class RunningActions:
-    """What runs in all goals, and has not landed: others that may change the same files are held back."""
+    """Unlanded work of all goals: others that may change the same files are held back."""
 
     def __init__(self) -> None:
         self.board = Board(CollisionLimits())
@@ -50,7 +50,7 @@ class GoalSimulator:
     ) -> None:
         """Start from the current `progress`; actions in progress are pending again.
 
-        `running` has those of all goals; None for those of this one. At most `cap` agents work on it.
+        `running` has the actions in progress of all goals; None for only this goal's. At most `cap` agents work on it.
         """
         self.goal = goal
         self.status = "active"
@@ -76,7 +76,7 @@ class GoalSimulator:
             if action.kind == "compound" or is_review_role(action.role):
                 self._groups[ActionId(action.key)] = (action.key, "")
         self._refused: set[tuple[str, ...]] = set()
-        """Groups of which none may start, as long as nothing lands."""
+        """Groups without an action that may start before something lands."""
         self._refused_at = 0
         self._waits_at: tuple[int, int | None] | None = None
 

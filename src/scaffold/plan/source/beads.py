@@ -93,7 +93,7 @@ def _why_held(status: str, kind: str, failing: Sequence[ActionKey]) -> str:
 
 
 def _dependencies_by_type(fields: FieldReader, issue_id: ActionKey) -> dict[str, list[ActionKey]]:
-    """Return what the issue depends on, by the type of the dependency; without a type it blocks."""
+    """Return the ids the issue depends on, by the type of the dependency; without a type it blocks."""
     found: dict[str, list[ActionKey]] = {}
     for table in fields.tables("dependencies"):
         table.check(("depends_on_id", "type"), required=("depends_on_id",), closed=False)

@@ -13,7 +13,7 @@ from scaffold.plan.source.task import TextEdit
 from scaffold.plan.text.parse_tree import TextPosition
 
 TICKS = frozenset("xX✓✔✅☑")
-"""What stands in the box of an item that is done; other marks, such as `-` for started, do not count."""
+"""The marks in the box of a done item; other marks, such as `-` for started, do not count."""
 _LINE = re.compile(r"[^\n]*\n?")
 _ITEM = re.compile(r"[ \t]*(?:[-*+]|\d+[.)])[ \t]+\[(?P<tick>[xX_]|[^\w\]\n])\](?P<star>\*?)[ \t]+(?P<text>\S.*)")
 _HEADING = re.compile(r"(#{1,6})[ \t]+(\S.*?)[ \t]*#*")
@@ -55,7 +55,7 @@ class Item(Struct, frozen=True):
     starred: bool
     """Whether the box is followed by `*`."""
     text: str
-    """What follows the box on its line."""
+    """The text after the box on its line."""
     tick_at: int
     """The offset of the character in the box."""
     body: tuple[MarkdownLine, ...]
@@ -127,7 +127,7 @@ def _markdown_lines(text: str) -> Iterator[MarkdownLine]:
 
 
 def heading(line: MarkdownLine) -> Heading | None:
-    """Return the heading that the line is, None if it is none."""
+    """Return the line as a heading, None if it is not one."""
     match = None if line.literal else _HEADING.fullmatch(line.text)
     return Heading(line, len(match[1]), match[2]) if match else None
 
@@ -179,7 +179,7 @@ def _resume_item(bodies: Sequence[list[MarkdownLine]], open_items: Sequence[int]
 def _item_body(first: Item, following: Sequence[MarkdownLine]) -> list[MarkdownLine]:
     body: list[MarkdownLine] = []
     for line in following:
-        # What is inside a block belongs to the item if the block began there.
+        # Lines inside a block belong to the item if the block began there.
         in_block = line.literal and body and body[-1].literal
         if line.text.strip() and line.indent <= first.indent and not in_block:
             break

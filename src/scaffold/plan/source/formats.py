@@ -35,12 +35,12 @@ from scaffold.plan.text.parse_tree import (
 )
 
 ISSUE_KEYS = frozenset({"id", "title", "issue_type"})
-"""What every issue of beads has, and no other format's entries have together."""
+"""Keys that every issue of beads has; no other format's entries have all of them."""
 TASK_KEYS = frozenset({"id", "title"})
 
 
 def detect_format(text: str, *, name: str) -> TaskFormat | None:
-    """Return the format of a text by its structure; None if it is none or could be several.
+    """Return the format of a text by its structure; None if it has none or could have several.
 
     Raises PlanInvalid with the position if the name ends in `.json` or `.jsonl` and the text is not valid.
     """
@@ -188,14 +188,14 @@ def same_but_for_marks(task_format: TaskFormat, one: str, other: str, *, name: s
 
     Raises PlanInvalid if one of them cannot be read.
     """
-    # What is done in either is marked in both, so that marks cannot differ.
+    # A task done in either text is marked in both, so that marks cannot differ.
     done = done_ids(task_format, one, name=name) | done_ids(task_format, other, name=name)
     first, second = (with_marked(task_format, each, done, name=name) for each in (one, other))
     return first == second
 
 
 def _open_marks(task_format: TaskFormat, text: str, name: str) -> dict[ActionKey, str]:
-    """Return how each task is marked that is open; without those that have no mark at all."""
+    """Return the mark of each open task; tasks without any mark are left out."""
     body = text.removeprefix("\ufeff")
     return {
         key: body[edit.start : edit.end]

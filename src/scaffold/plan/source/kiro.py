@@ -21,13 +21,13 @@ from scaffold.plan.source.checklist import (
 )
 from scaffold.plan.source.task import SourceTask, TaskDocument, TaskTree, empty_document, in_written_order
 
-# The text of a task: a number with a point, as in `1.` or `1.2`; `7 endpoints work` is none.
+# The text of a task: a number with a point, as in `1.` or `1.2`, but not `7 endpoints work`.
 _TASK = re.compile(
     r"(?:\*\*)?(?P<id>\d+(?=\*?[.)])|\d+(?:\.\d+)+[a-z]?)(?P<star>\*?)[.)]?(?:\*\*)?:?\s+(?P<text>\S.*)", re.DOTALL
 )
 _PARALLEL = re.compile(r"\s*\(P\)(?=\s*$)")
 _OWN_FOLDER = re.compile(r"(?:^|/)\.kiro/specs/[^/]+/[^/]+$")
-# What a task depends on, in any language whose word for it begins so: `Depends on`, `Dependencies`, `Dependências`.
+# The dependencies of a task, in any language whose word for it begins so: `Depends on`, `Dependencies`, `Dependências`.
 _DEPENDS = re.compile(r"_D[eé]pend[^_\n:：]*[:：]\s*(?P<list>[^_\n]*)_", re.IGNORECASE)
 _NUMBER = re.compile(r"(?<![\w.-])\d+(?:\.\d+)*[a-z]?(?![\w-])")
 # The criteria that a task refers to; in other languages what is in italics, or a line by itself, and has only numbers

@@ -26,14 +26,14 @@ STORY_LIST_KEYS = ("userStories", "user_stories", "stories")
 FEATURE_LIST_KEY = "features"
 """The key of a list of stories whose entries say what passes, or their status; so may a list that is the whole file."""
 TASK_LIST_KEY = "tasks"
-"""The key of a list of stories whose entries say what passes, and no status, as those of task-master do."""
+"""The key of a list of stories whose entries say what passes, without a status, unlike task-master's."""
 PASSES_KEYS = ("passes", "passed", "done", "completed", "complete")
 CRITERIA_KEYS = ("acceptanceCriteria", "acceptance_criteria", "acceptance", "criteria", "steps")
 DEPENDENCY_KEYS = ("depends_on", "dependsOn", "dependencies", "deps", "blockedBy", "blocked_by")
 TITLE_KEYS = ("title", "name", "description")
 DONE_STATUSES = frozenset({"done", "completed", "complete"})
 HELD_STATUSES = frozenset({"blocked", "cancelled", "canceled", "deferred", "on-hold", "skipped"})
-"""Statuses of stories that must not be started now; any other word is no reason not to."""
+"""Statuses of stories that must not be started now; any other word does not hold a story back."""
 HELD_FLAGS = ("skip", "skipped", "blocked")
 MAX_TITLE_CHARS = 100
 MAX_KEY_WORDS = 4
@@ -170,7 +170,7 @@ def _why_held(fields: FieldReader) -> str:
 
 
 def _other_texts(entry: MappingNode, read: Collection[str]) -> Iterator[str]:
-    # Agents are told all that the story says, also what no field of ours is for.
+    # Agents get the whole story, including parts that we have no field for.
     for key, value in entry.entries:
         items = value.items if isinstance(value, ListNode) else (value,)
         texts = [each.value for each in items if isinstance(each, ScalarNode) and isinstance(each.value, str)]

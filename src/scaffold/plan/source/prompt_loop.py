@@ -19,7 +19,7 @@ MAX_ROUNDS = 50
 
 
 class PromptLoop(Struct, frozen=True, kw_only=True):
-    """What to do in each round, and how many rounds there are at most."""
+    """The prompt of each round, and the most rounds."""
 
     prompt: str
     max_rounds: int = MAX_ROUNDS

@@ -109,7 +109,7 @@ def _match_task(each: Item) -> re.Match[str] | None:
 
 
 def _phases_and_tasks(lines: Sequence[MarkdownLine]) -> tuple[list[Phase], list[_TaskEntry]]:
-    """Return the phases, and the tasks with the index of theirs; tasks before the first heading are in the first."""
+    """Return the phases, and the tasks with their phase's index; tasks before the first heading are in phase 0."""
     phases = [Phase("the list", {})]
     entries: list[_TaskEntry] = []
     items = {each.line.number: each for each in items_of(lines, _match_task)}
@@ -126,7 +126,7 @@ def _phases_and_tasks(lines: Sequence[MarkdownLine]) -> tuple[list[Phase], list[
 
 
 class _Names:
-    """What tasks may name in a list: ids, ranges of ids, stories."""
+    """Names that tasks may use in a list: ids, ranges of ids, stories."""
 
     def __init__(self, entries: Sequence[_TaskEntry]) -> None:
         self._ids = [entry.id for entry in entries]

@@ -50,9 +50,9 @@ class SourceTask(TaskText, frozen=True, kw_only=True):
     """The task that this one is a part of."""
     position: TextPosition = START
     done_edits: tuple[TextEdit, ...] = ()
-    """What to change in the text to mark it as done; empty if it says so already."""
+    """The text edits that mark it as done; empty if it is."""
     open_edits: tuple[TextEdit, ...] = ()
-    """What to change in the text to mark it as open again; empty if it is open."""
+    """The text edits that mark it as open again; empty if it is open."""
 
 
 class TaskDocument(Struct, frozen=True, kw_only=True):
@@ -72,7 +72,7 @@ class MarkedText(Struct, frozen=True):
 
 
 class TaskTree:
-    """Which tasks are parts of which, and what follows from that."""
+    """The tree of tasks and their parts, with queries on it."""
 
     def __init__(self, tasks: Iterable[SourceTask]) -> None:
         """Take all tasks of a document; of tasks with the same id the first counts."""
@@ -84,7 +84,7 @@ class TaskTree:
                 self._parts.setdefault(task.parent, []).append(task)
 
     def ancestors(self, task: SourceTask) -> Iterator[SourceTask]:
-        """Yield what the task is a part of, from the inside out; each once, also if they form a cycle."""
+        """Yield the tasks that contain the task, from the inside out; each once, even in a cycle."""
         seen = {task.id}
         while task.parent in self.by_id and task.parent not in seen:
             task = self.by_id[task.parent]
@@ -96,7 +96,7 @@ class TaskTree:
         return tuple(part for part in self._parts.get(task.id, ()) if not part.optional)
 
     def subtree(self, task: SourceTask) -> Iterator[SourceTask]:
-        """Yield the task, its required parts, theirs, and so on; each once, also if they form a cycle."""
+        """Yield the task and its required parts, recursively; each once, even in a cycle."""
         seen: set[ActionKey] = set()
         rest = [task]
         while rest:
@@ -119,7 +119,7 @@ class TaskTree:
         return task.optional or any(each.optional for each in self.ancestors(task))
 
     def dependencies(self, task: SourceTask) -> tuple[ActionKey, ...]:
-        """Return what the task waits for, including what the tasks wait for that it is a part of.
+        """Return the dependencies of the task, including those of the tasks that contain it.
 
         Something done waits for nothing any more, and what waits for a part of itself makes no other part wait.
         """
@@ -178,7 +178,7 @@ def empty_document(name: str, message: str, fix: str) -> PlanInvalid:
 
 
 def with_task_positions(findings: Iterable[Finding], tasks: Sequence[SourceTask]) -> tuple[Finding, ...]:
-    """Return the findings; those without a position get that of their task, or of the second one with its id."""
+    """Return the findings; one without a position gets its task's, or the position of the second task with its id."""
     positions: dict[str, list[TextPosition]] = {}
     for task in tasks:
         positions.setdefault(task.id, []).append(task.position)
@@ -188,7 +188,7 @@ def with_task_positions(findings: Iterable[Finding], tasks: Sequence[SourceTask]
 def mark_done(text: str, tasks: Sequence[SourceTask], ids: Iterable[ActionKey]) -> MarkedText:
     """Return the text with the tasks `ids` marked as done, their required parts, and tasks that this completes.
 
-    `tasks` are those of `text`. No other character changes; what is marked already stays as it is written.
+    `tasks` were parsed from `text`. No other character changes; existing marks stay as they are written.
     """
     wanted = tuple(dict.fromkeys(ids))
     known: dict[ActionKey, int] = {}
@@ -237,7 +237,7 @@ def in_written_order(tasks: Sequence[SourceTask], sections: Sequence[int]) -> Or
     section_of = dict(zip((task.id for task in tasks), sections, strict=True))
     groups: list[list[ActionKey]] = []
     group_of: tuple[bool, int] | None = None
-    # What is done, optional, or done by its parts has no place in the order.
+    # Tasks that are done, optional, or done by their parts have no place in the order.
     first = [each for each in tasks if tree.by_id[each.id] is each]
     left = [each for each in first if not (tree.done(each) or tree.optional(each) or tree.required_parts(each))]
     for task in _by_dependencies(left, tree):

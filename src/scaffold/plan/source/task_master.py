@@ -48,7 +48,7 @@ def read_task_master(text: str, *, name: str) -> TaskDocument:
 
 
 def tags(root: PositionedNode) -> Mapping[str, MappingNode]:
-    """Return the lists of a tagged document by tag; empty if it is none."""
+    """Return the lists of a tagged document by tag; empty if it is not tagged."""
     return {
         key.written: value
         for key, value in (root.entries if isinstance(root, MappingNode) else ())

@@ -1,4 +1,4 @@
-"""What is left to do of a document's tasks, as tasks of a plan."""
+"""The open tasks of a document, as tasks of a plan."""
 
 from collections.abc import Mapping, Sequence
 from graphlib import TopologicalSorter
@@ -23,14 +23,14 @@ class PlannedTasks(Struct, frozen=True, kw_only=True):
 
 
 def planned_tasks(document: TaskDocument, *, references: Sequence[str] = ()) -> PlannedTasks:
-    """Return what to do; the document's dependencies must be `checked`. `references` are files to read with it.
+    """Return the open tasks; the document's dependencies must be `checked`. `references` are files to read with it.
 
     Tasks that are done are not done again. Left out are optional tasks, those that are held, and what waits for these.
     """
     tree = TaskTree(document.tasks)
     work = [task for task in tree.by_id.values() if not tree.required_parts(task)]
     done = tuple(task.id for task in work if tree.done(task))
-    # What is done stays done, optional or not.
+    # Done tasks stay done, optional or not.
     optional = {task.id for task in work if tree.optional(task)}.difference(done)
     open_tasks = {task.id: task for task in work if task.id not in optional and not tree.done(task)}
     waits = {task.id: _waits_for(task, tree, open_tasks) for task in open_tasks.values()}
@@ -47,7 +47,7 @@ def planned_tasks(document: TaskDocument, *, references: Sequence[str] = ()) -> 
 
 
 def _unmarked_tasks(tree: TaskTree) -> dict[ActionKey, str]:
-    """Return what is open although each of its parts is done."""
+    """Return the open tasks whose parts are all done."""
     return {
         # Its author may have left something to do that no part says.
         task.id: "is not marked as done, although all its parts are"

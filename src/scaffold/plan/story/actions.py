@@ -62,7 +62,7 @@ def step_actions(record: StoryRecord) -> Iterator[ActionSpec]:
     the final review, lands the work of all: it makes `done:<story>` true.
     """
     before = None
-    # What has begun comes first, in the order in which it began; the others follow in the order of the workflow.
+    # Steps that have begun come first, in the order in which they began; the others follow in the workflow's order.
     order = {status: place for place, status in enumerate(_EXECUTED)}
     for step in sorted(record.steps, key=lambda each: order.get(each.status, len(order))):
         if step.status == "skipped":
@@ -95,7 +95,7 @@ def step_status(state: ActionState, outcome: AttemptOutcome | None = None) -> St
         case Skipped():
             return "skipped"
         case Failed():
-            # A step that was stopped from outside has not failed by itself, and a retry goes on with it.
+            # A step that was stopped from outside has not failed, and a retry continues it.
             return "cancelled" if outcome in ENDED_FROM_OUTSIDE else "failed"
         case Cancelled():
             return "cancelled"

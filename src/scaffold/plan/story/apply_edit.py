@@ -245,7 +245,7 @@ def _with_final_review_to_repeat(story: StoryRecord, asked: AskedEdit, request: 
 
 
 def _edit_details(operation: Operation, story: StoryRecord) -> dict[str, Any]:
-    """Return what the history has of an operation beside its reason and its effect."""
+    """Return the history's details of an operation, besides its reason and its effect."""
     if isinstance(operation, Reorder):
         return {"new_order": list(operation.new_order)}
     details: dict[str, Any] = {"target_step_id": operation.target}

@@ -44,7 +44,7 @@ class SharedFiles(Struct, frozen=True, kw_only=True):
 
 
 class StepContext(Struct, frozen=True, kw_only=True):
-    """What a step's prompt has beside the story and its workflow."""
+    """The context of a step's prompt besides the story and its workflow."""
 
     files: SharedFiles
     scratch: str = ""
@@ -55,7 +55,7 @@ class StepContext(Struct, frozen=True, kw_only=True):
     commands: Sequence[str] = ()
     """The repository's commands that matter in this step, e.g. lint and tests, from detection or configuration."""
     failure: str = ""
-    """What such a command printed when it was run before the agent; empty if it was not run, or passed."""
+    """The output of such a command that failed before the agent started; empty if it was not run, or passed."""
     instructions: str | None = None
     """The user's own instructions for steps of this type; None means the built-in ones."""
 

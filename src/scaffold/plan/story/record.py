@@ -127,7 +127,7 @@ def default_workflow() -> tuple[StepRecord, ...]:
 
 def reset(step: StepRecord) -> StepRecord:
     """Return the step as one that has not started; its costs and its number of restarts stay."""
-    # What the execution left is gone; what it cost, and how often it was restarted, is not.
+    # The execution's results are dropped; its cost and its number of restarts stay.
     return replace(
         step,
         status="pending",

@@ -149,13 +149,13 @@ StepType = Literal[
     "rebase_resolve",
 ]
 MANDATORY: frozenset[StepType] = frozenset({"linting", "final_review"})
-"""Types whose steps are never skipped, and of which every workflow has one."""
+"""Types whose steps are never skipped; every workflow has one of each."""
 NOT_REQUESTED: frozenset[StepType] = frozenset({"final_review", "rebase_resolve"})
-"""Types of which no agent adds a step: a workflow has one final review, and conflicts are found by us."""
+"""Types that agents cannot add: a workflow has one final review, and we find the conflicts."""
 
 
 class StepDefinition(Struct, frozen=True, kw_only=True):
-    """What is fixed about the steps of one type."""
+    """Constants of the steps of one type."""
 
     description: str
     """Of the step in the default workflow."""

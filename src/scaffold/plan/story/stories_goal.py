@@ -25,7 +25,7 @@ STORY = ActionKey("US-001")
 def stories_goal(name: str, description: str, stories: Sequence[SourceTask]) -> GoalSpec:
     """Return the goal that is reached when all stories are done, in the order in which they are to be worked.
 
-    Stories that are done are left out. Raises PlanInvalid if all are, or if an id is that of a step.
+    Stories that are done are left out. Raises PlanInvalid if all are, or if an id is also a step's.
     """
     # A story that passes is neither worked nor waited for.
     passed = {story.id for story in stories if story.done}

@@ -45,7 +45,7 @@ def find_summary(answer: str) -> Summary | None:
 
 
 def last_words(answer: str) -> Summary:
-    """Return the last lines of an answer without a summary, marked as such: for when asking for one was no help."""
+    """Return the last lines of an answer without a summary, marked as such: for agents that gave none when asked."""
     # Agents are told that this is not a summary, as it may end in the middle of a thought.
     lines = [line for line in answer.splitlines() if line.strip()]
     if not lines:
@@ -55,7 +55,7 @@ def last_words(answer: str) -> Summary:
 
 
 def _first_line(line: str) -> str | None:
-    """Return the text beside the heading of a summary, usually none; None if the line is no such heading."""
+    """Return the text beside the heading of a summary, usually none; None if the line is not such a heading."""
     heading = _HEADING.match(line)
     if heading is None:
         return None

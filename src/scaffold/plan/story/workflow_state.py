@@ -51,11 +51,11 @@ def project(stories: Sequence[StoryRecord], *, created_at: datetime, prd_file: s
 def encode_state(state: WorkflowState, given: Document | None = None) -> bytes:
     """Return the state as JSON text, with the unknown fields of the document that is there already.
 
-    Unknown fields of a step belong to its id, those of a history entry to its place; they go with what they belong to.
+    Unknown fields follow the id of their step or the place of their history entry, and are removed with it.
     """
     document = msgspec.to_builtins(state)
     old = given or {}
-    # What others wrote into the file is anybody's, so its types are checked.
+    # Other programs write the file too, so its types are checked.
     old_stories = _as_mapping(old.get("stories"))
     stories = {
         key: _merge_story(story, _as_mapping(old_stories.get(key))) for key, story in document["stories"].items()

@@ -99,7 +99,7 @@ def bad_name(name: str) -> str | None:
     """Return why `name` cannot name a goal, a role or an assertion; None if it can."""
     if not name.strip():
         return "is empty"
-    # What cannot be seen cannot be compared by people.
+    # People cannot compare characters that they cannot see.
     if name != name.strip() or not name.isprintable():
         return "begins or ends with whitespace, or contains an unprintable character"
     return None
