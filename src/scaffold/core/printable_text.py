@@ -21,7 +21,10 @@ def printable(text: str) -> str:
 
     Newlines, tabs, and the joiners within words of scripts that need them and within emoji stay.
     """
-    return _UNSAFE.sub(_escape_character, text.encode("utf-8", "replace").decode())
+    return _UNSAFE.sub(
+        lambda found: found[0] if _JOINER.match(found.string, found.start()) else f"\\x{ord(found[0]):02x}",
+        text.encode("utf-8", "replace").decode(),
+    )
 
 
 def one_line(text: str) -> str:
@@ -33,10 +36,6 @@ def short_line(text: str, limit: int) -> str:
     """Return `text` as `one_line` makes it, cut to `limit` characters."""
     line = one_line(text)
     return line if len(line) <= limit else f"{line[: limit - 3]}..."
-
-
-def _escape_character(found: re.Match[str]) -> str:
-    return found[0] if _JOINER.match(found.string, found.start()) else f"\\x{ord(found[0]):02x}"
 
 
 def json_escaped(text: str) -> str:

@@ -16,7 +16,6 @@ from scaffold.core.conversation import (
     UserMessage,
 )
 from scaffold.core.run_settings import Effort
-from scaffold.core.tool import Tool
 from scaffold.llm.wire.anthropic_reader import AnthropicReader, read_message
 from scaffold.llm.wire.codec import ModelTarget, OptionalFields, ReplyReader, WireReply, without_named_field
 from scaffold.llm.wire.format import PLAIN_ID, encode_json, request_body, wire_id, wire_name
@@ -56,11 +55,17 @@ class AnthropicCodec:
     def request(self, request: Request, pieces: Sequence[bytes], target: ModelTarget) -> bytes:
         """Return the request's body; only pieces with a cache mark are encoded again."""
         # The wire requires an output limit.
-        max_tokens = _max_tokens(request, target)
+        limits = (limit for limit in (request.max_output_tokens, target.max_output_tokens) if limit is not None)
+        max_tokens = min(limits, default=DEFAULT_MAX_TOKENS)
+        tools: list[_Json] = [
+            {"name": tool.name, "description": tool.description, "input_schema": tool.schema} for tool in request.tools
+        ]
+        if tools:
+            tools[-1] |= _CACHED
         fields: _Json = {"model": target.name, "max_tokens": max_tokens}
         fields |= _without_empty(
             system=_system_blocks(request),
-            tools=_tool_definitions(request.tools),
+            tools=tools,
             thinking=_thinking_field(request, max_tokens, target),
             output_config=_output_config(request, target),
             stream=target.stream,
@@ -87,16 +92,6 @@ def _without_empty(**fields: Any) -> _Json:
 def _system_blocks(request: Request) -> list[_Json]:
     base = [_text_block(request.system) | _CACHED] if request.system.strip() else []
     return [*base, _text_block(request.context)] if request.context.strip() else base
-
-
-def _tool_definitions(tools: Sequence[Tool]) -> list[_Json]:
-    described = [{"name": tool.name, "description": tool.description, "input_schema": tool.schema} for tool in tools]
-    return [*described[:-1], described[-1] | _CACHED] if described else []
-
-
-def _max_tokens(request: Request, target: ModelTarget) -> int:
-    limits = [limit for limit in (request.max_output_tokens, target.max_output_tokens) if limit is not None]
-    return min(limits, default=DEFAULT_MAX_TOKENS)
 
 
 def _thinking_field(request: Request, max_tokens: int, target: ModelTarget) -> _Json | None:

@@ -60,7 +60,9 @@ class ResponsesCodec:
         """Return the request's body; the context follows the history, as it may change."""
         fields: dict[str, object] = {"model": target.name, "instructions": request.system, "store": False}
         if _CACHE_KEY not in target.refused:
-            fields[_CACHE_KEY] = _cache_key(request.system, pieces)
+            # The same for all requests of a conversation, as it depends on how that begins.
+            beginning = request.system.encode(errors="replace") + b"\0" + (pieces[0][:_KEYED] if pieces else b"")
+            fields[_CACHE_KEY] = hashlib.sha256(beginning).hexdigest()[:32]
         if target.stream or self._codex:
             fields["stream"] = True
         if target.thinking.form != "none" and _ENCRYPTED not in target.refused:
@@ -111,12 +113,6 @@ class ResponsesCodec:
                     items += [*thoughts, _call_item(part)]
                     thoughts = []
         return items
-
-
-def _cache_key(system: str, pieces: Sequence[bytes]) -> str:
-    # Stays the same for all requests of a conversation, as it depends on how that begins.
-    first = pieces[0][:_KEYED] if pieces else b""
-    return hashlib.sha256(system.encode(errors="replace") + b"\0" + first).hexdigest()[:32]
 
 
 def _reasoning_fields(request: Request, target: ModelTarget) -> _Item:

@@ -68,6 +68,8 @@ def score_of(learning: Learning, uses: Iterable[LearningUse], now: datetime) -> 
     mine = [each for each in uses if each.learning == learning.id and each.at >= learning.changed_at]
     judged = [each for each in mine if each.helped is not None]
     given, without = [each for each in judged if each.given], [each for each in judged if not each.given]
+    weights = [(decay(each.at, now), bool(each.helped)) for each in given]
+    helpful = sum(weight for weight, helped in weights if helped)
     score = Score(
         used=len(given),
         helped=sum(bool(each.helped) for each in given),
@@ -76,7 +78,8 @@ def score_of(learning: Learning, uses: Iterable[LearningUse], now: datetime) -> 
         withheld_helped=sum(bool(each.helped) for each in without),
         runs=len({each.run for each in judged}),
         found=len(mine),
-        expected=_expected_help(given, now),
+        # Laplace's rule: with nothing seen it is one half.
+        expected=(1 + helpful) / (2 + sum(weight for weight, _ in weights)),
     )
     lift = None if score.too_few else _measure_lift(judged)
     return _with_standing(score, lift)
@@ -103,12 +106,6 @@ def is_withheld(score: Score, *, preference: bool = False) -> bool:
 def decay(at: datetime, now: datetime) -> float:
     """Return the weight of evidence of that time, from 1 down to 0: half as much after each time to live."""
     return float(0.5 ** (max((now - at) / TTL, 0.0)))
-
-
-def _expected_help(given: Sequence[LearningUse], now: datetime) -> float:
-    # Laplace's rule: with nothing seen it is one half.
-    weights = [(decay(each.at, now), bool(each.helped)) for each in given]
-    return (1 + sum(weight for weight, helped in weights if helped)) / (2 + sum(weight for weight, _ in weights))
 
 
 def _measure_lift(judged: Sequence[LearningUse]) -> Lift | None:
