@@ -37,7 +37,7 @@ class ChangeSubject(Struct, frozen=True, kw_only=True):
         return dict(msgspec.to_builtins(self))
 
     def is_covered_by(self, asked: "ChangeSubject") -> bool:
-        """Return True if an answer to what was `asked` is one about this, too."""
+        """Return whether an answer about `asked` also applies to this."""
         same = (self.action, self.landing, self.base, self.change) == (
             *(asked.action, asked.landing),
             *(asked.base, asked.change),

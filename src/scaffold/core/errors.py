@@ -22,7 +22,7 @@ class UsageError(ScaffoldError):
 
 
 class IndexFull(UsageError):
-    """An index has as many chunks as it holds."""
+    """An index has reached its limit of chunks."""
 
 
 class PlanInvalid(ScaffoldError):
@@ -108,7 +108,7 @@ class ModelError(ScaffoldError):
 
 
 class ModelUnavailable(ModelError):
-    """The model's endpoint accepts no requests of this user at present, whatever they ask for.
+    """The model's endpoint currently accepts no requests of this user.
 
     It is down or limited for longer than the caller waits, or denies access.
     """

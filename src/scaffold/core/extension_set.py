@@ -37,7 +37,7 @@ class Hook(Struct, frozen=True, kw_only=True):
     own: bool
     """Whether it is the user's own; else it is the project's."""
     scripts: tuple[str, ...] = ()
-    """The files that it runs, as far as its text says so: relative to the project, or absolute."""
+    """The files that it runs, if its text names them: relative to the project, or absolute."""
 
 
 class Skill(Struct, frozen=True, kw_only=True):

@@ -134,7 +134,7 @@ class Rest(Struct, frozen=True):
     until: datetime
 
     def includes(self, now: datetime) -> bool:
-        """Return whether it is not over."""
+        """Return whether it is still open."""
         return self.since <= now < self.until
 
 

@@ -68,7 +68,7 @@ broke off its reply | failed otherwise, which says nothing about the endpoint.""
 
 
 CooldownHandler = Callable[[float], None]
-"""Is told how many seconds a request waits for its endpoint; 0 if it waits for other requests to end."""
+"""Receives the seconds that a request waits for its endpoint; 0 if it waits for other requests to end."""
 
 
 def ignore_cooldown(cooldown_s: float, /) -> None:

@@ -130,7 +130,7 @@ class Tier(Struct, frozen=True, kw_only=True):
     """Whether a planner breaks the request down; if False, it is one action."""
     review: ReviewMode = "second"
     review_share: float | None = None
-    """The share of the large or widespread changes that the second reviewer judges; None for that of all tiers."""
+    """The share of the large or widespread changes that the second reviewer judges; None for all tiers' share."""
     model: Size = "medium"
     """The size of the model that does the work, unless a model is chosen for the run, a role or a type of task."""
     fallback: Size | None = None
@@ -180,7 +180,7 @@ class ReviewerSettings(Struct, frozen=True, kw_only=True):
 
 
 class RunLimits(Struct, frozen=True, kw_only=True):
-    """The limits of a run in addition to those of its tier."""
+    """A run's own limits, besides its tier's."""
 
     goal_agents: int = 3
     """How many agents may work on the same goal at once."""
@@ -198,7 +198,7 @@ class RunLimits(Struct, frozen=True, kw_only=True):
     action_tokens: int = 0
     """The default limit in tokens, for each agreed action; 0 if none holds: `plan/budget.py`."""
     agreed_actions: int = 0
-    """How many actions the agreed plan counts as; 0 while there is no plan."""
+    """The number of actions that the agreed plan counts as; 0 without a plan."""
 
 
 class PlanningSettings(Struct, frozen=True, kw_only=True):

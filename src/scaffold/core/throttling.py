@@ -136,7 +136,7 @@ def after_unavailable(state: ThrottleState, now_s: float, in_flight: int, jitter
     failed = msgspec.structs.replace(state, failures=failures)
     if not is_unavailable(failed):
         return failed
-    # A request that was alone in failing has waited, and waits on, as if there was no throttle.
+    # The backoff continues where the waits of the request that failed alone have ended.
     cooldown_s = _backoff_s(OUTAGE_FAILURES - 1 + state.cooldowns, jitter)
     return _park_endpoint(failed, now_s, cooldown_s, in_flight, 1)
 

@@ -24,7 +24,7 @@ class ToolGroup(Struct, frozen=True):
     about: str
     """What they do, in a few words: all that the agent knows before it loads them."""
     family: str = ""
-    """Not empty: too many to be listed. The agent is told of the family alone, and finds its groups by words."""
+    """Not empty: too many to be listed. The agent sees only the family, and finds its groups by words."""
 
 
 class Tool(Struct, frozen=True, kw_only=True):

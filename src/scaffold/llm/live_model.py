@@ -40,7 +40,7 @@ DEFAULT_OUTPUT_TOKENS = 1_000
 INPUT_MARGIN = 0.1
 """A request's input may exceed the estimate by this fraction."""
 SURELY_TOO_LONG = 1.5
-"""A request of so many windows, by the estimate of its size, is not sent."""
+"""A request whose estimated size is this many windows is not sent."""
 MIN_OUTPUT_TOKENS = 1_000
 """Always requested, even if the window has less left: then the provider reports that the conversation is too long."""
 
@@ -332,7 +332,7 @@ class _Silence:
     def broken(self) -> None:
         """Begin to count again, because the reply made progress."""
         now_s = asyncio.get_running_loop().time()
-        # Not for every event of a fast stream: a limit that is a little too short does no harm.
+        # Not for every event of a fast stream: a slightly short limit is harmless.
         if not self._began or self._until_s - now_s < self._idle_s * 0.9:
             self._until_s, self._limit_s, self._began = now_s + self._idle_s, self._idle_s, True
             self.timeout.reschedule(self._until_s)

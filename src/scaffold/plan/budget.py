@@ -11,7 +11,7 @@ from scaffold.core.spending import AccountTotals, Amount, SpendingLimits
 from scaffold.plan.compliance.rounds import MAX_ROUNDS
 
 COMPOUND_ACTIONS = 6
-"""A compound without children counts as so many actions, however many a model makes of it."""
+"""A compound without children counts as this number of actions, however many a model makes of it."""
 UNPLANNED_ACTIONS = COMPOUND_ACTIONS
 """A request without a plan is like one compound."""
 WARNING_SHARE = 0.8

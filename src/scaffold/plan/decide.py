@@ -213,7 +213,7 @@ def _close_gaps(view: GoalView) -> tuple[GoalCommand, ...]:
 def _close_gap(view: GoalView, compound: RunningCompound) -> GoalCommand:
     """Return a request for children that close the compound's gap, or a failure if no replans are left."""
     why = f"its children ended without {quoted_list(compound.unmet_effects)}"
-    # Other children were planned before and did not help; without a limit this would go on for ever.
+    # Earlier children did not help; without a limit this would repeat for ever.
     if view.can_decompose and not view.replans_left:
         return FailCompound(compound.id, f"{why}, and replanning did not help")
     return _decompose_or_fail(view, compound.id, compound.unmet_effects, why)

@@ -72,7 +72,7 @@ def moved(item: WorkItem, to: ItemStatus, known: Items, *, reason: str = "") -> 
         problem = f"parts of it are open: {join_limited(left, MAX_NAMED)}" if left else ""
     else:
         problem = "it needs a reason" if to == "blocked" and not reason.strip() else ""
-    # Only `open` takes an ended item up again, so that nobody does so by accident.
+    # Only `open` reopens an ended item, so that it does not happen by accident.
     if not problem and item.has_ended and to not in {"open", item.status}:
         problem = f"it is {item.status}"
     return problem or structs.replace(item, status=to, reason=one_line(reason) if to == "blocked" else "")

@@ -21,7 +21,7 @@ def quoted_list(names: Sequence[str]) -> str:
 def quoted(text: str) -> str:
     """Return the text in backticks, on one line, with unprintable characters escaped, and cut if long."""
     short = text if len(text) <= MAX_QUOTED_CHARS else f"{text[:MAX_QUOTED_CHARS]}..."
-    # A message is printed on terminals and given to models, and the text may be anybody's.
+    # Messages go to terminals and models, and their text may come from anywhere.
     return f"`{''.join(c if c.isprintable() else ascii(c)[1:-1] for c in short)}`"
 
 

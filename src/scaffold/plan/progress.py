@@ -47,7 +47,7 @@ class PlanProgress(Struct, frozen=True, kw_only=True):
 
 def settled_progress(plan: Plan, progress: PlanProgress) -> PlanProgress:
     """Return the progress with those actions pending again that no failure blocks any more."""
-    # Blocks are computed anew: a change may have removed the failed action, or added another provider.
+    # Blocks are computed again: a change may have removed the failed action, or added another provider.
     freed = replace(progress, statuses={key: was for key, was in progress.statuses.items() if was != "blocked"})
     statuses = dict(freed.statuses)
     for goal in plan.goals:

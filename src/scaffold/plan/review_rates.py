@@ -45,7 +45,7 @@ def outcomes_of(
 
 def _human_decision(given: GivenVerdict, items: Iterable[InboxItem]) -> HumanWord:
     decided = [item.state for item in items if item.kind == "approval" and item.detail.get("change") == given.change]
-    # A human who rejected a change once rejected it, whatever was decided before.
+    # One human rejection of a change counts, whatever was decided before.
     if "rejected" in decided:
         return "rejected"
     return "approved" if "approved" in decided else ""

@@ -164,7 +164,7 @@ class ChangeReview(Struct, frozen=True, kw_only=True):
     change: str
     """The SHA-256 of the change's paths, modes and blobs before and after."""
     doubts: tuple[DoubtCode, ...] = ()
-    """The doubts that the reviewer was told of; it has decided about no others."""
+    """The doubts that the reviewer knew; it has decided about no others."""
     lost: tuple[str, ...] = ()
     """The lost tests that the reviewer was asked about."""
     counts: bool = True
@@ -198,7 +198,7 @@ class Verification(Struct, frozen=True, kw_only=True):
     """Names of the checks that failed on the base; only these show that the work made a difference."""
     gates: tuple[GateResult, ...] = ()
     executed_lines: ExecutedLines | None = None
-    """The changed lines that checks executed; None if there are none, or if that cannot be told."""
+    """The changed lines that checks executed; None if there are none or they are unknown."""
     merged: tuple[FileMerge, ...] = ()
     """The outcome for each file that both the work and newer landings changed, if one was in conflict."""
     proof_key: str = ""

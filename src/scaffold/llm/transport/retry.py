@@ -239,7 +239,7 @@ class RetryingModel:
         """Return the seconds to wait; if the endpoint is parked, its shared cooldown."""
         if parked_s := self._throttle.wait_s(self._inner.endpoint):
             return parked_s
-        # The throttle has parked the endpoint already, or there is no cooldown to wait for.
+        # The throttle has parked the endpoint, or there is no cooldown to wait for.
         if error.limited:
             return 0.0
         longest = min(MAX_WAIT_S, FIRST_WAIT_S * 2.0 ** (tried - 1))

@@ -59,7 +59,7 @@ class AgentCountAdvice(Struct, frozen=True, kw_only=True):
 def advise_agent_count(
     plan: Plan, *, limit: int = MAX_AGENTS, goal_agents: int = WORKER_CAP, progress: PlanProgress | None = None
 ) -> AgentCountAdvice:
-    """Return how many agents, of `limit` at most, to use for what is left to do of `plan`.
+    """Return the number of agents, at most `limit`, to use for the rest of `plan`.
 
     At most `goal_agents` of them may work on one goal.
 
@@ -127,7 +127,7 @@ class _Work:
         return ", ".join(parts)
 
     def makespan_s(self, agents: int, seeds: int) -> float:
-        """Return the predicted makespan in seconds, the mean of simulations with so many random seeds."""
+        """Return the predicted makespan in seconds, the mean of simulations with different random seeds."""
         total_s = 0
         for seed in SEEDS[:seeds]:
             run = simulate(self._plan, agents=agents, seed=seed, progress=self._progress, goal_agents=self.goal_agents)

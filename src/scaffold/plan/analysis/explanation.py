@@ -99,7 +99,7 @@ def _find_providers(goal: GoalSpec, graph: DependencyGraph) -> Iterator[Assertio
 
 def _find_weaknesses(goal: GoalSpec, graph: DependencyGraph) -> Iterator[Finding]:
     for index, action in enumerate(goal.actions):
-        # The plan can run all the same; people decide whether it is good enough.
+        # The plan can still run; people decide whether it is good enough.
         if action.kind == "compound" and index not in graph.children:
             message = f"compound `{action.key}` has no children, so a planner has to decompose it"
             yield goal_warning("needs-planner", goal, action.key, message, "Add its children to the plan.")

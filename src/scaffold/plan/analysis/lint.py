@@ -155,7 +155,7 @@ NO_FACTS: Mapping[str, Collection[Assertion]] = MappingProxyType({})
 def lint(plan: Plan, facts: Mapping[str, Collection[Assertion]] = NO_FACTS) -> LintReport:
     """Return all errors and warnings of `plan`, given the `facts` that already hold, by goal name.
 
-    There is no error if and only if goal names and keys are unique, every goal state is reachable, every action can
+    No error means exactly that goal names and keys are unique, every goal state is reachable, every action can
     run, every effect of a compound with children is also an effect of one of them, and stories have steps alone.
     """
     graphs = [DependencyGraph(goal, facts.get(goal.name, ())) for goal in plan.goals]

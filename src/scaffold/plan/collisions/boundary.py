@@ -84,7 +84,7 @@ def above(path: str) -> Iterator[str]:
 
 
 def meet(one: Boundary, other: Boundary) -> tuple[str, ...]:
-    """Return where two boundaries meet, as compared, in order: equal paths, the inner of nested ones, first names.
+    """Return the overlap of two boundaries, as compared, in order: equal paths, the inner of nested ones, first names.
 
     Paths meet if they are equal or one is around the other; so do globs, by their fixed prefixes. A glob without one
     meets what its first name may be.

@@ -14,7 +14,7 @@ from scaffold.plan.collisions.layout import SourceLayout
 HOTSPOT_LANDINGS = 3
 """A file that more landings of the run have changed is a hotspot."""
 MOST_OVERTAKEN = 4
-"""An action before which so many others have started that it waits for goes first: none of them starts any more."""
+"""Once this many actions that it collides with have overtaken a waiting one, it goes first: none of them starts."""
 MAX_NAMED = 5
 CollisionRule = Literal["path", "hotspot", "forecast", "directory", "turn"]
 """Both may change the same path | a file that many landings changed | a merge of their work conflicts, or one has
@@ -119,7 +119,7 @@ def _path_as_written(place: str, *units: WorkUnit) -> str:
 
 
 class Board:
-    """What runs, and what may start beside it. One that is ready is looked up by its paths, so that many can be asked.
+    """Running work, and what may start beside it. Ready units are looked up by their paths, so many can be checked.
 
     `reserved` waits, and goes before others: a story between two steps, or an action that others have overtaken often.
     """
@@ -210,7 +210,7 @@ class Board:
         for other, each in found:
             if each is not None:
                 return HeldBack(rule=each.rule, waits_for=(other.key,), path=each.path)
-        # A story between two steps goes on in its worktree: nobody goes before it.
+        # A story between two steps continues in its worktree: nothing goes before it.
         place = next((at for at, each in enumerate(self._reserved) if each.id == unit.id), None)
         before = () if unit.has_begun else self._reserved[:place]
         ahead = tuple(each for each in before if each.id not in self._by_id)

@@ -20,9 +20,9 @@ MAX_TEXT_CHARS = 1_000
 """Of one requirement; the rest is only in the specification."""
 MAX_SHOWN = 3
 START_CHARS = 300
-"""How much of a text tells its form: the time for a longer one would grow with the square of its length."""
+"""The part of a text that decides its form: the time for a longer one would grow with the square of its length."""
 MIN_IDENTIFIED = 2
-"""With so many requirements that have an id, numbers and boxes alone do not make others."""
+"""From this number of requirements with an id on, numbers and boxes alone do not make others."""
 
 # A heading with an id | an id | a sentence with shall or must | an item with a number or a box.
 _Form = Literal["title", "id", "shall", "list"]
@@ -36,7 +36,7 @@ _OWN_ID = re.compile(
     r"(?:\|\s*)?[`_\[]*(?P<id>[A-Z][A-Za-z]{0,11}(?:[-_][A-Z]{1,6})?[-_]?\d{1,6}(?:[.-]\d{1,6}){0,4})[`_\]]*"
     r"\s*(?:[:.)|]|[-\u2013\u2014](?=\s))\s*"
 )
-# An id that begins with a letter; a number alone is one only in a list.
+# An id that begins with a letter; a bare number is an id only in a list.
 _NAMED = re.compile(r"(?:\||\*\*|__|`|\[)*\s*[A-Z]")
 _SHALL = re.compile(r"\b(?:shall|must)\b", re.IGNORECASE)
 _RULE = re.compile(r"[ \t]*(?:\|?[-:| \t]{3,}|[*_]{3,}[ \t]*)")

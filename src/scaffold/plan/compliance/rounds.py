@@ -13,7 +13,7 @@ from scaffold.core.proof.specification_audit import AuditRound, Requirement, Req
 MAX_ROUNDS = 10
 """Of one run."""
 ROUNDS_WITHOUT_GAIN = 2
-"""With so many in a row it is given up."""
+"""The number in a row after which it is given up."""
 REQUIREMENTS_PER_AUDIT = 20
 """More are divided among several auditors."""
 CHARACTERS_PER_AUDIT = 12_000
@@ -69,7 +69,7 @@ class ComplianceView(Struct, frozen=True, kw_only=True):
 
 
 def next_round(view: ComplianceView) -> NextRound:
-    """Return what to do after the audits so far.
+    """Return the step after the audits so far.
 
     An audit counts for the commit at which it was made: if the branch has moved since, the next one decides.
     """

@@ -194,7 +194,7 @@ class PlanDraft:
         goal = self._open_goal(change.goal)
         _reject_if_any(f"goal `{goal.name}`", batch_problems(change.specs))
         specs = tuple(map(_normalize_action, change.specs))
-        # All problems of a list at once: an agent that is told of one at a time needs a turn for each.
+        # Report all problems of a list at once: an agent that sees one at a time needs a turn for each.
         _reject_if_any("", (problem for index, spec in enumerate(specs) for problem in action_problems(index, spec)))
         _reject_if_any("", self._find_conflicts(goal, specs))
         new = tuple(spec for spec in specs if self.action(spec.key) is None)

@@ -13,7 +13,7 @@ from scaffold.core.states import Escalation
 EXTRA_ATTEMPTS = 1
 """How many failures an action may have beyond its limit, for another approach or a learning. A human grants more."""
 ATTEMPTED: frozenset[Escalation] = frozenset({"again", "alternative", "learning"})
-"""Those by which the action is attempted again at once."""
+"""The decisions that attempt the action again at once."""
 ESCALATION_TEXT: Mapping[Escalation, str] = {
     "again": "the next attempt starts over; its prompt gives the cause",
     "alternative": "the next attempt is to take another approach",
@@ -32,7 +32,7 @@ class FailureHistory(Struct, frozen=True, kw_only=True):
     limit: int
     """How many the action may have."""
     extra: int = 0
-    """How many more were granted already, for whatever reason."""
+    """The number of extra attempts granted so far, for any reason."""
     alternatives: int = 0
     """How many of the attempts were to take another approach."""
     tried: bool = True
@@ -42,7 +42,7 @@ class FailureHistory(Struct, frozen=True, kw_only=True):
     may_exceed: bool = True
     """Whether the limit may be exceeded at all."""
     permanent: bool = False
-    """Whether another attempt would end in the same way, whatever it does."""
+    """Whether every other attempt would end in the same way."""
 
 
 def next_escalation(history: FailureHistory, *, replans_left: int, planner: bool) -> Escalation:
@@ -76,11 +76,11 @@ def escalation_of_exhausted(*, replans_left: int, planner: bool) -> Escalation:
     """
     if not planner:
         return "failed"
-    # Smaller actions are tried before a human is asked: they need nobody.
+    # Smaller actions are tried first: they do not need a human.
     return "smaller" if replans_left > 0 else "human"
 
 
 def recurs(fingerprints: tuple[str, ...]) -> bool:
-    """Return whether the last failure is one that was there before."""
+    """Return whether the last failure occurred before."""
     # An empty fingerprint shows nothing, so two of them are not the same failure.
     return bool(fingerprints) and fingerprints[-1] != "" and fingerprints[-1] in fingerprints[:-1]

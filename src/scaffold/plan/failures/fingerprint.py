@@ -1,4 +1,4 @@
-"""Failures as they recur: the same one has the same fingerprint, whatever its line numbers, times and folders.
+"""Fingerprints of failures: a recurring failure keeps its fingerprint when line numbers, times and folders differ.
 
 A fingerprint compares texts, some of which an agent writes. So it affects what the next attempt reads, never whether
 work is right.

@@ -19,5 +19,5 @@ def pause_s(deaths: int) -> float:
 
 
 def must_ask(*, of_goal: int, of_action: int) -> bool:
-    """Return whether so many workers of the goal, or of one of its actions, died in a row that a human must decide."""
+    """Return whether too many workers of the goal, or of one of its actions, died in a row: a human must decide."""
     return max(of_goal, of_action) >= ASK_AFTER

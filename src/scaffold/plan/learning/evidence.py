@@ -13,7 +13,7 @@ MIN_GIVEN, MIN_WITHHELD, MIN_RUNS = 5, 3, 3
 MAX_UNDECIDED = 20
 """A learning that was given so often without a lift stays away."""
 WITHHELD_EVERY = 4
-"""Of so many attempts for which an unproven learning is found, the last one goes without it."""
+"""In each series of this many attempts that match an unproven learning, the last one goes without it."""
 PROVEN_WITHHELD_EVERY = 10
 """The same for one that helps."""
 Standing = Literal["unproven", "helps", "no_lift", "harms"]

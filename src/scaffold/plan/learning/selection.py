@@ -60,7 +60,7 @@ def select(
         # A shorter one may still fit.
         if len(given) == MOST or cost > left or (unproven and cost > left_unproven):
             continue
-        # In one piece of work a learning is given always or never, or its effect could not be told.
+        # One piece of work always or never gets a learning; otherwise its effect could not be measured.
         if not decided.get(learning.id, not is_withheld(score, preference=learning.preference)):
             withheld.append(learning)
             continue

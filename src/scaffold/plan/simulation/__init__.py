@@ -1,1 +1,1 @@
-"""A run of a plan with a virtual clock, to predict how long it takes with so many agents."""
+"""Runs of a plan on a virtual clock, to predict how long it takes with a given number of agents."""

@@ -93,7 +93,7 @@ class GoalSimulator:
 
         Returns empty without deciding again if nothing changed since the last empty result.
         """
-        # No more than the cap, whoever is idle.
+        # No more than the cap, even if more agents are idle.
         slots = max(0, min(free, self._cap - self._working))
         if self.status != "active" or self._waits_at in {(slots, None), (slots, self._running.ended)}:
             return ()

@@ -177,7 +177,7 @@ def with_open(task_format: TaskFormat, text: str, ids: Iterable[ActionKey], *, l
 
 
 def containing(task_format: TaskFormat, text: str, ids: Iterable[ActionKey], *, name: str) -> frozenset[ActionKey]:
-    """Return what the tasks `ids` are a part of. Raises PlanInvalid if the text cannot be read."""
+    """Return the tasks that contain the tasks `ids`. Raises PlanInvalid if the text cannot be read."""
     tasks = _unique_tasks(task_format, text, name)
     tree = TaskTree(tasks.values())
     return frozenset(each.id for key in ids if key in tasks for each in tree.ancestors(tasks[key]))

@@ -92,7 +92,7 @@ class _CriteriaReader:
             self.found[self._current] = text
         elif not line.text.strip():
             pass
-        # An indented line goes on with the criterion above it.
+        # An indented line continues the criterion above it.
         elif self._current is not None and line.text[0].isspace():
             self.found[self._current] += "\n" + line.text.strip()
         else:
@@ -112,7 +112,7 @@ class _CriteriaReader:
         """Return the number and the text of the criterion that a line begins; None if it begins none."""
         if match := _CRITERION.fullmatch(text):
             own = int(match["number"] or match["full"].partition(".")[2])
-            # Lists are often numbered anew below each heading.
+            # Lists often restart their numbers below each heading.
             counted = match["number"] and (self._requirement, own) in self.found
             return (self._last + 1 if counted else own), match["text"].strip()
         match = _BULLET.fullmatch(text) if self._bullets else None

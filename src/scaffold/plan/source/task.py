@@ -241,7 +241,7 @@ def in_written_order(tasks: Sequence[SourceTask], sections: Sequence[int]) -> Or
     first = [each for each in tasks if tree.by_id[each.id] is each]
     left = [each for each in first if not (tree.done(each) or tree.optional(each) or tree.required_parts(each))]
     for task in _by_dependencies(left, tree):
-        # Parallel tasks of one section share a group; whoever is not parallel is alone in its own.
+        # Parallel tasks of one section share a group; every other task has its own.
         if not (task.parallel and group_of == (True, section_of[task.id])):
             groups.append([])
         group_of = (task.parallel, section_of[task.id])

@@ -39,7 +39,7 @@ class EditRefusal(Struct, frozen=True):
 
 
 class AskedEdit(Struct, frozen=True):
-    """An edit, and what it is about: the story as it is then, and the step whose agent asks."""
+    """An edit with its context: the story at that time, and the step whose agent asks."""
 
     story: StoryRecord
     asking: StepRecord
@@ -161,7 +161,7 @@ def final_review_stays_last(asked: AskedEdit) -> EditRefusal | None:
 def ids_are_given_by_us(asked: AskedEdit) -> EditRefusal | None:
     """Refuse new steps with other ids than the next ones."""
     given = zip(asked.added, next_ids(asked.story.steps, len(asked.added)), strict=True)
-    # Ids that an agent guesses would collide with those of another edit.
+    # Ids that an agent guesses would collide with another edit's.
     wrong = next(((step.id, own) for step, own in given if step.id not in {None, own}), None)
     if wrong is None:
         return None

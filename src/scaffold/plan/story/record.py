@@ -1,4 +1,4 @@
-"""Records of a story and its steps. Their fields and names are those of `workflow_state.json`."""
+"""Records of a story and its steps, with the fields and names of `workflow_state.json`."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -153,7 +153,7 @@ def add_usage(step: StepRecord, usage: Usage) -> StepRecord:
 
 
 def next_ids(steps: Sequence[StepRecord], count: int) -> tuple[StepId, ...]:
-    """Return ids for so many new steps: numbers above all in use, so that no id is ever used again."""
+    """Return `count` new ids of steps: numbers above all in use, so that no id is ever used again."""
     # A step only ever leaves the list for new ones with larger numbers: the largest one in use is the last one given.
     last = max((int(found[1]) for step in steps if (found := STEP_ID.fullmatch(step.id))), default=0)
     return tuple(_step_id(number) for number in range(last + 1, last + 1 + count))

@@ -141,12 +141,12 @@ def _parse_edits(content: bytes, name: str) -> PositionedNode:
     try:
         text = content.decode()
     except UnicodeDecodeError as error:
-        # Up to the byte at fault the text is valid, so that its position can be told.
+        # The text is valid up to the invalid byte, so that its position is known.
         before = content[: error.start].decode()
         mark = TextPosition(before.count("\n") + 1, len(before) - before.rfind("\n"))
         raise invalid_plan(name, (_edit_finding(mark, "the text is not UTF-8", "Write the file as UTF-8."),)) from error
     if not text.strip():
-        # Whoever reads the folder may come between creating and writing a file.
+        # Another process may read the folder between the creation of a file and its content.
         fix = "Write the whole array into another file first, then rename that to this name."
         raise invalid_plan(name, (_edit_finding(TextPosition(1, 1), "the file is empty", fix),))
     return parse_positioned(text, name=name)

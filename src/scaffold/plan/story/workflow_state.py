@@ -113,7 +113,7 @@ def _find_problems(state: WorkflowState) -> Iterator[Finding]:
         fix = "Use the version of scaffold that wrote it, or delete the file: it is written again from the database."
         yield _problem_finding(f"version {state.version} is not supported", fix)
     for key, story in state.stories.items():
-        # The keys of the file are checked as those of a plan: they become parts of paths.
+        # The keys of the file are checked like a plan's: they become parts of paths.
         if wrong := bad_key(key):
             yield _problem_finding(f"the story id {quoted(key)} {wrong}", "Give the story another id.")
         if story.story_id != key:

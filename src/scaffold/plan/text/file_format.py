@@ -71,7 +71,7 @@ def parse_plan(root: PositionedNode, *, name: str) -> tuple[Plan, tuple[Finding,
     """Return the same as `read_plan`, for text that is already parsed."""
     found: list[Finding] = []
     plan = _read_plan(root, FindingCollector(found))
-    # Problems of a goal are found after those of its actions, but a reader expects them in the order of the text.
+    # Problems of a goal are found after its actions' problems, but a reader expects them in the order of the text.
     found.sort(key=lambda finding: (finding.line or 0, finding.column or 0))
     # Warnings alone do not stop a plan.
     if errors := tuple(finding for finding in found if finding.severity == "error"):

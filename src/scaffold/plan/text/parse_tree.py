@@ -336,7 +336,7 @@ def _yaml_number(node: yaml.ScalarNode) -> int | float:
 
 
 def with_positions(findings: Iterable[Finding], root: PositionedNode) -> tuple[Finding, ...]:
-    """Return the findings in the same order; one without a position gets that of its goal or action.
+    """Return the findings in the same order; one without a position gets its goal's or action's.
 
     `root` is the parsed plan file. For `duplicate-key` it is the position of the second item with the name.
     """
