@@ -188,7 +188,13 @@ class CassetteModel:
             raise _miss_error(self._cassette.path, request.caller)
         if entry.fault is not None and try_number <= entry.fault.times:
             await _inject_fault(entry.fault, silence_s)
-        message = _reply_message(entry, request.caller)
+        calls = tuple(
+            ToolCall(f"call-{request.caller.turn}-{index}", call.name, call.args)
+            for index, call in enumerate(entry.tool_calls, 1)
+        )
+        thinking = (Thinking(entry.thinking),) if entry.thinking else ()
+        text = (Text(entry.text),) if entry.text else ()
+        message = AssistantMessage((*thinking, *text, *calls))
         emit_deltas(message, on_delta)
         # At once: what is scripted needs no time.
         return Reply(
@@ -239,15 +245,6 @@ def _part_text(part: Text | Image | ToolResult) -> str:
             return part.content
         case Image():
             return ""
-
-
-def _reply_message(entry: CassetteEntry, caller: Caller) -> AssistantMessage:
-    calls = tuple(
-        ToolCall(f"call-{caller.turn}-{index}", call.name, call.args) for index, call in enumerate(entry.tool_calls, 1)
-    )
-    thinking = (Thinking(entry.thinking),) if entry.thinking else ()
-    text = (Text(entry.text),) if entry.text else ()
-    return AssistantMessage((*thinking, *text, *calls))
 
 
 async def _inject_fault(fault: CassetteFault, silence_s: float | None) -> None:

@@ -191,7 +191,10 @@ class LiveModel:
         except ModelError as error:
             error.what = self._endpoint.without_key(error.what)
             raise
-        return self._make_reply(request, wire_reply)
+        usage = self._price_usage(self._count_usage(request, wire_reply))
+        self._last, self._guessed = usage, self._guess_tokens(request)
+        self._most_output = max(self._most_output, usage.output_tokens)
+        return Reply(message=wire_reply.message, usage=usage, stop=wire_reply.stop)
 
     def _within_window(self, request: Request) -> Request:
         """Return the request with its output limit reduced to the rest of the window; some providers require that."""
@@ -249,17 +252,15 @@ class LiveModel:
             should_retry=headers.get("x-should-retry"),
         )
 
-    def _make_reply(self, request: Request, wire_reply: WireReply) -> Reply:
-        usage = self._price_usage(self._count_usage(request, wire_reply))
-        self._last, self._guessed = usage, self._guess_tokens(request)
-        self._most_output = max(self._most_output, usage.output_tokens)
-        return Reply(message=wire_reply.message, usage=usage, stop=wire_reply.stop)
-
     def _count_usage(self, request: Request, wire_reply: WireReply) -> Usage:
         """Return the reported usage, or an estimate if the server reported none that can be, so that none is free."""
         reported = wire_reply.usage
         if 0 < reported.input_tokens <= MAX_COUNT and 0 <= reported.output_tokens <= MAX_COUNT:
-            return _plausible_usage(reported)
+            # Impossible cached tokens do not count: a wrong number must not lower what was spent.
+            cached = reported.cached_input_tokens
+            cached = cached if 0 <= cached <= reported.input_tokens else 0
+            written = min(max(reported.cache_write_tokens, 0), reported.input_tokens - cached)
+            return msgspec.structs.replace(reported, cached_input_tokens=cached, cache_write_tokens=written)
         encoded = self._codec.message(wire_reply.message, self._target)
         output_tokens = len(encoded) // BYTES_PER_TOKEN
         return Usage(input_tokens=self._guess_tokens(request), output_tokens=output_tokens, requests=1).as_estimate
@@ -271,13 +272,6 @@ class LiveModel:
         prices = self._card.prices
         cost_usd = None if prices is None else prices.cost_usd(usage, self._clock.now().date())
         return msgspec.structs.replace(usage, cost_usd=cost_usd)
-
-
-def _plausible_usage(usage: Usage) -> Usage:
-    """Return the usage without cached tokens that cannot be: a wrong number must not lower what was spent."""
-    cached = usage.cached_input_tokens if 0 <= usage.cached_input_tokens <= usage.input_tokens else 0
-    written = min(max(usage.cache_write_tokens, 0), usage.input_tokens - cached)
-    return msgspec.structs.replace(usage, cached_input_tokens=cached, cache_write_tokens=written)
 
 
 class _OfferedTools:

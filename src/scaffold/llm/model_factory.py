@@ -82,17 +82,15 @@ def open_first_available(
 
     Raises UsageError as `open_model` does, for any of them.
     """
-    models = [_impatient_model(parse_model(name), clock, rng, line, patience) for name in names]
-    return FallbackModel(models, clock=clock, patience=patience)
-
-
-def _impatient_model(
-    model: ModelName, clock: Clock, rng: RandomSource, line: LiveContext, patience: Patience
-) -> RetryingModel:
-    """Return a model that gives up when its endpoint is parked."""
-    live, idle_s = _live_model(model, clock, line, stream=True)
+    # Each gives up when its endpoint is parked, and the next one is asked.
     impatient = Patience(0.0, patience.waiting)
-    return RetryingModel(live, clock=clock, rng=rng, throttle=line.throttle, idle_s=idle_s, patience=impatient)
+    models: list[RetryingModel] = []
+    for name in names:
+        live, idle_s = _live_model(parse_model(name), clock, line, stream=True)
+        models.append(
+            RetryingModel(live, clock=clock, rng=rng, throttle=line.throttle, idle_s=idle_s, patience=impatient)
+        )
+    return FallbackModel(models, clock=clock, patience=patience)
 
 
 def _live_model(model: ModelName, clock: Clock, line: LiveContext, *, stream: bool) -> tuple[LiveModel, float]:

@@ -1,7 +1,5 @@
 """A supervisor's decisions, as a pure function from a view of one goal to commands."""
 
-from collections.abc import Iterator
-
 from msgspec import Struct
 
 from scaffold.core.ids import ActionId, ActionKey, Assertion
@@ -153,7 +151,11 @@ def decide(view: GoalView) -> tuple[GoalCommand, ...]:
         # The goal holds: compounds end first, then what still runs, then the goal.
         return finished or (() if view.running else (CompleteGoal(),))
     # First: nothing is planned for a story that has failed, and a plan with it open is not sound.
-    if failed := tuple(_failed_stories(view)):
+    if failed := tuple(
+        FailCompound(each.id, f"its steps ended without {quoted_list(each.unmet_effects)}")
+        for each in view.compounds
+        if each.is_story and each.open_children == 0 and each.unmet_effects
+    ):
         return failed
     if view.exhausted and not view.planner_busy:
         planner = view.asks_human or view.replans_left > 0
@@ -171,16 +173,15 @@ def decide(view: GoalView) -> tuple[GoalCommand, ...]:
     return finished + _close_gaps(view) + _start_compounds(view) + dispatches or _resolve_standstill(view)
 
 
-def _failed_stories(view: GoalView) -> Iterator[FailCompound]:
-    for each in view.compounds:
-        if each.is_story and each.open_children == 0 and each.unmet_effects:
-            yield FailCompound(each.id, f"its steps ended without {quoted_list(each.unmet_effects)}")
-
-
 def _request_replan(view: GoalView) -> Replan:
     """Return a Replan within the first failed action's compound if that is still running, else for the goal."""
     smaller = tuple(each.key for each in view.exhausted if each.too_large)
-    why = _why_replan(view, smaller)
+    why = _failures_text(view)
+    if smaller:
+        why += (
+            f". {quoted_list(smaller)} failed too often to be tried again as it is: break it down "
+            "into smaller actions, each with a check of its own, that make the same assertions true together"
+        )
     parent = view.exhausted[0].parent
     for compound in view.compounds:
         # Within a compound that still runs, so that what it lacks is made where the plan expects it.
@@ -193,30 +194,19 @@ def _failures_text(view: GoalView) -> str:
     return f"{quoted_list([each.key for each in view.exhausted])} failed permanently"
 
 
-def _why_replan(view: GoalView, smaller: tuple[ActionKey, ...]) -> str:
-    if not smaller:
-        return _failures_text(view)
-    return (
-        f"{_failures_text(view)}. {quoted_list(smaller)} failed too often to be tried again as it is: break it down "
-        "into smaller actions, each with a check of its own, that make the same assertions true together"
-    )
-
-
 def _close_gaps(view: GoalView) -> tuple[GoalCommand, ...]:
-    return tuple(
-        _close_gap(view, compound)
-        for compound in view.compounds
-        if compound.open_children == 0 and compound.unmet_effects and not view.planner_busy
-    )
-
-
-def _close_gap(view: GoalView, compound: RunningCompound) -> GoalCommand:
-    """Return a request for children that close the compound's gap, or a failure if no replans are left."""
-    why = f"its children ended without {quoted_list(compound.unmet_effects)}"
-    # Earlier children did not help; without a limit this would repeat for ever.
-    if view.can_decompose and not view.replans_left:
-        return FailCompound(compound.id, f"{why}, and replanning did not help")
-    return _decompose_or_fail(view, compound.id, compound.unmet_effects, why)
+    """Return requests for children that close the gaps of compounds, or failures if no replans are left."""
+    commands: list[GoalCommand] = []
+    for compound in view.compounds:
+        if compound.open_children or not compound.unmet_effects or view.planner_busy:
+            continue
+        why = f"its children ended without {quoted_list(compound.unmet_effects)}"
+        # Earlier children did not help; without a limit this would repeat for ever.
+        if view.can_decompose and not view.replans_left:
+            commands.append(FailCompound(compound.id, f"{why}, and replanning did not help"))
+        else:
+            commands.append(_decompose_or_fail(view, compound.id, compound.unmet_effects, why))
+    return tuple(commands)
 
 
 def _start_compounds(view: GoalView) -> tuple[GoalCommand, ...]:

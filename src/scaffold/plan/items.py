@@ -66,7 +66,7 @@ def problem_of(item: WorkItem, known: Items) -> str:
 def moved(item: WorkItem, to: ItemStatus, known: Items, *, reason: str = "") -> WorkItem | str:
     """Return the item with another status, or why it cannot have that."""
     if to == "in_progress":
-        problem = _why_not_started(item, known)
+        problem = "it is in progress" if item.status == "in_progress" else next(hindrances(item, known), "")
     elif to == "done":
         left = [each.id for each in open_parts(item, known)]
         problem = f"parts of it are open: {join_limited(left, MAX_NAMED)}" if left else ""
@@ -76,12 +76,6 @@ def moved(item: WorkItem, to: ItemStatus, known: Items, *, reason: str = "") -> 
     if not problem and item.has_ended and to not in {"open", item.status}:
         problem = f"it is {item.status}"
     return problem or structs.replace(item, status=to, reason=one_line(reason) if to == "blocked" else "")
-
-
-def _why_not_started(item: WorkItem, known: Items) -> str:
-    if item.status == "in_progress":
-        return "it is in progress"
-    return next(hindrances(item, known), "")
 
 
 def circle_in(known: Items) -> Sequence[str]:

@@ -146,7 +146,10 @@ async def _read_whole(answer: HttpResponse, longest: int) -> bytes:
 
 def find_embedding_endpoint(model: ModelName, environ: Mapping[str, str]) -> EmbeddingEndpoint:
     """Return the endpoint of an embedding model; UsageError with the variable's name for a missing key or a bad URL."""
-    found = find_endpoint(model, _with_own_variables(model.provider, environ))
+    own = {_KEYS.get(model.provider, "OPENAI_API_KEY"): environ.get(EMBEDDING_KEY, "")}
+    if model.provider in _URLS:
+        own[_URLS[model.provider]] = environ.get(EMBEDDING_URL, "")
+    found = find_endpoint(model, {**environ, **{name: value for name, value in own.items() if value}})
     base = found.url.removesuffix(found.codec.path)
     speaks_ollama = base.endswith(OLLAMA_PATH)
     url = f"{base}/embed" if speaks_ollama else f"{base}/embeddings"
@@ -154,10 +157,3 @@ def find_embedding_endpoint(model: ModelName, environ: Mapping[str, str]) -> Emb
     name = f"{found.name} embeddings"
     endpoint = Endpoint(name=name, url=url, headers=found.headers, codec=found.codec)
     return EmbeddingEndpoint(model, endpoint, speaks_ollama)
-
-
-def _with_own_variables(provider: Provider, environ: Mapping[str, str]) -> Mapping[str, str]:
-    own = {_KEYS.get(provider, "OPENAI_API_KEY"): environ.get(EMBEDDING_KEY, "")}
-    if provider in _URLS:
-        own[_URLS[provider]] = environ.get(EMBEDDING_URL, "")
-    return {**environ, **{name: value for name, value in own.items() if value}}

@@ -66,9 +66,16 @@ def find_endpoint(model: ModelName, environ: Mapping[str, str], login: TokenSour
 
     UsageError with the variable's name if a key is missing or a base URL is invalid.
     """
-    if model.provider == "codex" and not environ.get("CODEX_ACCESS_TOKEN"):
-        return _subscription_endpoint(model, environ, login)
-    return _ENDPOINTS[model.provider](model, environ)
+    if model.provider != "codex" or environ.get("CODEX_ACCESS_TOKEN"):
+        return _ENDPOINTS[model.provider](model, environ)
+    if login is None or not (account := login.account()):
+        fix = "Run `ralph login`, without a browser `ralph login --headless`; or use `openai:NAME` with OPENAI_API_KEY."
+        raise UsageError(f"`{model}` needs a login with your subscription", fix)
+    base = base_url("CODEX_BASE_URL", environ, CODEX_URL, protected=True)
+    endpoint = _make_endpoint(model, base, {}, ResponsesCodec(codex=True))
+    # Named after the account, not after a token that is renewed: all processes share its rate limits.
+    name = f"{endpoint.name} (login {sha256(account.encode()).hexdigest()[:KEY_CHARS]})"
+    return msgspec.structs.replace(endpoint, name=name, login=login)
 
 
 def _anthropic_endpoint(model: ModelName, environ: Mapping[str, str]) -> Endpoint:
@@ -98,17 +105,6 @@ def _codex_endpoint(model: ModelName, environ: Mapping[str, str]) -> Endpoint:
         "chatgpt-account-id": _checked_key("CODEX_ACCOUNT_ID", account),
     }
     return _make_endpoint(model, base_url("CODEX_BASE_URL", environ, CODEX_URL), headers, ResponsesCodec(codex=True))
-
-
-def _subscription_endpoint(model: ModelName, environ: Mapping[str, str], login: TokenSource | None) -> Endpoint:
-    if login is None or not (account := login.account()):
-        fix = "Run `ralph login`, without a browser `ralph login --headless`; or use `openai:NAME` with OPENAI_API_KEY."
-        raise UsageError(f"`{model}` needs a login with your subscription", fix)
-    base = base_url("CODEX_BASE_URL", environ, CODEX_URL, protected=True)
-    endpoint = _make_endpoint(model, base, {}, ResponsesCodec(codex=True))
-    # Named after the account, not after a token that is renewed: all processes share its rate limits.
-    name = f"{endpoint.name} (login {sha256(account.encode()).hexdigest()[:KEY_CHARS]})"
-    return msgspec.structs.replace(endpoint, name=name, login=login)
 
 
 def _local_endpoint(model: ModelName, environ: Mapping[str, str]) -> Endpoint:

@@ -74,8 +74,13 @@ class Transport:
         kept = False
         try:
             await connection.send(method, target, [*request.headers.items()], request.body, clock.sent)
-            response = await self._receive_head(connection, clock)
-            yield response
+            head = await clock.received(connection.head())
+            headers: dict[str, str] = {}
+            for name, value in head.headers:
+                key, text = name.decode("ascii").lower(), value.decode("latin-1")
+                # A repeated header is one list.
+                headers[key] = f"{headers[key]}, {text}" if key in headers else text
+            yield _Response(head.status_code, headers, connection, clock)
             kept = await self._finish_response(connection)
         finally:
             self._busy.discard(connection)
@@ -86,14 +91,6 @@ class Transport:
         # Made once, and only for servers that need it: loading the certificates takes long.
         self._tls = self._tls or ssl.create_default_context()
         return self._tls
-
-    async def _receive_head(self, connection: HttpConnection, clock: "_TryDeadlines") -> "_Response":
-        head = await clock.received(connection.head())
-        headers: dict[str, str] = {}
-        for name, value in head.headers:
-            key, text = name.decode("ascii").lower(), value.decode("latin-1")
-            headers[key] = f"{headers[key]}, {text}" if key in headers else text
-        return _Response(head.status_code, headers, connection, clock)
 
     async def _finish_response(self, connection: HttpConnection) -> bool:
         """Keep the connection of a response that is complete, or is so soon; return whether it is kept."""

@@ -47,7 +47,12 @@ class LocalThrottle:
             now = self._clock.monotonic()
             cooldown_s = self.wait_s(endpoint)
             if now + cooldown_s > leave_at:
-                raise _refusal_error(endpoint, cooldown_s)
+                raise ModelUnavailable(
+                    f"{endpoint} is rate limited: retry in {cooldown_s:.0f} s",
+                    "Wait until then, run fewer agents at a time, or choose another model with `--model`.",
+                    limited=True,
+                    retry_after_s=cooldown_s,
+                )
             if cooldown_s or not told:
                 on_cooldown(cooldown_s)
                 told, on_cooldown = True, ignore_cooldown if cooldown_s else on_cooldown
@@ -76,15 +81,6 @@ class LocalThrottle:
 
     def _throttle_state(self, endpoint: str) -> ThrottleState:
         return self._states.get(endpoint, UNTHROTTLED)
-
-
-def _refusal_error(endpoint: str, seconds: float) -> ModelUnavailable:
-    return ModelUnavailable(
-        f"{endpoint} is rate limited: retry in {seconds:.0f} s",
-        "Wait until then, run fewer agents at a time, or choose another model with `--model`.",
-        limited=True,
-        retry_after_s=seconds,
-    )
 
 
 class SingleTryModel(Protocol):

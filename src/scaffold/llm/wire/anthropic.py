@@ -62,9 +62,12 @@ class AnthropicCodec:
         ]
         if tools:
             tools[-1] |= _CACHED
+        system = [_text_block(request.system) | _CACHED] if request.system.strip() else []
+        if request.context.strip():
+            system.append(_text_block(request.context))
         fields: _Json = {"model": target.name, "max_tokens": max_tokens}
         fields |= _without_empty(
-            system=_system_blocks(request),
+            system=system,
             tools=tools,
             thinking=_thinking_field(request, max_tokens, target),
             output_config=_output_config(request, target),
@@ -89,11 +92,6 @@ def _without_empty(**fields: Any) -> _Json:
     return {name: value for name, value in fields.items() if value}
 
 
-def _system_blocks(request: Request) -> list[_Json]:
-    base = [_text_block(request.system) | _CACHED] if request.system.strip() else []
-    return [*base, _text_block(request.context)] if request.context.strip() else base
-
-
 def _thinking_field(request: Request, max_tokens: int, target: ModelTarget) -> _Json | None:
     if request.effort is None or "thinking" in target.refused:
         return None
@@ -106,16 +104,11 @@ def _thinking_field(request: Request, max_tokens: int, target: ModelTarget) -> _
         return {"type": "adaptive", "display": "summarized"}
     # Other makers' servers on this wire know the budget; without being asked, they decide for themselves.
     if form == "budget" or (form == "unknown" and request.effort != "auto"):
-        return _thinking_budget(_BUDGETS[request.effort], max_tokens, request, target)
+        # The output limit includes the thoughts, so the other half is left for the reply.
+        budget = min(_BUDGETS[request.effort], max_tokens // 2)
+        if budget >= _SMALLEST_BUDGET and _has_signed_thinking(request.messages, target):
+            return {"type": "enabled", "budget_tokens": budget}
     return None
-
-
-def _thinking_budget(wanted: int, max_tokens: int, request: Request, target: ModelTarget) -> _Json | None:
-    # The output limit includes the thoughts, so the other half is left for the reply.
-    budget = min(wanted, max_tokens // 2)
-    if budget < _SMALLEST_BUDGET or not _has_signed_thinking(request.messages, target):
-        return None
-    return {"type": "enabled", "budget_tokens": budget}
 
 
 def _has_signed_thinking(messages: Sequence[Message], target: ModelTarget) -> bool:
@@ -179,7 +172,12 @@ def _encode_message(message: Message, blocks: list[_Json]) -> bytes:
 
 def _message_blocks(message: Message, target: ModelTarget) -> list[_Json]:
     if isinstance(message, UserMessage):
-        results = [_result_block(part) for part in message.parts if isinstance(part, ToolResult)]
+        results = [
+            {"type": "tool_result", "tool_use_id": wire_id(part.call_id, PLAIN_ID)}
+            | _without_empty(content=part.content if part.content.strip() else None, is_error=part.failed)
+            for part in message.parts
+            if isinstance(part, ToolResult)
+        ]
         # The API requires the results of the previous calls before anything else in the message.
         return results + _user_blocks(message) or [_text_block(EMPTY_MESSAGE_TEXT)]
     mine = message.model == target.model
@@ -198,12 +196,6 @@ def _user_blocks(message: UserMessage) -> list[_Json]:
             source = {"type": "base64", "media_type": part.media_type, "data": part.data}
             blocks.append({"type": "image", "source": source})
     return blocks
-
-
-def _result_block(result: ToolResult) -> _Json:
-    block = {"type": "tool_result", "tool_use_id": wire_id(result.call_id, PLAIN_ID)}
-    content = result.content if result.content.strip() else None
-    return block | _without_empty(content=content, is_error=result.failed)
 
 
 def _reply_blocks(part: Text | Thinking | ToolCall, *, mine: bool) -> list[_Json]:

@@ -156,7 +156,9 @@ class AnthropicReader:
         if wire.type == "content_block_start" and wire.content_block is not None:
             return self._open_block(wire.index, wire.content_block)
         if wire.type == "message_start" and wire.message is not None:
-            self._start_message(wire.message)
+            if self._counts is not None:
+                raise unreadable_reply("it has two `message_start` events")
+            self._counts = read_usage(_AnthropicUsage, wire.message.usage) or _AnthropicUsage()
         elif wire.type == "message_delta":
             self._correct_usage(wire)
         self._complete = wire.type == "message_stop"
@@ -168,11 +170,6 @@ class AnthropicReader:
             raise truncated_stream()
         grown = [(growing.block, "".join(growing.pieces)) for growing in self._blocks.values()]
         return _wire_reply(grown, self._stop_reason, self._counts, self._target)
-
-    def _start_message(self, message: _AnthropicMessage) -> None:
-        if self._counts is not None:
-            raise unreadable_reply("it has two `message_start` events")
-        self._counts = read_usage(_AnthropicUsage, message.usage) or _AnthropicUsage()
 
     def _open_block(self, index: int, block: _ContentBlock) -> Sequence[Delta]:
         if index in self._blocks:

@@ -16,7 +16,6 @@ from scaffold.core.conversation import (
     ToolResult,
     UserMessage,
 )
-from scaffold.core.tool import Tool
 from scaffold.llm.wire.chat_reader import ChatReader
 from scaffold.llm.wire.codec import ModelTarget, OptionalFields, WireReply, without_named_field
 from scaffold.llm.wire.format import encode_json, request_body, wire_id, wire_name
@@ -66,7 +65,11 @@ class ChatCodec:
             if _COUNTS not in target.refused:
                 fields[_COUNTS] = {"include_usage": True}
         if request.tools:
-            fields["tools"] = [{"type": "function", "function": _describe_tool(tool)} for tool in request.tools]
+            described = (
+                {"name": tool.name, "description": tool.description, "parameters": tool.schema}
+                for tool in request.tools
+            )
+            fields["tools"] = [{"type": "function", "function": each} for each in described]
         if request.answer_schema is not None:
             strict = is_strict_schema(request.answer_schema)
             schema = {"name": SCHEMA_NAME, "schema": request.answer_schema, "strict": strict}
@@ -74,7 +77,12 @@ class ChatCodec:
         fields |= {name: value for name, value in self._thinking_fields(request, target) if name not in target.refused}
         if (limit := output_limit(request, target)) is not None:
             fields["max_tokens" if self._local else "max_completion_tokens"] = limit
-        return request_body(fields, "messages", [*self._system_messages(request), *_with_reminder(request, pieces)])
+        texts = [text for text in (request.system, request.context) if text]
+        # Some chat templates refuse a second system message.
+        if self._joined and texts:
+            texts = ["\n\n".join(texts)]
+        system = [encode_json({"role": "system", "content": text}) for text in texts]
+        return request_body(fields, "messages", [*system, *_with_reminder(request, pieces)])
 
     def adapted(self, target: ModelTarget, error: str) -> ModelTarget | None:
         """Return the target without what the error names, or with the thoughts it misses; None if it is neither."""
@@ -107,13 +115,6 @@ class ChatCodec:
                 yield _TEMPLATE, {"enable_thinking": False}
         elif support.form == "unknown" and effort != "auto":
             yield _EFFORT, effort
-
-    def _system_messages(self, request: Request) -> list[bytes]:
-        # Some chat templates refuse a second system message.
-        texts = [text for text in (request.system, request.context) if text]
-        if self._joined and texts:
-            texts = ["\n\n".join(texts)]
-        return [encode_json({"role": "system", "content": text}) for text in texts]
 
 
 def _with_reminder(request: Request, pieces: Sequence[bytes]) -> Sequence[bytes]:
@@ -170,7 +171,3 @@ def _thought_fields(message: AssistantMessage, target: ModelTarget) -> dict[str,
     if message.model != target.model or not mine:
         return {_THOUGHTS: ""} if target.thoughts_required else {}
     return {mine[0].field: "".join(part.text for part in mine)}
-
-
-def _describe_tool(tool: Tool) -> dict[str, object]:
-    return {"name": tool.name, "description": tool.description, "parameters": tool.schema}

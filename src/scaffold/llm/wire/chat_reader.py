@@ -1,12 +1,12 @@
 """Read Chat Completions replies, streamed or complete."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
 from msgspec import Struct
 
-from scaffold.core.conversation import AssistantMessage, Delta, StopReason, Text, Thinking, ToolCallDelta
+from scaffold.core.conversation import AssistantMessage, Delta, StopReason, Thinking, ToolCallDelta
 from scaffold.core.model import Usage
 from scaffold.llm.wire.codec import ModelTarget, ServerSentEvent, WireReply
 from scaffold.llm.wire.format import decode_json, read_usage
@@ -102,7 +102,12 @@ class _PartialToolCall:
         """Return True if a piece with this id and name belongs to another call, despite the same index."""
         if id_ and self.id and id_ != self.id:
             return True
-        return bool(name and self.name) and _is_object("".join(self._arguments))
+        if not name or not self.name:
+            return False
+        try:
+            return isinstance(msgspec.json.decode("".join(self._arguments)), dict)
+        except (msgspec.DecodeError, RecursionError):
+            return False
 
     @property
     def written(self) -> WireToolCall:
@@ -152,15 +157,12 @@ class ChatReader:
         stop = self._stop_reason()
         written = [call.written for call in self._calls]
         calls = build_tool_calls(written, reply=self._reply, cut=stop == "max_tokens") if stop != "refused" else ()
-        return WireReply(
-            AssistantMessage((*self._thoughts_and_text(), *calls), self._target.model), self._reported_usage(), stop
-        )
-
-    def _thoughts_and_text(self) -> Iterator[Thinking | Text]:
-        """Yield thoughts and text; thoughts that had a field of their own with its name."""
-        for part in self._words.parts:
-            thought = isinstance(part, Thinking)
-            yield msgspec.structs.replace(part, field=self._thought_field) if thought else part
+        # Thoughts that had a field of their own keep its name.
+        parts = [
+            msgspec.structs.replace(part, field=self._thought_field) if isinstance(part, Thinking) else part
+            for part in self._words.parts
+        ]
+        return WireReply(AssistantMessage((*parts, *calls), self._target.model), self._reported_usage(), stop)
 
     def _add_chunk(self, chunk: _ChatChunk) -> Sequence[Delta]:
         if chunk.error:
@@ -227,10 +229,3 @@ class ChatReader:
             cost_usd=None,
             requests=1,
         )
-
-
-def _is_object(text: str) -> bool:
-    try:
-        return isinstance(msgspec.json.decode(text), dict)
-    except (msgspec.DecodeError, RecursionError):
-        return False

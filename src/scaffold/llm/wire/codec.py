@@ -123,19 +123,16 @@ class EncodedMessages:
         if len(known) > len(messages) or not all(map(is_, known, messages)):
             self._messages, self._encoded, self._tokens = [], [], 0
         for message in messages[len(self._messages) :]:
-            self._append_message(message)
+            piece = self._codec.message(message, self._target)
+            self._messages.append(message)
+            self._encoded.append(piece)
+            self._tokens += _estimate_tokens(message, piece)
         return self._encoded
 
     def tokens(self, messages: Sequence[Message]) -> int:
         """Return the estimated tokens of `messages`."""
         self.of(messages)
         return self._tokens
-
-    def _append_message(self, message: Message) -> None:
-        piece = self._codec.message(message, self._target)
-        self._messages.append(message)
-        self._encoded.append(piece)
-        self._tokens += _estimate_tokens(message, piece)
 
 
 def _estimate_tokens(message: Message, piece: bytes) -> int:

@@ -16,7 +16,6 @@ from scaffold.core.conversation import (
     ToolResult,
     UserMessage,
 )
-from scaffold.core.tool import Tool
 from scaffold.llm.wire.codec import ModelTarget, OptionalFields, WireReply, without_named_field
 from scaffold.llm.wire.format import PLAIN_ID, encode_json, request_body, wire_id, wire_name
 from scaffold.llm.wire.openai_json import SCHEMA_NAME, data_url, is_strict_schema, output_limit
@@ -69,7 +68,16 @@ class ResponsesCodec:
             # The provider stores nothing, so its thoughts have to travel with the conversation, encrypted.
             fields["include"] = ["reasoning.encrypted_content"]
         if request.tools:
-            fields["tools"] = [_describe_tool(tool) | {"strict": False} for tool in request.tools]
+            fields["tools"] = [
+                {
+                    "type": "function",
+                    "name": tool.name,
+                    "description": tool.description,
+                    "parameters": tool.schema,
+                    "strict": False,
+                }
+                for tool in request.tools
+            ]
         if request.answer_schema is not None:
             strict = is_strict_schema(request.answer_schema)
             schema = {"type": "json_schema", "name": SCHEMA_NAME, "schema": request.answer_schema, "strict": strict}
@@ -161,7 +169,3 @@ def _message_item(role: str, content: str | Sequence[_Item]) -> _Item:
 
 def _input_text(text: str) -> _Item:
     return {"type": "input_text", "text": text}
-
-
-def _describe_tool(tool: Tool) -> _Item:
-    return {"type": "function", "name": tool.name, "description": tool.description, "parameters": tool.schema}

@@ -181,7 +181,10 @@ class ResponsesReader:
             status = kind.removeprefix("response.")
             self._read_last(replace(event.response or _ResponseBodyJson(), status=status))
         elif kind == "response.output_item.added" and event.item:
-            return self._begin_item(event, event.item)
+            draft = self._draft_of_event(event, event.item.type)
+            draft.item = event.item
+            if event.item.type == "function_call":
+                return (ToolCallDelta(draft.order, event.item.name or "", ""),)
         elif kind == "response.output_item.done" and event.item:
             return self._finish_item(event, event.item)
         elif kind == "response.function_call_arguments.done" and event.arguments is not None:
@@ -197,11 +200,6 @@ class ResponsesReader:
         if response.status not in {"completed", "incomplete"}:
             raise unreadable_reply(f"its final status is `{response.status}`")
         self._response = response
-
-    def _begin_item(self, event: _ResponsesEvent, item: _OutputItem) -> Sequence[Delta]:
-        draft = self._draft_of_event(event, item.type)
-        draft.item = item
-        return (ToolCallDelta(draft.order, item.name or "", ""),) if item.type == "function_call" else ()
 
     def _grow_item(self, event: _ResponsesEvent, kind: str) -> Sequence[Delta]:
         if not isinstance(event.delta, str) or not event.delta:

@@ -80,20 +80,17 @@ class SseDecoder:
             if line.startswith(b"data:"):  # the common case
                 self._hold_data(line[6:] if line[5:6] == b" " else line[5:])
             elif line:
-                self._read_field(line)
+                # Comments and unknown fields are ignored.
+                field, _, value = line.partition(b":")
+                if field == b"event":
+                    self._name = value.removeprefix(b" ")
+                elif field == b"data":
+                    self._hold_data(b"")
             else:
                 if self._data:
                     events.append(self._make_event())
                 self._name = b""
         return events
-
-    def _read_field(self, line: bytes) -> None:
-        """Process any other field; comments and unknown fields are ignored."""
-        field, _, value = line.partition(b":")
-        if field == b"event":
-            self._name = value.removeprefix(b" ")
-        elif field == b"data":
-            self._hold_data(b"")
 
     def _hold_data(self, value: bytes) -> None:
         self._data.append(value)

@@ -103,7 +103,13 @@ class _Work:
 
     def __init__(self, plan: Plan, progress: PlanProgress, goal_agents: int) -> None:
         self.goal_agents = goal_agents
-        self._plan = _left_of(plan, progress)
+        left = (
+            structs.replace(
+                goal, actions=tuple(each for each in goal.actions if progress.status(each.key) not in ENDED_STATUSES)
+            )
+            for goal in plan.goals
+        )
+        self._plan = Plan(goals=tuple(goal for goal in left if goal.actions))
         self._progress = PlanProgress(facts=progress.facts)
         graphs = [DependencyGraph(goal, progress.held(goal.name)) for goal in self._plan.goals]
         # Compounds with children take no time, and what never starts needs no agent.
@@ -153,16 +159,6 @@ class _Work:
         # files.
         alone_s = self._shared.seconds if self._shared else 0.0
         return max(self._chain * TIMING.mean_s, TIMING.mean_s * max(shares), TIMING.landing_s * self.count, alone_s)
-
-
-def _left_of(plan: Plan, progress: PlanProgress) -> Plan:
-    goals = (
-        structs.replace(
-            goal, actions=tuple(each for each in goal.actions if progress.status(each.key) not in ENDED_STATUSES)
-        )
-        for goal in plan.goals
-    )
-    return Plan(goals=tuple(goal for goal in goals if goal.actions))
 
 
 def _is_enough(chosen: MakespanPrediction, predictions: Sequence[MakespanPrediction]) -> bool:

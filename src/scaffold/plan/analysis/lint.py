@@ -36,10 +36,21 @@ class GoalErrorFinder:
         """Yield the errors: causes first, unreachable parts of the goal state last."""
         # Causes before consequences: who fixes the first finding often fixes the others.
         yield from self._unprovided_preconditions()
-        yield from self._orphan_findings()
+        for index in self._graph.orphans:
+            key, parent = self._goal.actions[index].key, self._goal.actions[index].parent or ""
+            message = (
+                f"action `{key}` waits for its parent `{parent}`, which is not a compound of goal `{self._goal.name}`"
+            )
+            fix = f"{self._keys.hint(parent)}Name a compound of the same goal, or remove `parent`."
+            yield goal_error("unprovided-precondition", self._goal, key, message, fix)
         yield from self._self_dependencies()
         yield from (self._cycle_finding(cycle) for cycle in cycles(self._graph))
-        yield from self._broken_promises()
+        for index, gap in self._graph.gaps.items():
+            key = self._goal.actions[index].key
+            for effect in gap:
+                message = f"compound `{key}` promises `{effect}`, but its children never make `{effect}` true"
+                fix = f"Add `{effect}` to the effects of a child of `{key}`, or remove it from the compound's."
+                yield goal_error("unreachable-goal", self._goal, key, message, fix)
         yield from self._unreachable_goals()
 
     def _unprovided_preconditions(self) -> Iterator[Finding]:
@@ -59,15 +70,6 @@ class GoalErrorFinder:
                 f"provide it in goal `{self._goal.name}` too, or merge the two goals."
             )
         return f"{self._effects.hint(missing)}Add an action with the effect `{missing}`, {otherwise}."
-
-    def _orphan_findings(self) -> Iterator[Finding]:
-        for index in self._graph.orphans:
-            key, parent = self._goal.actions[index].key, self._goal.actions[index].parent or ""
-            message = (
-                f"action `{key}` waits for its parent `{parent}`, which is not a compound of goal `{self._goal.name}`"
-            )
-            fix = f"{self._keys.hint(parent)}Name a compound of the same goal, or remove `parent`."
-            yield goal_error("unprovided-precondition", self._goal, key, message, fix)
 
     def _self_dependencies(self) -> Iterator[Finding]:
         for index, action in enumerate(self._goal.actions):
@@ -90,14 +92,6 @@ class GoalErrorFinder:
         if need is None:
             fix = f"Remove one `parent` on the cycle, e.g. that of `{key}`."
         return goal_error("cycle", self._goal, keys[0], message, fix)
-
-    def _broken_promises(self) -> Iterator[Finding]:
-        for index, gap in self._graph.gaps.items():
-            key = self._goal.actions[index].key
-            for effect in gap:
-                message = f"compound `{key}` promises `{effect}`, but its children never make `{effect}` true"
-                fix = f"Add `{effect}` to the effects of a child of `{key}`, or remove it from the compound's."
-                yield goal_error("unreachable-goal", self._goal, key, message, fix)
 
     def _unreachable_goals(self) -> Iterator[Finding]:
         for assertion in dict.fromkeys(self._goal.goal_state):
@@ -168,7 +162,12 @@ def lint(plan: Plan, facts: Mapping[str, Collection[Assertion]] = NO_FACTS) -> L
     for goal, graph in zip(plan.goals, graphs, strict=True):
         findings += GoalErrorFinder(goal, graph, providers).all()
         findings += story_errors(goal)
-        findings += (*_empty_effects(goal), *_unused_effects(goal, graph), *_duplicate_providers(goal, graph))
+        for action in goal.actions:
+            if not action.effects:
+                message = f"action `{action.key}` has no effects: nothing can wait for it, and no goal needs it"
+                fix = "Name what it makes true, or remove it."
+                findings.append(goal_warning("empty-effects", goal, action.key, message, fix))
+        findings += (*_unused_effects(goal, graph), *_duplicate_providers(goal, graph))
     return LintReport(
         findings=tuple(findings), width=width(graphs), critical_path=critical_path(graphs), actions=len(plan.actions)
     )
@@ -198,13 +197,6 @@ def _repeated_keys(plan: Plan) -> Iterator[Finding]:
 def goal_warning(code: WarningCode | WeaknessCode, goal: GoalSpec, action: str, message: str, fix: str) -> Finding:
     """Return a warning about an action of `goal`."""
     return Finding(code=code, severity="warning", goal=goal.name, action=action, message=message, fix=fix)
-
-
-def _empty_effects(goal: GoalSpec) -> Iterator[Finding]:
-    for action in goal.actions:
-        if not action.effects:
-            message = f"action `{action.key}` has no effects: nothing can wait for it, and no goal needs it"
-            yield goal_warning("empty-effects", goal, action.key, message, "Name what it makes true, or remove it.")
 
 
 def _unused_effects(goal: GoalSpec, graph: DependencyGraph) -> Iterator[Finding]:

@@ -2,7 +2,8 @@
 
 import functools
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from itertools import takewhile
 
 from msgspec import Struct
 
@@ -58,10 +59,12 @@ def boundary_of(files: tuple[str, ...], *, literal: bool = False) -> Boundary:
         if names is None:
             # We change nothing outside of the repository.
             continue
-        fixed = names if literal else _literal_names(names)
+        fixed = names if literal else list(takewhile(WILDCARDS.isdisjoint, names))
         if not fixed and names and names[0] != "**":
             # A glob such as `*.py` has no fixed folder: only its first name narrows it.
-            first_names.setdefault(compared(names[0]), _first_name(names[0]))
+            first = compared(names[0])
+            special = [place for place, char in enumerate(first) if char in "*?[]"]
+            first_names.setdefault(first, FirstName(first[: special[0]], first[special[-1] + 1 :], names[0]))
         else:
             written = "/".join(names[: len(fixed)])
             paths.setdefault(compared(written), written)
@@ -116,21 +119,6 @@ def _path_names(entry: str) -> list[str] | None:
 
 
 # The characters between are left out: a path is only compared by what every match begins with.
-def _literal_names(names: Iterable[str]) -> list[str]:
-    fixed = list[str]()
-    for name in names:
-        if not WILDCARDS.isdisjoint(name):
-            break
-        fixed.append(name)
-    return fixed
-
-
-def _first_name(name: str) -> FirstName:
-    text = compared(name)
-    special = [place for place, char in enumerate(text) if char in "*?[]"]
-    return FirstName(text[: special[0]], text[special[-1] + 1 :], name)
-
-
 # The deepest level gives way first, so that the boundary stays as narrow as it can.
 def _merge_paths(paths: dict[str, str]) -> dict[str, str]:
     """Return the paths without those inside of others; of too many, their folders."""

@@ -214,7 +214,14 @@ class Board:
         place = next((at for at, each in enumerate(self._reserved) if each.id == unit.id), None)
         before = () if unit.has_begun else self._reserved[:place]
         ahead = tuple(each for each in before if each.id not in self._by_id)
-        return self._full_directory(unit, ahead) or self._reserved_for(unit, ahead)
+        if full := self._full_directory(unit, ahead):
+            return full
+        for other in ahead:
+            if (each := collision(unit, other, self._limits)) is not None:
+                # Work that only waits for its turn collides with nothing yet.
+                rule: CollisionRule = each.rule if other.has_begun else "turn"
+                return HeldBack(rule=rule, waits_for=(other.key,), path=each.path)
+        return None
 
     def _units_near(self, unit: WorkUnit) -> Collection[WorkUnit]:
         """Return the running units that may collide with the unit, each once."""
@@ -245,14 +252,6 @@ class Board:
                 return HeldBack(rule="directory", waits_for=keys, path=directory)
             if len(working) + len(waiting) >= most:
                 return HeldBack(rule="turn", waits_for=tuple(each.key for each in waiting), path=directory)
-        return None
-
-    def _reserved_for(self, unit: WorkUnit, ahead: Iterable[WorkUnit]) -> HeldBack | None:
-        for other in ahead:
-            if (each := collision(unit, other, self._limits)) is not None:
-                # Work that only waits for its turn collides with nothing yet.
-                rule: CollisionRule = each.rule if other.has_begun else "turn"
-                return HeldBack(rule=rule, waits_for=(other.key,), path=each.path)
         return None
 
 

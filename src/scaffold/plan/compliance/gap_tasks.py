@@ -15,17 +15,16 @@ def gap_tasks(
 ) -> tuple[TaskSpec, ...]:
     """Return a task for each gap that an audit left, with what the audit says of it."""
     said: Mapping[RequirementId, AuditedRequirement] = {each.id: each for each in audit.verdicts}
-    return tuple(_gap_task(audit, each, said.get(each.id)) for each in requirements if each.id in gaps)
-
-
-def _gap_task(audit: AuditRound, requirement: Requirement, said: AuditedRequirement | None) -> TaskSpec:
-    # The whole text is in the task; a title is one line of a list.
-    title = requirement.text if len(requirement.text) <= TITLE_CHARS else f"{requirement.text[: TITLE_CHARS - 1]}…"
-    return TaskSpec(
-        key=ActionKey(f"{gaps_name(audit.number)}/{requirement.id}"),
-        title=title,
-        description="\n".join(_gap_lines(audit, requirement, said)),
-        acceptance=(requirement.text,),
+    return tuple(
+        TaskSpec(
+            key=ActionKey(f"{gaps_name(audit.number)}/{each.id}"),
+            # The whole text is in the task; a title is one line of a list.
+            title=each.text if len(each.text) <= TITLE_CHARS else f"{each.text[: TITLE_CHARS - 1]}…",
+            description="\n".join(_gap_lines(audit, each, said.get(each.id))),
+            acceptance=(each.text,),
+        )
+        for each in requirements
+        if each.id in gaps
     )
 
 

@@ -1,6 +1,6 @@
 """Verdicts of an auditor's answer: `met` counts only with lines that exist."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 from msgspec import Struct
@@ -39,17 +39,9 @@ def judge_audit(answer: Audit, asked: Sequence[RequirementId], problem: Citation
     ]
     audit = Audit(requirements=tuple(verdict for verdict, _ in judged), summary=answer.summary.strip())
     unknown = sorted({said.id for said in answer.requirements}.difference(asked))
-    return JudgedAudit(audit=audit, complaints=tuple(_list_complaints(judged, unknown)))
-
-
-def _list_complaints(
-    judged: Sequence[tuple[AuditedRequirement, str]], unknown: Sequence[RequirementId]
-) -> Iterator[str]:
-    for verdict, complaint in judged:
-        if complaint:
-            yield f"{verdict.id}: {complaint}"
-    for each in unknown:
-        yield f"{each}: you were not asked about it"
+    complaints = [f"{verdict.id}: {complaint}" for verdict, complaint in judged if complaint]
+    complaints += [f"{each}: you were not asked about it" for each in unknown]
+    return JudgedAudit(audit=audit, complaints=tuple(complaints))
 
 
 def _judge_requirement(

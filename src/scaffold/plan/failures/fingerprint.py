@@ -6,7 +6,7 @@ work is right.
 
 import hashlib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from msgspec import Struct
 
@@ -83,17 +83,13 @@ def failure_fingerprint(*shown: ShownFailure) -> str:
 
 def _telling_lines(output: str) -> Sequence[str]:
     """Return the lines that say what is wrong, in their normal form and order; all of them if none says so."""
-    lines = [line[:MAX_LINE_CHARS] for line in _clean_lines(output)]
-    # A program prints much besides its failure; without a line that decides, all lines have to count.
-    told = [line for line in lines if is_deciding(line) or is_detail(line)]
-    return sorted({normal for line in told or lines if (normal := _normalize_line(line))})
-
-
-def _clean_lines(output: str) -> Iterator[str]:
     # The end and the beginning of an output tell most; the middle of megabytes is noise.
     if len(output) > MAX_CHARS:
         output = f"{output[: MAX_CHARS // 2]}\n{output[-MAX_CHARS // 2 :]}"
-    yield from (_ESCAPES.sub("", line) for line in utf8_safe(output).splitlines())
+    lines = [_ESCAPES.sub("", line)[:MAX_LINE_CHARS] for line in utf8_safe(output).splitlines()]
+    # A program prints much besides its failure; without a line that decides, all lines have to count.
+    told = [line for line in lines if is_deciding(line) or is_detail(line)]
+    return sorted({normal for line in told or lines if (normal := _normalize_line(line))})
 
 
 def _normalize_line(line: str) -> str:

@@ -96,7 +96,14 @@ def _strong_components(
                 continue
             path.pop()
             if lowest[node] == numbers[node]:
-                yield _pop_component(unassigned, node, lowest)
+                start = len(unassigned) - 1
+                while unassigned[start] != node:
+                    start -= 1
+                component = unassigned[start:]
+                del unassigned[start:]
+                # Infinite, so that later nodes ignore a finished component.
+                lowest.update(dict.fromkeys(component, inf))
+                yield component
             if path:
                 _lower_link(lowest, path[-1][0], node)
 
@@ -105,14 +112,3 @@ def _lower_link(lowest: dict[ChainToken, float], node: ChainToken, other: ChainT
     """Lower `node`'s low link to `other`'s; return whether `other` is unvisited."""
     lowest[node] = min(lowest[node], lowest.get(other, inf))
     return other not in lowest
-
-
-def _pop_component(unassigned: list[ChainToken], last: ChainToken, lowest: dict[ChainToken, float]) -> list[ChainToken]:
-    """Pop a finished component; its low links become infinite so that later nodes ignore it."""
-    start = len(unassigned) - 1
-    while unassigned[start] != last:
-        start -= 1
-    component = unassigned[start:]
-    del unassigned[start:]
-    lowest.update(dict.fromkeys(component, inf))
-    return component

@@ -122,17 +122,13 @@ def critical_path(graphs: Sequence[DependencyGraph]) -> tuple[ActionKey, ...]:
 
     Compounds with children and actions that can never run are not part of it.
     """
-    chains = (_longest_chain(graph) for graph in graphs)
+    chains: list[tuple[ActionKey, ...]] = []
+    for graph in graphs:
+        # The negated start makes the latest one the smallest, and the index breaks ties in plan order.
+        if ends := [(-start, index) for index, start in graph.leaf_starts]:
+            _, last = min(ends)
+            chains.append(tuple(graph.actions[index].key for index in graph.reach.chain_to(last)))
     return max(chains, key=len, default=())
-
-
-def _longest_chain(graph: DependencyGraph) -> tuple[ActionKey, ...]:
-    # The negated start makes the latest one the smallest, and the index breaks ties in plan order.
-    ends = [(-start, index) for index, start in graph.leaf_starts]
-    if not ends:
-        return ()
-    _, last = min(ends)
-    return tuple(graph.actions[index].key for index in graph.reach.chain_to(last))
 
 
 def makespan_bound(plan: Plan, workers: int, seconds: Mapping[ActionKey, float]) -> float:

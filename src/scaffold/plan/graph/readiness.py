@@ -38,7 +38,13 @@ def blocked_by_failure(actions: Sequence[ActionNode], facts: frozenset[Assertion
     steps = [_chain_step(i, action, index) for i, action in enumerate(actions)]
     # A live action may still become true in any way, so only what cannot hold even then is lost.
     possible = forward_chain(steps, facts).held
-    roots = _find_root_failures(actions, _waiters_by_token(actions, index, possible))
+    waiters: dict[ChainToken, list[int]] = {}
+    for i, action in enumerate(actions):
+        if action.status in {"pending", "blocked"}:
+            for need in _tokens_needed(action, index):
+                if need not in possible:
+                    waiters.setdefault(need, []).append(i)
+    roots = _find_root_failures(actions, waiters)
     return {
         actions[i].id: f"dependency_failed:{actions[root].id}"
         for i, root in sorted(roots.items())
@@ -60,19 +66,6 @@ def _tokens_needed(action: ActionNode, indexes: Mapping[ActionId, int]) -> Itera
     yield from action.preconditions
     if action.parent_id is not None:
         yield indexes.get(action.parent_id, ORPHANED)
-
-
-def _waiters_by_token(
-    actions: Sequence[ActionNode], indexes: Mapping[ActionId, int], possible: frozenset[ChainToken]
-) -> dict[ChainToken, list[int]]:
-    """Return the actions that wait for each token that can never hold."""
-    waiters: dict[ChainToken, list[int]] = {}
-    for i, action in enumerate(actions):
-        if action.status in {"pending", "blocked"}:
-            for need in _tokens_needed(action, indexes):
-                if need not in possible:
-                    waiters.setdefault(need, []).append(i)
-    return waiters
 
 
 def _find_root_failures(actions: Sequence[ActionNode], waiters: Mapping[ChainToken, Sequence[int]]) -> dict[int, int]:

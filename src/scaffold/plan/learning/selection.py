@@ -46,7 +46,16 @@ def select(
     `decided` says which were given before in the same work (True) or withheld from it, which stays so.
     Of two that contradict each other, the one with better evidence counts, else the newer one.
     """
-    ranked = sorted(matches, key=lambda each: _sort_key(each, scores))
+    # The best first: measured before unproven, then likely help, then newer.
+    ranked = sorted(
+        matches,
+        key=lambda each: (
+            scores[each.learning.id].standing != "helps",
+            -each.relevance * scores[each.learning.id].expected,
+            -each.learning.changed_at.timestamp(),
+            each.learning.id,
+        ),
+    )
     given, withheld = list[Learning](), list[Learning]()
     left, left_unproven = tokens, int(tokens * UNPROVEN_SHARE)
     for match in ranked:
@@ -68,17 +77,6 @@ def select(
         left -= cost
         left_unproven -= cost if unproven else 0
     return LearningSelection(tuple(given), tuple(withheld))
-
-
-def _sort_key(match: Match, scores: Mapping[str, Score]) -> tuple[bool, float, float, str]:
-    """Return the sort key, the best first: measured before unproven, likely help, newer."""
-    score = scores[match.learning.id]
-    return (
-        score.standing != "helps",
-        -match.relevance * score.expected,
-        -match.learning.changed_at.timestamp(),
-        match.learning.id,
-    )
 
 
 def contradict(one: Learning, other: Learning) -> bool:
@@ -146,11 +144,7 @@ def _json_line(learning: Learning, score: Score) -> str:
     # JSON on one line, so that no text in it can end the block it stands in.
     triple = learning.triple
     parts = {"note": learning.id, "when": triple.condition, "do": triple.advice, "result": triple.result}
-    parts |= {"led_to": learning.outcome or "", "evidence": _evidence_text(score)}
+    helped = f"helped {score.helped} of {score.used}" if score.used else ""
+    evidence = helped if score.standing == "helps" else ", ".join(filter(None, ("unproven", helped)))
+    parts |= {"led_to": learning.outcome or "", "evidence": evidence}
     return json.dumps({name: text for name, text in parts.items() if text}, ensure_ascii=False)
-
-
-def _evidence_text(score: Score) -> str:
-    if score.standing == "helps":
-        return f"helped {score.helped} of {score.used}"
-    return f"unproven, helped {score.helped} of {score.used}" if score.used else "unproven"

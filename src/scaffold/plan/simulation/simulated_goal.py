@@ -178,7 +178,13 @@ class GoalSimulator:
                 self._end_compound(compound, "failed")
                 self._block_stranded(compound)
             case CompleteGoal():
-                self._complete_goal()
+                # The goal needs neither actions that have not started, nor compounds whose effects do not hold.
+                for each in tuple(self._compounds):
+                    done = not self.queue.lacking(self.queue.action(each).effects)
+                    self._end_compound(each, "completed" if done else "skipped")
+                for node in self.queue.actions:
+                    if node.status in {"pending", "blocked"}:
+                        self.queue.set_status(node.id, "skipped")
                 self._end_goal("completed", None, now)
             case FailGoal(reason=reason):
                 self._end_goal("failed", reason, now)
@@ -229,15 +235,6 @@ class GoalSimulator:
         if self.queue.awaited(failed):
             for action in blocked_by_failure(self.queue.actions, self.queue.facts):
                 self.queue.set_status(action, "blocked")
-
-    def _complete_goal(self) -> None:
-        """Skip actions that have not started, and compounds whose effects do not hold: the goal needs neither."""
-        for compound in tuple(self._compounds):
-            done = not self.queue.lacking(self.queue.action(compound).effects)
-            self._end_compound(compound, "completed" if done else "skipped")
-        for node in self.queue.actions:
-            if node.status in {"pending", "blocked"}:
-                self.queue.set_status(node.id, "skipped")
 
     def _end_compound(self, compound: ActionId, status: str) -> None:
         self.queue.set_status(compound, status)

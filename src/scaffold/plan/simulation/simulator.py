@@ -237,13 +237,12 @@ def draw_attempts(
     which gives the same numbers in all Python versions, and whole seconds.
     """
     random = Random(seed)  # noqa: S311 - not used for secrets
-    return {
-        action.key: tuple(_draw_attempt(random, failure_rate, pace) for _ in range(MAX_ATTEMPTS))
-        for action in plan.actions
-    }
-
-
-def _draw_attempt(random: Random, failure_rate: float, pace: AttemptTiming) -> DrawnAttempt:
-    factor = 1 + pace.spread * (2 * random.random() - 1)
-    # Both numbers are drawn in each case, so that another failure rate does not change the durations.
-    return DrawnAttempt(max(1, round(pace.mean_s * factor)), random.random() >= failure_rate)
+    drawn: dict[ActionKey, tuple[DrawnAttempt, ...]] = {}
+    for action in plan.actions:
+        # Both numbers are drawn in each case, so that another failure rate does not change the durations.
+        pairs = [(random.random(), random.random()) for _ in range(MAX_ATTEMPTS)]
+        drawn[action.key] = tuple(
+            DrawnAttempt(max(1, round(pace.mean_s * (1 + pace.spread * (2 * length - 1)))), luck >= failure_rate)
+            for length, luck in pairs
+        )
+    return drawn

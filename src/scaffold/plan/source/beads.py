@@ -61,7 +61,12 @@ def _read_issue(fields: FieldReader, entry: MappingNode, source: JsonText, known
     status = fields.text("status")
     kind = fields.text("issue_type")
     done = status in DONE_STATUSES
-    needed = _dependencies_by_type(fields, issue_id)
+    needed: dict[str, list[ActionKey]] = {}
+    for table in fields.tables("dependencies"):
+        table.check(("depends_on_id", "type"), required=("depends_on_id",), closed=False)
+        # A dependency belongs to the issue that it names; without a type it blocks.
+        if table.identifier("issue_id") in {"", issue_id}:
+            needed.setdefault(table.text("type", BLOCKING[0]), []).append(ActionKey(table.identifier("depends_on_id")))
     # A parent that is not in the export, as it was deleted, groups nothing.
     parents = [key for key in needed.get(PARENT, ()) if key in known]
     return SourceTask(
@@ -90,14 +95,3 @@ def _why_held(status: str, kind: str, failing: Sequence[ActionKey]) -> str:
         return f"has the type `{kind}`"
     # Whether it has to be done is known only afterwards.
     return f"is to be done only if `{failing[0]}` fails" if failing else ""
-
-
-def _dependencies_by_type(fields: FieldReader, issue_id: ActionKey) -> dict[str, list[ActionKey]]:
-    """Return the ids the issue depends on, by the type of the dependency; without a type it blocks."""
-    found: dict[str, list[ActionKey]] = {}
-    for table in fields.tables("dependencies"):
-        table.check(("depends_on_id", "type"), required=("depends_on_id",), closed=False)
-        # A dependency belongs to the issue that it names.
-        if table.identifier("issue_id") in {"", issue_id}:
-            found.setdefault(table.text("type", BLOCKING[0]), []).append(ActionKey(table.identifier("depends_on_id")))
-    return found

@@ -9,7 +9,7 @@ from scaffold.core.ids import ActionKey, Assertion
 from scaffold.core.plan import DEFAULT_ROLE, ActionSpec, Finding, GoalSpec, TaskText, text_fields
 from scaffold.core.printable_text import count_of
 from scaffold.core.proof.contract import Contract
-from scaffold.plan.graph.cycles import Cycle, cycles
+from scaffold.plan.graph.cycles import cycles
 from scaffold.plan.graph.dependency_graph import DependencyGraph
 from scaffold.plan.message_text import SpellingHints, quoted
 from scaffold.plan.text.file_format import bad_key
@@ -51,7 +51,13 @@ def dag_findings(tasks: Sequence[TaskSpec]) -> tuple[Finding, ...]:
     keys = _all_keys(tasks)
     # Dependencies on unknown tasks are left out of the graph; `_check_dependencies` reports them.
     found = cycles(DependencyGraph(GoalSpec(name="tasks", actions=_task_actions(tasks))))
-    return (*_check_keys(keys), *_check_dependencies(tasks, keys), *(_cycle_finding(cycle, keys) for cycle in found))
+    findings = [*_check_keys(keys), *_check_dependencies(tasks, keys)]
+    for cycle in found:
+        on_cycle = [keys[index] for index in (*cycle.actions, cycle.actions[0])]
+        message = f"tasks wait for each other: {' -> '.join(on_cycle)}"
+        fix = f"Remove one dependency, e.g. `{on_cycle[1]}` of `{on_cycle[0]}`."
+        findings.append(_error_finding("cycle", on_cycle[0], message, fix))
+    return tuple(findings)
 
 
 def _task_actions(tasks: Sequence[TaskSpec]) -> tuple[ActionSpec, ...]:
@@ -121,14 +127,6 @@ def _check_dependencies(tasks: Sequence[TaskSpec], keys: Sequence[ActionKey]) ->
                 message = f"task `{key}` depends on {quoted(target)}, which is not a task of the list"
                 fix = f"{hints.hint(target)}Name a task of the list, or remove the dependency."
                 yield _error_finding("unknown-dependency", key, message, fix)
-
-
-def _cycle_finding(cycle: Cycle, keys: Sequence[ActionKey]) -> Finding:
-    on_cycle = [keys[index] for index in (*cycle.actions, cycle.actions[0])]
-    message = f"tasks wait for each other: {' -> '.join(on_cycle)}"
-    return _error_finding(
-        "cycle", on_cycle[0], message, f"Remove one dependency, e.g. `{on_cycle[1]}` of `{on_cycle[0]}`."
-    )
 
 
 def _error_finding(code: Code, key: ActionKey | None, message: str, fix: str) -> Finding:

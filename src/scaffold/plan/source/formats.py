@@ -164,7 +164,13 @@ def with_open(task_format: TaskFormat, text: str, ids: Iterable[ActionKey], *, l
     Raises PlanInvalid if one of the texts cannot be read.
     """
     tasks, wanted = _unique_tasks(task_format, text, name), frozenset(ids)
-    marks = _open_marks(task_format, like, name)
+    body = like.removeprefix("\ufeff")
+    marks = {
+        key: body[edit.start : edit.end]
+        for key, task in _unique_tasks(task_format, like, name).items()
+        for edit in task.done_edits
+        if edit.start < edit.end
+    }
     return edited(
         text,
         [
@@ -192,17 +198,6 @@ def same_but_for_marks(task_format: TaskFormat, one: str, other: str, *, name: s
     done = done_ids(task_format, one, name=name) | done_ids(task_format, other, name=name)
     first, second = (with_marked(task_format, each, done, name=name) for each in (one, other))
     return first == second
-
-
-def _open_marks(task_format: TaskFormat, text: str, name: str) -> dict[ActionKey, str]:
-    """Return the mark of each open task; tasks without any mark are left out."""
-    body = text.removeprefix("\ufeff")
-    return {
-        key: body[edit.start : edit.end]
-        for key, task in _unique_tasks(task_format, text, name).items()
-        for edit in task.done_edits
-        if edit.start < edit.end
-    }
 
 
 def _unique_tasks(task_format: TaskFormat, text: str, name: str) -> dict[ActionKey, SourceTask]:

@@ -189,18 +189,18 @@ def _fold_parts(tasks: Sequence[SourceTask]) -> tuple[SourceTask, ...]:
     tree = TaskTree(tasks)
     inside: dict[ActionKey, ActionKey] = {}
     steps: dict[ActionKey, list[SourceTask]] = {}
+    # Done parts leave nothing to do twice, and a task without details of its own is only a heading.
+    containers = {
+        task.id
+        for task in tree.by_id.values()
+        if not task.done and not all(map(tree.done, tree.required_parts(task))) and _DETAIL.search(task.description)
+    }
     for task in tasks:
-        whole = next((each for each in reversed([*tree.ancestors(task)]) if _contains_parts(each, tree)), None)
+        whole = next((each for each in reversed([*tree.ancestors(task)]) if each.id in containers), None)
         if whole is not None and not tree.optional(task):
             inside[task.id] = whole.id
             steps.setdefault(whole.id, []).append(task)
     return tuple(_with_steps(task, steps.get(task.id, ()), inside) for task in tasks if task.id not in inside)
-
-
-def _contains_parts(task: SourceTask, tree: TaskTree) -> bool:
-    # Done parts leave nothing to do twice, and without details of its own it is only a heading.
-    has_open_parts = not all(map(tree.done, tree.required_parts(task)))
-    return not task.done and has_open_parts and bool(_DETAIL.search(task.description))
 
 
 def _with_steps(task: SourceTask, steps: Sequence[SourceTask], inside: Mapping[ActionKey, ActionKey]) -> SourceTask:

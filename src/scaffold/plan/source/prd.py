@@ -55,7 +55,11 @@ def story_list_key(root: PositionedNode) -> str | None:
         return key
     features, tasks = (lists.get(key, ()) for key in (FEATURE_LIST_KEY, TASK_LIST_KEY))
     # By structure and not by name alone: other tools use the same keys.
-    if _say_what_passes(features) or _say_status(features):
+    stated = [dict(_scalar_entries(item)) for item in features]
+    have_status = bool(stated) and all(
+        {"id", "status"} <= values.keys() and not values.keys().isdisjoint(TITLE_KEYS[:2]) for values in stated
+    )
+    if _say_what_passes(features) or have_status:
         return FEATURE_LIST_KEY
     # Entries with a status are task-master's.
     has_status = any("status" in dict(_scalar_entries(item)) for item in tasks)
@@ -97,14 +101,6 @@ def _say_what_passes(items: Sequence[PositionedNode]) -> bool:
     stated = [dict(_scalar_entries(item)) for item in items]
     flagged = (isinstance(values.get(key), bool) for values in stated for key in PASSES_KEYS)
     return any(flagged) and not any(values.keys().isdisjoint(TITLE_KEYS) for values in stated)
-
-
-def _say_status(items: Sequence[PositionedNode]) -> bool:
-    """Return whether all entries of a list have an id, a name and a status."""
-    stated = [dict(_scalar_entries(item)) for item in items]
-    return bool(stated) and all(
-        {"id", "status"} <= values.keys() and not values.keys().isdisjoint(TITLE_KEYS[:2]) for values in stated
-    )
 
 
 def _scalar_entries(node: PositionedNode) -> Iterator[tuple[str, object]]:

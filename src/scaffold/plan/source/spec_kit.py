@@ -141,15 +141,13 @@ class _Names:
         """Yield the ids that the task names after `depends on`; a name that nothing has is yielded as it is."""
         for stated in _DEPENDS.finditer(entry.item.written):
             for reference in _REFERENCE.finditer(stated["list"]):
-                # A story's own task names it only to say where it belongs.
-                if reference["story"] not in entry.labels:
-                    yield from self._named_tasks(reference)
-
-    def _named_tasks(self, reference: re.Match[str]) -> Sequence[ActionKey]:
-        if story := reference["story"]:
-            return self._stories.get(story, [ActionKey(story)])
-        first, last = ActionKey(reference["first"]), ActionKey(reference["last"] or reference["first"])
-        # A range means all that stand between its ends, whatever their numbers.
-        if first in self._places and last in self._places:
-            return self._ids[self._places[first] : self._places[last] + 1]
-        return [first, last]
+                if story := reference["story"]:
+                    # A story's own task names it only to say where it belongs.
+                    yield from () if story in entry.labels else self._stories.get(story, [ActionKey(story)])
+                    continue
+                first, last = ActionKey(reference["first"]), ActionKey(reference["last"] or reference["first"])
+                # A range means all that stand between its ends, whatever their numbers.
+                if first in self._places and last in self._places:
+                    yield from self._ids[self._places[first] : self._places[last] + 1]
+                else:
+                    yield from (first, last)

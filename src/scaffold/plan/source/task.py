@@ -153,22 +153,21 @@ def checked(document: TaskDocument, *, name: str) -> TaskDocument:
     """
     tree = TaskTree(document.tasks)
     open_ids = {task.id for task in document.tasks if not tree.done(task)}
-    specs = [
-        TaskSpec(key=task.id, depends_on=_prerequisites(task, tree))
-        for task in document.tasks
+    specs: list[TaskSpec] = []
+    for task in document.tasks:
         # Of those that are done, only the first with an id is part of the graph.
-        if task.id in open_ids or tree.by_id[task.id] is task
-    ]
+        if task.id not in open_ids and tree.by_id[task.id] is not task:
+            continue
+        # A task that is done needs nothing; its parts may still be open.
+        named = () if tree.done(task) else tree.dependencies(task)
+        needed = [key for key in named if key not in tree.by_id or not tree.done(tree.by_id[key])]
+        needed += [
+            part.id for part in tree.required_parts(task) if not all(tree.done(each) for each in tree.subtree(part))
+        ]
+        specs.append(TaskSpec(key=task.id, depends_on=tuple(needed)))
     if findings := dag_findings(specs):
         raise invalid_plan(name, with_task_positions(findings, document.tasks))
     return document
-
-
-def _prerequisites(task: SourceTask, tree: TaskTree) -> tuple[ActionKey, ...]:
-    # A task that is done needs nothing; its parts may still be open.
-    named = () if tree.done(task) else tree.dependencies(task)
-    parts = (part.id for part in tree.required_parts(task) if any(not tree.done(each) for each in tree.subtree(part)))
-    return (*(key for key in named if key not in tree.by_id or not tree.done(tree.by_id[key])), *parts)
 
 
 def empty_document(name: str, message: str, fix: str) -> PlanInvalid:

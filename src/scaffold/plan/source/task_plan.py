@@ -39,21 +39,17 @@ def planned_tasks(document: TaskDocument, *, references: Sequence[str] = ()) -> 
         (task for task in open_tasks.values() if task.id not in held),
         key=lambda task: (task.priority is None, task.priority or 0.0),
     )
-    return PlannedTasks(
-        planned=tuple(_task_spec(task, tree, waits[task.id], references) for task in ordered),
-        done=done,
-        left_out={key: "is optional" for key in tree.by_id if key in optional} | held | _unmarked_tasks(tree),
-    )
-
-
-def _unmarked_tasks(tree: TaskTree) -> dict[ActionKey, str]:
-    """Return the open tasks whose parts are all done."""
-    return {
-        # Its author may have left something to do that no part says.
+    # Its author may have left something to do that no part says.
+    unmarked = {
         task.id: "is not marked as done, although all its parts are"
         for task in tree.by_id.values()
         if (parts := tree.required_parts(task)) and not tree.done(task) and all(map(tree.done, parts))
     }
+    return PlannedTasks(
+        planned=tuple(_task_spec(task, tree, waits[task.id], references) for task in ordered),
+        done=done,
+        left_out={key: "is optional" for key in tree.by_id if key in optional} | held | unmarked,
+    )
 
 
 def _waits_for(task: SourceTask, tree: TaskTree, open_tasks: Mapping[ActionKey, SourceTask]) -> tuple[ActionKey, ...]:

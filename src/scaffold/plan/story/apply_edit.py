@@ -188,7 +188,11 @@ def _apply_edit(
     for rule in GUARDRAILS:
         if (refusal := rule(asked)) is not None:
             raise _Refused(refusal, rule, edit)
-    edited = _with_final_review_to_repeat(_edit_steps(story, edit, request), asked, request)
+    edited = _edit_steps(story, edit, request)
+    current = edited.step(asking.id)
+    # Its agent found something to do: the final review runs again after the steps that do it.
+    if asked.added and current.type == "final_review" and current.status == "in_progress":
+        edited = edited.with_step(reset(add_usage(current, request.usage)))
     # Ids are those that the new steps get, before the edit has used them up.
     details = _edit_details(edit.operation, story) | {"edit_hash": identity}
     entries: tuple[HistoryEntry, ...] = (
@@ -233,15 +237,6 @@ def _with_steps_at(story: StoryRecord, target: str, new: tuple[NewStep, ...], *,
     )
     index = [str(step.id) for step in story.steps].index(target)
     return replace(story, steps=(*story.steps[: index + keep], *added, *story.steps[index + 1 :]))
-
-
-def _with_final_review_to_repeat(story: StoryRecord, asked: AskedEdit, request: EditRequest) -> StoryRecord:
-    """Return the story with a running final review pending again if it has added steps, which come before it."""
-    current = story.step(asked.asking.id)
-    # Its agent found something to do: it runs again after the steps that do it.
-    if not asked.added or current.type != "final_review" or current.status != "in_progress":
-        return story
-    return story.with_step(reset(add_usage(current, request.usage)))
 
 
 def _edit_details(operation: Operation, story: StoryRecord) -> dict[str, Any]:

@@ -88,15 +88,12 @@ def _find_citations(text: str) -> Iterator[Citation]:
     for pattern, rest in ((_QUOTED, text), (_BARE, _QUOTED.sub(" ", text).replace("`", " "))):
         for found in pattern.finditer(rest):
             if (line := int(found["line"])) > 0:
-                yield Citation(file=_normalize_path(found["file"].strip()), line=line)
+                file = found["file"].strip()
+                # As git writes it: `./a//b` is `a/b`.
+                names = "/".join(part for part in file.split("/") if part not in {"", "."})
+                yield Citation(file=f"/{names}" if file.startswith("/") else names, line=line)
 
 
 def _is_relative(file: str) -> bool:
     # A review is untrusted text: it must not make us look outside of the tree.
     return not (file.startswith("/") or ".." in file.split("/") or "\0" in file)
-
-
-def _normalize_path(file: str) -> str:
-    # As git writes it: `./a//b` is `a/b`.
-    root = "/" if file.startswith("/") else ""
-    return root + "/".join(part for part in file.split("/") if part not in {"", "."})

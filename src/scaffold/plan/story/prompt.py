@@ -1,6 +1,6 @@
 """The prompt of a step: its task, its story, and what earlier steps left for it; bounded in size."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from msgspec import Struct
 
@@ -124,17 +124,13 @@ def _story_section(story: TaskText, record: StoryRecord) -> str:
     paragraphs = (story.description, story.verification_intent, story.notes)
     lines += [truncate_text(printable(each), DESCRIPTION_CHARS) for each in paragraphs if each.strip()]
     if story.acceptance:
-        lines += ["", "Acceptance criteria:", *_criteria_lines(story.acceptance)]
+        # Each gets the same share, so that one long criterion does not hide the others.
+        share = CRITERIA_CHARS // min(len(story.acceptance), MAX_CRITERIA)
+        texts = [truncate_text(printable(each), share) for each in story.acceptance[:MAX_CRITERIA]]
+        lines += ["", "Acceptance criteria:", *(f"{number}. {each}" for number, each in enumerate(texts, 1))]
+        if (more := len(story.acceptance) - MAX_CRITERIA) > 0:
+            lines.append(f"(... and {count_of(more, 'more criterion', 'more criteria')} in the PRD.)")
     return "\n".join(lines)
-
-
-def _criteria_lines(criteria: Sequence[str]) -> Iterator[str]:
-    # Each gets the same share, so that one long criterion does not hide the others.
-    share = CRITERIA_CHARS // min(len(criteria), MAX_CRITERIA)
-    for number, each in enumerate(criteria[:MAX_CRITERIA], 1):
-        yield f"{number}. {truncate_text(printable(each), share)}"
-    if len(criteria) > MAX_CRITERIA:
-        yield f"(... and {count_of(len(criteria) - MAX_CRITERIA, 'more criterion', 'more criteria')} in the PRD.)"
 
 
 def _notes_section(record: StoryRecord, step: StepRecord) -> str:
@@ -188,7 +184,13 @@ Write `unmet` and the reason if it is not met. A citation that does not exist do
 
 
 def _workflow_section(record: StoryRecord, step: StepRecord, files: SharedFiles) -> str:
-    steps = "\n".join(_step_line(each, step) for each in record.steps)
+    lines: list[str] = []
+    for each in record.steps:
+        description = " ".join(printable(each.description).split())
+        cut = f"{description[:STEP_LINE_CHARS]}..." if len(description) > STEP_LINE_CHARS else description
+        mine = ", this step" if each.id == step.id else ""
+        lines.append(f"- {each.id} {each.type} ({each.status}{mine}): {cut}")
+    steps = "\n".join(lines)
     return f"""# The workflow of this story
 {steps}
 
@@ -201,10 +203,3 @@ You may edit the steps that are pending: write a JSON array of operations to a n
 - reorder: `new_order`, the ids of all pending steps; final_review stays last
 - restart: your own step as `target_step_id`, with a better `new_description`; discards what you changed
 linting and final_review cannot be skipped. Change nothing here unless the story needs it."""
-
-
-def _step_line(each: StepRecord, step: StepRecord) -> str:
-    description = " ".join(printable(each.description).split())
-    mine = ", this step" if each.id == step.id else ""
-    cut = f"{description[:STEP_LINE_CHARS]}..." if len(description) > STEP_LINE_CHARS else description
-    return f"- {each.id} {each.type} ({each.status}{mine}): {cut}"

@@ -186,8 +186,13 @@ def edit_entry(
 
     `step` is the one whose agent asked for it; None if it was not an agent. `more` are JSON values.
     """
-    before, after = _changed_steps(*steps)
-    details = {"operation": operation, "reason": reason, **more, "before": before, "after": after}
+    old, new = ([_step_summary(each) for each in side] for side in steps)
+    # An entry shows what changed, and not the whole workflow twice.
+    while old and new and old[0] == new[0]:
+        del old[0], new[0]
+    while old and new and old[-1] == new[-1]:
+        del old[-1], new[-1]
+    details = {"operation": operation, "reason": reason, **more, "before": old, "after": new}
     return HistoryEntry(timestamp=at, action="workflow_edit", agent_id=story.agent_id, step_id=step, details=details)
 
 
@@ -201,19 +206,6 @@ def log_line(story_id: str, entry: HistoryEntry) -> str:
         "event": entry.action,
     }
     return msgspec.json.encode(line).decode()
-
-
-def _changed_steps(
-    before: Sequence[StepRecord], after: Sequence[StepRecord]
-) -> tuple[list[dict[str, str]], list[dict[str, str]]]:
-    """Return the part of both lists that differs, without the steps they begin and end with in common."""
-    old, new = [_step_summary(step) for step in before], [_step_summary(step) for step in after]
-    # An entry shows what changed, and not the whole workflow twice.
-    while old and new and old[0] == new[0]:
-        del old[0], new[0]
-    while old and new and old[-1] == new[-1]:
-        del old[-1], new[-1]
-    return old, new
 
 
 def _step_summary(step: StepRecord) -> dict[str, str]:

@@ -188,32 +188,25 @@ def _read_operation(operation: str, fields: FieldReader) -> Operation:
         case "skip":
             return Skip(target)
         case "reorder":
-            return Reorder(_read_order(fields))
+            order = fields.texts("new_order")
+            # `texts` leaves out repetitions and what is not a text.
+            if len(order) < len(fields.items("new_order")):
+                fields.complain("new_order", "names a step twice, or not by its id", "Name each pending step once.")
+            return Reorder(order)
     description = fields.text("new_description", complaint=_bad_description)
     return Restart(target, description) if operation == "restart" else EditDescription(target, description)
 
 
 def _new_steps(fields: FieldReader, key: str) -> tuple[NewStep, ...]:
     fields.never_empty(key)
-    return tuple(_new_step(each) for each in fields.tables(key))
-
-
-def _new_step(fields: FieldReader) -> NewStep:
-    fields.check(("type", "description"), required=("type", "description"), closed=False)
-    return NewStep(
+    steps: list[NewStep] = []
+    for each in fields.tables(key):
+        each.check(("type", "description"), required=("type", "description"), closed=False)
         # An unknown type has been recorded, and the operation is not used; any other one stands in for it here.
-        type=_TYPES.get(fields.text("type", complaint=_bad_type), "coding"),
-        description=fields.text("description", complaint=_bad_description),
-        id=fields.text("id") or None,
-    )
-
-
-def _read_order(fields: FieldReader) -> tuple[str, ...]:
-    order = fields.texts("new_order")
-    # `texts` leaves out repetitions and what is not a text.
-    if len(order) < len(fields.items("new_order")):
-        fields.complain("new_order", "names a step twice, or not by its id", "Name each pending step once.")
-    return order
+        kind = _TYPES.get(each.text("type", complaint=_bad_type), "coding")
+        description = each.text("description", complaint=_bad_description)
+        steps.append(NewStep(type=kind, description=description, id=each.text("id") or None))
+    return tuple(steps)
 
 
 def _bad_operation(text: str) -> str | None:

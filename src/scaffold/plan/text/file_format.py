@@ -122,17 +122,13 @@ def _read_plan(node: PositionedNode, notes: FindingCollector) -> Plan:
     goals = fields.tables("goals")
     fields.never_empty("goals")
     specs = tuple(_read_goal(goal) for goal in goals)
-    _unique_names(goals, specs)
-    return Plan(goals=specs)
-
-
-def _unique_names(goals: Sequence[FieldReader], specs: Sequence[GoalSpec]) -> None:
     seen: set[str] = set()
-    for fields, spec in zip(goals, specs, strict=True):
+    for goal, spec in zip(goals, specs, strict=True):
         if spec.name and spec.name in seen:
             message = f"another goal is also named `{spec.name}`"
-            fields.complain("name", message, "Give each goal its own name.", "duplicate-key")
+            goal.complain("name", message, "Give each goal its own name.", "duplicate-key")
         seen.add(spec.name)
+    return Plan(goals=specs)
 
 
 def _read_goal(fields: FieldReader) -> GoalSpec:

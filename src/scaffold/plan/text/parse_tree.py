@@ -3,7 +3,7 @@
 import json
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from math import nan
 from typing import Any, Literal
 
@@ -196,7 +196,10 @@ class _JsonParser:
     def _read_value(self, start: int) -> tuple[PositionedNode, int]:
         """Return the value that starts at `start`, and the index after it."""
         if self._text[start] not in "{[":
-            return self._read_scalar(start)
+            decoded, end = self._decode(self._text, start)
+            kinds: dict[type, ScalarKind] = {str: "text", bool: "boolean", type(None): "nothing"}
+            written = decoded if isinstance(decoded, str) else self._text[start:end]
+            return ScalarNode(self._position_at(start), kinds.get(type(decoded), "number"), decoded, written), end
         values: list[PositionedNode] = []
         index = self._skip_gap(start + 1)
         while self._text[index] not in "}]":
@@ -207,12 +210,6 @@ class _JsonParser:
             return ListNode(self._position_at(start), tuple(values)), index + 1
         # Keys and values alternate, as separators are skipped.
         return MappingNode(self._position_at(start), tuple(zip(values[::2], values[1::2], strict=True))), index + 1
-
-    def _read_scalar(self, start: int) -> tuple[ScalarNode, int]:
-        value, end = self._decode(self._text, start)
-        kinds: dict[type, ScalarKind] = {str: "text", bool: "boolean", type(None): "nothing"}
-        written = value if isinstance(value, str) else self._text[start:end]
-        return ScalarNode(self._position_at(start), kinds.get(type(value), "number"), value, written), end
 
     def _position_at(self, index: int) -> TextPosition:
         line = bisect_right(self._lines, index)
@@ -341,8 +338,12 @@ def with_positions(findings: Iterable[Finding], root: PositionedNode) -> tuple[F
     `root` is the parsed plan file. For `duplicate-key` it is the position of the second item with the name.
     """
     marks: dict[tuple[str | None, str | None], list[TextPosition]] = {}
-    for goal, action, mark in _named_things(root):
-        marks.setdefault((goal, action), []).append(mark)
+    for goal in _list_items(root, "goals"):
+        if isinstance(name := child_value(goal, "name"), ScalarNode):
+            marks.setdefault((name.written, None), []).append(name.mark)
+            for action in _list_items(goal, "actions"):
+                if isinstance(key := child_value(action, "key"), ScalarNode):
+                    marks.setdefault((name.written, key.written), []).append(key.mark)
     return tuple(with_position(finding, marks.get((finding.goal, finding.action), ())) for finding in findings)
 
 
@@ -352,16 +353,6 @@ def with_position(finding: Finding, marks: Sequence[TextPosition]) -> Finding:
         return finding
     mark = marks[:2][-1] if finding.code == "duplicate-key" else marks[0]
     return replace(finding, line=mark.line, column=mark.column)
-
-
-def _named_things(root: PositionedNode) -> Iterator[tuple[str, str | None, TextPosition]]:
-    """Yield (goal name, None, position) for each goal, and (goal name, action key, position) for its actions."""
-    for goal in _list_items(root, "goals"):
-        if isinstance(name := child_value(goal, "name"), ScalarNode):
-            yield name.written, None, name.mark
-            for action in _list_items(goal, "actions"):
-                if isinstance(key := child_value(action, "key"), ScalarNode):
-                    yield name.written, key.written, key.mark
 
 
 def _list_items(node: PositionedNode, key: str) -> tuple[PositionedNode, ...]:
