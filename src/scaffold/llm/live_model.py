@@ -153,10 +153,17 @@ class LiveModel:
 
     def _http_request(self, request: Request, target: ModelTarget) -> HttpRequest:
         pieces = self._pieces if target is self._target else EncodedMessages(self._codec, target)
+        window = self._window.tokens
+        limits = [most for most in (request.max_output_tokens, self._card.max_output_tokens) if most is not None]
+        if window is not None and limits:
+            # Some providers require that the output limit fits in the rest of the window.
+            left = window - int(self.estimate(request).input_tokens * (1 + INPUT_MARGIN))
+            most = min(*limits, max(left, MIN_OUTPUT_TOKENS))
+            request = msgspec.structs.replace(request, max_output_tokens=most)
         return HttpRequest(
             url=self._endpoint.url,
             headers={name: value for name, value in self._endpoint.headers.items() if name not in target.refused},
-            body=self._codec.request(self._within_window(request), pieces.of(request.messages), target),
+            body=self._codec.request(request, pieces.of(request.messages), target),
             deadlines=self._deadlines,
         )
 
@@ -195,15 +202,6 @@ class LiveModel:
         self._last, self._guessed = usage, self._guess_tokens(request)
         self._most_output = max(self._most_output, usage.output_tokens)
         return Reply(message=wire_reply.message, usage=usage, stop=wire_reply.stop)
-
-    def _within_window(self, request: Request) -> Request:
-        """Return the request with its output limit reduced to the rest of the window; some providers require that."""
-        window = self._window.tokens
-        limits = [most for most in (request.max_output_tokens, self._card.max_output_tokens) if most is not None]
-        if window is None or not limits:
-            return request
-        left = window - int(self.estimate(request).input_tokens * (1 + INPUT_MARGIN))
-        return msgspec.structs.replace(request, max_output_tokens=min(*limits, max(left, MIN_OUTPUT_TOKENS)))
 
     async def _read_body(self, body: "_ResponseBody", on_delta: DeltaHandler) -> WireReply:
         kind = body.answer.headers.get("content-type", "").lower()

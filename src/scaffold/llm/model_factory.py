@@ -15,7 +15,7 @@ from scaffold.llm.cassette_model import CassetteModel
 from scaffold.llm.deltas import DeltaListener
 from scaffold.llm.live_model import LiveModel
 from scaffold.llm.model_window import ModelWindow
-from scaffold.llm.registry.cards import ModelCard, model_card
+from scaffold.llm.registry.cards import model_card
 from scaffold.llm.registry.model_name import ModelName, parse_model
 from scaffold.llm.transport.endpoint import find_endpoint
 from scaffold.llm.transport.live_context import (
@@ -96,18 +96,13 @@ def open_first_available(
 def _live_model(model: ModelName, clock: Clock, line: LiveContext, *, stream: bool) -> tuple[LiveModel, float]:
     """Return the model without retries, and the seconds that it may send nothing."""
     card = model_card(model)
-    deadlines = line.deadlines or _default_deadlines(card, stream=stream)
+    streamed = REASONING_DEADLINES if card.may_think else DEFAULT_DEADLINES
+    deadlines = line.deadlines or (streamed if stream else UNSTREAMED_DEADLINES)
     endpoint = find_endpoint(model, line.environ, line.login)
     wire = line.wire if endpoint.login is None else LoginClient(line.wire, endpoint.login)
     window = ModelWindow(card, endpoint, line.windows, line.learned)
     live = LiveModel(endpoint, card, wire=wire, clock=clock, deadlines=deadlines, window=window, stream=stream)
     return live, deadlines.idle_s
-
-
-def _default_deadlines(card: ModelCard, *, stream: bool) -> Deadlines:
-    if not stream:
-        return UNSTREAMED_DEADLINES
-    return REASONING_DEADLINES if card.may_think else DEFAULT_DEADLINES
 
 
 MIN_POLL_S, MAX_POLL_S = 1.0, 5.0

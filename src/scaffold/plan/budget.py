@@ -36,14 +36,11 @@ def agreed_actions(planning: PlanningSettings, actions: Sequence[ActionSpec]) ->
 
 def spending_limits(limits: RunLimits) -> SpendingLimits:
     """Return the limits of a run, as they are now."""
-    return SpendingLimits(usd=limits.budget_usd, tokens=_token_limit(limits))
-
-
-def _token_limit(limits: RunLimits) -> int | None:
-    if limits.budget_tokens is not None:
-        return limits.budget_tokens
-    # The default follows the plan that the user agreed to; a limit that the user named does not.
-    return limits.action_tokens * (limits.agreed_actions or UNPLANNED_ACTIONS) or None
+    tokens = limits.budget_tokens
+    if tokens is None:
+        # The default follows the plan that the user agreed to; a limit that the user named does not.
+        tokens = limits.action_tokens * (limits.agreed_actions or UNPLANNED_ACTIONS) or None
+    return SpendingLimits(usd=limits.budget_usd, tokens=tokens)
 
 
 def format_tokens(tokens: int) -> str:

@@ -65,12 +65,14 @@ class AnthropicCodec:
         system = [_text_block(request.system) | _CACHED] if request.system.strip() else []
         if request.context.strip():
             system.append(_text_block(request.context))
+        schema = request.answer_schema
+        output_format = None if schema is None else {"type": "json_schema", "schema": schema}
         fields: _Json = {"model": target.name, "max_tokens": max_tokens}
         fields |= _without_empty(
             system=system,
             tools=tools,
             thinking=_thinking_field(request, max_tokens, target),
-            output_config=_output_config(request, target),
+            output_config=_without_empty(effort=_thinking_effort(request, target), format=output_format),
             stream=target.stream,
         )
         return request_body(fields, "messages", _with_cache_marks(request, pieces, target))
@@ -123,14 +125,6 @@ def _has_signed_thinking(messages: Sequence[Message], target: ModelTarget) -> bo
         elif any(not isinstance(part, ToolResult) for part in message.parts):
             break
     return first is None or not first.tool_calls or _message_blocks(first, target)[0]["type"] in _THOUGHTS
-
-
-def _output_config(request: Request, target: ModelTarget) -> _Json:
-    schema = request.answer_schema
-    return _without_empty(
-        effort=_thinking_effort(request, target),
-        format=None if schema is None else {"type": "json_schema", "schema": schema},
-    )
 
 
 def _thinking_effort(request: Request, target: ModelTarget) -> str | None:

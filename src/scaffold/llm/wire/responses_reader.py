@@ -219,7 +219,15 @@ class ResponsesReader:
         draft = self._draft_of_event(event, item.type)
         streamed = bool(draft.pieces)
         draft.item, draft.done = item, True
-        return () if streamed else _item_deltas(item, draft.order)
+        if streamed:
+            return ()
+        if item.type == "function_call":
+            return (ToolCallDelta(draft.order, item.name or "", arguments_text(item.arguments)),)
+        return [
+            ThinkingDelta(part.text) if isinstance(part, Thinking) else TextDelta(part.text)
+            for part in _item_text(item)
+            if part.text
+        ]
 
     def _draft_of_event(self, event: _ResponsesEvent, kind: str) -> _PartialItem:
         """Return the item of an event; without an index, the first item that is not done."""
@@ -231,17 +239,6 @@ class ResponsesReader:
             calls = sum(draft.item.type == "function_call" for draft in self._drafts.values())
             self._drafts[index] = _PartialItem(_OutputItem(type=kind), calls)
         return self._drafts[index]
-
-
-def _item_deltas(item: _OutputItem, order: int) -> Sequence[Delta]:
-    """Return the deltas of an item that was not streamed."""
-    if item.type == "function_call":
-        return (ToolCallDelta(order, item.name or "", arguments_text(item.arguments)),)
-    return [
-        ThinkingDelta(part.text) if isinstance(part, Thinking) else TextDelta(part.text)
-        for part in _item_text(item)
-        if part.text
-    ]
 
 
 def _item_text(item: _OutputItem) -> Sequence[Text | Thinking]:

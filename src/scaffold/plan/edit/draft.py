@@ -303,7 +303,11 @@ class PlanDraft:
         if status == "pending" and approach in {"", before.text}:
             return False
         if status != "failed":
-            _reject(f"`{action.key}` is {status}; only failed actions can be retried", _next_step(status))
+            fix = {
+                "blocked": "Fix the failure it depends on; it is then unblocked automatically.",
+                "pending": "It will be dispatched once its preconditions hold.",
+            }.get(status, "Create another action with its own key.")
+            _reject(f"`{action.key}` is {status}; only failed actions can be retried", fix)
         if before.spent:
             tried = f"was already retried with another approach: {quoted(before.text)}"
             _reject(
@@ -381,16 +385,6 @@ def _known_assertions(goal: GoalSpec) -> dict[Assertion, None]:
     """Return all assertions in the goal state, effects and preconditions, in order."""
     of_actions = (name for action in goal.actions for name in (*action.effects, *action.preconditions))
     return dict.fromkeys((*goal.goal_state, *of_actions))
-
-
-def _next_step(status: str) -> str:
-    match status:
-        case "blocked":
-            return "Fix the failure it depends on; it is then unblocked automatically."
-        case "pending":
-            return "It will be dispatched once its preconditions hold."
-        case _:
-            return "Create another action with its own key."
 
 
 def _unstartable_keys(plan: Plan, progress: PlanProgress) -> tuple[ActionKey, ...]:

@@ -1,6 +1,6 @@
 """Actions and tasks that a model passes to a tool: JSON, read as strictly as a plan file, with the same messages."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 from msgspec.structs import replace
@@ -56,20 +56,18 @@ def _read_list(name: str, given: Any, read: Callable[[FieldReader], Read]) -> tu
 
 def _read_task(fields: FieldReader) -> TaskSpec:
     spec = parse_action(fields, TASK_KEYS, required=("description",))
+    depends_on: list[int | str] = []
+    for index, item in enumerate(fields.items("depends_on")):
+        if isinstance(item, ScalarNode) and item.kind in {"number", "text"} and isinstance(item.value, int | str):
+            depends_on.append(item.value)
+        else:
+            message = f"depends_on[{index}] is neither an index in the list nor a key"
+            fields.complain("depends_on", message, "Name tasks by their index, from 0, or by their keys.")
     return TaskSpec(
         **text_fields(spec),
         key=spec.key or None,
-        depends_on=tuple(_read_dependencies(fields)),
+        depends_on=tuple(depends_on),
         role=spec.role,
         files=spec.files,
         contract=spec.contract,
     )
-
-
-def _read_dependencies(fields: FieldReader) -> Iterator[int | str]:
-    for index, item in enumerate(fields.items("depends_on")):
-        if isinstance(item, ScalarNode) and item.kind in {"number", "text"} and isinstance(item.value, int | str):
-            yield item.value
-        else:
-            message = f"depends_on[{index}] is neither an index in the list nor a key"
-            fields.complain("depends_on", message, "Name tasks by their index, from 0, or by their keys.")

@@ -64,13 +64,12 @@ def criteria(fields: FieldReader, key: str) -> tuple[str, ...]:
     """Return acceptance criteria: a list of texts or of mappings with a text, or one text with a bullet each."""
     if fields.has(key) and not fields.lists(key):
         return bulleted(fields.text(key))
-    return tuple(text for table in fields.tables(key, short=CRITERION_TEXTS[0]) if (text := _criterion_text(table)))
-
-
-def _criterion_text(table: FieldReader) -> str:
-    key = first_key(table, CRITERION_TEXTS)
-    table.check(CRITERION_TEXTS, required=(key,), closed=False)
-    return table.text(key)
+    texts: list[str] = []
+    for table in fields.tables(key, short=CRITERION_TEXTS[0]):
+        text_key = first_key(table, CRITERION_TEXTS)
+        table.check(CRITERION_TEXTS, required=(text_key,), closed=False)
+        texts.append(table.text(text_key))
+    return tuple(filter(None, texts))
 
 
 def bulleted(text: str) -> tuple[str, ...]:

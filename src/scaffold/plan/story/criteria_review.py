@@ -69,7 +69,11 @@ def _judge_criterion(
         return CriterionVerdict(number=number, criterion=criterion, problem=problem)
     # Repetitions do not use up the limit.
     cited = tuple(dict.fromkeys(_find_citations(said["text"])))[:MAX_CITATIONS]
-    real = tuple(each for each in cited if _is_relative(each.file) and exists(each))
+    # A review is untrusted text: it must not make us look outside of the tree.
+    inside = (
+        each for each in cited if not (each.file.startswith("/") or ".." in each.file.split("/") or "\0" in each.file)
+    )
+    real = tuple(filter(exists, inside))
     problem, denied = _why_unmet(said, cited, real), said["verdict"].casefold() == "unmet"
     return CriterionVerdict(number=number, criterion=criterion, citations=real, problem=problem, denied=denied)
 
@@ -92,8 +96,3 @@ def _find_citations(text: str) -> Iterator[Citation]:
                 # As git writes it: `./a//b` is `a/b`.
                 names = "/".join(part for part in file.split("/") if part not in {"", "."})
                 yield Citation(file=f"/{names}" if file.startswith("/") else names, line=line)
-
-
-def _is_relative(file: str) -> bool:
-    # A review is untrusted text: it must not make us look outside of the tree.
-    return not (file.startswith("/") or ".." in file.split("/") or "\0" in file)

@@ -186,7 +186,10 @@ def edit_entry(
 
     `step` is the one whose agent asked for it; None if it was not an agent. `more` are JSON values.
     """
-    old, new = ([_step_summary(each) for each in side] for side in steps)
+    old, new = (
+        [{"id": each.id, "type": each.type, "status": each.status, "description": each.description} for each in side]
+        for side in steps
+    )
     # An entry shows what changed, and not the whole workflow twice.
     while old and new and old[0] == new[0]:
         del old[0], new[0]
@@ -206,7 +209,3 @@ def log_line(story_id: str, entry: HistoryEntry) -> str:
         "event": entry.action,
     }
     return msgspec.json.encode(line).decode()
-
-
-def _step_summary(step: StepRecord) -> dict[str, str]:
-    return {"id": step.id, "type": step.type, "status": step.status, "description": step.description}

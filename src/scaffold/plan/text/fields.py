@@ -191,10 +191,16 @@ class FieldReader:
 
     def tables(self, key: str, short: str | None = None) -> tuple["FieldReader", ...]:
         """Return the mappings in a list; if `short` is given, a bare text is read as a mapping with only that key."""
-        return tuple(
-            FieldReader(self.notes, _expand_short_form(item, short), f"{self.path}.{key}[{index}]")
-            for index, item in enumerate(self.items(key))
-        )
+        items = [*self.items(key)]
+        if short is not None:
+            # Plans may write `- pytest` instead of `- command: pytest`.
+            items = [
+                MappingNode(item.mark, ((ScalarNode(item.mark, "text", short, short), item),))
+                if isinstance(item, ScalarNode)
+                else item
+                for item in items
+            ]
+        return tuple(FieldReader(self.notes, item, f"{self.path}.{key}[{index}]") for index, item in enumerate(items))
 
     def table(self, key: str) -> "FieldReader | None":
         """Return the mapping at `key`; None if it is missing."""
@@ -223,13 +229,6 @@ class FieldReader:
             "wrong-type", node, f"expected a number, found {_describe_node(node)}", "Write a number.", key
         )
         return None
-
-
-def _expand_short_form(node: PositionedNode, short: str | None) -> PositionedNode:
-    # Plans may write `- pytest` instead of `- command: pytest`.
-    if short is None or not isinstance(node, ScalarNode):
-        return node
-    return MappingNode(node.mark, ((ScalarNode(node.mark, "text", short, short), node),))
 
 
 def _describe_node(node: PositionedNode) -> str:
