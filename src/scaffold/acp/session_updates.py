@@ -20,7 +20,24 @@ from pydantic import BaseModel
 from scaffold.acp.tool_calls import SHOWN_CHARACTERS, Post, ToolCalls, call_kind, call_locations, call_title
 from scaffold.agent.context.conversation_window import Conversation
 from scaffold.agent.journal import EntryKind
-from scaffold.core.conversation import Delta, RetryWait, StreamReset, TextDelta, ThinkingDelta, Todo, ToolCallDelta
+from scaffold.core.conversation import (
+    AssistantMessage,
+    Delta,
+    Image,
+    Message,
+    RetryWait,
+    StreamReset,
+    Text,
+    TextDelta,
+    Thinking,
+    ThinkingDelta,
+    Todo,
+    ToolCall,
+    ToolCallDelta,
+    ToolResult,
+)
+from scaffold.core.printable_text import truncate_text
+from scaffold.policy.secret.redaction import Redactor
 from scaffold.views.text_format import waiting_text
 
 

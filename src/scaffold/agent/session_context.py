@@ -7,9 +7,9 @@ from msgspec import Struct
 
 from scaffold.agent.files_note import files_note
 from scaffold.agent.modes import CurrentMode, mode_instructions
+from scaffold.core.conversation import Todo
 from scaffold.core.ports import Clock
 from scaffold.core.printable_text import utf8_safe
-from scaffold.core.todo import Todo
 from scaffold.git.checkouts.worktree_metadata import current_branch, find_checkout
 from scaffold.host.startup import importing
 from scaffold.tools.todos import Todos, format_todo

@@ -14,8 +14,7 @@ from scaffold.git.trees.merge import HELPER
 from scaffold.git.trees.tree_file import tree_with
 from scaffold.landing.conflicts.line_merge import merge_lines
 from scaffold.landing.conflicts.not_mergeable import NotMergeable
-from scaffold.plan.source.formats import marked_tasks, with_done
-from scaffold.plan.source.task_marks import containing, done_ids, with_marked, with_open
+from scaffold.plan.source.formats import containing, done_ids, marked_tasks, with_done, with_marked, with_open
 from scaffold.run.task_list import ListVersion, read_list, with_list
 
 MESSAGE = "Work without its changes of the list of tasks\n"

@@ -12,7 +12,6 @@ from scaffold.agent.session_context import (
     SessionContext,
     SessionEnvironment,
 )
-from scaffold.agent.todo_reminder import TODO_LIST_CHARS
 from scaffold.core.conversation import Todo, TodoList
 from scaffold.core.tool import ToolOutput
 from scaffold.host.clock import FakeClock

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scaffold.landing.write_back.merged_list import merge_lists, without_claims
+from scaffold.landing.marked_tree import merge_lists, without_claims
 from scaffold.plan.source.formats import done_ids, with_done
 from support.task_lists import FORMATS, NUMBERS, versions
 

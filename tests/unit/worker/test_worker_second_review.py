@@ -4,7 +4,7 @@ from inline_snapshot import snapshot
 
 from scaffold.core.ids import ActionKey, Commit, RunId
 from scaffold.core.proof.contract import ChangeReview, CheckResult, Citation, Doubt, Review, Verification
-from scaffold.worker.second_review.decision import (
+from scaffold.worker.second_review.judge import (
     MAX_LINES,
     MAX_PACKAGES,
     ChangeScope,

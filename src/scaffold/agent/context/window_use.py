@@ -11,7 +11,7 @@ from scaffold.agent.context.conversation_window import Conversation
 from scaffold.agent.context.text_size import args_size, part_size, text_size
 from scaffold.core.conversation import AssistantMessage, Text, ToolResult
 from scaffold.core.tool import Tool
-from scaffold.llm.wire.encoded_messages import BYTES_PER_TOKEN
+from scaffold.llm.wire.codec import BYTES_PER_TOKEN
 
 MIN_SCALE, MAX_SCALE = 0.25, 4.0  # bounds of the correction; usage beyond them was counted in a different way
 

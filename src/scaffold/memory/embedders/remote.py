@@ -12,7 +12,7 @@ from scaffold.core.model import Usage
 from scaffold.core.ports import Budget
 from scaffold.host.clock import SystemClock
 from scaffold.host.process_identity import own_identity
-from scaffold.host.startup import lazy_import
+from scaffold.host.startup import importing
 from scaffold.llm.registry.model_name import embedding_model
 from scaffold.llm.transport.embeddings_request import (
     ASKED,

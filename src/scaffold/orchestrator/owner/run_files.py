@@ -17,8 +17,7 @@ from scaffold.core.run_settings import WriteBack
 from scaffold.core.states import Completed
 from scaffold.host.atomic_files import FileLock, append_line, read_untrusted, write_atomic
 from scaffold.plan.source.formats import with_done
-from scaffold.plan.story.history import log_line
-from scaffold.plan.story.record import StoryRecord
+from scaffold.plan.story.record import StoryRecord, log_line
 from scaffold.plan.story.workflow_state import Document, encode_state, project, read_state
 from scaffold.run.context import RunContext
 from scaffold.run.shared_notes import file_notes

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from scaffold.core.ids import ActionKey
 from scaffold.core.plan import Finding, TaskType
-from scaffold.plan.source.json_tasks import JsonText, criteria, mappings, named, one_line, paragraphs, priority
+from scaffold.plan.source.json_tasks import JsonText, criteria, mappings, named, paragraphs, priority
 from scaffold.plan.source.task import SourceTask, TaskDocument
 from scaffold.plan.text.fields import FieldReader, FindingCollector
 from scaffold.plan.text.file_format import bad_key
@@ -33,11 +33,10 @@ def read_beads(text: str, *, name: str) -> TaskDocument:
     fields = FieldReader(FindingCollector(found), named(LIST_KEY, parse_json_lines(text, name=name)), "beads")
     fields.never_empty(LIST_KEY)
     source = JsonText(text.removeprefix("\ufeff"))
-    # An export has records of other kinds, such as memories.
     issues_only = (each for each in fields.tables(LIST_KEY) if is_issue(each.node))
     listed = [(each, node) for each, node in mappings(issues_only) if each.text("status") != DELETED]
     known = frozenset(each.identifier("id") for each, _ in listed)
-    issues = tuple(_read_issue(each, node, source, known) for each, node in listed)
+    issues = tuple(_issue(each, node, source, known) for each, node in listed)
     if found:
         raise invalid_plan(name, tuple(found))
     return TaskDocument(format="beads", tasks=issues)
@@ -54,20 +53,14 @@ def is_issue(node: PositionedNode) -> bool:
     return types in ([], ["issue"])
 
 
-def _read_issue(fields: FieldReader, entry: MappingNode, source: JsonText, known: frozenset[str]) -> SourceTask:
+def _issue(fields: FieldReader, entry: MappingNode, source: JsonText, known: frozenset[str]) -> SourceTask:
     issue_id = ActionKey(fields.identifier("id", complaint=bad_key))
     fields.notes = fields.notes.about(action=issue_id)
     fields.check(("id", "title"), required=("id", "title"), closed=False)
     status = fields.text("status")
     kind = fields.text("issue_type")
     done = status in DONE_STATUSES
-    needed: dict[str, list[ActionKey]] = {}
-    for table in fields.tables("dependencies"):
-        table.check(("depends_on_id", "type"), required=("depends_on_id",), closed=False)
-        # A dependency belongs to the issue that it names; without a type it blocks.
-        if table.identifier("issue_id") in {"", issue_id}:
-            needed.setdefault(table.text("type", BLOCKING[0]), []).append(ActionKey(table.identifier("depends_on_id")))
-    # A parent that is not in the export, as it was deleted, groups nothing.
+    needed = _dependencies(fields, issue_id)
     parents = [key for key in needed.get(PARENT, ()) if key in known]
     return SourceTask(
         id=issue_id,
@@ -79,7 +72,7 @@ def _read_issue(fields: FieldReader, entry: MappingNode, source: JsonText, known
         priority=priority(fields),
         depends_on=tuple(key for each in BLOCKING for key in needed.get(each, ())),
         done=done,
-        held="" if done else _why_held(status, kind, needed.get(ALTERNATIVE, ())),
+        held="" if done else _held(status, kind, needed.get(ALTERNATIVE, ())),
         parent=parents[0] if parents else None,
         position=entry.mark,
         done_edits=() if done else source.edits(entry, "status", '"closed"'),
@@ -87,11 +80,21 @@ def _read_issue(fields: FieldReader, entry: MappingNode, source: JsonText, known
     )
 
 
-def _why_held(status: str, kind: str, failing: Sequence[ActionKey]) -> str:
+def _held(status: str, kind: str, failing: Sequence[ActionKey]) -> str:
     """Return why an issue that is not done must not be started, as the end of a sentence; empty if it may be."""
     if status not in OPEN_STATUSES:
         return f"has the status `{status}`"
     if kind in NOT_WORK:
         return f"has the type `{kind}`"
-    # Whether it has to be done is known only afterwards.
     return f"is to be done only if `{failing[0]}` fails" if failing else ""
+
+
+def _dependencies(fields: FieldReader, issue_id: ActionKey) -> dict[str, list[ActionKey]]:
+    """Return what the issue depends on, by the type of the dependency; without a type it blocks."""
+    found: dict[str, list[ActionKey]] = {}
+    for table in fields.tables("dependencies"):
+        table.check(("depends_on_id", "type"), required=("depends_on_id",), closed=False)
+        # A dependency belongs to the issue that it names.
+        if table.identifier("issue_id") in {"", issue_id}:
+            found.setdefault(table.text("type", BLOCKING[0]), []).append(ActionKey(table.identifier("depends_on_id")))
+    return found

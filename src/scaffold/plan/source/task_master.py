@@ -5,16 +5,7 @@ from collections.abc import Iterator, Mapping
 from scaffold.core.ids import ActionKey
 from scaffold.core.plan import Finding
 from scaffold.plan.message_text import quoted_list
-from scaffold.plan.source.json_tasks import (
-    JsonText,
-    criteria,
-    first_key,
-    mappings,
-    one_line,
-    paragraphs,
-    priority,
-    prose,
-)
+from scaffold.plan.source.json_tasks import JsonText, criteria, first_key, mappings, paragraphs, priority, prose
 from scaffold.plan.source.task import SourceTask, TaskDocument
 from scaffold.plan.text.fields import FieldReader, FindingCollector
 from scaffold.plan.text.file_format import bad_key
@@ -37,18 +28,17 @@ def read_task_master(text: str, *, name: str) -> TaskDocument:
     found: list[Finding] = []
     notes = FindingCollector(found)
     root = parse_json(text, name=name)
-    fields = FieldReader(notes, _select_tag(root, notes), LIST_KEY)
+    fields = FieldReader(notes, _tag(root, notes), LIST_KEY)
     fields.check((LIST_KEY,), required=(LIST_KEY,), closed=False)
     fields.never_empty(LIST_KEY)
-    tasks = tuple(_read_tasks(fields, JsonText(text.removeprefix("\ufeff"))))
-    # Warnings are passed on with the tasks.
+    tasks = tuple(_tasks(fields, JsonText(text.removeprefix("\ufeff"))))
     if errors := tuple(finding for finding in found if finding.severity == "error"):
         raise invalid_plan(name, errors)
     return TaskDocument(format="task-master", tasks=tasks, warnings=tuple(found))
 
 
 def tags(root: PositionedNode) -> Mapping[str, MappingNode]:
-    """Return the lists of a tagged document by tag; empty if it is not tagged."""
+    """Return the lists of a tagged document by tag; empty if it is none."""
     return {
         key.written: value
         for key, value in (root.entries if isinstance(root, MappingNode) else ())
@@ -60,10 +50,9 @@ def _has_tasks(node: MappingNode) -> bool:
     return any(isinstance(key, ScalarNode) and key.written == LIST_KEY for key, _ in node.entries)
 
 
-def _select_tag(root: PositionedNode, notes: FindingCollector) -> PositionedNode:
+def _tag(root: PositionedNode, notes: FindingCollector) -> PositionedNode:
     """Return the mapping with the list of tasks; say which tags are not read."""
     named = tags(root)
-    # A list at the top is the list, whatever else the file has.
     if (isinstance(root, MappingNode) and _has_tasks(root)) or not named:
         return root
     chosen = DEFAULT_TAG if DEFAULT_TAG in named else next(iter(named))
@@ -78,24 +67,23 @@ def _select_tag(root: PositionedNode, notes: FindingCollector) -> PositionedNode
     return named[chosen]
 
 
-def _read_tasks(fields: FieldReader, source: JsonText) -> Iterator[SourceTask]:
+def _tasks(fields: FieldReader, source: JsonText) -> Iterator[SourceTask]:
     listed = list(mappings(fields.tables(LIST_KEY)))
     for each, entry in listed:
-        task = _read_task(each, entry, source)
+        task = _task(each, entry, source)
         yield task
         parts = list(mappings(each.tables("subtasks")))
         siblings = frozenset(_part_id(part, task.id) for part, _ in parts)
         for part, node in parts:
-            yield _read_task(part, node, source, parent=task.id, siblings=siblings)
+            yield _task(part, node, source, parent=task.id, siblings=siblings)
 
 
 def _part_id(fields: FieldReader, parent: ActionKey) -> ActionKey:
     own = fields.identifier("id", complaint=bad_key)
-    # Both ways to write the id of a subtask are found in files.
     return ActionKey(own if own.startswith(f"{parent}.") else f"{parent}.{own}")
 
 
-def _read_task(
+def _task(
     fields: FieldReader,
     entry: MappingNode,
     source: JsonText,
@@ -117,7 +105,6 @@ def _read_task(
         verification_intent=prose(fields, "testStrategy").strip(),
         priority=priority(fields),
         depends_on=tuple(
-            # Within a task a bare number means a sibling, elsewhere a task.
             ActionKey(f"{parent}.{key}" if f"{parent}.{key}" in siblings - {task_id} else key)
             for key in fields.identifiers("dependencies")
         ),

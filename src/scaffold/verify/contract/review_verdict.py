@@ -13,6 +13,7 @@ from scaffold.core.model import Action
 from scaffold.core.plan import WorkKind, is_review_role
 from scaffold.core.printable_text import count_of, utf8_safe
 from scaffold.core.proof.contract import CheckResult, Citation, Review, Verification
+from scaffold.core.proof.specification_audit import Audit, RequirementId
 from scaffold.git.client.command_line import Git
 from scaffold.plan.compliance import verdicts
 from scaffold.plan.compliance.verdicts import AUDIT, JudgedAudit, judge_audit

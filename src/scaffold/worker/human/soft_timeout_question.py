@@ -8,9 +8,6 @@ from scaffold.core.errors import StaleFence, StoreUnavailable
 from scaffold.core.model import InboxItem
 from scaffold.host.wake_fifo import wake_up
 from scaffold.plan.failures.answers import ANSWERS, KILL, chosen_answer, extension_s, reserve_s
-from scaffold.run.attempts.assignment import Assignment
-from scaffold.run.attempts.time_limit import TimeLimit
-from scaffold.run.context import RunContext
 from scaffold.run.failures.soft_timeouts import granted_extensions, soft_timeout_question
 from scaffold.worker.attempt_records import AttemptRecords
 

@@ -60,6 +60,7 @@ from scaffold.orchestrator.user_control.open_run import (
     start_run,
     start_run_once,
 )
+from scaffold.plan.source.formats import marked_tasks
 from scaffold.plan.source.prompt_loop import single_action_plan
 from scaffold.policy.command_sandbox import require_sandbox
 from scaffold.run.context import RunContext
