@@ -30,9 +30,9 @@ def set_in_file(path: Path, name: str, value: ConfigValue) -> None:
 
     Raise UsageError if the file is faulty, or if an editor of YAML cannot change only this setting in it.
     """
-    wanted = _values(read_text(path), path) | {name: value}
+    wanted = _parse_values(read_text(path), path) | {name: value}
     fix = f"Set `{name}` to {json.dumps(value, ensure_ascii=False)} there with an editor."
-    _edit(path, lambda text: with_setting(text, name, value), wanted, f"`{name}` cannot be set", fix)
+    _edit_file(path, lambda text: with_setting(text, name, value), wanted, f"`{name}` cannot be set", fix)
 
 
 def unset_in_file(path: Path, name: str) -> bool:
@@ -40,21 +40,23 @@ def unset_in_file(path: Path, name: str) -> bool:
 
     Raises as `set_in_file` does.
     """
-    before = _values(read_text(path), path)
+    before = _parse_values(read_text(path), path)
     if name not in before:
         return False
     wanted = {key: value for key, value in before.items() if key != name}
     fix = f"Remove `{name}` there with an editor."
-    _edit(path, lambda text: without_setting(text, name), wanted, f"`{name}` cannot be removed", fix)
+    _edit_file(path, lambda text: without_setting(text, name), wanted, f"`{name}` cannot be removed", fix)
     return True
 
 
-def _edit(path: Path, change: Callable[[str], str], wanted: Mapping[str, ConfigValue], failure: str, fix: str) -> None:
+def _edit_file(
+    path: Path, change: Callable[[str], str], wanted: Mapping[str, ConfigValue], failure: str, fix: str
+) -> None:
     """Write the changed text of a file if the file then has the `wanted` settings, or raise UsageError."""
     # The editor is checked by its result: only one setting may differ.
     try:
         after = change(read_text(path))
-        is_right = _values(after, path) == wanted
+        is_right = _parse_values(after, path) == wanted
     except (YAMLError, UsageError):
         is_right, after = False, ""
     if not is_right:
@@ -72,10 +74,10 @@ def with_setting(text: str, name: str, value: ConfigValue) -> str:
         root = yaml.load(text)
         if root is None:  # comments alone, which belong to no node
             root = CommentedMap()
-            _set(root, name, value)
-            return text + _dump(yaml, root)
-        _set(root, name, value)
-        return _dump(yaml, root)
+            _set_value(root, name, value)
+            return text + _dump_yaml(yaml, root)
+        _set_value(root, name, value)
+        return _dump_yaml(yaml, root)
 
     return _with_line_ends(text, change)
 
@@ -85,8 +87,8 @@ def without_setting(text: str, name: str) -> str:
 
     def change(yaml: YAML, text: str) -> str:
         root = yaml.load(text)
-        _remove(root, name.split("."))
-        return _dump(yaml, root) if root else ""
+        _remove_key(root, name.split("."))
+        return _dump_yaml(yaml, root) if root else ""
 
     return _with_line_ends(text, change)
 
@@ -97,13 +99,13 @@ def _with_line_ends(text: str, change: Callable[[YAML, str], str]) -> str:
     text = text.replace("\r\n", "\n")
     if text and not text.endswith("\n"):
         text += "\n"
-    return change(_editor(text), text).replace("\n", newline)
+    return change(_yaml_editor(text), text).replace("\n", newline)
 
 
-def _remove(parent: CommentedMap, keys: Sequence[str]) -> None:
+def _remove_key(parent: CommentedMap, keys: Sequence[str]) -> None:
     key, *below = keys
     if below:
-        _remove(parent[key], below)
+        _remove_key(parent[key], below)
     if not below or not parent[key]:
         del parent[key]
 
@@ -117,7 +119,7 @@ class _AsWritten(BaseResolver):
         super().__init__(loader or loadumper)
 
 
-def _editor(text: str) -> YAML:
+def _yaml_editor(text: str) -> YAML:
     yaml = YAML(typ="rt")
     yaml.Resolver = _AsWritten
     yaml.preserve_quotes = True
@@ -130,18 +132,18 @@ def _editor(text: str) -> YAML:
     return yaml
 
 
-def _dump(yaml: YAML, root: CommentedMap) -> str:
+def _dump_yaml(yaml: YAML, root: CommentedMap) -> str:
     stream = StringIO()
     yaml.dump(root, stream)
     return stream.getvalue()
 
 
-def _set(root: CommentedMap, name: str, value: ConfigValue) -> None:
+def _set_value(root: CommentedMap, name: str, value: ConfigValue) -> None:
     *sections, key = name.split(".")
     parent, comments = root, None
     for section in sections:
         if not isinstance(parent.get(section), CommentedMap):
-            _put(parent, section, CommentedMap(), comments)
+            _put_key(parent, section, CommentedMap(), comments)
         parent, comments = parent[section], parent.ca.items.get(section, [None, None, None, None])
     held = parent.get(key)
     if isinstance(held, CommentedSeq) and isinstance(value, tuple) and not held.fa.flow_style():
@@ -149,10 +151,10 @@ def _set(root: CommentedMap, name: str, value: ConfigValue) -> None:
     elif isinstance(held, CommentedSeq) and held.ca.items:
         raise YAMLError("a list in brackets with comments inside")
     else:
-        _put(parent, key, _node(value), comments)
+        _put_key(parent, key, _yaml_node(value), comments)
 
 
-def _put(parent: CommentedMap, key: str, node: Any, comments: list[Any] | None) -> None:
+def _put_key(parent: CommentedMap, key: str, node: Any, comments: list[Any] | None) -> None:
     """Set a key; `comments` are those at the section `parent`, None for the file itself.
 
     A new key goes to the end of the file, but to the top of a section: comments below the last key of a section may be
@@ -187,13 +189,13 @@ def _put_list(parent: CommentedMap, name: str, value: tuple[str, ...]) -> None:
         last = index == len(old) - 1  # comments below the last entry belong to what follows the list
         below[value[-1] if last and value else owner] += lines
     if not value:
-        parent[key] = _node(())
+        parent[key] = _yaml_node(())
         comments = parent.ca.items.setdefault(key, [None, None, None, None])
-        comments[2:] = [_comment(*_comments_above(comments), below[owner]), None]
+        comments[2:] = [_comment_token(*_comments_above(comments), below[owner]), None]
         return
     parent[key] = new = CommentedSeq(nodes.values())
     for index, entry in enumerate(nodes):
-        if comment := _comment(beside.get(entry, ""), below[entry]):
+        if comment := _comment_token(beside.get(entry, ""), below[entry]):
             new.ca.items[index] = [comment, None, None, None]
 
 
@@ -203,13 +205,13 @@ def _comments_above(comments: list[Any]) -> tuple[str, str]:
     return (comments[2].value.rstrip("\n") if comments[2] else ""), above
 
 
-def _comment(beside: str, *below: str) -> CommentToken | None:
+def _comment_token(beside: str, *below: str) -> CommentToken | None:
     """Return the token for a comment on a node's line and the lines below it; None if there are neither."""
     lines = "".join(below)
     return CommentToken(f"{beside}\n{lines}", CommentMark(0), None) if beside or lines else None
 
 
-def _node(value: ConfigValue) -> Any:
+def _yaml_node(value: ConfigValue) -> Any:
     match value:
         case str():
             return DoubleQuotedScalarString(value)
@@ -221,5 +223,5 @@ def _node(value: ConfigValue) -> Any:
             return json.dumps(value)
 
 
-def _values(text: str, path: Path) -> dict[str, ConfigValue]:
+def _parse_values(text: str, path: Path) -> dict[str, ConfigValue]:
     return {name: held.value for name, held in parse_settings(text, path).items()}

@@ -43,10 +43,10 @@ async def environment_from(command: str, *, root: Path, environ: Mapping[str, st
         raise ScaffoldError(f"the command of `{SETTING}` failed with {how}{': ' if said else ''}{said}", CHANGE)
     if ended.truncated:
         raise ScaffoldError(f"the command of `{SETTING}` printed more than {OUTPUT_BYTES:,} bytes", CHANGE)
-    return provided_for_commands(_parsed(ended.stdout))
+    return provided_for_commands(_parse_output(ended.stdout))
 
 
-def _parsed(output: bytes) -> dict[str, str]:
+def _parse_output(output: bytes) -> dict[str, str]:
     try:
         lines = output.decode().split("\n")
     except UnicodeDecodeError as error:
@@ -59,11 +59,11 @@ def _parsed(output: bytes) -> dict[str, str]:
         name, equals, value = text.removeprefix("export ").lstrip().partition("=")
         if not equals or "\0" in value:
             raise ScaffoldError(f"line {number} of what `{SETTING}` printed is not KEY=VALUE", CHANGE)
-        found[_checked(name, number)] = _unquoted(value)
+        found[_check_name(name, number)] = _strip_quotes(value)
     return found
 
 
-def _checked(name: str, number: int) -> str:
+def _check_name(name: str, number: int) -> str:
     """Return the name; ScaffoldError if a variable of that name changes what our programs run or where they write."""
     try:
         variable(name)
@@ -76,6 +76,6 @@ def _checked(name: str, number: int) -> str:
     return name
 
 
-def _unquoted(value: str) -> str:
+def _strip_quotes(value: str) -> str:
     quoted = len(value) > 1 and value[0] == value[-1] and value[0] in "'\""
     return value[1:-1] if quoted else value

@@ -19,7 +19,7 @@ MAX_DEPTH = 6
 def extension_files(top: Path) -> Iterator[str]:
     """Yield the paths, relative to `top`, of its skills, roles, commands and files of hooks, in a fixed order."""
     if (top / ".claude").is_dir():
-        yield from islice(_below(top, SCRIPT_FOLDER), MAX_FILES)
+        yield from islice(_files_below(top, SCRIPT_FOLDER), MAX_FILES)
         for folder in (ROLE_FOLDER, COMMAND_FOLDER):
             yield from markdown_files(top, folder)
     for folder in SKILL_FOLDERS:
@@ -28,14 +28,14 @@ def extension_files(top: Path) -> Iterator[str]:
 
 def skill_files(top: Path, folder: str) -> Iterator[str]:
     """Yield the paths, relative to `top`, of the skills in one of its folders."""
-    for name in _entries(top / folder):
+    for name in _folder_names(top / folder):
         if os.path.lexists(top / folder / name / SKILL_FILE):
             yield f"{folder}/{name}/{SKILL_FILE}"
 
 
 def markdown_files(top: Path, folder: str) -> Iterator[str]:
     """Yield the paths, relative to `top`, of the Markdown files below one of its folders."""
-    yield from (name for name in islice(_below(top, folder), MAX_FILES) if name.endswith(".md"))
+    yield from (name for name in islice(_files_below(top, folder), MAX_FILES) if name.endswith(".md"))
 
 
 def named_script_files(top: Path, contents: Iterator[bytes]) -> Iterator[str]:
@@ -49,19 +49,19 @@ def named_script_files(top: Path, contents: Iterator[bytes]) -> Iterator[str]:
                 yield name
 
 
-def _below(top: Path, folder: str, depth: int = 0) -> Iterator[str]:
+def _files_below(top: Path, folder: str, depth: int = 0) -> Iterator[str]:
     """Yield the files below a folder, in the order of their names; at most MAX_FILES, in MAX_DEPTH levels."""
-    for name in _entries(top / folder):
+    for name in _folder_names(top / folder):
         path = f"{folder}/{name}"
         if (top / path).is_dir():
             # A link to a folder above would never end.
             if depth < MAX_DEPTH and name != ".git":
-                yield from _below(top, path, depth + 1)
+                yield from _files_below(top, path, depth + 1)
         else:
             yield path
 
 
-def _entries(folder: Path) -> list[str]:
+def _folder_names(folder: Path) -> list[str]:
     """Return the names in a folder, sorted; none if it cannot be read."""
     try:
         return sorted(os.listdir(folder))[:MAX_FILES]  # noqa: PTH208 - names, quickly

@@ -45,10 +45,12 @@ def read_extensions(
         pieces = [piece for piece in pieces if not piece.name.startswith(f"{CLAUDE_FOLDER}/")]
     notices: list[str] = []
     if pieces and trust is not None and not trust.trusted:
-        notices.append(f"{_ignored(pieces)} ignored: {trust.reason}; `scaffold trust` shows them, and trusts them")
+        notices.append(
+            f"{_ignored_summary(pieces)} ignored: {trust.reason}; `scaffold trust` shows them, and trusts them"
+        )
         pieces = ()
     digests = trust.folder.digests if pieces and trust is not None else {}
-    hooks = list(_hooks(pieces, own, str(home), str(top or ""), digests, notices))
+    hooks = list(_read_hooks(pieces, own, str(home), str(top or ""), digests, notices))
     skills, skill_notices = parse_skills((*_project_skills(pieces), *own.skills()))
     roles, role_notices = parse_roles((*_project_files(pieces, ROLE_FOLDER), *own.markdown("agents")))
     commands, command_notices = parse_commands((*_project_files(pieces, COMMAND_FOLDER), *own.markdown("commands")))
@@ -94,7 +96,7 @@ def keep_files(found: Extensions, trust: TrustStatus, place: Path) -> Extensions
     return structs.replace(found, folder=str(folder), digests=digests)
 
 
-def _hooks(
+def _read_hooks(
     pieces: Sequence[TrustFile], own: "_OwnFiles", home: str, top: str, digests: dict[str, str], notices: list[str]
 ) -> Iterator[Hook]:
     """Yield the hooks, those of the project first; add a line to `notices` for each that cannot run."""
@@ -115,7 +117,7 @@ def _hooks(
                 yield hook
 
 
-def _ignored(pieces: Sequence[TrustFile]) -> str:
+def _ignored_summary(pieces: Sequence[TrustFile]) -> str:
     """Return what of an untrusted folder is ignored."""
     kinds = {
         "hooks": any(piece.name in HOOK_SETTINGS for piece in pieces),
@@ -149,30 +151,32 @@ class _OwnFiles:
         """Yield the settings with hooks."""
         config, claude = self._places
         for path in (config / HOOKS_FILE, claude / "settings.json"):
-            if (content := _content(path)) is not None:
-                name = self._shown(path)
+            if (content := _file_content(path)) is not None:
+                name = self._home_relative(path)
                 yield HookFile(name=name, content=content, own=True, home=str(self._home), top=top)
 
     def skills(self) -> Iterator[FoundFile]:
         """Yield the skills."""
         for place in self._places:
             for name in skill_files(place, "skills"):
-                if (content := _content(place / name)) is not None:
+                if (content := _file_content(place / name)) is not None:
                     path = place / name
-                    yield FoundFile(source=self._shown(path), content=content, name=path.parent.name, file=str(path))
+                    yield FoundFile(
+                        source=self._home_relative(path), content=content, name=path.parent.name, file=str(path)
+                    )
 
     def markdown(self, folder: str) -> Iterator[FoundFile]:
         """Yield the roles or commands."""
         for place in self._places:
             for name in markdown_files(place, folder):
-                if (content := _content(place / name)) is not None:
-                    yield FoundFile(source=self._shown(place / name), content=content, name=Path(name).stem)
+                if (content := _file_content(place / name)) is not None:
+                    yield FoundFile(source=self._home_relative(place / name), content=content, name=Path(name).stem)
 
-    def _shown(self, path: Path) -> str:
+    def _home_relative(self, path: Path) -> str:
         return f"~/{path.relative_to(self._home)}" if path.is_relative_to(self._home) else str(path)
 
 
-def _content(path: Path) -> bytes | None:
+def _file_content(path: Path) -> bytes | None:
     """Return the content of one of the user's own files; None if it is no regular file, or too large."""
     try:
         # A named pipe would wait for a writer.

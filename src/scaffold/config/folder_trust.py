@@ -54,7 +54,7 @@ def read_folder(start: Path) -> FolderConfig:
             raise NotADirectoryError(start)
     except (OSError, RuntimeError) as error:
         raise UsageError(f"there is no folder {start}", "Name an existing folder.") from error
-    return FolderConfig(place.top, place.common_dir.as_uri(), tuple(_pieces(place.top)))
+    return FolderConfig(place.top, place.common_dir.as_uri(), tuple(_trust_files(place.top)))
 
 
 def trusted_versions(folder: FolderConfig) -> tuple[Mapping[str, str], ...]:
@@ -102,13 +102,13 @@ def _project_prompts(status: TrustStatus, notice: Notice) -> Path | None:
     return folder
 
 
-def _pieces(top: Path) -> Iterator[TrustFile]:
+def _trust_files(top: Path) -> Iterator[TrustFile]:
     """Yield the files of the folder's configuration, each once."""
     size, seen = 0, dict[str, TrustFile]()
-    for name in _names(top, seen):
+    for name in _file_names(top, seen):
         if name in seen:
             continue
-        piece = _piece(top, name)
+        piece = _current_file(top, name)
         if piece is not None:
             size += len(piece.content)
             # A user does not read so much before accepting it, and it would be read again with each start.
@@ -116,7 +116,7 @@ def _pieces(top: Path) -> Iterator[TrustFile]:
             yield seen[name]
 
 
-def _names(top: Path, seen: Mapping[str, TrustFile]) -> Iterator[str]:
+def _file_names(top: Path, seen: Mapping[str, TrustFile]) -> Iterator[str]:
     """Yield the names of files that may be of the configuration; `seen` are those that were read meanwhile."""
     yield from ACTIVE_FILES
     yield from _hook_files(top)
@@ -131,7 +131,7 @@ def _hook_files(top: Path) -> list[str]:
     return [str(path.relative_to(top)) for paths in found for path in paths if path.is_symlink() or not path.is_dir()]
 
 
-def _piece(top: Path, name: str) -> TrustFile | None:
+def _current_file(top: Path, name: str) -> TrustFile | None:
     """Return a file of the configuration as it is now; None if it does not exist."""
     path = top / name
     # While a sandboxed command runs, a socket stands in place of a missing file; it is no configuration.
@@ -142,14 +142,14 @@ def _piece(top: Path, name: str) -> TrustFile | None:
         place = path.resolve(strict=True)
         if not place.is_relative_to(top):
             return TrustFile(name, problem="is a link that points outside the folder")
-        return _read(top, place, name)
+        return _read_file(top, place, name)
     except FileNotFoundError:
         return TrustFile(name, problem="is a broken link")
     except (OSError, RuntimeError) as error:
         return TrustFile(name, problem=f"cannot be read ({getattr(error, 'strerror', None) or 'a loop of links'})")
 
 
-def _read(top: Path, place: Path, name: str) -> TrustFile:
+def _read_file(top: Path, place: Path, name: str) -> TrustFile:
     # The bytes that are hashed are the bytes that are parsed: the file is read once, by its descriptor.
     with open_file(top, place, os.O_RDONLY) as fd:
         if not stat.S_ISREG(os.fstat(fd).st_mode):

@@ -43,7 +43,7 @@ def permission_settings(settings: Settings, *, yolo: bool) -> PermissionSettings
     return PermissionSettings(
         allow=settings.texts("permissions.allow"),
         deny=settings.texts("permissions.deny"),
-        approvals=_approvals(settings),
+        approvals=_approval_decisions(settings),
         yolo=yolo,
         areas=ExtraProtectedAreas(
             globs=settings.texts("areas.globs"),
@@ -70,5 +70,5 @@ async def detect_sandbox_level() -> DetectedLevel:
     return await detect_level(os.environ, cache=user_dirs().cache / LEVEL_CACHE)
 
 
-def _approvals(settings: Settings) -> dict[ToolCategory, Decision]:
+def _approval_decisions(settings: Settings) -> dict[ToolCategory, Decision]:
     return {parse_category(name): parse_decision(rule) for name, rule in settings.approvals().items()}

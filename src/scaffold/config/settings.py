@@ -113,14 +113,14 @@ class Settings(Struct, frozen=True):
 
     def effort(self, size: str | None = None) -> Effort:
         """Return how much a model of a size thinks; without a size any other model."""
-        return self._effort(f"efforts.{size}") or cast("Effort", self.text("effort"))
+        return self._specific_effort(f"efforts.{size}") or cast("Effort", self.text("effort"))
 
     def role_efforts(self) -> Mapping[str, Effort]:
         """Return the effort of each role that has one of its own."""
-        found = {role: self._effort(f"efforts.{role}") for role in EFFORT_ROLES}
+        found = {role: self._specific_effort(f"efforts.{role}") for role in EFFORT_ROLES}
         return {role: effort for role, effort in found.items() if effort is not None}
 
-    def _effort(self, name: str) -> Effort | None:
+    def _specific_effort(self, name: str) -> Effort | None:
         """Return a more specific effort; None if it is not set, or if the flag decides."""
         if name not in self.values or self.values["effort"].origin == EFFORT_FLAG:
             return None
@@ -149,7 +149,7 @@ class Settings(Struct, frozen=True):
     def tier(self) -> Tier:
         """Return the chosen tier, `builder` if the request is to decide; the setting `agents` overrides the tier's."""
         name = _tier_name(self.values)
-        return read_tier(name, {**_tier_fields(self.values, name), "agents": int(_agents(self.values))})
+        return read_tier(name, {**_tier_fields(self.values, name), "agents": int(_agent_count(self.values))})
 
     def tiers(self) -> tuple[str, ...]:
         """Return the names of all tiers, the built-in ones first."""
@@ -238,14 +238,14 @@ def merge_project_settings(values: Values, asked: Values) -> tuple[dict[str, Set
     """Return the settings with those of `.scaffold.yaml`, and what of that file is ignored."""
     tiers = tier_names(values)
     own = {name: each for name, each in asked.items() if name in SETTINGS or name.split(".")[1] in tiers}
-    merged, ignored = _merged(values, own, lambda setting: setting.project)
+    merged, ignored = _merge_layers(values, own, lambda setting: setting.project)
     new = tuple(IgnoredConfig(each.origin, NO_NEW_TIER, name) for name, each in asked.items() if name not in own)
     return merged, ignored + new
 
 
 def merge_local_settings(values: Values, asked: Values) -> tuple[dict[str, SettingValue], tuple[IgnoredConfig, ...]]:
     """Return the settings with those of `.scaffold/config.local.yaml`, and what of that file is ignored."""
-    return _merged(values, asked, lambda setting: setting.local)
+    return _merge_layers(values, asked, lambda setting: setting.local)
 
 
 def _with_project(
@@ -265,7 +265,7 @@ def _with_project(
     return values, ignored + more
 
 
-def _merged(
+def _merge_layers(
     values: Values, asked: Values, rule_of: Callable[[Setting], MergeRule]
 ) -> tuple[dict[str, SettingValue], tuple[IgnoredConfig, ...]]:
     merged, ignored = dict(values), []
@@ -277,7 +277,7 @@ def _merged(
             raise LookupError(name)
         held, rule = merged.get(name, SettingValue(None, BUILT_IN)), rule_of(setting)
         # Without a value of its own, `agents` is what the tier says, and a project may only lower that.
-        limit = _agents(merged) if name == "agents" and rule is LOWER else held.value
+        limit = _agent_count(merged) if name == "agents" and rule is LOWER else held.value
         result = rule.merge(limit, wanted.value)
         if result.reason:
             ignored.append(IgnoredConfig(wanted.origin, result.reason, name))
@@ -288,7 +288,7 @@ def _merged(
     return merged, tuple(ignored)
 
 
-def _agents(values: Values) -> float:
+def _agent_count(values: Values) -> float:
     """Return how many agents work at once: the setting `agents`, or that of the tier."""
     tier = values.get(f"tiers.{_tier_name(values)}.agents")
     agents = values["agents"].value or (tier and tier.value)

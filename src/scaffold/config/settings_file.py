@@ -63,7 +63,7 @@ def parse_settings(text: str, path: Path, section: str = "") -> dict[str, Settin
     except PlanInvalid as error:
         raise UsageError(error.what, error.fix) from error
     values: dict[str, SettingValue] = {}
-    for name, line, given in _leaves(root, section, path):
+    for name, line, given in _setting_leaves(root, section, path):
         origin = f"{path}:{line}"
         # `a.b: 1` and `a: {b: 2}` name the same setting, which YAML itself does not notice.
         if name in values:
@@ -91,7 +91,7 @@ def parse_setting(name: str, given: object) -> ConfigValue:
     return None if given is None else setting.parse(given)
 
 
-def _leaves(node: PositionedNode, name: str, path: Path) -> Iterator[tuple[str, int, object]]:
+def _setting_leaves(node: PositionedNode, name: str, path: Path) -> Iterator[tuple[str, int, object]]:
     """Yield what is set below `node`: the dotted name, the line, and the value or the list of values."""
     match node:
         case ScalarNode():
@@ -102,14 +102,14 @@ def _leaves(node: PositionedNode, name: str, path: Path) -> Iterator[tuple[str, 
                 below = _setting_name(name, key, path)
                 setting = find_setting(below)
                 if setting is not None and setting.is_list and isinstance(value, ListNode):
-                    yield below, key.mark.line, _entries(below, value, path)
+                    yield below, key.mark.line, _list_entries(below, value, path)
                 else:
-                    yield from _leaves(value, below, path)
+                    yield from _setting_leaves(value, below, path)
         case ListNode(mark=mark):
-            raise UsageError(f"{path}:{mark.line}: {_named(name)} is a list", "Write `key: value` lines.")
+            raise UsageError(f"{path}:{mark.line}: {_name_in_words(name)} is a list", "Write `key: value` lines.")
 
 
-def _entries(name: str, listing: ListNode, path: Path) -> list[str]:
+def _list_entries(name: str, listing: ListNode, path: Path) -> list[str]:
     """Return the entries of a list as they are written; raise UsageError with the line of the first invalid one."""
     entries = []
     for item in listing.items:
@@ -128,11 +128,11 @@ def _setting_name(name: str, key: PositionedNode, path: Path) -> str:
     below = f"{name}.{key.written}" if name else key.written
     is_known = find_setting(below) or is_tier_section(below) or any(each.startswith(f"{below}.") for each in SETTINGS)
     if not is_known:
-        raise _unknown(below, key.mark, path)
+        raise _unknown_setting(below, key.mark, path)
     return below
 
 
-def _unknown(name: str, mark: TextPosition, path: Path) -> UsageError:
+def _unknown_setting(name: str, mark: TextPosition, path: Path) -> UsageError:
     section = name.rpartition(".")[0]
     depth = name.count(".") + 1
     settings = [*SETTINGS, *(f"{section}.{field}" for field in FIELDS if is_tier_section(section))]
@@ -142,5 +142,5 @@ def _unknown(name: str, mark: TextPosition, path: Path) -> UsageError:
     return UsageError(what, f"{hint}`scaffold config` lists all of them.")
 
 
-def _named(name: str) -> str:
+def _name_in_words(name: str) -> str:
     return f"`{name}`" if name else "the configuration"

@@ -40,7 +40,7 @@ def trust_effects(folder: FolderConfig, values: Mapping[str, SettingValue]) -> t
     """Return what each file of the folder would do for a user whose own settings are `values`."""
     found, held = [], values
     for piece in folder.pieces:
-        effect, held = _effect(folder, piece, held)
+        effect, held = _file_effect(folder, piece, held)
         found.append(effect)
     return tuple(found)
 
@@ -52,7 +52,7 @@ def format_setting(value: ConfigValue) -> str:
     return "none" if value is None else str(value)
 
 
-def _effect(
+def _file_effect(
     folder: FolderConfig, piece: TrustFile, values: Mapping[str, SettingValue]
 ) -> tuple[TrustFileEffect, Mapping[str, SettingValue]]:
     """Return what a file does, and the settings with those of the file."""
@@ -62,15 +62,15 @@ def _effect(
     does: tuple[str, ...]
     try:
         if piece.name in {SETTINGS_FILE, LOCAL_SETTINGS_FILE}:
-            does, values = _settings(folder, piece, values)
+            does, values = _settings_effect(folder, piece, values)
         else:
-            does = tuple(_described(piece))
+            does = tuple(_content_lines(piece))
     except ScaffoldError as error:
         return TrustFileEffect(blank.path, blank.what, blank.digest, problem=error.in_full), values
     return TrustFileEffect(blank.path, blank.what, blank.digest, does), values
 
 
-def _settings(
+def _settings_effect(
     folder: FolderConfig, piece: TrustFile, values: Mapping[str, SettingValue]
 ) -> tuple[tuple[str, ...], Mapping[str, SettingValue]]:
     path = folder.top / piece.name
@@ -79,10 +79,10 @@ def _settings(
     loose = {each.setting for each in ignored} if piece.name == LOCAL_SETTINGS_FILE else set()
     if piece.name == LOCAL_SETTINGS_FILE:
         merged, ignored = merge_local_settings(values, asked)
-    return tuple(_setting(name, value, ignored, loose) for name, value in asked.items()), merged
+    return tuple(_setting_line(name, value, ignored, loose) for name, value in asked.items()), merged
 
 
-def _setting(name: str, asked: SettingValue, ignored: Sequence[IgnoredConfig], loose: Collection[str]) -> str:
+def _setting_line(name: str, asked: SettingValue, ignored: Sequence[IgnoredConfig], loose: Collection[str]) -> str:
     """Return the line for a setting; `loose` are those that the project's own file could not set like this."""
     reason = next((each.reason for each in ignored if each.setting == name), None)
     if reason:
@@ -90,20 +90,20 @@ def _setting(name: str, asked: SettingValue, ignored: Sequence[IgnoredConfig], l
     return f"sets {name} to {format_setting(asked.value)}" + (" - this LOOSENS your settings" if name in loose else "")
 
 
-def _described(piece: TrustFile) -> Iterator[str]:
+def _content_lines(piece: TrustFile) -> Iterator[str]:
     """Yield what a file of another program contains: its programs and entries, or its lines if it is not JSON."""
     text = piece.content.decode("utf-8", "replace")
-    table = _json(text) if piece.name.endswith(".json") else None
+    table = _parse_json(text) if piece.name.endswith(".json") else None
     if isinstance(table, dict):
-        yield from _commands(table)
+        yield from _command_lines(table)
         yield from _all_entries(table)
     elif piece.name == INCLUDE_FILE:
-        yield from map(_included, pattern_lines(piece.content))
+        yield from map(_include_line, pattern_lines(piece.content))
     else:
         yield from (f"says: {line}" for line in text.splitlines() if line.strip())
 
 
-def _included(pattern: str) -> str:
+def _include_line(pattern: str) -> str:
     """Return the line for a pattern of `.worktreeinclude`; secrets are copied only if it ends in their file name."""
     if pattern.startswith("!"):
         return f"copies nothing that matches {pattern[1:]}"
@@ -113,30 +113,30 @@ def _included(pattern: str) -> str:
     return f"{copied} - they may be SECRETS" if named else copied
 
 
-def _json(text: str) -> Any:
+def _parse_json(text: str) -> Any:
     try:
         return json.loads(text.removeprefix("\ufeff"))
     except (ValueError, RecursionError):
         return None
 
 
-def _commands(table: Mapping[str, Any]) -> Iterator[str]:
+def _command_lines(table: Mapping[str, Any]) -> Iterator[str]:
     """Yield the programs that servers and hooks start, and the addresses that are called."""
-    for name, server in _entries(table.get("mcpServers")):
+    for name, server in _named_entries(table.get("mcpServers")):
         if "command" in server:
             args = server.get("args")
             line = [server["command"], *(args if isinstance(args, list) else ())]
             yield f"starts `{shlex.join(map(str, line))}` as the server {name}"
         if "url" in server:
             yield f"calls {server['url']} as the server {name}"
-        yield from _access(name, server)
+        yield from _server_access(name, server)
     hooks = table.get("hooks")
     for event, groups in hooks.items() if isinstance(hooks, dict) else ():
         for command in _values_of_key(groups, "command"):
             yield f"runs `{command}` on {event}"
 
 
-def _access(name: str, server: Mapping[str, Any]) -> Iterator[str]:
+def _server_access(name: str, server: Mapping[str, Any]) -> Iterator[str]:
     """Yield what a server gets that its entry names."""
     variables = dict.fromkeys(_VARIABLE.findall(json.dumps(server)))
     if variables:
@@ -146,7 +146,7 @@ def _access(name: str, server: Mapping[str, Any]) -> Iterator[str]:
             yield f"lets the server {name} {what} {', '.join(map(str, given))}"
 
 
-def _entries(table: object) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def _named_entries(table: object) -> Iterator[tuple[str, Mapping[str, Any]]]:
     for name, entry in table.items() if isinstance(table, dict) else ():
         if isinstance(entry, dict):
             yield name, entry
@@ -168,7 +168,7 @@ def _values_of_key(node: object, key: str) -> Iterator[object]:
 def _all_entries(table: Mapping[str, Any]) -> Iterator[str]:
     """Yield every entry of the file, because the user must see all of what they trust."""
     for name, value in table.items():
-        for key, each in _entries(value) if isinstance(value, dict) and _all_tables(value) else ():
+        for key, each in _named_entries(value) if isinstance(value, dict) and _all_tables(value) else ():
             yield f"contains {name}.{key} = {json.dumps(each, ensure_ascii=False)}"
         if not (isinstance(value, dict) and _all_tables(value)):
             yield f"contains {name} = {json.dumps(value, ensure_ascii=False)}"

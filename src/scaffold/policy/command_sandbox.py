@@ -124,7 +124,7 @@ def workspace_profile(inputs: SandboxInputs, environ: Mapping[str, str], secrets
         # In an internal checkout they may be part of the work; they land only if they were approved.
         *(root / name for name in EDITOR_FILES if not inputs.disposable),
         # Git runs what is in that folder, outside the sandbox, with the user's next command.
-        *_hooks(root),
+        *_hooks_folder(root),
         *own_programs(root),
         # Elsewhere in the home nothing can be written anyway.
         *(_home_settings(home, temporary) if home.is_relative_to(root) else ()),
@@ -133,7 +133,7 @@ def workspace_profile(inputs: SandboxInputs, environ: Mapping[str, str], secrets
     hidden = (
         *secrets,
         *seen.hidden,
-        *(path for entry in PRIVATE_IN_HOME for path in _found(home, entry.split("/"))),
+        *(path for entry in PRIVATE_IN_HOME for path in _find_ignoring_case(home, entry.split("/"))),
         *credential_paths(environ),
         *SYSTEM_SECRETS,
         *(path.resolve() for path in inputs.private),
@@ -156,7 +156,7 @@ def with_new_secrets(zone: Confinement, known: Collection[str]) -> Confinement:
     """
     root = zone.writable[0]
     found = [path for path in secret_scan(root).paths() if path.relative_to(root).as_posix() not in known]
-    new = tuple(path for path in _few(found, root) if path not in zone.hidden)
+    new = tuple(path for path in _fold_into_folders(found, root) if path not in zone.hidden)
     return structs.replace(zone, hidden=(*zone.hidden, *new)) if new else zone
 
 
@@ -177,10 +177,12 @@ async def untracked_secrets(top: Path, environ: Mapping[str, str]) -> Sequence[P
         with contextlib.suppress(GitError):  # not a repository: nothing is tracked
             tracked.update((await Git(top, environ=environ)("ls-files", "-z", "--", *names)).records)
     folders = {parent.as_posix() for path in tracked for parent in Path(path).parents}
-    return _few([path for path in found if path.relative_to(top).as_posix() not in tracked | folders], top)
+    return _fold_into_folders(
+        [path for path in found if path.relative_to(top).as_posix() not in tracked | folders], top
+    )
 
 
-def _few(found: Sequence[Path], root: Path) -> list[Path]:
+def _fold_into_folders(found: Sequence[Path], root: Path) -> list[Path]:
     """Return the paths, or if they are too many for a sandbox, instead of most of them the folders they are in."""
     paths = list(targets(found, within=(root, Path.home())))
     while len(paths) > MAX_HIDDEN:
@@ -213,34 +215,34 @@ def _home_settings(home: Path, temporary: Path) -> Iterator[Path]:
     Of a folder that contains `temporary`, yield its other entries instead.
     """
     yield from (home / name for name in LOGIN_FILES)
-    for entry in _entries(home):
+    for entry in _folder_entries(home):
         if entry.name.startswith("."):
-            yield from _siblings(home / entry.name, temporary)
+            yield from _paths_beside(home / entry.name, temporary)
 
 
-def _siblings(path: Path, excluded: Path) -> Iterator[Path]:
+def _paths_beside(path: Path, excluded: Path) -> Iterator[Path]:
     """Yield `path`, or if it contains `excluded`, everything in it but `excluded` and its parents."""
     if not excluded.is_relative_to(path):
         yield path
     elif excluded != path:
-        for entry in _entries(path):
-            yield from _siblings(path / entry.name, excluded)
+        for entry in _folder_entries(path):
+            yield from _paths_beside(path / entry.name, excluded)
 
 
-def _found(folder: Path, names: Sequence[str]) -> Iterator[Path]:
+def _find_ignoring_case(folder: Path, names: Sequence[str]) -> Iterator[Path]:
     """Yield the existing paths below `folder` with these path segments, ignoring case; a segment may end in `*`."""
     prefix = names[0].rstrip("*")
-    for entry in _entries(folder):
+    for entry in _folder_entries(folder):
         name = entry.name.casefold()
         if name == prefix or (names[0].endswith("*") and name.startswith(prefix)):
             path = folder / entry.name
             if len(names) == 1:
                 yield path
             else:
-                yield from _found(path, names[1:])
+                yield from _find_ignoring_case(path, names[1:])
 
 
-def _hooks(root: Path) -> Iterator[Path]:
+def _hooks_folder(root: Path) -> Iterator[Path]:
     """Yield the folder that `core.hooksPath` names, if it is inside the workspace."""
     try:
         registration = gitdir_target(root)
@@ -256,7 +258,7 @@ def _hooks(root: Path) -> Iterator[Path]:
                 yield path
 
 
-def _entries(folder: Path) -> list[os.DirEntry[str]]:
+def _folder_entries(folder: Path) -> list[os.DirEntry[str]]:
     """Return the entries of a folder; empty if it cannot be read."""
     try:
         with os.scandir(folder) as entries:

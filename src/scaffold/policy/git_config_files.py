@@ -35,18 +35,18 @@ async def git_config_files(root: Path, environ: Mapping[str, str]) -> tuple[Path
         listed = await Git(top, environ=environ)(*LIST_CONFIG)
     except GitError:  # git cannot read this repository, so the user's git obeys none of it
         return ()
-    return tuple(_inside(root, top, tuple(config_entries(listed.out, top))))
+    return tuple(_paths_inside(root, top, tuple(config_entries(listed.out, top))))
 
 
-def _inside(root: Path, top: Path, entries: tuple[ConfigEntry, ...]) -> Iterator[Path]:
+def _paths_inside(root: Path, top: Path, entries: tuple[ConfigEntry, ...]) -> Iterator[Path]:
     """Yield the paths in `root` that git obeys or runs, by its settings in the checkout `top`."""
     files = (each.file for each in entries if each.file)
-    named = (*files, *included_files(entries), *(path for each in entries for path in _named(each, top)))
+    named = (*files, *included_files(entries), *(path for each in entries for path in _named_paths(each, top)))
     paths = (Path(os.path.normpath(path)) for path in named)
     return (path for path in dict.fromkeys(paths) if path.is_relative_to(root) and path != root)
 
 
-def _named(entry: ConfigEntry, top: Path) -> Iterator[Path]:
+def _named_paths(entry: ConfigEntry, top: Path) -> Iterator[Path]:
     """Yield the paths that the value of a setting names for git to run."""
     name = entry.name.casefold()
     if name == HOOKS:
@@ -55,10 +55,10 @@ def _named(entry: ConfigEntry, top: Path) -> Iterator[Path]:
         parts = _PART.findall(entry.value)
         for part in parts:
             yield from filter(_is_file, (top / expanded(part), top / part.lstrip("/")))
-        yield from (top / expanded(each) for each in _programs(parts))
+        yield from (top / expanded(each) for each in _program_paths(parts))
 
 
-def _programs(parts: Sequence[str]) -> Iterator[str]:
+def _program_paths(parts: Sequence[str]) -> Iterator[str]:
     """Yield the paths of the program, and of the script or module of an interpreter; a command could create them."""
     program, *rest = parts or ("",)
     if "/" in program:

@@ -173,7 +173,7 @@ def trust_status(folder: FolderConfig, agreed: Sequence[Mapping[str, str]], *, o
     # One decision has to cover all files: two that were approved separately were never reviewed in combination.
     if not folder.unreadable_files and any(present <= digests.items() for digests in agreed):
         return TrustStatus(folder, "trusted")
-    return TrustStatus(folder, "changed", tuple(_differences(folder, agreed[-1])))
+    return TrustStatus(folder, "changed", tuple(_changed_files(folder, agreed[-1])))
 
 
 def fingerprint(digests: Mapping[str, str]) -> str:
@@ -181,7 +181,7 @@ def fingerprint(digests: Mapping[str, str]) -> str:
     return hashlib.sha256(msgspec.json.encode(dict(sorted(digests.items())))).hexdigest()
 
 
-def _differences(folder: FolderConfig, agreed: Mapping[str, str]) -> list[str]:
+def _changed_files(folder: FolderConfig, agreed: Mapping[str, str]) -> list[str]:
     """Return how each file differs from the decision `agreed`."""
     differences = []
     for piece in folder.pieces:

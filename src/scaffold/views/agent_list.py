@@ -78,19 +78,19 @@ class AgentListInput(Struct, frozen=True, kw_only=True):
 def agent_rows(store: Store, work: AgentListInput) -> Iterator[AgentRow]:
     """Yield the rows of a run: owner, planner, supervisors, workers, and agents that ended to wait for a human."""
     if work.run.owner is not None:
-        yield _owner(work, work.run.owner)
-    yield from (_planner(store, work, turn) for turn in work.turns if turn.goal_id is None)
+        yield _owner_row(work, work.run.owner)
+    yield from (_planner_row(store, work, turn) for turn in work.turns if turn.goal_id is None)
     turns = {turn.goal_id: turn for turn in reversed(work.turns)}
     for goal in work.goals.values():
         if goal.supervisor is not None or goal.id in turns:
-            yield _supervisor(store, goal, turns.get(goal.id))
+            yield _supervisor_row(store, goal, turns.get(goal.id))
     asked = {item.id: item for item in work.inbox}
     for attempt in store.attempts.open_of_run(work.run.id):
         if (action := store.actions.get(attempt.action_id)) is not None:
             item = asked.get(attempt.waits_for) if attempt.waits_for else None
-            row = _worker(work.goals[action.goal_id], action, attempt, item)
+            row = _worker_row(work.goals[action.goal_id], action, attempt, item)
             yield structs.replace(row, activity=work.activities.get(attempt.id))
-    yield from _waiting(store, work)
+    yield from _waiting_rows(store, work)
 
 
 def owned_since(store: Store, run: Run) -> datetime | None:
@@ -105,7 +105,7 @@ def owned_since(store: Store, run: Run) -> datetime | None:
     return None
 
 
-def _owner(work: AgentListInput, owner: ProcessIdentity) -> AgentRow:
+def _owner_row(work: AgentListInput, owner: ProcessIdentity) -> AgentRow:
     activity = work.activities.get(None)
     return AgentRow(
         role=ORCHESTRATOR,
@@ -118,7 +118,7 @@ def _owner(work: AgentListInput, owner: ProcessIdentity) -> AgentRow:
     )
 
 
-def _planner(store: Store, work: AgentListInput, turn: PlanningTurn) -> AgentRow:
+def _planner_row(store: Store, work: AgentListInput, turn: PlanningTurn) -> AgentRow:
     owner = work.run.owner
     alive = owner is not None and is_alive(owner)
     state: AgentState = "running" if alive else "failed"
@@ -126,7 +126,7 @@ def _planner(store: Store, work: AgentListInput, turn: PlanningTurn) -> AgentRow
     return structs.replace(row, pid=owner.pid if owner else None, alive=alive, state=state)
 
 
-def _supervisor(store: Store, goal: Goal, turn: PlanningTurn | None) -> AgentRow:
+def _supervisor_row(store: Store, goal: Goal, turn: PlanningTurn | None) -> AgentRow:
     process = goal.supervisor
     alive = process is not None and is_alive(process)
     row = AgentRow(role=SUPERVISOR, state="running", phase="") if turn is None else _turn_row(store, SUPERVISOR, turn)
@@ -156,7 +156,7 @@ def _turn_row(store: Store, role: str, turn: PlanningTurn) -> AgentRow:
     )
 
 
-def _worker(goal: Goal, action: Action, attempt: Attempt, item: InboxItem | None) -> AgentRow:
+def _worker_row(goal: Goal, action: Action, attempt: Attempt, item: InboxItem | None) -> AgentRow:
     works = attempt.phase in WORKER_PHASES
     asks = works and item is not None
     alive = attempt.worker is not None and is_alive(attempt.worker)
@@ -172,7 +172,7 @@ def _worker(goal: Goal, action: Action, attempt: Attempt, item: InboxItem | None
         since=attempt.started_at or attempt.queued_at,
         usage=attempt.usage,
         model=attempt.model,
-        waits_on=MERGE_QUEUE if not works else _human(item) if item else SLOT if attempt.waits_for else "",
+        waits_on=MERGE_QUEUE if not works else _human_wait(item) if item else SLOT if attempt.waits_for else "",
         last_activity=_attempt_activity(action, attempt),
         worktree=attempt.worktree if works and alive else None,
     )
@@ -188,7 +188,7 @@ def _attempt_activity(action: Action, attempt: Attempt) -> LastActivity | None:
     return _log_activity(attempt.log_file, belongs)
 
 
-def _waiting(store: Store, work: AgentListInput) -> Iterator[AgentRow]:
+def _waiting_rows(store: Store, work: AgentListInput) -> Iterator[AgentRow]:
     """Yield the agents whose attempt has ended until a human decides."""
     shown: set[ActionId] = set()
     for item in work.inbox:
@@ -205,12 +205,12 @@ def _waiting(store: Store, work: AgentListInput) -> Iterator[AgentRow]:
                     phase="waiting",
                     since=item.created_at,
                     usage=attempts[-1].usage if attempts else Usage(),
-                    waits_on=_human(item),
+                    waits_on=_human_wait(item),
                     last_activity=LastActivity(item.created_at, ""),
                 )
 
 
-def _human(item: InboxItem) -> str:
+def _human_wait(item: InboxItem) -> str:
     return f"{HUMAN_LABEL} ({item.id}): {item.text}"
 
 

@@ -59,7 +59,9 @@ def read_compliance(store: Store, run: Run) -> Compliance | None:
     goals = store.goals.of_run(run.id)
     audits = [(number, goal) for goal in goals if (number := _audit_number(store, goal))]
     rounds = tuple(
-        _round(store, number, goal) for number, goal in audits if isinstance(goal.state, Completed | Failed | Cancelled)
+        _audit_round(store, number, goal)
+        for number, goal in audits
+        if isinstance(goal.state, Completed | Failed | Cancelled)
     )
     last = rounds[-1].number if rounds else 0
     return Compliance(
@@ -75,7 +77,7 @@ def compliance_json(compliance: Compliance) -> dict[str, Any]:
     value = {
         "summary": compliance.summary,
         "claim": CLAIM,
-        "requirements": [_requirement(compliance, each) for each in compliance.requirements],
+        "requirements": [_requirement_json(compliance, each) for each in compliance.requirements],
         "rounds": [
             {"number": each.number, "commit": each.commit, "met": len(each.met), "requirements": each.verdicts}
             for each in compliance.audits
@@ -86,7 +88,7 @@ def compliance_json(compliance: Compliance) -> dict[str, Any]:
     return msgspec.to_builtins(value)  # type: ignore[no-any-return]
 
 
-def _requirement(compliance: Compliance, requirement: Requirement) -> dict[str, Any]:
+def _requirement_json(compliance: Compliance, requirement: Requirement) -> dict[str, Any]:
     said = compliance.verdict(requirement.id)
     return {
         "id": requirement.id,
@@ -107,14 +109,14 @@ def _audit_number(store: Store, goal: Goal) -> int | None:
     return int(found[1]) if found and any(action.method == "audit" for action in actions) else None
 
 
-def _round(store: Store, number: int, goal: Goal) -> AuditRound:
-    made = [attempt for action in store.actions.of_goal(goal.id) for attempt in _recorded(store, action)]
+def _audit_round(store: Store, number: int, goal: Goal) -> AuditRound:
+    made = [attempt for action in store.actions.of_goal(goal.id) for attempt in _recorded_attempts(store, action)]
     verdicts = [each for attempt in made if (audit := audit_in(attempt.verification)) for each in audit.requirements]
     commits = {attempt.base_sha for attempt in made}
     return AuditRound(number=number, commit=commits.pop() if len(commits) == 1 else None, verdicts=tuple(verdicts))
 
 
-def _recorded(store: Store, action: Action) -> Sequence[Attempt]:
+def _recorded_attempts(store: Store, action: Action) -> Sequence[Attempt]:
     """Return the attempt that was recorded last for an audit's action; none without one."""
     attempts = store.attempts.of_action(action.id) if action.method == "audit" else ()
     return [each for each in attempts if each.outcome == "recorded"][-1:]

@@ -58,14 +58,14 @@ def entry_lines(fields: Fields) -> Sequence[str]:
         case "text" | "notice":
             return printable(text).splitlines()
         case "tool_call":
-            return [f"{_name(fields)}: {brief(_telling_argument(fields.get('args')), LINE_CELLS)}"]
+            return [f"{_tool_name(fields)}: {brief(_telling_argument(fields.get('args')), LINE_CELLS)}"]
         case "tool_result":
             content = str(fields.get("content", ""))
             if fields.get("failed"):
                 return _with_deciding_line(FAILED, content, or_last=True)
             return [f"{DONE}{brief(content, LINE_CELLS)}"]
         case "usage":
-            return [_usage(fields)]
+            return [_usage_text(fields)]
         case kind:
             return _with_deciding_line(f"{clip(str(kind), NAME_CELLS)}: ", text)
 
@@ -79,17 +79,17 @@ def whole_entry_lines(fields: Fields) -> Sequence[str]:
         case "tool_call":
             args = fields.get("args")
             named = args.items() if isinstance(args, dict) else [("args", args)]
-            words = "\n".join([f"{_name(fields)}:", *(_named_value(name, value) for name, value in named)])
+            words = "\n".join([f"{_tool_name(fields)}:", *(_named_value(name, value) for name, value in named)])
         case "tool_result":
             words = f"{FAILED if fields.get('failed') else DONE}{fields.get('content', '')}"
         case "usage":
-            words = _usage(fields)
+            words = _usage_text(fields)
         case kind:
             words = f"{kind}: {text}"
     return printable(words).split("\n")
 
 
-def _name(fields: Fields) -> str:
+def _tool_name(fields: Fields) -> str:
     return clip(str(fields.get("name")), NAME_CELLS)
 
 
@@ -107,13 +107,13 @@ def _with_deciding_line(head: str, text: str, *, or_last: bool = False) -> list[
     return [first, f"  {clip(decided, LINE_CELLS)}"] if decided else [first]
 
 
-def _usage(fields: Fields) -> str:
+def _usage_text(fields: Fields) -> str:
     cost = fields.get("cost_usd")
-    tokens = f"used {_count(fields, 'input_tokens')} tokens in, {_count(fields, 'output_tokens')} out"
+    tokens = f"used {_count_text(fields, 'input_tokens')} tokens in, {_count_text(fields, 'output_tokens')} out"
     return f"{printable(tokens)}, {format_cost(cost if isinstance(cost, int | float) else None)}"
 
 
-def _count(fields: Mapping[str, object], name: str) -> str:
+def _count_text(fields: Mapping[str, object], name: str) -> str:
     found = fields.get(name, 0)
     return f"{found:,}" if isinstance(found, int) else f"{found}"
 
@@ -142,13 +142,13 @@ def last_activity(path: Path, belongs: Callable[[JournalEntry], bool]) -> LastAc
     found: LastActivity | None = None
     for window in TAIL_SIZES:
         lines, whole = _tail_lines(path, window)
-        found = _activity(filter(belongs, _newest_first(lines))) or found
+        found = _newest_activity(filter(belongs, _newest_first(lines))) or found
         if whole or (found is not None and found.text):
             break
     return found
 
 
-def _activity(newest_first: Iterator[JournalEntry]) -> LastActivity | None:
+def _newest_activity(newest_first: Iterator[JournalEntry]) -> LastActivity | None:
     newest = next(newest_first, None)
     if newest is None:
         return None

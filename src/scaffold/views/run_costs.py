@@ -66,17 +66,21 @@ def run_costs(
     booked = defaultdict[str, list[Booking]](list)
     for booking in bookings:
         booked[booking.payer].append(booking)
-    payers = [each for whole in (*_attempts(view), *_turns(view, turns)) for each in _split(whole, booked[whole.id])]
+    payers = [
+        each
+        for whole in (*_attempt_payers(view), *_turn_payers(view, turns))
+        for each in _split_payers(whole, booked[whole.id])
+    ]
     return RunCosts(
-        by_goal=_lines((payer.goal, payer) for payer in payers),
-        by_action=_lines((payer.action, payer) for payer in payers),
-        by_role=_lines((payer.spender.role, payer) for payer in payers),
-        by_model=_lines((payer.spender.model, payer) for payer in payers),
-        by_purpose=_purposes(payers, _seconds(view, turns, history)),
+        by_goal=_cost_lines((payer.goal, payer) for payer in payers),
+        by_action=_cost_lines((payer.action, payer) for payer in payers),
+        by_role=_cost_lines((payer.spender.role, payer) for payer in payers),
+        by_model=_cost_lines((payer.spender.model, payer) for payer in payers),
+        by_purpose=_purpose_lines(payers, _seconds_by_purpose(view, turns, history)),
     )
 
 
-def _attempts(view: RunView) -> Iterator[_Payer]:
+def _attempt_payers(view: RunView) -> Iterator[_Payer]:
     goals = {goal.id: goal.name for goal in view.goals}
     for action in view.actions:
         for attempt in view.attempts_of(action):
@@ -84,7 +88,7 @@ def _attempts(view: RunView) -> Iterator[_Payer]:
             yield _Payer(attempt.id, goals[action.goal_id], action.key, spender, attempt.usage)
 
 
-def _turns(view: RunView, turns: Sequence[PlanningTurn]) -> Iterator[_Payer]:
+def _turn_payers(view: RunView, turns: Sequence[PlanningTurn]) -> Iterator[_Payer]:
     goals = {goal.id: goal.name for goal in view.goals}
     actions = {action.id: str(action.key) for action in view.actions}
     model = view.run.settings.model.name
@@ -98,7 +102,7 @@ def _turns(view: RunView, turns: Sequence[PlanningTurn]) -> Iterator[_Payer]:
             yield _Payer(turn.id, goal, about, Spender(SUPERVISOR, turn.model or model), turn.usage)
 
 
-def _split(whole: _Payer, bookings: Sequence[Booking]) -> Iterator[_Payer]:
+def _split_payers(whole: _Payer, bookings: Sequence[Booking]) -> Iterator[_Payer]:
     """Yield the payer for each of its spenders."""
     if not bookings:
         yield whole
@@ -107,7 +111,9 @@ def _split(whole: _Payer, bookings: Sequence[Booking]) -> Iterator[_Payer]:
         yield structs.replace(whole, spender=spender, usage=booking.usage)
 
 
-def _seconds(view: RunView, turns: Sequence[PlanningTurn], history: RunHistory | None) -> Mapping[Purpose, float]:
+def _seconds_by_purpose(
+    view: RunView, turns: Sequence[PlanningTurn], history: RunHistory | None
+) -> Mapping[Purpose, float]:
     """Return how long agents planned, worked, proved and landed; nothing without a history."""
     if history is None:
         return {}
@@ -122,8 +128,8 @@ def _seconds(view: RunView, turns: Sequence[PlanningTurn], history: RunHistory |
     return seconds
 
 
-def _purposes(payers: Sequence[_Payer], seconds: Mapping[Purpose, float]) -> tuple[CostLine, ...]:
-    found = {line.name: line for line in _lines((purpose_of(payer.spender.role), payer) for payer in payers)}
+def _purpose_lines(payers: Sequence[_Payer], seconds: Mapping[Purpose, float]) -> tuple[CostLine, ...]:
+    found = {line.name: line for line in _cost_lines((purpose_of(payer.spender.role), payer) for payer in payers)}
     if not found:
         return ()
     return tuple(
@@ -132,7 +138,7 @@ def _purposes(payers: Sequence[_Payer], seconds: Mapping[Purpose, float]) -> tup
     )
 
 
-def _lines(parts: "Iterator[tuple[str, _Payer]]") -> tuple[CostLine, ...]:
+def _cost_lines(parts: "Iterator[tuple[str, _Payer]]") -> tuple[CostLine, ...]:
     usages, agents = defaultdict[str, Usage](Usage), defaultdict[str, set[str]](set)
     for name, payer in parts:
         usages[name] += payer.usage

@@ -47,7 +47,7 @@ def read_history(reader: StoreAccess, view: RunView) -> RunHistory:
     """Return the past of the run in `view`; what has not ended yet ends with the view's last moment."""
     changes: dict[tuple[ActionKey, int], list[tuple[datetime, str]]] = {}
     warnings: list[tuple[datetime, str]] = []
-    for recorded in _events(reader.store, view):
+    for recorded in _run_events(reader.store, view):
         match recorded.event:
             case AttemptPhaseChanged(action=action, number=number, phase=phase):
                 changes.setdefault((action, number), []).append((recorded.at, phase))
@@ -59,7 +59,7 @@ def read_history(reader: StoreAccess, view: RunView) -> RunHistory:
     keys = {action.id: action.key for action in view.actions}
     return RunHistory(
         spans={
-            attempt.id: tuple(_spans(attempt, changes.get((keys[attempt.action_id], attempt.number), ()), now))
+            attempt.id: tuple(_phase_spans(attempt, changes.get((keys[attempt.action_id], attempt.number), ()), now))
             for attempts in view.attempts.values()
             for attempt in attempts
         },
@@ -68,14 +68,16 @@ def read_history(reader: StoreAccess, view: RunView) -> RunHistory:
     )
 
 
-def _events(store: Store, view: RunView) -> Iterator[StoredEvent]:
+def _run_events(store: Store, view: RunView) -> Iterator[StoredEvent]:
     seq = 0
     while found := store.events.since(view.run.id, seq, limit=EVENTS_AT_ONCE):
         yield from found
         seq = found[-1].seq
 
 
-def _spans(attempt: Attempt, changes: "list[tuple[datetime, str]] | tuple[()]", now: datetime) -> Iterator[PhaseSpan]:
+def _phase_spans(
+    attempt: Attempt, changes: "list[tuple[datetime, str]] | tuple[()]", now: datetime
+) -> Iterator[PhaseSpan]:
     begins = [(attempt.queued_at, QUEUED)]
     if attempt.started_at is not None:
         begins.append((attempt.started_at, FIRST_PHASE))

@@ -45,13 +45,13 @@ def run_json(summary: RunSummary) -> Json:
     """Return the value of `run`."""
     run = summary.run
     return {
-        **_fields(run, ("id", "request")),
+        **_pick_fields(run, ("id", "request")),
         "status": summary.status,
         "reason": summary.reason or (f"waits for {summary.waits_for}" if summary.waits_for else None),
         "planning": summary.planning,
         "tier": run.settings.tier.name,
         **tier_json(run),
-        **_fields(run, ("base_branch", "base_sha", "session_branch", "created_at", "updated_at")),
+        **_pick_fields(run, ("base_branch", "base_sha", "session_branch", "created_at", "updated_at")),
         "budget": budget_json(summary),
         "taken": [taken_json(move) for move in summary.taken.moves],
         "open_order": summary.taken.order,
@@ -82,7 +82,7 @@ def taken_json(move: BranchMove) -> Json:
         "commit": move.new,
         "url": move.url or None,
         "at": move.resolved_at,
-        "commits": [_fields(each, ("old", "new", "action")) for each in move.commits],
+        "commits": [_pick_fields(each, ("old", "new", "action")) for each in move.commits],
     }
 
 
@@ -104,11 +104,11 @@ def goal_json(view: RunView, goal: Goal) -> Json:
         "goal_state": {assertion: assertion in holding for assertion in goal.desired},
         "world_state": {assertion: assertion in holding for assertion in sorted(mentioned)},
         "facts": [fact_json(fact) for fact in view.facts[goal.id]],
-        "supervisor": _supervisor(view, goal),
+        "supervisor": _supervisor_json(view, goal),
     }
 
 
-def _supervisor(view: RunView, goal: Goal) -> Json:
+def _supervisor_json(view: RunView, goal: Goal) -> Json:
     """Return which process supervises the goal, and the open turn of its agent."""
     process = None if goal.supervisor in view.exited else goal.supervisor
     keys = {action.id: action.key for action in view.actions}
@@ -128,12 +128,14 @@ def _supervisor(view: RunView, goal: Goal) -> Json:
 
 def fact_json(fact: Fact) -> Json:
     """Return a fact with its evidence."""
-    evidence = [_fields(each, ("kind", "command", "exit_code", "commit", "at", "detail")) for each in fact.evidence]
+    evidence = [
+        _pick_fields(each, ("kind", "command", "exit_code", "commit", "at", "detail")) for each in fact.evidence
+    ]
     return {
         "name": fact.assertion,
-        **_fields(fact, ("state", "commit", "strength")),
+        **_pick_fields(fact, ("state", "commit", "strength")),
         "weak": fact.strength == "weak",
-        "doubts": [_fields(doubt, ("code", "text")) for doubt in fact.doubts],
+        "doubts": [_pick_fields(doubt, ("code", "text")) for doubt in fact.doubts],
         "evidence": evidence,
     }
 
@@ -141,8 +143,8 @@ def fact_json(fact: Fact) -> Json:
 def action_json(view: RunView, action: Action) -> Json:
     """Return one entry of `actions`."""
     return {
-        **_fields(action, ("id", "key", "goal_id", "parent_id", "kind", "method", "workspace", "role")),
-        **_fields(action, ("title", "description", "verification_intent", "type", "notes")),
+        **_pick_fields(action, ("id", "key", "goal_id", "parent_id", "kind", "method", "workspace", "role")),
+        **_pick_fields(action, ("title", "description", "verification_intent", "type", "notes")),
         "acceptance": list(action.acceptance),
         "preconditions": list(action.preconditions),
         "effects": list(action.effects),
@@ -154,9 +156,9 @@ def action_json(view: RunView, action: Action) -> Json:
         "attempts_allowed": view.attempts_allowed(action),
         "reason": reason_of(action.state),
         "held_back": held_back_json(view.held_back.get(action.id)),
-        "attempts": [_attempt(view, action, attempt) for attempt in view.attempts_of(action)],
+        "attempts": [_attempt_json(view, action, attempt) for attempt in view.attempts_of(action)],
         "assumptions": [
-            _fields(each, ("question", "assumed", "created_at"))
+            _pick_fields(each, ("question", "assumed", "created_at"))
             for each in view.assumptions
             if each.action_id == action.id
         ],
@@ -173,13 +175,13 @@ def held_back_json(why: HeldBack | None) -> Json | None:
 
 def grant_json(grant: FileGrant) -> Json:
     """Return an entry that was added to an action's files at its agent's request."""
-    return _fields(grant, ("path", "by", "reason", "at"))
+    return _pick_fields(grant, ("path", "by", "reason", "at"))
 
 
 def agent_json(row: AgentRow) -> Json:
     """Return one entry of `agents`."""
     return {
-        **_fields(row, ("role", "goal", "action", "attempt", "pid", "alive")),
+        **_pick_fields(row, ("role", "goal", "action", "attempt", "pid", "alive")),
         "model": row.model or None,
         "agent_state": row.state,
         "phase": row.phase,
@@ -187,26 +189,29 @@ def agent_json(row: AgentRow) -> Json:
         "tokens": row.usage.tokens,
         "cost_usd": row.usage.cost_usd,
         "waits_on": row.waits_on or None,
-        "step": row.activity and _activity(row.activity),
+        "step": row.activity and _activity_json(row.activity),
         "last_act": row.last_activity,
     }
 
 
-def _activity(activity: CurrentActivity) -> Json:
-    return {**_fields(activity.work, ("label", "command", "folder")), **_fields(activity, ("since", "last_s"))}
+def _activity_json(activity: CurrentActivity) -> Json:
+    return {
+        **_pick_fields(activity.work, ("label", "command", "folder")),
+        **_pick_fields(activity, ("since", "last_s")),
+    }
 
 
-def _attempt(view: RunView, action: Action, attempt: Attempt) -> Json:
+def _attempt_json(view: RunView, action: Action, attempt: Attempt) -> Json:
     exited = attempt.outcome is None and attempt.worker in view.exited
     return {
-        **_fields(attempt, ("id", "number", "status", "phase", "outcome")),
+        **_pick_fields(attempt, ("id", "number", "status", "phase", "outcome")),
         "agent_state": worker_state(attempt, asks=view.asks(action, attempt), gone=exited),
-        **_fields(
+        **_pick_fields(
             attempt, ("iteration", "score", "executor", "model", "base_sha", "head_sha", "started_at", "ended_at")
         ),
         "tokens": attempt.usage.tokens,
         "cost_usd": attempt.usage.cost_usd,
-        **_fields(attempt, ("log_file", "error")),
+        **_pick_fields(attempt, ("log_file", "error")),
         **failure_json(attempt, view.attempts_of(action)),
     }
 
@@ -243,13 +248,13 @@ def _queue_entry(view: RunView, attempt: Attempt) -> Json:
 def _inbox_item(view: RunView, item: InboxItem) -> Json:
     keys = {action.id: action.key for action in view.actions}
     return {
-        **_fields(item, ("id", "kind", "text", "detail", "goal_id")),
+        **_pick_fields(item, ("id", "kind", "text", "detail", "goal_id")),
         "action": keys.get(item.action_id) if item.action_id else None,
-        **_fields(item, ("created_at", "expires_at")),
+        **_pick_fields(item, ("created_at", "expires_at")),
     }
 
 
-def _fields(value: Struct, names: Iterable[str]) -> Json:
+def _pick_fields(value: Struct, names: Iterable[str]) -> Json:
     return {name: getattr(value, name) for name in names}
 
 

@@ -29,7 +29,7 @@ class ListedRun(Struct, frozen=True, kw_only=True):
     landed: int
     """How many of these are completed."""
     taken: bool = False
-    """Whether its base branch or a pull request has work of it; see `views/changes/taken_work.py`."""
+    """Whether its base branch or a pull request has work of it, as `views/changes/taken_work.py` says."""
     tokens: int
     cost_usd: float | None
 
@@ -38,10 +38,10 @@ def read_runs(reader: StoreAccess, statuses: Collection[str] = ()) -> tuple[List
     """Return the runs, the one touched last first; with `statuses`, only those that have one of them."""
     with reader.store.snapshot():
         runs = reader.store.runs.all()
-        return tuple(_listed(reader, run) for run in runs if not statuses or display_status(run) in statuses)
+        return tuple(_listed_run(reader, run) for run in runs if not statuses or display_status(run) in statuses)
 
 
-def _listed(reader: StoreAccess, run: Run) -> ListedRun:
+def _listed_run(reader: StoreAccess, run: Run) -> ListedRun:
     store, spent = reader.store, reader.store.runs.spent(run.id)
     goals = store.goals.of_run(run.id)
     tallies = [Counter(store.actions.tally(goal.id)) - Counter(store.actions.tally_steps(goal.id)) for goal in goals]

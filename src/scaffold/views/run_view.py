@@ -101,7 +101,7 @@ class RunSummary(Struct, frozen=True, kw_only=True):
     is_live: bool
     """Whether a living process owns the run."""
     taken: Taken = Taken()
-    """What the user has of its work, as `views/changes/taken_work.py` asks git; empty in a plain summary."""
+    """What the user has of its work; empty until `views/changes/taken_work.py` has asked git."""
 
     @property
     def waits_for(self) -> str:
@@ -253,7 +253,7 @@ class RunView(Struct, frozen=True, kw_only=True):
 def read_summary(reader: StoreAccess, run: Run) -> RunSummary:
     """Return the run's summary as it is now."""
     with reader.store.snapshot():
-        return _summary(reader, run)
+        return _run_summary(reader, run)
 
 
 def read_run_view(reader: StoreAccess, run: Run) -> RunView:
@@ -299,7 +299,7 @@ def decision_commands(item: InboxItem) -> tuple[str, ...]:
     return (f"scaffold answer {item.id} TEXT",)
 
 
-def _summary(reader: StoreAccess, run: Run) -> RunSummary:
+def _run_summary(reader: StoreAccess, run: Run) -> RunSummary:
     store = reader.store
     run = store.runs.get(run.id) or run
     goals = store.goals.of_run(run.id)
@@ -336,7 +336,7 @@ def _goal_progress(store: Store, goal: Goal) -> GoalProgress:
 
 def _run_view(reader: StoreAccess, run: Run) -> RunView:
     store = reader.store
-    summary = _summary(reader, run)
+    summary = _run_summary(reader, run)
     goals = store.goals.of_run(run.id)
     actions = store.actions.of_run(run.id)
     attempts = sorted(store.attempts.of_run(run.id), key=lambda attempt: (attempt.action_id, attempt.number))
@@ -360,7 +360,7 @@ def _run_view(reader: StoreAccess, run: Run) -> RunView:
         unreliable_reviewer=_unreliable_reviewer(reader, run),
         assumptions=store.assumptions.of_run(run.id),
         slots_taken={goal: use.taken for goal, use in store.attempts.slots(run.id).items()},
-        progress=_progress(actions),
+        progress=_child_progress(actions),
         failures=store.actions.failures_of_run(run.id),
         exited=frozenset(process for process in processes if process is not None and has_exited(process)),
         compliance=read_compliance(store, summary.run),
@@ -379,7 +379,7 @@ def _is_ready_primitive(action: Action) -> bool:
     return action.kind == "primitive" and isinstance(action.state, Pending) and not action.unmet
 
 
-def _progress(actions: Sequence[Action]) -> Mapping[ActionId, ChildProgress]:
+def _child_progress(actions: Sequence[Action]) -> Mapping[ActionId, ChildProgress]:
     found: dict[ActionId, ChildProgress] = {}
     for child in actions:
         if child.parent_id is not None:

@@ -34,7 +34,7 @@ ORPHANED = "orchestrator restart — agent not found"
 def story_record(store: Store, story: Action) -> StoryRecord:
     """Return the record of a story, which is a compound with the method `story`."""
     attempts = {each: store.attempts.of_action(each.id) for each in store.actions.children(story.id)}
-    steps = tuple(_step(action, tried) for action, tried in attempts.items())
+    steps = tuple(_step_record(action, tried) for action, tried in attempts.items())
     begun = [each.started_at for tried in attempts.values() for each in tried if each.started_at is not None]
     ended = [step.completed_at for step in steps if step.completed_at is not None]
     record = StoryRecord(
@@ -46,10 +46,16 @@ def story_record(store: Store, story: Action) -> StoryRecord:
         depends_on=tuple(type(story.key)(need.removeprefix(DONE_PREFIX)) for need in story.preconditions),
         steps=steps,
     )
-    executed = [entry for action, tried in attempts.items() for entry in _entries(action, tried)]
+    executed = [entry for action, tried in attempts.items() for entry in _attempt_entries(action, tried)]
     edits = store.story_histories.of_story(story.id)
     # In this order where they happened at the same time.
-    happened = [*_claimed(record), *executed, *edits, *_completed(record), *_failed(story, record, executed)]
+    happened = [
+        *_claim_entries(record),
+        *executed,
+        *edits,
+        *_completion_entries(record),
+        *_failure_entries(story, record, executed),
+    ]
     return structs.replace(record, history=tuple(sorted(happened, key=lambda entry: entry.timestamp)))
 
 
@@ -66,7 +72,7 @@ def all_stories(store: Store, run: Run, folder: Path) -> tuple[StoryRecord, ...]
     records = [story_record(store, each) for each in store.actions.of_run(run.id) if _is_story(each)]
     claimed = sorted((each for each in records if each.claimed_at), key=lambda each: str(each.claimed_at))
     numbers = {each.story_id: number for number, each in enumerate(claimed, 1)}
-    return tuple(_numbered(each, numbers.get(each.story_id), folder) for each in records)
+    return tuple(_agent_story(each, numbers.get(each.story_id), folder) for each in records)
 
 
 def step_id(step: Action) -> StepId:
@@ -83,31 +89,31 @@ def _is_story(action: Action) -> bool:
     return action.method == "story" and action.kind == "compound"
 
 
-def _numbered(story: StoryRecord, number: int | None, folder: Path) -> StoryRecord:
+def _agent_story(story: StoryRecord, number: int | None, folder: Path) -> StoryRecord:
     """Return the story as worked by the agent with this number, with paths relative to `folder`."""
     return structs.replace(
         story,
         agent_id=number,
-        steps=tuple(structs.replace(step, log_file=_within(folder, step.log_file)) for step in story.steps),
+        steps=tuple(structs.replace(step, log_file=_relative_path(folder, step.log_file)) for step in story.steps),
         history=tuple(structs.replace(entry, agent_id=number) for entry in story.history),
     )
 
 
-def _within(folder: Path, path: str | None) -> str | None:
+def _relative_path(folder: Path, path: str | None) -> str | None:
     return str(Path(path).relative_to(folder)) if path and Path(path).is_relative_to(folder) else path
 
 
-def _claimed(story: StoryRecord) -> Iterator[HistoryEntry]:
+def _claim_entries(story: StoryRecord) -> Iterator[HistoryEntry]:
     if story.claimed_at is not None:
         yield story_entry(story, "story_claimed", story.claimed_at)
 
 
-def _completed(story: StoryRecord) -> Iterator[HistoryEntry]:
+def _completion_entries(story: StoryRecord) -> Iterator[HistoryEntry]:
     if story.completed_at is not None:
         yield story_entry(story, "story_completed", story.completed_at)
 
 
-def _failed(story: Action, record: StoryRecord, executed: Sequence[HistoryEntry]) -> Iterator[HistoryEntry]:
+def _failure_entries(story: Action, record: StoryRecord, executed: Sequence[HistoryEntry]) -> Iterator[HistoryEntry]:
     """Yield that a story has failed, with the first step that did; it is the last that happened."""
     if record.status == "failed":
         step = next((each for each in record.steps if each.status in {"failed", "cancelled"}), None)
@@ -116,29 +122,29 @@ def _failed(story: Action, record: StoryRecord, executed: Sequence[HistoryEntry]
         yield story_entry(record, "story_failed", at, error=why)
 
 
-def _entries(step: Action, attempts: Sequence[Attempt]) -> Iterator[HistoryEntry]:
+def _attempt_entries(step: Action, attempts: Sequence[Attempt]) -> Iterator[HistoryEntry]:
     """Yield what the attempts at a step say: when each began, and how it ended."""
     for attempt in attempts:
         if attempt.started_at is not None:
-            yield _entry(step, "step_started", attempt.started_at)
+            yield _step_entry(step, "step_started", attempt.started_at)
         if attempt.ended_at is not None and attempt.outcome in ENDINGS:
-            error = {"error": _error(attempt)} if attempt.error else {}
-            yield _entry(step, ENDINGS[attempt.outcome], attempt.ended_at, **error)
+            error = {"error": _attempt_error(attempt)} if attempt.error else {}
+            yield _step_entry(step, ENDINGS[attempt.outcome], attempt.ended_at, **error)
     # A step that waited when the user stopped it has no attempt that says so.
     if isinstance(step.state, Cancelled) and (not attempts or attempts[-1].outcome not in ENDED_FROM_OUTSIDE):
-        yield _entry(step, "step_cancelled", step.updated_at)
+        yield _step_entry(step, "step_cancelled", step.updated_at)
 
 
-def _error(attempt: Attempt) -> str:
+def _attempt_error(attempt: Attempt) -> str:
     error = attempt.error or ""
     return ORPHANED if error == ORPHANED_BY_CRASH else error
 
 
-def _entry(step: Action, action: HistoryAction, at: datetime, **details: str) -> HistoryEntry:
+def _step_entry(step: Action, action: HistoryAction, at: datetime, **details: str) -> HistoryEntry:
     return HistoryEntry(timestamp=at, action=action, agent_id=None, step_id=step_id(step), details=details)
 
 
-def _step(action: Action, attempts: Sequence[Attempt]) -> StepRecord:
+def _step_record(action: Action, attempts: Sequence[Attempt]) -> StepRecord:
     last = attempts[-1] if attempts else None
     usage = sum((each.usage for each in attempts), NO_USAGE)
     begun = [each.started_at for each in attempts if each.started_at is not None]
@@ -151,7 +157,7 @@ def _step(action: Action, attempts: Sequence[Attempt]) -> StepRecord:
         completed_at=last.ended_at if last else None,
         git_sha_at_start=last.start if last else None,
         notes=notes_of(action.result),
-        error=_error(last) if last and last.error else None,
+        error=_attempt_error(last) if last and last.error else None,
         skip_reason=reason_of(action.state) if isinstance(action.state, Skipped) else None,
         restart_count=sum(each.outcome in RESTARTS for each in attempts),
         cost_usd=usage.cost_usd if begun else None,

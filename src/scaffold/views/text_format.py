@@ -66,7 +66,7 @@ def wrap_text(text: str, width: int, *, first: int | None = None, break_words: b
     stay whole, even if they are wider, unless `break_words`. The first line is empty if nothing fits into it.
     """
     lines = [] if first is None else [""]
-    for gap, word in _pieces(printable(text).strip(), width, break_words=break_words):
+    for gap, word in _line_pieces(printable(text).strip(), width, break_words=break_words):
         room = width if first is None or len(lines) > 1 else first
         joined = f"{lines[-1]}{gap}{word}" if lines and lines[-1] else word
         if lines and cell_len(joined) <= room:
@@ -76,7 +76,7 @@ def wrap_text(text: str, width: int, *, first: int | None = None, break_words: b
     return lines
 
 
-def _pieces(text: str, width: int, *, break_words: bool) -> Iterator[tuple[str, str]]:
+def _line_pieces(text: str, width: int, *, break_words: bool) -> Iterator[tuple[str, str]]:
     """Yield the pieces that lines consist of, each with the space before it; with `break_words` none is too wide."""
     for gap, word in _WORD.findall(" ".join(text.splitlines())):
         if not break_words or cell_len(word) <= width:

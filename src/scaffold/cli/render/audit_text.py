@@ -17,11 +17,11 @@ MAX_CITATIONS = 3
 
 def compliance_section(compliance: Compliance, layout: Layout) -> str:
     """Return how many requirements are met, and the first ones that are not."""
-    left = [each for each in compliance.requirements if _word(compliance.verdict(each.id)) != "met"]
+    left = [each for each in compliance.requirements if _verdict_word(compliance.verdict(each.id)) != "met"]
     lines = [heading("Requirements"), *layout.prose("  ", f"{compliance.summary}{_under_way(compliance)}. {CLAIM}")]
     if compliance.last is not None:
         for each in left[:MAX_OPEN]:
-            lines += _requirement(each, compliance.verdict(each.id), layout)
+            lines += _requirement_lines(each, compliance.verdict(each.id), layout)
     if left or compliance.last is not None:
         more = f"and {len(left) - MAX_OPEN} more: " if len(left) > MAX_OPEN and compliance.last else ""
         lines.append(f"  {more}`scaffold audit` shows each of them")
@@ -32,7 +32,7 @@ def audit_text(compliance: Compliance, layout: Layout) -> str:
     """Return all requirements with the verdicts of the last audit, and how many each audit found to be met."""
     lines = layout.prose("", f"{compliance.summary}{_under_way(compliance)}")
     for each in compliance.requirements:
-        lines += _requirement(each, compliance.verdict(each.id), layout)
+        lines += _requirement_lines(each, compliance.verdict(each.id), layout)
     rounds = ", ".join(_round_text(each) for each in compliance.audits)
     lines += ["", *layout.prose("", f"By audit: {rounds}")] if rounds else []
     lines += ["", *layout.prose("", CLAIM)]
@@ -47,13 +47,13 @@ def _round_text(audit: AuditRound) -> str:
     return f"{audit.number}: {len(audit.met)} met{f' at {audit.commit[:8]}' if audit.commit else ''}"
 
 
-def _word(said: AuditedRequirement | None) -> str:
+def _verdict_word(said: AuditedRequirement | None) -> str:
     return said.verdict if said else "-"
 
 
-def _requirement(requirement: Requirement, said: AuditedRequirement | None, layout: Layout) -> Iterator[str]:
+def _requirement_lines(requirement: Requirement, said: AuditedRequirement | None, layout: Layout) -> Iterator[str]:
     """Yield a requirement with its verdict, below it what it rests on."""
-    word = _word(said)
+    word = _verdict_word(said)
     mark = f"  {status_mark(MARKS[word])} "
     yield from layout.prose(mark, f"{requirement.id} {word}: {requirement.text} (line {requirement.line})", hang=6)
     places: Sequence[str] = [f"{each.file}:{each.line}" for each in said.citations] if said else []

@@ -48,8 +48,8 @@ def configuration_text(detection: DetectedGates, trial: Trial | None) -> str:
 def _setup_lines(detection: DetectedGates) -> Iterator[str]:
     yield "setup:"
     for command in detection.setup:
-        yield from _why(detection, command)
-        yield from (f"  {line}" for line in _yaml([command]))
+        yield from _reason_comment(detection, command)
+        yield from (f"  {line}" for line in _yaml_lines([command]))
 
 
 def _gate_lines(detection: DetectedGates, trial: Trial | None) -> Iterator[str]:
@@ -57,22 +57,22 @@ def _gate_lines(detection: DetectedGates, trial: Trial | None) -> Iterator[str]:
     kinds = dict[GateKind, list[Gate]]()
     for gate in detection.gates:
         kinds.setdefault(gate.kind, []).append(gate)
-    blocks = [(_counts(gates, results), tuple(_kind_lines(detection, gates, results))) for gates in kinds.values()]
+    blocks = [(_can_judge(gates, results), tuple(_kind_lines(detection, gates, results))) for gates in kinds.values()]
     if not any(counts for counts, _ in blocks):
         # A mapping without entries would be invalid.
         yield from ("# quality_gates:", *(f"# {line}" for _, lines in blocks for line in lines))
         return
     yield "quality_gates:"
     for counts, lines in blocks:
-        yield from lines if counts else map(_commented, lines)
+        yield from lines if counts else map(_commented_line, lines)
 
 
-def _commented(line: str) -> str:
+def _commented_line(line: str) -> str:
     """Return a line of a mapping as a comment in the same column; comments stay as they are."""
     return line if line.startswith("  #") else f"  # {line.removeprefix('  ')}"
 
 
-def _counts(gates: Sequence[Gate], results: Mapping[str, GateTrial]) -> bool:
+def _can_judge(gates: Sequence[Gate], results: Mapping[str, GateTrial]) -> bool:
     """Return whether all gates of a kind can judge work here, so that setting them breaks no run."""
     return all(gate.name in results and results[gate.name].judges and not gate.advisory for gate in gates)
 
@@ -80,29 +80,29 @@ def _counts(gates: Sequence[Gate], results: Mapping[str, GateTrial]) -> bool:
 def _kind_lines(detection: DetectedGates, gates: Sequence[Gate], results: Mapping[str, GateTrial]) -> Iterator[str]:
     """Yield the lines of one kind: its command, or `auto` for gates in folders, each of which runs in its own."""
     for gate in gates:
-        yield from _why(detection, gate.name)
+        yield from _reason_comment(detection, gate.name)
         if gate.folder:
-            yield f"  # {_line(f'in {gate.folder}: {gate.command}')}"
+            yield f"  # {_comment_text(f'in {gate.folder}: {gate.command}')}"
         if gate.advisory:
             yield f"  # only warns: {ADVISORY}"
         if result := results.get(gate.name):
-            yield f"  # {_line(result.summary)}"
+            yield f"  # {_comment_text(result.summary)}"
     # Hooks have no command of the user's: how each tool is called is known.
     plain = len(gates) == 1 and not gates[0].folder and gates[0].runner != "hooks"
-    yield from (f"  {line}" for line in _yaml({gates[0].kind: gates[0].command if plain else "auto"}))
+    yield from (f"  {line}" for line in _yaml_lines({gates[0].kind: gates[0].command if plain else "auto"}))
 
 
-def _why(detection: DetectedGates, name: str) -> Iterator[str]:
+def _reason_comment(detection: DetectedGates, name: str) -> Iterator[str]:
     if reason := detection.reasons.get(name):
-        yield f"  # {_line(reason.text)}"
+        yield f"  # {_comment_text(reason.text)}"
 
 
-def _line(text: str) -> str:
+def _comment_text(text: str) -> str:
     """Return a text that others wrote as the rest of a comment: one line without control characters."""
     return printable(" ".join(text.splitlines()))
 
 
-def _yaml(value: object) -> Sequence[str]:
+def _yaml_lines(value: object) -> Sequence[str]:
     readable, escaped = (
         yaml.safe_dump(value, sort_keys=False, width=MAX_COMMAND_CHARS, allow_unicode=unicode).splitlines()
         for unicode in (True, False)

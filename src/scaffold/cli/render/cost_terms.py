@@ -34,7 +34,7 @@ def planning_terms(settings: RunSettings, now: datetime) -> str:
     """Return two lines: the model that plans, its prices, an estimate of the plan's cost, and the budget."""
     model = settings.agent_model("planner").name
     text = f"planning with {model} ({billing_note(model, now)})\n"
-    estimate = _estimated((model,), _by_rule({model: 1}, REQUESTS_PER_PLAN, now))
+    estimate = _estimate_text((model,), _by_rule({model: 1}, REQUESTS_PER_PLAN, now))
     return printable(f"{text}  {estimate} for the plan; {budget_note(settings)}")
 
 
@@ -50,8 +50,8 @@ def run_terms(
     yield f"model {model} ({billing_note(model, now)}){others}"
     costs = _by_history(past, work.total()) if past else _by_rule(work, REQUESTS_PER_ACTION, now)
     source = f"as {count_of(len(past), 'earlier run')} here" if past else "by a rule of thumb"
-    yield f"  {_estimated(work, costs)}, {source}; {budget_note(settings)}"
-    yield from _assigned(settings, now)
+    yield f"  {_estimate_text(work, costs)}, {source}; {budget_note(settings)}"
+    yield from _assigned_model_lines(settings, now)
     if (reviewer := settings.planning.reviewer) is not None:
         yield f"second reviewer {reviewer.model.name} ({billing_note(reviewer.model.name, now)})"
         standing = reviewer_standing(reviewer.model.name, WallClock())
@@ -59,7 +59,7 @@ def run_terms(
             yield f"  {unreliable_text(reviewer.model.name, standing)}"
 
 
-def _assigned(settings: RunSettings, now: datetime) -> Iterator[str]:
+def _assigned_model_lines(settings: RunSettings, now: datetime) -> Iterator[str]:
     """Yield a line for each other model: who uses it, and what it costs."""
     uses: dict[str, list[str]] = {}
     for use, each in (*settings.assigned.by_role.items(), *settings.assigned.by_task.items()):
@@ -73,16 +73,16 @@ def billing_note(model: str, now: datetime) -> str:
     """Return in words who pays for the model, and its prices if the user is billed by them."""
     match parse_model(model).provider:
         case "cassette":
-            prices = _prices(model)
-            counted = "" if prices is None else f"; counted at its prices, {_rates(prices, now)}"
+            prices = _model_prices(model)
+            counted = "" if prices is None else f"; counted at its prices, {_rates_text(prices, now)}"
             return f"replayed from a file, free{counted}"
         case "local":
             return "your own server, free"
         case "codex":
             return "covered by your subscription"
         case _:
-            prices = _prices(model)
-            rates = "price unknown" if prices is None else _rates(prices, now)
+            prices = _model_prices(model)
+            rates = "price unknown" if prices is None else _rates_text(prices, now)
             return f"billed to your API key, {rates}"
 
 
@@ -117,40 +117,40 @@ def _by_rule(work: Mapping[str, int], requests: int, now: datetime) -> tuple[Pas
     dollars = [None if (usd := known[model]) is None else usd * requests * count for model, count in work.items()]
     unpriced = any(each is None for each in dollars)
     tokens = TYPICAL_REQUEST.counted_tokens * requests * sum(work.values())
-    return _around(PastCost(tokens, None if unpriced else sum(each for each in dollars if each is not None)))
+    return _cost_range(PastCost(tokens, None if unpriced else sum(each for each in dollars if each is not None)))
 
 
 def _request_usd(model: str, now: datetime) -> float | None:
     """Return what a typical request is counted as; None if its price is unknown."""
     if _is_free(model):
         return 0.0
-    prices = _prices(model)
+    prices = _model_prices(model)
     return None if prices is None else prices.cost_usd(TYPICAL_REQUEST, now.astimezone(UTC).date())
 
 
 def _by_history(past: Sequence[PastCost], actions: int) -> tuple[PastCost, PastCost]:
     """Return the least and the most that so many actions cost in earlier runs."""
     if len(past) == 1:
-        return _around(_times(past[0], actions))
+        return _cost_range(_scaled_cost(past[0], actions))
     dollars = [each.usd for each in past if each.usd is not None]
     tokens = [each.tokens for each in past]
     bounds = (PastCost(of(tokens), of(dollars) if dollars else None) for of in (min, max))
-    low, high = (_times(each, actions) for each in bounds)
+    low, high = (_scaled_cost(each, actions) for each in bounds)
     return low, high
 
 
-def _times(cost: PastCost, factor: float) -> PastCost:
+def _scaled_cost(cost: PastCost, factor: float) -> PastCost:
     return PastCost(cost.tokens * factor, None if cost.usd is None else cost.usd * factor)
 
 
-def _around(cost: PastCost) -> tuple[PastCost, PastCost]:
-    return _times(cost, 1 / UNSURE), _times(cost, UNSURE)
+def _cost_range(cost: PastCost) -> tuple[PastCost, PastCost]:
+    return _scaled_cost(cost, 1 / UNSURE), _scaled_cost(cost, UNSURE)
 
 
-def _estimated(models: Iterable[str], costs: tuple[PastCost, PastCost]) -> str:
+def _estimate_text(models: Iterable[str], costs: tuple[PastCost, PastCost]) -> str:
     """Return an estimate in words, tokens with two digits that count."""
     low, high = costs
-    tokens = f"{_rounded(low.tokens):,} to {_rounded(high.tokens):,} tokens"
+    tokens = f"{_round_tokens(low.tokens):,} to {_round_tokens(high.tokens):,} tokens"
     if not high.usd and all(map(_is_free, models)):
         return f"no cost, roughly {tokens}"
     if low.usd is None or high.usd is None:
@@ -160,20 +160,20 @@ def _estimated(models: Iterable[str], costs: tuple[PastCost, PastCost]) -> str:
 
 def _is_free(model: str) -> bool:
     """Return whether a request costs nothing: what a server of one's own or a subscription costs is unknown."""
-    return parse_model(model).provider == "cassette" and _prices(model) is None
+    return parse_model(model).provider == "cassette" and _model_prices(model) is None
 
 
-def _prices(model: str) -> Prices | None:
+def _model_prices(model: str) -> Prices | None:
     """Return what a request is counted at; None if its price is unknown, or nothing is charged for it."""
     name = parse_model(model)
     return cassette_prices(Path(name.name).expanduser()) if name.provider == "cassette" else model_card(name).prices
 
 
-def _rounded(tokens: float) -> int:
+def _round_tokens(tokens: float) -> int:
     return int(float(f"{tokens:.2g}"))
 
 
-def _rates(prices: Prices, now: datetime) -> str:
+def _rates_text(prices: Prices, now: datetime) -> str:
     rate = prices.on(now.astimezone(UTC).date())[0]
     return f"{format_usd(rate.input)} in and {format_usd(rate.output)} out per million tokens"
 

@@ -49,17 +49,17 @@ def agents_text(reader: StoreAccess, run: Run, layout: Layout) -> str:
 
 def format_goals(view: RunView, layout: Layout) -> str:
     """Return the goals of a view as text."""
-    return "\n\n".join("\n".join(_goal(view, goal, layout)) for goal in view.goals) or NO_PLAN
+    return "\n\n".join("\n".join(_goal_lines(view, goal, layout)) for goal in view.goals) or NO_PLAN
 
 
 def format_tasks(view: RunView, goals: Sequence[Goal], layout: Layout) -> str:
     """Return the trees of actions of these goals as text."""
-    return "\n\n".join("\n".join(_tree(view, goal, layout)) for goal in goals) or NO_PLAN
+    return "\n\n".join("\n".join(_action_tree(view, goal, layout)) for goal in goals) or NO_PLAN
 
 
 def format_agents(rows: Sequence[AgentRow], now: datetime, layout: Layout) -> str:
     """Return processes as text, two lines each."""
-    return "\n".join(line for row in rows for line in _process(row, now, layout)) or NO_PROCESSES
+    return "\n".join(line for row in rows for line in _process_lines(row, now, layout)) or NO_PROCESSES
 
 
 def held_back_lines(held_back: Sequence[HeldBackAction], layout: Layout) -> Iterator[str]:
@@ -70,7 +70,7 @@ def held_back_lines(held_back: Sequence[HeldBackAction], layout: Layout) -> Iter
         yield f"{INDENT}and {len(held_back) - MAX_HELD_BACK} more: `scaffold tasks`"
 
 
-def _process(row: AgentRow, now: datetime, layout: Layout) -> Iterator[str]:
+def _process_lines(row: AgentRow, now: datetime, layout: Layout) -> Iterator[str]:
     pid = "no process" if row.pid is None else f"pid {row.pid}{'' if row.alive else ', exited'}"
     text = f"{row.name} {row.state}" + (f", {row.phase}" if row.phase != row.state else "")
     yield from layout.wrap(f"{status_mark(STATE_MARKS.get(row.state, row.state))} ", f"{text}  {pid}")
@@ -87,28 +87,28 @@ def _process(row: AgentRow, now: datetime, layout: Layout) -> Iterator[str]:
         yield from layout.wrap(INDENT * 2, ", ".join(facts))
 
 
-def _goal(view: RunView, goal: Goal, layout: Layout) -> Iterator[str]:
-    yield from _title(view, goal, layout)
+def _goal_lines(view: RunView, goal: Goal, layout: Layout) -> Iterator[str]:
+    yield from _goal_title(view, goal, layout)
     if goal.description and goal.description != goal.name:
         yield from layout.prose(INDENT, goal.description)
     facts = {fact.assertion: fact for fact in view.facts[goal.id]}
     for assertion in goal.desired:
-        yield from _effect(assertion, facts, INDENT, layout)
+        yield from _effect_lines(assertion, facts, INDENT, layout)
     held = {fact.assertion for fact in view.facts_of(goal) if fact.state == "holds"}
     others = sorted(held.difference(goal.desired))
     for assertion in others:
-        yield from _effect(assertion, facts, INDENT, layout)
+        yield from _effect_lines(assertion, facts, INDENT, layout)
 
 
-def _title(view: RunView, goal: Goal, layout: Layout) -> list[str]:
+def _goal_title(view: RunView, goal: Goal, layout: Layout) -> list[str]:
     reason = goal_reason(goal, view.summary.at)
     state = status_of(goal.state) + (f": {reason}" if reason else "")
     *names, last = layout.wrap("", goal.name)
     return [*map(heading, names), *layout.prose(f"{heading(last)}: ", state, hang=len(INDENT))]
 
 
-def _tree(view: RunView, goal: Goal, layout: Layout) -> Iterator[str]:
-    yield from _title(view, goal, layout)
+def _action_tree(view: RunView, goal: Goal, layout: Layout) -> Iterator[str]:
+    yield from _goal_title(view, goal, layout)
     actions = view.actions_of(goal)
     if actions:
         words = Counter(task_state(action.state) for action in actions)
@@ -123,12 +123,14 @@ def _tree(view: RunView, goal: Goal, layout: Layout) -> Iterator[str]:
     while stack:
         action, depth = stack.pop()
         note = action_note(view, action, holding, by_id)
-        yield from _action(action, facts, note, INDENT * depth, layout)
+        yield from _action_lines(action, facts, note, INDENT * depth, layout)
         yield from _score_line(view.attempts_of(action), INDENT * (depth + 2))
         stack += [(child, depth + 1) for child in reversed(children.get(action.id, []))]
 
 
-def _action(action: Action, facts: Mapping[Assertion, Fact], note: str, indent: str, layout: Layout) -> Iterator[str]:
+def _action_lines(
+    action: Action, facts: Mapping[Assertion, Fact], note: str, indent: str, layout: Layout
+) -> Iterator[str]:
     status = status_of(action.state)
     kind = ", compound" if action.kind == "compound" else ""
     word = f", {task}" if (task := task_state(action.state)) != status else ""
@@ -137,7 +139,7 @@ def _action(action: Action, facts: Mapping[Assertion, Fact], note: str, indent: 
     for effect in action.effects:
         if (fact := facts.get(effect)) is not None and fact.only_orders:
             continue
-        yield from _effect(effect, facts, indent + INDENT * 2, layout)
+        yield from _effect_lines(effect, facts, indent + INDENT * 2, layout)
     if action.result:
         own = indent + INDENT * 2
         yield f"{own}{layout.cut(f'result: {action.result}', len(own))}"
@@ -156,7 +158,7 @@ def format_score(score: CriticScore) -> str:
     return f"{score.total}/9{f' ({known})' if known else ''}, {score.threshold} required"
 
 
-def _effect(assertion: Assertion, facts: Mapping[Assertion, Fact], indent: str, layout: Layout) -> Iterator[str]:
+def _effect_lines(assertion: Assertion, facts: Mapping[Assertion, Fact], indent: str, layout: Layout) -> Iterator[str]:
     """Yield an assertion with its state, and below it each piece of evidence."""
     fact = facts.get(assertion)
     state = "missing" if fact is None else fact.state

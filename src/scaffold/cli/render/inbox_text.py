@@ -26,7 +26,7 @@ CONTINUED_BAR = "    ┆ "
 def brief_lines(items: Sequence[InboxItem], who: RequestersByItem, layout: Layout, *, most: int) -> Iterator[str]:
     """Yield the beginning of each item, and a line for the commands that decide about it."""
     for item in items[:most]:
-        yield from layout.prose(f"  {item.id}  ", brief(f"{_named(who[item.id])}: {item.text}", UNLIMITED))
+        yield from layout.prose(f"  {item.id}  ", brief(f"{_requester_names(who[item.id])}: {item.text}", UNLIMITED))
         yield f"      {' | '.join(decision_commands(item))}"
     if len(items) > most:
         yield f"  and {len(items) - most} more"
@@ -41,25 +41,25 @@ def item_text(
     """
     sort = item.detail.get("kind")
     kind = f"{item.kind} ({printable(str(sort))})" if item.kind == "question" and sort else item.kind
-    title = f"{kind} {item.id}: {_named(who)}, in run {item.run_id}, {ago(now - item.created_at)}"
-    subject = [*_subject(item, layout), *change]
-    lines = [*map(heading, layout.wrap("", title, hang=2)), *subject, *_reason(item, layout)]
+    title = f"{kind} {item.id}: {_requester_names(who)}, in run {item.run_id}, {ago(now - item.created_at)}"
+    subject = [*_subject_lines(item, layout), *change]
+    lines = [*map(heading, layout.wrap("", title, hang=2)), *subject, *_reason_lines(item, layout)]
     lines += _decision_lines(item, now, layout)
     if item.state == "open":
         lines += [f"  {command}" for command in decision_commands(item)]
     return "\n".join(lines)
 
 
-def _named(keys: Sequence[ActionKey]) -> str:
+def _requester_names(keys: Sequence[ActionKey]) -> str:
     return join_limited(keys, 1) or "the run"
 
 
-def _subject(item: InboxItem, layout: Layout) -> Iterator[str]:
+def _subject_lines(item: InboxItem, layout: Layout) -> Iterator[str]:
     """Yield what is asked, with all arguments of a call, or all files or tests of a change: a decision is for all."""
     if item.kind != "approval":
-        yield from _quoted(item.text, layout)
+        yield from _quoted_lines(item.text, layout)
         if context := item.detail.get(CONTEXT):
-            yield from _quoted(str(context), layout)
+            yield from _quoted_lines(str(context), layout)
         for option in item.detail.get("options", ()):
             yield from layout.prose("  - ", one_line(str(option)))
         for word, meaning in item.detail.get(CHOICES, {}).items():
@@ -72,20 +72,20 @@ def _subject(item: InboxItem, layout: Layout) -> Iterator[str]:
     for name in ("protected", "lost"):
         if entries := item.detail.get(name):
             yield f"  {name}:"
-            yield from _quoted("\n".join(map(str, entries)), layout)
+            yield from _quoted_lines("\n".join(map(str, entries)), layout)
             return
     if files := item.detail.get("files"):
         yield "  files:"
-        yield from _quoted("\n".join(map(str, files)), layout)
+        yield from _quoted_lines("\n".join(map(str, files)), layout)
         yield "  what they judge:"
-        yield from _quoted("\n".join(map(str, item.detail.get("judging", ()))), layout)
+        yield from _quoted_lines("\n".join(map(str, item.detail.get("judging", ()))), layout)
         return
-    for name, value in _arguments(item.detail.get("args", "")).items():
+    for name, value in _call_arguments(item.detail.get("args", "")).items():
         yield f"  {printable(name)}:"
-        yield from _quoted(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False), layout)
+        yield from _quoted_lines(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False), layout)
 
 
-def _arguments(text: str) -> Mapping[str, Any]:
+def _call_arguments(text: str) -> Mapping[str, Any]:
     try:
         found = json.loads(text)
     except ValueError:
@@ -93,7 +93,7 @@ def _arguments(text: str) -> Mapping[str, Any]:
     return found if isinstance(found, dict) else {"args": text}
 
 
-def _quoted(text: str, layout: Layout) -> Iterator[str]:
+def _quoted_lines(text: str, layout: Layout) -> Iterator[str]:
     """Yield the lines of a text behind a bar; the rest of a line that is too wide follows behind another one."""
     shown = text[:MAX_CHARACTERS]
     for line in shown.split("\n"):
@@ -104,7 +104,7 @@ def _quoted(text: str, layout: Layout) -> Iterator[str]:
         yield f"    {count_of(len(text) - len(shown), 'more character')}: `scaffold inbox --json` shows them"
 
 
-def _reason(item: InboxItem, layout: Layout) -> Iterator[str]:
+def _reason_lines(item: InboxItem, layout: Layout) -> Iterator[str]:
     if reason := item.detail.get("reason"):
         yield from layout.prose("  ", f"It asks because {one_line(reason)}.")
 

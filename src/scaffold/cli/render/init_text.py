@@ -29,12 +29,12 @@ def found_lines(detection: DetectedGates) -> Iterator[str]:
     """Yield the set-up commands and checks, each with the file and line that says so."""
     for number, command in enumerate(detection.setup):
         yield from labelled("setup" if number == 0 else "", command)
-        yield from _reason(detection.reasons.get(command))
+        yield from _reason_lines(detection.reasons.get(command))
     for gate in detection.gates:
         yield from labelled(gate.name, gate.command)
         if gate.advisory:
             yield from labelled("", ADVISORY, indent=2)
-        yield from _reason(detection.reasons.get(gate.name))
+        yield from _reason_lines(detection.reasons.get(gate.name))
     for note in detection.notes:
         yield from labelled("note", note)
 
@@ -62,6 +62,6 @@ def labelled(label: str, text: str, indent: int = 0) -> Iterator[str]:
     yield from layout_for(sys.stdout).prose(head, " ".join(text.split()))
 
 
-def _reason(reason: Reason | None) -> Iterator[str]:
+def _reason_lines(reason: Reason | None) -> Iterator[str]:
     if reason is not None:
         yield from labelled("", reason.text, indent=2)

@@ -37,10 +37,10 @@ def item_line(item: WorkItem, known: Items, layout: Layout) -> Iterator[str]:
     """Yield an item as a line: id, priority, status, title, and what keeps it from being started."""
     facts = [f"p{item.priority}", item.status, *(["epic"] if item.kind == "epic" else [])]
     facts += [f"#{each}" for each in item.labels]
-    yield from layout.prose(f"{heading(item.id)}  {' '.join(facts)}  ", f"{item.title}{_why(item, known)}")
+    yield from layout.prose(f"{heading(item.id)}  {' '.join(facts)}  ", f"{item.title}{_waiting_note(item, known)}")
 
 
-def _why(item: WorkItem, known: Items) -> str:
+def _waiting_note(item: WorkItem, known: Items) -> str:
     if item.reason:
         return f" ({item.reason})"
     waits = next(hindrances(item, known), "") if item.status == "open" else ""

@@ -79,9 +79,9 @@ def learning_lines(
 ) -> Iterator[str]:
     """Yield a learning as text: its id, what is known of it, and its triple."""
     place = f"module {learning.module}" if learning.scope == "module" else learning.scope
-    facts = [place, *_facts(learning, score, now), *(f"#{each}" for each in learning.concepts)]
+    facts = [place, *_learning_facts(learning, score, now), *(f"#{each}" for each in learning.concepts)]
     yield from layout.prose(f"{heading(learning.id)}  ", ", ".join(facts))
-    for word, text in zip(("WHEN", "DO", "RESULT"), _parts(learning), strict=True):
+    for word, text in zip(("WHEN", "DO", "RESULT"), _triple_parts(learning), strict=True):
         if text:
             yield from layout.prose(f"  {word:<6} ", text)
     if against:
@@ -90,11 +90,11 @@ def learning_lines(
         yield f"  superseded by {learning.superseded_by}"
 
 
-def _parts(learning: Learning) -> tuple[str, str, str]:
+def _triple_parts(learning: Learning) -> tuple[str, str, str]:
     return learning.triple.condition, learning.triple.advice, learning.triple.result
 
 
-def _facts(learning: Learning, score: Score, now: datetime) -> Iterator[str]:
+def _learning_facts(learning: Learning, score: Score, now: datetime) -> Iterator[str]:
     if learning.preference:
         yield "preference"
     if learning.source == "agent":

@@ -51,38 +51,38 @@ def report(view: RunView, root: Path, layout: Layout, page: Path | None = None) 
     facts = sum(fact.state == "holds" for goal in view.goals for fact in view.facts_of(goal))
     parts = [
         "",
-        _head(view, len(attempts), layout),
-        *_standing(view, layout),
-        *(_goal(view, goal, layout) for goal in view.goals),
+        _run_header(view, len(attempts), layout),
+        *_evidence_summary(view, layout),
+        *(_goal_section(view, goal, layout) for goal in view.goals),
         *([compliance_section(view.compliance, layout)] if view.compliance else []),
-        *_assumptions(view, layout),
+        *_assumption_section(view, layout),
         *_needs_you(view, layout),
-        "\n".join(_next(view, root, layout, page)),
+        "\n".join(_next_steps(view, root, layout, page)),
         # This form is fixed, because scripts read it: plural even for one.
         f"landed {landed} actions, {facts} facts with evidence",
     ]
     return "\n\n".join(parts)
 
 
-def _head(view: RunView, attempts: int, layout: Layout) -> str:
+def _run_header(view: RunView, attempts: int, layout: Layout) -> str:
     run, usage = view.run, view.summary.spent
     took = format_duration(run.updated_at - run.created_at)
     spent = f"{count_of(usage.requests, 'request')}, {count_of(usage.tokens, 'token')}, {format_cost(usage.cost_usd)}"
     status = status_of(run.state)
     return "\n".join(
         [
-            *_titled(f"{status_mark(status)} {heading(f'run {run.id} {status}')}", reason_of(run.state), layout),
+            *_title_lines(f"{status_mark(status)} {heading(f'run {run.id} {status}')}", reason_of(run.state), layout),
             *layout.wrap("  ", f"{took}, {count_of(attempts, 'attempt')}, {spent}"),
             *(line for text in budget_lines(view.summary.budget) for line in layout.wrap("  ", text)),
         ]
     )
 
 
-def _titled(title: str, reason: str | None, layout: Layout) -> list[str]:
+def _title_lines(title: str, reason: str | None, layout: Layout) -> list[str]:
     return layout.prose(f"{title}: ", reason, hang=2) if reason else [title]
 
 
-def _standing(view: RunView, layout: Layout) -> Iterator[str]:
+def _evidence_summary(view: RunView, layout: Layout) -> Iterator[str]:
     """Yield how much the evidence of the facts says: first those that are weak, then those reviewed, each with why."""
     holding = [fact for goal in view.goals for fact in view.facts_of(goal) if fact.state == "holds"]
     by_strength = {strength: [each for each in holding if each.strength == strength] for strength in STRENGTHS}
@@ -90,12 +90,12 @@ def _standing(view: RunView, layout: Layout) -> Iterator[str]:
     for strength, facts in by_strength.items():
         if facts:
             lines.append(f"  {count_of(len(facts), 'fact')} {strength}{'' if strength == 'proven' else ':'}")
-        lines += _reasons(facts, layout) if strength != "proven" else []
+        lines += _doubt_lines(facts, layout) if strength != "proven" else []
     if by_strength["weak"] or by_strength["reviewed"]:
         yield "\n".join([heading("Evidence"), *lines])
 
 
-def _reasons(facts: Sequence[Fact], layout: Layout) -> Iterator[str]:
+def _doubt_lines(facts: Sequence[Fact], layout: Layout) -> Iterator[str]:
     """Yield a line for each fact with its doubts, and below it who agreed in spite of them."""
     for fact in facts:
         yield from layout.prose("    ", f"{fact.assertion}: {'; '.join(doubt.text for doubt in fact.doubts)}", hang=6)
@@ -103,7 +103,7 @@ def _reasons(facts: Sequence[Fact], layout: Layout) -> Iterator[str]:
         yield from (line for each in agreed for line in layout.prose(" " * 6, evidence_source(each)))
 
 
-def _assumptions(view: RunView, layout: Layout) -> Iterator[str]:
+def _assumption_section(view: RunView, layout: Layout) -> Iterator[str]:
     """Yield what agents decided by themselves because no human was asked."""
     keys = {action.id: action.key for action in view.actions}
     lines = [
@@ -125,14 +125,14 @@ def _needs_you(view: RunView, layout: Layout) -> Iterator[str]:
         yield "\n".join([heading("Needs you"), *items])
 
 
-def _goal(view: RunView, goal: Goal, layout: Layout) -> str:
+def _goal_section(view: RunView, goal: Goal, layout: Layout) -> str:
     facts = {fact.assertion: fact for fact in view.facts[goal.id]}
     *names, last = layout.wrap("", f"{goal.name}: {status_of(goal.state)}")
-    lines = [*map(heading, names), *_titled(heading(last), reason_of(goal.state), layout)]
+    lines = [*map(heading, names), *_title_lines(heading(last), reason_of(goal.state), layout)]
     actions = {action.id: action for action in view.actions_of(goal)}
     for action in actions.values():
         if _is_told(action, view.attempts_of(action)):
-            lines += _action(action, view.attempts_of(action), facts, actions, layout)
+            lines += _action_lines(action, view.attempts_of(action), facts, actions, layout)
     return "\n".join(lines)
 
 
@@ -143,7 +143,7 @@ def _is_told(action: Action, attempts: Sequence[Attempt]) -> bool:
     return action.kind == "primitive" or action.method == "story" or isinstance(action.state, Failed)
 
 
-def _action(
+def _action_lines(
     action: Action,
     attempts: Sequence[Attempt],
     facts: Mapping[Assertion, Fact],
@@ -174,10 +174,10 @@ def _action(
                 yield from layout.prose(f"      {status_mark('warn')} ", f"{describe_gate(gate)}, {where}")
     for effect in action.effects if done else ():
         if effect in facts and not facts[effect].only_orders:
-            yield from _fact(facts[effect], layout)
+            yield from _fact_lines(facts[effect], layout)
 
 
-def _fact(fact: Fact, layout: Layout) -> Iterator[str]:
+def _fact_lines(fact: Fact, layout: Layout) -> Iterator[str]:
     yield from layout.wrap(" " * 6, f"{fact.assertion} {fact.state}{strength_suffix(fact)}, shown by")
     for doubt in fact.doubts:
         yield from layout.prose(EVIDENCE_INDENT, f"{fact.strength}: {doubt.text}")
@@ -196,7 +196,7 @@ def _fact(fact: Fact, layout: Layout) -> Iterator[str]:
         yield from layout.wrap(EVIDENCE_INDENT, join_limited([each.command or each.kind for each in rules], 1))
 
 
-def _next(view: RunView, root: Path, layout: Layout, page: Path | None) -> Iterator[str]:
+def _next_steps(view: RunView, root: Path, layout: Layout, page: Path | None) -> Iterator[str]:
     title, *commands = next_lines(view, layout, page)
     yield title
     if not Path.cwd().is_relative_to(root):

@@ -22,10 +22,10 @@ STATUS_CELLS = len("interrupted")
 
 def runs_text(runs: Sequence[ListedRun], now: datetime, layout: Layout) -> str:
     """Return a line for each run: status, id, age, landed actions, cost, request."""
-    return "\n".join(_line(run, now, layout) for run in runs)
+    return "\n".join(_run_line(run, now, layout) for run in runs)
 
 
-def _line(run: ListedRun, now: datetime, layout: Layout) -> str:
+def _run_line(run: ListedRun, now: datetime, layout: Layout) -> str:
     age = ago(now - run.updated_at)
     landed = f"{run.landed}/{run.actions} landed"
     facts = f"{age:<10}{landed:<14}{format_cost(run.cost_usd):<14}"
@@ -44,14 +44,14 @@ def queue_text(view: RunView, layout: Layout) -> str:
         lines += layout.wrap(f"{number:>3} {status_mark('landing')} ", f"{action.key}  {since}")
         if place is None:
             continue
-        lines += layout.wrap(" " * 6, _doing(place))
+        lines += layout.wrap(" " * 6, _candidate_step(place))
         for key, paths in place.conflicts.items():
             what = f"will conflict with {key} in {join_limited([printable(path) for path in paths], MAX_PATHS)}"
             lines += layout.wrap(" " * 6, what)
     return "\n".join(lines)
 
 
-def _doing(place: QueuePlace) -> str:
+def _candidate_step(place: QueuePlace) -> str:
     """Return what happens with a candidate now."""
     names = join_limited(place.waits_for, MAX_PATHS)
     if place.state == "held":

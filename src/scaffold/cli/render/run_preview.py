@@ -35,33 +35,38 @@ class RunPreview(Struct, frozen=True):
 
     def text(self, layout: Layout) -> str:
         """Return the preview as text."""
-        parts = [*self._goals(layout), *self._findings(layout), *self._shape(layout), *self._terms(layout)]
+        parts = [
+            *self._goal_lines(layout),
+            *self._finding_lines(layout),
+            *self._shape_lines(layout),
+            *self._landing_terms(layout),
+        ]
         return printable("\n".join(parts))
 
-    def _goals(self, layout: Layout) -> Iterator[str]:
+    def _goal_lines(self, layout: Layout) -> Iterator[str]:
         for goal in self.plan.goals:
             yield from layout.wrap("", f"{goal.name}: {', '.join(goal.goal_state)}", hang=4)
-            actions = list(_tree(goal))
+            actions = list(_action_tree(goal))
             for indent, text in actions[:MAX_ACTIONS]:
                 yield from layout.wrap(indent, text, hang=len(indent) + 4)
             if len(actions) > MAX_ACTIONS:
                 yield f"  and {count_of(len(actions) - MAX_ACTIONS, 'more action')}"
 
-    def _findings(self, layout: Layout) -> Iterator[str]:
+    def _finding_lines(self, layout: Layout) -> Iterator[str]:
         if self.run.settings.planning.plan_path:
             return  # printed when the file was read
         for finding in lint(self.plan).findings:
             yield from layout.prose("", format_finding(finding, "plan"), hang=0)
 
-    def _shape(self, layout: Layout) -> Iterator[str]:
+    def _shape_lines(self, layout: Layout) -> Iterator[str]:
         actions, goals, agents = len(self.plan.actions), len(self.plan.goals), self.run.agents
         yield f"{count_of(actions, 'action')} in {count_of(goals, 'goal')}, up to {count_of(agents, 'agent')} at once"
         if actions > 1:
-            chain = _chain(lint(self.plan).critical_path, self.plan)
+            chain = _chain_text(lint(self.plan).critical_path, self.plan)
             yield from layout.wrap("  ", f"longest chain {chain}", hang=4)
-            yield from self._advice(layout)
+            yield from self._advice_lines(layout)
 
-    def _advice(self, layout: Layout) -> Iterator[str]:
+    def _advice_lines(self, layout: Layout) -> Iterator[str]:
         """Yield why the plan deserves so many agents; with a number that was given, how many it would deserve."""
         run = self.run
         if run.advice and not run.settings.choice.fixed_agents:
@@ -70,7 +75,7 @@ class RunPreview(Struct, frozen=True):
             advice = advise_agent_count(self.plan, goal_agents=run.settings.limits.goal_agents)
             yield from layout.prose("  ", f"{count_of(advice.agents, 'agent')} recommended: {advice.why}", hang=4)
 
-    def _terms(self, layout: Layout) -> Iterator[str]:
+    def _landing_terms(self, layout: Layout) -> Iterator[str]:
         run = self.run
         if chosen := run.settings.choice.text(run.settings.tier.name):
             yield from layout.prose("", chosen)
@@ -86,7 +91,7 @@ def stored_preview(store: Store, run: Run) -> RunPreview:
     return RunPreview(run, stored_plan(store, run), past)
 
 
-def _tree(goal: GoalSpec) -> Iterator[tuple[str, str]]:
+def _action_tree(goal: GoalSpec) -> Iterator[tuple[str, str]]:
     """Yield the indentation and the text of each action, children below their compound; steps are only counted."""
     steps = Counter(action.parent for action in goal.actions if action.workspace == "parent")
 
@@ -95,7 +100,7 @@ def _tree(goal: GoalSpec) -> Iterator[tuple[str, str]]:
             if action.parent == parent:
                 yield (
                     indent,
-                    f"{action.key}{_kind(action, steps[action.key])} -> {', '.join(action.effects) or 'nothing'}",
+                    f"{action.key}{_kind_note(action, steps[action.key])} -> {', '.join(action.effects) or 'nothing'}",
                 )
                 if not steps[action.key]:
                     yield from below(action.key, f"{indent}  ")
@@ -103,13 +108,13 @@ def _tree(goal: GoalSpec) -> Iterator[tuple[str, str]]:
     yield from below(None, "  ")
 
 
-def _kind(action: ActionSpec, steps: int) -> str:
+def _kind_note(action: ActionSpec, steps: int) -> str:
     if steps:
         return f" ({', '.join([*filter(None, [action.title]), count_of(steps, 'step')])})"
     return " (compound)" if action.kind == "compound" else ""
 
 
-def _chain(path: Sequence[ActionKey], plan: Plan) -> str:
+def _chain_text(path: Sequence[ActionKey], plan: Plan) -> str:
     """Return the keys of a path through the plan; steps that follow each other are counted at their compound."""
     parents = {action.key: action.parent for action in plan.actions if action.workspace == "parent"}
     parts = [(key, len(list(steps))) for key, steps in groupby(path, key=lambda each: parents.get(each) or each)]

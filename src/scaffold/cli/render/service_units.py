@@ -30,16 +30,16 @@ def systemd_unit(service: Service) -> str:
     lines = [
         f"# ~/.config/systemd/user/{service.name}.service",
         "[Unit]",
-        f"Description=Scaffold: continue the interrupted runs of {_escaped(str(service.repository))}",
+        f"Description=Scaffold: continue the interrupted runs of {_escape_specifiers(str(service.repository))}",
         "",
         "[Service]",
         "Type=oneshot",
         "RemainAfterExit=yes",
         "KillSignal=SIGKILL",
-        f"WorkingDirectory={_escaped(str(service.repository))}",
-        *(f"Environment={_quoted(f'{name}={value}')}" for name, value in service.environ.items()),
-        f"EnvironmentFile=-{_escaped(str(service.secrets))}",
-        f"ExecStart={' '.join(_quoted(word).replace('$', '$$') for word in service.argv)}",
+        f"WorkingDirectory={_escape_specifiers(str(service.repository))}",
+        *(f"Environment={_systemd_quoted(f'{name}={value}')}" for name, value in service.environ.items()),
+        f"EnvironmentFile=-{_escape_specifiers(str(service.secrets))}",
+        f"ExecStart={' '.join(_systemd_quoted(word).replace('$', '$$') for word in service.argv)}",
         "",
         "[Install]",
         "WantedBy=default.target",
@@ -62,12 +62,12 @@ def launchd_plist(service: Service) -> str:
     return plistlib.dumps(content, sort_keys=False).decode()
 
 
-def _quoted(word: str) -> str:
+def _systemd_quoted(word: str) -> str:
     """Return a word in the quotes of systemd."""
     escaped = word.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{_escaped(escaped)}"'
+    return f'"{_escape_specifiers(escaped)}"'
 
 
-def _escaped(text: str) -> str:
+def _escape_specifiers(text: str) -> str:
     """Return the text with specifiers of systemd escaped."""
     return text.replace("%", "%%")

@@ -57,7 +57,7 @@ def no_run_text() -> str:
         'scaffold run "TASK"': "plan a task and execute it",
         "scaffold demo": "watch a complete run on a sample project",
     }
-    return "\n".join(["There is no run in this repository yet.", *_commands(commands, Layout())])
+    return "\n".join(["There is no run in this repository yet.", *_command_lines(commands, Layout())])
 
 
 def status_text(view: RunView, layout: Layout, page: Path | None = None, *, latest: bool = True) -> str:
@@ -68,18 +68,18 @@ def status_text(view: RunView, layout: Layout, page: Path | None = None, *, late
     failed = failed_actions(view)
     of = "" if latest else f" --run {view.run.id}"
     parts = [
-        _head(view, layout, named=bool(failed)),
+        _header_lines(view, layout, named=bool(failed)),
         *([_needs_you(view, layout)] if view.summary.inbox else []),
         *([_failed_actions(view, failed, layout, of=of)] if failed else []),
         *([compliance_section(view.compliance, layout)] if view.compliance else []),
-        *(_goal(view, goal, layout) for goal in view.goals),
-        *([_queue(view, layout)] if view.queue else []),
+        *(_goal_section(view, goal, layout) for goal in view.goals),
+        *([_queue_section(view, layout)] if view.queue else []),
         "\n".join(next_lines(view, layout, page, lasting=not latest)),
     ]
     return "\n\n".join(parts)
 
 
-def _head(view: RunView, layout: Layout, *, named: bool) -> str:
+def _header_lines(view: RunView, layout: Layout, *, named: bool) -> str:
     """Return the run's first lines; with its reason, unless it failed by actions that are `named` below."""
     run, settings = view.run, view.run.settings
     title = f"run {run.id} {view.status}"
@@ -89,7 +89,7 @@ def _head(view: RunView, layout: Layout, *, named: bool) -> str:
     lines = [
         f"lands on {run.session_branch}, from {run.base_branch or 'a detached head'} at {run.base_sha[:8]}",
         f"{took}; tier {settings.tier.name}, {run.agents} at once",
-        *_advised(run),
+        *_agent_count_lines(run),
     ]
     if (reason := view.summary.reason) is not None and not (named and view.status == "failed"):
         lines.insert(0, reason)
@@ -121,7 +121,7 @@ def next_lines(view: RunView, layout: Layout, page: Path | None, *, lasting: boo
     if page is not None:
         place = page.relative_to(Path.cwd()) if page.is_relative_to(Path.cwd()) else page
         commands[f"scaffold open {view.run.id}"] = f"the report as a page: {place}"
-    return [heading("Next"), *_commands(commands, layout)]
+    return [heading("Next"), *_command_lines(commands, layout)]
 
 
 def taken_lines(view: RunView) -> Sequence[str]:
@@ -178,7 +178,7 @@ def strength_suffix(fact: Fact) -> str:
     return "" if fact.strength == "proven" else f" ({fact.strength})"
 
 
-def _goal(view: RunView, goal: Goal, layout: Layout) -> str:
+def _goal_section(view: RunView, goal: Goal, layout: Layout) -> str:
     holding = view.holding(goal)
     held = [name for name in goal.desired if name in holding]
     missing = [name for name in goal.desired if name not in holding]
@@ -199,7 +199,7 @@ def _goal(view: RunView, goal: Goal, layout: Layout) -> str:
     key_cells = min(wide, layout.columns // 3 if layout.is_limited else MAX_KEY_CELLS)
     for action in shown:
         notes = (step_name(action), action_note(view, action, holding, by_id))
-        lines += _action(action, ", ".join(filter(None, notes)), key_cells, layout)
+        lines += _action_lines(action, ", ".join(filter(None, notes)), key_cells, layout)
     if len(shown) < len(unfolded):
         lines.append(f"    and {len(unfolded) - len(shown)} more: `scaffold tasks`")
     return "\n".join(lines)
@@ -233,7 +233,7 @@ def _most_relevant(actions: Sequence[Action]) -> Sequence[Action]:
     return sorted(first, key=lambda action: action.position)
 
 
-def _action(action: Action, note: str, key_cells: int, layout: Layout) -> list[str]:
+def _action_lines(action: Action, note: str, key_cells: int, layout: Layout) -> list[str]:
     status = status_of(action.state)
     head = f"  {status_mark(status)} {pad(status, STATUS_CELLS)} "
     if (used := cell_len(printable(action.key))) > key_cells:
@@ -249,25 +249,25 @@ def action_note(view: RunView, action: Action, holding: frozenset[Assertion], ac
             return _waits_for(view, action, holding, actions)
         case "completed" if action.method == "story" and action.kind == "compound":
             steps = [each for each in actions.values() if each.parent_id == action.id]
-            return _landed(view.attempts_of(steps[-1])) if steps else ""
+            return _landed_note(view.attempts_of(steps[-1])) if steps else ""
         case "running" | "verifying" | "landing" | "completed" if action.kind == "compound":
-            return _progress(view, action)
+            return _compound_progress(view, action)
         case "running" | "verifying" | "landing":
             return f"{attempt_label(view, action)}, {_running_note(view, action)}"
         case "completed":
-            return _landed(view.attempts_of(action))
+            return _landed_note(view.attempts_of(action))
         case _:
-            return _ended(view, action, actions)
+            return _end_note(view, action, actions)
 
 
-def _landed(attempts: Sequence[Attempt]) -> str:
+def _landed_note(attempts: Sequence[Attempt]) -> str:
     if not attempts:
         return ""
     tries = f" in attempt {attempts[-1].number}" if len(attempts) > 1 else ""
     return f"{where_landed(attempts[-1])}{tries}"
 
 
-def _ended(view: RunView, action: Action, actions: ActionsById) -> str:
+def _end_note(view: RunView, action: Action, actions: ActionsById) -> str:
     attempts = len(view.attempts_of(action))
     if status_of(action.state) == "failed" and attempts:
         last = view.attempts_of(action)[-1]
@@ -285,10 +285,10 @@ def attempt_label(view: RunView, action: Action, *, upcoming: bool = False) -> s
     counted = view.failures.get(action.id, 0) + 1
     number = len(view.attempts_of(action)) + upcoming
     named = f"attempt {min(counted, most)} of {most}" + (f" (#{number})" if number != counted else "")
-    return f"{named}{_approach(view.attempts_of(action), upcoming=upcoming)}"
+    return f"{named}{_approach_note(view.attempts_of(action), upcoming=upcoming)}"
 
 
-def _approach(attempts: Sequence[Attempt], *, upcoming: bool) -> str:
+def _approach_note(attempts: Sequence[Attempt], *, upcoming: bool) -> str:
     """Return that the last attempt, or the one after it, is to take another approach, and why; else empty."""
     if not attempts:
         return ""
@@ -318,7 +318,7 @@ def _waits_for(view: RunView, action: Action, holding: frozenset[Assertion], act
     return f"ready{again}{_dispatch_blocker(view, action)}"
 
 
-def _advised(run: Run) -> Iterator[str]:
+def _agent_count_lines(run: Run) -> Iterator[str]:
     """Yield why fewer agents work than the tier allows, if fewer do."""
     if run.agents < (most := run.settings.tier.agents):
         yield f"{run.agents} of {count_of(most, 'agent')}: {run.advice}"
@@ -346,7 +346,7 @@ def _slot_blocker(view: RunView, goal: Goal) -> str:
     return ""
 
 
-def _progress(view: RunView, compound: Action) -> str:
+def _compound_progress(view: RunView, compound: Action) -> str:
     """Return what its supervisor's agent is doing about it, else how many of its children are done."""
     if (turn := next((turn for turn in view.summary.turns if turn.action_id == compound.id), None)) is not None:
         return f"{turn.event} for {format_duration(view.summary.at - turn.started_at)}"
@@ -397,7 +397,7 @@ def failed_actions(view: RunView) -> Sequence[Action]:
     return [action for action in failed if action.id not in by_step]
 
 
-def _queue(view: RunView, layout: Layout) -> str:
+def _queue_section(view: RunView, layout: Layout) -> str:
     return f"{heading('Waits to land')}\n{queue_text(view, layout)}"
 
 
@@ -425,7 +425,7 @@ def next_commands(view: RunView, *, lasting: bool = False) -> Mapping[str, str]:
                 f"scaffold review{named}": "its commits, their evidence, the diff by risk",
                 f"scaffold tasks{of}": "every action with its evidence",
                 f"scaffold diff {run.id}": "everything that landed",
-                **_taking(view, named),
+                **_taking_command(view, named),
             }
         case "failed":
             again = {f"scaffold retry{named}": f"try again, then `scaffold resume{named}`"}
@@ -442,7 +442,7 @@ def next_commands(view: RunView, *, lasting: bool = False) -> Mapping[str, str]:
             return hints | {go_on: "continue", **more, f"scaffold diff {run.id}": "what has landed so far"}
 
 
-def _taking(view: RunView, named: str) -> Mapping[str, str]:
+def _taking_command(view: RunView, named: str) -> Mapping[str, str]:
     """Return the command that takes the work; none if the base branch has it."""
     run, order = view.run, view.summary.taken.order
     if view.is_taken:
@@ -453,7 +453,7 @@ def _taking(view: RunView, named: str) -> Mapping[str, str]:
     return again | {f"scaffold land{named}": f"take it to {run.base_branch}"}
 
 
-def _commands(commands: Mapping[str, str], layout: Layout) -> Iterator[str]:
+def _command_lines(commands: Mapping[str, str], layout: Layout) -> Iterator[str]:
     """Yield commands to copy, none of them broken, each with its purpose beside it, or below if that does not fit."""
     wide = min(44, max(map(cell_len, commands)))
     for command, purpose in commands.items():

@@ -95,7 +95,7 @@ class ApprovalQueue:
                 pending.shown_s = self._clock.monotonic()  # after drawing: keys pressed while a long diff is drawn wait
             return await answer
         finally:
-            self._withdraw(pending, answer)
+            self._withdraw_question(pending, answer)
 
     def key_pressed(self) -> bool:
         """Record that a key was pressed; return whether it counts as an answer."""
@@ -116,7 +116,7 @@ class ApprovalQueue:
         if self._waiting:
             self._waiting[0].turn.set()
 
-    def _withdraw(self, pending: _PendingQuestion, answer: "asyncio.Future[ApprovalAnswer]") -> None:
+    def _withdraw_question(self, pending: _PendingQuestion, answer: "asyncio.Future[ApprovalAnswer]") -> None:
         pending.answers.remove(answer)
         if not pending.answers and pending in self._waiting:
             self._waiting.remove(pending)
@@ -130,16 +130,16 @@ def format_question(question: ApprovalQuestion, change: LineDiff | str, renderer
     """
     agent = question.agent or "the agent"
     lines = [renderer.words(f"? {agent} asks to use {question.tool} ({question.category})", "bold yellow")]
-    lines.append(renderer.quoted(_bounded(question.subject)))
+    lines.append(renderer.quoted(_clip_text(question.subject)))
     if question.why:
-        lines.append(renderer.words(_bounded(question.why), "dim", indent=2))
+        lines.append(renderer.words(_clip_text(question.why), "dim", indent=2))
     if question.always is not None:
-        scope = _bounded(_scope(question))
+        scope = _clip_text(_rule_scope(question))
         lines.append(renderer.words(f'"don\'t ask again" allows: {scope}', "dim", indent=2))
     if isinstance(change, LineDiff):
         lines.append(renderer.diff(change, most=MAX_LINES, whole=True))
     elif change:
-        lines.append(renderer.quoted(_bounded(change)))
+        lines.append(renderer.quoted(_clip_text(change)))
     return "\n".join(lines)
 
 
@@ -163,7 +163,7 @@ def answer_choices(queue: ApprovalQueue, *, by_line: bool = False) -> str:
     count = f" to all {queue.identical_count}" if queue.identical_count > 1 else ""
     more = f"   ({queue.waiting_count} more)" if queue.waiting_count else ""
     because = "no, because ..." if by_line else f"{REASON_KEY} no, because"
-    choices = f"y yes{count}   n no   {because}{_always(queue)}{more}"
+    choices = f"y yes{count}   n no   {because}{_always_choice(queue)}{more}"
     return choices if queue.armed or by_line else f"… {choices}"
 
 
@@ -178,23 +178,23 @@ def wrap_choices(choices: str, width: int) -> str:
     return "\n".join(lines)
 
 
-def _always(queue: ApprovalQueue) -> str:
+def _always_choice(queue: ApprovalQueue) -> str:
     if queue.current is None or queue.current.always is None:
         return ""
-    scope = mark_lookalikes(_scope(queue.current)).removeprefix("shell:")
+    scope = mark_lookalikes(_rule_scope(queue.current)).removeprefix("shell:")
     # The question shows every rule; what would have to be escaped, or looks like more answers, stands only there.
     is_plain = scope.isprintable() and printable(scope) == scope and _GAP not in scope
     named = f" for `{scope}`" if queue.current.always and is_plain and len(scope) <= MAX_SCOPE else ""
     return f"{_GAP}a don't ask again{named}"
 
 
-def _scope(question: ApprovalQuestion) -> str:
+def _rule_scope(question: ApprovalQuestion) -> str:
     """Return what "don't ask again" allows; a rule for a command allows any further words."""
     more = " *" if question.always and question.category == "shell" else ""
     return f"{question.always}{more}" if question.always else "exactly this"
 
 
-def _bounded(text: str) -> str:
+def _clip_text(text: str) -> str:
     text = mark_lookalikes(text)
     if len(text) <= MAX_CHARACTERS:
         return text

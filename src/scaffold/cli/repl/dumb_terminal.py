@@ -52,7 +52,7 @@ class DumbTerminal:
             except OSError:
                 data = b""
             if data:
-                self._take(data)
+                self._take_lines(data)
             else:
                 loop.remove_reader(sys.stdin.fileno())
                 self._post(QuitRequested())
@@ -76,7 +76,7 @@ class DumbTerminal:
     def show(self, text: str) -> None:
         """Show lines."""
         with contextlib.suppress(OSError):
-            self._write(f"{text}\n")
+            self._write_plain(f"{text}\n")
 
     def refresh(self) -> None:
         """Do nothing: only whole lines are shown."""
@@ -85,25 +85,25 @@ class DumbTerminal:
         """Show the status in one line, and the prompt."""
         status = status_sentence(self.view.status())
         with contextlib.suppress(OSError):
-            self._write("".join(f"[{line}]\n" for line in (self.view.hint(), status) if line) + "> ")
+            self._write_plain("".join(f"[{line}]\n" for line in (self.view.hint(), status) if line) + "> ")
 
     def ring(self) -> None:
         """Ring the bell and ask for an answer."""
         with contextlib.suppress(OSError):
-            self._write(f"{self.view.choices(by_line=True)}: ", bell=True)
+            self._write_plain(f"{self.view.choices(by_line=True)}: ", bell=True)
 
     def replace(self, words: str) -> None:
         """Show the text: the line cannot be filled in here."""
         if words:
             self.show(f"not sent: {words}")
 
-    def _write(self, text: str, *, bell: bool = False) -> None:
+    def _write_plain(self, text: str, *, bell: bool = False) -> None:
         """Write `text` without escape sequences; characters outside the terminal's encoding become `?`."""
         shown = "\a" * bell + printable(text)
         sys.stdout.buffer.write(shown.encode(sys.stdout.encoding or "utf-8", "replace"))
         sys.stdout.buffer.flush()
 
-    def _take(self, data: bytes) -> None:
+    def _take_lines(self, data: bytes) -> None:
         # A read can end within a line.
         *lines, self._partial_line = (self._partial_line + data).split(b"\n")
         for line in lines:

@@ -100,32 +100,32 @@ def command_suggestions(before: str, values: ValuesFor, commands: Sequence[Comma
 def file_suggestions(before: str, cwd: Path) -> Iterator[Suggestion]:
     """Yield files to attach."""
     if named := _ATTACHMENT.search(before):
-        yield from _files(named["path"], len(named["path"]) + len(named["quote"]), cwd)
+        yield from _file_suggestions(named["path"], len(named["path"]) + len(named["quote"]), cwd)
 
 
-def _files(typed: str, replaced: int, cwd: Path) -> Iterator[Suggestion]:
+def _file_suggestions(typed: str, replaced: int, cwd: Path) -> Iterator[Suggestion]:
     """Yield files of the folder typed so far; then files with that name anywhere below."""
     folder, _, start = typed.rpartition("/")
     place = (Path(folder).expanduser() if folder.startswith("~") else cwd / folder) if folder else cwd
     place = Path("/") if typed.startswith("/") and not folder else place
     head = f"{folder}/" if "/" in typed else ""
     found = 0
-    for entry in sorted(_entries(place, start.lower()), key=lambda each: (not is_folder(each), each.name)):
+    for entry in sorted(_folder_entries(place, start.lower()), key=lambda each: (not is_folder(each), each.name)):
         if entry.name != ".git" and (start.startswith(".") or not entry.name.startswith(".")):
             found += 1
-            yield _suggestion(f"{head}{entry.name}{'/' if is_folder(entry) else ''}", replaced)
+            yield _file_suggestion(f"{head}{entry.name}{'/' if is_folder(entry) else ''}", replaced)
     if found < ENOUGH_IN_FOLDER and len(start) > 1 and not head and not start.startswith("."):
-        for path in _below(cwd, start.lower()):
-            yield _suggestion(path, replaced)
+        for path in _files_below(cwd, start.lower()):
+            yield _file_suggestion(path, replaced)
 
 
-def _below(root: Path, wanted: str) -> Iterator[str]:
+def _files_below(root: Path, wanted: str) -> Iterator[str]:
     """Yield paths of files in subfolders of `root` whose name contains `wanted`; near ones first."""
     folders, looked = [root], 0
     while folders and looked < MAX_SCANNED:
         deeper: list[Path] = []
         for folder in folders:
-            for entry in _entries(folder):
+            for entry in _folder_entries(folder):
                 looked += 1
                 if is_folder(entry):
                     # A link to a folder above would make the walk endless.
@@ -138,7 +138,7 @@ def _below(root: Path, wanted: str) -> Iterator[str]:
         folders = deeper
 
 
-def _entries(folder: Path, start: str = "") -> Sequence[os.DirEntry[str]]:
+def _folder_entries(folder: Path, start: str = "") -> Sequence[os.DirEntry[str]]:
     """Return at most `MAX_SCANNED` entries of a folder that begin with `start`; none if it is unreadable."""
     try:
         with os.scandir(folder) as entries:
@@ -148,6 +148,6 @@ def _entries(folder: Path, start: str = "") -> Sequence[os.DirEntry[str]]:
         return ()
 
 
-def _suggestion(path: str, replaced: int) -> Suggestion:
+def _file_suggestion(path: str, replaced: int) -> Suggestion:
     quoted = f'"{path}"' if re.search(r"\s", path) else path
     return Suggestion(quoted, replaced, path)

@@ -156,10 +156,10 @@ class Repl:
         try:
             async with asyncio.TaskGroup() as group:
                 terminal = group.create_task(self._terminal.run())
-                ticker = group.create_task(self._tick())
+                ticker = group.create_task(self._tick_status())
                 self._await_input(group)
                 while not self._leaving:
-                    await self._handle(await self._events.get(), group)
+                    await self._handle_event(await self._events.get(), group)
                 # The terminal goes first: its settings are restored even if the turn
                 # does not end and the process is forced to exit.
                 terminal.cancel()
@@ -181,9 +181,9 @@ class Repl:
         self, options: SessionOptions, clean: Callable[[str], str], *, plain: bool
     ) -> PromptTerminal | DumbTerminal:
         if plain:
-            return DumbTerminal(self._post, clean=clean)
+            return DumbTerminal(self._post_event, clean=clean)
         return PromptTerminal(
-            self._post,
+            self._post_event,
             history=open_history(user_dirs().data / HISTORY_FILE),
             completer=completer(
                 options.cwd, lambda command: completion_values(command, self.current), self.profile.commands
@@ -196,7 +196,7 @@ class Repl:
         self.transcript.finish_turn()
         session.todos.watch(self.transcript.todos)
 
-    def _post(self, event: UIEvent) -> None:
+    def _post_event(self, event: UIEvent) -> None:
         """Handle an event of the terminal; Ctrl-C takes effect at once, so that it applies to what was typed before."""
         if isinstance(event, InterruptPressed):
             self._interrupt()
@@ -211,7 +211,7 @@ class Repl:
         if recap := self.current.recap():
             self.transcript.notice(recap)
 
-    async def _handle(self, event: UIEvent, group: asyncio.TaskGroup) -> None:
+    async def _handle_event(self, event: UIEvent, group: asyncio.TaskGroup) -> None:
         try:
             await self._dispatch(event, group)
         except ScaffoldError as error:
@@ -223,7 +223,7 @@ class Repl:
             case InputSubmitted(words=words):
                 await self._submit(words, group)
             case InterruptPressed():
-                pass  # it took effect in `_post`
+                pass  # it took effect in `_post_event`
             case ModeCycled():
                 modes = self.current.session.modes
                 modes.switch(MODES[(MODES.index(modes.current) + 1) % len(MODES)])
@@ -259,16 +259,16 @@ class Repl:
             return
         elif command is not None and not isinstance(command, SendPrompt):
             self.transcript.user_message(words)
-            await self._execute(command)
+            await self._execute_command(command)
         elif words.strip() and self._turn is not None:
             self._queue.add_message(words)
         elif words.strip():
-            self._send(words, group, command)
+            self._start_turn_with(words, group, command)
             return
         if self._turn is None:
             self._await_input(group)
 
-    async def _execute(self, command: Command) -> None:
+    async def _execute_command(self, command: Command) -> None:
         """Execute a slash command and show its reply."""
         self._stop_listening()
         if command == Resume() and self._terminal.picks and self.current.store.conversations.listed(limit=1):
@@ -302,7 +302,7 @@ class Repl:
         with contextlib.suppress(ScaffoldError):
             self._turn_state.subagent_usage = subagent_usage(self.current.session.peers.subagents()) or Usage()
 
-    def _send(self, words: str, group: asyncio.TaskGroup, command: SendPrompt | None) -> None:
+    def _start_turn_with(self, words: str, group: asyncio.TaskGroup, command: SendPrompt | None) -> None:
         self._on_news = "wake"
         self.transcript.user_message(words)
         self._start_turn(self.current.say(words) if command is None else self.current.send(command), group)
@@ -359,10 +359,10 @@ class Repl:
                 return
             command = parse_slash(words, self.profile.commands)
             if command is None or isinstance(command, SendPrompt):
-                self._send(words, group, command)
+                self._start_turn_with(words, group, command)
                 return
             self.transcript.user_message(words)
-            await self._execute(command)
+            await self._execute_command(command)
         self._await_input(group)
 
     def _await_input(self, group: asyncio.TaskGroup) -> None:
@@ -370,10 +370,10 @@ class Repl:
         if self._leaving:
             return
         if self._news_listener is None and self._on_news != "ignore":
-            self._news_listener = group.create_task(self._listen())
+            self._news_listener = group.create_task(self._listen_for_news())
         self._terminal.ready()
 
-    async def _listen(self) -> None:
+    async def _listen_for_news(self) -> None:
         try:
             await self.current.session.peers.arrival()
         except ScaffoldError as error:
@@ -401,7 +401,7 @@ class Repl:
             case "deny":
                 self._view.answer("deny")
             case "stop":
-                self._stop()
+                self._stop_turn()
             case "end":
                 self._leaving, self.exit_code = True, INTERRUPTED
             case "clear":
@@ -412,7 +412,7 @@ class Repl:
             case "leave":
                 self._leaving = True
 
-    def _stop(self) -> None:
+    def _stop_turn(self) -> None:
         if self._turn is not None:
             self._turn_state.stopping = True
             self._turn.cancel()
@@ -423,7 +423,7 @@ class Repl:
             return
         _schedule_forced_exit()
         if not self._turn_state.stopping:
-            self._stop()
+            self._stop_turn()
         with contextlib.suppress(asyncio.CancelledError):
             await self._turn
 
@@ -432,7 +432,7 @@ class Repl:
         self.transcript.question(format_question(question, change, self._terminal.renderer), change)
         self._terminal.ring()
 
-    async def _tick(self) -> None:
+    async def _tick_status(self) -> None:
         """Keep the status line moving while something runs."""
         frame, state = 0, self._turn_state
         while True:

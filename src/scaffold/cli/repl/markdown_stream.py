@@ -86,31 +86,31 @@ class MarkdownBlocks:
     def feed(self, text: str) -> list[str]:
         """Add the next piece, and return the blocks it completes."""
         *lines, self._open = (self._open + text).split("\n")
-        return [block for line in lines for block in self._take(line)]
+        return [block for line in lines for block in self._take_line(line)]
 
     def end(self) -> list[str]:
         """Return the remaining blocks, and start over."""
-        blocks = [*self.feed("\n"), *self._cut()]
+        blocks = [*self.feed("\n"), *self._cut_block()]
         self._open = ""
         return [block for block in blocks if block.strip()]
 
-    def _take(self, line: str) -> list[str]:
+    def _take_line(self, line: str) -> list[str]:
         """Take a whole line, and return the blocks it finishes: none, the one before, itself, or both."""
         # Within a fence neither a blank line nor a heading ends the block.
         if self._fence:
             self._lines.append(line)
-            return self._cut() if self._closes(line) else []
+            return self._cut_block() if self._closes_fence(line) else []
         if not line.strip():
             self._blank = bool(self._lines)
             self._lines += [line] * self._blank
             return []
-        done = self._cut() if self._ends_before(line) else []
+        done = self._cut_block() if self._ends_before(line) else []
         self._blank = False
         self._lines.append(line)
         if opened := _FENCE.match(line):
             self._fence = opened["mark"]
         elif _HEADING.match(line):
-            return [*done, *self._cut()]
+            return [*done, *self._cut_block()]
         return done
 
     def _ends_before(self, line: str) -> bool:
@@ -121,12 +121,12 @@ class MarkdownBlocks:
         loose = self._blank and not (_ITEM.match(line) and self._lines and _ITEM.match(self._lines[0]))
         return loose or (bool(_FENCE.match(line)) and bool(self._lines))
 
-    def _closes(self, line: str) -> bool:
+    def _closes_fence(self, line: str) -> bool:
         mark = line.strip()
         # By CommonMark, a shorter or a different marker is content: a block may quote another block.
         return len(mark) >= len(self._fence) and set(mark) == {self._fence[0]}
 
-    def _cut(self) -> list[str]:
+    def _cut_block(self) -> list[str]:
         block = "\n".join(self._lines).strip("\n")
         self._lines, self._fence, self._blank = [], "", False
         return [block] if block else []

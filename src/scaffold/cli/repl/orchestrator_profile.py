@@ -44,13 +44,13 @@ def orchestrator_profile(context: RunContext, flags: RunFlags, repl: Repl) -> Re
         name="scaffold",
         commands=with_own_commands(
             (
-                _command("goals", "", "the goals of the run: what holds and what is missing", control.goals),
-                _command("tasks", "[GOAL]", "its actions as a tree: status, effects, results", control.tasks),
-                _command("agents", "", "its processes: what each does and what it costs", control.agents),
-                _command("inbox", "", "what waits for you: approvals and questions", control.inbox),
-                _command("approve", "ID [WHY]", "approve a request or a change", control.approve),
-                _command("reject", "ID [WHY]", "reject it; its agent reads why", control.reject),
-                _command("answer", "ID TEXT", "answer a question", control.answer),
+                _read_command("goals", "", "the goals of the run: what holds and what is missing", control.goals),
+                _read_command("tasks", "[GOAL]", "its actions as a tree: status, effects, results", control.tasks),
+                _read_command("agents", "", "its processes: what each does and what it costs", control.agents),
+                _read_command("inbox", "", "what waits for you: approvals and questions", control.inbox),
+                _read_command("approve", "ID [WHY]", "approve a request or a change", control.approve),
+                _read_command("reject", "ID [WHY]", "reject it; its agent reads why", control.reject),
+                _read_command("answer", "ID TEXT", "answer a question", control.answer),
             )
         ),
         keeps_tool=lambda tool: tool.category == "file_read",  # the agents of a run do the work itself
@@ -70,18 +70,18 @@ class RunControl:
 
     def goals(self, _: str) -> str:
         """Return the goals of the run."""
-        return self._shown(lambda run: goals_text(self.context, run, layout_for(sys.stdout)))
+        return self._run_text(lambda run: goals_text(self.context, run, layout_for(sys.stdout)))
 
     def tasks(self, goal: str) -> str:
         """Return the actions of the run, or of one goal; ScaffoldError if there is no such goal."""
         layout = layout_for(sys.stdout)
-        return self._shown(
+        return self._run_text(
             lambda run: tasks_text(self.context, run, layout, find_goal(self.context, run, goal) if goal else None)
         )
 
     def agents(self, _: str) -> str:
         """Return the processes of the run."""
-        return self._shown(lambda run: agents_text(self.context, run, layout_for(sys.stdout)))
+        return self._run_text(lambda run: agents_text(self.context, run, layout_for(sys.stdout)))
 
     def inbox(self, _: str) -> str:
         """Return what waits for the user."""
@@ -164,12 +164,12 @@ class RunControl:
         # Not now: the turn that called this tool still writes into the conversation.
         self._repl.run_after_turn(CLEAR)
 
-    def _shown(self, text: Callable[[Run], str]) -> str:
+    def _run_text(self, text: Callable[[Run], str]) -> str:
         run = self.run()
         return click.unstyle(text(run)) or NOTHING_YET if run else NO_RUN
 
 
-def _command(name: str, words: str, summary: str, answer: Callable[[str], str]) -> CommandSyntax:
+def _read_command(name: str, words: str, summary: str, answer: Callable[[str], str]) -> CommandSyntax:
     def read(arguments: Sequence[str]) -> ShowText:
         return ShowText(lambda: answer(" ".join(arguments)))
 

@@ -20,9 +20,9 @@ class PastedTexts:
         `at_start` says that it begins the line. A `!` there is no command, as it was not typed: a space precedes it.
         """
         text = pasted.replace("\r\n", "\n").replace("\r", "\n")
-        return (" " if at_start and text.startswith("!") else "") + self._marked(text)
+        return (" " if at_start and text.startswith("!") else "") + self._add_mark(text)
 
-    def _marked(self, text: str) -> str:
+    def _add_mark(self, text: str) -> str:
         lines = text.rstrip("\n").count("\n") + 1
         if lines < MIN_LINES and len(text) < MIN_CHARACTERS:
             return text

@@ -76,11 +76,11 @@ class ConversationPicker:
     def __init__(self, choices: Sequence[Choice], *, source: Input, output: Output) -> None:
         self._choices = choices
         self._output = output
-        self._filter = Buffer(multiline=False, on_text_changed=lambda _: self._select(0))
+        self._filter = Buffer(multiline=False, on_text_changed=lambda _: self._select_index(0))
         self._selected = 0
         self._application: Application[ConversationId | None] = Application(
-            layout=self._layout(),
-            key_bindings=self._keys(),
+            layout=self._picker_layout(),
+            key_bindings=self._key_bindings(),
             style=STYLE,
             erase_when_done=True,
             input=source,
@@ -96,26 +96,26 @@ class ConversationPicker:
             return None
 
     @property
-    def _found(self) -> tuple[Choice, ...]:
+    def _matching_choices(self) -> tuple[Choice, ...]:
         return matching(self._choices, self._filter.text)
 
-    def _select(self, index: int) -> None:
-        self._selected = max(0, min(index, len(self._found) - 1))
+    def _select_index(self, index: int) -> None:
+        self._selected = max(0, min(index, len(self._matching_choices) - 1))
 
-    def _layout(self) -> Layout:
+    def _picker_layout(self) -> Layout:
         line = Window(
             BufferControl(self._filter),
             height=1,
             get_line_prefix=lambda _line, _wrap: [("class:prompt", "resume › ")],
         )
-        rows = [line, Window(FormattedTextControl(self._list), dont_extend_height=True)]
-        rows.append(Window(FormattedTextControl(self._hint), height=1, dont_extend_height=True))
+        rows = [line, Window(FormattedTextControl(self._choice_rows), dont_extend_height=True)]
+        rows.append(Window(FormattedTextControl(self._hint_row), height=1, dont_extend_height=True))
         return Layout(HSplit(rows), focused_element=line)
 
-    def _list(self) -> StyleAndTextTuples:
+    def _choice_rows(self) -> StyleAndTextTuples:
         size = self._output.get_size()
         width, room = max(1, size.columns - 1), max(1, size.rows - 4)
-        found = self._found
+        found = self._matching_choices
         first = max(0, min(self._selected - room // 2, len(found) - room))
         shown = found[first : first + room]
         longest = max((cell_len(each.folder) for each in shown), default=0)
@@ -128,19 +128,19 @@ class ConversationPicker:
             lines += [("", "\n" if lines else ""), ("class:chosen" if chosen else "", f"{mark}{text}")]
         return lines or [("class:hint", "  no conversation contains these words")]
 
-    def _hint(self) -> StyleAndTextTuples:
-        found = len(self._found)
+    def _hint_row(self) -> StyleAndTextTuples:
+        found = len(self._matching_choices)
         text = f"{count_of(found, 'conversation')}; type to filter, ↑ ↓ Enter choose, Esc leaves"
         return [("class:hint", clip(text, self._output.get_size().columns - 1))]
 
-    def _keys(self) -> KeyBindings:
+    def _key_bindings(self) -> KeyBindings:
         keys = KeyBindings()
-        keys.add("up")(lambda _: self._select(self._selected - 1))
-        keys.add("down")(lambda _: self._select(self._selected + 1))
-        keys.add("pageup")(lambda _: self._select(self._selected - 10))
-        keys.add("pagedown")(lambda _: self._select(self._selected + 10))
-        keys.add("enter", filter=Condition(lambda: bool(self._found)))(
-            lambda event: event.app.exit(result=self._found[self._selected].id)
+        keys.add("up")(lambda _: self._select_index(self._selected - 1))
+        keys.add("down")(lambda _: self._select_index(self._selected + 1))
+        keys.add("pageup")(lambda _: self._select_index(self._selected - 10))
+        keys.add("pagedown")(lambda _: self._select_index(self._selected + 10))
+        keys.add("enter", filter=Condition(lambda: bool(self._matching_choices)))(
+            lambda event: event.app.exit(result=self._matching_choices[self._selected].id)
         )
         # Eager: no key of this list begins with Escape, but those of the editing keys do.
         for key in ("escape", "c-c", "c-d"):

@@ -72,15 +72,15 @@ class Renderer(Struct, frozen=True, kw_only=True):
 
     def markdown(self, text: str) -> str:
         """Return a reply, or a part of one."""
-        return self.draw(markdown(self._safe(text), code_theme="ansi_light" if self.light else "ansi_dark"))
+        return self.draw(markdown(self._safe_text(text), code_theme="ansi_light" if self.light else "ansi_dark"))
 
     def thinking(self, text: str) -> str:
         """Return a model's thinking."""
-        return self.draw(Padding(Text(self._safe(text), "dim italic"), (0, 0, 0, 2)))
+        return self.draw(Padding(Text(self._safe_text(text), "dim italic"), (0, 0, 0, 2)))
 
     def user_message(self, text: str) -> str:
         """Return a message of the user; of a long one the first lines, of a long line its beginning."""
-        first, *more = (_beginning(line) for line in self._safe(text).split("\n"))
+        first, *more = (_line_start(line) for line in self._safe_text(text).split("\n"))
         if len(more) > USER_LINES:
             more = [*more[: USER_LINES // 2], f"... {len(more) - USER_LINES // 2:,} more lines"]
         lines = [Text.assemble(("› ", "bold cyan"), (first, "bold")), *(Text(f"  {line}", "bold") for line in more)]
@@ -88,31 +88,33 @@ class Renderer(Struct, frozen=True, kw_only=True):
 
     def words(self, text: str, style: str = "", *, indent: int = 0) -> str:
         """Return plain text, wrapped; each line is indented by so many columns."""
-        return self.draw(Padding(Text(self._safe(text), style), (0, 0, 0, indent)))
+        return self.draw(Padding(Text(self._safe_text(text), style), (0, 0, 0, indent)))
 
     def quoted(self, text: str) -> str:
         """Return text from a model or tool, spaces kept, with a bar before each line so that none passes for ours."""
         bar = "    " if self.plain else "  │ "
         room = max(10, self.width) - len(bar)
-        lines = [part for line in self._safe(text).split("\n") for part in chop_cells(line.expandtabs(4), room) or [""]]
+        lines = [
+            part for line in self._safe_text(text).split("\n") for part in chop_cells(line.expandtabs(4), room) or [""]
+        ]
         return self.draw(Text("\n").join(Text(bar + line) for line in lines))
 
     def error(self, what: str, fix: str) -> str:
         """Return an error and what to do about it."""
-        lines = Text.assemble(("error: " if self.plain else "✗ ", "bold red"), (self._safe(what), "red"))
-        return self.draw(lines.append(f"\n  {self._safe(fix)}", "dim") if fix else lines)
+        lines = Text.assemble(("error: " if self.plain else "✗ ", "bold red"), (self._safe_text(what), "red"))
+        return self.draw(lines.append(f"\n  {self._safe_text(fix)}", "dim") if fix else lines)
 
     def call(self, name: str, args: Mapping[str, Any], *, mark: str = "●", style: str = "green") -> str:
         """Return a tool call in one line."""
-        return self._draw_lines([self._call(name, args, mark, style)])
+        return self._draw_lines([self._call_line(name, args, mark, style)])
 
     def result(self, name: str, args: Mapping[str, Any], content: str, *, failed: bool) -> str:
         """Return a tool call and its result, one line each."""
-        summary = (self._flat(result_summary(name, content)), "red" if failed else "dim")
+        summary = (self._one_line(result_summary(name, content)), "red" if failed else "dim")
         if self.plain:
-            head, mark = self._call(name, args, "failed:" if failed else "ran", ""), "  "
+            head, mark = self._call_line(name, args, "failed:" if failed else "ran", ""), "  "
         else:
-            head, mark = self._call(name, args, "●", "red" if failed else "green"), "  └ "
+            head, mark = self._call_line(name, args, "●", "red" if failed else "green"), "  └ "
         return self._draw_lines([head, Text.assemble((mark, "dim"), summary)])
 
     def diff(self, diff: LineDiff, *, most: int = DIFF_LINES, whole: bool = False) -> str:
@@ -131,7 +133,7 @@ class Renderer(Struct, frozen=True, kw_only=True):
         for todo in todos:
             mark, style = _MARKS[todo.status]
             priority = " !" if todo.priority == "high" and todo.status != "completed" else ""
-            lines.append(Text(f"  {mark} {self._flat(todo.content)}{priority}", style))
+            lines.append(Text(f"  {mark} {self._one_line(todo.content)}{priority}", style))
         return self._draw_lines(lines or [Text("  the list is empty", "dim")])
 
     def draw(self, what: RenderableType, *, cut: bool = False) -> str:
@@ -162,15 +164,17 @@ class Renderer(Struct, frozen=True, kw_only=True):
         """Return the lines; long ones are truncated, not wrapped."""
         return self.draw(Text("\n").join(lines), cut=True)
 
-    def _flat(self, text: str) -> str:
+    def _one_line(self, text: str) -> str:
         # The rest would not fit into any line. Cut after the redaction, which has to see secrets whole.
         return flat(self.clean(text)[: 4 * max(1, self.width)])
 
-    def _safe(self, text: str) -> str:
+    def _safe_text(self, text: str) -> str:
         return printable(self.clean(text))
 
-    def _call(self, name: str, args: Mapping[str, Any], mark: str, style: str) -> Text:
-        return Text.assemble((f"{mark} ", style), (self._safe(name), "bold"), f" {self._flat(call_summary(args))}")
+    def _call_line(self, name: str, args: Mapping[str, Any], mark: str, style: str) -> Text:
+        return Text.assemble(
+            (f"{mark} ", style), (self._safe_text(name), "bold"), f" {self._one_line(call_summary(args))}"
+        )
 
     def _diff_line(self, line: DiffLine, digits: int, *, whole: bool) -> Sequence[Text]:
         """Return the rows of a line of a diff: one, or more for a long line that is shown whole."""
@@ -178,7 +182,7 @@ class Renderer(Struct, frozen=True, kw_only=True):
             return [Text(f"  {'':>{digits}} … {line.text}".rstrip(), "dim")]
         sign, style = {"added": ("+", "green"), "removed": ("-", "red")}.get(line.kind, (" ", ""))
         text = self.clean(line.text).rstrip("\r")
-        shown = printable(_beginning(text) if whole else text[: 4 * max(1, self.width)]).expandtabs(4)
+        shown = printable(_line_start(text) if whole else text[: 4 * max(1, self.width)]).expandtabs(4)
         head = f"  {line.number:>{digits}} "
         room = max(10, self.width) - len(head) - 2
         first, *more = (chop_cells(shown, max(2, room)) if whole else [shown]) or [""]
@@ -186,7 +190,7 @@ class Renderer(Struct, frozen=True, kw_only=True):
         return [*rows, *(Text(f"{' ' * len(head)}  {part}", style) for part in more)]
 
 
-def _beginning(line: str) -> str:
+def _line_start(line: str) -> str:
     rest = len(line) - WHOLE_LINE
     return f"{line[:WHOLE_LINE]} … {rest:,} more characters" if rest > 0 else line
 

@@ -133,7 +133,7 @@ class PromptTerminal:
             multiline=True,
             history=history,
             completer=completer,
-            complete_while_typing=Condition(self._completes),
+            complete_while_typing=Condition(self._is_completable),
             enable_history_search=False,
         )
         self._search = SearchToolbar(text_if_not_searching="", ignore_case=True)
@@ -227,11 +227,11 @@ class PromptTerminal:
     def _make_application(self) -> Application[None]:
         asked = Condition(lambda: self.view.questions.current is not None)
         application: Application[None] = Application(
-            layout=self._layout(asked),
+            layout=self._screen_layout(asked),
             key_bindings=merge_key_bindings(
                 [
-                    ConditionalKeyBindings(self._keys(), has_focus(self._line)),
-                    self._answers(asked & has_focus(self._line)),
+                    ConditionalKeyBindings(self._line_keys(), has_focus(self._line)),
+                    self._answer_keys(asked & has_focus(self._line)),
                 ]
             ),
             style=STYLE,
@@ -242,11 +242,11 @@ class PromptTerminal:
             before_render=lambda _: self._draw_live(),
         )
         # Not in the bindings: the rule about bursts has to see every key, whichever binding takes it.
-        application.key_processor.before_key_press += lambda _: self._pressed()
+        application.key_processor.before_key_press += lambda _: self._end_denial_reason()
         application.ttimeoutlen = application.timeoutlen = ESCAPE_S
         return application
 
-    def _pressed(self) -> None:
+    def _end_denial_reason(self) -> None:
         self._key_counts = self.view.questions.key_pressed()
         self._reason.end_if_answered(self.view.questions.current)
 
@@ -254,52 +254,52 @@ class PromptTerminal:
         self._reason.end_if_answered(self.view.questions.current)
         self._live_text = self.view.live(self.renderer)
 
-    def _layout(self, asked: Condition) -> Layout:
+    def _screen_layout(self, asked: Condition) -> Layout:
         control = BufferControl(self._line, search_buffer_control=self._search.control, preview_search=True)
         line = Window(
             control,
             height=Dimension(min=1, max=INPUT_ROWS),
             wrap_lines=True,
             dont_extend_height=True,
-            get_line_prefix=self._prefix,
+            get_line_prefix=self._line_prefix,
         )
         rows: list[AnyContainer] = [
-            self._row(self._live, Condition(lambda: bool(self._live_text))),
-            self._row(self._question, asked),
+            self._optional_row(self._live_rows, Condition(lambda: bool(self._live_text))),
+            self._optional_row(self._question_row, asked),
             line,
             CompletionsMenu(max_height=MENU_ROWS),
             self._search,
-            self._row(self._hint, Condition(lambda: bool(self.view.hint()))),
-            Window(FormattedTextControl(self._status), height=1, dont_extend_height=True),
+            self._optional_row(self._hint_row, Condition(lambda: bool(self.view.hint()))),
+            Window(FormattedTextControl(self._status_row), height=1, dont_extend_height=True),
         ]
         return Layout(HSplit(rows), focused_element=line)
 
-    def _row(self, text: Callable[[], AnyFormattedText], shown: Condition) -> ConditionalContainer:
+    def _optional_row(self, text: Callable[[], AnyFormattedText], shown: Condition) -> ConditionalContainer:
         return ConditionalContainer(Window(FormattedTextControl(text), wrap_lines=True, dont_extend_height=True), shown)
 
-    def _live(self) -> AnyFormattedText:
+    def _live_rows(self) -> AnyFormattedText:
         size = self._output.get_size()
         room = max(1, min(size.rows - 6, size.rows * 2 // 3) - self._line.document.line_count)
         return ANSI("\n".join(self._live_text.split("\n")[-room:]))
 
-    def _question(self) -> StyleAndTextTuples:
+    def _question_row(self) -> StyleAndTextTuples:
         choices = REASON_HINT if self._reason.question else self.view.choices()
         return [("class:question", wrap_choices(choices, self._output.get_size().columns - 1))]
 
-    def _hint(self) -> StyleAndTextTuples:
+    def _hint_row(self) -> StyleAndTextTuples:
         return [("class:hint", self.view.hint())]
 
-    def _status(self) -> StyleAndTextTuples:
+    def _status_row(self) -> StyleAndTextTuples:
         width = self._output.get_size().columns - 1
         return [(style or "class:status", text) for style, text in status_line(self.view.status(), width)]
 
-    def _completes(self) -> bool:
+    def _is_completable(self) -> bool:
         before = self._line.document.text_before_cursor
         return before.startswith("/") or "@" in before.rpartition(" ")[2]
 
-    def _keys(self) -> KeyBindings:
+    def _line_keys(self) -> KeyBindings:
         keys = KeyBindings()
-        keys.add("enter")(lambda _: self._enter())
+        keys.add("enter")(lambda _: self._press_enter())
         # Terminals send Alt-Enter as Escape and Enter.
         keys.add("escape", "enter")(lambda _: self._line.insert_text("\n"))
         keys.add("c-j")(lambda _: self._line.insert_text("\n"))
@@ -308,13 +308,13 @@ class PromptTerminal:
         keys.add("c-d", filter=Condition(lambda: not self._line.text))(lambda _: self._post(QuitRequested()))
         keys.add("c-l")(lambda event: event.app.renderer.clear())
         keys.add("c-z")(lambda event: event.app.suspend_to_background())
-        keys.add("tab")(self._complete)
+        keys.add("tab")(self._complete_next)
         keys.add("s-tab", filter=~Condition(self._menu_is_open))(lambda _: self._post(ModeCycled()))
         keys.add("s-tab", filter=Condition(self._menu_is_open))(lambda _: self._line.complete_previous())
         # Not eager: Alt-Enter begins with Escape, so a lone one counts only after ESCAPE_S.
         keys.add("escape", filter=Condition(self._menu_is_open))(lambda _: self._line.cancel_completion())
         keys.add("escape", filter=Condition(self._escape_stops))(lambda _: self._post(InterruptPressed()))
-        keys.add(Keys.BracketedPaste)(lambda event: self._paste(event.data))
+        keys.add(Keys.BracketedPaste)(lambda event: self._insert_paste(event.data))
         keys.add("backspace", filter=Condition(lambda: bool(self._mark_before())))(lambda _: self._delete_mark())
         return keys
 
@@ -326,7 +326,7 @@ class PromptTerminal:
         asked = self.view.questions.current is not None
         return turn.busy and not turn.stopping and not asked and not self._menu_is_open()
 
-    def _paste(self, text: str) -> None:
+    def _insert_paste(self, text: str) -> None:
         self._line.insert_text(self._pasted.collapse(text, at_start=not self._line.document.text_before_cursor))
 
     def _mark_before(self) -> str:
@@ -337,7 +337,7 @@ class PromptTerminal:
         self._line.delete_before_cursor(len(mark))
         self._pasted.forget(mark)
 
-    def _answers(self, asked: Filter) -> KeyBindings:
+    def _answer_keys(self, asked: Filter) -> KeyBindings:
         """Return the keys while a question is open; keys pressed before it could be read go to the line."""
         keys = KeyBindings()
 
@@ -368,7 +368,7 @@ class PromptTerminal:
         keys.add("escape", filter=asked & writes, eager=True)(lambda _: self._reason.end())
         return keys
 
-    def _enter(self) -> None:
+    def _press_enter(self) -> None:
         document = self._line.document
         if self._line.complete_state and self._line.complete_state.current_completion:
             self._line.complete_state = None
@@ -387,11 +387,11 @@ class PromptTerminal:
             case "ignore":
                 pass
 
-    def _prefix(self, line: int, wrap: int) -> StyleAndTextTuples:
+    def _line_prefix(self, line: int, wrap: int) -> StyleAndTextTuples:
         first = "no, because › " if self._reason.question else "› "
         return [("class:prompt", first if line == 0 and wrap == 0 else "  ")]
 
-    def _complete(self, _: KeyPressEvent) -> None:
+    def _complete_next(self, _: KeyPressEvent) -> None:
         if self._line.complete_state:
             self._line.complete_next()
         else:

@@ -106,16 +106,16 @@ class Transcript:
                 self._end_thinking()
                 self._streamed_text += text
                 for block in self._text.feed(text):
-                    self._show("text", self._renderer.markdown(block))
+                    self._show_part("text", self._renderer.markdown(block))
             case ThinkingDelta(text=text):
                 self._streamed_thinking += text
                 for block in self._thinking.feed(text):
-                    self._show("thinking", self._renderer.thinking(block))
+                    self._show_part("thinking", self._renderer.thinking(block))
             case ToolCallDelta(index=index, name=name, arguments=arguments):
                 _, count = self._written_calls.get(index, ("", 0))
                 self._written_calls[index] = (name, count + len(arguments))
             case StreamReset(reason=reason):
-                self._reset(reason)
+                self._show_reset(reason)
             case RetryWait(seconds=seconds, reason=reason):
                 self._waits_until_s = self._clock.monotonic() + seconds
                 self.notice(f"{waiting_text(seconds)}: {reason}", "yellow")
@@ -130,13 +130,13 @@ class Transcript:
             case "tool_call":
                 self._calls[fields["id"]] = (fields["name"], fields["args"])
             case "tool_result":
-                self._result(fields)
+                self._show_refused_result(fields)
             case "usage":
                 self._forget_stream()
             case "notice":
                 self.notice(fields["text"], "yellow")
             case "news":
-                self._news(fields["text"])
+                self._show_news(fields["text"])
             case "approval":
                 if fields.get("agent") and fields["decision"] == "deny":
                     self.notice(f"{fields['agent']}: {fields['tool']} was denied: {fields['reason']}")
@@ -153,15 +153,15 @@ class Transcript:
         if self._output.echoes:
             self._last = "user"
             return
-        self._show("user", self._renderer.user_message(words))
+        self._show_part("user", self._renderer.user_message(words))
 
     def notice(self, words: str, style: str = "dim") -> None:
         """Show a notice of the program."""
-        self._show("note", self._renderer.words(words, style))
+        self._show_part("note", self._renderer.words(words, style))
 
     def answer(self, words: str) -> None:
         """Show the answer to a command."""
-        self._show("text", self._renderer.words(words))
+        self._show_part("text", self._renderer.words(words))
 
     def command_output(self, ran: ToolOutput) -> None:
         """Show how a command of the user's own ended, and the head and the tail of its output."""
@@ -169,27 +169,27 @@ class Transcript:
         if len(lines) > COMMAND_LINES:
             omitted = f"... {len(lines) - COMMAND_LINES + 1:,} lines that are not shown; the agent has them"
             lines = [*lines[: COMMAND_LINES // 3], omitted, *lines[len(lines) - (COMMAND_LINES * 2 // 3 - 1) :]]
-        self._show("text", self._renderer.words("\n".join(lines), "red" if ran.failed else ""))
+        self._show_part("text", self._renderer.words("\n".join(lines), "red" if ran.failed else ""))
 
     def error(self, what: str, fix: str) -> None:
         """Show an error and what to do about it."""
-        self._show("text", self._renderer.error(what, fix.replace("--model", "/model")))
+        self._show_part("text", self._renderer.error(what, fix.replace("--model", "/model")))
 
     def question(self, drawn: str, change: LineDiff | str) -> None:
         """Show a question; the diff of its change is not shown again when the change is made."""
         self._proposed += [change] if isinstance(change, LineDiff) else []
-        self._show("question", drawn)
+        self._show_part("question", drawn)
 
     def call_finished(self, call: FinishedCall) -> None:
         """Show a finished call and its change."""
         self._shown_calls.append((call.name, call.args))
         self._show_result(call.name, call.args, call.output.content, failed=call.output.failed)
         if call.diff is not None and call.diff not in self._proposed:
-            self._show("call", self._renderer.diff(call.diff))
+            self._show_part("call", self._renderer.diff(call.diff))
 
     def todos(self, todos: tuple[Todo, ...]) -> None:
         """Show the agent's changed todo list."""
-        self._show("call", self._renderer.todos(todos))
+        self._show_part("call", self._renderer.todos(todos))
 
     def finish_turn(self) -> None:
         """Show the rest of a turn that has ended, successfully or not."""
@@ -212,17 +212,17 @@ class Transcript:
         if kind == "text":
             self._end_text()
         if text.strip() and text not in streamed:
-            self._show(kind, self._renderer.markdown(text) if kind == "text" else self._renderer.thinking(text))
+            self._show_part(kind, self._renderer.markdown(text) if kind == "text" else self._renderer.thinking(text))
 
     def _end_thinking(self) -> None:
         for block in self._thinking.end():
-            self._show("thinking", self._renderer.thinking(block))
+            self._show_part("thinking", self._renderer.thinking(block))
 
     def _end_text(self) -> None:
         for block in self._text.end():
-            self._show("text", self._renderer.markdown(block))
+            self._show_part("text", self._renderer.markdown(block))
 
-    def _reset(self, reason: str) -> None:
+    def _show_reset(self, reason: str) -> None:
         streamed = bool(self._streamed_text or self._streamed_thinking)
         self._end_thinking()
         self._end_text()
@@ -234,7 +234,7 @@ class Transcript:
         self._streamed_text, self._streamed_thinking = "", ""
         self._written_calls.clear()
 
-    def _result(self, fields: Mapping[str, Any]) -> None:
+    def _show_refused_result(self, fields: Mapping[str, Any]) -> None:
         """Show the result of a call that did not run: it was refused, or it repeats another one."""
         name, args = self._calls.pop(fields["id"], (fields["name"], {}))
         # A call that ran was shown by `call_finished`, which knows its diff; the journal reports every call.
@@ -246,9 +246,9 @@ class Transcript:
     def _show_result(self, name: str, args: Mapping[str, Any], content: str, *, failed: bool) -> None:
         if name == "TodoWrite" and not failed:
             return  # the list itself was shown
-        self._show("call", self._renderer.result(name, args, content.replace("\r\n", "\n"), failed=failed))
+        self._show_part("call", self._renderer.result(name, args, content.replace("\r\n", "\n"), failed=failed))
 
-    def _news(self, text: str) -> None:
+    def _show_news(self, text: str) -> None:
         """Show what reached the agent: messages of others, and the user's messages that waited."""
         # The news are one text, and the user's own messages are its end; those
         # are shown like messages that were not queued.
@@ -260,7 +260,7 @@ class Transcript:
         for words in self._pending.given:
             self.user_message(words)
 
-    def _show(self, part: TranscriptPart, text: str) -> None:
+    def _show_part(self, part: TranscriptPart, text: str) -> None:
         """Show a part, with a blank line above it unless it belongs to the previous one."""
         self._output.show(text if self._last is None or (self._last, part) in _CLOSE else f"\n{text}")
         self._last = part

@@ -54,8 +54,8 @@ class StatusSegment(Struct, frozen=True):
 
 def status_line(state: StatusLineState, width: int) -> tuple[tuple[str, str], ...]:
     """Return the line as styles and texts, at most `width` columns in all."""
-    segments = list(_segments(state))
-    while len(segments) > 1 and _columns(segments) > width:
+    segments = list(_status_segments(state))
+    while len(segments) > 1 and _segment_columns(segments) > width:
         segments.remove(min(segments, key=lambda segment: segment.rank))
     first, *rest = segments
     return (first.style, clipped_line(first.text, width)), *((each.style, GAP + each.text) for each in rest)
@@ -63,7 +63,7 @@ def status_line(state: StatusLineState, width: int) -> tuple[tuple[str, str], ..
 
 def status_sentence(state: StatusLineState) -> str:
     """Return the same in words and without symbols, for screen readers."""
-    parts = [f"{state.activity} for {_seconds(state.busy_s)}"] if state.activity else []
+    parts = [f"{state.activity} for {_short_duration(state.busy_s)}"] if state.activity else []
     parts += [f"{format_tokens(state.input_tokens)} tokens in, {format_tokens(state.output_tokens)} out"]
     parts += [f"{state.window:.0%} of window"] if state.window is not None else []
     parts += [count_of(state.agents, "agent")] if state.agents else []
@@ -128,7 +128,7 @@ class ReplView(Struct, kw_only=True):
         return StatusLineState(
             model=session.model,
             mode=session.modes.current,
-            activity=self._activity(),
+            activity=self._activity_text(),
             busy_s=self.clock.monotonic() - turn.started_s if turn.busy else 0.0,
             input_tokens=usage.input_tokens,
             output_tokens=usage.output_tokens + (self.transcript.streamed_tokens if turn.busy else 0),
@@ -168,7 +168,7 @@ class ReplView(Struct, kw_only=True):
         self.transcript.notice(f"  {shown}")
         self.questions.answer(answer)
 
-    def _activity(self) -> str:
+    def _activity_text(self) -> str:
         if self.turn.stopping:
             return "stopping"
         if self.questions.current is not None:
@@ -181,12 +181,14 @@ class ReplView(Struct, kw_only=True):
         return f"running {running[-1].name}" if running else self.transcript.activity
 
 
-def _segments(state: StatusLineState) -> Sequence[StatusSegment]:
+def _status_segments(state: StatusLineState) -> Sequence[StatusSegment]:
     """Return all segments in reading order."""
     segments = []
     if state.activity:
         frame = SPINNER[int(state.busy_s * FRAMES_PER_S) % len(SPINNER)]
-        segments.append(StatusSegment(9, f"{frame} {state.activity} {_seconds(state.busy_s)}", "class:status.busy"))
+        segments.append(
+            StatusSegment(9, f"{frame} {state.activity} {_short_duration(state.busy_s)}", "class:status.busy")
+        )
     if state.mode != "default":
         segments.append(StatusSegment(6, state.mode, "class:status.mode"))
     if state.agents:
@@ -205,11 +207,11 @@ def _segments(state: StatusLineState) -> Sequence[StatusSegment]:
     return segments
 
 
-def _columns(segments: Sequence[StatusSegment]) -> int:
+def _segment_columns(segments: Sequence[StatusSegment]) -> int:
     return sum(cell_len(segment.text) for segment in segments) + len(GAP) * (len(segments) - 1)
 
 
-def _seconds(seconds: float) -> str:
+def _short_duration(seconds: float) -> str:
     """Return a duration without spaces: the status line is short, and this part of it is drawn every second."""
     whole = int(seconds)
     return f"{whole}s" if whole < 60 else f"{whole // 60}m{whole % 60:02}s"

@@ -117,7 +117,7 @@ async def run_settings(
         if other is not None and other != model:
             _tell_unenforced_limit(other.name, limits.budget_usd, notice)
     found = RunSettings(
-        identity=await _identity(context.repository),
+        identity=await _run_identity(context.repository),
         model=model,
         assigned=models.assigned,
         tier=tier,
@@ -141,7 +141,7 @@ async def run_settings(
     return structs.replace(found, limits=with_default_tokens(limits, settings, tier, found.models))
 
 
-async def _identity(repository: Repository) -> RunIdentity:
+async def _run_identity(repository: Repository) -> RunIdentity:
     author, committer = await signatures(repository)
     return RunIdentity(repository=str(repository.root), author=author, committer=committer)
 
@@ -262,7 +262,7 @@ def gate_settings(settings: Settings) -> GateSettings:
         given=tuple(Gate(kind=kind, command=str(command)) for kind, command in given.items()),
         off=tuple(kind for kind, command in kinds.items() if command == OFF),
         timeout_s=settings.number("quality_gates.timeout_s"),
-        tagged=tuple(map(_tagged, settings.texts("quality_gates.tags"))),
+        tagged=tuple(map(_tagged_tests, settings.texts("quality_gates.tags"))),
         slots=int(settings.number("quality_gates.slots")),
     )
 
@@ -428,6 +428,6 @@ def _with_judges(planning: PlanningSettings, settings: Settings, tier: Tier, mod
     return structs.replace(planning, drafter=judged, critic=judged, reviewer=reviewer)
 
 
-def _tagged(line: str) -> TaggedTests:
+def _tagged_tests(line: str) -> TaggedTests:
     path, *tags = line.split()
     return TaggedTests(path=path, tags=tuple(tag.removeprefix("@") for tag in tags))

@@ -91,9 +91,9 @@ class _Sizes:
 
     def assigned(self, words: tuple[str, ...]) -> AssignedModel:
         """Return the model for model strings and sizes, the first of them first; only live ones take its place."""
-        found = dict.fromkeys(name for word in words for name in self._names(word))
-        (name, digest), *others = map(self._resolved, found)
-        size = self._size(words[0])
+        found = dict.fromkeys(name for word in words for name in self._model_names(word))
+        (name, digest), *others = map(self._known_model, found)
+        size = self._resolve_size(words[0])
         return AssignedModel(
             name=name,
             cassette_hash=digest,
@@ -101,11 +101,11 @@ class _Sizes:
             effort=self._settings.effort(size),
         )
 
-    def _names(self, word: str) -> Iterator[str]:
-        size = self._size(word)
+    def _model_names(self, word: str) -> Iterator[str]:
+        size = self._resolve_size(word)
         yield from self._settings.models(size)
 
-    def _size(self, word: str) -> str:
+    def _resolve_size(self, word: str) -> str:
         """Return the word, or the size in its place."""
         if word not in SIZES or self._settings.models(word):
             return word
@@ -122,7 +122,7 @@ class _Sizes:
             verb, whose = ("is", "its") if len(unset) == 1 else ("are", "their")
             self._notice(f"{' and '.join(unset)} {verb} not set: models.{stand_in} takes {whose} place")
 
-    def _resolved(self, name: str) -> tuple[str, str]:
+    def _known_model(self, name: str) -> tuple[str, str]:
         if name not in self._known:
             self._known[name] = resolve_model(name)
         return self._known[name]

@@ -45,31 +45,31 @@ def settings_in_tier(
     if settings.tier_is_chosen:
         return SettingsInTier(settings, TierChoice())
     if question.has_plan:
-        return SettingsInTier(_in(BUILDER.name, start, environ, flags, trust_once=trust_once), TierChoice())
-    guess = guess_tier([_title(text) for text in question.texts])
-    tier, reason = guess.tier, _reason(guess)
-    chosen = _in(tier, start, environ, flags, trust_once=trust_once)
+        return SettingsInTier(_tier_settings(BUILDER.name, start, environ, flags, trust_once=trust_once), TierChoice())
+    guess = guess_tier([_title_or_text(text) for text in question.texts])
+    tier, reason = guess.tier, _tier_reason(guess)
+    chosen = _tier_settings(tier, start, environ, flags, trust_once=trust_once)
     if question.needs_planner and not chosen.tier().decompose:
         reason = f"{quoted_list(guess.words)} calls for {tier}, but this needs a planner"
-        chosen = _in(DEFAULT_TIER, start, environ, flags, trust_once=trust_once)
+        chosen = _tier_settings(DEFAULT_TIER, start, environ, flags, trust_once=trust_once)
     return SettingsInTier(chosen, TierChoice(confidence=guess.confidence, found_words=guess.words, reason=reason))
 
 
-def _reason(guess: TierGuess) -> str:
+def _tier_reason(guess: TierGuess) -> str:
     if not guess.words:
         return "no word of the request calls for another"
     words, verb = quoted_list(guess.words), "call" if len(guess.words) > 1 else "calls"
     return f"{words} {verb} for {guess.leaning}, but not clearly" if guess.leaning else f"the request has {words}"
 
 
-def _in(
+def _tier_settings(
     tier: str, start: Path, environ: Mapping[str, str], flags: Mapping[str, object], *, trust_once: bool
 ) -> Settings:
     # Loaded again: what a project may lower depends on the tier.
     return load_settings(start, environ, {**flags, "tier": tier}, trust_once=trust_once)
 
 
-def _title(text: str) -> str:
+def _title_or_text(text: str) -> str:
     """Return the first line of a longer text if it has a keyword: it is its title; else the text."""
     title, newline, _ = text.strip().partition("\n")
     return title if newline and guess_tier([title]).words else text

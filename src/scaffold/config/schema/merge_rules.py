@@ -27,11 +27,11 @@ class MergeRule(Struct, frozen=True):
     """From the value so far and the one in the file, which is not None, to the result."""
 
 
-def _replace(held: ConfigValue, wanted: ConfigValue) -> MergeResult:  # noqa: ARG001 - as every rule
+def _replace_value(held: ConfigValue, wanted: ConfigValue) -> MergeResult:  # noqa: ARG001 - as every rule
     return MergeResult(wanted)
 
 
-def _refuse(held: ConfigValue, wanted: ConfigValue) -> MergeResult:  # noqa: ARG001 - as every rule
+def _refuse_value(held: ConfigValue, wanted: ConfigValue) -> MergeResult:  # noqa: ARG001 - as every rule
     return MergeResult(held, ONLY_YOURS)
 
 
@@ -42,24 +42,24 @@ def _without_address(held: ConfigValue, wanted: ConfigValue) -> MergeResult:
     return MergeResult(wanted) if named else MergeResult(held, NO_ADDRESSES)
 
 
-def _add(held: ConfigValue, wanted: ConfigValue) -> MergeResult:
-    return MergeResult(tuple(dict.fromkeys((*_entries(held), *_entries(wanted)))))
+def _add_entries(held: ConfigValue, wanted: ConfigValue) -> MergeResult:
+    return MergeResult(tuple(dict.fromkeys((*_value_entries(held), *_value_entries(wanted)))))
 
 
-def _subset(held: ConfigValue, wanted: ConfigValue) -> MergeResult:
-    kept = tuple(entry for entry in _entries(wanted) if entry in _entries(held))
-    lost = [entry for entry in _entries(wanted) if entry not in kept]
+def _keep_subset(held: ConfigValue, wanted: ConfigValue) -> MergeResult:
+    kept = tuple(entry for entry in _value_entries(wanted) if entry in _value_entries(held))
+    lost = [entry for entry in _value_entries(wanted) if entry not in kept]
     return MergeResult(kept, f"your own configuration does not have {', '.join(lost)}" if lost else "")
 
 
 def _at_most(held: ConfigValue, wanted: ConfigValue) -> MergeResult:
-    if held is None or _number(wanted) <= _number(held):
+    if held is None or _number_value(wanted) <= _number_value(held):
         return MergeResult(wanted)
     return MergeResult(held, f"a project cannot raise it beyond {held}")
 
 
 def _at_least(held: ConfigValue, wanted: ConfigValue) -> MergeResult:
-    if _number(wanted) >= _number(held):
+    if _number_value(wanted) >= _number_value(held):
         return MergeResult(wanted)
     return MergeResult(held, f"a project cannot lower it below {held}")
 
@@ -81,19 +81,19 @@ def stricter(order: tuple[str, ...], *, default: str = "") -> MergeRule:
     return MergeRule("make it stricter", merge)
 
 
-FREE = MergeRule("choose it", _replace)
-NEVER = MergeRule("nothing", _refuse)
+FREE = MergeRule("choose it", _replace_value)
+NEVER = MergeRule("nothing", _refuse_value)
 NO_ADDRESS = MergeRule("choose it by name, not by address", _without_address)
-ADD = MergeRule("add to it", _add)
-SUBSET = MergeRule("leave some out", _subset)
+ADD = MergeRule("add to it", _add_entries)
+SUBSET = MergeRule("leave some out", _keep_subset)
 LOWER = MergeRule("lower it", _at_most)
 RAISE = MergeRule("raise it", _at_least)
 NOT_OFF = MergeRule("name a command", _not_off)
 
 
-def _entries(value: ConfigValue) -> tuple[str, ...]:
+def _value_entries(value: ConfigValue) -> tuple[str, ...]:
     return value if isinstance(value, tuple) else ()
 
 
-def _number(value: ConfigValue) -> float:
+def _number_value(value: ConfigValue) -> float:
     return float(value) if isinstance(value, int | float) else 0.0

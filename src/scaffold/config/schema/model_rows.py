@@ -31,23 +31,23 @@ EFFORT_ROLES = ("worker", "planner", "supervisor", "drafter", "critic", "reviewe
 """The roles in a run whose effort can be set."""
 
 
-def _model(name: str, purpose: str, parse: Parser) -> Setting:
+def _model_setting(name: str, purpose: str, parse: Parser) -> Setting:
     return Setting(name, purpose, parse, project=NO_ADDRESS, local=NO_ADDRESS)
 
 
-def _own(name: str, purpose: str, parse: Parser, default: ConfigValue = None) -> Setting:
+def _user_setting(name: str, purpose: str, parse: Parser, default: ConfigValue = None) -> Setting:
     return Setting(name, purpose, parse, default, project=NEVER)
 
 
 MODEL_ROWS = (
-    _model(
+    _model_setting(
         "model",
         "the model of the whole run: a model string, or `small`, `medium`, `large`; without it, the tier and the type "
         "of each task choose among the sizes",
         parsers.model,
     ),
     *(
-        _model(
+        _model_setting(
             f"models.{size}",
             "the model for each size; of a list, the first whose provider accepts requests",
             parsers.alternatives,
@@ -55,7 +55,7 @@ MODEL_ROWS = (
         for size in SIZES
     ),
     *(
-        _model(
+        _model_setting(
             f"models.{role}",
             "the model of a role: a model string or a size; of a list, the first whose provider accepts requests",
             parsers.role_models,
@@ -73,7 +73,7 @@ MODEL_ROWS = (
         )
         for kind, what in TASK_KINDS.items()
     ),
-    _own(
+    _user_setting(
         "effort",
         "how much the model thinks: `auto` (as its provider recommends, where it is known to think), `low`, `medium`, "
         "`high` or `off`",
@@ -81,18 +81,18 @@ MODEL_ROWS = (
         "auto",
     ),
     *(
-        _own(f"efforts.{name}", "the effort of a model size, or of a role in a run, which counts first", each)
+        _user_setting(f"efforts.{name}", "the effort of a model size, or of a role in a run, which counts first", each)
         for each in (one_of(*get_args(Effort)),)
         for name in (*SIZES, *EFFORT_ROLES)
     ),
-    _own(
+    _user_setting(
         "compaction",
         "who writes the summary of a conversation that is too long: `code`, or the `model` besides, at the cost of a "
         "request",
         one_of(*get_args(CompactionWriter)),
         "code",
     ),
-    _own(
+    _user_setting(
         "windows",
         "`MODEL TOKENS`: the context window of a model, by model string or name; otherwise it is what is known of the "
         "model, or what its local server tells",

@@ -304,7 +304,7 @@ def _bad_entry(expected: str, entry: str) -> ValueError:
     return ValueError(f"a list of {expected}, but `{entry}` is not one")
 
 
-def _matching(pattern: str, expected: str) -> Callable[[str], str]:
+def _match_parser(pattern: str, expected: str) -> Callable[[str], str]:
     """Return the parser of an entry that matches a pattern, whatever its case."""
 
     def parse(text: str) -> str:
@@ -315,5 +315,5 @@ def _matching(pattern: str, expected: str) -> Callable[[str], str]:
     return parse
 
 
-area_word = _matching(r"[A-Za-z]+", "words of letters only such as `invoice`")
-area_type = _matching(r"(\.[\w-]+)+", "file extensions such as `.proto`")
+area_word = _match_parser(r"[A-Za-z]+", "words of letters only such as `invoice`")
+area_type = _match_parser(r"(\.[\w-]+)+", "file extensions such as `.proto`")

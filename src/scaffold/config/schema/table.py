@@ -46,19 +46,19 @@ TerminalMode = Literal["auto", "plain"]
 PagerMode = Literal["auto", "off"]
 
 
-def _own(name: str, purpose: str, parse: Parser, default: ConfigValue = None) -> Setting:
+def _user_setting(name: str, purpose: str, parse: Parser, default: ConfigValue = None) -> Setting:
     return Setting(name, purpose, parse, default, project=NEVER)
 
 
-def _most(name: str, purpose: str, parse: Parser, default: ConfigValue = None) -> Setting:
+def _upper_bound(name: str, purpose: str, parse: Parser, default: ConfigValue = None) -> Setting:
     return Setting(name, purpose, parse, default, project=LOWER)
 
 
-def _sum(name: str, purpose: str, parse: Parser, project: MergeRule = ADD) -> Setting:
+def _list_setting(name: str, purpose: str, parse: Parser, project: MergeRule = ADD) -> Setting:
     return Setting(name, purpose, parse, (), project=project, local=ADD)
 
 
-def _whole(number: float) -> int | float:
+def _whole_number(number: float) -> int | float:
     """Return a default as users write it: 300, not 300.0."""
     return int(number) if number == int(number) else number
 
@@ -98,8 +98,8 @@ _ROWS = (
         AUTO,
     ),
     *(row for tier in BUILT_IN_TIERS for row in tier_rows(tier)),
-    _most("agents", "how many agents work at once, overriding the tier", integer(1, MAX_AGENTS)),
-    _most(
+    _upper_bound("agents", "how many agents work at once, overriding the tier", integer(1, MAX_AGENTS)),
+    _upper_bound(
         "max_workers_per_goal", "how many of them work on the same goal", integer(1, MAX_AGENTS), _LIMITS.goal_agents
     ),
     Setting(
@@ -109,35 +109,39 @@ _ROWS = (
         "on",
         project=stricter(("off", "on")),
     ),
-    _most(
+    _upper_bound(
         "agents_per_directory",
         "how many of them work in one directory, or package, of a repository that has several",
         integer(1, MAX_AGENTS),
         SchedulingSettings().directory_agents,
     ),
-    _most("budget_usd", "spending limit; no request starts beyond it", parsers.dollars, _LIMITS.budget_usd),
+    _upper_bound("budget_usd", "spending limit; no request starts beyond it", parsers.dollars, _LIMITS.budget_usd),
     # A project's could be more than the tier allows; that lowers `tiers.NAME.tokens`.
-    _own(
+    _user_setting(
         "budget_tokens",
         "limit in tokens of a run, input that no cache has and output, in place of the tier's",
         parsers.tokens,
         _LIMITS.budget_tokens,
     ),
-    _own(
+    _user_setting(
         "supervision",
         "how the next step of a goal is chosen: `mechanical` (without a model) or `agent`",
         one_of(*get_args(SupervisionMode)),
         PlanningSettings().supervision,
     ),
-    _most("replans", "how many times a goal may be replanned without a new fact", integer(0, 100), _LIMITS.replans),
-    _most("idle_s", "how many seconds an agent may show no activity", positive("seconds"), _whole(_LIMITS.idle_s)),
-    _most(
+    _upper_bound(
+        "replans", "how many times a goal may be replanned without a new fact", integer(0, 100), _LIMITS.replans
+    ),
+    _upper_bound(
+        "idle_s", "how many seconds an agent may show no activity", positive("seconds"), _whole_number(_LIMITS.idle_s)
+    ),
+    _upper_bound(
         "model_wait_s",
         "how many seconds an agent waits for a model that is down or limited, before its run is paused",
         positive("seconds"),
-        _whole(_LIMITS.model_wait_s),
+        _whole_number(_LIMITS.model_wait_s),
     ),
-    _own(
+    _user_setting(
         "soft_timeout",
         "the share of an attempt's time after which you are asked to kill it or to wait, and it is given half of its "
         "time more, once; 1: never",
@@ -153,15 +157,15 @@ _ROWS = (
         project=NEVER,
         local=NO_ADDRESS,
     ),
-    _most("max_subagents", "how many subagents a session may run at once", integer(1, MAX_SUBAGENTS), 5),
-    _most("subagent_timeout_s", "how many seconds a subagent may take", positive("seconds"), 300),
-    _own(
+    _upper_bound("max_subagents", "how many subagents a session may run at once", integer(1, MAX_SUBAGENTS), 5),
+    _upper_bound("subagent_timeout_s", "how many seconds a subagent may take", positive("seconds"), 300),
+    _user_setting(
         "terminal",
         "how a chat shows itself: `auto`, or `plain`: line by line, without redrawing, for screen readers",
         one_of(*get_args(TerminalMode)),
         "auto",
     ),
-    _own(
+    _user_setting(
         "pager",
         "what shows output that is longer than the terminal: `auto` (GIT_PAGER, PAGER, else less), or `off`",
         one_of(*get_args(PagerMode)),
@@ -176,20 +180,24 @@ _ROWS = (
         )
         for category in CATEGORIES
     ),
-    _sum(
+    _list_setting(
         "permissions.allow",
         "rules TOOL:PATTERN for calls that need no approval",
         list_of("rules TOOL:PATTERN", parsers.allow_rule),
         NEVER,
     ),
-    _sum(
+    _list_setting(
         "permissions.deny",
         "rules TOOL:PATTERN for calls that are always denied",
         list_of("rules TOOL:PATTERN", parsers.deny_rule),
     ),
-    _sum("areas.globs", "globs of files to protect besides the built-in ones", list_of("globs", parsers.path_glob)),
-    _sum("areas.words", "words, in the singular, in names of files to protect", list_of("words", parsers.area_word)),
-    _sum("areas.types", "extensions of files to protect", list_of("file endings", parsers.area_type)),
+    _list_setting(
+        "areas.globs", "globs of files to protect besides the built-in ones", list_of("globs", parsers.path_glob)
+    ),
+    _list_setting(
+        "areas.words", "words, in the singular, in names of files to protect", list_of("words", parsers.area_word)
+    ),
+    _list_setting("areas.types", "extensions of files to protect", list_of("file endings", parsers.area_type)),
     Setting(
         "sandbox.mode",
         "`require`: fail without a sandbox; `auto`: use the strongest available; `off`",
@@ -211,11 +219,11 @@ _ROWS = (
         (),
         project=SUBSET,
     ),
-    _most(
+    _upper_bound(
         "sandbox.memory_gb",
         "memory limit for each process of a command",
         positive("gigabytes"),
-        _whole(_SANDBOX.memory_gb),
+        _whole_number(_SANDBOX.memory_gb),
     ),
     Setting(
         "plugins.workers",
@@ -287,10 +295,10 @@ _ROWS = (
         "quality_gates.timeout_s",
         "timeout of a gate until there is a baseline to derive it from",
         positive("seconds"),
-        _whole(_GATES.timeout_s),
+        _whole_number(_GATES.timeout_s),
     ),
-    _own("quality_gates.slots", "how many gates run at once on this machine", integer(1, 64), _GATES.slots),
-    _sum(
+    _user_setting("quality_gates.slots", "how many gates run at once on this machine", integer(1, 64), _GATES.slots),
+    _list_setting(
         "quality_gates.tags",
         "`PATH @TAG...`: run tests with a tag when a path, folder or glob changes",
         list_of("paths, each with tags of tests", parsers.tagged_path),
@@ -308,48 +316,48 @@ _ROWS = (
         list_of("commands", parsers.service),
         (),
     ),
-    _sum(
+    _list_setting(
         "landing.union",
         "globs of files, e.g. a changelog, in which conflicting lines of both sides are kept, as `merge=union` in "
         "`.gitattributes` does",
         list_of("globs", parsers.path_glob),
     ),
-    _most(
+    _upper_bound(
         "learning.tokens",
         "about how many tokens of learnings a prompt has at most; 0 for none",
         integer(0, MAX_LEARNING_TOKENS),
         _LEARNING.tokens,
     ),
-    _own(
+    _user_setting(
         "learning.extract",
         "whether a model is asked what was learned when work passes that had failed before; it counts if that work "
         "lands: `on` or `off`",
         parsers.switch,
         OFF,
     ),
-    _own(
+    _user_setting(
         "keep.ignored_mb",
         "how many megabytes of the ignored files that an agent made are kept of each attempt",
         positive("megabytes"),
-        _whole(_KEEP.ignored_mb),
+        _whole_number(_KEEP.ignored_mb),
     ),
-    _own(
+    _user_setting(
         "keep.days",
         "for how many days `cleanup` keeps logs, reports, patches and prepared environments without use",
         positive("days"),
-        _whole(_KEEP.days),
+        _whole_number(_KEEP.days),
     ),
-    _own(
+    _user_setting(
         "keep.logs_mb",
         "how many megabytes of logs and reports `cleanup` keeps of a repository, the latest",
         positive("megabytes"),
-        _whole(_KEEP.logs_mb),
+        _whole_number(_KEEP.logs_mb),
     ),
-    _own(
+    _user_setting(
         "keep.free_mb",
         "how many megabytes stay free on the disk: with less, unused caches are deleted and no new work starts",
         positive("megabytes"),
-        _whole(_KEEP.free_mb),
+        _whole_number(_KEEP.free_mb),
     ),
     Setting(
         "publish",
@@ -360,7 +368,7 @@ _ROWS = (
         project=NEVER,
         local=NEVER,
     ),
-    _sum(
+    _list_setting(
         "protected_branches",
         "base branches, besides `main`, `master` and `dev`, that `scaffold land` moves only after a question, if there "
         "is a terminal to ask at",
@@ -377,12 +385,12 @@ _ROWS = (
         "the message of a squashed commit; `{request}`, `{actions}` and `{run}` in it are replaced",
         parsers.message,
     ),
-    _own("notify", "a command for `/bin/sh` that receives notifications", parsers.command),
+    _user_setting("notify", "a command for `/bin/sh` that receives notifications", parsers.command),
     Setting(
         "inbox.wait_s",
         "how many seconds a worker waits for your decision before it pins its work and ends, if no terminal asks",
         positive("seconds"),
-        _whole(_PERMISSIONS.inbox_wait_s),
+        _whole_number(_PERMISSIONS.inbox_wait_s),
     ),
 )
 

@@ -14,7 +14,7 @@ def matches(glob: str, path: str) -> bool:
     names = path.split("/")
     # The set of positions reached replaces backtracking, so that a glob with many stars takes no exponential time.
     reached = {0}
-    for segment in _segments(glob):
+    for segment in _glob_segments(glob):
         if segment == "**":
             reached = set(range(min(reached), len(names) + 1))
         else:
@@ -30,6 +30,6 @@ def matches_any(globs: Iterable[str], path: str) -> bool:
 
 
 @lru_cache(maxsize=1024)
-def _segments(glob: str) -> tuple[str, ...]:
+def _glob_segments(glob: str) -> tuple[str, ...]:
     segments = tuple(segment for segment in glob.split("/") if segment not in {"", "."})
     return (*segments, "*") if segments[-1:] in {("**",), ()} else segments

@@ -71,9 +71,9 @@ def parse_patch(text: str) -> tuple[FilePatch, ...] | Refusal:
     """
     lines = _without_here_document([line.removesuffix("\r") for line in text.strip().split("\n")])
     if lines[0].rstrip() != BEGIN:
-        return Refusal(f"The first line of a patch is `{BEGIN}`, not {_shown(lines[0])}.")
+        return Refusal(f"The first line of a patch is `{BEGIN}`, not {_quoted_line(lines[0])}.")
     if lines[-1].strip() != END:
-        return Refusal(f"The last line of a patch is `{END}`, not {_shown(lines[-1])}.")
+        return Refusal(f"The last line of a patch is `{END}`, not {_quoted_line(lines[-1])}.")
     return _PatchReader(lines[1:-1]).files()
 
 
@@ -83,7 +83,7 @@ def _without_here_document(lines: Sequence[str]) -> Sequence[str]:
     return inside or lines
 
 
-def _shown(line: str) -> str:
+def _quoted_line(line: str) -> str:
     return f"`{line[:200]}`" if line.strip() else "an empty line"
 
 
@@ -97,42 +97,42 @@ class _PatchReader:
     def files(self) -> tuple[FilePatch, ...] | Refusal:
         found: list[FilePatch] = []
         while self._at < len(self._lines):
-            line = self._next()
+            line = self._next_line()
             if line.strip():
-                file = self._file(line)
+                file = self._file_patch(line)
                 if isinstance(file, Refusal):
                     return Refusal(f"Line {self._at + 1} of the patch: {file.reason}")
                 found.append(file)
         return tuple(found) or Refusal("The patch names no file.")
 
-    def _next(self) -> str:
+    def _next_line(self) -> str:
         self._at += 1
         return self._lines[self._at - 1]
 
-    def _body(self) -> str | None:
+    def _body_line(self) -> str | None:
         """Return the next line about the current file; None at the end."""
         if self._at == len(self._lines) or _is_header(self._lines[self._at]):
             return None
-        return self._next()
+        return self._next_line()
 
-    def _file(self, header: str) -> FilePatch | Refusal:
+    def _file_patch(self, header: str) -> FilePatch | Refusal:
         mark = next((mark for mark in (ADD, UPDATE, DELETE) if header.strip().startswith(mark)), None)
         if mark is None:
-            return Refusal(f"{_shown(header)} is not `{ADD} PATH`, `{UPDATE} PATH` or `{DELETE} PATH`.")
+            return Refusal(f"{_quoted_line(header)} is not `{ADD} PATH`, `{UPDATE} PATH` or `{DELETE} PATH`.")
         path = header.strip().removeprefix(mark).strip()
         if not path:
             return Refusal(f"`{mark}` names no path.")
         if mark == DELETE:
             return FilePatch(kind="delete", path=path)
-        return self._added(path) if mark == ADD else self._updated(path)
+        return self._added_file(path) if mark == ADD else self._updated_file(path)
 
-    def _added(self, path: str) -> FilePatch | Refusal:
+    def _added_file(self, path: str) -> FilePatch | Refusal:
         content: list[str] = []
-        while (line := self._body()) is not None:
+        while (line := self._body_line()) is not None:
             if line.startswith("+"):
                 content.append(f"{line[1:]}\n")
             elif line or self._has_more_content():
-                return Refusal(f"every line of the added file {path} begins with `+`; {_shown(line)} does not.")
+                return Refusal(f"every line of the added file {path} begins with `+`; {_quoted_line(line)} does not.")
         return FilePatch(kind="add", path=path, content="".join(content))
 
     def _has_more_content(self) -> bool:
@@ -140,14 +140,14 @@ class _PatchReader:
         following = next((line for line in self._lines[self._at :] if line), None)
         return following is not None and not _is_header(following)
 
-    def _updated(self, path: str) -> FilePatch | Refusal:
+    def _updated_file(self, path: str) -> FilePatch | Refusal:
         move_to = None
         if self._at < len(self._lines) and self._lines[self._at].strip().startswith(MOVE):
-            move_to = self._next().strip().removeprefix(MOVE).strip()
+            move_to = self._next_line().strip().removeprefix(MOVE).strip()
             if not move_to:
                 return Refusal(f"`{MOVE}` names no path.")
         sections = _SectionsReader()
-        while (line := self._body()) is not None:
+        while (line := self._body_line()) is not None:
             if problem := sections.read(line):
                 return Refusal(f"{problem} in {path}.")
         found = sections.end()
@@ -169,10 +169,10 @@ class _SectionsReader:
     def read(self, line: str) -> str | None:
         """Take the next line; return what is wrong with it, or None."""
         if line.startswith(ANCHOR):
-            self._close()
-            self._anchor(line.removeprefix(ANCHOR).strip())
+            self._close_section()
+            self._add_anchor(line.removeprefix(ANCHOR).strip())
         elif line.rstrip() == END_OF_FILE:
-            self._close(at_end=True)
+            self._close_section(at_end=True)
         elif not line:
             self._lines.append((" ", ""))
             self._bare += 1
@@ -180,19 +180,19 @@ class _SectionsReader:
             self._lines.append((mark, line[1:]))
             self._bare = 0
         else:
-            return f"a line begins with ` `, `+`, `-` or `@@`, not as {_shown(line)} does"
+            return f"a line begins with ` `, `+`, `-` or `@@`, not as {_quoted_line(line)} does"
         return None
 
     def end(self) -> tuple[PatchSection, ...]:
         """Return the sections, without those that change nothing."""
-        self._close()
+        self._close_section()
         return tuple(section for section in self._sections if section.changes)
 
-    def _anchor(self, text: str) -> None:
+    def _add_anchor(self, text: str) -> None:
         if text and not _LINE_NUMBERS.fullmatch(text):
             self._anchors.append(text)
 
-    def _close(self, *, at_end: bool = False) -> None:
+    def _close_section(self, *, at_end: bool = False) -> None:
         lines = self._lines if at_end else self._lines[: len(self._lines) - self._bare]
         if lines:
             self._sections.append(PatchSection(anchors=tuple(self._anchors), lines=tuple(lines), at_end=at_end))

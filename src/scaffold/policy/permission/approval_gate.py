@@ -144,7 +144,7 @@ class ApprovalGate:
             except UsageError as error:
                 return ToolOutput(f"Denied: {error.what}.", failed=True)
             if checked.denied is not None:
-                self._tell(_outcome("", request, PolicyDecision("deny", HOOK_RULE, checked.denied)))
+                self._tell(_approval_outcome("", request, PolicyDecision("deny", HOOK_RULE, checked.denied)))
                 return ToolOutput(f"Denied by a hook: {checked.denied}", failed=True)
             decision = await self.judge_for("", msgspec.structs.replace(request, hook=checked.asks))
             if decision.decision == "deny":
@@ -161,23 +161,23 @@ class ApprovalGate:
     async def judge_for(self, agent: str, request: PermissionRequest) -> PolicyDecision:
         """Decide the call of a subagent, or our own if `agent` is empty; return `allow` or `deny`, and report it."""
         request = self._with_scripts(request)
-        decision = await self._judge(agent, request)
+        decision = await self._decide_call(agent, request)
         # Another answer may settle the question without deciding this call for good, so it is decided again.
         while decision.decision == "ask":
-            answered = await self._asked(agent, request, decision)
+            answered = await self._ask_for_decision(agent, request, decision)
             current = self._with_scripts(request)
             # The answer is about the scripts as they were when the question was asked.
             stands = answered is not None and (answered.decision == "deny" or current == request)
-            decision = answered if answered and stands else await self._judge(agent, current)
+            decision = answered if answered and stands else await self._decide_call(agent, current)
             request = current
         # Permanent denials do not count: a model that meets one by mistake would lose a whole category.
         if decision.decision == "deny" and decision.rule in COUNTED_RULES:
             denials = self._denials.get((agent, request.category), DenialBackoff())
             self._denials[agent, request.category] = denials.another(self._clock.monotonic())
         if decision.rule in COUNTED_RULES:
-            self._settle()
+            self._wake_questions()
         if decision.decision == "deny" or decision.rule not in UNREPORTED_RULES:
-            self._tell(_outcome(agent, request, decision))
+            self._tell(_approval_outcome(agent, request, decision))
         return decision
 
     def _with_scripts(self, request: PermissionRequest) -> PermissionRequest:
@@ -187,7 +187,7 @@ class ApprovalGate:
         scripts = self._shell.scripts(request.subject, self._workspace)
         return msgspec.structs.replace(request, scripts=scripts)
 
-    async def _judge(self, agent: str, request: PermissionRequest) -> PolicyDecision:
+    async def _decide_call(self, agent: str, request: PermissionRequest) -> PolicyDecision:
         denials = self._denials.get((agent, request.category), DenialBackoff())
         pause_s = denials.pause_s(self._clock.monotonic())
         context = CallContext(workspace=self._workspace, mode=self._mode(), pause_s=pause_s)
@@ -196,7 +196,9 @@ class ApprovalGate:
             return PolicyDecision("ask", HOOK_RULE, request.hook)
         return decision
 
-    async def _asked(self, agent: str, request: PermissionRequest, decision: PolicyDecision) -> PolicyDecision | None:
+    async def _ask_for_decision(
+        self, agent: str, request: PermissionRequest, decision: PolicyDecision
+    ) -> PolicyDecision | None:
         """Return the decision of the user or the delegate; None if another answer settled the question meanwhile."""
         approver = self._approver
         if isinstance(approver, Delegation):
@@ -204,9 +206,9 @@ class ApprovalGate:
         # The rule is made before the question, because the user must see what "always" would allow.
         rule = await suggest_rule(request, context_for(self._rules, self._workspace, request.tool), self._shell)
         if approver is None:
-            reason = f"{decision.reason}, and no user is available to approve it. {_alternatives(request, rule)}"
+            reason = f"{decision.reason}, and no user is available to approve it. {_alternatives_text(request, rule)}"
             return PolicyDecision("deny", "category", reason)
-        match await self._answer(agent, request, approver(_question(agent, request, decision, rule))):
+        match await self._wait_for_answer(agent, request, approver(_approval_question(agent, request, decision, rule))):
             case None:
                 return None
             case "deny":
@@ -214,16 +216,16 @@ class ApprovalGate:
             case DenyBecause(reason=why):
                 return PolicyDecision("deny", "human", f"the user denied it and says: {why}")
             case "always":
-                self._remember(request, rule)
+                self._remember_always(request, rule)
         return PolicyDecision("allow", "human", "the user approved it")
 
-    async def _answer(
+    async def _wait_for_answer(
         self, agent: str, request: PermissionRequest, asking: Coroutine[Any, Any, ApprovalAnswer]
     ) -> ApprovalAnswer | None:
         """Return the user's answer; None as soon as another answer settles the question."""
         async with asyncio.TaskGroup() as tasks:
             answering = tasks.create_task(asking)
-            settling = tasks.create_task(self._settles(agent, request))
+            settling = tasks.create_task(self._wait_until_settled(agent, request))
             await asyncio.wait((answering, settling), return_when=asyncio.FIRST_COMPLETED)
             # The loser is a question that stays on the screen, or a task that waits for ever.
             answering.cancel()
@@ -231,22 +233,22 @@ class ApprovalGate:
         # An answer that came in the same moment counts: the user gave it.
         return None if answering.cancelled() else answering.result()
 
-    async def _settles(self, agent: str, request: PermissionRequest) -> None:
+    async def _wait_until_settled(self, agent: str, request: PermissionRequest) -> None:
         """Return when the answer to another question decides this call too."""
         while True:
             # The event is taken before the decision, so that an answer in between wakes this task.
             settled = self._settled
-            if (await self._judge(agent, request)).decision != "ask":
+            if (await self._decide_call(agent, request)).decision != "ask":
                 return
             await settled.wait()
 
-    def _settle(self) -> None:
+    def _wake_questions(self) -> None:
         """Wake all waiting questions, so that they are decided again."""
         # A new event for each answer: one that stays set would wake later questions at once.
         self._settled.set()
         self._settled = asyncio.Event()
 
-    def _remember(self, request: PermissionRequest, rule: Rule | None) -> None:
+    def _remember_always(self, request: PermissionRequest, rule: Rule | None) -> None:
         """Apply the answer "always": allow the rule that was shown, or exactly this call if there was none."""
         rules = self._rules
         if rule is None:
@@ -271,7 +273,9 @@ def _bound_to(request: PermissionRequest) -> str:
     return f"; the answer holds for {names} as it is now" if names else ""
 
 
-def _question(agent: str, request: PermissionRequest, decision: PolicyDecision, rule: Rule | None) -> ApprovalQuestion:
+def _approval_question(
+    agent: str, request: PermissionRequest, decision: PolicyDecision, rule: Rule | None
+) -> ApprovalQuestion:
     return ApprovalQuestion(
         tool=request.tool,
         category=request.category,
@@ -285,7 +289,7 @@ def _question(agent: str, request: PermissionRequest, decision: PolicyDecision, 
     )
 
 
-def _outcome(agent: str, request: PermissionRequest, decision: PolicyDecision) -> ApprovalOutcome:
+def _approval_outcome(agent: str, request: PermissionRequest, decision: PolicyDecision) -> ApprovalOutcome:
     return ApprovalOutcome(
         tool=request.tool,
         category=request.category,
@@ -297,7 +301,7 @@ def _outcome(agent: str, request: PermissionRequest, decision: PolicyDecision) -
     )
 
 
-def _alternatives(request: PermissionRequest, rule: Rule | None) -> str:
+def _alternatives_text(request: PermissionRequest, rule: Rule | None) -> str:
     needed = f"{request.tool}:PATTERN" if rule is None else str(rule)
     options = f'`--allow "{needed}"`, `--allow-category {request.category}` or `--yolo`'
     return f"It would be allowed by {options}. Continue without it, or report what you would have done"
@@ -311,7 +315,7 @@ async def suggest_rule(request: PermissionRequest, context: DecisionContext, she
         case "path":
             [pattern] = escape_words(request.paths) if len(request.paths) == 1 else (None,)
         case "url":
-            pattern = _host(request.subject)
+            pattern = _ascii_host(request.subject)
         case "text":
             return None
         case _:
@@ -319,7 +323,7 @@ async def suggest_rule(request: PermissionRequest, context: DecisionContext, she
     return Rule(request.tool, pattern) if pattern else None
 
 
-def _host(url: str) -> str | None:
+def _ascii_host(url: str) -> str | None:
     """Return the host of a URL if it is plain ASCII, else None."""
     try:
         host = urlsplit(url).hostname or ""

@@ -55,17 +55,17 @@ class LazyShellPolicy:
 
     async def judge(self, command: str, context: DecisionContext) -> PolicyDecision:
         """Return the decision about a command, before mode and category."""
-        return await self._shell().judge(command, context)
+        return await self._shell_policy().judge(command, context)
 
     async def suggest_pattern(self, command: str, context: DecisionContext) -> str | None:
         """Return a pattern that would allow this command and others like it."""
-        return await self._shell().suggest_pattern(command, context)
+        return await self._shell_policy().suggest_pattern(command, context)
 
     def scripts(self, command: str, workspace: WorkspacePaths) -> tuple[tuple[str, str], ...]:
         """Return (name, digest) of each script file that a command runs."""
-        return self._shell().scripts(command, workspace)
+        return self._shell_policy().scripts(command, workspace)
 
-    def _shell(self) -> ShellPolicy:
+    def _shell_policy(self) -> ShellPolicy:
         if self._loaded is None:
             self._loaded = self._load()
         return self._loaded
@@ -118,7 +118,7 @@ async def _by_rules_and_paths(
     """Return the decision by rules and paths, whatever the category; None if neither applies."""
     if request.kind == "command":
         return await shell.judge(request.subject, context_for(rules, workspace, request.tool))
-    if denied := _denial(request, workspace):
+    if denied := _final_denial(request, workspace):
         return denied
     if rule := next((rule for rule in rules.deny if rule.denies(request)), None):
         return PolicyDecision("deny", f"deny:{rule}", f"the rule `{rule}` denies it")
@@ -128,7 +128,7 @@ async def _by_rules_and_paths(
         return PolicyDecision(
             "allow", ", ".join(allowing), f"the rule{'s' * plural} `{named}` allow{'s' * (not plural)} it"
         )
-    return _question(request) if request.kind == "path" else None
+    return _path_question(request) if request.kind == "path" else None
 
 
 def _allowing_rules(request: PermissionRequest, rules: RuleSet) -> tuple[str, ...]:
@@ -138,7 +138,7 @@ def _allowing_rules(request: PermissionRequest, rules: RuleSet) -> tuple[str, ..
     return () if None in found else tuple(dict.fromkeys(filter(None, found)))
 
 
-def _denial(request: PermissionRequest, workspace: WorkspacePaths) -> PolicyDecision | None:
+def _final_denial(request: PermissionRequest, workspace: WorkspacePaths) -> PolicyDecision | None:
     """Return the denial that nothing can override; None if there is none. Not for commands."""
     if request.kind == "url":
         return denied_url(request.subject)
@@ -182,7 +182,7 @@ def _by_texts(request: PermissionRequest, workspace: WorkspacePaths) -> PolicyDe
     """Return the denial of a foreign tool's call if one of its texts names a protected or secret file, else None."""
     # Resolving links touches the disk for each text; arguments of thousands of texts must not hold up the session.
     unfollowed = structs.replace(workspace, files=EmptyFileSystem())
-    for at, text in enumerate(_texts(request)):
+    for at, text in enumerate(_argument_texts(request)):
         if denied := _by_text(text, workspace if at < MAX_FOLLOWED else unfollowed):
             return denied
     return None
@@ -203,7 +203,7 @@ def _by_text(text: str, workspace: WorkspacePaths) -> PolicyDecision | None:
     return denied if denied is not None and denied.rule.startswith(("protected:", "secret:")) else None
 
 
-def _question(request: PermissionRequest) -> PolicyDecision | None:
+def _path_question(request: PermissionRequest) -> PolicyDecision | None:
     """Return the question that a path raises even if its category is allowed; None if there is none."""
     if outside := next((path for path in request.paths if path.startswith("/")), None):
         return PolicyDecision("ask", "outside", f"{outside} is outside the workspace")
@@ -252,7 +252,7 @@ def _category_reason(request: PermissionRequest, rules: RuleSet, decision: str) 
             return f"{request.tool} needs approval ({request.category}){note}"
 
 
-def _texts(request: PermissionRequest) -> Iterator[str]:
+def _argument_texts(request: PermissionRequest) -> Iterator[str]:
     """Yield every string in the arguments at any depth, keys included."""
     pending: list[object] = [json.loads(request.args or "{}")]
     while pending:

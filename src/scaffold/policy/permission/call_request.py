@@ -72,7 +72,7 @@ def permission_request(call: ToolInvocation, workspace: WorkspacePaths) -> Permi
         raise UsageError(
             f"the arguments of {call.tool} are nested more than {MAX_NESTING} levels deep", "Pass flatter arguments."
         )
-    kind, named = _subject(call)
+    kind, named = _call_subject(call)
     known = [path for path in named if len(path) <= MAX_PATH_CHARS] if kind == "path" else []
     return PermissionRequest(
         tool=call.tool,
@@ -80,7 +80,7 @@ def permission_request(call: ToolInvocation, workspace: WorkspacePaths) -> Permi
         kind=kind,
         subject="\n".join(named),
         named=named if kind == "path" else (),
-        paths=tuple(dict.fromkeys(reached for path in known for reached in _reached(path, workspace))),
+        paths=tuple(dict.fromkeys(reached for path in known for reached in _reached_paths(path, workspace))),
         args=canonical_arguments(call.args),
         confined=call.confined,
         read_only=call.read_only,
@@ -93,12 +93,12 @@ def canonical_arguments(args: Mapping[str, Any]) -> str:
     return json.dumps(args, ensure_ascii=False, sort_keys=True, separators=(",", ":"), default=str)
 
 
-def _reached(path: str, workspace: WorkspacePaths) -> Iterator[str]:
+def _reached_paths(path: str, workspace: WorkspacePaths) -> Iterator[str]:
     tilde = path == "~" or path.startswith("~/")
     yield from map(workspace.within, workspace.reached(path, frozenset({workspace.root}), tilde=tilde))
 
 
-def _subject(call: ToolInvocation) -> tuple[SubjectKind, tuple[str, ...]]:
+def _call_subject(call: ToolInvocation) -> tuple[SubjectKind, tuple[str, ...]]:
     """Return the kind of the call's subject and its text; of a patch, all paths that it names."""
     texts = {name: value for name, value in call.args.items() if isinstance(value, str)}
     match call.category:

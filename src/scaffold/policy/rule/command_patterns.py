@@ -50,7 +50,7 @@ def parse_pattern(text: str) -> CommandPattern | None:
     if "\n" in text:
         return None
     if len(text) > 2 and text.startswith("/") and text.endswith("/"):
-        return _expression(text[1:-1])
+        return _parse_regex(text[1:-1])
     lexer = shlex.shlex(text, posix=True, punctuation_chars=";|&<>()")
     lexer.whitespace_split = True
     # A `#` in a pattern is a character like any other.
@@ -72,17 +72,17 @@ def escape_words(words: Sequence[str]) -> tuple[str, ...]:
 
 def format_pattern(words: Sequence[str]) -> str:
     """Return the pattern for commands that start with exactly these words."""
-    pattern = " ".join(map(_quoted, escape_words(words)))
+    pattern = " ".join(map(_quote_glob, escape_words(words)))
     # An empty quotation keeps a path between slashes from being read back as a regular expression.
     return f"''{pattern}" if pattern.startswith("/") and pattern.endswith("/") else pattern
 
 
-def _quoted(glob: str) -> str:
+def _quote_glob(glob: str) -> str:
     """Return the word quoted so that `parse_pattern` reads it back; glob characters stay unquoted."""
     return glob if re.fullmatch(r"[\w@%+=:,./*?\[\]-]+", glob, re.ASCII) else shlex.quote(glob)
 
 
-def _expression(source: str) -> RegexPattern | None:
+def _parse_regex(source: str) -> RegexPattern | None:
     try:
         re.compile(source)
     except (re.error, RecursionError, OverflowError):

@@ -87,7 +87,7 @@ def _as_resolved(host: str, port: int | None) -> str:
 
 
 def _is_local(host: str) -> bool:
-    address = _address(host)
+    address = _parse_address(host)
     if address is not None:
         return not is_public(str(address))
     # A name without a dot is completed with the search domain of this network.
@@ -95,13 +95,13 @@ def _is_local(host: str) -> bool:
 
 
 def _is_metadata(host: str) -> bool:
-    address = _address(host)
+    address = _parse_address(host)
     return host.casefold().rstrip(".") in METADATA_NAMES or (
         address is not None and any(address in network for network in METADATA_NETWORKS)
     )
 
 
-def _address(host: str) -> IPv4Address | IPv6Address | None:
+def _parse_address(host: str) -> IPv4Address | IPv6Address | None:
     """Return the IP address that `host` spells, in any notation that resolvers accept; None for a name."""
     bare = host.strip("[]").partition("%")[0]
     try:

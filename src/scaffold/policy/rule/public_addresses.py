@@ -17,10 +17,10 @@ def is_public(text: str) -> bool:
         address = ip_address(text)
     except ValueError:
         return False
-    return all(_is_global(each) for each in _embedded(address))
+    return all(_is_global(each) for each in _embedded_addresses(address))
 
 
-def _embedded(address: IPv4Address | IPv6Address) -> tuple[IPv4Address | IPv6Address, ...]:
+def _embedded_addresses(address: IPv4Address | IPv6Address) -> tuple[IPv4Address | IPv6Address, ...]:
     if isinstance(address, IPv4Address):
         return (address,)
     if address.ipv4_mapped:

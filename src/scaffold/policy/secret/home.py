@@ -66,15 +66,17 @@ class HomeView(Struct, frozen=True):
 
 def view_of_home(home: Path, root: Path, environ: Mapping[str, str]) -> HomeView:
     """Return what commands that work in `root` may read of `home`; both are absolute, with links resolved."""
-    readable = tuple(_allowed(home, (*GIT_SETTINGS, *TOOLCHAINS, *TOOL_SETTINGS)))
+    readable = tuple(_allowed_paths(home, (*GIT_SETTINGS, *TOOLCHAINS, *TOOL_SETTINGS)))
     private = (
         home / entry.name
-        for entry in _entries(home)
+        for entry in _folder_entries(home)
         if entry.name.startswith(".") and home / entry.name not in readable and not _is_own(entry.name, home, root)
     )
-    masked = (path for path in _allowed(home, TOOLCHAIN_CREDENTIALS) if holds_secret(path) or _is_credential(path))
+    masked = (
+        path for path in _allowed_paths(home, TOOLCHAIN_CREDENTIALS) if holds_secret(path) or _is_credential(path)
+    )
     settings = (path for path in readable if path.is_file() and not _is_git_setting(path, home) and holds_secret(path))
-    keys = _allowed(home, TOOLCHAIN_SECRETS)
+    keys = _allowed_paths(home, TOOLCHAIN_SECRETS)
     beside = () if home.is_relative_to(root) else _secrets_beside(home, root, _named_folders(environ))
     found = chain(private, keys, masked, settings, beside)
     linked = () if home.is_relative_to(root) else _targets_of_links(readable)  # else a command may have planted them
@@ -95,20 +97,20 @@ def _is_credential(path: Path) -> bool:
     return secret_entry(f"{path.parent.name}/{path.name}") is not None
 
 
-def _allowed(home: Path, patterns: Sequence[str]) -> Iterator[Path]:
+def _allowed_paths(home: Path, patterns: Sequence[str]) -> Iterator[Path]:
     """Yield the existing paths in `home` that match one of the patterns."""
     for pattern in patterns:
-        yield from _matching(home, pattern.split("/"))
+        yield from _match_paths(home, pattern.split("/"))
 
 
-def _matching(folder: Path, names: Sequence[str]) -> Iterator[Path]:
+def _match_paths(folder: Path, names: Sequence[str]) -> Iterator[Path]:
     first, *rest = names
     if "*" not in first:
         found = [first] if os.path.lexists(folder / first) else []
     else:
-        found = [entry.name for entry in _entries(folder) if fnmatchcase(entry.name, first)]
+        found = [entry.name for entry in _folder_entries(folder) if fnmatchcase(entry.name, first)]
     for name in found:
-        yield from _matching(folder / name, rest) if rest else (folder / name,)
+        yield from _match_paths(folder / name, rest) if rest else (folder / name,)
 
 
 def _targets_of_links(paths: Sequence[Path]) -> Iterator[Path]:
@@ -125,7 +127,7 @@ def _secrets_beside(home: Path, root: Path, named: Collection[Path]) -> Iterator
     """
     above = [folder for folder in (root, *root.parents) if folder.is_relative_to(home) and folder != root] or [home]
     for folder in above:
-        for entry in _entries(folder):
+        for entry in _folder_entries(folder):
             path = folder / entry.name
             if folder == home and entry.name.startswith("."):
                 continue
@@ -151,7 +153,7 @@ def _named_folders(environ: Mapping[str, str]) -> frozenset[Path]:
     return frozenset(Path(os.path.realpath(part)) for part in parts)
 
 
-def _entries(folder: Path) -> list["os.DirEntry[str]"]:
+def _folder_entries(folder: Path) -> list["os.DirEntry[str]"]:
     """Return the entries of a folder; empty if it cannot be read."""
     with contextlib.suppress(OSError), os.scandir(folder) as entries:
         return list(entries)

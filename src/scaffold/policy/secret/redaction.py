@@ -29,7 +29,7 @@ _learned: dict[str, None] = {}
 def learn_secrets(values: Iterable[str]) -> None:
     """Let each Redactor of this process, earlier ones as well, know secrets that came later, such as renewed tokens."""
     for value in values:
-        _learned.update(dict.fromkeys((value, *_encodings(value))) if value not in _learned else {})
+        _learned.update(dict.fromkeys((value, *_secret_forms(value))) if value not in _learned else {})
 
 
 class SecretSpan(Struct, frozen=True, order=True):
@@ -46,7 +46,7 @@ class Redactor:
     def __init__(self, *known: Mapping[str, str]) -> None:
         """Take {name: secret} from several sources; values below `MIN_SECRET_CHARS` characters are ignored."""
         named = [(name, value) for source in known for name, value in source.items()]
-        forms = [(form, _plain(name)) for name, value in named for form in _encodings(value)]
+        forms = [(form, _mark_name(name)) for name, value in named for form in _secret_forms(value)]
         self._forms: Mapping[str, str] = dict(reversed(forms))  # reversed, so the first name of a value wins
         # Only names of our own make a mark: a forged `[redacted:...]` around a secret would otherwise hide it from us.
         names = sorted({*self._forms.values(), LEARNED, *(shape.name for shape in SECRET_PATTERNS)})
@@ -55,8 +55,8 @@ class Redactor:
     def clean(self, text: str) -> str:
         """Return `text` with its secrets redacted; the same object if it has none. Idempotent."""
         # Repeat: once a secret is masked, the text next to it may match a pattern that it did not match before.
-        while spans := self._secrets(text):
-            text = _masked(text, spans)
+        while spans := self._secret_spans(text):
+            text = _mask_spans(text, spans)
         return text
 
     def clean_all(self, value: Any) -> Any:
@@ -87,17 +87,17 @@ class Redactor:
             case _:
                 return None
 
-    def _secrets(self, text: str) -> Sequence[SecretSpan]:
+    def _secret_spans(self, text: str) -> Sequence[SecretSpan]:
         """Return the spans of secrets, sorted, without overlaps and outside existing marks."""
-        spans = _merged(
-            sorted(chain(self._known(text), _pattern_spans(text)), key=lambda span: (span.start, -span.end))
+        spans = _merge_spans(
+            sorted(chain(self._known_spans(text), _pattern_spans(text)), key=lambda span: (span.start, -span.end))
         )
         if not spans or "[redacted:" not in text:
             return spans
         marks = [found.span() for found in re.finditer(self._marks, text)]
         return list(_without_marks(spans, marks))
 
-    def _known(self, text: str) -> Iterator[SecretSpan]:
+    def _known_spans(self, text: str) -> Iterator[SecretSpan]:
         for form, name in chain(self._forms.items(), ((form, LEARNED) for form in _learned)):
             start = text.find(form)
             while start >= 0:
@@ -113,7 +113,7 @@ def _pattern_spans(text: str) -> Iterator[SecretSpan]:
             yield SecretSpan(start, end, shape.name)
 
 
-def _merged(spans: Sequence[SecretSpan]) -> Sequence[SecretSpan]:
+def _merge_spans(spans: Sequence[SecretSpan]) -> Sequence[SecretSpan]:
     """Return sorted spans with overlapping ones merged under the name of the first."""
     merged: list[SecretSpan] = []
     for span in spans:
@@ -140,7 +140,7 @@ def _without_marks(spans: Sequence[SecretSpan], marks: Sequence[tuple[int, int]]
             yield SecretSpan(start, span.end, span.name)
 
 
-def _masked(text: str, spans: Sequence[SecretSpan]) -> str:
+def _mask_spans(text: str, spans: Sequence[SecretSpan]) -> str:
     """Return `text` with each span replaced by a mark."""
     first, last = SecretSpan(0, 0, ""), SecretSpan(len(text), len(text), "")
     pieces = []
@@ -149,11 +149,11 @@ def _masked(text: str, spans: Sequence[SecretSpan]) -> str:
     return "".join(pieces)
 
 
-def _plain(name: str) -> str:
+def _mark_name(name: str) -> str:
     return re.sub(r"[^\w.-]+", "_", name)[:64] or "secret"
 
 
-def _encodings(value: str) -> Iterator[str]:
+def _secret_forms(value: str) -> Iterator[str]:
     """Yield the forms in which a secret may appear: literal, JSON, URL-encoded, base64 at any offset, hex."""
     value = value.strip()
     if len(value) < MIN_SECRET_CHARS:
@@ -165,11 +165,11 @@ def _encodings(value: str) -> Iterator[str]:
     data = value.encode(errors="surrogateescape")
     forms = [json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1]]
     forms += [quote(data, safe=""), quote(data), quote_plus(data), data.hex()]
-    forms += [form for offset in range(3) for form in _base64(data, offset)]
+    forms += [form for offset in range(3) for form in _base64_core(data, offset)]
     yield from dict.fromkeys(form for form in forms if form != value)
 
 
-def _base64(data: bytes, offset: int) -> tuple[str, str]:
+def _base64_core(data: bytes, offset: int) -> tuple[str, str]:
     """Return the fixed part of the base64 of `data`, in both alphabets, if it starts `offset` bytes into a group."""
     # The characters at both ends also encode bits of the neighbouring bytes, so they vary and are left out.
     begin, end = (0, 2, 3)[offset], (offset + len(data)) * 8 // 6

@@ -54,7 +54,7 @@ class SecretScan:
             if self.entries >= self._most:
                 self.complete = False
                 break
-            listing = _listing(folder, before.get(folder))
+            listing = _read_listing(folder, before.get(folder))
             if listing is None:
                 continue
             self._known[folder] = listing
@@ -90,7 +90,7 @@ def is_public_certificate(path: Path) -> bool:
     return PUBLIC in content and PRIVATE not in content and len(content) <= READ_BYTES
 
 
-def _listing(folder: str, before: _Listing | None) -> _Listing | None:
+def _read_listing(folder: str, before: _Listing | None) -> _Listing | None:
     """Return the folder's listing, `before` if it has not changed; None if it cannot be read or is a link."""
     now_ns = time.time_ns()
     try:

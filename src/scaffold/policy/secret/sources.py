@@ -94,10 +94,10 @@ def redactor_for(environ: Mapping[str, str], *folders: Path) -> Redactor:
     An unreadable file is skipped: our agents cannot read it either.
     """
     known = {**secret_values(environ), **_provided_secrets(environ)}
-    return Redactor(known, *map(_secrets_of, _files(environ, folders)))
+    return Redactor(known, *map(_secrets_of, _secret_files(environ, folders)))
 
 
-def _files(environ: Mapping[str, str], folders: Sequence[Path]) -> Iterator[Path]:
+def _secret_files(environ: Mapping[str, str], folders: Sequence[Path]) -> Iterator[Path]:
     for folder in folders:
         yield from sorted(secret_scan(folder, most=MAX_ENTRIES).paths())[:MAX_FILES]
         yield folder / ".git" / "config"
@@ -203,9 +203,9 @@ def _can_be_secret(value: str) -> bool:
 def _looks_random(value: str) -> bool:
     if not _ONE_WORD.fullmatch(value) or _IDENTIFIER.fullmatch(value) or not _can_be_secret(value):
         return False
-    return any(map(str.isdigit, value)) and any(map(str.isalpha, value)) and _entropy(value) >= MIN_RANDOM_BITS
+    return any(map(str.isdigit, value)) and any(map(str.isalpha, value)) and _shannon_entropy(value) >= MIN_RANDOM_BITS
 
 
-def _entropy(text: str) -> float:
+def _shannon_entropy(text: str) -> float:
     """Return the Shannon entropy of `text`, in bits per character."""
     return -sum(count / len(text) * math.log2(count / len(text)) for count in Counter(text).values())

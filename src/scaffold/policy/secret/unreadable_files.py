@@ -56,12 +56,12 @@ Entries that begin with `/` are absolute.
 """
 
 
-def _expression(number: int, entry: str) -> str:
+def _entry_regex(number: int, entry: str) -> str:
     body = re.escape(entry.strip("/")).replace(r"\*", "[^/]*")
     return f"(?P<e{number}>{'^/' if entry.startswith('/') else '(?:^|/)'}{body}(?:/|$))"
 
 
-_SECRET = re.compile("|".join(_expression(number, entry) for number, entry in enumerate(SECRET_FILES)))
+_SECRET = re.compile("|".join(_entry_regex(number, entry) for number, entry in enumerate(SECRET_FILES)))
 
 _NAME = re.compile("|".join(re.escape(entry).replace(r"\*", "[^/]*") for entry in SECRET_FILES if "/" not in entry))
 

@@ -81,7 +81,7 @@ class _CommandDecision:
         self._workspace = context.workspace
         self._analysis = ReadAnalyzer(context.workspace, context.settings)
         self._deny_check = DenyCheck(
-            workspace=context.workspace, deny=context.deny, reads_of=self._reads, scan=visible_commands
+            workspace=context.workspace, deny=context.deny, reads_of=self._read_access, scan=visible_commands
         )
 
     def of(self, parsed: ParseResult) -> PolicyDecision:
@@ -95,40 +95,44 @@ class _CommandDecision:
             if denied := self._deny_check.denial(simple, folders):
                 return denied
             if isinstance(parsed, ParsedCommand):
-                parts = self._one(simple, folders, before)
+                parts = self._decide_one(simple, folders, before)
                 before.append((simple, parts))
                 judged += parts
             # The folder before a `cd` stays possible: it may fail, or run in a subshell of a pipeline.
-            folders |= self._entered(simple, folders)
+            folders |= self._folders_after_cd(simple, folders)
             if len(folders) > MAX_FOLDERS:
-                return _ask("it changes the working directory too often to be analysed")
+                return _ask_because("it changes the working directory too often to be analysed")
         if isinstance(parsed, UnparsedCommand):
             return PolicyDecision("ask", "shell", f"the command {parsed.reason}, so its effects are unknown")
         # Among permissions one by a rule wins, because `read-only` must hold for every part.
         return max(judged, key=lambda each: (STRICTNESS[each.decision], each.rule != "read-only"))
 
-    def _reads(self, simple: SimpleCommand) -> ReadAccess | None:
+    def _read_access(self, simple: SimpleCommand) -> ReadAccess | None:
         access = self._analysis.of(simple.words, frozenset({self._workspace.root}))
         return access if isinstance(access, ReadAccess) else None
 
-    def _entered(self, simple: SimpleCommand, folders: frozenset[str]) -> frozenset[str]:
+    def _folders_after_cd(self, simple: SimpleCommand, folders: frozenset[str]) -> frozenset[str]:
         if [word.text for word in simple.words[:1]] != ["cd"] or len(simple.words) != 2:
             return frozenset()
         word = simple.words[1]
         return frozenset(self._workspace.reached(word.text, folders, tilde=word.tilde))
 
-    def _one(self, simple: SimpleCommand, folders: frozenset[str], before: Sequence[_Decided]) -> list[PolicyDecision]:
-        judged = [found for redirect in simple.redirects if (found := self._redirect(redirect, folders))]
+    def _decide_one(
+        self, simple: SimpleCommand, folders: frozenset[str], before: Sequence[_Decided]
+    ) -> list[PolicyDecision]:
+        judged = [found for redirect in simple.redirects if (found := self._decide_redirect(redirect, folders))]
         for name, value in simple.assignments:
             # Variables such as LD_PRELOAD, PATH or GIT_SSH make an allowed program run another one.
             if not is_harmless_assignment(name, value, simple.words, self._workspace):
-                judged.append(_ask(f"it sets {name}, which may change what runs"))
+                judged.append(_ask_because(f"it sets {name}, which may change what runs"))
         if simple.words:
             earlier = [each for each, _ in before]
-            judged.append(self._log(simple, folders, before) or self._command(simple, folders, earlier))
-        return judged or [_ask("it sets a variable for later commands")]
+            judged.append(self._decide_log(simple, folders, before) or self._decide_command(simple, folders, earlier))
+        return judged or [_ask_because("it sets a variable for later commands")]
 
-    def _log(self, simple: SimpleCommand, folders: frozenset[str], before: Sequence[_Decided]) -> PolicyDecision | None:
+    def _decide_log(
+        self, simple: SimpleCommand, folders: frozenset[str], before: Sequence[_Decided]
+    ) -> PolicyDecision | None:
         """Return the permission of `tee LOG` if a rule allows the command whose output it writes; None otherwise."""
         files = log_files(simple.words)
         feeding = len(pipeline_before(simple, [each for each, _ in before]))
@@ -141,20 +145,20 @@ class _CommandDecision:
             return None
         return PolicyDecision("allow", rule, f"the rule `{rule}` allows a log of its output")
 
-    def _redirect(self, redirect: Redirect, folders: frozenset[str]) -> PolicyDecision | None:
+    def _decide_redirect(self, redirect: Redirect, folders: frozenset[str]) -> PolicyDecision | None:
         target = redirect.target
         if redirect.duplicates or redirect.is_text or target.text in HARMLESS_SINKS:
             return None
         # Bash expands a glob after a redirect if it matches exactly one file.
         if target.glob or target.loose:
-            return _ask(f"`{target.text}` may be any file")
+            return _ask_because(f"`{target.text}` may be any file")
         if away := self._workspace.away(target, folders):
-            return _ask(f"{away} is outside the workspace")
+            return _ask_because(f"{away} is outside the workspace")
         if redirect.writes:
             return PolicyDecision("ask", "file_write", f"it writes {target.text}")
         return None
 
-    def _command(
+    def _decide_command(
         self, simple: SimpleCommand, folders: frozenset[str], before: Sequence[SimpleCommand]
     ) -> PolicyDecision:
         access = self._analysis.of(simple.words, folders, pipeline_before(simple, before))
@@ -165,12 +169,12 @@ class _CommandDecision:
         if decided := self._by_rule(simple, folders):
             return decided
         if inner := limited_command(simple.words):
-            return self._command(msgspec.structs.replace(simple, words=inner), folders, before)
+            return self._decide_command(msgspec.structs.replace(simple, words=inner), folders, before)
         return self._not_read_only(simple, access)
 
     def _too_far(self, access: ReadAccess, folders: frozenset[str]) -> str | None:
         """Return why a read-only command needs approval all the same; None if it does not."""
-        if away := next((path for word in access.paths if (path := self._away(word, folders))), None):
+        if away := next((path for word in access.paths if (path := self._outside_reason(word, folders))), None):
             return f"{away} is outside the workspace"
         if not self._context.reading_allowed:
             return "only commands that a rule allows may run here"
@@ -181,13 +185,13 @@ class _CommandDecision:
         name = simple.words[0].text
         match access:
             case ConfiguredProgram(setting=setting):
-                return PolicyDecision("ask", f"git:{setting}", _configured(setting))
+                return PolicyDecision("ask", f"git:{setting}", _configured_effect(setting))
             case str():
-                return _ask(f"`{name}`: {access}")
+                return _ask_because(f"`{name}`: {access}")
             case None:
-                return _ask(f"`{name}` is not known to be read-only, and no rule allows it")
+                return _ask_because(f"`{name}` is not known to be read-only, and no rule allows it")
 
-    def _away(self, word: Word, folders: frozenset[str]) -> str | None:
+    def _outside_reason(self, word: Word, folders: frozenset[str]) -> str | None:
         return None if word.text in HARMLESS_SINKS | {"-"} else self._workspace.away(word, folders)
 
     def _by_rule(self, simple: SimpleCommand, folders: frozenset[str]) -> PolicyDecision | None:
@@ -197,27 +201,27 @@ class _CommandDecision:
             if named is None:
                 continue
             # A rule that spells out the whole command was written for exactly this, risks included.
-            if not named.whole and (problem := self._beyond(simple.words, named, folders)):
-                return _ask(f"the rule `{rule}` does not cover it: {problem}")
-            if branch := pushed_branch(simple.words, named.sure, self._branch()):
-                return _ask(f"it pushes to the protected branch {branch}; only a rule that names it allows it")
+            if not named.whole and (problem := self._uncovered_reason(simple.words, named, folders)):
+                return _ask_because(f"the rule `{rule}` does not cover it: {problem}")
+            if branch := pushed_branch(simple.words, named.sure, self._current_branch()):
+                return _ask_because(f"it pushes to the protected branch {branch}; only a rule that names it allows it")
             return PolicyDecision("allow", str(rule), f"the rule `{rule}` allows it")
         return None
 
-    def _beyond(self, words: tuple[Word, ...], named: RuleMatch, folders: frozenset[str]) -> str | None:
+    def _uncovered_reason(self, words: tuple[Word, ...], named: RuleMatch, folders: frozenset[str]) -> str | None:
         """Return why a matching rule does not cover the whole command; None if it does."""
         program, free = named.words[0], words[named.sure :]
         if not rule_names_enough(named.words):
             return f"`{program}` executes its arguments; only a rule with the whole command can allow it"
         if found := named.flag or find_risk(words, named.words):
             return f"`{found}` changes what it does; only a rule that names it can allow it"
-        if program == "git" and (setting := any_program_setting(self._context.settings, _subcommand(words))):
-            return _configured(setting)
+        if program == "git" and (setting := any_program_setting(self._context.settings, _subcommand_of(words))):
+            return _configured_effect(setting)
         if program_name(words[0]) in WRITERS and (found := self._too_much(free, folders)):
             return f"`{found}` may refer to more than one file in the workspace"
         return next((found for word in free if (found := self._beyond_word(word, folders))), None)
 
-    def _branch(self) -> str:
+    def _current_branch(self) -> str:
         """Return the branch that is checked out in the workspace; empty if that is unknown."""
         files, folder = self._workspace.files, f"{self._workspace.root.rstrip('/')}/.git"
         for line in files.text(folder).splitlines():  # in a worktree, a file names the folder
@@ -238,7 +242,7 @@ class _CommandDecision:
         if word.glob and word.text[0] in "*?[":
             return f"`{word.text}` may match a file whose name is a flag"
         for part in path_candidates(word):
-            if _looks_like_path(part) and (away := self._away(part, folders)):
+            if _looks_like_path(part) and (away := self._outside_reason(part, folders)):
                 return f"{away} is outside the workspace"
             # A text with spaces, such as a commit message, is no path, even if it ends in a protected name.
             spaced = any(char.isspace() for char in part.text)
@@ -270,11 +274,11 @@ def _match_globs(globs: CommandPrefix, words: tuple[Word, ...]) -> RuleMatch:
     )
 
 
-def _subcommand(words: tuple[Word, ...]) -> str:
+def _subcommand_of(words: tuple[Word, ...]) -> str:
     return next((word.text.casefold() for word in words[1:] if not word.text.startswith("-")), "")
 
 
-def _configured(setting: str) -> str:
+def _configured_effect(setting: str) -> str:
     """Return what a name among the repository's settings makes git do."""
     if setting.startswith(EMBEDDED):
         return (
@@ -288,5 +292,5 @@ def _looks_like_path(word: Word) -> bool:
     return word.tilde or word.text.startswith("/") or ".." in word.text.split("/")
 
 
-def _ask(reason: str) -> PolicyDecision:
+def _ask_because(reason: str) -> PolicyDecision:
     return PolicyDecision("ask", "shell", reason)

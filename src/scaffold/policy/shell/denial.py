@@ -60,7 +60,7 @@ class DenyCheck(Struct, frozen=True, kw_only=True):
         return None
 
     def _by_rule(self, simple: SimpleCommand) -> PolicyDecision | None:
-        words = _plain(simple)
+        words = _plain_words(simple)
         for rule in self.deny if words else ():
             if _rule_matches(rule, words):
                 return PolicyDecision("deny", f"deny:{rule}", f"the rule `{rule}` denies it")
@@ -69,11 +69,11 @@ class DenyCheck(Struct, frozen=True, kw_only=True):
     def _by_redirects(self, redirects: tuple[Redirect, ...], folders: frozenset[str]) -> PolicyDecision | None:
         for redirect in redirects:
             if redirect.writes and (entry := self.workspace.protected(redirect.target, folders)):
-                return _protected(redirect.target, entry)
+                return _protected_denial(redirect.target, entry)
             if not (redirect.duplicates or redirect.is_text) and (
                 entry := self.workspace.secret(redirect.target, folders)
             ):
-                return _secret(redirect.target, entry)
+                return _secret_denial(redirect.target, entry)
         return None
 
     def _by_words(self, simple: SimpleCommand, folders: frozenset[str]) -> PolicyDecision | None:
@@ -88,21 +88,21 @@ class DenyCheck(Struct, frozen=True, kw_only=True):
         for word in _read_words(simple, access):
             # `ls .ssh` shows names only, which are no secret.
             if (access is None or not access.names_only) and (entry := self.workspace.secret(word, folders)):
-                return _secret(word, entry)
+                return _secret_denial(word, entry)
             if access is None and (name in WRITERS or name in WRITERS_IN_PLACE):
                 entry = self.workspace.protected(word, folders)
                 if entry and word.text not in HARMLESS_SINKS:
-                    return _protected(word, entry)
+                    return _protected_denial(word, entry)
         return None
 
 
 def _read_words(simple: SimpleCommand, access: ReadAccess | None) -> Iterator[Word]:
     if access is not None:
         for word in access.paths:
-            yield from (word,) if word.sure else (part for part in path_candidates(_unquoted(word)) if part.text)
+            yield from (word,) if word.sure else (part for part in path_candidates(_strip_quotes(word)) if part.text)
         return
     for word in simple.words[1:]:
-        bare = word if word.sure else _unquoted(word)
+        bare = word if word.sure else _strip_quotes(word)
         if not any(char.isspace() for char in bare.text.strip()):
             yield from (part for part in path_candidates(bare) if part.text)
         else:
@@ -113,7 +113,7 @@ def _read_words(simple: SimpleCommand, access: ReadAccess | None) -> Iterator[Wo
         yield Word(value, tilde=value.startswith("~/"))
 
 
-def _unquoted(word: Word) -> Word:
+def _strip_quotes(word: Word) -> Word:
     """Return the raw text of a word with the recognisable quotes removed."""
     text = word.text.removeprefix("$") if word.text.startswith("$'") else word.text
     return Word(text.strip("\"'").replace('"', ""), sure=False)
@@ -134,7 +134,7 @@ def _program_glob(glob: str) -> str:
     return glob if set(glob) & set("*?[") else program_name(Word(glob))
 
 
-def _plain(simple: SimpleCommand) -> tuple[str, ...]:
+def _plain_words(simple: SimpleCommand) -> tuple[str, ...]:
     """Return a command's words with the bare program name; for git, without the options before the subcommand."""
     if not simple.words:
         return ()
@@ -154,9 +154,9 @@ def _plain(simple: SimpleCommand) -> tuple[str, ...]:
     return tuple(words)
 
 
-def _secret(word: Word, entry: str) -> PolicyDecision:
+def _secret_denial(word: Word, entry: str) -> PolicyDecision:
     return PolicyDecision("deny", f"secret:{entry}", f"{word.text} contains secrets ({entry}): agents must not read it")
 
 
-def _protected(word: Word, entry: str) -> PolicyDecision:
+def _protected_denial(word: Word, entry: str) -> PolicyDecision:
     return PolicyDecision("deny", f"protected:{entry}", f"{word.text} is protected ({entry}): agents must not write it")

@@ -33,7 +33,7 @@ _ANY = RiskyFlags(pattern=_ANY_PATTERN)
 """For programs without a list."""
 
 
-def _list(letters: str = "", long: str = "", *, words: str = "", pattern: str = "") -> RiskyFlags:
+def _flag_list(letters: str = "", long: str = "", *, words: str = "", pattern: str = "") -> RiskyFlags:
     """Return the list of a program whose long flags are not abbreviated; telling names and `@file` always count."""
     pattern = f"{_ANY_PATTERN}|{pattern}" if pattern else _ANY_PATTERN
     return RiskyFlags(letters=letters, long=long, abbreviated=False, words=words, pattern=pattern)
@@ -53,7 +53,7 @@ _NPM = RiskyFlags(
     long="prefix script-shell userconfig globalconfig node-options registry global shell call workspace "
     "package ignore-scripts",
 )
-_GCC = _list(pattern=r"-[BTX].*|-{1,2}(?:specs|load|fuse-ld|iplugindir|dump|imacros)\b.*|-W[alp],.*")
+_GCC = _flag_list(pattern=r"-[BTX].*|-{1,2}(?:specs|load|fuse-ld|iplugindir|dump|imacros)\b.*|-W[alp],.*")
 """Other programs, plugins, and arguments for the assembler and the linker."""
 _DISCARDS = RiskyFlags(words=". -- :/")
 """Words that discard uncommitted changes."""
@@ -81,45 +81,49 @@ RISKY_FLAGS: Mapping[str, RiskyFlags] = {
     "git checkout": _DISCARDS,
     "git restore": _DISCARDS,
     "git config": RiskyFlags(pattern=rf"(?i)(?!(?:{_HARMLESS_SETTINGS})\Z)[\w-]+\..*"),
-    "mypy": _list(long="python-executable custom-typeshed-dir custom-typing-module shadow-file cache-dir junit-xml"),
+    "mypy": _flag_list(
+        long="python-executable custom-typeshed-dir custom-typing-module shadow-file cache-dir junit-xml"
+    ),
     "pytest": _TESTS,
-    "pylint": _list(long="extension-pkg-allow-list extension-pkg-whitelist unsafe-load-any-extension"),
-    "flake8": _list(long="enable-extensions append-config tee bug-report"),
-    "black": _list(letters="c", long="code required-version"),
-    "isort": _list(long="settings-path settings-file sp"),
-    "ruff": _list(letters="o", long="cache-dir add-noqa"),
-    "pyright": _list(letters="pv", long="project pythonpath venvpath typeshedpath typeshed-path venv-path"),
-    "eslint": _list(letters="cof", long="parser parser-options format ext stdin-filename"),
-    "prettier": _list(long="parser find-config-path"),
-    "tsc": _list(
+    "pylint": _flag_list(long="extension-pkg-allow-list extension-pkg-whitelist unsafe-load-any-extension"),
+    "flake8": _flag_list(long="enable-extensions append-config tee bug-report"),
+    "black": _flag_list(letters="c", long="code required-version"),
+    "isort": _flag_list(long="settings-path settings-file sp"),
+    "ruff": _flag_list(letters="o", long="cache-dir add-noqa"),
+    "pyright": _flag_list(letters="pv", long="project pythonpath venvpath typeshedpath typeshed-path venv-path"),
+    "eslint": _flag_list(letters="cof", long="parser parser-options format ext stdin-filename"),
+    "prettier": _flag_list(long="parser find-config-path"),
+    "tsc": _flag_list(
         letters="pb", long="project build generateTrace generateCpuProfile tsBuildInfoFile declarationDir outDir"
     ),
-    "jest": _list(
+    "jest": _flag_list(
         letters="c",
         long="projects rootDir roots testEnvironment snapshotSerializers moduleNameMapper cacheDirectory "
         "testSequencer globals env filter",
     ),
-    "vitest": _list(letters="cr", long="root dir globals environment pool outputFile browser api"),
-    "mocha": _list(letters="rROnu", long="ui opts file package node-option extension"),
-    "rspec": _list(letters="rIOofP", long="format out options default-path pattern drb"),
-    "phpunit": _list(
+    "vitest": _flag_list(letters="cr", long="root dir globals environment pool outputFile browser api"),
+    "mocha": _flag_list(letters="rROnu", long="ui opts file package node-option extension"),
+    "rspec": _flag_list(letters="rIOofP", long="format out options default-path pattern drb"),
+    "phpunit": _flag_list(
         letters="cd",
         long="bootstrap include-path printer extension",
         pattern=r"--(?:log|coverage|testdox|cache)[\w-]*(?:=.*)?",
     ),
-    "ctest": _list(letters="SDTMO", long="build-and-test test-dir build-generator overwrite submit-index test-command"),
-    "shellcheck": _list(),
-    "yamllint": _list(letters="cd"),
-    "markdownlint": _list(letters="cropj", long="rules ignore-path"),
-    "rubocop": _list(letters="rcof", long="format out cache-root server"),
-    "gofmt": _list(pattern=r"--?cpuprofile(?:=.*)?"),
-    "rustfmt": _list(long="emit"),
-    "uv": _list(
+    "ctest": _flag_list(
+        letters="SDTMO", long="build-and-test test-dir build-generator overwrite submit-index test-command"
+    ),
+    "shellcheck": _flag_list(),
+    "yamllint": _flag_list(letters="cd"),
+    "markdownlint": _flag_list(letters="cropj", long="rules ignore-path"),
+    "rubocop": _flag_list(letters="rcof", long="format out cache-root server"),
+    "gofmt": _flag_list(pattern=r"--?cpuprofile(?:=.*)?"),
+    "rustfmt": _flag_list(long="emit"),
+    "uv": _flag_list(
         letters="pm",
         long="project directory with with-editable with-requirements env-file index default-index index-url "
         "extra-index-url find-links python from module",
     ),
-    "poetry": _list(letters="CP", long="directory project"),
+    "poetry": _flag_list(letters="CP", long="directory project"),
     "make": _MAKE,
     "gmake": _MAKE,
     "just": _MAKE,
@@ -166,7 +170,7 @@ RISKY_FLAGS: Mapping[str, RiskyFlags] = {
     ),
     **dict.fromkeys(
         ("mysql", "mariadb"),
-        _list(pattern=r"(?is:.*(?:\\|\b(?:system|source|tee|pager|outfile|dumpfile|load_file|infile)\b).*)"),
+        _flag_list(pattern=r"(?is:.*(?:\\|\b(?:system|source|tee|pager|outfile|dumpfile|load_file|infile)\b).*)"),
     ),
 }
 _PROTECTED_BRANCH = re.compile(r"(?:main|master|trunk|develop|production|prod|release|stable)(?:/.*)?", re.IGNORECASE)
@@ -178,7 +182,7 @@ _OFF = re.compile(r"no:[\w.-]+")
 
 def find_risk(words: tuple[Word, ...], rule: tuple[str, ...]) -> str | None:
     """Return the first risky word in a command after the words that `rule` names; None if there is none."""
-    known = tuple(_lists(words))
+    known = tuple(_flag_lists(words))
     texts = [word.text for word in words[len(rule) :]]
     for at, text in enumerate(texts):
         # `pytest -p no:NAME` switches a plugin off, while any other `-p` imports a module.
@@ -191,7 +195,7 @@ def find_risk(words: tuple[Word, ...], rule: tuple[str, ...]) -> str | None:
 
 def has_flag_list(words: tuple[str, ...]) -> bool:
     """Return whether the risky flags of each program in a command or rule are known."""
-    return all(name in RISKY_FLAGS for name in _programs(words))
+    return all(name in RISKY_FLAGS for name in _program_names(words))
 
 
 def pushed_branch(words: tuple[Word, ...], named: int, current: str) -> str | None:
@@ -212,8 +216,8 @@ def pushed_branch(words: tuple[Word, ...], named: int, current: str) -> str | No
     return current if not refs and "--tags" not in texts and _PROTECTED_BRANCH.fullmatch(current) else None
 
 
-def _lists(words: tuple[Word, ...]) -> list[RiskyFlags]:
-    programs = list(_programs(tuple(word.text for word in words)))
+def _flag_lists(words: tuple[Word, ...]) -> list[RiskyFlags]:
+    programs = list(_program_names(tuple(word.text for word in words)))
     subcommand = f"{programs[0]} {words[1].text}" if len(words) > 1 else ""
     return [
         RISKY_FLAGS.get(programs[0], _ANY),
@@ -221,7 +225,7 @@ def _lists(words: tuple[Word, ...]) -> list[RiskyFlags]:
     ]
 
 
-def _programs(texts: tuple[str, ...]) -> list[str]:
+def _program_names(texts: tuple[str, ...]) -> list[str]:
     """Return the name of the program whose flags count first, then those of the programs that it runs.
 
     For `python -m pytest` that is the module, for `uv run pytest` both.
@@ -230,7 +234,7 @@ def _programs(texts: tuple[str, ...]) -> list[str]:
     if len(texts) > 2 and texts[1] == "-m" and re.fullmatch(r"python[\d.]*", name):
         return [texts[2]]
     if len(texts) > 2 and name in _RUNNERS and texts[1] in {"run", "exec"}:
-        return [name, *_programs(texts[2:])]
+        return [name, *_program_names(texts[2:])]
     return [name]
 
 

@@ -46,7 +46,7 @@ def script_digests(command: str, workspace: WorkspacePaths) -> tuple[tuple[str, 
         words = simple.words
         if len(words) == 2 and words[0].text == "cd":
             folders |= set(workspace.reached(words[1].text, frozenset(folders), tilde=words[1].tilde))
-        for word in (*_script_words(simple, 0), *(_named(simple) if fed else ())):
+        for word in (*_script_words(simple, 0), *(_candidate_files(simple) if fed else ())):
             for path in workspace.reached(word.text, frozenset(folders), tilde=word.tilde):
                 if digest := workspace.files.digest(path):
                     found[workspace.within(path)] = digest
@@ -62,7 +62,7 @@ def _script_words(simple: SimpleCommand, depth: int) -> Iterator[Word]:
     if "/" in program.text:
         yield program
     if _runs_code(simple):
-        for word in _named(simple):
+        for word in _candidate_files(simple):
             yield word
             yield from map(Word, module_files(word.text))
             yield from (Word(f"{word.text}/{file}", tilde=word.tilde) for file in _BUILD_FILES.get(name, ()))
@@ -76,7 +76,7 @@ def _runs_code(simple: SimpleCommand) -> bool:
     return bool(simple.words) and program_name(simple.words[0]) not in _ONLY_DATA
 
 
-def _named(simple: SimpleCommand) -> Iterator[Word]:
+def _candidate_files(simple: SimpleCommand) -> Iterator[Word]:
     """Yield all words that may be files to read: arguments, values of flags and variables, and redirected input."""
     read = (each.target for each in simple.redirects if not each.is_text and (not each.writes or each.operator == "<>"))
     given = (*simple.words[1:], *read)

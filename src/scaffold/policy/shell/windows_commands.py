@@ -67,21 +67,21 @@ def decide_windows_command(dialect: Dialect, command: str, workspace: WorkspaceP
                 )
     # There is no parser for these shells, so quotes, variables, pipes and escapes are refused as a whole.
     if not _PLAIN[dialect].fullmatch(command) or not command.strip():
-        return _ask(dialect, "it contains more than plain words")
+        return _ask_because(dialect, "it contains more than plain words")
     name, *rest = [word for word in words if word]
     known = _SWITCHES[dialect].get(name.casefold())
     if known is None:
-        return _ask(dialect, f"`{name}` is not known to be read-only")
+        return _ask_because(dialect, f"`{name}` is not known to be read-only")
     for word in rest:
         marked = word.startswith("-") or (dialect == "cmd" and word.startswith("/"))
         if marked and word.casefold() not in known:
-            return _ask(dialect, f"`{word}` is not known to be read-only")
-        if not marked and (problem := _problem(word, workspace)):
-            return _ask(dialect, problem)
+            return _ask_because(dialect, f"`{word}` is not known to be read-only")
+        if not marked and (problem := _operand_problem(word, workspace)):
+            return _ask_because(dialect, problem)
     return PolicyDecision("allow", "read-only", f"`{name}` only reads")
 
 
-def _problem(word: str, workspace: WorkspacePaths) -> str | None:
+def _operand_problem(word: str, workspace: WorkspacePaths) -> str | None:
     """Return why an operand may not be a file in the workspace; None if it is one."""
     path = word.replace("\\", "/")
     name = path.rpartition("/")[2]
@@ -94,5 +94,5 @@ def _problem(word: str, workspace: WorkspacePaths) -> str | None:
     return None
 
 
-def _ask(dialect: Dialect, reason: str) -> PolicyDecision:
+def _ask_because(dialect: Dialect, reason: str) -> PolicyDecision:
     return PolicyDecision("ask", "shell", f"{dialect}: {reason}")

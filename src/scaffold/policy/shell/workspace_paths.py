@@ -147,8 +147,8 @@ class WorkspacePaths(Struct, frozen=True):
             root=str(root),
             home=str(home),
             files=DiskFileSystem(),
-            scripts=frozenset(_names(scripts)),
-            ours=tuple(_names((dirs.config, dirs.data))),
+            scripts=frozenset(_names_with_target(scripts)),
+            ours=tuple(_names_with_target((dirs.config, dirs.data))),
         )
 
     def reached(self, text: str, folders: frozenset[str], *, tilde: bool = False) -> tuple[str, ...]:
@@ -171,7 +171,7 @@ class WorkspacePaths(Struct, frozen=True):
         for path in self.reached(word.text, folders, tilde=word.tilde):
             if entry := secret_entry(path) or (_may_be_secret(path) if word.glob else None):
                 return entry
-        return next((entry for path in self._expanded(word, folders) or () if (entry := secret_entry(path))), None)
+        return next((entry for path in self._expand_glob(word, folders) or () if (entry := secret_entry(path))), None)
 
     def protected(self, word: Word, folders: frozenset[str]) -> str | None:
         """Return the entry of `PROTECTED_FILES` that the word names; None if there is none."""
@@ -197,10 +197,10 @@ class WorkspacePaths(Struct, frozen=True):
         """Return the first path outside the workspace that the word may mean; None if all are inside."""
         if away := next(filter(self.outside, self.reached(word.text, folders, tilde=word.tilde)), None):
             return away
-        matches = self._expanded(word, folders)
+        matches = self._expand_glob(word, folders)
         return word.text if matches is None else next(filter(self.outside, matches), None)
 
-    def _expanded(self, word: Word, folders: frozenset[str]) -> tuple[str, ...] | None:
+    def _expand_glob(self, word: Word, folders: frozenset[str]) -> tuple[str, ...] | None:
         """Return what a glob may match now, as written and with links resolved; None if that is too much."""
         if not word.glob:
             return ()
@@ -208,14 +208,14 @@ class WorkspacePaths(Struct, frozen=True):
         starts = [self.home] if word.tilde else [""] if text.startswith("/") else sorted(folders)
         found: list[str] = []
         for start in starts:
-            matches = _matches(start, text, self.files)
+            matches = _glob_matches(start, text, self.files)
             if matches is None or len(found) + len(matches) > MAX_EXPANDED:
                 return None
             found += matches
         return tuple(dict.fromkeys(each for path in found for each in (path, self.files.real(path))))
 
 
-def _names(paths: Iterable[Path]) -> Iterator[str]:
+def _names_with_target(paths: Iterable[Path]) -> Iterator[str]:
     """Yield each path as it is and with links resolved."""
     return (name for path in paths for name in (str(path), os.path.realpath(path)))
 
@@ -252,14 +252,14 @@ def _expand_braces(text: str) -> Iterator[str]:
         yield from (before + choice + after for choice in choices.split(",", MAX_PATHS_IN_WORD))
 
 
-def _matches(start: str, glob: str, files: FileSystem) -> list[str] | None:
+def _glob_matches(start: str, glob: str, files: FileSystem) -> list[str] | None:
     """Return the paths that `glob` may match in the folder `start`; None if they are too many."""
     found = [start.rstrip("/")]
     for name in filter(None, glob.split("/")):
         if not _MAGIC.intersection(name):
             found = [f"{folder}/{name}" for folder in found]
             continue
-        pattern, matched = _wider(name), list[str]()
+        pattern, matched = _wider_glob(name), list[str]()
         for folder in found:
             entries = files.entries(folder or "/")
             matched += [f"{folder}/{each.name}" for each in entries if _is_match(each.name, pattern)]
@@ -269,7 +269,7 @@ def _matches(start: str, glob: str, files: FileSystem) -> list[str] | None:
     return found
 
 
-def _wider(name: str) -> str:
+def _wider_glob(name: str) -> str:
     """Return a glob that matches at least the same names, without classes: bash reads `[^a]` and `[[:alpha:]]`."""
     start, end = name.find("["), name.rfind("]")
     if start < 0:
@@ -288,7 +288,7 @@ def _may_be_secret(path: str) -> str | None:
     for at, name in enumerate(names):
         if not _MAGIC.intersection(name):
             continue
-        pattern = _wider(name)
+        pattern = _wider_glob(name)
         for usual in _DOTTED if name.startswith(".") else () if pattern in _ANYTHING else _PLAIN:
             whole = "/" + "/".join((*names[:at], usual, *names[at + 1 :]))
             if _is_match(usual, pattern) and (entry := secret_entry(whole)):

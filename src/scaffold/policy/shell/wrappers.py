@@ -82,7 +82,7 @@ def inner_commands(simple: SimpleCommand) -> Iterator[SimpleCommand | str]:
         return
     name = program_name(words[0])
     if name in _SHELLS:
-        yield from _texts(words)
+        yield from _shell_texts(words)
         yield from (redirect.target.text for redirect in simple.redirects if redirect.is_text)
     elif name in {"eval", "trap"}:
         yield " ".join(word.text for word in words[1:])
@@ -91,17 +91,17 @@ def inner_commands(simple: SimpleCommand) -> Iterator[SimpleCommand | str]:
             if word.text in {"-exec", "-execdir", "-ok", "-okdir", "-x", "--exec"}:
                 yield SimpleCommand(words[at + 1 :])
     elif name in WRAPPERS:
-        yield from _wrapped(words)
-        yield from _texts(words) if name in _TAKE_TEXT else ()
+        yield from _wrapped_commands(words)
+        yield from _shell_texts(words) if name in _TAKE_TEXT else ()
 
 
-def _texts(words: tuple[Word, ...]) -> Iterator[str]:
+def _shell_texts(words: tuple[Word, ...]) -> Iterator[str]:
     for flag, text in pairwise(words):
         if _SHELL_TEXT.fullmatch(flag.text):
             yield text.text
 
 
-def _wrapped(words: tuple[Word, ...]) -> Iterator[SimpleCommand | str]:
+def _wrapped_commands(words: tuple[Word, ...]) -> Iterator[SimpleCommand | str]:
     """Yield the command after a wrapper's own flags and values, once for each word where it may start."""
     found = 0
     takes_file = program_name(words[0]) == "flock"

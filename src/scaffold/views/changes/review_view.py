@@ -87,12 +87,12 @@ async def read_review(git: Git, store: Store, view: RunView, head: Commit) -> Ru
     commits = await commits_between(git, store, run, old=run.base_sha, new=head)
     by_key = {action.key: action for action in view.actions}
     reviewed = tuple(_reviewed_commit(view, each, by_key) for each in commits)
-    files = await _files(git, store, run, head, reviewed)
+    files = await _reviewed_files(git, store, run, head, reviewed)
     return RunReview(base=run.base_sha, head=head, commits=reviewed, files=files, in_base=_in_base(view))
 
 
 def _in_base(view: RunView) -> dict[ActionKey, tuple[Fact, ...]]:
-    landed = {action: _landed(view.attempts_of(action), None) for action in view.actions}
+    landed = {action: _landed_attempt(view.attempts_of(action), None) for action in view.actions}
     return {
         action.key: tuple(fact for fact in view.facts[action.goal_id] if fact.assertion in action.effects)
         for action, attempt in landed.items()
@@ -104,20 +104,20 @@ def _reviewed_commit(view: RunView, commit: SessionCommit, by_key: Mapping[Actio
     action = by_key.get(commit.action) if commit.action else None
     if action is None:
         return ReviewedCommit(commit=commit, facts=(), executed=None)
-    attempt = _landed(view.attempts_of(action), commit.commit)
-    latest = attempt is not None and attempt == _landed(view.attempts_of(action), None)
+    attempt = _landed_attempt(view.attempts_of(action), commit.commit)
+    latest = attempt is not None and attempt == _landed_attempt(view.attempts_of(action), None)
     facts = tuple(fact for fact in view.facts[action.goal_id] if latest and fact.assertion in action.effects)
     verification = attempt.verification if attempt else None
     return ReviewedCommit(commit=commit, facts=facts, executed=verification.executed_lines if verification else None)
 
 
-def _landed(attempts: Sequence[Attempt], commit: Commit | None) -> Attempt | None:
+def _landed_attempt(attempts: Sequence[Attempt], commit: Commit | None) -> Attempt | None:
     """Return the attempt that landed `commit`, or the last that landed."""
     landed = [each for each in attempts if each.outcome == "landed"]
     return next((each for each in reversed(landed) if commit in {None, each.head_sha}), None)
 
 
-async def _files(
+async def _reviewed_files(
     git: Git, store: Store, run: Run, head: Commit, commits: Sequence[ReviewedCommit]
 ) -> tuple[ReviewedFile, ...]:
     base = run.base_sha
@@ -125,7 +125,7 @@ async def _files(
     changes = [each for each in await path_changes(git, base, head) if each.path in shown]
     paths = await paths_by_commit(git, run, [each.commit for each in commits])
     judge = _RiskJudge(
-        layout=BaseLayout(await listed_paths(git, base), _commands(store, run)),
+        layout=BaseLayout(await listed_paths(git, base), _judging_commands(store, run)),
         areas=ProtectedAreas.with_added(run.settings.permissions.areas),
         settings=await _changed_settings(git, base, head, changes),
         renamed=await renames(git, base, head),
@@ -175,12 +175,12 @@ class _RiskJudge(Struct, frozen=True, kw_only=True):
             return "checks", f"has settings that determine check results: {', '.join(parts[:3])}"
         if area := self.areas.of(path):
             return "protected", f"is in a protected area: {area}"
-        return self._gone(path) if change.kind == "D" else self._extent(path)
+        return self._removal_risk(path) if change.kind == "D" else self._extent_risk(path)
 
-    def _gone(self, path: str) -> tuple[Risk, str]:
+    def _removal_risk(self, path: str) -> tuple[Risk, str]:
         return ("rest", f"is {self.renamed[path]} now") if path in self.renamed else ("deleted", "is gone")
 
-    def _extent(self, path: str) -> tuple[Risk, str]:
+    def _extent_risk(self, path: str) -> tuple[Risk, str]:
         changed = sum(self.lines.get(path, (0, 0)))
         if changed > BIG_LINES:
             return "big", f"has {changed:,} changed lines"
@@ -189,7 +189,7 @@ class _RiskJudge(Struct, frozen=True, kw_only=True):
         return "rest", ""
 
 
-def _commands(store: Store, run: Run) -> tuple[str, ...]:
+def _judging_commands(store: Store, run: Run) -> tuple[str, ...]:
     """Return the commands that judged the work: those of contracts and of gates."""
     baseline = store.baselines.of_run(run.id)
     gates = [each.gate.command for each in baseline.runs] if baseline else []

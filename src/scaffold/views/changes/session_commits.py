@@ -111,12 +111,12 @@ def _needed_actions(
     for action in actions:
         for need in builds_on[action.id]:
             for provider in providers.get((action.goal_id, need), ()):
-                for each in _below(provider, actions):
+                for each in _actions_below(provider, actions):
                     found.setdefault((action.key, each), set()).add(need)
     return found
 
 
-def _below(key: ActionKey, actions: Sequence[Action]) -> set[ActionKey]:
+def _actions_below(key: ActionKey, actions: Sequence[Action]) -> set[ActionKey]:
     """Return the action and all below it, if it is a compound: its children prove what it provides."""
     found = {action.id for action in actions if action.key == key}
     for action in actions:  # in plan order, parents first

@@ -23,7 +23,7 @@ MAX_EVIDENCE = 6
 
 def pull_request_of(view: RunView, work: TakenWork, redactor: Redactor) -> PullRequest:
     """Return the pull request of what is taken, without secrets."""
-    body = redactor.clean("\n".join(_body(view, work)))
+    body = redactor.clean("\n".join(_body_lines(view, work)))
     if len(body) > MAX_BODY_CHARS:
         # Whole lines: half a code span is no code.
         whole = body[:MAX_BODY_CHARS].rpartition("\n")[0]
@@ -31,40 +31,40 @@ def pull_request_of(view: RunView, work: TakenWork, redactor: Redactor) -> PullR
     return PullRequest(title=redactor.clean(printable(title_of(view.run, view.goals, work))), body=body)
 
 
-def _body(view: RunView, work: TakenWork) -> Iterator[str]:
+def _body_lines(view: RunView, work: TakenWork) -> Iterator[str]:
     keys = {each.action for each in work.commits}
     ids = {action.id: action for action in view.actions if action.key in keys}
     effects = {(action.goal_id, effect) for action in ids.values() for effect in action.effects}
     facts = [fact for own in view.facts.values() for fact in own if (fact.goal_id, fact.assertion) in effects]
     weak = [fact for fact in facts if fact.state == "holds" and fact.strength == "weak"]
-    yield _block(request_line(view.run, view.goals) if view.run.settings.planning.plan_path else view.run.request)
+    yield _code_block(request_line(view.run, view.goals) if view.run.settings.planning.plan_path else view.run.request)
     if weak:
         yield f"\n## {count_of(len(weak), 'fact')} to look at\n"
         for fact in weak:
-            yield f"- {_code(fact.assertion)}: {'; '.join(_code(doubt.text) for doubt in fact.doubts)}"
+            yield f"- {_code_span(fact.assertion)}: {'; '.join(_code_span(doubt.text) for doubt in fact.doubts)}"
     yield "\n## Commits\n"
     for each in work.commits:
-        yield f"- {_code(each.subject)}"
-        yield from _facts(view, each, facts)
+        yield f"- {_code_span(each.subject)}"
+        yield from _fact_lines(view, each, facts)
     if work.doubt:
         yield f"\nNot proven: {work.doubt}."
     yield f"\nRun `{view.run.id}` of Scaffold; base `{work.old[:12]}`."
 
 
-def _facts(view: RunView, commit: TakenCommit, facts: list[Fact]) -> Iterator[str]:
+def _fact_lines(view: RunView, commit: TakenCommit, facts: list[Fact]) -> Iterator[str]:
     action = next((each for each in view.actions if each.key == commit.action), None)
     for fact in facts if action else ():
         if action and fact.goal_id == action.goal_id and fact.assertion in action.effects:
             state = MARKS[fact.strength] if fact.state == "holds" else fact.state
-            yield f"  - {_code(fact.assertion)} ({state})"
+            yield f"  - {_code_span(fact.assertion)} ({state})"
             for each in fact.evidence[:MAX_EVIDENCE]:
-                shown = f"{_code(each.command)} exited with {each.exit_code}" if each.exit_code is not None else ""
-                yield f"    - {shown or _code(evidence_source(each))}"
+                shown = f"{_code_span(each.command)} exited with {each.exit_code}" if each.exit_code is not None else ""
+                yield f"    - {shown or _code_span(evidence_source(each))}"
             if len(fact.evidence) > MAX_EVIDENCE:
                 yield f"    - and {len(fact.evidence) - MAX_EVIDENCE} more"
 
 
-def _block(text: str) -> str:
+def _code_block(text: str) -> str:
     """Return a text as a block of code, so that no mention, keyword or tag in it has an effect."""
     lines = [printable(line) for line in text.strip().splitlines()]
     shown = "\n".join(lines)
@@ -76,6 +76,6 @@ def _block(text: str) -> str:
     return f"{fence}text\n{shown}\n{fence}"
 
 
-def _code(text: str | None) -> str:
+def _code_span(text: str | None) -> str:
     """Return a text as code within a line of Markdown, so that no mention, keyword or tag in it has an effect."""
     return f"`{printable(' '.join((text or '').replace('`', chr(39)).split()))}`"

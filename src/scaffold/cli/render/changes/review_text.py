@@ -46,10 +46,10 @@ def summary_lines(view: RunView, review: RunReview, layout: Layout) -> Iterator[
     if doubtful:
         yield from ("", heading("Look at these first"))
     for fact in doubtful:
-        yield from _doubtful(fact, layout)
+        yield from _doubtful_fact_lines(fact, layout)
 
 
-def _doubtful(fact: Fact, layout: Layout) -> Iterator[str]:
+def _doubtful_fact_lines(fact: Fact, layout: Layout) -> Iterator[str]:
     strength = fact.strength if fact.state == "holds" else fact.state
     yield from layout.prose(f"  {status_mark('warn')} ", f"{fact.assertion} ({strength})")
     for doubt in fact.doubts:

@@ -25,11 +25,11 @@ def inbox_section(view: RunView) -> Node:
     items = view.summary.inbox
     if not items:
         return None
-    cards = [_item(item, [str(key) for key in view.requesters[item.id]]) for item in items[:MAX_ROWS]]
+    cards = [_inbox_card(item, [str(key) for key in view.requesters[item.id]]) for item in items[:MAX_ROWS]]
     return section("inbox", "Waits for you", *cards, note="Work that does not depend on these continues.")
 
 
-def _item(item: InboxItem, keys: Sequence[str]) -> Element:
+def _inbox_card(item: InboxItem, keys: Sequence[str]) -> Element:
     asks = keys[0] if keys else "the run"
     kind = element("span", item.kind, class_="badge wait")
     title = element("p", kind, " ", element("code", item.id), f" of {asks}, ", moment(item.created_at))
@@ -40,29 +40,29 @@ def _item(item: InboxItem, keys: Sequence[str]) -> Element:
 
 def failures_section(view: RunView, history: RunHistory, refs: References, texts: LongTexts) -> Node:
     """Return why the run is not complete: its reason, failed actions and planning turns; None if nothing failed."""
-    failed = [action for action in view.actions if _matters(view, action)]
+    failed = [action for action in view.actions if _failed_for_good(view, action)]
     more = f"and {len(failed) - MAX_FAILED:,} more actions: see `{refs.command('tasks')}`"
     parts: list[Node] = [
-        *_reasons(view),
-        *(_action(view, action, refs, texts) for action in failed[:MAX_FAILED]),
+        *_failure_reasons(view),
+        *(_failed_action_card(view, action, refs, texts) for action in failed[:MAX_FAILED]),
         *([element("p", more)] if len(failed) > MAX_FAILED else []),
-        *(_turn(view, turn) for turn in history.turns if turn.error and _decided(view, turn)),
+        *(_turn_card(view, turn) for turn in history.turns if turn.error and _target_failed(view, turn)),
     ]
     return section("failures", "What failed, and why", *parts) if parts else None
 
 
 def setbacks_section(view: RunView, history: RunHistory, refs: References, texts: LongTexts) -> Node:
     """Return what went wrong and is not why something failed, and what was warned of; None if nothing was."""
-    turns = [turn for turn in history.turns if turn.error and not _decided(view, turn)]
+    turns = [turn for turn in history.turns if turn.error and not _target_failed(view, turn)]
     parts = [
-        *_recovered(view, refs, texts),
-        *(_turn(view, turn) for turn in turns[-MAX_FAILED:]),
-        *_warnings(history),
+        *_recovered_attempts(view, refs, texts),
+        *(_turn_card(view, turn) for turn in turns[-MAX_FAILED:]),
+        *_warnings_card(history),
     ]
     return section("setbacks", "What went wrong on the way", *parts) if parts else None
 
 
-def _reasons(view: RunView) -> Iterator[Element]:
+def _failure_reasons(view: RunView) -> Iterator[Element]:
     """Yield why goals failed, or the run if none of them has: its reason is made of theirs."""
     failed = [("goal", goal.name, goal.state.reason) for goal in view.goals if isinstance(goal.state, Failed)]
     if not failed and isinstance(view.run.state, Failed):
@@ -72,24 +72,26 @@ def _reasons(view: RunView) -> Iterator[Element]:
         yield element("div", title, block(reason), class_="card bad")
 
 
-def _matters(view: RunView, action: Action) -> bool:
+def _failed_for_good(view: RunView, action: Action) -> bool:
     """Return whether an action has failed, and its goal has not found another way."""
     reached = {goal.id for goal in view.goals if isinstance(goal.state, Completed)}
     return isinstance(action.state, Failed) and action.goal_id not in reached
 
 
-def _action(view: RunView, action: Action, refs: References, texts: LongTexts) -> Element:
+def _failed_action_card(view: RunView, action: Action, refs: References, texts: LongTexts) -> Element:
     return element(
         "div",
         element("p", badge("failed"), " ", refs.link(action), f": {clip(headline(action), 160)}"),
         texts.shown(reason_of(action.state) or "", refs.command("logs", action)),
-        element("ul", *(element("li", *_attempt(action, each, refs, texts)) for each in view.attempts_of(action))),
+        element(
+            "ul", *(element("li", *_attempt_nodes(action, each, refs, texts)) for each in view.attempts_of(action))
+        ),
         element("p", "Read on: ", element("code", refs.command("logs", action)), class_="note"),
         class_="card bad",
     )
 
 
-def _attempt(action: Action, attempt: Attempt, refs: References, texts: LongTexts) -> Iterator[Node]:
+def _attempt_nodes(action: Action, attempt: Attempt, refs: References, texts: LongTexts) -> Iterator[Node]:
     yield f"attempt {attempt.number}: {attempt.outcome or attempt.phase}"
     if attempt.error:
         first, _, rest = attempt.error.partition("\n")
@@ -97,25 +99,25 @@ def _attempt(action: Action, attempt: Attempt, refs: References, texts: LongText
         yield texts.folded(rest, f"{count_of(rest.count(chr(10)) + 1, 'more line')}", refs.command("logs", action))
 
 
-def _decided(view: RunView, turn: PlanningTurn) -> bool:
+def _target_failed(view: RunView, turn: PlanningTurn) -> bool:
     """Return whether what the turn was for has failed, so that its error may be why."""
     states = {goal.id: goal.state for goal in view.goals}
     return isinstance(states.get(turn.goal_id) if turn.goal_id else view.run.state, Failed)
 
 
-def _turn(view: RunView, turn: PlanningTurn) -> Element:
+def _turn_card(view: RunView, turn: PlanningTurn) -> Element:
     names = {goal.id: goal.name for goal in view.goals}
     who = "planner" if turn.goal_id is None else f"supervisor of {names.get(turn.goal_id, turn.goal_id)}"
     title = element("p", badge("failed"), f" {who}, {turn.event}: {turn.outcome}, ", moment(turn.started_at))
     return element("div", title, block(turn.error or ""), class_="card")
 
 
-def _recovered(view: RunView, refs: References, texts: LongTexts) -> Iterator[Element]:
+def _recovered_attempts(view: RunView, refs: References, texts: LongTexts) -> Iterator[Element]:
     """Yield the failed attempts that nothing failed for in the end: they took time and money."""
     entries = [
-        element("li", refs.link(action), " ", *_attempt(action, attempt, refs, texts))
+        element("li", refs.link(action), " ", *_attempt_nodes(action, attempt, refs, texts))
         for action in view.actions
-        if not _matters(view, action)
+        if not _failed_for_good(view, action)
         for attempt in view.attempts_of(action)
         if attempt.outcome and STATE_BY_OUTCOME.get(attempt.outcome) is None
     ]
@@ -126,7 +128,7 @@ def _recovered(view: RunView, refs: References, texts: LongTexts) -> Iterator[El
         yield element("div", element("p", title), element("ul", *shown), class_="card")
 
 
-def _warnings(history: RunHistory) -> Iterator[Element]:
+def _warnings_card(history: RunHistory) -> Iterator[Element]:
     if history.warnings:
         entries = [element("li", moment(at), " ", clip(text, 600)) for at, text in history.warnings]
         yield element("div", element("p", "Warnings of the run"), element("ul", *entries), class_="card")

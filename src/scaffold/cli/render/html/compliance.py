@@ -15,12 +15,12 @@ def compliance_section(view: RunView) -> Node:
     compliance = view.compliance
     if compliance is None:
         return None
-    rows = (_row(each, compliance.verdict(each.id)) for each in compliance.requirements)
+    rows = (_requirement_row(each, compliance.verdict(each.id)) for each in compliance.requirements)
     listed = table(("Requirement", "Line", "Verdict", "Cited", "Note"), rows, label="Requirements")
     return section("requirements", "Requirements", listed, note=f"{compliance.summary}. {CLAIM}")
 
 
-def _row(requirement: Requirement, said: AuditedRequirement | None) -> TableRow:
+def _requirement_row(requirement: Requirement, said: AuditedRequirement | None) -> TableRow:
     places = [element("code", f"{each.file}:{each.line}") for each in (said.citations if said else ())]
     return TableRow(
         (

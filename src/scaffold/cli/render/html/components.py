@@ -35,15 +35,15 @@ SHORT_COMMIT = 8
 
 def mark_of(status: str) -> str:
     """Return the sign of a status, of a fact or of its strength."""
-    return _sign(status)[0]
+    return _status_sign(status)[0]
 
 
 def tone_of(status: str) -> str:
     """Return the class of the stylesheet for a status: good, busy, bad, wait or idle."""
-    return TONES[_sign(status)[1]]
+    return TONES[_status_sign(status)[1]]
 
 
-def _sign(status: str) -> tuple[str, str]:
+def _status_sign(status: str) -> tuple[str, str]:
     return EXTRA_MARKS.get(status) or STATUS_MARKS.get(status) or ("·", "bright_black")
 
 
@@ -113,12 +113,12 @@ def table(heads: Sequence[str], rows: Iterable[TableRow], *, label: str, numbers
     first = len(heads) - numbers
     kinds = ["number" if at >= first else None for at in range(len(heads))]
     titles = [element("th", each, scope="col", class_=kind) for each, kind in zip(heads, kinds, strict=True)]
-    body = [element("tr", *_cells(row.cells, kinds), id=row.anchor) for row in rows]
+    body = [element("tr", *_table_cells(row.cells, kinds), id=row.anchor) for row in rows]
     head = element("thead", element("tr", *titles))
     return scrolling(element("table", head, element("tbody", *body)), label)
 
 
-def _cells(cells: Sequence[Node], kinds: Sequence[str | None]) -> Iterator[Element]:
+def _table_cells(cells: Sequence[Node], kinds: Sequence[str | None]) -> Iterator[Element]:
     for at, (cell, kind) in enumerate(zip(cells, kinds, strict=True)):
         yield element("td", cell, class_=kind) if at else element("th", cell, scope="row")
 

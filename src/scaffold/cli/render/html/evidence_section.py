@@ -68,17 +68,17 @@ WorkByAttempt = Mapping[AttemptId, ActionAttempt]
 
 def evidence_section(view: RunView, refs: References, texts: LongTexts) -> Element:
     """Return the section of all facts."""
-    groups = sorted(_groups(view), key=lambda group: ORDER.index(group.standing))
+    groups = sorted(_evidence_groups(view), key=lambda group: ORDER.index(group.standing))
     work = {each.id: ActionAttempt(action, each) for action in view.actions for each in view.attempts_of(action)}
-    cards = [_card(group, work, refs, texts) for group in groups[:MAX_ROWS]]
+    cards = [_evidence_card(group, work, refs, texts) for group in groups[:MAX_ROWS]]
     more = f"and {len(groups) - MAX_ROWS:,} more: see `{refs.command('goals')}`" if len(groups) > MAX_ROWS else None
     nothing = None if groups else element("p", "Nothing has been shown yet.")
     intro = "What was shown to be true, with what showed it. What needs a second look comes first."
-    missing = list(_missing(view, refs))
+    missing = list(_missing_assertions(view, refs))
     return section("evidence", "Evidence", *missing, nothing, *cards, more and element("p", more), note=intro)
 
 
-def _groups(view: RunView) -> Iterator[SameEvidence]:
+def _evidence_groups(view: RunView) -> Iterator[SameEvidence]:
     for goal in view.goals:
         together: dict[tuple[object, ...], list[Fact]] = {}
         for fact in view.facts_of(goal):
@@ -87,20 +87,20 @@ def _groups(view: RunView) -> Iterator[SameEvidence]:
         yield from (SameEvidence(goal, tuple(facts)) for facts in together.values())
 
 
-def _missing(view: RunView, refs: References) -> Iterator[Element]:
+def _missing_assertions(view: RunView, refs: References) -> Iterator[Element]:
     """Yield what the goals want and nothing has ever shown."""
     entries = []
     for goal in view.goals:
         known = {fact.assertion for fact in view.facts[goal.id]}
         actions = view.actions_of(goal)
         lacking = [name for name in goal.desired if name not in known]
-        entries += [element("li", *_lacking(name, goal, actions, refs)) for name in lacking]
+        entries += [element("li", *_missing_assertion(name, goal, actions, refs)) for name in lacking]
     if entries:
         label = element("p", badge("missing"), f" {count_of(len(entries), 'assertion')} not shown:")
         yield element("div", label, element("ul", *entries[:MAX_ROWS]), class_="card bad")
 
 
-def _lacking(name: Assertion, goal: Goal, actions: Sequence[Action], refs: References) -> Iterator[Node]:
+def _missing_assertion(name: Assertion, goal: Goal, actions: Sequence[Action], refs: References) -> Iterator[Node]:
     yield element("code", name)
     yield f" for {goal.name}"
     by_id = {action.id: action for action in actions}
@@ -109,7 +109,7 @@ def _lacking(name: Assertion, goal: Goal, actions: Sequence[Action], refs: Refer
         yield from (" from ", refs.link(action), f", {status_of(action.state)}", f": {reason}" if reason else "")
 
 
-def _card(group: SameEvidence, work: WorkByAttempt, refs: References, texts: LongTexts) -> Element:
+def _evidence_card(group: SameEvidence, work: WorkByAttempt, refs: References, texts: LongTexts) -> Element:
     fact, standing = group.first, group.standing
     names: list[Node] = []
     for each in group.facts:
@@ -122,14 +122,14 @@ def _card(group: SameEvidence, work: WorkByAttempt, refs: References, texts: Lon
         "details",
         element("summary", badge(standing), *names, *where),
         element("p", *source) if source else None,
-        *_doubts(fact),
-        element("ul", *_entries(fact, by, work, refs, texts), class_="evidence"),
+        *_doubt_nodes(fact),
+        element("ul", *_evidence_entries(fact, by, work, refs, texts), class_="evidence"),
         class_=f"card {'' if standing == 'proven' else 'open'}".strip(),
         open=None if standing == "proven" else "",
     )
 
 
-def _doubts(fact: Fact) -> Iterator[Element]:
+def _doubt_nodes(fact: Fact) -> Iterator[Element]:
     if not fact.doubts:
         return
     agreed = [each.detail.partition("\n")[0] for each in fact.evidence if each.kind in AGREEMENTS]
@@ -140,7 +140,7 @@ def _doubts(fact: Fact) -> Iterator[Element]:
     yield element("ul", *entries)
 
 
-def _entries(
+def _evidence_entries(
     fact: Fact, by: Action | None, work: WorkByAttempt, refs: References, texts: LongTexts
 ) -> Iterator[Element]:
     command = refs.command("contract", by) if by else refs.command("goals")
@@ -148,7 +148,7 @@ def _entries(
     for each in fact.evidence:
         if not _is_rule(each):
             kind = element("span", KINDS[each.kind], class_="kind")
-            yield element("li", kind, element("div", *_entry(each, work, texts, command)))
+            yield element("li", kind, element("div", *_evidence_nodes(each, work, texts, command)))
     if rules:
         listed = [element("li", element("code", each.command or each.kind)) for each in rules]
         title = element("summary", mark_of("pass"), f" {count_of(len(rules), 'rule')} about files")
@@ -161,7 +161,7 @@ def _is_rule(evidence: Evidence) -> bool:
     return evidence.exit_code is None and evidence.kind not in {*NARRATIVE_EVIDENCE, "gate"}
 
 
-def _entry(evidence: Evidence, work: WorkByAttempt, texts: LongTexts, command: str) -> Iterator[Node]:
+def _evidence_nodes(evidence: Evidence, work: WorkByAttempt, texts: LongTexts, command: str) -> Iterator[Node]:
     where = element("span", "at ", commit(evidence.commit), ", ", moment(evidence.at))
     if evidence.kind in NARRATIVE_EVIDENCE:
         yield from (where, texts.shown(evidence.detail, command))

@@ -44,7 +44,7 @@ class GraphLayout(Struct, frozen=True, kw_only=True):
 
 def layered_layout(sizes: Sequence[Size], edges: Sequence[Edge], width: float) -> GraphLayout:
     """Return the layout of boxes given in plan order; it is wider than `width` only if a box or many lines need it."""
-    order, kept = _acyclic(len(sizes), set(edges))
+    order, kept = _break_cycles(len(sizes), set(edges))
     is_whole = len(kept) == len(set(edges))
     kept = _without_implied(order, kept)
     rows = _Rows(sizes, _fill_rows(sizes, order, kept, width), kept)
@@ -58,7 +58,7 @@ def layered_layout(sizes: Sequence[Size], edges: Sequence[Edge], width: float) -
     return GraphLayout(size=Size(rows.width, height), corners=tuple(corners), lines=tuple(lines), is_whole=is_whole)
 
 
-def _acyclic(count: int, edges: set[Edge]) -> tuple[list[int], list[Edge]]:
+def _break_cycles(count: int, edges: set[Edge]) -> tuple[list[int], list[Edge]]:
     """Return the boxes so that dependencies come first, and the edges without those that keep this from being so."""
     left, order, placed = list(range(count)), list[int](), set[int]()
     before: dict[int, set[int]] = {index: set() for index in left}
@@ -100,7 +100,7 @@ def _fill_rows(sizes: Sequence[Size], order: Sequence[int], edges: Sequence[Edge
     before: dict[int, set[int]] = {index: set() for index in order}
     for source, target in edges:
         before[target].add(source)
-    levels = _levels(order, edges)
+    levels = _level_by_box(order, edges)
     rows: list[list[int]] = []
     placed, left, level = set[int](), sorted(order), 0
     while left:
@@ -118,7 +118,7 @@ def _fill_rows(sizes: Sequence[Size], order: Sequence[int], edges: Sequence[Edge
     return rows
 
 
-def _levels(order: Sequence[int], edges: Sequence[Edge]) -> Mapping[int, int]:
+def _level_by_box(order: Sequence[int], edges: Sequence[Edge]) -> Mapping[int, int]:
     """Return for each box the length of the longest chain before it.
 
     A box that depends on none gets the level before that of the first one that depends on it: no long line is needed.
@@ -171,27 +171,27 @@ class _Rows:
             near, rows = (self._below, self.rows[::-1]) if number % 2 else (self._above, self.rows)
             for row in rows:
                 places = {item: (spot + 0.5) / len(each) for each in self.rows for spot, item in enumerate(each)}
-                row.sort(key=lambda item, near=near, places=places: _mean(near, item, places))  # type: ignore[misc]
+                row.sort(key=lambda item, near=near, places=places: _mean_place(near, item, places))  # type: ignore[misc]
 
     @property
     def width(self) -> float:
         """The width that the widest row needs."""
-        return max((self._offsets(row)[-1] + self._ends(row) for row in self.rows), default=0.0)
+        return max((self._least_offsets(row)[-1] + self._half_end_widths(row) for row in self.rows), default=0.0)
 
     def centers(self) -> Mapping[int, float]:
         """Return the horizontal centre of each item: close to those of its neighbours, without overlaps."""
         width, found = self.width, dict[int, float]()
         for row in self.rows:
-            offsets = self._offsets(row)
-            start = (width - offsets[-1] - self._ends(row)) / 2 + self._width(row[0]) / 2
+            offsets = self._least_offsets(row)
+            start = (width - offsets[-1] - self._half_end_widths(row)) / 2 + self._item_width(row[0]) / 2
             found.update({item: start + offset for item, offset in zip(row, offsets, strict=True)})
         for number in range(SWEEPS):
             near, rows = (self._below, self.rows[::-1]) if number % 2 else (self._above, self.rows)
             for row in rows:
-                wanted = [_mean(near, item, found) for item in row]
-                first, offsets = self._width(row[0]) / 2, self._offsets(row)
-                last = width - offsets[-1] - self._width(row[-1]) / 2
-                starts = _rising([want - offset for want, offset in zip(wanted, offsets, strict=True)])
+                wanted = [_mean_place(near, item, found) for item in row]
+                first, offsets = self._item_width(row[0]) / 2, self._least_offsets(row)
+                last = width - offsets[-1] - self._item_width(row[-1]) / 2
+                starts = _closest_nondecreasing([want - offset for want, offset in zip(wanted, offsets, strict=True)])
                 for item, start, offset in zip(row, starts, offsets, strict=True):
                     found[item] = min(max(start, first), last) + offset
         return found
@@ -200,7 +200,7 @@ class _Rows:
         """Return the vertical start of each row."""
         tops = [0.0]
         for row in self.rows:
-            tops.append(tops[-1] + self._height(row) + GAP_Y)
+            tops.append(tops[-1] + self._row_height(row) + GAP_Y)
         return tops
 
     def points(self, edge: Edge, centers: Mapping[int, float], tops: Sequence[float]) -> Iterator[Point]:
@@ -211,32 +211,32 @@ class _Rows:
             at = self.row_of[item]
             if item != source:
                 yield centers[item], tops[at]
-            yield centers[item], tops[at] + self._height(self.rows[at])
+            yield centers[item], tops[at] + self._row_height(self.rows[at])
         yield centers[target], tops[self.row_of[target]]
 
-    def _height(self, row: Sequence[int]) -> float:
+    def _row_height(self, row: Sequence[int]) -> float:
         return max((self._sizes[item].height for item in row if item < len(self._sizes)), default=0.0)
 
-    def _width(self, item: int) -> float:
+    def _item_width(self, item: int) -> float:
         return self._sizes[item].width if item < len(self._sizes) else 0.0
 
-    def _ends(self, row: Sequence[int]) -> float:
-        return (self._width(row[0]) + self._width(row[-1])) / 2
+    def _half_end_widths(self, row: Sequence[int]) -> float:
+        return (self._item_width(row[0]) + self._item_width(row[-1])) / 2
 
-    def _offsets(self, row: Sequence[int]) -> list[float]:
+    def _least_offsets(self, row: Sequence[int]) -> list[float]:
         """Return how far the centre of each item of a row is from that of the first, at least."""
         offsets = [0.0]
         for left, right in pairwise(row):
-            offsets.append(offsets[-1] + GAP_X + (self._width(left) + self._width(right)) / 2)
+            offsets.append(offsets[-1] + GAP_X + (self._item_width(left) + self._item_width(right)) / 2)
         return offsets
 
 
-def _mean(near: Mapping[int, Sequence[int]], item: int, places: Mapping[int, float]) -> float:
+def _mean_place(near: Mapping[int, Sequence[int]], item: int, places: Mapping[int, float]) -> float:
     """Return the mean place of an item's neighbours; its own without any."""
     return sum(places[each] for each in near[item]) / len(near[item]) if item in near else places[item]
 
 
-def _rising(wanted: Sequence[float]) -> list[float]:
+def _closest_nondecreasing(wanted: Sequence[float]) -> list[float]:
     """Return numbers that never fall and are as close to `wanted` as possible, by the sum of squares."""
     blocks: list[tuple[float, int]] = []  # the mean of neighbours that would overlap, and how many they are
     for each in wanted:

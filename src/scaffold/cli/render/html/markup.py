@@ -51,7 +51,7 @@ def _attribute_text(value: str | float) -> str:
 def to_html(root: Element, clean: Callable[[str], str]) -> str:
     """Return the tree as HTML; every text and attribute is passed through `clean`, made printable, and escaped."""
     pieces = ["<!doctype html>"]
-    _write(root, _Escaper(clean), pieces)
+    _write_node(root, _Escaper(clean), pieces)
     return "".join([*pieces, NEWLINE])
 
 
@@ -70,7 +70,7 @@ class _Escaper:
         return safe
 
 
-def _write(node: Node, escaped: _Escaper, pieces: list[str]) -> None:
+def _write_node(node: Node, escaped: _Escaper, pieces: list[str]) -> None:
     match node:
         case None:
             return
@@ -83,8 +83,8 @@ def _write(node: Node, escaped: _Escaper, pieces: list[str]) -> None:
             pieces.append(f"{NEWLINE if node.name in BLOCKS else ''}<{node.name}{attributes}>")
             if node.name not in VOID:
                 for child in node.children:
-                    _write(child, escaped, pieces)
+                    _write_node(child, escaped, pieces)
                 pieces.append(f"</{node.name}>")
         case _:
             for each in node:
-                _write(each, escaped, pieces)
+                _write_node(each, escaped, pieces)

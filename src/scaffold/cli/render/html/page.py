@@ -40,8 +40,8 @@ def report_page(view: RunView, history: RunHistory, costs: RunCosts, *, root: Pa
         next_section(view, root),
         evidence_section(view, refs, texts),
         compliance_section(view),
-        _plan(view, refs, texts),
-        _timeline(view, history, refs),
+        _plan_section(view, refs, texts),
+        _timeline_section(view, history, refs),
         setbacks_section(view, history, refs, texts),
         cost_section(costs),
     ]
@@ -49,16 +49,16 @@ def report_page(view: RunView, history: RunHistory, costs: RunCosts, *, root: Pa
     body = element(
         "body",
         element("a", "To the evidence", href="#evidence", class_="skip"),
-        _head(view, texts),
-        _contents(present),
+        _run_header(view, texts),
+        _contents_nav(present),
         element("main", _tiles(view), *present),
-        _footer(view),
+        _page_footer(view),
     )
-    page = element("html", _meta(f"{clip(view.run.request, 60)}: {view.status}"), body, lang="en")
+    page = element("html", _page_head(f"{clip(view.run.request, 60)}: {view.status}"), body, lang="en")
     return to_html(page, clean)
 
 
-def _meta(title: str) -> Element:
+def _page_head(title: str) -> Element:
     css = (files(__package__) / "report.css").read_text("utf-8")
     # Nothing is loaded and no script runs, whatever a text of an agent might turn into in some browser.
     digest = base64.b64encode(hashlib.sha256(css.encode()).digest()).decode()
@@ -75,7 +75,7 @@ def _meta(title: str) -> Element:
     )
 
 
-def _head(view: RunView, texts: LongTexts) -> Element:
+def _run_header(view: RunView, texts: LongTexts) -> Element:
     run, settings = view.run, view.run.settings
     is_cut = len(run.request.strip().splitlines()) > 1 or clip(run.request, TITLE_CELLS).endswith("…")
     whole = texts.folded(run.request, "The whole request", f"scaffold status {run.id} --json") if is_cut else None
@@ -98,7 +98,7 @@ def _head(view: RunView, texts: LongTexts) -> Element:
     )
 
 
-def _contents(sections: Sequence[Element]) -> Element:
+def _contents_nav(sections: Sequence[Element]) -> Element:
     entries = []
     for each in sections:
         anchor = dict(each.attributes)["id"]
@@ -109,14 +109,14 @@ def _contents(sections: Sequence[Element]) -> Element:
 
 
 def _tiles(view: RunView) -> Element:
-    return element("dl", *(_tile(*each) for each in _figures(view)), class_="tiles")
+    return element("dl", *(_tile(*each) for each in _key_figures(view)), class_="tiles")
 
 
 def _tile(title: str, value: str, more: str) -> Element:
     return element("div", element("dt", title), element("dd", element("strong", value), element("span", more)))
 
 
-def _figures(view: RunView) -> Iterator[tuple[str, str, str]]:
+def _key_figures(view: RunView) -> Iterator[tuple[str, str, str]]:
     run, spent = view.run, view.summary.spent
     held = sum(goal.held for goal in view.summary.goals)
     desired = sum(goal.desired for goal in view.summary.goals)
@@ -135,16 +135,16 @@ def _figures(view: RunView) -> Iterator[tuple[str, str, str]]:
     yield "Cost", format_cost(spent.cost_usd), f"{spent.tokens:,} tokens; {budget}"
 
 
-def _plan(view: RunView, refs: References, texts: LongTexts) -> Node:
+def _plan_section(view: RunView, refs: References, texts: LongTexts) -> Node:
     if not view.actions:
         return None
-    graphs = [_goal(view, goal, PlanGraph(view, goal, refs).draw()) for goal in view.goals]
+    graphs = [_goal_block(view, goal, PlanGraph(view, goal, refs).draw()) for goal in view.goals]
     note = "A line leads from an action to one that needs its facts; it is broken where these do not hold."
     table = action_table(view, refs, texts)
     return section("plan", "Plan", element("div", *graphs, class_="goals"), element("h3", "Actions"), table, note=note)
 
 
-def _goal(view: RunView, goal: Goal, graph: Node) -> Element:
+def _goal_block(view: RunView, goal: Goal, graph: Node) -> Element:
     held, reason = view.holding(goal), goal_reason(goal, view.summary.at)
     score = f"{sum(name in held for name in goal.desired)} of {len(goal.desired)} assertions hold"
     title = element("h3", goal.name, " ", badge(status_of(goal.state)))
@@ -152,7 +152,7 @@ def _goal(view: RunView, goal: Goal, graph: Node) -> Element:
     return element("div", title, about, graph)
 
 
-def _timeline(view: RunView, history: RunHistory, refs: References) -> Node:
+def _timeline_section(view: RunView, history: RunHistory, refs: References) -> Node:
     picture = timeline(view, history, refs)
     if picture is None:
         return None
@@ -160,7 +160,7 @@ def _timeline(view: RunView, history: RunHistory, refs: References) -> Node:
     return section("timeline", "Timeline", picture, attempts)
 
 
-def _footer(view: RunView) -> Element:
+def _page_footer(view: RunView) -> Element:
     command = element("code", f"scaffold open {view.run.id}")
     zone = view.summary.at.astimezone().strftime("%z")
     known = element("p", "As of ", moment(view.summary.at), f"; all times are local, UTC{zone}. ")

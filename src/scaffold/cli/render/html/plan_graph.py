@@ -62,15 +62,15 @@ class PlanGraph:
             return None
         if len(self._actions) > MAX_BOXES:
             more = f"; the first {MAX_SQUARES:,}" if len(self._actions) > MAX_SQUARES else ""
-            return self._picture(self._squares(), f"A square for each action, in the order of the plan{more}.")
-        tops = [self._node(action, WIDTH - 2) for action in self._children.get(None, ())]
-        layout = self._layout(tops, WIDTH - 2)
-        content = element("g", *self._inside(tops, layout), transform="translate(1 1)")
+            return self._plan_figure(self._square_map(), f"A square for each action, in the order of the plan{more}.")
+        tops = [self._planned_box(action, WIDTH - 2) for action in self._children.get(None, ())]
+        layout = self._box_layout(tops, WIDTH - 2)
+        content = element("g", *self._inner_elements(tops, layout), transform="translate(1 1)")
         size = Size(layout.size.width + 2, layout.size.height + 2)
         note = "" if layout.is_whole else "Lines that would close a circle are left out."
-        return self._picture(_svg(size, content), note)
+        return self._plan_figure(_svg_of_size(size, content), note)
 
-    def _picture(self, svg: Element, note: str) -> Element:
+    def _plan_figure(self, svg: Element, note: str) -> Element:
         counts = Counter(status_of(action.state) for action in self._actions)
         words = ", ".join(f"{number} {word}" for word, number in counts.most_common())
         label = f"Plan of {clip(self._goal.name, 60)}: {words}. The table of actions below has the same in words."
@@ -78,16 +78,16 @@ class PlanGraph:
         caption = element("figcaption", note) if note else None
         return element("figure", scrolling(picture, f"Plan of {clip(self._goal.name, 60)}"), caption)
 
-    def _node(self, action: Action, width: float, depth: int = 1) -> PlannedBox:
+    def _planned_box(self, action: Action, width: float, depth: int = 1) -> PlannedBox:
         inside = self._children.get(action.id, ()) if depth < MAX_DEPTH else ()
-        children = tuple(self._node(child, width - 2 * PAD, depth + 1) for child in inside)
+        children = tuple(self._planned_box(child, width - 2 * PAD, depth + 1) for child in inside)
         if not children:
             return PlannedBox(action, BOX)
-        layout = self._layout(children, width - 2 * PAD)
+        layout = self._box_layout(children, width - 2 * PAD)
         size = Size(max(BOX.width, layout.size.width + 2 * PAD), HEADER + layout.size.height + PAD)
         return PlannedBox(action, size, children, layout)
 
-    def _layout(self, nodes: Sequence[PlannedBox], width: float) -> GraphLayout:
+    def _box_layout(self, nodes: Sequence[PlannedBox], width: float) -> GraphLayout:
         indexes = {node.action.id: index for index, node in enumerate(nodes)}
         edges: list[Edge] = [
             (indexes[source], indexes[target])
@@ -96,25 +96,25 @@ class PlanGraph:
         ]
         return layered_layout([node.size for node in nodes], edges, width)
 
-    def _inside(self, nodes: Sequence[PlannedBox], layout: GraphLayout) -> Iterator[Element]:
+    def _inner_elements(self, nodes: Sequence[PlannedBox], layout: GraphLayout) -> Iterator[Element]:
         for line in layout.lines:
             source, target = (nodes[index].action.id for index in line.edge)
-            yield self._line(line, self._edges[source, target])
+            yield self._edge_element(line, self._edges[source, target])
         for node, (x, y) in zip(nodes, layout.corners, strict=True):
-            yield element("g", *self._box(node), transform=f"translate({x:.1f} {y:.1f})")
+            yield element("g", *self._box_elements(node), transform=f"translate({x:.1f} {y:.1f})")
 
-    def _line(self, line: EdgeLine, facts: frozenset[Assertion]) -> Element:
+    def _edge_element(self, line: EdgeLine, facts: frozenset[Assertion]) -> Element:
         holds = facts <= self._holding
         x, y = line.points[-1]
         return element(
             "g",
             element("title", f"{join_limited(sorted(facts), 4)}{'' if holds else ' (does not hold yet)'}"),
-            element("path", d=_curve(line.points), class_="line"),
+            element("path", d=_edge_path(line.points), class_="line"),
             element("path", d=f"M{x - 4:.1f} {y - 7:.1f}L{x:.1f} {y:.1f}L{x + 4:.1f} {y - 7:.1f}Z", class_="tip"),
             class_="edge" if holds else "edge open",
         )
 
-    def _box(self, node: PlannedBox) -> Iterator[Element]:
+    def _box_elements(self, node: PlannedBox) -> Iterator[Element]:
         action, status = node.action, status_of(node.action.state)
         around = "compound" if node.children else "box"
         label = element(
@@ -124,7 +124,11 @@ class PlanGraph:
             element("rect", width=5.0, height=node.size.height, rx=2.5, class_="stripe"),
             element("text", clip(action.key, KEY_CELLS), x=14.0, y=19.0, class_="key"),
             element(
-                "text", f"{mark_of(status)} {clip(self._note(action), NOTE_CELLS)}", x=14.0, y=36.0, class_="state"
+                "text",
+                f"{mark_of(status)} {clip(self._status_note(action), NOTE_CELLS)}",
+                x=14.0,
+                y=36.0,
+                class_="state",
             ),
             href=f"#{self._refs.anchor(action.id)}",
             tabindex="-1",
@@ -132,18 +136,18 @@ class PlanGraph:
         )
         yield label
         if node.layout is not None:
-            inside = self._inside(node.children, node.layout)
+            inside = self._inner_elements(node.children, node.layout)
             left = (node.size.width - node.layout.size.width) / 2
             yield element("g", *inside, transform=f"translate({left:.1f} {HEADER:.1f})")
 
-    def _note(self, action: Action) -> str:
+    def _status_note(self, action: Action) -> str:
         status = status_of(action.state)
         if (progress := self._view.progress.get(action.id)) is not None:
             return f"{status}, {progress.done} of {progress.children} done"
         tries = len(self._view.attempts_of(action))
         return f"{status}, {count_of(tries, 'attempt')}" if tries > 1 else status
 
-    def _squares(self) -> Element:
+    def _square_map(self) -> Element:
         shown = self._actions[:MAX_SQUARES]
         step = SQUARE + 4
         squares = [
@@ -160,12 +164,12 @@ class PlanGraph:
             for index, action in enumerate(shown)
         ]
         rows = -(-len(shown) // SQUARES_IN_ROW)
-        return _svg(Size(SQUARES_IN_ROW * step, rows * step), *squares)
+        return _svg_of_size(Size(SQUARES_IN_ROW * step, rows * step), *squares)
 
 
 def sibling_edges(actions: Sequence[Action]) -> SiblingEdges:
     """Return the dependencies between actions with the same parent, their own and those between what is inside them."""
-    ancestry = _ancestry(actions)
+    ancestry = _ancestor_paths(actions)
     of_children: dict[ActionId | None, set[Assertion]] = {}
     for action in actions:
         of_children.setdefault(action.parent_id, set()).update(action.effects)
@@ -183,7 +187,7 @@ def sibling_edges(actions: Sequence[Action]) -> SiblingEdges:
     return edges
 
 
-def _ancestry(actions: Sequence[Action]) -> Mapping[ActionId, Sequence[ActionId]]:
+def _ancestor_paths(actions: Sequence[Action]) -> Mapping[ActionId, Sequence[ActionId]]:
     """Return for each action the ids of those around it, outermost first, and its own."""
     parents = {action.id: action.parent_id for action in actions}
     found: dict[ActionId, Sequence[ActionId]] = {}
@@ -200,7 +204,7 @@ def _between_siblings(source: Sequence[ActionId], target: Sequence[ActionId]) ->
     return next(((upper, lower) for upper, lower in zip(source, target, strict=False) if upper != lower), None)
 
 
-def _curve(points: Sequence[Point]) -> str:
+def _edge_path(points: Sequence[Point]) -> str:
     """Return a path through the points: straight down where they are above each other, else an S."""
     x, y = points[0]
     path = f"M{x:.1f} {y:.1f}"
@@ -212,6 +216,6 @@ def _curve(points: Sequence[Point]) -> str:
     return path
 
 
-def _svg(size: Size, *content: Node) -> Element:
+def _svg_of_size(size: Size, *content: Node) -> Element:
     box = f"0 0 {size.width:.0f} {size.height:.0f}"
     return element("svg", *content, viewBox=box, width=round(size.width), height=round(size.height))

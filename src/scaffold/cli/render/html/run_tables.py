@@ -41,14 +41,14 @@ def action_table(view: RunView, refs: References, texts: LongTexts) -> Element:
     rows = [
         TableRow(
             (
-                _name(action, depth, refs, texts),
-                element("span", badge(status_of(action.state)), *_outcome(view, action, by_id)),
-                _assertions(action.preconditions, holding[action.goal_id]),
-                _assertions(action.effects, holding[action.goal_id]),
+                _action_cell(action, depth, refs, texts),
+                element("span", badge(status_of(action.state)), *_outcome_nodes(view, action, by_id)),
+                _assertion_list(action.preconditions, holding[action.goal_id]),
+                _assertion_list(action.effects, holding[action.goal_id]),
             ),
             refs.anchor(action.id),
         )
-        for action, depth in _tree(view.actions)[:MAX_ROWS]
+        for action, depth in _actions_with_depth(view.actions)[:MAX_ROWS]
     ]
     shown = table(("Action", "Status", "Needs", "Gives"), rows, label="Actions")
     if len(view.actions) <= MAX_ROWS:
@@ -56,7 +56,7 @@ def action_table(view: RunView, refs: References, texts: LongTexts) -> Element:
     return element("div", shown, element("p", f"and {len(view.actions) - MAX_ROWS:,} more: `{refs.command('tasks')}`"))
 
 
-def _tree(actions: Sequence[Action]) -> list[tuple[Action, int]]:
+def _actions_with_depth(actions: Sequence[Action]) -> list[tuple[Action, int]]:
     """Return the actions with how deep they are, in the order of the plan, children after their parent."""
     children: dict[ActionId | None, list[Action]] = {}
     for action in actions:
@@ -70,7 +70,7 @@ def _tree(actions: Sequence[Action]) -> list[tuple[Action, int]]:
     return found
 
 
-def _name(action: Action, depth: int, refs: References, texts: LongTexts) -> Element:
+def _action_cell(action: Action, depth: int, refs: References, texts: LongTexts) -> Element:
     kind = f"{action.role}, compound" if action.kind == "compound" else action.role
     return element(
         "div",
@@ -82,7 +82,7 @@ def _name(action: Action, depth: int, refs: References, texts: LongTexts) -> Ele
     )
 
 
-def _outcome(view: RunView, action: Action, by_id: Mapping[ActionId, Action]) -> Iterator[Node]:
+def _outcome_nodes(view: RunView, action: Action, by_id: Mapping[ActionId, Action]) -> Iterator[Node]:
     attempts = view.attempts_of(action)
     done = next((each for each in attempts if each.outcome in SUCCESSFUL_OUTCOMES), None)
     if done is not None:
@@ -95,7 +95,7 @@ def _outcome(view: RunView, action: Action, by_id: Mapping[ActionId, Action]) ->
         yield from (element("br"), f"{len(attempts)} attempts")
 
 
-def _assertions(names: Sequence[Assertion], holding: frozenset[Assertion]) -> Node:
+def _assertion_list(names: Sequence[Assertion], holding: frozenset[Assertion]) -> Node:
     if not names:
         return "-"
     parts: list[Node] = []
@@ -109,7 +109,7 @@ def attempt_table(view: RunView, history: RunHistory) -> Element:
     """Return all attempts with how long they took in which phases, in the order they were queued."""
     keys = {action.id: action for action in view.actions}
     attempts = sorted((each for own in view.attempts.values() for each in own), key=lambda each: each.queued_at)
-    rows = [TableRow(tuple(_attempt(keys[each.action_id], each, history))) for each in attempts[:MAX_ROWS]]
+    rows = [TableRow(tuple(_attempt_cells(keys[each.action_id], each, history))) for each in attempts[:MAX_ROWS]]
     heads = ("Attempt", "Outcome", "Model", "Waited", "Worked", "Checked", "Landing", "Tokens", "Cost")
     shown = table(heads, rows, label="Attempts", numbers=6)
     more = (
@@ -121,12 +121,12 @@ def attempt_table(view: RunView, history: RunHistory) -> Element:
     return element("details", title, shown, more and element("p", more))
 
 
-def _attempt(action: Action, attempt: Attempt, history: RunHistory) -> Iterator[Node]:
+def _attempt_cells(action: Action, attempt: Attempt, history: RunHistory) -> Iterator[Node]:
     yield element(
         "span", element("code", f"{action.key}#{attempt.number}"), element("span", f" {action.role}", class_="note")
     )
     yield attempt.outcome or attempt.phase
-    yield _model(attempt.model, MODEL_CELLS)
+    yield _model_code(attempt.model, MODEL_CELLS)
     for phases in ((QUEUED,), WORK, ("verifying",), LANDING):
         seconds = sum(history.seconds_in(attempt, phase) for phase in phases)
         yield format_duration(timedelta(seconds=seconds)) if seconds else "-"
@@ -134,7 +134,7 @@ def _attempt(action: Action, attempt: Attempt, history: RunHistory) -> Iterator[
     yield format_cost(attempt.usage.cost_usd)
 
 
-def _model(name: str, cells: int) -> Element:
+def _model_code(name: str, cells: int) -> Element:
     return element("code", clip_middle(name, cells) if name else "-", title=name, class_="nowrap")
 
 
@@ -159,7 +159,7 @@ def _cost_table(title: str, lines: Sequence[CostLine]) -> Element:
         TableRow(
             (
                 element("span", line.name, class_="name"),
-                _share(line.usage.cost_usd, total),
+                _share_bar(line.usage.cost_usd, total),
                 f"{line.agents:,}",
                 f"{line.usage.requests:,}",
                 f"{line.usage.input_tokens:,}",
@@ -174,7 +174,7 @@ def _cost_table(title: str, lines: Sequence[CostLine]) -> Element:
     return table(heads, rows, label=f"Cost {title.lower()}", numbers=6)
 
 
-def _share(cost_usd: float | None, total: float) -> Node:
+def _share_bar(cost_usd: float | None, total: float) -> Node:
     if cost_usd is None or not total:
         return "-"
     share = cost_usd / total

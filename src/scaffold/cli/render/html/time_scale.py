@@ -21,9 +21,9 @@ class TimeScale:
 
     def __init__(self, work: Sequence[Period], width: float) -> None:
         """Take the times of work, at least one, and the width for all of them."""
-        busy = _merged(work, timedelta())
+        busy = _merge_periods(work, timedelta())
         longest = sum((end - start for start, end in busy), timedelta()) * QUIET_SHARE
-        self._busy = _merged(busy, max(longest, SHORTEST_QUIET))
+        self._busy = _merge_periods(busy, max(longest, SHORTEST_QUIET))
         self.quiet: list[Period] = [(before[1], after[0]) for before, after in pairwise(self._busy)]
         """The times that are drawn short."""
         seconds = sum((end - start).total_seconds() for start, end in self._busy) or 1.0
@@ -58,7 +58,7 @@ class TimeScale:
                 second += step
 
 
-def _merged(periods: Sequence[Period], apart: timedelta) -> list[Period]:
+def _merge_periods(periods: Sequence[Period], apart: timedelta) -> list[Period]:
     """Return the periods in order, those joined that overlap or are no more than `apart`."""
     merged: list[Period] = []
     for start, end in sorted(periods):

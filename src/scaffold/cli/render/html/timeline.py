@@ -66,10 +66,10 @@ def timeline(view: RunView, history: RunHistory, refs: References) -> Node:
         return None
     scale = TimeScale(periods, WIDTH - LEFT - RIGHT)
     height = TOP + LANE * len(lanes) + 6
-    drawn = [_lane(lane, scale, TOP + LANE * number) for number, lane in enumerate(lanes)]
+    drawn = [_lane_element(lane, scale, TOP + LANE * number) for number, lane in enumerate(lanes)]
     svg = element(
         "svg",
-        *_axis(scale, height),
+        *_axis_elements(scale, height),
         *drawn,
         viewBox=f"0 0 {WIDTH:.0f} {height:.0f}",
         width=WIDTH,
@@ -81,7 +81,7 @@ def timeline(view: RunView, history: RunHistory, refs: References) -> Node:
     lanes_are = "slot, failed attempts underlined" if _is_crowded(view) else "action"
     hint = f"A lane for each {lanes_are}; rest the pointer on a bar for details.{more}"
     picture = element("div", svg, role="img", aria_label=label)
-    return element("figure", _legend(lanes), scrolling(picture, "Timeline"), element("figcaption", hint))
+    return element("figure", _phase_legend(lanes), scrolling(picture, "Timeline"), element("figcaption", hint))
 
 
 def _is_crowded(view: RunView) -> bool:
@@ -139,21 +139,21 @@ def _slot_lanes(bars: Sequence[Bar]) -> Iterator[TimelineRow]:
         work = tuple(span for span in bar.spans if span.phase not in LANDING_PHASES)
         lands = tuple(span for span in bar.spans if span.phase == "landing")
         if lands:
-            landings.append(_part(bar, lands))
+            landings.append(_bar_segment(bar, lands))
         if work:
             free = next((slot for slot in slots if slot[-1].spans[-1].end <= work[0].start), None)
             if free is None:
                 slots.append(free := [])
-            free.append(_part(bar, work))
+            free.append(_bar_segment(bar, work))
     yield from (TimelineRow(f"slot {number}", tuple(slot)) for number, slot in enumerate(slots, 1))
     yield TimelineRow(MERGE_QUEUE, tuple(landings))
 
 
-def _part(bar: Bar, spans: tuple[PhaseSpan, ...]) -> Bar:
+def _bar_segment(bar: Bar, spans: tuple[PhaseSpan, ...]) -> Bar:
     return Bar(name=bar.name, label=bar.label, outcome=bar.outcome, spans=spans, anchor=bar.anchor)
 
 
-def _axis(scale: TimeScale, height: float) -> Iterator[Element]:
+def _axis_elements(scale: TimeScale, height: float) -> Iterator[Element]:
     for tick in scale.ticks():
         x = LEFT + scale.at(tick)
         yield element("line", x1=x, x2=x, y1=TOP - 6, y2=height, class_="grid")
@@ -167,14 +167,14 @@ def _axis(scale: TimeScale, height: float) -> Iterator[Element]:
             yield element("text", label, x=middle, y=height - 8, class_="tick", text_anchor="middle")
 
 
-def _lane(lane: TimelineRow, scale: TimeScale, y: float) -> Element:
+def _lane_element(lane: TimelineRow, scale: TimeScale, y: float) -> Element:
     name = element("text", clip(lane.name, LABEL_CELLS), x=0, y=y + BAR - 3, class_="lane")
-    bars = [_bar(bar, scale, y) for bar in lane.bars]
+    bars = [_bar_element(bar, scale, y) for bar in lane.bars]
     # After all bars: the next attempt often begins where the one before it failed.
-    return element("g", element("title", lane.name), name, *bars, *_ends(lane, scale, y))
+    return element("g", element("title", lane.name), name, *bars, *_end_signs(lane, scale, y))
 
 
-def _ends(lane: TimelineRow, scale: TimeScale, y: float) -> Iterator[Element]:
+def _end_signs(lane: TimelineRow, scale: TimeScale, y: float) -> Iterator[Element]:
     """Yield the signs of how bars ended; where bars stand close, a line below those that failed."""
     for bar in lane.bars:
         status = STATUS_BY_OUTCOME.get(bar.outcome, "failed")
@@ -186,7 +186,7 @@ def _ends(lane: TimelineRow, scale: TimeScale, y: float) -> Iterator[Element]:
             yield element("rect", x=left, y=y + BAR + 1, width=max(right - left, 1.5), height=3, class_="failed")
 
 
-def _bar(bar: Bar, scale: TimeScale, y: float) -> Element:
+def _bar_element(bar: Bar, scale: TimeScale, y: float) -> Element:
     start, end = bar.spans[0].start, bar.spans[-1].end
     left, right = LEFT + scale.at(start), LEFT + scale.at(end)
     longest = max(bar.spans, key=lambda span: span.end - span.start)
@@ -207,12 +207,12 @@ def _bar(bar: Bar, scale: TimeScale, y: float) -> Element:
     return element("a", *children, href=f"#{bar.anchor}", tabindex="-1") if bar.anchor else element("g", *children)
 
 
-def _legend(lanes: Sequence[TimelineRow]) -> Element:
+def _phase_legend(lanes: Sequence[TimelineRow]) -> Element:
     found = {span.phase for lane in lanes for bar in lane.bars for span in bar.spans}
-    entries = [element("li", _swatch(phase), " ", words) for phase, words in PHASES.items() if phase in found]
+    entries = [element("li", _phase_swatch(phase), " ", words) for phase, words in PHASES.items() if phase in found]
     return element("ul", *entries, class_="legend")
 
 
-def _swatch(phase: str) -> Element:
+def _phase_swatch(phase: str) -> Element:
     color = element("rect", width=12, height=12, rx=2, class_=f"phase-{phase}")
     return element("svg", color, width=12, height=12, aria_hidden="true")

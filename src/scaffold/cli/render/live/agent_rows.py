@@ -43,8 +43,8 @@ def row_lines(rows: Sequence[AgentRow], now: datetime, layout: Layout) -> list[s
     """Return a line for each row; without a limit of the width nothing is cut, and there are no columns."""
     if not layout.is_limited:
         return [_whole_row(row, now) for row in rows]
-    columns = _columns(rows, now, layout.columns)
-    return [_row(row, now, columns, layout) for row in rows]
+    columns = _fit_columns(rows, now, layout.columns)
+    return [_format_row(row, now, columns, layout) for row in rows]
 
 
 def doing_text(row: AgentRow) -> str:
@@ -66,28 +66,28 @@ def row_subject(row: AgentRow) -> str:
     """Return what a sentence about a row begins with: who works, what lands, or of the owner the stage of the run."""
     if row.role == ORCHESTRATOR:
         return row.phase
-    return f"{LANDING} {name_text(row)}" if _phase(row) == LANDING else name_text(row)
+    return f"{LANDING} {name_text(row)}" if _phase_label(row) == LANDING else name_text(row)
 
 
 def _whole_row(row: AgentRow, now: datetime) -> str:
-    parts = (name_text(row), _phase(row), doing_text(row), _time_in_full(row, now), _cost(row))
-    return f"{_mark(row)} {printable('  '.join(filter(None, parts)))}"
+    parts = (name_text(row), _phase_label(row), doing_text(row), _time_in_full(row, now), _cost_text(row))
+    return f"{_row_mark(row)} {printable('  '.join(filter(None, parts)))}"
 
 
-def _row(row: AgentRow, now: datetime, columns: _Columns, layout: Layout) -> str:
+def _format_row(row: AgentRow, now: datetime, columns: _Columns, layout: Layout) -> str:
     who = pad(clip_middle(name_text(row), columns.name), columns.name)
     doing = pad(layout.cut(doing_text(row), layout.columns - columns.doing), columns.doing)
-    line = f"{who} {pad(_phase(row), columns.phase)} {doing} {columns.show_time(row, now):>{columns.time}}"
-    cost = f" {_cost(row):>{columns.cost}}" if columns.cost else ""
-    return f"{_mark(row)} {clip(f'{line}{cost}', layout.columns - MARK_CELLS)}"
+    line = f"{who} {pad(_phase_label(row), columns.phase)} {doing} {columns.show_time(row, now):>{columns.time}}"
+    cost = f" {_cost_text(row):>{columns.cost}}" if columns.cost else ""
+    return f"{_row_mark(row)} {clip(f'{line}{cost}', layout.columns - MARK_CELLS)}"
 
 
-def _columns(rows: Sequence[AgentRow], now: datetime, width: int) -> _Columns:
+def _fit_columns(rows: Sequence[AgentRow], now: datetime, width: int) -> _Columns:
     """Return the columns: where room is short, costs go, then seconds, then what it took before; then names are cut."""
     most = max(MIN_NAME_CELLS, min(MAX_NAME_CELLS, width // NAME_SHARE))
     name = min(most, max((cell_len(printable(name_text(row))) for row in rows), default=0))
-    phase = min(PHASE_CELLS, max((cell_len(printable(_phase(row))) for row in rows), default=0))
-    cost = max((len(_cost(row)) for row in rows), default=0)
+    phase = min(PHASE_CELLS, max((cell_len(printable(_phase_label(row))) for row in rows), default=0))
+    cost = max((len(_cost_text(row)) for row in rows), default=0)
     choices = []
     for show_time, cost_cells in ((_time_in_full, cost), (_time_in_full, 0), (_time_in_brief, 0), (_time_alone, 0)):
         time = max((len(show_time(row, now)) for row in rows), default=0)
@@ -99,33 +99,33 @@ def _columns(rows: Sequence[AgentRow], now: datetime, width: int) -> _Columns:
     return structs.replace(fitting, name=fewer, doing=max(MIN_CELLS, fitting.doing))
 
 
-def _mark(row: AgentRow) -> str:
+def _row_mark(row: AgentRow) -> str:
     return status_mark("blocked" if row.needs_you else "landing" if row.waits_on == MERGE_QUEUE else "running")
 
 
-def _phase(row: AgentRow) -> str:
+def _phase_label(row: AgentRow) -> str:
     return LANDING if row.activity is not None and row.waits_on == MERGE_QUEUE else row.phase
 
 
-def _cost(row: AgentRow) -> str:
+def _cost_text(row: AgentRow) -> str:
     if row.role == ORCHESTRATOR:
         return ""
     return format_cost(row.usage.cost_usd) if row.usage.cost_usd is not None else "$?"
 
 
 def _time_in_full(row: AgentRow, now: datetime) -> str:
-    return _time(row, now, format_duration)
+    return _time_text(row, now, format_duration)
 
 
 def _time_in_brief(row: AgentRow, now: datetime) -> str:
-    return _time(row, now, short)
+    return _time_text(row, now, short)
 
 
 def _time_alone(row: AgentRow, now: datetime) -> str:
-    return _time(row, now, short, with_last=False)
+    return _time_text(row, now, short, with_last=False)
 
 
-def _time(row: AgentRow, now: datetime, show: Callable[[timedelta], str], *, with_last: bool = True) -> str:
+def _time_text(row: AgentRow, now: datetime, show: Callable[[timedelta], str], *, with_last: bool = True) -> str:
     """Return how long a step takes already, and what it took last, or how long a planning turn takes.
 
     Of other agents, how long ago the last activity was.

@@ -85,7 +85,7 @@ class TextEventLines:
 
     def show(self, recorded: StoredEvent) -> None:
         """Print the event, unless only machines need it."""
-        self._print(event_lines(recorded, self._clock.now(), self._layout))
+        self._print_lines(event_lines(recorded, self._clock.now(), self._output_layout))
 
     def tick(self) -> None:
         """Print what began to last, looking once a second."""
@@ -96,7 +96,7 @@ class TextEventLines:
         now = self._clock.now()
         for sentence in self._known:
             if sentence not in before:
-                self._print(sentence_lines(sentence, now, now, self._layout))
+                self._print_lines(sentence_lines(sentence, now, now, self._output_layout))
 
     def pause(self) -> None:
         """Do nothing: nothing is drawn."""
@@ -108,10 +108,10 @@ class TextEventLines:
         """Do nothing: every line is printed already."""
 
     @property
-    def _layout(self) -> Layout:
+    def _output_layout(self) -> Layout:
         return layout_for(sys.stderr if self._err else sys.stdout)
 
-    def _print(self, lines: Sequence[str]) -> None:
+    def _print_lines(self, lines: Sequence[str]) -> None:
         if lines:
             click.echo("\n".join(lines), err=self._err)
 
@@ -152,7 +152,7 @@ def event_sentence(event: Event) -> str | None:  # noqa: C901, PLR0911, PLR0912 
         case GoalStatusChanged(goal=goal, status=status, reason=reason):
             return f"goal     {goal}: {status}{_reason_suffix(reason)}"
         case ActionStatusChanged(action=action, status="blocked", reason=reason):
-            return _blocked(action, reason or "")
+            return _blocked_line(action, reason or "")
         case ActionStatusChanged(action=action, status="failed" | "skipped" as status, reason=reason):
             return f"{status:<8} {action}{_reason_suffix(_first_line(reason, 'scaffold status'))}"
         case AttemptQueued(action=action, number=number, base_sha=base):
@@ -225,7 +225,7 @@ def _verification_sentence(
             assert_never(event)
 
 
-def _blocked(action: ActionKey, reason: str) -> str:
+def _blocked_line(action: ActionKey, reason: str) -> str:
     if reason.startswith(WAITS_FOR_PREFIX):
         return f"waits    {action}: for you, `scaffold inbox` shows {reason.removeprefix(WAITS_FOR_PREFIX)}"
     return f"blocked  {action}: a dependency failed"

@@ -29,30 +29,33 @@ def frame_lines(view: RunSummary, width: int, height: int | None = None) -> list
     Where room is short, one line sums up the goals, to leave room for the agents.
     """
     layout = Layout(width)
-    title, told = _title(view, width), list(_told(view, layout))
-    head = [title, *_goals(view, layout), *told, ""]
-    rows = row_lines(view.active_agents, view.at, layout) or _idle(view, layout)
+    title, told = _title_line(view, width), list(_wait_lines(view, layout))
+    head = [title, *_goal_rows(view, layout), *told, ""]
+    rows = row_lines(view.active_agents, view.at, layout) or _idle_lines(view, layout)
     if height is None:
         return [*head, *rows]
     if len(head) + len(rows) > height:
         head = [title, _goals_in_brief(view, width), *told]
     if len(head) >= height - 1:
         head = [head[0]]
-    return [*head[: max(0, height - 1)], *_truncated(rows, width, max(1, height - len(head)))]
+    return [*head[: max(0, height - 1)], *_truncate_lines(rows, width, max(1, height - len(head)))]
 
 
 def agent_lines(view: RunSummary, width: int, height: int) -> list[str]:
     """Return the agents' rows, and below them what the run waits for and how many actions are done."""
     layout = Layout(width)
-    below = [*_told(view, layout), *_progress(view, layout)]
+    below = [*_wait_lines(view, layout), *_progress_lines(view, layout)]
     if len(below) >= height:
         below = below[-1:]
-    return [*_truncated(row_lines(view.active_agents, view.at, layout), width, max(1, height - len(below))), *below]
+    return [
+        *_truncate_lines(row_lines(view.active_agents, view.at, layout), width, max(1, height - len(below))),
+        *below,
+    ]
 
 
-def _progress(view: RunSummary, layout: Layout) -> list[str]:
+def _progress_lines(view: RunSummary, layout: Layout) -> list[str]:
     """Return how far the run is; nothing while there is no plan."""
-    done, total = _done(view.goals)
+    done, total = _count_done(view.goals)
     held = sum(goal.held for goal in view.goals)
     cost = format_cost(view.spent.cost_usd)
     text = f"{done} of {count_of(total, 'action')} done, {count_of(held, 'fact')}, {cost}" if view.goals else cost
@@ -60,19 +63,19 @@ def _progress(view: RunSummary, layout: Layout) -> list[str]:
 
 
 def _goals_in_brief(view: RunSummary, width: int) -> str:
-    done, total = _done(view.goals)
+    done, total = _count_done(view.goals)
     held, desired = sum(goal.held for goal in view.goals), sum(goal.desired for goal in view.goals)
     text = f"{count_of(len(view.goals), 'goal')}: {held}/{desired} hold, {done} of {count_of(total, 'action')} done"
     return f"  {clip(text, width - 2)}"
 
 
-def _done(goals: Sequence[GoalProgress]) -> tuple[int, int]:
+def _count_done(goals: Sequence[GoalProgress]) -> tuple[int, int]:
     """Return how many of the goals' actions are done, and how many there are."""
     done = sum(goal.status_counts.get("completed", 0) for goal in goals)
     return done, sum(sum(goal.status_counts.values()) for goal in goals)
 
 
-def _title(view: RunSummary, width: int) -> str:
+def _title_line(view: RunSummary, width: int) -> str:
     limits = view.budget.limits
     cost = format_cost(view.spent.cost_usd) + (f" of {format_cost(limits.usd)}" if limits.usd is not None else "")
     cost += f", {view.budget.spent.tokens / limits.tokens:.0%} of its tokens" if limits.tokens else ""
@@ -84,14 +87,14 @@ def _title(view: RunSummary, width: int) -> str:
     return f"{status_mark(view.status)} {heading(clip(left, width - 2))}{asked}{end}"
 
 
-def _goals(view: RunSummary, layout: Layout) -> Iterator[str]:
+def _goal_rows(view: RunSummary, layout: Layout) -> Iterator[str]:
     for goal in view.goals[:MAX_GOALS]:
-        yield from _goal(goal, layout)
+        yield from _goal_lines(goal, layout)
     if (more := len(view.goals) - MAX_GOALS) > 0:
         yield from layout.wrap("    ", f"and {count_of(more, 'more goal')}: `scaffold goals`")
 
 
-def _goal(goal: GoalProgress, layout: Layout) -> list[str]:
+def _goal_lines(goal: GoalProgress, layout: Layout) -> list[str]:
     total, done = sum(goal.status_counts.values()), goal.status_counts.get("completed", 0)
     parts = [f"{goal.held}/{goal.desired} hold", f"{done} of {count_of(total, 'action')} done"]
     parts += [f"{goal.status_counts[word]} {word}" for word in ("failed", "blocked") if goal.status_counts.get(word)]
@@ -99,7 +102,7 @@ def _goal(goal: GoalProgress, layout: Layout) -> list[str]:
     return layout.wrap(f"  {status_mark(goal.status)} ", text)
 
 
-def _told(view: RunSummary, layout: Layout) -> Iterator[str]:
+def _wait_lines(view: RunSummary, layout: Layout) -> Iterator[str]:
     """Yield what the run waits for, and how it ends if it was asked to."""
     if view.inbox:
         items = f"{count_of(len(view.inbox), 'item')} wait{'s' * (len(view.inbox) == 1)}"
@@ -110,12 +113,12 @@ def _told(view: RunSummary, layout: Layout) -> Iterator[str]:
         yield from layout.wrap(f"  {status_mark('paused')} ", view.ending)
 
 
-def _idle(view: RunSummary, layout: Layout) -> list[str]:
+def _idle_lines(view: RunSummary, layout: Layout) -> list[str]:
     why = f": {view.reason}" if view.reason else ""
     return layout.wrap("  ", "No agent is working." if view.is_live else f"{view.status}{why}")
 
 
-def _truncated(lines: Sequence[str], width: int, height: int) -> list[str]:
+def _truncate_lines(lines: Sequence[str], width: int, height: int) -> list[str]:
     if len(lines) <= height:
         return list(lines)
     kept = max(0, height - 1)
@@ -130,7 +133,7 @@ def print_changes() -> ShowFrame:
         if view is None:
             return
         layout, now = layout_for(sys.stdout), local_time(view.at, view.at)
-        parts = list(_parts(view, layout))
+        parts = list(_frame_parts(view, layout))
         for name, state, lines in parts:
             if name not in known or known[name] != state:
                 click.echo("\n".join(f"{now}  {line}" for line in lines))
@@ -140,17 +143,17 @@ def print_changes() -> ShowFrame:
     return show
 
 
-def _parts(view: RunSummary, layout: Layout) -> Iterator[tuple[str, Any, Sequence[str]]]:
+def _frame_parts(view: RunSummary, layout: Layout) -> Iterator[tuple[str, Any, Sequence[str]]]:
     """Yield the parts of a frame: the name, what makes it worth showing again, which is no age, and the lines."""
-    told = list(_told(view, layout))
-    yield "run", (view.status, view.spent, told), [_title(view, layout.columns), *told]
+    told = list(_wait_lines(view, layout))
+    yield "run", (view.status, view.spent, told), [_title_line(view, layout.columns), *told]
     for goal in view.goals:
-        yield f"goal {goal.name}", goal, _goal(goal, layout)
+        yield f"goal {goal.name}", goal, _goal_lines(goal, layout)
     for row in view.active_agents:
         state = (structs.replace(row, last_activity=None), row.last_activity and row.last_activity.text)
         yield f"agent {row.name}", state, row_lines([row], view.at, layout)
     if not view.active_agents:
-        yield "idle", view.reason, _idle(view, layout)
+        yield "idle", view.reason, _idle_lines(view, layout)
 
 
 def redraw_frames(out: TextIO) -> ShowFrame:

@@ -54,14 +54,16 @@ class WorkLine:
             yield
             return
         out = sys.stderr
-        showing = asyncio.create_task(self._draw(work, out) if can_draw_on(out) else self._tell(work, out))
+        showing = asyncio.create_task(
+            self._redraw_while_busy(work, out) if can_draw_on(out) else self._print_once(work, out)
+        )
         try:
             yield
         finally:
             showing.cancel()
             await asyncio.wait([showing])
 
-    async def _draw(self, work: Activity, out: TextIO) -> None:
+    async def _redraw_while_busy(self, work: Activity, out: TextIO) -> None:
         began_s = self._clock.monotonic()
         screen, last_s = ScreenRedraw(out), self._last_s(work)
         await self._clock.sleep(SHOWN_AFTER_S)
@@ -75,7 +77,7 @@ class WorkLine:
             finally:
                 screen.erase(screen_size(out))
 
-    async def _tell(self, work: Activity, out: TextIO) -> None:
+    async def _print_once(self, work: Activity, out: TextIO) -> None:
         if not self._told:
             await self._clock.sleep(SHOWN_AFTER_S)
             out.write(f"{printable(work.text)} ...\n")

@@ -54,27 +54,27 @@ class PagedOutput(TerminalStream):
         self._held.append(text)
         if self._pager is not None:
             # What it does not take is held until its exit code tells whether the user quit it or it never ran.
-            if self._pager.write(self._encoded(text)):
+            if self._pager.write(self._encode_text(text)):
                 self._taken += len(text)
                 if self._taken > MAX_KEPT:
                     self._held.clear()
             return
-        self._rows += sum(self._height(line) for line in text.split("\n")[:-1])
+        self._rows += sum(self._row_count(line) for line in text.split("\n")[:-1])
         if self._rows >= self._size.rows:
-            self._start()
+            self._start_pager()
 
     def end(self) -> None:
         """Show what is held back, or wait until the user quits the pager."""
         if self._pager is None or not self._pager.wait():
             self._show_plainly()
 
-    def _start(self) -> None:
+    def _start_pager(self) -> None:
         with suppress(OSError):
             pager = None if _is_off() else find_pager(os.environ, Path.cwd())
             if pager is not None:
                 self.terminal.flush()
                 self._pager = Pager(pager)
-                self._pager.write(self._encoded("".join(self._held)))
+                self._pager.write(self._encode_text("".join(self._held)))
                 return
         self._show_plainly()
 
@@ -84,10 +84,10 @@ class PagedOutput(TerminalStream):
         self.terminal.flush()
         self._held.clear()
 
-    def _height(self, line: str) -> int:
+    def _row_count(self, line: str) -> int:
         return max(1, -(-cell_len(click.unstyle(line)) // self._size.columns))
 
-    def _encoded(self, text: str) -> bytes:
+    def _encode_text(self, text: str) -> bytes:
         return text.encode(self.encoding or "utf-8", errors="replace")
 
 

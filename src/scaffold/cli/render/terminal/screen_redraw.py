@@ -62,7 +62,7 @@ class ScreenRedraw:
         if len(lines) < len(old):
             pieces.append(BELOW)
         self._lines, self._size = list(lines), size
-        self._write("".join(pieces))
+        self._write_and_flush("".join(pieces))
 
     def print_above(self, text: str, size: ScreenSize) -> None:
         """Write `text`, which ends with its line, above the lines; it stays."""
@@ -71,12 +71,12 @@ class ScreenRedraw:
         # After a new size the lines do not fit any more: the next drawing shows them.
         if size != self._size:
             self._lines, shown = [], ""
-        self._write(f"{start}{text}{shown}")
+        self._write_and_flush(f"{start}{text}{shown}")
 
     def erase(self, size: ScreenSize) -> None:
         """Erase the lines and move the cursor to where they began."""
         if self._lines:
-            self._write(self._to_start(size) or f"{UP.format(len(self._lines))}\r{BELOW}")
+            self._write_and_flush(self._to_start(size) or f"{UP.format(len(self._lines))}\r{BELOW}")
             self._lines = []
 
     def _to_start(self, size: ScreenSize) -> str:
@@ -87,7 +87,7 @@ class ScreenRedraw:
             return ""
         return f"{UP.format(min(rows, size.rows))}\r{BELOW}"
 
-    def _write(self, text: str) -> None:
+    def _write_and_flush(self, text: str) -> None:
         self._out.write(text)
         self._out.flush()
 

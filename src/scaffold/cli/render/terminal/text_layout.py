@@ -53,35 +53,35 @@ class Layout(Struct, frozen=True):
         The first one follows `head`, which may have colors; the others are indented by `hang` columns, or as far as
         `head` is wide. Each line of `text` begins on a line of its own and keeps its indentation.
         """
-        return self._wrapped(head, text, hang, self.columns)
+        return self._wrap_lines(head, text, hang, self.columns)
 
     def prose(self, head: str, text: str, *, hang: int | None = None) -> list[str]:
         """Return sentences as `wrap` does, in lines of at most PROSE_COLUMNS where there is a limit."""
-        return self._wrapped(head, text, hang, min(self.columns, PROSE_COLUMNS) if self.is_limited else UNLIMITED)
+        return self._wrap_lines(head, text, hang, min(self.columns, PROSE_COLUMNS) if self.is_limited else UNLIMITED)
 
-    def _wrapped(self, head: str, text: str, hang: int | None, columns: int) -> list[str]:
+    def _wrap_lines(self, head: str, text: str, hang: int | None, columns: int) -> list[str]:
         plain = click.unstyle(head)
         used = cell_len(plain)
         if hang is None:
-            hang = used if columns - used >= MIN_ROOM else _indent(plain) + NESTED
+            hang = used if columns - used >= MIN_ROOM else _indent_width(plain) + NESTED
         lines: list[str] = []
         for number, line in enumerate(printable(text).strip("\n").split("\n")):
             start = " " * hang if number else head
-            lines += self._folded(start, used if number == 0 else hang, line.rstrip(), hang, columns)
+            lines += self._fold_line(start, used if number == 0 else hang, line.rstrip(), hang, columns)
         return lines
 
-    def _folded(self, start: str, used: int, line: str, hang: int, columns: int) -> list[str]:
+    def _fold_line(self, start: str, used: int, line: str, hang: int, columns: int) -> list[str]:
         """Return one line after `start`, which is `used` columns wide; its indentation counts for all that follow."""
         if not self.is_limited:
             return [f"{start}{line}".rstrip()]
         line = line.expandtabs(TAB_CELLS)
-        own = " " * min(_indent(line), columns // 3)
+        own = " " * min(_indent_width(line), columns // 3)
         room = max(MIN_ROOM, columns - hang - len(own))
         first, *rest = wrap_text(line, room, first=columns - used - len(own), break_words=True)
         return [f"{start}{own}{first}".rstrip(), *(f"{' ' * hang}{own}{each}" for each in rest)]
 
 
-def _indent(line: str) -> int:
+def _indent_width(line: str) -> int:
     return len(line) - len(line.lstrip())
 
 

@@ -164,7 +164,7 @@ def scan_roughly(text: str) -> tuple[SimpleCommand, ...]:
     words: list[Word] = []
     redirects: list[Redirect] = []
     operator = ""
-    for piece in islice(_PIECE.finditer(_visible(text[:MAX_CHARACTERS])), MAX_WORDS):
+    for piece in islice(_PIECE.finditer(_visible_text(text[:MAX_CHARACTERS])), MAX_WORDS):
         word = Word((piece["word"] or "").translate(_QUOTES), sure=False)
         if piece["operator"]:
             operator = piece["operator"]
@@ -179,7 +179,7 @@ def scan_roughly(text: str) -> tuple[SimpleCommand, ...]:
     return (*seen, SimpleCommand(tuple(words), (), tuple(redirects)))
 
 
-def _visible(text: str) -> str:
+def _visible_text(text: str) -> str:
     """Return a text without invisible characters and with every kind of space as a plain space."""
     plain = "".join(char for char in text if char in "\n\t" or unicodedata.category(char) not in {"Cc", "Cf", "Cs"})
     return unicodedata.normalize("NFKC", plain)

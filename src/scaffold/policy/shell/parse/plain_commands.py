@@ -39,16 +39,16 @@ class _PlainParser:
         at, apart = 0, True
         while at < len(command):
             token = _TOKEN.match(command, at)
-            if token is None or not self._take(token, apart=apart):
+            if token is None or not self._take_token(token, apart=apart):
                 return None
             at, apart = token.end(), token.lastgroup in {"blank", "join"}
-        return ParsedCommand(tuple(self._done)) if self._end() else None
+        return ParsedCommand(tuple(self._done)) if self._end_command() else None
 
-    def _take(self, token: re.Match[str], *, apart: bool) -> bool:
+    def _take_token(self, token: re.Match[str], *, apart: bool) -> bool:
         """Add the next token and return whether it is plain there; `apart` means separated from the previous word."""
         match token.lastgroup:
             case "word":
-                return self._word(token[0], apart=apart)
+                return self._take_word(token[0], apart=apart)
             case "null":
                 descriptor = int(token["null"]) if token["null"] else None
                 self._redirects.append(Redirect(">", Word("/dev/null"), descriptor))
@@ -57,20 +57,20 @@ class _PlainParser:
                 self._redirects.append(Redirect(">&", Word("1"), 2))
                 return apart
             case "join":
-                ended = self._end()
+                ended = self._end_command()
                 self._link = _LINKS[token[0]]
                 return ended
             case _:
                 return True
 
-    def _word(self, source: str, *, apart: bool) -> bool:
+    def _take_word(self, source: str, *, apart: bool) -> bool:
         # A first word with `=` is an assignment, and a reserved word starts a construct; shells differ in these.
         if not self._words and (self._redirects or not _NAME.fullmatch(source) or source in _RESERVED):
             return False
         self._words.append(Word("".join("".join(part.groups("")) for part in _PART.finditer(source))))
         return apart
 
-    def _end(self) -> bool:
+    def _end_command(self) -> bool:
         """End the current simple command; return whether there was one."""
         if not self._words:
             return False

@@ -40,7 +40,7 @@ def parse_shfmt_tree(tree: bytes) -> ParseResult:
     """Return the parse result from shfmt's tree of a command; anything unknown in it makes the result unparsed."""
     try:
         file = msgspec.json.decode(tree, type=_Tree)
-        commands = tuple(_file(file))
+        commands = tuple(_file_commands(file))
     except msgspec.DecodeError:
         return UnparsedCommand("is not valid bash for the second parser")
     except (KeyError, TypeError, AttributeError):
@@ -50,69 +50,69 @@ def parse_shfmt_tree(tree: bytes) -> ParseResult:
     return ParsedCommand(commands) if commands else UnparsedCommand("runs nothing")
 
 
-def _file(file: _Tree) -> Iterator[SimpleCommand]:
+def _file_commands(file: _Tree) -> Iterator[SimpleCommand]:
     if file.get("Last"):
         raise _AmbiguousJson("contains a comment")
-    yield from _statements(file.get("Stmts") or [], _NONE)
+    yield from _read_statements(file.get("Stmts") or [], _NONE)
 
 
-def _statements(statements: Iterable[_Tree], variables: Variables) -> Iterator[SimpleCommand]:
+def _read_statements(statements: Iterable[_Tree], variables: Variables) -> Iterator[SimpleCommand]:
     link: Connector = ""
     for statement in statements:
-        yield from _statement(statement, link, variables)
+        yield from _read_statement(statement, link, variables)
         link = ";"
 
 
-def _statement(statement: _Tree, link: Connector, variables: Variables) -> Iterator[SimpleCommand]:
+def _read_statement(statement: _Tree, link: Connector, variables: Variables) -> Iterator[SimpleCommand]:
     for mark in _UNSUPPORTED:
         if statement.get(mark):
             raise _AmbiguousJson(f"is more than simple commands ({mark.lower()})")
     command = statement.get("Cmd")
-    redirects = tuple(_redirect(each, variables) for each in statement.get("Redirs") or [])
+    redirects = tuple(_read_redirect(each, variables) for each in statement.get("Redirs") or [])
     if command is None:
         raise _AmbiguousJson("only redirects")
     match command["Type"]:
         case "CallExpr":
-            yield _call(command, redirects, link, variables)
+            yield _read_call(command, redirects, link, variables)
         case "BinaryCmd" if not redirects and command["Op"] in _CONNECTORS:
-            yield from _statement(command["X"], link, variables)
-            yield from _statement(command["Y"], _CONNECTORS[command["Op"]], variables)
+            yield from _read_statement(command["X"], link, variables)
+            yield from _read_statement(command["Y"], _CONNECTORS[command["Op"]], variables)
         case "ForClause" if not redirects and not command.get("Select"):
-            yield from _loop(command, link, variables)
+            yield from _read_loop(command, link, variables)
         case other:
             raise _AmbiguousJson(f"has a part that is not a simple command ({other})")
 
 
-def _loop(command: _Tree, link: Connector, variables: Variables) -> Iterator[SimpleCommand]:
+def _read_loop(command: _Tree, link: Connector, variables: Variables) -> Iterator[SimpleCommand]:
     loop = command["Loop"]
     if loop["Type"] != "WordIter":
         raise _AmbiguousJson("has a loop of an unsupported kind")
-    items = [word for item in loop.get("Items") or [] for word in _words(item, variables)]
-    passes = unroll(loop["Name"]["Value"], items, lambda known: _statements(command["Do"], known), variables, link)
+    items = [word for item in loop.get("Items") or [] for word in _read_words(item, variables)]
+    passes = unroll(loop["Name"]["Value"], items, lambda known: _read_statements(command["Do"], known), variables, link)
     if passes is None:
         raise _AmbiguousJson("has a loop that cannot be unrolled")
     yield from passes
 
 
-def _call(command: _Tree, redirects: tuple[Redirect, ...], link: Connector, variables: Variables) -> SimpleCommand:
-    words = tuple(word for argument in command.get("Args") or [] for word in _words(argument, variables))
-    assignments = tuple(_assignment(each) for each in command.get("Assigns") or [])
+def _read_call(command: _Tree, redirects: tuple[Redirect, ...], link: Connector, variables: Variables) -> SimpleCommand:
+    words = tuple(word for argument in command.get("Args") or [] for word in _read_words(argument, variables))
+    assignments = tuple(_read_assignment(each) for each in command.get("Assigns") or [])
     return SimpleCommand(words, assignments, redirects, link)
 
 
-def _assignment(assign: _Tree) -> tuple[str, str]:
+def _read_assignment(assign: _Tree) -> tuple[str, str]:
     if any(assign.get(mark) for mark in ("Append", "Naked", "Index", "Array")):
         raise _AmbiguousJson("sets a variable in an unsupported way")
     name = assign["Name"]["Value"]
     if not assign.get("Value"):
         return name, ""
-    word = _word(assign["Value"], _NONE)
+    word = _read_word(assign["Value"], _NONE)
     if not word.literal:
         raise _AmbiguousJson("has a value that is not literal")
     return name, word.text
 
 
-def _redirect(redirect: _Tree, variables: Variables) -> Redirect:
+def _read_redirect(redirect: _Tree, variables: Variables) -> Redirect:
     operator = OPERATORS.get(redirect["Op"])
     if operator == "<<":
         return _here_document(redirect)
@@ -121,7 +121,7 @@ def _redirect(redirect: _Tree, variables: Variables) -> Redirect:
     number = redirect["N"]["Value"] if redirect.get("N") else None
     if number is not None and not number.isdecimal():
         raise _AmbiguousJson("names a stream in an unsupported way")
-    return Redirect(operator, _word(redirect["Word"], variables), None if number is None else int(number))
+    return Redirect(operator, _read_word(redirect["Word"], variables), None if number is None else int(number))
 
 
 def _here_document(redirect: _Tree) -> Redirect:
@@ -132,16 +132,16 @@ def _here_document(redirect: _Tree) -> Redirect:
     return Redirect("<<", Word("".join(part["Value"] for part in parts)))
 
 
-def _words(word: _Tree, variables: Variables) -> tuple[Word, ...]:
+def _read_words(word: _Tree, variables: Variables) -> tuple[Word, ...]:
     """Return the words that bash makes of an argument: one, or with braces several."""
     parts = word["Parts"]
     braced = expand_braces(parts[0]["Value"]) if len(parts) == 1 and parts[0]["Type"] == "Lit" else None
     if braced is None:
-        return (_word(word, variables),)
-    return tuple(Word(text, glob=_bare(text)[1] and text != "[") for text in braced)
+        return (_read_word(word, variables),)
+    return tuple(Word(text, glob=_bare_text(text)[1] and text != "[") for text in braced)
 
 
-def _word(word: _Tree, variables: Variables) -> Word:
+def _read_word(word: _Tree, variables: Variables) -> Word:
     parts = word["Parts"]
     first = parts[0]
     opening = first["Value"] if first["Type"] == "Lit" else ""
@@ -154,16 +154,16 @@ def _word(word: _Tree, variables: Variables) -> Word:
     for part in parts:
         match part["Type"]:
             case "Lit":
-                piece, wild = _bare(part["Value"])
+                piece, wild = _bare_text(part["Value"])
                 glob = glob or wild
             case "SglQuoted" if not part.get("Dollar"):
                 piece = part.get("Value", "")
             case "DblQuoted" if not part.get("Dollar"):
-                inner = [_quoted(each, variables) for each in part.get("Parts") or []]
+                inner = [_quoted_word(each, variables) for each in part.get("Parts") or []]
                 piece = "".join(each.text for each in inner)
                 glob = glob or any(each.glob for each in inner)
             case "ParamExp":
-                value = _variable(part, variables, quoted=False)
+                value = _variable_value(part, variables, quoted=False)
                 piece, glob, loose = value.text, glob or value.glob, loose or value.loose
             case other:
                 raise _AmbiguousJson(f"has a word that is not literal ({other})")
@@ -171,7 +171,7 @@ def _word(word: _Tree, variables: Variables) -> Word:
     return Word("".join(text), tilde=tilde, glob=glob and text != ["["], loose=loose)
 
 
-def _bare(value: str) -> tuple[str, bool]:
+def _bare_text(value: str) -> tuple[str, bool]:
     """Return the text of an unquoted part, and whether it is a glob."""
     text: list[str] = []
     glob = False
@@ -185,9 +185,9 @@ def _bare(value: str) -> tuple[str, bool]:
     return "".join(text), glob
 
 
-def _quoted(part: _Tree, variables: Variables) -> Word:
+def _quoted_word(part: _Tree, variables: Variables) -> Word:
     if part["Type"] == "ParamExp":
-        return _variable(part, variables, quoted=True)
+        return _variable_value(part, variables, quoted=True)
     if part["Type"] != "Lit":
         raise _AmbiguousJson(f"has a word that is not literal ({part['Type']})")
     text: list[str] = []
@@ -201,7 +201,7 @@ def _quoted(part: _Tree, variables: Variables) -> Word:
     return Word("".join(text))
 
 
-def _variable(part: _Tree, variables: Variables, *, quoted: bool) -> Word:
+def _variable_value(part: _Tree, variables: Variables, *, quoted: bool) -> Word:
     """Return the value of a plain `$name` or `${name}`."""
     name = part.get("Param", {}).get("Value", "")
     value = value_of(name, variables, quoted=quoted) if set(part) <= _PLAIN_VARIABLE else None

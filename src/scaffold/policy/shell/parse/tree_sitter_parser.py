@@ -47,7 +47,7 @@ def parse_with_tree_sitter(command: str) -> ParseResult:
     if not _is_whole(root, source):
         return UnparsedCommand("contains text that the parser skips")
     try:
-        commands = tuple(_statements(root))
+        commands = tuple(_read_statements(root))
     except _AmbiguousNode as unclear:
         return UnparsedCommand(str(unclear), tuple(_visible_commands(root)))
     if not commands:
@@ -55,11 +55,11 @@ def parse_with_tree_sitter(command: str) -> ParseResult:
     return ParsedCommand(commands)
 
 
-def _statements(root: Node, variables: Variables = _NONE) -> Iterator[SimpleCommand]:
+def _read_statements(root: Node, variables: Variables = _NONE) -> Iterator[SimpleCommand]:
     link: Connector = ""
     for child in root.children:
         if child.is_named:
-            yield from _statement(child, link, variables)
+            yield from _read_statement(child, link, variables)
             link = ";"
         elif child.type not in {";", "\n", *_AROUND_BODY}:
             raise _AmbiguousNode(f"contains `{child.type}`")
@@ -68,31 +68,31 @@ def _statements(root: Node, variables: Variables = _NONE) -> Iterator[SimpleComm
 def _is_whole(root: Node, source: bytes) -> bool:
     """Return whether only spaces lie between the leaves: a shell may run text that the parser drops."""
     at = 0
-    for leaf in _leaves(root):
+    for leaf in _leaf_nodes(root):
         if source[at : leaf.start_byte].replace(b"\\\n", b"").strip(b" \t\n"):
             return False
         at = leaf.end_byte
     return not source[at:].strip(b" \t\n")
 
 
-def _leaves(node: Node) -> Iterator[Node]:
+def _leaf_nodes(node: Node) -> Iterator[Node]:
     if node.type in _WORDS or not node.children:
         yield node
         return
     for child in node.children:
-        yield from _leaves(child)
+        yield from _leaf_nodes(child)
 
 
-def _statement(node: Node, link: Connector, variables: Variables) -> Iterator[SimpleCommand]:
+def _read_statement(node: Node, link: Connector, variables: Variables) -> Iterator[SimpleCommand]:
     match node.type:
         case "command" | "test_command":
-            yield _simple(node, link, variables)
+            yield _read_simple(node, link, variables)
         case "redirected_statement":
-            yield from _redirected(node, link, variables)
+            yield from _read_redirected(node, link, variables)
         case "list" | "pipeline":
             yield from _list_commands(node, link, variables)
         case "for_statement":
-            yield from _loop(node, link, variables)
+            yield from _read_loop(node, link, variables)
         case "comment":
             raise _AmbiguousNode("contains a comment")
         case other:
@@ -102,7 +102,7 @@ def _statement(node: Node, link: Connector, variables: Variables) -> Iterator[Si
 def _list_commands(node: Node, link: Connector, variables: Variables) -> Iterator[SimpleCommand]:
     for child in node.children:
         if child.is_named:
-            yield from _statement(child, link, variables)
+            yield from _read_statement(child, link, variables)
         elif child.type == "&&":
             link = "&&"
         elif child.type == "||":
@@ -113,31 +113,31 @@ def _list_commands(node: Node, link: Connector, variables: Variables) -> Iterato
             raise _AmbiguousNode(f"contains `{child.type}`")
 
 
-def _loop(node: Node, link: Connector, variables: Variables) -> Iterator[SimpleCommand]:
+def _read_loop(node: Node, link: Connector, variables: Variables) -> Iterator[SimpleCommand]:
     """Yield the commands of all passes of a `for` loop; `select` has the same node, but waits for a person."""
     name, body = node.child_by_field_name("variable"), node.child_by_field_name("body")
     if name is None or body is None or body.type != "do_group" or node.children[0].type != "for":
         raise _AmbiguousNode("has a loop of an unsupported kind")
-    items = [word for value in node.children_by_field_name("value") for word in _words(value, variables)]
-    passes = unroll(_text(name), items, lambda known: _statements(body, known), variables, link)
+    items = [word for value in node.children_by_field_name("value") for word in _read_words(value, variables)]
+    passes = unroll(_node_text(name), items, lambda known: _read_statements(body, known), variables, link)
     if passes is None:
         raise _AmbiguousNode("has a loop that cannot be unrolled")
     yield from passes
 
 
-def _redirected(node: Node, link: Connector, variables: Variables) -> Iterator[SimpleCommand]:
+def _read_redirected(node: Node, link: Connector, variables: Variables) -> Iterator[SimpleCommand]:
     """Yield the commands of the body, the last one with the redirects, and those that a here-document is piped to."""
     body = node.child_by_field_name("body")
     if body is None or body.type not in _REDIRECTED:
         raise _AmbiguousNode("redirects something that is not a simple command")
-    *before, last = _statement(body, link, variables)
+    *before, last = _read_statement(body, link, variables)
     words: list[Word] = []
     redirects: list[Redirect] = []
     piped: list[SimpleCommand] = []
     for part in _redirect_parts(node):
         match part.type:
             case "file_redirect":
-                redirect, more = _redirect(part, variables)
+                redirect, more = _read_redirect(part, variables)
                 redirects.append(redirect)
                 words += more
             case "heredoc_redirect":
@@ -163,21 +163,21 @@ def _redirect_parts(node: Node) -> Iterator[Node]:
 def _here_document(node: Node) -> Redirect:
     """Return the text of a here-document as a redirect; its delimiter must be quoted, so that nothing in it expands."""
     [start] = [each for each in node.children if each.type == "heredoc_start"]
-    if not _QUOTED_DELIMITER.fullmatch(_text(start)):
+    if not _QUOTED_DELIMITER.fullmatch(_node_text(start)):
         raise _AmbiguousNode("has a here-document in which the shell may expand something")
-    return Redirect("<<", Word("".join(_text(each) for each in node.children if each.type == "heredoc_body")))
+    return Redirect("<<", Word("".join(_node_text(each) for each in node.children if each.type == "heredoc_body")))
 
 
-def _redirect(node: Node, variables: Variables) -> tuple[Redirect, list[Word]]:
+def _read_redirect(node: Node, variables: Variables) -> tuple[Redirect, list[Word]]:
     """Return the redirect and the arguments after it, which the grammar parses as further targets."""
     descriptor: int | None = None
     operator = ""
     targets: list[Word] = []
     for child in node.children:
         if child.type == "file_descriptor":
-            descriptor = _number(_text(child))
+            descriptor = _descriptor_number(_node_text(child))
         elif child.is_named:
-            targets.append(_word(child, variables))
+            targets.append(_read_word(child, variables))
         else:
             operator = child.type
     if operator not in OPERATORS or not targets:
@@ -189,66 +189,66 @@ def _redirect(node: Node, variables: Variables) -> tuple[Redirect, list[Word]]:
     return redirect, targets[1:]
 
 
-def _number(text: str) -> int:
+def _descriptor_number(text: str) -> int:
     if not text.isdecimal() or len(text) > 4:
         raise _AmbiguousNode("names a stream in an unsupported way")
     return int(text)
 
 
-def _simple(node: Node, link: Connector, variables: Variables) -> SimpleCommand:
+def _read_simple(node: Node, link: Connector, variables: Variables) -> SimpleCommand:
     words: list[Word] = []
     assignments: list[tuple[str, str]] = []
     redirects: list[Redirect] = []
-    for child in _parts(node):
+    for child in _command_parts(node):
         match child.type:
             case "variable_assignment":
-                assignments.append(_assignment(child))
+                assignments.append(_read_assignment(child))
             case "file_redirect":
-                redirect, more = _redirect(child, variables)
+                redirect, more = _read_redirect(child, variables)
                 redirects.append(redirect)
                 words += more
             case _:
-                words += _words(child, variables)
+                words += _read_words(child, variables)
     return SimpleCommand(tuple(words), tuple(assignments), tuple(redirects), link)
 
 
-def _parts(node: Node) -> Iterator[Node]:
+def _command_parts(node: Node) -> Iterator[Node]:
     """Yield the words, assignments and redirects of a command in their order."""
     if node.type != "test_command":
         for child in node.children:
             yield from child.children if child.type == "command_name" else (child,)
         return
-    if _text(node).startswith(("[[", "((")):
+    if _node_text(node).startswith(("[[", "((")):
         raise _AmbiguousNode("contains `[[` or `((`")
-    yield from _leaves(node)
+    yield from _leaf_nodes(node)
 
 
-def _assignment(node: Node) -> tuple[str, str]:
+def _read_assignment(node: Node) -> tuple[str, str]:
     name, value = node.child_by_field_name("name"), node.child_by_field_name("value")
-    if name is None or name.type != "variable_name" or _text(node)[len(_text(name)) :][:1] != "=":
+    if name is None or name.type != "variable_name" or _node_text(node)[len(_node_text(name)) :][:1] != "=":
         raise _AmbiguousNode("sets a variable in an unsupported way")
     if value is None:
-        return _text(name), ""
-    return _text(name), _literal(value).text
+        return _node_text(name), ""
+    return _node_text(name), _literal_word(value).text
 
 
-def _literal(node: Node) -> Word:
-    word = _word(node, _NONE)
+def _literal_word(node: Node) -> Word:
+    word = _read_word(node, _NONE)
     if not word.literal:
-        raise _AmbiguousNode(f"has a value that is not literal ({_text(node)[:60]!r})")
+        raise _AmbiguousNode(f"has a value that is not literal ({_node_text(node)[:60]!r})")
     return word
 
 
-def _words(node: Node, variables: Variables) -> tuple[Word, ...]:
+def _read_words(node: Node, variables: Variables) -> tuple[Word, ...]:
     """Return the words that bash makes of an argument: one, or with braces several."""
-    braced = expand_braces(_text(node)) if node.type in _WORDS else None
+    braced = expand_braces(_node_text(node)) if node.type in _WORDS else None
     if braced is None:
-        return (_word(node, variables),)
+        return (_read_word(node, variables),)
     return tuple(word for text in braced if (word := unquote_word(text)))
 
 
-def _word(node: Node, variables: Variables) -> Word:
-    text = _text(node)
+def _read_word(node: Node, variables: Variables) -> Word:
+    text = _node_text(node)
     if node.type not in _WORDS and text not in _IN_TEST:
         raise _AmbiguousNode(f"has a part that is not a word ({node.type.replace('_', ' ')})")
     word = unquote_word(text, variables)
@@ -257,7 +257,7 @@ def _word(node: Node, variables: Variables) -> Word:
     return word
 
 
-def _text(node: Node) -> str:
+def _node_text(node: Node) -> str:
     return (node.text or b"").decode(errors="replace")
 
 
@@ -283,7 +283,7 @@ def _loose_parts(node: Node) -> Iterator[Node]:
 
 
 def _loose_assignment(node: Node) -> tuple[str, str]:
-    name, _, value = _text(node).partition("=")
+    name, _, value = _node_text(node).partition("=")
     return name, value
 
 
@@ -294,5 +294,5 @@ def _loose_redirect(node: Node) -> Iterator[SimpleCommand]:
 
 
 def _as_written(node: Node) -> Word:
-    text = _text(node)
+    text = _node_text(node)
     return unquote_word(text) or Word(text, sure=False)

@@ -73,25 +73,25 @@ class _WordUnquoter:
         if (tilde and source[1:2] not in {"", "/"}) or not source:
             return None
         while self._at < len(source):
-            if not self._step():
+            if not self._consume_piece():
                 return None
         text = "".join(self._text)
         return Word(text, tilde=tilde, glob=self._glob and text != "[", loose=self._loose)
 
-    def _step(self) -> bool:
+    def _consume_piece(self) -> bool:
         """Consume the next piece; return False if it is not literal."""
         char = self._source[self._at]
         match char:
             case "'":
-                return self._single()
+                return self._consume_single_quoted()
             case '"':
-                return self._double()
+                return self._consume_double_quoted()
             case "\\":
-                return self._escaped()
+                return self._consume_escaped()
             case _:
-                return self._bare(char)
+                return self._consume_bare(char)
 
-    def _single(self) -> bool:
+    def _consume_single_quoted(self) -> bool:
         end = self._source.find("'", self._at + 1)
         if end < 0:
             return False
@@ -99,14 +99,14 @@ class _WordUnquoter:
         self._at = end + 1
         return True
 
-    def _double(self) -> bool:
+    def _consume_double_quoted(self) -> bool:
         source, at = self._source, self._at + 1
         while at < len(source):
             char, after = source[at], source[at + 1 : at + 2]
             if char == '"':
                 self._at = at + 1
                 return True
-            if char == "$" and (end := self._variable(at, quoted=True)):
+            if char == "$" and (end := self._consume_variable(at, quoted=True)):
                 at = end
                 continue
             if char == "`" or (char == "$" and after in _EXPANDS):
@@ -120,7 +120,7 @@ class _WordUnquoter:
             at += 1
         return False
 
-    def _escaped(self) -> bool:
+    def _consume_escaped(self) -> bool:
         after = self._source[self._at + 1 : self._at + 2]
         if not after or not after.isascii():
             return False
@@ -129,11 +129,11 @@ class _WordUnquoter:
         self._at += 2
         return True
 
-    def _bare(self, char: str) -> bool:
+    def _consume_bare(self, char: str) -> bool:
         source, at = self._source, self._at
         if not char.isascii() or char.isspace():
             return False
-        if char == "$" and (end := self._variable(at, quoted=False)):
+        if char == "$" and (end := self._consume_variable(at, quoted=False)):
             self._at = end
             return True
         if char in _MEANS_MORE and not _is_reflog(source, at) and not _is_empty_pair(source):
@@ -148,7 +148,7 @@ class _WordUnquoter:
         self._at += 1
         return True
 
-    def _variable(self, at: int, *, quoted: bool) -> int:
+    def _consume_variable(self, at: int, *, quoted: bool) -> int:
         """Add the value of the variable at this place; return where it ends, or 0 if it is unknown."""
         found = _VARIABLE.match(self._source, at)
         value = value_of(found[1] or found[2], self._variables, quoted=quoted) if found else None

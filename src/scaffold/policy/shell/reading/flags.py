@@ -73,7 +73,7 @@ class _FlagParser:
             if pending is not None:
                 if not self._is_value(word):
                     return f"`{word.text}` may be more than the value of `{pending}`"
-                self._add(pending, word)
+                self._add_flag(pending, word)
                 pending, problem = None, None
             elif end is not None or not _is_flag(word):
                 problem = self._operand_problem(word, ended=end is not None)
@@ -81,12 +81,12 @@ class _FlagParser:
             elif word.text == "--" and (self._known.permutes or not operands):
                 end, problem = at, None
             else:
-                pending, problem = self._flag(word, after_operand=bool(operands))
+                pending, problem = self._read_flag(word, after_operand=bool(operands))
             if problem:
                 return problem
         if pending is not None:
             return f"`-{pending}` has no value"
-        return self._swallowed_end(arguments, end) or self._given(operands)
+        return self._swallowed_end(arguments, end) or self._parsed_arguments(operands)
 
     def _is_value(self, word: Word) -> bool:
         """Return whether a word after a flag that takes a value can only be its value."""
@@ -99,7 +99,7 @@ class _FlagParser:
             return None
         return next((f"`{word.text}` may be a flag" for word in arguments[end + 1 :] if _is_flag(word)), None)
 
-    def _given(self, operands: list[Word]) -> ParsedArguments | str:
+    def _parsed_arguments(self, operands: list[Word]) -> ParsedArguments | str:
         known = self._known
         text: Word | None = None
         if known.text_first is not None and not {name for name, _ in self._flags} & set(known.text_first.split()):
@@ -112,7 +112,7 @@ class _FlagParser:
         paths = () if known.no_paths else (*operands, *self._paths)
         return ParsedArguments(tuple(self._flags), tuple(operands), paths, text)
 
-    def _add(self, name: str, value: Word | None) -> None:
+    def _add_flag(self, name: str, value: Word | None) -> None:
         self._flags.append((name, value))
         if value is not None and name not in self._texts:
             self._paths.append(value)
@@ -122,7 +122,7 @@ class _FlagParser:
             return f"`{word.text}` may match a file whose name is a flag"
         return None
 
-    def _flag(self, word: Word, *, after_operand: bool) -> tuple[str | None, str | None]:
+    def _read_flag(self, word: Word, *, after_operand: bool) -> tuple[str | None, str | None]:
         """Return (flag whose value is the next word or None, why this word is not known to be read-only or None)."""
         text = word.text
         # A glob such as `-*` expands to names of files, which become flags.
@@ -134,20 +134,20 @@ class _FlagParser:
             return self._long_flag(text, glob=word.glob)
         if self._known.counts and text[1:].isdecimal():
             return None, None
-        return self._letters(text)
+        return self._read_letters(text)
 
-    def _letters(self, text: str) -> tuple[str | None, str | None]:
+    def _read_letters(self, text: str) -> tuple[str | None, str | None]:
         if len(text) > 2 and not self._known.clustered:
             return None, f"`{text}` is more than one letter"
         for at, letter in enumerate(text[1:], start=1):
             if letter in self._known.short:
-                self._add(letter, None)
+                self._add_flag(letter, None)
                 continue
             rest = text[at + 1 :]
             if letter in self._known.valued and not rest:
                 return letter, None
             if letter in self._known.valued:
-                self._add(letter, Word(rest))
+                self._add_flag(letter, Word(rest))
             elif letter not in self._known.attached:
                 return None, f"`{text}` is not known to be read-only"
             break
@@ -166,7 +166,7 @@ class _FlagParser:
             return None, f"`{text}` is not known to be read-only"
         if kind == "=" and not equals:
             return name, None
-        self._add(name, Word(value, glob=glob) if equals else None)
+        self._add_flag(name, Word(value, glob=glob) if equals else None)
         return None, None
 
 

@@ -91,7 +91,7 @@ def split_find(arguments: tuple[Word, ...]) -> tuple[tuple[Word, ...], tuple[Inn
     names = found_names(arguments)
     if names is None:
         return None
-    commands = tuple(_filled(words, names) for words in inner)
+    commands = tuple(_fill_names(words, names) for words in inner)
     known = tuple(each for each in commands if each)
     return (tuple(rest), known) if len(known) == len(commands) else None
 
@@ -133,10 +133,10 @@ def piped_command(words: tuple[Word, ...], before: Sequence[SimpleCommand]) -> I
         command = (*command, Word(_HOLE))
     elif hole.text != _HOLE:
         return None
-    return _filled(command, names)
+    return _fill_names(command, names)
 
 
-def _filled(words: tuple[Word, ...], names: FileNames) -> InnerCommand | None:
+def _fill_names(words: tuple[Word, ...], names: FileNames) -> InnerCommand | None:
     """Return a command with the names in the place of `{}`, which must be words of their own; None if they are not."""
     if not words or not words[0].literal or words[0].text in _RUNS_OTHERS:
         return None

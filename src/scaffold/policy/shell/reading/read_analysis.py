@@ -44,26 +44,26 @@ class ReadAnalyzer(Struct, frozen=True):
         if len(arguments) == 1 and name in VERSION_PROGRAMS and arguments[0].text in {"--version", "-V"}:
             return ReadAccess()
         if name == "git":
-            return self._git(arguments, folders)
+            return self._analyse_git(arguments, folders)
         if name == "xargs":
             inner = piped_command(words, pipeline)
-            return self._inner(inner, folders) if inner else "runs a command with names that are not known"
-        return self._find(arguments, folders) if name == "find" else _by_lists(name, arguments)
+            return self._analyse_inner(inner, folders) if inner else "runs a command with names that are not known"
+        return self._analyse_find(arguments, folders) if name == "find" else _by_lists(name, arguments)
 
-    def _find(self, arguments: tuple[Word, ...], folders: frozenset[str]) -> Analysis:
+    def _analyse_find(self, arguments: tuple[Word, ...], folders: frozenset[str]) -> Analysis:
         split = split_find(arguments)
         if split is None:
             return "runs a command that is not clear"
         rest, commands = split
         found = _by_lists("find", rest)
         for inner in commands:
-            access = self._inner(inner, folders)
+            access = self._analyse_inner(inner, folders)
             if not isinstance(found, ReadAccess) or not isinstance(access, ReadAccess):
                 return found if not isinstance(found, ReadAccess) else access
-            found = _both(found, access)
+            found = _join_access(found, access)
         return found
 
-    def _inner(self, inner: InnerCommand, folders: frozenset[str]) -> Analysis:
+    def _analyse_inner(self, inner: InnerCommand, folders: frozenset[str]) -> Analysis:
         """Return what a command with file names reads: all files that the names may mean."""
         access = self.of(inner.words, folders)
         if not isinstance(access, ReadAccess):
@@ -97,11 +97,11 @@ class ReadAnalyzer(Struct, frozen=True):
                     pending.append(f"{folder.rstrip('/')}/{entry.name}")
         return odd
 
-    def _git(self, arguments: tuple[Word, ...], folders: frozenset[str]) -> ReadAnalysis | ConfiguredProgram:
+    def _analyse_git(self, arguments: tuple[Word, ...], folders: frozenset[str]) -> ReadAnalysis | ConfiguredProgram:
         if len(arguments) > 2 and arguments[0] == Word("-C") and arguments[1].literal:
             return self._git_in(arguments[1], arguments[2:], folders)
         access = analyze_git(arguments, self.settings)
-        if isinstance(access, ReadAccess) and self._elsewhere(folders):
+        if isinstance(access, ReadAccess) and self._is_elsewhere(folders):
             return "it runs in another folder, which may be another repository"
         return access
 
@@ -111,14 +111,14 @@ class ReadAnalyzer(Struct, frozen=True):
         """Return what `git -C PLACE` reads: its paths are relative to the place."""
         if not place.text or place.text.startswith("-"):
             return "works in an unknown folder"
-        access = self._git(arguments, frozenset(self.workspace.reached(place.text, folders)))
+        access = self._analyse_git(arguments, frozenset(self.workspace.reached(place.text, folders)))
         if not isinstance(access, ReadAccess):
             return access
         below = tuple(msgspec.structs.replace(word, text=f"{place.text}/{word.text}") for word in access.paths)
         search = msgspec.structs.replace(access.search, places=(place,)) if access.search else None
         return ReadAccess((place, *access.paths, *below), search=search)
 
-    def _elsewhere(self, folders: frozenset[str]) -> bool:
+    def _is_elsewhere(self, folders: frozenset[str]) -> bool:
         homes = {self.workspace.root, self.workspace.files.real(self.workspace.root)}
         return not all(self._finds_ours(folder, homes) for folder in folders)
 
@@ -145,7 +145,7 @@ def pipeline_before(simple: SimpleCommand, before: Sequence[SimpleCommand]) -> t
     return tuple(before[len(before) - found :])
 
 
-def _both(first: ReadAccess, second: ReadAccess) -> ReadAccess:
+def _join_access(first: ReadAccess, second: ReadAccess) -> ReadAccess:
     return ReadAccess(
         (*first.paths, *second.paths),
         names_only=first.names_only and second.names_only,
@@ -155,7 +155,7 @@ def _both(first: ReadAccess, second: ReadAccess) -> ReadAccess:
 
 def _by_lists(name: str, arguments: tuple[Word, ...]) -> ReadAnalysis | None:
     if name == "cd":
-        return _cd(arguments)
+        return _analyse_cd(arguments)
     if expression := ARGUMENT_PARSERS.get(name):
         return expression(arguments)
     if (known := READ_ONLY_COMMANDS.get(name)) is None:
@@ -168,7 +168,7 @@ def _by_lists(name: str, arguments: tuple[Word, ...]) -> ReadAnalysis | None:
     return ReadAccess((*given.paths, *named), names_only=known.names_only, search=search)
 
 
-def _cd(arguments: tuple[Word, ...]) -> ReadAnalysis:
+def _analyse_cd(arguments: tuple[Word, ...]) -> ReadAnalysis:
     if len(arguments) != 1 or arguments[0].glob or arguments[0].text.startswith("-"):
         return "changes to an unknown folder"
     return ReadAccess(arguments, names_only=True)

@@ -91,7 +91,7 @@ _PS_VALUED: Mapping[str, re.Pattern[str]] = {
 _PRINTF_ASSIGNS = re.compile(r"%[^a-zA-Z%]*[a-zA-Z]*n")
 
 
-def _find(arguments: tuple[Word, ...]) -> ReadAnalysis:
+def _analyse_find(arguments: tuple[Word, ...]) -> ReadAnalysis:
     paths: list[Word] = []
     words = list(arguments)
     # Not `-L`: a search that follows links leaves the workspace.
@@ -115,7 +115,7 @@ def _find(arguments: tuple[Word, ...]) -> ReadAnalysis:
     return ReadAccess(tuple(paths), names_only=True)
 
 
-def _sed(arguments: tuple[Word, ...]) -> ReadAnalysis:
+def _analyse_sed(arguments: tuple[Word, ...]) -> ReadAnalysis:
     given = parse_arguments(arguments, _SED_FLAGS)
     if isinstance(given, str):
         return given
@@ -127,7 +127,7 @@ def _sed(arguments: tuple[Word, ...]) -> ReadAnalysis:
     return ReadAccess(given.paths)
 
 
-def _awk(arguments: tuple[Word, ...]) -> ReadAnalysis:
+def _analyse_awk(arguments: tuple[Word, ...]) -> ReadAnalysis:
     given = parse_arguments(arguments, _AWK_FLAGS)
     if isinstance(given, str):
         return given
@@ -141,7 +141,7 @@ def _awk(arguments: tuple[Word, ...]) -> ReadAnalysis:
     return ReadAccess(given.paths)
 
 
-def _jq(arguments: tuple[Word, ...]) -> ReadAnalysis:
+def _analyse_jq(arguments: tuple[Word, ...]) -> ReadAnalysis:
     given = parse_arguments(arguments, _JQ_FLAGS)
     if isinstance(given, str):
         return given
@@ -152,7 +152,7 @@ def _jq(arguments: tuple[Word, ...]) -> ReadAnalysis:
     return ReadAccess(given.paths)
 
 
-def _strings(arguments: tuple[Word, ...]) -> ReadAnalysis:
+def _analyse_strings(arguments: tuple[Word, ...]) -> ReadAnalysis:
     given = parse_arguments(arguments, _STRINGS_FLAGS)
     if isinstance(given, str):
         return given
@@ -161,7 +161,7 @@ def _strings(arguments: tuple[Word, ...]) -> ReadAnalysis:
     return ReadAccess(given.paths)
 
 
-def _test(arguments: tuple[Word, ...]) -> ReadAnalysis:
+def _analyse_test(arguments: tuple[Word, ...]) -> ReadAnalysis:
     """Analyse `test`. Some bash operators evaluate their operands, including commands in an array index."""
     if any(word.text in {"-v", "-R"} for word in arguments):
         return "may evaluate a name (`-v`, `-R`)"
@@ -186,13 +186,13 @@ def _test(arguments: tuple[Word, ...]) -> ReadAnalysis:
     return ReadAccess(tuple(paths), names_only=True)
 
 
-def _bracket(arguments: tuple[Word, ...]) -> ReadAnalysis:
+def _analyse_bracket(arguments: tuple[Word, ...]) -> ReadAnalysis:
     if not arguments or arguments[-1].text != "]":
         return "does not end with `]`"
-    return _test(arguments[:-1])
+    return _analyse_test(arguments[:-1])
 
 
-def _date(arguments: tuple[Word, ...]) -> ReadAnalysis:
+def _analyse_date(arguments: tuple[Word, ...]) -> ReadAnalysis:
     given = parse_arguments(arguments, _DATE)
     if isinstance(given, str):
         return given
@@ -202,12 +202,12 @@ def _date(arguments: tuple[Word, ...]) -> ReadAnalysis:
     return ReadAccess()
 
 
-def _echo(arguments: tuple[Word, ...]) -> ReadAnalysis:
+def _analyse_echo(arguments: tuple[Word, ...]) -> ReadAnalysis:
     # The text itself is printed, but a glob lists names of files, also of those outside the workspace.
     return ReadAccess(tuple(word for word in arguments if word.glob), names_only=True)
 
 
-def _printf(arguments: tuple[Word, ...]) -> ReadAnalysis:
+def _analyse_printf(arguments: tuple[Word, ...]) -> ReadAnalysis:
     if not arguments or arguments[0].text.startswith("-") or not arguments[0].literal:
         return "may set a variable"
     if _PRINTF_ASSIGNS.search(arguments[0].text):
@@ -215,25 +215,25 @@ def _printf(arguments: tuple[Word, ...]) -> ReadAnalysis:
     return ReadAccess(tuple(word for word in arguments if word.glob), names_only=True)
 
 
-def _command(arguments: tuple[Word, ...]) -> ReadAnalysis:
+def _analyse_command(arguments: tuple[Word, ...]) -> ReadAnalysis:
     if len(arguments) == 2 and arguments[0].text in {"-v", "-V"} and arguments[1].literal:
         return ReadAccess()
     return "runs another command"
 
 
-def _sleep(arguments: tuple[Word, ...]) -> ReadAnalysis:
+def _analyse_sleep(arguments: tuple[Word, ...]) -> ReadAnalysis:
     if len(arguments) == 1 and arguments[0].literal and re.fullmatch(r"\d{1,2}(\.\d+)?s?", arguments[0].text):
         return ReadAccess()
     return "may wait too long"
 
 
-def _hostname(arguments: tuple[Word, ...]) -> ReadAnalysis:
+def _analyse_hostname(arguments: tuple[Word, ...]) -> ReadAnalysis:
     if all(word.text in {"-s", "-I", "--short"} for word in arguments):
         return ReadAccess()
     return "may set the host name, or look it up in the network"
 
 
-def _printenv(arguments: tuple[Word, ...]) -> ReadAnalysis:
+def _analyse_printenv(arguments: tuple[Word, ...]) -> ReadAnalysis:
     if not arguments or not all(word.literal and _VARIABLE_NAME.fullmatch(word.text) for word in arguments):
         return "may show all of the environment"
     if secret := next((word.text for word in arguments if is_secret_setting(word.text)), None):
@@ -241,7 +241,7 @@ def _printenv(arguments: tuple[Word, ...]) -> ReadAnalysis:
     return ReadAccess()
 
 
-def _ps(arguments: tuple[Word, ...]) -> ReadAnalysis:
+def _analyse_ps(arguments: tuple[Word, ...]) -> ReadAnalysis:
     """Analyse `ps`. Its letters mean different things with and without a dash; `e` shows environments."""
     words = list(arguments)
     while words:
@@ -256,20 +256,20 @@ def _ps(arguments: tuple[Word, ...]) -> ReadAnalysis:
 
 
 ARGUMENT_PARSERS: Mapping[str, Callable[[tuple[Word, ...]], ReadAnalysis]] = {
-    "find": _find,
-    "sed": _sed,
-    "awk": _awk,
-    "jq": _jq,
-    "strings": _strings,
-    "test": _test,
-    "[": _bracket,
-    "date": _date,
-    "echo": _echo,
-    "printf": _printf,
-    "command": _command,
-    "hostname": _hostname,
-    "printenv": _printenv,
-    "ps": _ps,
-    "sleep": _sleep,
+    "find": _analyse_find,
+    "sed": _analyse_sed,
+    "awk": _analyse_awk,
+    "jq": _analyse_jq,
+    "strings": _analyse_strings,
+    "test": _analyse_test,
+    "[": _analyse_bracket,
+    "date": _analyse_date,
+    "echo": _analyse_echo,
+    "printf": _analyse_printf,
+    "command": _analyse_command,
+    "hostname": _analyse_hostname,
+    "printenv": _analyse_printenv,
+    "ps": _analyse_ps,
+    "sleep": _analyse_sleep,
 }
 """Command name -> function that analyses the arguments after the name."""

@@ -235,7 +235,7 @@ def analyze_git(arguments: tuple[Word, ...], settings: Iterable[str]) -> ReadAcc
         return problem
     if setting := program_setting(name, settings):
         return ConfiguredProgram(setting)
-    return ReadAccess(_paths(given), search=search_scope(f"git {name}", given))
+    return ReadAccess(_possible_paths(given), search=search_scope(f"git {name}", given))
 
 
 def _read_global_options(words: list[Word]) -> ReadAccess | str:
@@ -281,7 +281,7 @@ def _signature_check(words: Iterable[Word]) -> str | None:
     return f"`{found}` checks signatures, for which git runs another program" if found else None
 
 
-def _paths(given: ParsedArguments) -> tuple[Word, ...]:
+def _possible_paths(given: ParsedArguments) -> tuple[Word, ...]:
     """Return the words that may be paths, and the path part of `HEAD:path`, `:0:path`, `:(top)path`, `1,5:path`."""
     values = (value for _, value in given.flags if value is not None)
     after = (_LEAVES_OUT.sub("", word.text).rpartition(":")[2] for word in (*given.paths, *values) if ":" in word.text)

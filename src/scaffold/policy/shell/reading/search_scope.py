@@ -92,23 +92,25 @@ class SearchScope(Struct, frozen=True, kw_only=True):
         starts = [
             path for word in self.places for path in workspace.reached(word.text, folders, tilde=word.tilde)
         ] or sorted(folders)
-        return next((name for name in _secrets(self, starts, workspace) if self.reads(name)), None)
+        return next((name for name in _secrets_below(self, starts, workspace) if self.reads(name)), None)
 
 
 def search_scope(name: str, given: ParsedArguments) -> SearchScope | None:
     """Return what a read-only command reads in folders; None if it reads only the files it names."""
     match name:
         case "grep" if _is_recursive_grep(given):
-            return SearchScope(places=given.operands, filters=_filters(given, include="include", exclude="exclude"))
-        case "rg" if not _flags(given, "files", "type-list"):
+            return SearchScope(
+                places=given.operands, filters=_name_filters(given, include="include", exclude="exclude")
+            )
+        case "rg" if not _given_flags(given, "files", "type-list"):
             filters = _rg_filters(given)
             hidden = any(each.includes for each in filters)
             return SearchScope(places=given.operands, filters=filters, hidden=hidden, only_included=True)
         case "diff":
-            filters = _filters(given, include="", exclude="exclude")
-            deep = bool(_flags(given, "r", "recursive"))
+            filters = _name_filters(given, include="", exclude="exclude")
+            deep = bool(_given_flags(given, "r", "recursive"))
             return SearchScope(places=given.operands, filters=filters, deep=deep, follows=True)
-        case "git grep" if _flags(given, "untracked", "no-exclude-standard"):
+        case "git grep" if _given_flags(given, "untracked", "no-exclude-standard"):
             return SearchScope()
         case "git diff" if len(given.operands) > 1:
             return SearchScope(places=given.operands)  # outside a repository, git compares them as folders
@@ -122,17 +124,17 @@ def named_globs(scope: SearchScope) -> tuple[Word, ...]:
     return tuple(Word(glob, glob=True) for glob in last if glob)
 
 
-def _flags(given: ParsedArguments, *names: str) -> list[str]:
+def _given_flags(given: ParsedArguments, *names: str) -> list[str]:
     return [name for name, _ in given.flags if name in names]
 
 
 def _is_recursive_grep(given: ParsedArguments) -> bool:
     """Return whether grep reads folders: by a flag, or by an action for folders (an abbreviated one works, too)."""
     actions = [value.text for name, value in given.flags if name == "d" and value is not None]
-    return bool(_flags(given, "r", "R", "recursive")) or any(each not in {"skip", "read"} for each in actions)
+    return bool(_given_flags(given, "r", "R", "recursive")) or any(each not in {"skip", "read"} for each in actions)
 
 
-def _filters(given: ParsedArguments, *, include: str, exclude: str) -> tuple[NameFilter, ...]:
+def _name_filters(given: ParsedArguments, *, include: str, exclude: str) -> tuple[NameFilter, ...]:
     return tuple(
         NameFilter(value.text, includes=name == include)
         for name, value in given.flags
@@ -153,7 +155,7 @@ def _rg_filters(given: ParsedArguments) -> tuple[NameFilter, ...]:
     return tuple(filters)
 
 
-def _secrets(scope: SearchScope, starts: list[str], workspace: WorkspacePaths) -> Iterator[str]:
+def _secrets_below(scope: SearchScope, starts: list[str], workspace: WorkspacePaths) -> Iterator[str]:
     """Yield the names of secret files in the folders, breadth first."""
     pending, walked = list(starts), 0
     kept = [] if scope.hidden else [glob for start in starts for glob in _kept_above(start, workspace)]

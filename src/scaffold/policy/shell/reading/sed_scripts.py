@@ -39,16 +39,16 @@ class _SedScript:
 
     def check(self) -> None:
         self._skip(_BLANK + ";\n")
-        if not self._more:
+        if not self._has_more:
             raise _Unclear
-        while self._more:
-            self._command()
+        while self._has_more:
+            self._read_command()
             self._skip(_BLANK + ";\n")
         if self._open:
             raise _Unclear
 
     @property
-    def _more(self) -> bool:
+    def _has_more(self) -> bool:
         return self._at < len(self._script)
 
     def _peek(self) -> str:
@@ -62,11 +62,11 @@ class _SedScript:
         return char
 
     def _skip(self, chars: str) -> None:
-        while self._more and self._peek() in chars:
+        while self._has_more and self._peek() in chars:
             self._at += 1
 
-    def _command(self) -> None:
-        if self._address():
+    def _read_command(self) -> None:
+        if self._read_address():
             self._skip(_BLANK)
             if self._peek() == ",":
                 self._take()
@@ -84,30 +84,30 @@ class _SedScript:
         if name == "}" and self._open:
             self._open -= 1
         elif name == "s":
-            self._substitution()
+            self._read_substitution()
         elif name not in _COMMANDS:
             raise _Unclear
-        self._end()
+        self._end_command()
 
-    def _end(self) -> None:
+    def _end_command(self) -> None:
         """Check that the command ends here."""
         self._skip(_BLANK)
-        if self._more and self._peek() not in ";\n}":
+        if self._has_more and self._peek() not in ";\n}":
             raise _Unclear
 
-    def _address(self) -> bool:
+    def _read_address(self) -> bool:
         """Read an address and return whether there is one."""
         char = self._peek()
         if char == "$":
             self._take()
         elif char.isascii() and char.isdigit():
-            self._number()
+            self._read_number()
             if self._peek() == "~":
                 self._take()
-                self._number()
+                self._read_number()
         elif char == "/":
             self._take()
-            self._field("/", is_regex=True)
+            self._read_field("/", is_regex=True)
             while self._peek() in _REGEX_FLAGS:
                 self._take()
         else:
@@ -117,26 +117,26 @@ class _SedScript:
     def _range_end(self) -> bool:
         if self._peek() and self._peek() in "+~":
             self._take()
-            self._number()
+            self._read_number()
             return True
-        return self._address()
+        return self._read_address()
 
-    def _number(self) -> None:
+    def _read_number(self) -> None:
         if not (self._peek().isascii() and self._peek().isdigit()):
             raise _Unclear
         while self._peek().isascii() and self._peek().isdigit():
             self._take()
 
-    def _substitution(self) -> None:
+    def _read_substitution(self) -> None:
         separator = self._take()
         if separator not in _SEPARATORS:
             raise _Unclear
-        self._field(separator, is_regex=True)
-        self._field(separator, is_regex=False)
+        self._read_field(separator, is_regex=True)
+        self._read_field(separator, is_regex=False)
         while self._peek() and self._peek() in _FLAGS:
             self._take()
 
-    def _field(self, separator: str, *, is_regex: bool) -> None:
+    def _read_field(self, separator: str, *, is_regex: bool) -> None:
         """Read up to the separator that ends the field, and past it."""
         while (char := self._take()) != separator:
             if char == "\n":
@@ -145,9 +145,9 @@ class _SedScript:
                 if self._take() == "\n":
                     raise _Unclear
             elif char == "[" and is_regex:
-                self._brackets(separator)
+                self._read_brackets(separator)
 
-    def _brackets(self, separator: str) -> None:
+    def _read_brackets(self, separator: str) -> None:
         """Read a bracket expression; it must not contain the separator, a line break or a backslash before `]`.
 
         A `]` that comes first, also after `^`, is an ordinary character.
