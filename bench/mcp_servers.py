@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ralph_start import REQUEST_LIMIT_KB, RalphSetup, ask, ralph_setup
 from row import Row, medians, row, seconds
-from scaffold.config.mcp_files import mcp_files
+from scaffold.config.trusted_extensions import mcp_files
 
 SERVERS = 20
 TOOLS = 50

@@ -11,9 +11,8 @@ from row import Row, row
 from scaffold.host.process.command_runner import run_command
 from scaffold.policy.rule.tool_rules import parse_rule
 from scaffold.policy.shell.command_decision import decide_command
-from scaffold.policy.shell.decision_context import DecisionContext
 from scaffold.policy.shell.parse.command_parser import CommandParser, installed_parser
-from scaffold.policy.shell.workspace_paths import DiskFileSystem, WorkspacePaths
+from scaffold.policy.shell.workspace_paths import DecisionContext, DiskFileSystem, WorkspacePaths
 
 RULES = (parse_rule("shell:pytest"), parse_rule("shell:git commit"))
 COMMANDS = (

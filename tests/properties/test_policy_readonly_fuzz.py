@@ -16,14 +16,13 @@ import pytest
 from builders import git, make_repository
 from scaffold.host.process.command_runner import OutputCapture, run_command
 from scaffold.policy.shell.command_decision import decide_parsed
-from scaffold.policy.shell.decision_context import DecisionContext
 from scaffold.policy.shell.parse.tree_sitter_parser import parse_with_tree_sitter
 from scaffold.policy.shell.parsed_command import ParsedCommand, SimpleCommand, Word
 from scaffold.policy.shell.reading.flags import FlagSpec
 from scaffold.policy.shell.reading.readonly_arguments import ARGUMENT_PARSERS
 from scaffold.policy.shell.reading.readonly_commands import READ_ONLY_COMMANDS
 from scaffold.policy.shell.reading.readonly_git import SUBCOMMANDS
-from scaffold.policy.shell.workspace_paths import DiskFileSystem, WorkspacePaths
+from scaffold.policy.shell.workspace_paths import DecisionContext, DiskFileSystem, WorkspacePaths
 
 pytestmark = [
     pytest.mark.slow,

@@ -3,8 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scaffold.policy.secret.credential_patterns import SECRET_PATTERNS
-from scaffold.policy.secret.redaction import MIN_SECRET_CHARS, Redactor
+from scaffold.policy.secret.redaction import MIN_SECRET_CHARS, SECRET_PATTERNS, Redactor
 
 LITERALS = [shape.literal for shape in SECRET_PATTERNS]
 PIECES = st.sampled_from(

@@ -12,12 +12,10 @@ from scaffold.policy.rule.ruleset import RuleSet
 from scaffold.policy.rule.tool_rules import Rule
 from scaffold.policy.shell.command_decision import decide_command, decide_parsed
 from scaffold.policy.shell.command_policy import ShellCommandPolicy
-from scaffold.policy.shell.decision_context import DecisionContext
-from scaffold.policy.shell.parse.command_parser import CommandParser, installed_parser, precheck_problem
-from scaffold.policy.shell.parse.plain_commands import parse_plain
+from scaffold.policy.shell.parse.command_parser import CommandParser, installed_parser, parse_plain, precheck_problem
 from scaffold.policy.shell.parse.tree_sitter_parser import parse_with_tree_sitter
 from scaffold.policy.shell.parsed_command import ParsedCommand, SimpleCommand, UnparsedCommand, Word
-from scaffold.policy.shell.workspace_paths import EmptyFileSystem, WorkspacePaths
+from scaffold.policy.shell.workspace_paths import DecisionContext, EmptyFileSystem, WorkspacePaths
 from support.property_examples import up_to
 
 PLACE = WorkspacePaths(root="/w", home="/home/u", files=EmptyFileSystem())

@@ -10,7 +10,7 @@ from typing import cast
 from msgspec import structs
 
 from scaffold.agent.prompts import Notice
-from scaffold.config.extension_files import HOOK_SETTINGS, markdown_files, skill_files
+from scaffold.config.folder_trust import HOOK_SETTINGS, markdown_files, skill_files
 from scaffold.config.settings import Settings
 from scaffold.config.trusted_extensions import CLAUDE_FOLDER, HOOKS_FILE
 from scaffold.core.extension_set import Extensions, Hook, HookSandbox

@@ -7,10 +7,9 @@ from typing import cast
 from msgspec import Struct
 
 from scaffold.config.folder_trust import folder_trust
-from scaffold.config.schema.merge_rules import LOWER, MergeRule
 from scaffold.config.schema.model_rows import EFFORT_ROLES
 from scaffold.config.schema.parsers import AUTO, SIZES, ConfigValue
-from scaffold.config.schema.setting import Setting
+from scaffold.config.schema.setting import LOWER, MergeRule, Setting
 from scaffold.config.schema.table import SETTINGS, find_setting
 from scaffold.config.schema.tier_settings import (
     BUILT_IN_TIERS,
@@ -21,8 +20,16 @@ from scaffold.config.schema.tier_settings import (
     require_tier,
     tier_names,
 )
-from scaffold.config.settings_file import SettingValue, decode_config, parse_settings, read_settings, validate_setting
-from scaffold.config.tier_files import FOLDER, built_in_values, user_values
+from scaffold.config.settings_file import (
+    FOLDER,
+    SettingValue,
+    built_in_values,
+    decode_config,
+    parse_settings,
+    read_settings,
+    user_values,
+    validate_setting,
+)
 from scaffold.core.errors import UsageError
 from scaffold.core.run_settings import BUILDER, CompactionWriter, Effort, Tier
 from scaffold.host.user_dirs import user_dirs

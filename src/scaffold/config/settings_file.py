@@ -1,13 +1,22 @@
-"""Configuration files: their text parsed to settings, each with the line that sets it."""
+"""Configuration files, those of tiers included: their text parsed to settings, each with the line that sets it."""
 
 from collections.abc import Iterator
+from functools import cache
+from importlib.resources import files
 from pathlib import Path
 
 from msgspec import Struct
 
 from scaffold.config.schema.parsers import ConfigValue
 from scaffold.config.schema.table import SETTINGS, find_setting
-from scaffold.config.schema.tier_settings import FIELDS, is_tier_section
+from scaffold.config.schema.tier_settings import (
+    BUILT_IN_TIERS,
+    FIELDS,
+    NAME_RULE,
+    is_tier_name,
+    is_tier_section,
+    require_complete,
+)
 from scaffold.core.errors import PlanInvalid, UsageError
 from scaffold.plan.message_text import SpellingHints
 from scaffold.plan.text.parse_tree import (
@@ -18,6 +27,11 @@ from scaffold.plan.text.parse_tree import (
     TextPosition,
     parse_positioned,
 )
+
+FOLDER = "tiers"
+SUFFIX = ".yaml"
+OTHER_SUFFIXES = frozenset({".yml", ".YAML", ".YML", ".json", ".toml"})
+"""Of files that someone may take for tiers."""
 
 
 class SettingValue(Struct, frozen=True):
@@ -144,3 +158,45 @@ def _unknown_setting(name: str, mark: TextPosition, path: Path) -> UsageError:
 
 def _name_in_words(name: str) -> str:
     return f"`{name}`" if name else "the configuration"
+
+
+@cache
+def built_in_values() -> dict[str, SettingValue]:
+    """Return the fields of the built-in tiers, by the names of their settings."""
+    found: dict[str, SettingValue] = {}
+    for tier in BUILT_IN_TIERS:
+        path = Path(str(files("scaffold.config") / FOLDER / f"{tier}{SUFFIX}"))
+        found |= parse_settings(path.read_text(encoding="utf-8"), path, f"{FOLDER}.{tier}")
+    return found
+
+
+def user_values(folder: Path) -> dict[str, SettingValue]:
+    """Return the fields that the files of a user's folder set; raise UsageError with file and line for mistakes.
+
+    A file about a built-in tier may set some of its fields; any other has to set all of them.
+    """
+    found: dict[str, SettingValue] = {}
+    for path in _tier_files(folder):
+        values = parse_settings(read_text(path), path, f"{FOLDER}.{path.stem}")
+        if path.stem not in BUILT_IN_TIERS:
+            held = {name.rpartition(".")[2]: each.value for name, each in values.items()}
+            require_complete(path.stem, held, str(path))
+        found |= values
+    return found
+
+
+def _tier_files(folder: Path) -> Iterator[Path]:
+    try:
+        paths = sorted(path for path in folder.iterdir() if not path.name.startswith("."))
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise UsageError(f"{folder} cannot be read: {error.strerror}", "Fix the folder, or move it away.") from error
+    for path in paths:
+        if path.suffix in OTHER_SUFFIXES:
+            raise UsageError(f"{path} is not read: files of tiers end in `{SUFFIX}`", "Rename it, or move it away.")
+        if path.suffix != SUFFIX:
+            continue
+        if not is_tier_name(path.stem):
+            raise UsageError(f"{path}: a tier cannot have this name", f"Rename the file: {NAME_RULE}.")
+        yield path

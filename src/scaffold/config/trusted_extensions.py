@@ -1,17 +1,22 @@
-"""The hooks, skills, roles and commands of a session or a run: the project's if it is trusted, and the user's own."""
+"""Hooks, skills, roles, commands and files of MCP servers that apply: a trusted project's, and the user's own."""
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 from msgspec import structs
 
+from scaffold.agent.extensions.setup import PROJECT_FILE, SERVERS_FILE, ServersFile
 from scaffold.agent.prompts import Notice
+from scaffold.config.folder_trust import folder_trust
 from scaffold.config.settings import Settings
+from scaffold.core.errors import UsageError
 from scaffold.core.extension_set import Extensions
+from scaffold.git.checkouts.worktree_metadata import locate_checkout
 from scaffold.git.repository import Repository
 from scaffold.host.startup import lazy_import
 from scaffold.host.user_dirs import user_dirs
-from scaffold.policy.trust_decision import TrustFile, TrustStatus, is_extension
+from scaffold.policy.trust_decision import MAX_BYTES, TrustFile, TrustStatus, is_extension
 
 READ = "scaffold.config.extension_reader:read_extensions"
 """Takes what `find_extensions` does, after the project's files; imported if there is something to read."""
@@ -21,6 +26,7 @@ HOOKS_FILE = "hooks.json"
 """The user's own hooks, in the configuration directory."""
 OWN_ENTRIES = (HOOKS_FILE, "skills", "agents", "commands")
 CLAUDE_FOLDER = ".claude"
+USER_SCOPE = "user"
 
 
 def find_extensions(settings: Settings, trust: TrustStatus | None, *, home: Path, notice: Notice) -> Extensions:
@@ -55,3 +61,43 @@ def run_extensions(
 def extension_pieces(trust: TrustStatus | None) -> tuple[TrustFile, ...]:
     """Return the files of a folder that have hooks, skills, roles or commands, trusted or not."""
     return () if trust is None else tuple(piece for piece in trust.folder.pieces if is_extension(piece))
+
+
+def mcp_files(start: Path, *, once: bool, tell: Callable[[str], object]) -> tuple[ServersFile, ...]:
+    """Return the files for work in `start`, the user's first; `tell` receives a line about each that is ignored.
+
+    With `once` the folder is trusted for this command.
+    """
+    return (*_user_file(tell), *_project_file(start, once=once, tell=tell))
+
+
+def _user_file(tell: Callable[[str], object]) -> tuple[ServersFile, ...]:
+    path = user_dirs().config / SERVERS_FILE
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        return ()
+    except OSError as error:
+        tell(f"{path} is ignored: it cannot be read ({error.strerror})")
+        return ()
+    if len(content) > MAX_BYTES:
+        tell(f"{path} is ignored: it is larger than {MAX_BYTES // 1_000_000} MB")
+        return ()
+    return (ServersFile(str(path), content, USER_SCOPE),)
+
+
+def _project_file(start: Path, *, once: bool, tell: Callable[[str], object]) -> tuple[ServersFile, ...]:
+    try:
+        top = locate_checkout(start).top
+        # What is read below costs a look at many files; most folders have none of this name.
+        if not os.path.lexists(top / PROJECT_FILE):
+            return ()
+        trust = folder_trust(start, once=once)
+    except (OSError, UsageError):
+        return ()
+    content = trust.content(PROJECT_FILE)
+    if content is not None:
+        return (ServersFile(str(top / PROJECT_FILE), content, trust.folder.identity),)
+    if any(piece.name == PROJECT_FILE for piece in trust.folder.pieces):
+        tell(f"{PROJECT_FILE} ignored: {trust.reason}; `scaffold trust` trusts it.")
+    return ()

@@ -1,13 +1,19 @@
-"""Sandboxes of agents' commands: which files and hosts they may reach, and what this machine can enforce."""
+"""Sandboxes of agents' commands: which files and hosts they may reach, and what this machine can enforce.
+
+That includes files that git obeys or runs because its configuration names them: `include.path = ../.gitconfig` and
+`filter.NAME.clean = tools/clean.sh` are common, and the user's next `git status` uses both outside of any sandbox.
+"""
 
 import asyncio
 import contextlib
 import os
+import re
 import sys
 import tempfile
 from collections import Counter
 from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from itertools import pairwise
 from pathlib import Path
 from typing import get_args
 
@@ -16,20 +22,21 @@ from msgspec import Struct, structs
 
 from scaffold.core.errors import GitError, TrustError
 from scaffold.core.run_settings import SandboxMode, SandboxSettings
-from scaffold.git.checkouts.worktree_metadata import gitdir_target
-from scaffold.git.client.command_line import Git
+from scaffold.git.checkouts.worktree_metadata import find_checkout, gitdir_target
+from scaffold.git.client.command_line import LIST_CONFIG, Git
+from scaffold.git.client.disabled_programs import ConfigEntry, config_entries, expanded, included_files
 from scaffold.git.common_dir import common_dir
 from scaffold.host.leftovers import temporary_prefix
 from scaffold.host.sandbox.confinement import GIBIBYTE, Confinement, ResourceLimits, SandboxSpec
 from scaffold.host.sandbox.level import DetectedLevel, detect_level
 from scaffold.host.sandbox.proxy import serve_proxy
-from scaffold.policy.git_config_files import git_config_files
 from scaffold.policy.path.protected_files import EDITOR_FILES
-from scaffold.policy.rule.public_addresses import is_public
+from scaffold.policy.rule.hosts import is_public
 from scaffold.policy.secret.home import view_of_home
-from scaffold.policy.secret.scan import secret_scan, targets
 from scaffold.policy.secret.sources import credential_paths
-from scaffold.policy.secret.unreadable_files import SECRET_FILES, secret_entry
+from scaffold.policy.secret.unreadable_files import SECRET_FILES, secret_entry, secret_scan, targets
+from scaffold.policy.shell.reading.readonly_git import any_program_setting
+from scaffold.policy.shell.wrappers import module_files, runs_script
 from scaffold.policy.trust_decision import ACTIVE_FILES, COMMAND_FOLDER, ROLE_FOLDER, SCRIPT_FOLDER, SKILL_FOLDERS
 
 READ_ONLY_PATHS = (
@@ -88,6 +95,11 @@ KERNEL_PATHS = (Path("/dev"), Path("/proc"), Path("/sys"))
 ROOT_WORKSPACE = DetectedLevel("none", "the workspace contains the system's own files", "start in a subfolder")
 """No sandbox is possible: a workspace that contains the system could change what the sandbox is built from."""
 SANDBOX_MODES: tuple[SandboxMode, ...] = get_args(SandboxMode)
+HOOKS = "core.hookspath"
+ALIAS = "alias."
+MODULE_FLAG, CODE_FLAG = "-m", "-c"
+_PART = re.compile(r"[^\s'\"`$(){};|&<>=!]+")
+"""A part of a command line that may be a path; `$(git rev-parse --show-toplevel)/x` ends with `/x`."""
 
 
 class SandboxInputs(Struct, frozen=True, kw_only=True):
@@ -303,6 +315,10 @@ async def probe_level(root: Path, environ: Mapping[str, str], *, cache: Path) ->
     return ROOT_WORKSPACE if _is_system(resolved) else await detect_level(environ, cache=cache)
 
 
+def _is_system(root: Path) -> bool:
+    return root == Path(root.anchor) or any(root.is_relative_to(folder) for folder in KERNEL_PATHS)
+
+
 @asynccontextmanager
 async def with_egress(spec: SandboxSpec | None) -> AsyncIterator[SandboxSpec | None]:
     """Yield the sandbox, with a proxy to the allowed hosts running during the block if its network is `hosts`.
@@ -326,5 +342,61 @@ def require_sandbox(sandbox: SandboxSettings, detected: DetectedLevel) -> None:
         )
 
 
-def _is_system(root: Path) -> bool:
-    return root == Path(root.anchor) or any(root.is_relative_to(folder) for folder in KERNEL_PATHS)
+async def git_config_files(root: Path, environ: Mapping[str, str]) -> tuple[Path, ...]:
+    """Return the files and folders in the workspace that git's settings name, at every level from system to worktree.
+
+    They are configuration files, programs, and scripts and modules of interpreters, existing or not, the folder of
+    hooks, and the other existing files that commands name.
+    """
+    top = find_checkout(root) or root
+    try:
+        listed = await Git(top, environ=environ)(*LIST_CONFIG)
+    except GitError:  # git cannot read this repository, so the user's git obeys none of it
+        return ()
+    return tuple(_paths_inside(root, top, tuple(config_entries(listed.out, top))))
+
+
+def _paths_inside(root: Path, top: Path, entries: tuple[ConfigEntry, ...]) -> Iterator[Path]:
+    """Yield the paths in `root` that git obeys or runs, by its settings in the checkout `top`."""
+    files = (each.file for each in entries if each.file)
+    named = (*files, *included_files(entries), *(path for each in entries for path in _named_paths(each, top)))
+    paths = (Path(os.path.normpath(path)) for path in named)
+    return (path for path in dict.fromkeys(paths) if path.is_relative_to(root) and path != root)
+
+
+def _named_paths(entry: ConfigEntry, top: Path) -> Iterator[Path]:
+    """Yield the paths that the value of a setting names for git to run."""
+    name = entry.name.casefold()
+    if name == HOOKS:
+        yield top / expanded(entry.value)
+    elif any_program_setting([name]) or (name.startswith(ALIAS) and entry.value.startswith("!")):
+        parts = _PART.findall(entry.value)
+        for part in parts:
+            yield from filter(_is_file, (top / expanded(part), top / part.lstrip("/")))
+        yield from (top / expanded(each) for each in _program_paths(parts))
+
+
+def _program_paths(parts: Sequence[str]) -> Iterator[str]:
+    """Yield the paths of the program, and of the script or module of an interpreter; a command could create them."""
+    program, *rest = parts or ("",)
+    if "/" in program:
+        yield program
+    # after -c comes code, in which most words with a slash are no programs
+    if not runs_script(program.rpartition("/")[2]) or CODE_FLAG in rest:
+        return
+    for flag, part in pairwise(("", *rest)):
+        if flag == MODULE_FLAG:
+            # Python looks for modules in the folder where git starts it, the top, before it looks anywhere else.
+            yield from module_files(part)
+            return
+        if "/" in part and not part.startswith("-"):
+            yield part
+            return
+
+
+def _is_file(path: Path) -> bool:
+    """Return whether a file is there; no OSError for a word that is too long for a path."""
+    try:
+        return path.is_file()
+    except OSError:
+        return False

@@ -56,7 +56,7 @@ EXTENSION_FILES: Mapping[str, str] = {
     f"{ROLE_FOLDER}/**": "a role: the instructions of a kind of agent",
     f"{COMMAND_FOLDER}/**": "a command: a message that you send by its name",
 }
-"""Glob relative to the folder -> description, of the files that agents read or run. See `config/extension_files.py`."""
+"""Glob relative to the folder -> description, of the files that agents read or run. See `config/folder_trust.py`."""
 NAMED_SCRIPT = "a script that a hook of agents runs"
 
 MAX_BYTES = 1_000_000

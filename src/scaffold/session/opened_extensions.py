@@ -8,7 +8,7 @@ from scaffold.agent.extensions.access import connect_servers, hook_mode, open_ho
 from scaffold.agent.extensions.port import NO_EXTENSIONS, AgentExtensions, combined
 from scaffold.agent.extensions.setup import ExtensionSetup, HookSession, ServerChoice
 from scaffold.agent.skills import kept_tools
-from scaffold.config.mcp_files import mcp_files
+from scaffold.config.trusted_extensions import mcp_files
 from scaffold.core.extension_set import Role
 from scaffold.core.tool import Tool
 from scaffold.git.checkouts.worktree_metadata import find_checkout

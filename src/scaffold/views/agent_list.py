@@ -1,4 +1,4 @@
-"""The processes and agents of a run: a row for each, in the same words on every screen."""
+"""The processes and agents of a run: a row for each, in the same words on every screen; and the actions held back."""
 
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
@@ -8,13 +8,16 @@ from msgspec import Struct, structs
 
 from scaffold.core.activity import CurrentActivity
 from scaffold.core.events import RunClaimed
-from scaffold.core.ids import ActionId, AttemptId, GoalId
+from scaffold.core.ids import ActionId, ActionKey, AttemptId, GoalId
 from scaffold.core.model import Action, Attempt, Goal, InboxItem, PlanningTurn, ProcessIdentity, Run, Usage
 from scaffold.core.states import INTERRUPTED, WORKER_PHASES, status_of
 from scaffold.host.process_identity import is_alive
+from scaffold.plan.collisions.rules import HeldBack
+from scaffold.run.collision_board import held_back_actions
 from scaffold.store.database import Store
 from scaffold.views.journal_entries import JournalEntry, LastActivity, last_activity
 from scaffold.views.state_labels import AgentState, supervisor_state, worker_state
+from scaffold.views.store_reader import StoreAccess, is_executed
 
 ORCHESTRATOR, SUPERVISOR, PLANNER = "orchestrator", "supervisor", "planner"
 HUMAN_LABEL = "you"
@@ -216,3 +219,21 @@ def _human_wait(item: InboxItem) -> str:
 
 def _log_activity(log_file: str | None, belongs: Callable[[JournalEntry], bool]) -> LastActivity | None:
     return last_activity(Path(log_file), belongs) if log_file else None
+
+
+class HeldBackAction(Struct, frozen=True):
+    """An action, and what it waits for."""
+
+    key: ActionKey
+    why: HeldBack
+
+
+def read_held_back(reader: StoreAccess, run: Run) -> tuple[HeldBackAction, ...]:
+    """Return the actions of a run that is executed, in the order of its goals and the plan; none of another one."""
+    store = reader.store
+    if not is_executed(run):
+        return ()
+    with store.snapshot():
+        found = held_back_actions(store, run)
+        keys = {action.id: action.key for action in store.actions.of_run(run.id)} if found else {}
+    return tuple(HeldBackAction(keys[action_id], why) for action_id, why in found.items())

@@ -9,7 +9,7 @@ from msgspec import Struct
 from scaffold.core.activity import CurrentActivity
 from scaffold.core.ids import Assertion
 from scaffold.core.landing.branch_move import BranchMove
-from scaffold.core.model import Action, Attempt, Fact, FileGrant, Goal, InboxItem
+from scaffold.core.model import Action, Attempt, Fact, FileGrant, Goal, InboxItem, Run
 from scaffold.core.states import reason_of, status_of
 from scaffold.plan.collisions.rules import HeldBack
 from scaffold.plan.failures.recurrence import first_same
@@ -17,10 +17,8 @@ from scaffold.views.agent_list import AgentRow
 from scaffold.views.compliance import compliance_json
 from scaffold.views.run_view import RunSummary, RunView
 from scaffold.views.state_labels import goal_reason, supervisor_state, task_state, worker_state
-from scaffold.views.tier_json import tier_json
 
 Json = dict[str, Any]
-
 NO_RUN_JSON: Mapping[str, Any] = {"run": None, "goals": [], "actions": [], "queue": [], "inbox": []}
 """What `status --json` prints in a repository without runs."""
 
@@ -262,3 +260,20 @@ def _mentioned_assertions(actions: Iterable[Action]) -> Iterable[Assertion]:
     for action in actions:
         yield from action.preconditions
         yield from action.effects
+
+
+def tier_json(run: Run) -> dict[str, Any]:
+    """Return the keys that stand beside `tier` in the JSON of a run."""
+    settings = run.settings
+    return {
+        "tier_confidence": settings.choice.confidence,
+        "tier_reason": settings.choice.reason or None,
+        "questions": settings.tier.questions,
+        "agents": run.agents,
+        "agents_reason": run.advice if run.advice and not settings.choice.fixed_agents else None,
+        "models": {
+            "model": settings.model.name,
+            **{role: each.name for role, each in settings.assigned.by_role.items()},
+            **{kind: each.name for kind, each in settings.assigned.by_task.items()},
+        },
+    }

@@ -8,11 +8,13 @@ from typing import Protocol
 from msgspec import Struct
 
 from scaffold.core.errors import StoreEmpty, UsageError
+from scaffold.core.ids import RunId
 from scaffold.core.model import ProcessIdentity, Run
 from scaffold.core.states import INTERRUPTED, Active, Paused, Planning, status_of
-from scaffold.git.common_dir import find_common_dir
+from scaffold.git.common_dir import find_common_dir, find_top
 from scaffold.host.process_identity import is_alive
 from scaffold.host.wall_clock import WallClock
+from scaffold.run.projections import report_places
 from scaffold.store.database import Store
 from scaffold.store.driver.columns import TimeSource
 from scaffold.store.driver.location import existing_state_location
@@ -124,3 +126,13 @@ def is_executed(run: Run) -> bool:
 def executing_process(run: Run) -> ProcessIdentity | None:
     """Return the live process that owns the run, or else the one that starts the next owner; None if there is none."""
     return next((each for each in (run.owner, run.restarter) if each is not None and is_alive(each)), None)
+
+
+def find_report(cwd: Path, run_id: RunId) -> Path | None:
+    """Return the latest report of a run in the repository around `cwd`; None if there is none."""
+    places = report_places(find_top(cwd), find_common_dir(cwd), run_id)
+    return max((place for place in places if place.is_file()), key=_written_at, default=None)
+
+
+def _written_at(report: Path) -> float:
+    return report.stat().st_mtime

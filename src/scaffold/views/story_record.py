@@ -1,19 +1,22 @@
-"""A story of the plan as a record: its steps, with what became of each, read from the store."""
+"""A story of the plan as a record, read from the store: its steps, their outcomes, and edits that a step asks for."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 
-from msgspec import structs
+from msgspec import Struct, structs
 
+from scaffold.core.errors import IllegalTransition, UsageError
 from scaffold.core.model import Action, Attempt, Run
 from scaffold.core.ports import NO_USAGE
 from scaffold.core.states import ORPHANED_BY_CRASH, AttemptOutcome, Cancelled, Completed, Running, Skipped, reason_of
 from scaffold.plan.source.dag import done_assertion
 from scaffold.plan.story.actions import ENDED_FROM_OUTSIDE, step_status, story_status
+from scaffold.plan.story.apply_edit import EditOutcome, EditRequest, EditsApplied, EditsRejected, apply_file
 from scaffold.plan.story.record import HistoryAction, HistoryEntry, StepId, StepRecord, StoryRecord, reset, story_entry
 from scaffold.plan.story.step_type import step_type
 from scaffold.plan.story.summary import find_summary, last_words
+from scaffold.run.shared_notes import EDITS
 from scaffold.store.database import Store
 
 RESTARTS: frozenset[AttemptOutcome | None] = frozenset({"restarted", "lost"})
@@ -166,3 +169,30 @@ def _step_record(action: Action, attempts: Sequence[Attempt]) -> StepRecord:
         log_file=last.log_file if last else None,
     )
     return reset(record) if record.status == "pending" else record
+
+
+class JudgedEdits(Struct, frozen=True, kw_only=True):
+    """A story before the edits of one of its steps, and what becomes of these."""
+
+    step: Action
+    before: StoryRecord
+    outcome: EditOutcome
+
+    @property
+    def repeats_step(self) -> bool:
+        """Whether the step itself is to be executed again: it began again, or added steps before itself."""
+        applied = self.outcome.story if isinstance(self.outcome, EditsApplied) else None
+        return applied is not None and applied.step(step_id(self.step)).status == "pending"
+
+
+def judge_edits(store: Store, story: Action, step: Action, attempt: Attempt, text: str, at: datetime) -> JudgedEdits:
+    """Return what becomes of edits that an attempt at `step` of `story` asks for; nothing is stored."""
+    request = EditRequest(
+        step_id=step_id(step), attempt=attempt.id, name=f"{EDITS}/{story.key}.json", at=at, usage=attempt.usage
+    )
+    before = story_record(store, story)
+    try:
+        outcome = apply_file(before, request, text.encode())
+    except (IllegalTransition, UsageError) as error:  # whatever an agent asks for, it ends no run
+        outcome = EditsRejected(f"## The workflow edits of {request.step_id} were rejected\n- {error.in_full}")
+    return JudgedEdits(step=step, before=before, outcome=outcome)

@@ -16,9 +16,9 @@ from scaffold.host.browser import open_in_browser
 from scaffold.host.process.async_runner import run_async
 from scaffold.orchestrator.owner.run_end import finish_run
 from scaffold.run.failures.attempt_end import AttemptEnd, end_attempt
-from scaffold.views.report_file import find_report
 from scaffold.views.run_history import read_history
 from scaffold.views.run_view import read_run_view
+from scaffold.views.store_reader import find_report
 from support.html_page import Page
 from support.report_views import spans_of
 

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from scaffold.cli.repl.inbox_commands import NOTHING, decide, inbox_text
+from scaffold.cli.repl.orchestrator_profile import NOTHING, decide, inbox_text
 from scaffold.core.errors import IllegalTransition, UsageError
 from scaffold.core.model import InboxItem
 from support.harness import act, goal

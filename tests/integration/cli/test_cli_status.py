@@ -16,9 +16,8 @@ from scaffold.core.model import ProcessIdentity
 from scaffold.core.states import Cancelled, Completed, Failed, Paused
 from scaffold.host.process_identity import own_identity
 from scaffold.run.failures.attempt_end import AttemptEnd, end_attempt
-from scaffold.views.run_json import run_view_json
+from scaffold.views.run_json import run_view_json, tier_json
 from scaffold.views.run_view import read_run_view
-from scaffold.views.tier_json import tier_json
 from support.terminal import Screen
 
 NOBODY = {"pid": None, "started_at": None, "alive": False, "turn": None}

@@ -8,9 +8,8 @@ from inline_snapshot import snapshot
 from builders import make_repository
 from scaffold.policy.rule.tool_rules import parse_rule
 from scaffold.policy.shell.command_policy import BY_NAME, BY_SUBCOMMAND, ShellCommandPolicy
-from scaffold.policy.shell.decision_context import DecisionContext
 from scaffold.policy.shell.risky_flags import has_flag_list
-from scaffold.policy.shell.workspace_paths import DiskFileSystem, EmptyFileSystem, WorkspacePaths
+from scaffold.policy.shell.workspace_paths import DecisionContext, DiskFileSystem, EmptyFileSystem, WorkspacePaths
 
 PLACE = WorkspacePaths(root="/w", home="/home/u", files=EmptyFileSystem())
 

@@ -16,12 +16,12 @@ from scaffold.host.sandbox.landlock import sandboxed_command as landlock
 from scaffold.policy.command_sandbox import (
     SandboxInputs,
     build_sandbox_spec,
+    git_config_files,
     own_programs,
     untracked_secrets,
     with_new_secrets,
     workspace_profile,
 )
-from scaffold.policy.git_config_files import git_config_files
 from scaffold.policy.path.protected_files import protected_entry
 from scaffold.policy.secret.unreadable_files import SECRET_FILES
 from scaffold.policy.trust_decision import ACTIVE_FILES

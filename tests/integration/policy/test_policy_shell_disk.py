@@ -12,11 +12,16 @@ from scaffold.policy.permission.call_decision import CallContext, decide_call
 from scaffold.policy.permission.call_request import invocation_by_name, permission_request
 from scaffold.policy.rule.ruleset import RuleSet
 from scaffold.policy.shell.command_decision import decide_command
-from scaffold.policy.shell.command_policy import ShellCommandPolicy
-from scaffold.policy.shell.decision_context import DecisionContext
+from scaffold.policy.shell.command_policy import ShellCommandPolicy, script_digests
 from scaffold.policy.shell.parse.command_parser import CommandParser, ParserMissing, installed_parser
-from scaffold.policy.shell.script_files import script_digests
-from scaffold.policy.shell.workspace_paths import MAX_ENTRIES, DirEntry, DiskFileSystem, EmptyFileSystem, WorkspacePaths
+from scaffold.policy.shell.workspace_paths import (
+    MAX_ENTRIES,
+    DecisionContext,
+    DirEntry,
+    DiskFileSystem,
+    EmptyFileSystem,
+    WorkspacePaths,
+)
 
 
 @pytest.fixture

@@ -8,8 +8,7 @@ import pytest
 from builders import make_repository
 from scaffold.policy.rule.tool_rules import parse_rule
 from scaffold.policy.shell.command_policy import ShellCommandPolicy
-from scaffold.policy.shell.decision_context import DecisionContext
-from scaffold.policy.shell.workspace_paths import DiskFileSystem, WorkspacePaths
+from scaffold.policy.shell.workspace_paths import DecisionContext, DiskFileSystem, WorkspacePaths
 
 
 @pytest.fixture

@@ -9,15 +9,13 @@ from inline_snapshot import snapshot
 
 from scaffold.policy.permission.call_decision import CallContext, decide_call
 from scaffold.policy.permission.call_request import invocation_by_name, permission_request
-from scaffold.policy.rule.command_patterns import format_pattern
 from scaffold.policy.rule.ruleset import PolicyDecision, RuleSet
-from scaffold.policy.rule.tool_rules import Rule
+from scaffold.policy.rule.tool_rules import Rule, format_pattern
 from scaffold.policy.shell.command_decision import decide_command
 from scaffold.policy.shell.command_policy import ShellCommandPolicy
-from scaffold.policy.shell.decision_context import DecisionContext
 from scaffold.policy.shell.parse.command_parser import CommandParser, installed_parser
 from scaffold.policy.shell.windows_commands import decide_windows_command, dialect_of
-from scaffold.policy.shell.workspace_paths import EmptyFileSystem, WorkspacePaths
+from scaffold.policy.shell.workspace_paths import DecisionContext, EmptyFileSystem, WorkspacePaths
 
 HERE = Path(__file__).parent
 PLACE = WorkspacePaths(root="/w", home="/home/u", files=EmptyFileSystem())

@@ -5,7 +5,7 @@ import gzip
 import pytest
 from aiohttp import web
 
-from scaffold.policy.rule.public_addresses import is_public
+from scaffold.policy.rule.hosts import is_public
 from scaffold.tools.web.http import MAX_REDIRECTS, PAGE_BYTES, web_fetch
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from inline_snapshot import snapshot
 from msgspec import structs
 
-from scaffold.cli.render.configuration_text import HEADER, configuration_text
+from scaffold.cli.render.init_text import HEADER, configuration_text
 from scaffold.config.settings_file import parse_settings
 from scaffold.core.ids import Commit
 from scaffold.core.proof.gates import Gate, GateKind

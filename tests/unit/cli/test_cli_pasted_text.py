@@ -1,6 +1,6 @@
 """Long pasted texts in the input line."""
 
-from scaffold.cli.repl.pasted_text import PastedTexts
+from scaffold.cli.repl.user_input import PastedTexts
 
 LONG = "\n".join(str(number) for number in range(120)) + "\n"
 

@@ -4,8 +4,7 @@ from collections import deque
 
 import pytest
 
-from scaffold.cli.repl.input_queue import InputQueue
-from scaffold.cli.repl.user_input import PendingInput
+from scaffold.cli.repl.user_input import InputQueue, PendingInput
 from scaffold.core.conversation import Text
 from scaffold.session.slash.syntax import COMMANDS
 

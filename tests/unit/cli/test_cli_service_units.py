@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from scaffold.cli.render.service_units import Service, launchd_plist, systemd_unit
+from scaffold.cli.commands.upkeep.service import Service, launchd_plist, systemd_unit
 from scaffold.core.errors import UsageError
 
 

@@ -4,7 +4,7 @@ import pytest
 from inline_snapshot import snapshot
 
 from scaffold.cli.entry import load_command
-from scaffold.cli.render.changes.pull_request import _block, _code
+from scaffold.cli.render.changes.pull_request import _code_block, _code_span
 from scaffold.core.errors import UsageError
 from scaffold.landing.taking.github_pull_request import local_path
 
@@ -19,7 +19,7 @@ def test_two_ways_to_take_the_work_exclude_each_other():
 def test_what_a_model_wrote_has_no_effect_as_markdown():
     """AL-14: no mention, no keyword and no tag is live."""
     for text in ("Fixes #12", "@team", "<img src=x>", "`x` @team", "``@a``", "\u202ea\n# b"):
-        shown = _code(text)
+        shown = _code_span(text)
         assert shown[0] == shown[-1] == "`"
         assert not {"`", "\n", "\u202e"} & {*shown[1:-1]}
 
@@ -27,7 +27,7 @@ def test_what_a_model_wrote_has_no_effect_as_markdown():
 def test_what_the_user_asked_for_has_no_effect_as_markdown():
     """AL-14: it is one block of code, whatever fences are in it."""
     for text in ("@team fixes #1", "```\n@team\n```", "a\n````x\n<b>", "~~~\n@a", "\u202ea"):
-        first, *inner, last = _block(text).split("\n")
+        first, *inner, last = _code_block(text).split("\n")
         fence = first.removesuffix("text")
         assert (set(fence), last, "\u202e" in "".join(inner)) == ({"`"}, fence, False)
         assert not any(fence in line for line in inner)

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
-from scaffold.config.schema.merge_rules import NO_ADDRESSES, ONLY_YOURS
+from scaffold.config.schema.setting import NO_ADDRESSES, ONLY_YOURS
 from scaffold.config.settings import default_values, merge_local_settings, merge_project_settings
 from scaffold.config.settings_file import SettingValue
 from scaffold.core.run_settings import NetworkMode, SandboxMode

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from scaffold.config.schema.table import SETTINGS
 from scaffold.config.schema.tier_settings import BUILT_IN_TIERS, FIELDS
-from scaffold.config.tier_files import built_in_values
+from scaffold.config.settings_file import built_in_values
 from scaffold.core.run_settings import Tier
 from scaffold.host.child_environment import NEVER_INHERITED
 from scaffold.policy.trust_decision import ACTIVE_FILES

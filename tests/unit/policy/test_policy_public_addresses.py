@@ -1,4 +1,4 @@
-from scaffold.policy.rule.public_addresses import is_public
+from scaffold.policy.rule.hosts import is_public
 
 
 def test_internet_addresses_are_public():

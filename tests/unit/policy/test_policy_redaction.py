@@ -6,8 +6,7 @@ import sysconfig
 from pathlib import Path
 from urllib.parse import quote
 
-from scaffold.policy.secret.credential_patterns import SECRET_PATTERNS
-from scaffold.policy.secret.redaction import Redactor
+from scaffold.policy.secret.redaction import SECRET_PATTERNS, Redactor
 
 VALUE = 'canary/7f"3e+6a1d&ü'
 SHAPED = Redactor()

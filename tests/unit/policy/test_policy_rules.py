@@ -1,8 +1,15 @@
 import json
 
 from scaffold.core.errors import UsageError
-from scaffold.policy.rule.command_patterns import PrefixPattern, RegexPattern, format_pattern, parse_pattern
-from scaffold.policy.rule.tool_rules import PermissionRequest, Rule, parse_rule
+from scaffold.policy.rule.tool_rules import (
+    PermissionRequest,
+    PrefixPattern,
+    RegexPattern,
+    Rule,
+    format_pattern,
+    parse_pattern,
+    parse_rule,
+)
 from support.errors import error_of
 
 

@@ -1,7 +1,12 @@
 from inline_snapshot import snapshot
 
-from scaffold.policy.shell.parse.command_parser import MAX_COMMAND_BYTES, MAX_OPERATORS, agreed_result, precheck_problem
-from scaffold.policy.shell.parse.plain_commands import parse_plain
+from scaffold.policy.shell.parse.command_parser import (
+    MAX_COMMAND_BYTES,
+    MAX_OPERATORS,
+    agreed_result,
+    parse_plain,
+    precheck_problem,
+)
 from scaffold.policy.shell.parse.shfmt_parser import parse_shfmt_tree
 from scaffold.policy.shell.parse.tree_sitter_parser import parse_with_tree_sitter
 from scaffold.policy.shell.parsed_command import ParsedCommand, Redirect, SimpleCommand, UnparsedCommand, Word

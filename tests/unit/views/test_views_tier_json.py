@@ -5,7 +5,7 @@ from msgspec import structs
 
 from builders import a_run, make_settings
 from scaffold.core.run_settings import AssignedModel, AssignedModels, TierChoice
-from scaffold.views.tier_json import tier_json
+from scaffold.views.run_json import tier_json
 
 ADVICE = "no two actions can run in parallel"
 

@@ -39,10 +39,9 @@ from scaffold.run.context import RunContext
 from scaffold.run.learning.reviewer_records import keep_outcomes
 from scaffold.views.changes.taken_work import summary_with_taken, with_taken
 from scaffold.views.event_tail import EventSink, tail_events
-from scaffold.views.report_file import find_report
 from scaffold.views.run_json import run_json
 from scaffold.views.run_view import read_run_view, read_summary
-from scaffold.views.store_reader import is_executed
+from scaffold.views.store_reader import find_report, is_executed
 
 EXIT_CODE_BY_PAUSE: Mapping[str | None, int] = {PAUSE_REASONS["limit"]: LIMIT, PAUSE_REASONS["stopped"]: INTERRUPTED}
 """Exit codes by pause reason; every other pause waits for a human."""

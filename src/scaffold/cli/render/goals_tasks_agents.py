@@ -13,8 +13,7 @@ from scaffold.core.ids import ActionId, Assertion
 from scaffold.core.model import Action, Attempt, CriticScore, Evidence, Fact, Goal, Run
 from scaffold.core.printable_text import printable
 from scaffold.core.states import status_of
-from scaffold.views.agent_list import AgentRow
-from scaffold.views.held_back import HeldBackAction
+from scaffold.views.agent_list import AgentRow, HeldBackAction
 from scaffold.views.run_view import RunView, read_processes, read_run_view
 from scaffold.views.state_labels import goal_reason, task_state
 from scaffold.views.store_reader import StoreAccess

@@ -1,4 +1,4 @@
-"""Inbox items as text: in a line each, and in full with everything a decision applies to."""
+"""Inbox items as text: on one line each, or in full with everything that a decision is about."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -5,12 +5,12 @@ from pathlib import Path
 from shlex import quote
 
 from scaffold.cli.render.audit_text import compliance_section
-from scaffold.cli.render.budget_text import budget_lines
 from scaffold.cli.render.goals_tasks_agents import evidence_source
 from scaffold.cli.render.inbox_text import brief_lines
 from scaffold.cli.render.status_text import (
     MAX_ITEMS,
     ActionsById,
+    budget_lines,
     failure_lines,
     next_lines,
     status_reason,

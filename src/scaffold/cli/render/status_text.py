@@ -7,7 +7,6 @@ from shlex import quote
 from rich.cells import cell_len
 
 from scaffold.cli.render.audit_text import compliance_section
-from scaffold.cli.render.budget_text import budget_lines
 from scaffold.cli.render.inbox_text import brief_lines
 from scaffold.cli.render.run_list_text import queue_text
 from scaffold.cli.render.terminal.style import heading, status_mark
@@ -28,6 +27,7 @@ from scaffold.core.states import (
     reason_of,
     status_of,
 )
+from scaffold.plan.budget import BudgetUse
 from scaffold.plan.failures.recurrence import first_same
 from scaffold.verify.output_excerpt import deciding_line
 from scaffold.views.run_view import RunView
@@ -41,12 +41,10 @@ MAX_ITEMS = 10
 """How many inbox items are shown."""
 REASON_LINES = 4
 """How many lines of the output of a failed check are shown."""
-
 STATUS_CELLS = max(map(len, PRIMITIVE_TRANSITIONS))
 MAX_KEY_CELLS = 40
 """The widest column of keys without a limit of the line's width; otherwise it takes at most a third."""
 DEPENDENCY_FAILED = "dependency_failed:"
-
 ActionsById = Mapping[ActionId, Action]
 
 
@@ -460,3 +458,12 @@ def _command_lines(commands: Mapping[str, str], layout: Layout) -> Iterator[str]
         shown, says = printable(command), printable(purpose)
         line = f"  {shown}{' ' * (wide - cell_len(shown))}  {says}"
         yield from [line] if cell_len(line) <= layout.columns else [f"  {shown}", f"      {says}"]
+
+
+def budget_lines(use: BudgetUse) -> Sequence[str]:
+    """Return how much of the budget is used, if there is one, and how sure that is."""
+    if use.share is None:
+        return []
+    warning = f"; {use.consequence}" if use.is_low else ""
+    sure = f" (confidence {use.confidence:.0%}: not every reply said what it used)" if use.confidence < 1 else ""
+    return [f"{use.in_words}{sure}{warning}"]

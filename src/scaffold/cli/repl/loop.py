@@ -17,12 +17,12 @@ from scaffold.cli.render.terminal.style import can_redraw
 from scaffold.cli.repl.approval_queue import ApprovalQueue, format_question, proposed_change
 from scaffold.cli.repl.dumb_terminal import DumbTerminal
 from scaffold.cli.repl.input_completion import completer, completion_values
-from scaffold.cli.repl.input_queue import InputQueue
 from scaffold.cli.repl.renderer import clipped_line
 from scaffold.cli.repl.terminal import PromptTerminal, open_history, terminal_colors
 from scaffold.cli.repl.transcript import Transcript
 from scaffold.cli.repl.user_input import (
     EXIT_WARNING_S,
+    InputQueue,
     InputSubmitted,
     InterruptContext,
     InterruptPressed,

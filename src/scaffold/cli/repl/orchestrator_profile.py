@@ -1,21 +1,25 @@
-"""The REPL of `scaffold`: plans are refined with the user, and executed in the background."""
+"""The REPL of `scaffold`: plans are refined with the user and executed in the background; the inbox is at hand."""
 
 import sys
 from collections.abc import Callable, Sequence
+from typing import Literal
 
 import click
 
 from scaffold.cli.execution.background_start import start_in_background
+from scaffold.cli.render.changes.waiting_change_text import change_lines
 from scaffold.cli.render.goals_tasks_agents import agents_text, goals_text, tasks_text
+from scaffold.cli.render.inbox_text import item_text
 from scaffold.cli.render.run_preview import stored_preview
 from scaffold.cli.render.terminal.style import print_note
-from scaffold.cli.render.terminal.text_layout import layout_for
-from scaffold.cli.repl.inbox_commands import decide, inbox_text
+from scaffold.cli.render.terminal.text_layout import UNLIMITED, layout_for
 from scaffold.cli.repl.loop import Repl, ReplProfile
 from scaffold.config.run.effective_settings import RunFlags, run_settings, setting_overrides
 from scaffold.config.run.tier_choice import TierQuestion, settings_in_tier
+from scaffold.core.errors import UsageError
 from scaffold.core.ids import ConversationId, RunId
 from scaffold.core.model import Run
+from scaffold.core.printable_text import count_of, utf8_safe
 from scaffold.orchestrator.chat_tools import (
     goal_tools,
     orchestrator_tools,
@@ -25,16 +29,22 @@ from scaffold.orchestrator.chat_tools import (
 )
 from scaffold.orchestrator.owner.run_end import save_run
 from scaffold.orchestrator.owner.run_lease import require_run
+from scaffold.orchestrator.user_control.inbox_decisions import DECISION_LIFETIME, InboxDecision, decide_items
 from scaffold.orchestrator.user_control.open_run import RunInput, start_run
 from scaffold.policy.permission.approval_gate import ApprovalQuestion
 from scaffold.run.context import RunContext
 from scaffold.session.slash.syntax import CommandSyntax, ShowText, with_own_commands
+from scaffold.views.changes.waiting_change import read_waiting_change
 from scaffold.views.name_lookup import find_goal
+from scaffold.views.run_view import requesters_by_item
 from scaffold.views.store_reader import latest_run
+from scaffold.views.text_format import brief
 
 CLEAR = "/clear"
 NO_RUN = "There is no run yet: describe what to do."
 NOTHING_YET = "There is nothing to show yet."
+NOTHING = "Nothing is waiting for you."
+Word = Literal["approve", "reject", "answer"]
 
 
 def orchestrator_profile(context: RunContext, flags: RunFlags, repl: Repl) -> ReplProfile:
@@ -174,3 +184,42 @@ def _read_command(name: str, words: str, summary: str, answer: Callable[[str], s
         return ShowText(lambda: answer(" ".join(arguments)))
 
     return CommandSyntax(name=name, words=words, summary=summary, read=read)
+
+
+def inbox_text(context: RunContext) -> str:
+    """Return what waits for a human in this repository, each item in full, with the commands of the REPL."""
+    store = context.store
+    items = store.inbox.open()
+    if not items:
+        return NOTHING
+    actions = [action for run in dict.fromkeys(item.run_id for item in items) for action in store.actions.of_run(run)]
+    who, now, layout = requesters_by_item(items, actions), context.clock.now(), layout_for(sys.stdout)
+    changes = {item.id: change_lines(read_waiting_change(store, item), layout) for item in items}
+    texts = [item_text(item, who[item.id], now, layout, changes[item.id]) for item in items]
+    return "\n\n".join([*texts, "Here: /approve ID [WHY]   /reject ID [WHY]   /answer ID TEXT"])
+
+
+def decide(context: RunContext, word: Word, arguments: Sequence[str]) -> str:
+    """Decide an item as the command of the same name does, and return what happened."""
+    if not arguments:
+        raise UsageError(f"/{word} needs the ID of an item", "/inbox shows what is waiting.")
+    name, words = arguments[0], utf8_safe(" ".join(arguments[1:]).strip())
+    if word == "answer":
+        if not words:
+            raise UsageError("the answer is empty", "Write what the agent should know: /answer ID TEXT.")
+        decision = InboxDecision(to="answered", words=words)
+    else:
+        until = context.clock.now() + DECISION_LIFETIME
+        is_yes = word == "approve"
+        decision = InboxDecision(
+            to="approved" if is_yes else "rejected",
+            words=words or None,
+            scope="call" if is_yes else "run",
+            valid_until=until,
+        )
+    (decided,) = decide_items(context.store, [name], decision)
+    left = len(context.store.inbox.open())
+    more = f"; {count_of(left, 'more item')}: /inbox" if left else ""
+    if decided.repeated:
+        return f"{decided.item.kind} {decided.item.id} was already {decided.item.state}{more}"
+    return f"{decided.item.state} {decided.item.id}: {brief(decided.item.text, UNLIMITED)}{more}"

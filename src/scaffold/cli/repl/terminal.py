@@ -12,6 +12,7 @@ from prompt_toolkit.application import Application, in_terminal
 from prompt_toolkit.application.current import set_app
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.completion import Completer
+from prompt_toolkit.document import Document
 from prompt_toolkit.filters import Condition, Filter, has_focus
 from prompt_toolkit.formatted_text import ANSI, AnyFormattedText, StyleAndTextTuples
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
@@ -35,8 +36,6 @@ from prompt_toolkit.styles import Style
 from prompt_toolkit.widgets import SearchToolbar
 
 from scaffold.cli.repl.approval_queue import wrap_choices
-from scaffold.cli.repl.denial_reason import REASON_HINT, DenialReason
-from scaffold.cli.repl.pasted_text import PastedTexts
 from scaffold.cli.repl.picker import pick_conversation
 from scaffold.cli.repl.renderer import Renderer
 from scaffold.cli.repl.user_input import (
@@ -44,13 +43,14 @@ from scaffold.cli.repl.user_input import (
     InputSubmitted,
     InterruptPressed,
     ModeCycled,
+    PastedTexts,
     PostEvent,
     QuitRequested,
     on_enter,
 )
 from scaffold.cli.repl.view import ReplView, status_line
 from scaffold.core.ids import ConversationId
-from scaffold.policy.permission.approval_gate import DenyBecause
+from scaffold.policy.permission.approval_gate import ApprovalQuestion, DenyBecause
 from scaffold.store.user_store import UserStore
 
 REDRAW_S = 0.04
@@ -58,6 +58,7 @@ ESCAPE_S = 0.25
 """How long after Escape another key counts as Alt and that key."""
 MENU_ROWS = 8
 INPUT_ROWS = 10
+REASON_HINT = "Enter: no, with this reason   Esc: back to the question"
 STYLE = Style.from_dict(
     {
         "prompt": "ansicyan bold",
@@ -104,6 +105,33 @@ def open_history(path: Path) -> History:
     except OSError:
         return InMemoryHistory()
     return FileHistory(path)
+
+
+class DenialReason:
+    """Borrows the input line for a reason; what was typed before is put back afterwards."""
+
+    def __init__(self, line: Buffer) -> None:
+        self._line = line
+        self._before = Document()
+        self.question: ApprovalQuestion | None = None
+        """The question that the reason is for; None while none is written."""
+
+    def begin(self, question: ApprovalQuestion) -> None:
+        """Empty the line for the reason."""
+        self._before, self.question = self._line.document, question
+        self._line.reset()
+
+    def end(self) -> str:
+        """Restore the line, and return the reason; empty if none was written."""
+        reason = self._line.text.strip()
+        self.question = None
+        self._line.reset(self._before)
+        return reason
+
+    def end_if_answered(self, current: ApprovalQuestion | None) -> None:
+        """Restore the line if the question is no longer the current one; an unfinished reason stays in the line."""
+        if self.question is not None and current is not self.question and (reason := self.end()):
+            self._line.insert_text(reason)
 
 
 class PromptTerminal:

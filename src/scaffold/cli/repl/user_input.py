@@ -1,19 +1,26 @@
-"""User input: the events a terminal posts, the meaning of keys, and messages that wait for a busy agent."""
+"""User input: the events a terminal posts, the meaning of keys, pasted texts, and messages for a busy agent."""
 
+import re
+from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Literal
 
 from msgspec import Struct
 
 from scaffold.core.conversation import Image, Text
+from scaffold.session.slash.syntax import CommandSyntax, parse_slash
+from scaffold.session.user_command import is_user_command
 
 EXIT_WARNING_S = 2.0
 """How long the warning holds that another Ctrl-C leaves."""
-
 InterruptEffect = Literal["deny", "stop", "end", "clear", "warn", "leave"]
 EnterEffect = Literal["send", "continue", "ignore"]
 REASON_KEY = "r"
 """Begins the reason of a denial, where keys answer."""
+MIN_LINES = 8
+MIN_CHARACTERS = 1_500
+"""A shorter paste stays in the line as it is."""
+_MARK = re.compile(r"\[pasted text(?: \d+)?, [\d,]+ (?:lines|characters)\]")
 
 
 class InputSubmitted(Struct, frozen=True):
@@ -120,3 +127,82 @@ class PendingInput:
         words = "\n".join(self.waiting)
         self.waiting.clear()
         return words
+
+
+class InputQueue:
+    """Messages for the agent's next request, and lines for the end of its turn."""
+
+    def __init__(self, pending: PendingInput, later: deque[str], commands: Sequence[CommandSyntax]) -> None:
+        """`later` receives the lines for the end of the turn: commands, and all that was typed after the first one."""
+        self._pending = pending
+        self._later = later
+        self._commands = commands
+
+    def add_message(self, words: str) -> None:
+        """Add a message; it waits behind a command that waits, as it may be meant for what the command changes."""
+        if self._later:
+            self._later.append(words)
+        else:
+            self._pending.add(words)
+
+    def is_message(self, words: str) -> bool:
+        """Return whether a line is for the agent, not a command."""
+        return not is_user_command(words) and parse_slash(words, self._commands) is None
+
+    def next_line(self) -> str:
+        """Remove and return the next line: a command, or all messages before the next one; empty if there is none."""
+        if words := self._pending.take_back():
+            return words
+        words = self._later.popleft() if self._later else ""
+        while self._later and self.is_message(words) and self.is_message(self._later[0]):
+            words += f"\n{self._later.popleft()}"
+        return words
+
+    def take_back_messages(self) -> str:
+        """Remove and return all messages as one text; commands stay."""
+        lines = [self._pending.take_back(), *self._later]
+        self._later.clear()
+        self._later.extend(words for words in lines if not self.is_message(words))
+        return "\n".join(words for words in lines if words and self.is_message(words))
+
+
+class PastedTexts:
+    """The pasted texts of one input line, by their marks."""
+
+    def __init__(self) -> None:
+        self._texts: dict[str, str] = {}
+
+    def collapse(self, pasted: str, *, at_start: bool = False) -> str:
+        """Return what to insert for a paste: the text itself, or a mark for a long one.
+
+        `at_start` says that it begins the line. A `!` there is no command, as it was not typed: a space precedes it.
+        """
+        text = pasted.replace("\r\n", "\n").replace("\r", "\n")
+        return (" " if at_start and text.startswith("!") else "") + self._add_mark(text)
+
+    def _add_mark(self, text: str) -> str:
+        lines = text.rstrip("\n").count("\n") + 1
+        if lines < MIN_LINES and len(text) < MIN_CHARACTERS:
+            return text
+        size = f"{lines:,} lines" if lines > 1 else f"{len(text):,} characters"
+        number = f" {len(self._texts) + 1}" if self._texts else ""
+        mark = f"[pasted text{number}, {size}]"
+        self._texts[mark] = text
+        return mark
+
+    def expand(self, line: str) -> str:
+        """Return the line with the pasted texts instead of their marks."""
+        # In one pass: a pasted text may itself contain something like a mark.
+        return _MARK.sub(lambda mark: self._texts.get(mark[0], mark[0]), line)
+
+    def mark_before(self, text: str) -> str:
+        """Return the mark that `text` ends with; empty if it ends with none."""
+        return next((mark for mark in self._texts if text.endswith(mark)), "")
+
+    def forget(self, mark: str) -> None:
+        """Forget the text of a mark: it was deleted."""
+        del self._texts[mark]
+
+    def clear(self) -> None:
+        """Forget the texts: the line was sent."""
+        self._texts.clear()

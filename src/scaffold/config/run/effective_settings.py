@@ -1,5 +1,6 @@
 """The settings of a run, from the configuration and the command line; and those a resumed run reads again."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import cast, get_args
 
@@ -16,6 +17,7 @@ from scaffold.config.settings import Settings, load_settings
 from scaffold.config.trusted_extensions import run_extensions
 from scaffold.core.errors import UsageError
 from scaffold.core.model import Run
+from scaffold.core.plan import Plan
 from scaffold.core.proof.gates import Gate, GateKind, TaggedTests
 from scaffold.core.run_settings import (
     EnvironmentSettings,
@@ -44,6 +46,7 @@ from scaffold.git.ignored_files import pattern_lines
 from scaffold.git.repository import Repository, signatures
 from scaffold.llm.model_factory import cassette_digest
 from scaffold.llm.registry.model_name import parse_model
+from scaffold.plan.budget import agreed_actions, spending_limits
 from scaffold.policy.command_sandbox import require_sandbox
 from scaffold.policy.trust_decision import INCLUDE_FILE, TrustStatus
 from scaffold.run.context import RunContext
@@ -251,6 +254,25 @@ def run_limits(settings: Settings) -> RunLimits:
         budget_usd=settings.money("budget_usd"),
         budget_tokens=budget_tokens(settings),
     )
+
+
+def planned_tokens(settings: Settings, flags: RunFlags, plan: Plan) -> int | None:
+    """Return how many tokens a run of this plan may use; None if a limit in dollars takes the place of the default.
+
+    A plan without actions is a request that is yet to be planned.
+    """
+    models = [ModelSettings(name=name) for name in _model_names(settings)]
+    limits = with_default_tokens(run_limits(settings), settings, settings.tier(), models)
+    if plan.actions:
+        planning = planning_settings(settings, flags, planner=False)
+        limits = structs.replace(limits, agreed_actions=agreed_actions(planning, plan.actions))
+    return spending_limits(limits).tokens
+
+
+def _model_names(settings: Settings) -> Iterator[str]:
+    chosen = settings.text("model")
+    for word in SIZES if chosen is None else (chosen,):
+        yield from settings.models(word)
 
 
 def gate_settings(settings: Settings) -> GateSettings:

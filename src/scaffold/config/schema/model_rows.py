@@ -4,9 +4,8 @@ from collections.abc import Mapping
 from typing import get_args
 
 from scaffold.config.schema import parsers
-from scaffold.config.schema.merge_rules import NEVER, NO_ADDRESS
 from scaffold.config.schema.parsers import SIZES, ConfigValue, Parser, list_of, one_of
-from scaffold.config.schema.setting import Setting
+from scaffold.config.schema.setting import NEVER, NO_ADDRESS, Setting
 from scaffold.core.run_settings import CompactionWriter, Effort, TaskKind
 
 MODEL_ROLES = (

@@ -4,7 +4,9 @@ from collections.abc import Mapping
 from typing import Literal, get_args
 
 from scaffold.config.schema import parsers
-from scaffold.config.schema.merge_rules import (
+from scaffold.config.schema.model_rows import MODEL_ROWS
+from scaffold.config.schema.parsers import AUTO, OFF, ConfigValue, Parser, integer, list_of, one_of, positive
+from scaffold.config.schema.setting import (
     ADD,
     LOWER,
     NEVER,
@@ -13,11 +15,9 @@ from scaffold.config.schema.merge_rules import (
     RAISE,
     SUBSET,
     MergeRule,
+    Setting,
     stricter,
 )
-from scaffold.config.schema.model_rows import MODEL_ROWS
-from scaffold.config.schema.parsers import AUTO, OFF, ConfigValue, Parser, integer, list_of, one_of, positive
-from scaffold.config.schema.setting import Setting
 from scaffold.config.schema.tier_settings import BUILT_IN_TIERS, MAX_AGENTS, own_tier_setting, tier_rows
 from scaffold.core.extension_set import HookSandbox
 from scaffold.core.proof.gates import GateKind

@@ -7,9 +7,8 @@ from typing import get_args
 from msgspec import Struct
 
 from scaffold.config.schema import parsers
-from scaffold.config.schema.merge_rules import LOWER, NEVER, RAISE, MergeRule, stricter
 from scaffold.config.schema.parsers import AUTO, NONE, SIZES, UNLIMITED, Parser, integer, one_of, positive
-from scaffold.config.schema.setting import Setting
+from scaffold.config.schema.setting import LOWER, NEVER, RAISE, MergeRule, Setting, stricter
 from scaffold.core.errors import UsageError
 from scaffold.core.run_settings import ReviewMode, Tier
 from scaffold.plan.message_text import SpellingHints, quoted_list

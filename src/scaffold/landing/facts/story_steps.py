@@ -28,8 +28,7 @@ from scaffold.run.notices import warn
 from scaffold.run.shared_notes import UnusableNotes, add_notes, keep_unused_edits, notes_of_story
 from scaffold.store.database import Store
 from scaffold.store.run.story_records import RejectedEdits
-from scaffold.views.story_edits import JudgedEdits, judge_edits
-from scaffold.views.story_record import story_record
+from scaffold.views.story_record import JudgedEdits, judge_edits, story_record
 
 
 class _Edited(Struct, frozen=True, kw_only=True):

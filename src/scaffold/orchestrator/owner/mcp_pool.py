@@ -10,7 +10,7 @@ from msgspec import structs
 
 from scaffold.agent.extensions.access import open_servers
 from scaffold.agent.extensions.setup import ExtensionSetup, ServerChoice
-from scaffold.config.mcp_files import mcp_files
+from scaffold.config.trusted_extensions import mcp_files
 from scaffold.core.model import InboxItem, Run
 from scaffold.core.printable_text import join_limited
 from scaffold.host.random_ids import new_id

@@ -22,7 +22,7 @@ from scaffold.policy.permission.call_decision import CallContext, decide_call
 from scaffold.policy.permission.call_request import ToolInvocation, permission_request
 from scaffold.policy.secret.command_environment import command_environment
 from scaffold.policy.shell.command_policy import ShellCommandPolicy
-from scaffold.policy.shell.parse.plain_commands import parse_plain
+from scaffold.policy.shell.parse.command_parser import parse_plain
 from scaffold.policy.shell.workspace_paths import WorkspacePaths
 from scaffold.run.context import RunContext
 from scaffold.verify.contract.check_runs import Tree, run_check

@@ -15,11 +15,9 @@ from scaffold.core.tool import Tool, ToolCategory, ToolOutput
 from scaffold.policy.permission.call_decision import CallContext, LazyShellPolicy, ShellPolicy, context_for, decide_call
 from scaffold.policy.permission.call_hooks import NO_CALL_HOOKS, CallHooks
 from scaffold.policy.permission.call_request import invocation_of, permission_request
-from scaffold.policy.rule.command_patterns import escape_words
 from scaffold.policy.rule.ruleset import DenialBackoff, PolicyDecision, RuleSet
-from scaffold.policy.rule.tool_rules import PermissionRequest, Rule
-from scaffold.policy.shell.decision_context import DecisionContext
-from scaffold.policy.shell.workspace_paths import WorkspacePaths
+from scaffold.policy.rule.tool_rules import PermissionRequest, Rule, escape_words
+from scaffold.policy.shell.workspace_paths import DecisionContext, WorkspacePaths
 
 
 class DenyBecause(Struct, frozen=True):

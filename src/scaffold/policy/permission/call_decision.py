@@ -14,8 +14,7 @@ from scaffold.policy.rule.hosts import denied_url, metadata_host
 from scaffold.policy.rule.ruleset import STRICTNESS, PolicyDecision, RuleSet
 from scaffold.policy.rule.tool_rules import PermissionRequest
 from scaffold.policy.secret.unreadable_files import secret_entry
-from scaffold.policy.shell.decision_context import DecisionContext
-from scaffold.policy.shell.workspace_paths import MAX_PATH_CHARS, EmptyFileSystem, WorkspacePaths
+from scaffold.policy.shell.workspace_paths import MAX_PATH_CHARS, DecisionContext, EmptyFileSystem, WorkspacePaths
 
 READ_ONLY_MODES = frozenset({"plan", "explore", "review"})
 """Modes that allow no changes."""

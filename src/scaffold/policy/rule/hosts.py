@@ -1,12 +1,11 @@
-"""Find network addresses in URLs and commands that may never be contacted."""
+"""Tell public addresses from local ones, and find hosts in URLs and commands that may never be contacted."""
 
 import re
 import socket
 import unicodedata
-from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_network
 from urllib.parse import urlsplit
 
-from scaffold.policy.rule.public_addresses import is_public
 from scaffold.policy.rule.ruleset import PolicyDecision
 
 METADATA_NETWORKS = tuple(
@@ -45,6 +44,10 @@ _LOCAL_SUFFIXES = (
 # Resolvers take the ideographic full stop for a dot, and NFKC leaves it as it is.
 _DOTS = str.maketrans("。", ".")
 _SCHEMES = frozenset({"http", "https"})
+_AZURE_HOST = IPv4Address("168.63.129.16")
+"""Serves metadata and credentials to Azure machines, although the address looks public."""
+_NAT64 = IPv6Network("64:ff9b::/96")
+"""The NAT64 prefix: the last four bytes are the IPv4 address that is really reached."""
 
 
 def metadata_host(text: str) -> str | None:
@@ -121,3 +124,32 @@ def _parse_like_libc(host: str) -> IPv4Address | None:
         return IPv4Address(socket.inet_aton(host))
     except OSError:
         return None
+
+
+def is_public(text: str) -> bool:
+    """Return whether `text` is a public internet address; False for anything that is not an address.
+
+    IPv4 addresses embedded in an IPv6 address must be public too.
+    """
+    try:
+        address = ip_address(text)
+    except ValueError:
+        return False
+    return all(_is_global(each) for each in _embedded_addresses(address))
+
+
+def _embedded_addresses(address: IPv4Address | IPv6Address) -> tuple[IPv4Address | IPv6Address, ...]:
+    if isinstance(address, IPv4Address):
+        return (address,)
+    if address.ipv4_mapped:
+        return (address.ipv4_mapped,)
+    if address in _NAT64:
+        return (IPv4Address(int(address) & 0xFFFF_FFFF),)
+    # 6to4 and Teredo addresses lead through a gateway to the IPv4 address inside them.
+    inner = (address.sixtofour, *(address.teredo or ()))
+    return (address, *(each for each in inner if each))
+
+
+def _is_global(address: IPv4Address | IPv6Address) -> bool:
+    # Python counts some multicast and reserved addresses as global.
+    return address.is_global and not address.is_multicast and not address.is_reserved and address != _AZURE_HOST

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from scaffold.host.atomic_files import write_atomic
 from scaffold.host.child_environment import FIXED_VARIABLES, PROXIES, is_never_inherited, loads_code, path_without_ours
-from scaffold.policy.secret.credential_patterns import SECRET_PATTERNS
+from scaffold.policy.secret.redaction import SECRET_PATTERNS
 from scaffold.policy.secret.sources import (
     CREDENTIAL_LOCATIONS,
     KEPT,

@@ -10,9 +10,8 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from scaffold.policy.secret.scan import is_secret_name, secret_scan, targets
 from scaffold.policy.secret.sources import holds_secret
-from scaffold.policy.secret.unreadable_files import secret_entry
+from scaffold.policy.secret.unreadable_files import is_secret_name, secret_entry, secret_scan, targets
 
 GIT_SETTINGS = (".gitconfig*", ".gitignore*", ".gitattributes*", ".config/git")
 TOOLCHAINS = (

@@ -11,9 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 
-from scaffold.policy.secret.credential_patterns import DEFAULT_PASSWORDS
-from scaffold.policy.secret.redaction import MIN_SECRET_CHARS, Redactor
-from scaffold.policy.secret.scan import secret_scan
+from scaffold.policy.secret.redaction import DEFAULT_PASSWORDS, MIN_SECRET_CHARS, Redactor
+from scaffold.policy.secret.unreadable_files import secret_scan
 
 CREDENTIAL_FILES = (
     *(".aws/credentials", ".config/gh/hosts.yml", ".docker/config.json", ".git-credentials", ".netrc", ".npmrc"),

@@ -4,18 +4,16 @@ Pure: the parsed command, the rules and the view of the disk are passed in.
 """
 
 import os
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 
 import msgspec
 from msgspec import Struct
 
 from scaffold.git.repository_config import EMBEDDED
-from scaffold.policy.rule.command_patterns import PrefixPattern, RegexPattern, escape_words, parse_pattern
 from scaffold.policy.rule.ruleset import STRICTNESS, PolicyDecision
-from scaffold.policy.rule.tool_rules import Rule
-from scaffold.policy.shell.decision_context import DecisionContext
+from scaffold.policy.rule.tool_rules import PrefixPattern, RegexPattern, Rule, escape_words, parse_pattern
 from scaffold.policy.shell.denial import WRITERS, DenyCheck
-from scaffold.policy.shell.harmless_writes import is_harmless_assignment, log_files
 from scaffold.policy.shell.parse.command_parser import CommandParser
 from scaffold.policy.shell.parse.tree_sitter_parser import parse_with_tree_sitter
 from scaffold.policy.shell.parsed_command import (
@@ -31,11 +29,22 @@ from scaffold.policy.shell.reading.read_analysis import ReadAnalyzer, pipeline_b
 from scaffold.policy.shell.reading.readonly_arguments import ReadAccess
 from scaffold.policy.shell.reading.readonly_git import ConfiguredProgram, any_program_setting
 from scaffold.policy.shell.risky_flags import find_risk, pushed_branch
-from scaffold.policy.shell.workspace_paths import HARMLESS_SINKS, path_candidates
+from scaffold.policy.shell.workspace_paths import HARMLESS_SINKS, DecisionContext, WorkspacePaths, path_candidates
 from scaffold.policy.shell.wrappers import program_name, rule_names_enough
 
 MAX_FOLDERS = 32
 """With more possible working directories than this, a command is no longer analysed."""
+_PLAIN_VALUE = re.compile(r"[A-Za-z0-9_.-]*")
+_NO_PAGER = re.compile(r"(?:cat)?")
+HARMLESS_VARIABLES: Mapping[str, re.Pattern[str]] = {
+    **dict.fromkeys(("CI", "NO_COLOR", "FORCE_COLOR", "LANG", "LC_ALL", "COLUMNS", "LINES"), _PLAIN_VALUE),
+    **dict.fromkeys(("PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED", "PYTHONHASHSEED", "TZ", "CLICOLOR"), _PLAIN_VALUE),
+    **dict.fromkeys(("PAGER", "GIT_PAGER"), _NO_PAGER),
+}
+"""Variables with the values that make no program run another one."""
+
+_FOLDERS = re.compile(r"[\w./-]+(?::[\w./-]+)*", re.ASCII)
+_LOG = re.compile(r"(?:[\w.-]+/)*(?:[\w.-]+\.(?:log|out)|log|output)", re.ASCII)
 CommandPrefix = tuple[str, ...]
 """The words of a command that a rule matches."""
 
@@ -294,3 +303,30 @@ def _looks_like_path(word: Word) -> bool:
 
 def _ask_because(reason: str) -> PolicyDecision:
     return PolicyDecision("ask", "shell", reason)
+
+
+def is_harmless_assignment(name: str, value: str, words: tuple[Word, ...], workspace: WorkspacePaths) -> bool:
+    """Return whether a variable before this command changes nothing that matters.
+
+    A folder of the workspace on PYTHONPATH is harmless for tests: they run the workspace's code anyway.
+    """
+    if known := HARMLESS_VARIABLES.get(name):
+        return known.fullmatch(value) is not None
+    if name != "PYTHONPATH" or not _runs_tests(words) or not _FOLDERS.fullmatch(value):
+        return False
+    root = frozenset({workspace.root})
+    return not any(workspace.away(Word(folder), root) for folder in value.split(":"))
+
+
+def _runs_tests(words: tuple[Word, ...]) -> bool:
+    texts = [word.text for word in words[:3]]
+    if texts[1:2] == ["-m"] and re.fullmatch(r"python[\d.]*", program_name(words[0])):
+        return texts[2:] in (["pytest"], ["unittest"])
+    return texts[:1] == ["pytest"]
+
+
+def log_files(words: tuple[Word, ...]) -> tuple[Word, ...]:
+    """Return the files that `tee` writes if their names are those of logs; empty for other programs and names."""
+    files = tuple(word for word in words[1:] if word.text not in {"-a", "--append", "-i"})
+    is_log = all(word.literal and _LOG.fullmatch(word.text) for word in files)
+    return files if is_log and words[:1] == (Word("tee"),) else ()

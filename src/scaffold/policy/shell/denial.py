@@ -7,10 +7,9 @@ from collections.abc import Callable, Iterator
 
 from msgspec import Struct
 
-from scaffold.policy.rule.command_patterns import PrefixPattern, RegexPattern, parse_pattern
 from scaffold.policy.rule.hosts import metadata_host
 from scaffold.policy.rule.ruleset import PolicyDecision
-from scaffold.policy.rule.tool_rules import Rule
+from scaffold.policy.rule.tool_rules import PrefixPattern, RegexPattern, Rule, parse_pattern
 from scaffold.policy.shell.parsed_command import Redirect, SimpleCommand, Word
 from scaffold.policy.shell.reading.readonly_arguments import ReadAccess
 from scaffold.policy.shell.workspace_paths import HARMLESS_SINKS, MAX_PATHS_IN_WORD, WorkspacePaths, path_candidates

@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from scaffold.host.user_dirs import user_dirs
 from scaffold.policy.path.protected_files import protected_entry
+from scaffold.policy.rule.tool_rules import Rule
 from scaffold.policy.secret.unreadable_files import secret_entry
 from scaffold.policy.shell.parsed_command import Word
 
@@ -213,6 +214,18 @@ class WorkspacePaths(Struct, frozen=True):
                 return None
             found += matches
         return tuple(dict.fromkeys(each for path in found for each in (path, self.files.real(path))))
+
+
+class DecisionContext(Struct, frozen=True, kw_only=True):
+    """Where a command would run, the user's rules, and the repository's settings."""
+
+    workspace: WorkspacePaths
+    allow: tuple[Rule, ...] = ()
+    deny: tuple[Rule, ...] = ()
+    settings: frozenset[str] = frozenset()
+    """Names of the repository's own settings as in `git config --list`, and `hook.NAME` for each hook."""
+    reading_allowed: bool = True
+    """Whether read-only commands may run without a rule."""
 
 
 def _names_with_target(paths: Iterable[Path]) -> Iterator[str]:

@@ -16,7 +16,7 @@ from yarl import URL
 from scaffold.core.tool import Tool, ToolOutput
 from scaffold.host.process.command_runner import Containment, OutputCapture, run_command
 from scaffold.policy.path.containment import Refusal
-from scaffold.policy.rule.public_addresses import is_public
+from scaffold.policy.rule.hosts import is_public
 from scaffold.tools.web import html_text
 from scaffold.tools.web.fetch import fetch_tool
 from scaffold.tools.workspace import MAX_ANSWER_CHARS, failed_answer

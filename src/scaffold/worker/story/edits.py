@@ -32,7 +32,7 @@ from scaffold.run.shared_notes import (
 )
 from scaffold.tools.arguments import object_schema
 from scaffold.tools.workspace import failed_answer
-from scaffold.views.story_edits import judge_edits
+from scaffold.views.story_record import judge_edits
 from scaffold.worker.attempt_records import AttemptRecords
 from scaffold.worker.workspace.shared_folder import SharedFolder
 

@@ -5,10 +5,9 @@ from pathlib import Path
 
 from scaffold.agent.extensions.access import plugins_folder
 from scaffold.cli.commands.doctor.checks import DoctorCheck
-from scaffold.config.mcp_files import mcp_files
 from scaffold.config.permission_settings import sandbox_settings
 from scaffold.config.settings import load_settings
-from scaffold.config.trusted_extensions import find_extensions
+from scaffold.config.trusted_extensions import find_extensions, mcp_files
 from scaffold.core.errors import ScaffoldError
 from scaffold.core.printable_text import count_of, join_limited, one_line
 from scaffold.host.startup import importing

@@ -10,9 +10,8 @@ from typing import get_args
 import click
 
 from scaffold.cli.commands.options import json_option, pageable, run_option
-from scaffold.cli.render.check_output import output_lines
 from scaffold.cli.render.status_text import no_run_text
-from scaffold.cli.render.terminal.style import heading, print_json, status_mark
+from scaffold.cli.render.terminal.style import heading, output_lines, print_json, status_mark
 from scaffold.cli.render.terminal.text_layout import Layout, layout_for, print_text
 from scaffold.cli.wiring import context_with_run
 from scaffold.core.model import Run

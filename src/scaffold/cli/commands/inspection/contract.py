@@ -9,10 +9,9 @@ import msgspec
 from msgspec import Struct
 
 from scaffold.cli.commands.options import json_option, pageable, run_option
-from scaffold.cli.render.check_output import INDENT, output_lines
 from scaffold.cli.render.goals_tasks_agents import evidence_line, format_score
 from scaffold.cli.render.status_text import strength_suffix
-from scaffold.cli.render.terminal.style import heading, print_json, status_mark
+from scaffold.cli.render.terminal.style import OUTPUT_INDENT, heading, output_lines, print_json, status_mark
 from scaffold.cli.render.terminal.text_layout import Layout, layout_for
 from scaffold.cli.wiring import context_with_run
 from scaffold.core.model import Action, Attempt, Fact, FileGrant
@@ -177,7 +176,7 @@ def _check_sections(attempt: Attempt, verification: Verification, layout: Layout
 def _second_review(review: ChangeReview | None, layout: Layout) -> Iterator[str]:
     if review is not None:
         yield f"  second review by {printable(review.model)}: {review.review.verdict}"
-        yield from layout.prose(INDENT, review_text(review.review))
+        yield from layout.prose(OUTPUT_INDENT, review_text(review.review))
 
 
 def _file_lines(about: ContractView, layout: Layout) -> Iterator[str]:
@@ -209,7 +208,7 @@ def _contract_lines(about: ContractView, layout: Layout) -> Iterator[str]:
         # As it is, ready to be copied: the terminal wraps it. Further lines are indented.
         command = printable(check.command).rstrip("\n").replace("\n", "\n      ")
         yield f"  $ {command}"
-        yield from layout.wrap(INDENT, f"{expectation_text(check.expect)}{need}")
+        yield from layout.wrap(OUTPUT_INDENT, f"{expectation_text(check.expect)}{need}")
     for name in ("must_exist", "must_not_exist", "must_not_change"):
         yield from (f"  {name}: {printable(glob)}" for glob in getattr(held, name))
 
@@ -229,19 +228,19 @@ def _gate_lines(gate: GateResult, layout: Layout) -> Iterator[str]:
     mark = "fail" if gate.blocks else "warn" if gate.warns else "pass" if applies else "skipped"
     yield from layout.wrap(f"  {status_mark(mark)} ", summary)
     if not applies and gate.detail:
-        yield from layout.prose(INDENT, gate.detail)
+        yield from layout.prose(OUTPUT_INDENT, gate.detail)
     if gate.warns:
         yield f"      it only warns: {ADVISORY}"
     if gate.verdict == "pre_existing" and gate.gate.runner == "exit":
-        yield from layout.prose(INDENT, f"it {UNINFORMATIVE}")
+        yield from layout.prose(OUTPUT_INDENT, f"it {UNINFORMATIVE}")
     if gate.refused:
-        yield from layout.prose(INDENT, describe_refused(gate.refused))
+        yield from layout.prose(OUTPUT_INDENT, describe_refused(gate.refused))
     for fate, words in FATES.items():
         names = ", ".join(shown_name(gate.gate, name) for name, given in gate.base_tests.items() if given == fate)
-        yield from layout.wrap(INDENT, f"{words}: {names}") if names else ()
+        yield from layout.wrap(OUTPUT_INDENT, f"{words}: {names}") if names else ()
     if gate.blocks or gate.warns:
         for name, verdict in list(gate.tests.items())[:MAX_TESTS]:
-            yield from layout.wrap(f"{INDENT}{verdict} ", name)
+            yield from layout.wrap(f"{OUTPUT_INDENT}{verdict} ", name)
         if len(gate.tests) > MAX_TESTS:
-            yield f"{INDENT}and {count_of(len(gate.tests) - MAX_TESTS, 'more test')}; `--json` lists them all"
+            yield f"{OUTPUT_INDENT}and {count_of(len(gate.tests) - MAX_TESTS, 'more test')}; `--json` lists them all"
         yield from output_lines(gate.detail, gate.log, layout)

@@ -9,8 +9,7 @@ import click
 from rich.cells import cell_len
 
 from scaffold.cli.commands.options import json_option, pageable
-from scaffold.cli.render.budget_text import budget_lines
-from scaffold.cli.render.status_text import no_run_text
+from scaffold.cli.render.status_text import budget_lines, no_run_text
 from scaffold.cli.render.terminal.style import heading, print_json
 from scaffold.cli.render.terminal.text_layout import layout_for, print_text
 from scaffold.core.model import Usage

@@ -18,8 +18,8 @@ from scaffold.core.model import Goal, Run
 from scaffold.core.states import INTERRUPTED, RUN_TRANSITIONS
 from scaffold.host.startup import importing
 from scaffold.run.resources.attempt_resources import resources_in_use
+from scaffold.views.agent_list import read_held_back
 from scaffold.views.compliance import compliance_json, read_compliance
-from scaffold.views.held_back import read_held_back
 from scaffold.views.name_lookup import find_goal
 from scaffold.views.run_json import Json, action_json, agent_json, fact_json, goal_json, held_back_json, queue_json
 from scaffold.views.run_list import ListedRun, read_runs

@@ -15,7 +15,7 @@ from scaffold.git.refs import rescue_ref, work_ref
 from scaffold.plan.collisions.rules import HeldBack
 from scaffold.plan.failures.recurrence import first_same
 from scaffold.run.resources.attempt_resources import resources_in_use
-from scaffold.views.held_back import read_held_back
+from scaffold.views.agent_list import read_held_back
 from scaffold.views.name_lookup import find_action
 from scaffold.views.run_json import failure_json
 from scaffold.views.store_reader import find_run, no_run_error, store_reader_if_any

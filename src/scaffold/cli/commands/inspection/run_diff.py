@@ -6,8 +6,7 @@ import click
 from msgspec import Struct
 
 from scaffold.cli.commands.options import json_option, pageable, run_option
-from scaffold.cli.render.patch import print_patch
-from scaffold.cli.render.terminal.style import print_json
+from scaffold.cli.render.terminal.style import print_json, print_patch
 from scaffold.cli.render.terminal.text_layout import print_text
 from scaffold.cli.wiring import context_with_run
 from scaffold.core.errors import GitError, UsageError

@@ -16,10 +16,9 @@ from scaffold.core.model import Run
 from scaffold.core.run_settings import TakingSettings
 from scaffold.core.states import Completed
 from scaffold.host.startup import importing
-from scaffold.views.report_file import find_report
 from scaffold.views.run_json import NO_RUN_JSON, run_view_json
 from scaffold.views.run_view import RunView, read_run_view, read_summary
-from scaffold.views.store_reader import StoreReader, find_run_if_any, latest_run, store_reader_if_any
+from scaffold.views.store_reader import StoreReader, find_report, find_run_if_any, latest_run, store_reader_if_any
 
 REDRAW_S = 1.0
 NEVER_SET = Event()  # never set: unlike a sleep, a wait for it can be interrupted

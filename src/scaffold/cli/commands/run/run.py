@@ -28,9 +28,9 @@ from scaffold.cli.render.terminal.style import is_terminal, note_printer, print_
 from scaffold.cli.render.terminal.text_layout import print_text
 from scaffold.cli.wiring import open_context
 from scaffold.config.permission_settings import detect_sandbox_level, sandbox_settings
-from scaffold.config.planned_budget import planned_tokens
 from scaffold.config.run.effective_settings import (
     RunFlags,
+    planned_tokens,
     resume_settings,
     run_limits,
     run_settings,

@@ -16,8 +16,7 @@ from msgspec import Struct
 from scaffold.cli.commands.options import json_option
 from scaffold.cli.execution.trial import confinement_text, run_trial
 from scaffold.cli.exit_codes import INTERRUPTED, OK
-from scaffold.cli.render.configuration_text import HEADER, configuration_text
-from scaffold.cli.render.init_text import found_lines, labelled, problem_lines, result_lines
+from scaffold.cli.render.init_text import HEADER, configuration_text, found_lines, labelled, problem_lines, result_lines
 from scaffold.cli.render.terminal.style import heading, is_terminal, print_json
 from scaffold.cli.render.terminal.text_layout import Layout, layout_for, print_text
 from scaffold.config.settings import PROJECT_FILES, load_settings

@@ -20,9 +20,8 @@ from scaffold.core.errors import ScaffoldError, UsageError
 from scaffold.host.process.async_runner import run_async
 from scaffold.policy.permission.call_decision import CallContext, decide_call
 from scaffold.policy.permission.call_request import category_of, invocation_by_name, permission_request
-from scaffold.policy.rule.command_patterns import format_pattern
 from scaffold.policy.rule.ruleset import Decision, PolicyDecision, RuleSet
-from scaffold.policy.rule.tool_rules import PermissionRequest, Rule
+from scaffold.policy.rule.tool_rules import PermissionRequest, Rule, format_pattern
 from scaffold.policy.shell.command_policy import ShellCommandPolicy
 from scaffold.policy.shell.windows_commands import Dialect, decide_windows_command, dialect_of
 from scaffold.policy.shell.workspace_paths import DiskFileSystem, WorkspacePaths

@@ -18,9 +18,8 @@ from scaffold.cli.render.changes.reviewer_text import (
 from scaffold.cli.render.changes.waiting_change_text import change_json, change_lines
 from scaffold.cli.render.cost_terms import billing_note
 from scaffold.cli.render.inbox_text import item_text
-from scaffold.cli.render.patch import print_patch
 from scaffold.cli.render.status_text import next_lines
-from scaffold.cli.render.terminal.style import print_json
+from scaffold.cli.render.terminal.style import print_json, print_patch
 from scaffold.cli.render.terminal.text_layout import Layout, layout_for, print_text
 from scaffold.cli.wiring import context_if_any, context_with_run
 from scaffold.config.folder_trust import prompt_folders

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from scaffold.cli.render.terminal.lookalikes import mark_lookalikes
-from scaffold.cli.render.terminal.style import paint
+from scaffold.cli.render.terminal.style import PATCH_COLORS, paint
 from scaffold.cli.render.terminal.text_layout import Layout
 from scaffold.core.printable_text import count_of, join_limited, printable
 from scaffold.landing.facts.effect_evidence import describe_gate
@@ -17,7 +17,6 @@ from scaffold.views.text_format import TAB_CELLS
 MAX_DIFF_LINES = 300
 MAX_CHECKS = 12
 MAX_PATHS = 20
-COLORS = {"+": "green", "-": "red", "@": "cyan"}
 
 
 def change_lines(change: WaitingChange | None, layout: Layout) -> Iterator[str]:
@@ -52,7 +51,7 @@ def _diff_lines(change: WaitingChange) -> Iterator[str]:
     lines = change.diff.split("\n")[:-1]
     for line in lines[:MAX_DIFF_LINES]:
         text = printable(mark_lookalikes(line)).expandtabs(TAB_CELLS)
-        yield f"    {paint(text, COLORS[line[0]]) if line[:1] in COLORS else text}".rstrip()
+        yield f"    {paint(text, PATCH_COLORS[line[0]]) if line[:1] in PATCH_COLORS else text}".rstrip()
     if len(lines) > MAX_DIFF_LINES:
         yield f"    … and {count_of(len(lines) - MAX_DIFF_LINES, 'more line')}"
     yield f"  all of it: `scaffold diff {change.subject.action}`"

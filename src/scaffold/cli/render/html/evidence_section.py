@@ -1,4 +1,4 @@
-"""Every fact with its evidence: first what does not hold, then what is weak, then the rest."""
+"""Every fact with its evidence, doubtful ones first; and the requirements of a specification with their verdicts."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -8,11 +8,13 @@ from scaffold.cli.render.html.components import (
     MAX_ROWS,
     LongTexts,
     References,
+    TableRow,
     badge,
     commit,
     mark_of,
     moment,
     section,
+    table,
 )
 from scaffold.cli.render.html.markup import Element, Node, element
 from scaffold.cli.render.report import AGREEMENTS, NARRATIVE_EVIDENCE, STRENGTHS
@@ -20,7 +22,9 @@ from scaffold.cli.render.status_text import status_reason
 from scaffold.core.ids import Assertion, AttemptId
 from scaffold.core.model import Action, Attempt, Evidence, Fact, Goal
 from scaffold.core.printable_text import count_of
+from scaffold.core.proof.specification_audit import AuditedRequirement, Requirement
 from scaffold.core.states import status_of
+from scaffold.views.compliance import CLAIM
 from scaffold.views.run_view import RunView
 from scaffold.views.text_format import clip
 
@@ -37,6 +41,8 @@ KINDS: Mapping[str, str] = {
     "step": "step",
     "audit": "audit",
 }
+
+TEXT_CELLS = 300
 
 
 class ActionAttempt(Struct, frozen=True):
@@ -182,3 +188,26 @@ def _gate_output(evidence: Evidence, work: WorkByAttempt) -> str:
     found = work.get(evidence.attempt_id) if evidence.attempt_id else None
     gates = found.attempt.verification.gates if found and found.attempt.verification else ()
     return next((gate.detail for gate in gates if gate.gate.command == evidence.command), "")
+
+
+def compliance_section(view: RunView) -> Node:
+    """Return the section; None for a run whose specification is not audited."""
+    compliance = view.compliance
+    if compliance is None:
+        return None
+    rows = (_requirement_row(each, compliance.verdict(each.id)) for each in compliance.requirements)
+    listed = table(("Requirement", "Line", "Verdict", "Cited", "Note"), rows, label="Requirements")
+    return section("requirements", "Requirements", listed, note=f"{compliance.summary}. {CLAIM}")
+
+
+def _requirement_row(requirement: Requirement, said: AuditedRequirement | None) -> TableRow:
+    places = [element("code", f"{each.file}:{each.line}") for each in (said.citations if said else ())]
+    return TableRow(
+        (
+            f"{requirement.id}: {clip(requirement.text, TEXT_CELLS)}",
+            f"{requirement.line}",
+            badge(said.verdict if said else "pending"),
+            element("div", *(node for each in places for node in (each, " "))),
+            clip(said.note, TEXT_CELLS) if said else "",
+        )
+    )

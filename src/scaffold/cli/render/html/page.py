@@ -7,9 +7,8 @@ from importlib.resources import files
 from pathlib import Path
 
 from scaffold.cli.render.html.attention import failures_section, inbox_section, next_section, setbacks_section
-from scaffold.cli.render.html.compliance import compliance_section
 from scaffold.cli.render.html.components import LongTexts, References, badge, commit, moment, section, tone_of
-from scaffold.cli.render.html.evidence_section import evidence_section
+from scaffold.cli.render.html.evidence_section import compliance_section, evidence_section
 from scaffold.cli.render.html.markup import Element, Node, Stylesheet, element, to_html
 from scaffold.cli.render.html.plan_graph import PlanGraph
 from scaffold.cli.render.html.run_tables import action_table, attempt_table, cost_section

@@ -10,8 +10,7 @@ from typing import TextIO
 import click
 from rich.cells import cell_len
 
-from scaffold.cli.render.terminal.screen_redraw import screen_size
-from scaffold.cli.render.terminal.stream_wrapper import TerminalStream
+from scaffold.cli.render.terminal.screen_redraw import TerminalStream, screen_size
 from scaffold.config.settings import load_settings
 from scaffold.core.errors import ScaffoldError
 from scaffold.host.pager import Pager, find_pager

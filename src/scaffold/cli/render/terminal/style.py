@@ -2,16 +2,18 @@
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TextIO
 
 import click
 import msgspec
 
-from scaffold.cli.render.terminal.text_layout import print_text
+from scaffold.cli.render.terminal.text_layout import Layout, print_text
 from scaffold.core.plan import Finding
-from scaffold.core.printable_text import json_escaped
+from scaffold.core.printable_text import json_escaped, printable
 
+PATCH_COLORS = {"+": "green", "-": "red", "@": "cyan"}
+OUTPUT_INDENT = " " * 6
 STATUS_MARKS = {
     "completed": ("✓", "green"),
     "holds": ("✓", "green"),
@@ -109,3 +111,21 @@ def print_findings(findings: Iterable[Finding], name: str) -> None:
     """Print findings about the plan called `name` on standard error."""
     for finding in findings:
         print_text(format_finding(finding, name), err=True)
+
+
+def output_lines(output: str, log: str, layout: Layout) -> Iterator[str]:
+    """Yield the stored lines of an output, then the path of its log if `log` names one."""
+    if output.strip():
+        yield from layout.wrap(OUTPUT_INDENT, output)
+    if log:
+        yield f"{OUTPUT_INDENT}the whole log: {log}"
+
+
+def print_patch(patch: bytes) -> None:
+    """Print a patch: coloured and escaped on a terminal, otherwise byte for byte."""
+    if not sys.stdout.isatty():
+        click.echo(patch, nl=False)
+        return
+    for line in patch.decode(errors="replace").split("\n")[:-1]:
+        text = printable(line)
+        click.echo(paint(text, PATCH_COLORS[text[0]]) if text[:1] in PATCH_COLORS else text)

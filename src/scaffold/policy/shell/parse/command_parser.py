@@ -1,7 +1,8 @@
 """Parse shell commands. A command counts as parsed only if two parsers agree on it.
 
-Text that parsers, terminals and shells are known to read differently is rejected before. Text that cannot be parsed is
-scanned for visible commands: enough to deny it, never to allow it.
+Plain commands, which every shell reads the same way, need no second parser. Text that parsers, terminals and shells are
+known to read differently is rejected before. Text that cannot be parsed is scanned for visible commands: enough to deny
+it, never to allow it.
 """
 
 import re
@@ -14,11 +15,11 @@ from pathlib import Path
 
 from scaffold.core.errors import ScaffoldError
 from scaffold.host.process.command_runner import OutputCapture, run_command
-from scaffold.policy.shell.parse.plain_commands import parse_plain
 from scaffold.policy.shell.parse.shfmt_parser import ARGUMENTS, parse_shfmt_tree
 from scaffold.policy.shell.parse.tree_sitter_parser import parse_with_tree_sitter
 from scaffold.policy.shell.parsed_command import (
     OPERATORS,
+    Connector,
     ParsedCommand,
     ParseResult,
     Redirect,
@@ -30,19 +31,16 @@ from scaffold.policy.shell.parsed_command import (
 PARSE_TIMEOUT_S = 5.0
 MAX_CACHED = 512
 MAX_TREE_BYTES = 8_000_000
-
 MAX_COMMAND_BYTES = 8_000
 MAX_COMMANDS = 50
 MAX_OPERATORS = 150
 """Maximum number of operators that join or nest commands; parsers recurse with the nesting depth."""
-
 _OPERATOR = re.compile(r"&&|\|\||[|&;(){}`<>\n]|\$\{")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 _NAMES = {"\0": "a NUL", "\r": "a carriage return", "\v": "a vertical tab", "\f": "a form feed", "\x1b": "an escape"}
 # Shells join the two halves into one word; a person reads two.
 _CONTINUED_WORD = re.compile(r"(?<![ \t])\\\n")
 _INVISIBLE = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp", "Zs"})
-
 MAX_WORDS = 2_000
 MAX_CHARACTERS = 200_000
 
@@ -50,6 +48,24 @@ _PIECE = re.compile(
     r"[0-9]?(?P<operator>&>>|&>|<>|>>|>\||>&|<&|<|>)|(?P<ends>[;|&(){}`\n]+)|(?P<word>[^\s;|&(){}`<>]+)"
 )
 _QUOTES = str.maketrans("", "", "'\"\\")
+
+_TOKEN = re.compile(
+    r"(?P<blank>[ \t]+)"
+    r"|(?P<null>[12]?)> ?/dev/null(?=[ \t]|$)"
+    r"|(?P<merge>2)>&1(?=[ \t]|$)"
+    r"|(?P<join>&&|\|\||\||;)"
+    r"|(?P<word>(?:[A-Za-z0-9_./:,@%+=-]|(?<=[A-Za-z0-9])[~^]|'[^'\n]*'|\"[^\"\\$`!\n]*\")+)"
+)
+
+_PART = re.compile(r"'([^']*)'|\"([^\"]*)\"|([^'\"]+)")
+_NAME = re.compile(r"[A-Za-z0-9_./-]+")
+
+_RESERVED = frozenset({
+    *("case", "coproc", "do", "done", "elif", "else", "esac", "fi", "for", "function", "if", "in", "select", "then"),
+    *("time", "until", "while", "declare", "typeset", "export", "readonly", "local", "unset", "alias", "let", "eval"),
+})  # fmt: skip
+
+_LINKS: dict[str, Connector] = {"&&": "&&", "||": "||", "|": "|", ";": ";"}
 
 
 class ParserMissing(ScaffoldError):
@@ -183,3 +199,59 @@ def _visible_text(text: str) -> str:
     """Return a text without invisible characters and with every kind of space as a plain space."""
     plain = "".join(char for char in text if char in "\n\t" or unicodedata.category(char) not in {"Cc", "Cf", "Cs"})
     return unicodedata.normalize("NFKC", plain)
+
+
+def parse_plain(command: str) -> ParsedCommand | None:
+    """Return what `command` runs if it is plain; None otherwise."""
+    return _PlainParser().read(command)
+
+
+class _PlainParser:
+    def __init__(self) -> None:
+        self._done: list[SimpleCommand] = []
+        self._link: Connector = ""
+        self._words: list[Word] = []
+        self._redirects: list[Redirect] = []
+
+    def read(self, command: str) -> ParsedCommand | None:
+        at, apart = 0, True
+        while at < len(command):
+            token = _TOKEN.match(command, at)
+            if token is None or not self._take_token(token, apart=apart):
+                return None
+            at, apart = token.end(), token.lastgroup in {"blank", "join"}
+        return ParsedCommand(tuple(self._done)) if self._end_command() else None
+
+    def _take_token(self, token: re.Match[str], *, apart: bool) -> bool:
+        """Add the next token and return whether it is plain there; `apart` means separated from the previous word."""
+        match token.lastgroup:
+            case "word":
+                return self._take_word(token[0], apart=apart)
+            case "null":
+                descriptor = int(token["null"]) if token["null"] else None
+                self._redirects.append(Redirect(">", Word("/dev/null"), descriptor))
+                return apart
+            case "merge":
+                self._redirects.append(Redirect(">&", Word("1"), 2))
+                return apart
+            case "join":
+                ended = self._end_command()
+                self._link = _LINKS[token[0]]
+                return ended
+            case _:
+                return True
+
+    def _take_word(self, source: str, *, apart: bool) -> bool:
+        # A first word with `=` is an assignment, and a reserved word starts a construct; shells differ in these.
+        if not self._words and (self._redirects or not _NAME.fullmatch(source) or source in _RESERVED):
+            return False
+        self._words.append(Word("".join("".join(part.groups("")) for part in _PART.finditer(source))))
+        return apart
+
+    def _end_command(self) -> bool:
+        """End the current simple command; return whether there was one."""
+        if not self._words:
+            return False
+        self._done.append(SimpleCommand(tuple(self._words), (), tuple(self._redirects), self._link))
+        self._words, self._redirects = [], []
+        return True

@@ -5,8 +5,7 @@ from typing import Any
 
 import msgspec
 
-from scaffold.policy.shell.parse.loops import unroll
-from scaffold.policy.shell.parse.unquoting import Variables, expand_braces, value_of
+from scaffold.policy.shell.parse.unquoting import Variables, expand_braces, unroll, value_of
 from scaffold.policy.shell.parsed_command import (
     OPERATORS,
     Connector,

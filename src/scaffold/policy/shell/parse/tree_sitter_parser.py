@@ -6,8 +6,7 @@ from collections.abc import Iterator
 import tree_sitter_bash
 from tree_sitter import Language, Node, Parser
 
-from scaffold.policy.shell.parse.loops import unroll
-from scaffold.policy.shell.parse.unquoting import Variables, expand_braces, unquote_word
+from scaffold.policy.shell.parse.unquoting import Variables, expand_braces, unquote_word, unroll
 from scaffold.policy.shell.parsed_command import (
     OPERATORS,
     Connector,

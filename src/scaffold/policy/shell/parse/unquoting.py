@@ -1,25 +1,24 @@
-"""Unquote one word by bash's rules, if its value is certain: quotes, variables of a loop, braces."""
+"""Unquote words by bash's rules, if their values are certain: quotes, variables, braces; unroll `for` loops."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import product
 
-from scaffold.policy.shell.parsed_command import Word
+import msgspec
+
+from scaffold.policy.shell.parsed_command import Connector, SimpleCommand, Word
 
 Variables = Mapping[str, Word]
 """The variables whose values are known: name -> value. The value of a glob is one of the names that it matches."""
 EXIT_STATUS = "?"
 MAX_BRACED = 30
 """With more words than this, a word with braces is not expanded."""
-
 _ENDS_QUOTED = '\\"$`'
 """Characters that a backslash escapes within double quotes."""
 _EXPANDS = frozenset("_{(@*#?$!-[0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz")
 _GLOB = frozenset("*?[")
 _MEANS_MORE = frozenset("`;|&()<>{}\n")
 """Characters that are not part of a literal word outside quotes."""
-
-
 _SPLIT_ALIKE = re.compile(r"[\w./@%+:,-]+", re.ASCII)
 """A value that is the same word with and without quotes."""
 _VARIABLE = re.compile(r"\$(?:([A-Za-z_][A-Za-z0-9_]*|\?)|\{([A-Za-z_][A-Za-z0-9_]*)\})")
@@ -27,6 +26,10 @@ _BRACES = re.compile(r"\{([^{}]*)\}")
 _BRACED = re.compile(r"[\w./*?@%+,-]*", re.ASCII)
 _STATUS = Word("[0-9]*", glob=True)
 """A number; as a glob, so that no check takes it for a certain one."""
+MAX_UNROLLED = 50
+"""With more commands than this, a loop is not unrolled."""
+_NAME = re.compile(r"(?!.*proxy)[a-z][a-z0-9_]*")
+"""Names in lower case: programs read no settings from them, except for proxies."""
 
 
 def unquote_word(source: str, variables: Variables | None = None) -> Word | None:
@@ -170,3 +173,25 @@ def _is_reflog(source: str, at: int) -> bool:
     closing = source.find("}", at)
     inside = source[opening + 1 : closing]
     return source[at] in "{}" and 0 < opening < closing and source[opening - 1] == "@" and inside.isalnum()
+
+
+def unroll(
+    name: str,
+    items: Iterable[Word],
+    body: Callable[[Variables], Iterable[SimpleCommand]],
+    outer: Variables,
+    link: Connector,
+) -> Iterator[SimpleCommand] | None:
+    """Return the commands of all passes; None if a loop of this kind is not unrolled. The first gets `link`."""
+    values = tuple(items)
+    if not values or not _NAME.fullmatch(name) or any(item.tilde or item.loose or not item.sure for item in values):
+        return None
+    commands: list[SimpleCommand] = []
+    for value in values:
+        commands += body({**outer, name: value})
+        if len(commands) > MAX_UNROLLED or any(each.words and each.words[0].loose for each in commands):
+            return None
+    links: list[Connector] = [link, *(each.link or ";" for each in commands[1:])]
+    return (
+        msgspec.structs.replace(each, link=after, in_loop=True) for each, after in zip(commands, links, strict=True)
+    )
