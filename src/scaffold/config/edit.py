@@ -191,18 +191,15 @@ def _put_list(parent: CommentedMap, name: str, value: tuple[str, ...]) -> None:
     if not value:
         parent[key] = _yaml_node(())
         comments = parent.ca.items.setdefault(key, [None, None, None, None])
-        comments[2:] = [_comment_token(*_comments_above(comments), below[owner]), None]
+        # Lines between the key and its value would be lost with the value.
+        above = "".join(f"{' ' * each.start_mark.column}{each.value}" for each in comments[3] or ())
+        beside_key = comments[2].value.rstrip("\n") if comments[2] else ""
+        comments[2:] = [_comment_token(beside_key, above, below[owner]), None]
         return
     parent[key] = new = CommentedSeq(nodes.values())
     for index, entry in enumerate(nodes):
         if comment := _comment_token(beside.get(entry, ""), below[entry]):
             new.ca.items[index] = [comment, None, None, None]
-
-
-def _comments_above(comments: list[Any]) -> tuple[str, str]:
-    """Return the comment on the line of a key, and the lines between it and its value."""
-    above = "".join(f"{' ' * each.start_mark.column}{each.value}" for each in comments[3] or ())
-    return (comments[2].value.rstrip("\n") if comments[2] else ""), above
 
 
 def _comment_token(beside: str, *below: str) -> CommentToken | None:

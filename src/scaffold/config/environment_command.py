@@ -59,7 +59,8 @@ def _parse_output(output: bytes) -> dict[str, str]:
         name, equals, value = text.removeprefix("export ").lstrip().partition("=")
         if not equals or "\0" in value:
             raise ScaffoldError(f"line {number} of what `{SETTING}` printed is not KEY=VALUE", CHANGE)
-        found[_check_name(name, number)] = _strip_quotes(value)
+        quoted = len(value) > 1 and value[0] == value[-1] and value[0] in "'\""
+        found[_check_name(name, number)] = value[1:-1] if quoted else value
     return found
 
 
@@ -74,8 +75,3 @@ def _check_name(name: str, number: int) -> str:
     if loads_code(name) or name.startswith(OUR_PLACES) or name in {"PATH", "HOME", "TMPDIR", "TEMP", "TMP"}:
         raise ScaffoldError(f"`{SETTING}` cannot set {name}", CHANGE)
     return name
-
-
-def _strip_quotes(value: str) -> str:
-    quoted = len(value) > 1 and value[0] == value[-1] and value[0] in "'\""
-    return value[1:-1] if quoted else value

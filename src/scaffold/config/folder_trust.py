@@ -131,16 +131,13 @@ def _trust_files(top: Path) -> Iterator[TrustFile]:
 def _file_names(top: Path, seen: Mapping[str, TrustFile]) -> Iterator[str]:
     """Yield the names of files that may be of the configuration; `seen` are those that were read meanwhile."""
     yield from ACTIVE_FILES
-    yield from _hook_files(top)
+    # Not every match is a file: a folder may be named like a hook, but a link to one is the project's to change.
+    for path in (path for pattern in HOOK_FILES for path in sorted(top.glob(pattern))):
+        if path.is_symlink() or not path.is_dir():
+            yield str(path.relative_to(top))
     yield from extension_files(top)
     settings = (seen[name].content for name in HOOK_SETTINGS if name in seen)
     yield from named_script_files(top, settings)
-
-
-def _hook_files(top: Path) -> list[str]:
-    """Return the files that define commit hooks, in the order of `HOOK_FILES`."""
-    found = (sorted(top.glob(pattern)) for pattern in HOOK_FILES)
-    return [str(path.relative_to(top)) for paths in found for path in paths if path.is_symlink() or not path.is_dir()]
 
 
 def _current_file(top: Path, name: str) -> TrustFile | None:

@@ -12,11 +12,10 @@ from scaffold.core.run_settings import (
     SandboxMode,
     SandboxSettings,
 )
-from scaffold.core.tool import ToolCategory
 from scaffold.host.sandbox.level import DetectedLevel, detect_level
 from scaffold.host.user_dirs import user_dirs
 from scaffold.policy.path.protected_areas import ProtectedAreas
-from scaffold.policy.rule.ruleset import Decision, RuleSet, parse_category, parse_decision
+from scaffold.policy.rule.ruleset import RuleSet, parse_category, parse_decision
 from scaffold.policy.rule.tool_rules import parse_rule
 
 LEVEL_CACHE = "sandbox.json"
@@ -43,7 +42,7 @@ def permission_settings(settings: Settings, *, yolo: bool) -> PermissionSettings
     return PermissionSettings(
         allow=settings.texts("permissions.allow"),
         deny=settings.texts("permissions.deny"),
-        approvals=_approval_decisions(settings),
+        approvals={parse_category(name): parse_decision(rule) for name, rule in settings.approvals().items()},
         yolo=yolo,
         areas=ExtraProtectedAreas(
             globs=settings.texts("areas.globs"),
@@ -68,7 +67,3 @@ def sandbox_settings(settings: Settings) -> SandboxSettings:
 async def detect_sandbox_level() -> DetectedLevel:
     """Return the strongest sandbox level of this machine."""
     return await detect_level(os.environ, cache=user_dirs().cache / LEVEL_CACHE)
-
-
-def _approval_decisions(settings: Settings) -> dict[ToolCategory, Decision]:
-    return {parse_category(name): parse_decision(rule) for name, rule in settings.approvals().items()}

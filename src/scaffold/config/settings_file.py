@@ -120,7 +120,8 @@ def _setting_leaves(node: PositionedNode, name: str, path: Path) -> Iterator[tup
                 else:
                     yield from _setting_leaves(value, below, path)
         case ListNode(mark=mark):
-            raise UsageError(f"{path}:{mark.line}: {_name_in_words(name)} is a list", "Write `key: value` lines.")
+            named = f"`{name}`" if name else "the configuration"
+            raise UsageError(f"{path}:{mark.line}: {named} is a list", "Write `key: value` lines.")
 
 
 def _list_entries(name: str, listing: ListNode, path: Path) -> list[str]:
@@ -154,10 +155,6 @@ def _unknown_setting(name: str, mark: TextPosition, path: Path) -> UsageError:
     hint = SpellingHints(known).hint(name)
     what = f"{path}:{mark.line}: there is no setting `{name}`"
     return UsageError(what, f"{hint}`scaffold config` lists all of them.")
-
-
-def _name_in_words(name: str) -> str:
-    return f"`{name}`" if name else "the configuration"
 
 
 @cache

@@ -312,11 +312,9 @@ async def build_sandbox_spec(
 async def probe_level(root: Path, environ: Mapping[str, str], *, cache: Path) -> DetectedLevel:
     """Return the sandbox level that is possible for `root`; the machine's level is cached in `cache`."""
     resolved = root.resolve()  # noqa: ASYNC240 - as fast as the other disk reads here
-    return ROOT_WORKSPACE if _is_system(resolved) else await detect_level(environ, cache=cache)
-
-
-def _is_system(root: Path) -> bool:
-    return root == Path(root.anchor) or any(root.is_relative_to(folder) for folder in KERNEL_PATHS)
+    if resolved == Path(resolved.anchor) or any(map(resolved.is_relative_to, KERNEL_PATHS)):
+        return ROOT_WORKSPACE
+    return await detect_level(environ, cache=cache)
 
 
 @asynccontextmanager

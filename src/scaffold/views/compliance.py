@@ -1,13 +1,12 @@
 """How far a run complies with its specification: the requirements, and each audit of them, as the store has them."""
 
 import re
-from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 from msgspec import Struct
 
-from scaffold.core.model import Action, Attempt, Goal, Run
+from scaffold.core.model import Attempt, Goal, Run
 from scaffold.core.printable_text import count_of
 from scaffold.core.proof.specification_audit import AuditedRequirement, AuditRound, Requirement, RequirementId
 from scaffold.core.states import Cancelled, Completed, Failed
@@ -110,13 +109,11 @@ def _audit_number(store: Store, goal: Goal) -> int | None:
 
 
 def _audit_round(store: Store, number: int, goal: Goal) -> AuditRound:
-    made = [attempt for action in store.actions.of_goal(goal.id) for attempt in _recorded_attempts(store, action)]
+    made: list[Attempt] = []
+    for action in store.actions.of_goal(goal.id):
+        attempts = store.attempts.of_action(action.id) if action.method == "audit" else ()
+        # Of an audit that was repeated, the attempt that was recorded last counts.
+        made += [each for each in attempts if each.outcome == "recorded"][-1:]
     verdicts = [each for attempt in made if (audit := audit_in(attempt.verification)) for each in audit.requirements]
     commits = {attempt.base_sha for attempt in made}
     return AuditRound(number=number, commit=commits.pop() if len(commits) == 1 else None, verdicts=tuple(verdicts))
-
-
-def _recorded_attempts(store: Store, action: Action) -> Sequence[Attempt]:
-    """Return the attempt that was recorded last for an audit's action; none without one."""
-    attempts = store.attempts.of_action(action.id) if action.method == "audit" else ()
-    return [each for each in attempts if each.outcome == "recorded"][-1:]

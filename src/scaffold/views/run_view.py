@@ -36,7 +36,6 @@ from scaffold.plan.review_rates import unreliable_text
 from scaffold.plan.slot_shares import free_slots
 from scaffold.run.collision_board import held_back_actions
 from scaffold.run.learning.stores import reviewer_standing
-from scaffold.store.database import Store
 from scaffold.store.spending.run_budget import budget_use
 from scaffold.views.agent_list import (
     MERGE_QUEUE,
@@ -217,7 +216,8 @@ class RunView(Struct, frozen=True, kw_only=True):
         if not self.summary.is_live or taken >= agents or free_slots(agents, taken=taken, unlanded=unlanded):
             return 0
         active = {goal.id for goal in self.goals if isinstance(goal.state, Active)}
-        waits = any(_is_ready_primitive(action) and action.goal_id in active for action in self.actions)
+        primitives = (action for action in self.actions if action.kind == "primitive" and action.goal_id in active)
+        waits = any(isinstance(action.state, Pending) and not action.unmet for action in primitives)
         return len(self.queue) if waits else 0
 
     def actions_of(self, goal: Goal) -> tuple[Action, ...]:
@@ -315,23 +315,24 @@ def _run_summary(reader: StoreAccess, run: Run) -> RunSummary:
         inbox=inbox,
         activities={each.attempt_id: each for each in activities},
     )
+    held = {goal.id: store.facts.holding(goal.id) & set(goal.desired) for goal in goals}
     return RunSummary(
         at=reader.clock.now(),
         run=run,
         status=status,
         spent=store.runs.spent(run.id),
         budget=budget_use(store, run),
-        goals=tuple(_goal_progress(store, goal) for goal in goals),
+        goals=tuple(
+            GoalProgress(
+                each.name, status_of(each.state), len(held[each.id]), len(each.desired), store.actions.tally(each.id)
+            )
+            for each in goals
+        ),
         turns=turns,
         agents=tuple(agent_rows(store, open_work)),
         inbox=inbox,
         is_live=is_executed(run),
     )
-
-
-def _goal_progress(store: Store, goal: Goal) -> GoalProgress:
-    held = store.facts.holding(goal.id) & set(goal.desired)
-    return GoalProgress(goal.name, status_of(goal.state), len(held), len(goal.desired), store.actions.tally(goal.id))
 
 
 def _run_view(reader: StoreAccess, run: Run) -> RunView:
@@ -373,10 +374,6 @@ def _unreliable_reviewer(reader: StoreAccess, run: Run) -> str:
         return ""
     standing = reviewer_standing(reviewer.model.name, reader.clock)
     return unreliable_text(reviewer.model.name, standing) if standing.is_unreliable else ""
-
-
-def _is_ready_primitive(action: Action) -> bool:
-    return action.kind == "primitive" and isinstance(action.state, Pending) and not action.unmet
 
 
 def _child_progress(actions: Sequence[Action]) -> Mapping[ActionId, ChildProgress]:

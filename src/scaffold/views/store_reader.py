@@ -131,8 +131,4 @@ def executing_process(run: Run) -> ProcessIdentity | None:
 def find_report(cwd: Path, run_id: RunId) -> Path | None:
     """Return the latest report of a run in the repository around `cwd`; None if there is none."""
     places = report_places(find_top(cwd), find_common_dir(cwd), run_id)
-    return max((place for place in places if place.is_file()), key=_written_at, default=None)
-
-
-def _written_at(report: Path) -> float:
-    return report.stat().st_mtime
+    return max((place for place in places if place.is_file()), key=lambda report: report.stat().st_mtime, default=None)

@@ -52,13 +52,9 @@ def story_record(store: Store, story: Action) -> StoryRecord:
     executed = [entry for action, tried in attempts.items() for entry in _attempt_entries(action, tried)]
     edits = store.story_histories.of_story(story.id)
     # In this order where they happened at the same time.
-    happened = [
-        *_claim_entries(record),
-        *executed,
-        *edits,
-        *_completion_entries(record),
-        *_failure_entries(story, record, executed),
-    ]
+    claimed = [story_entry(record, "story_claimed", record.claimed_at)] if record.claimed_at else []
+    completed = [story_entry(record, "story_completed", record.completed_at)] if record.completed_at else []
+    happened = [*claimed, *executed, *edits, *completed, *_failure_entries(story, record, executed)]
     return structs.replace(record, history=tuple(sorted(happened, key=lambda entry: entry.timestamp)))
 
 
@@ -104,16 +100,6 @@ def _agent_story(story: StoryRecord, number: int | None, folder: Path) -> StoryR
 
 def _relative_path(folder: Path, path: str | None) -> str | None:
     return str(Path(path).relative_to(folder)) if path and Path(path).is_relative_to(folder) else path
-
-
-def _claim_entries(story: StoryRecord) -> Iterator[HistoryEntry]:
-    if story.claimed_at is not None:
-        yield story_entry(story, "story_claimed", story.claimed_at)
-
-
-def _completion_entries(story: StoryRecord) -> Iterator[HistoryEntry]:
-    if story.completed_at is not None:
-        yield story_entry(story, "story_completed", story.completed_at)
 
 
 def _failure_entries(story: Action, record: StoryRecord, executed: Sequence[HistoryEntry]) -> Iterator[HistoryEntry]:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from scaffold.cli.render.terminal.style import heading, status_mark
 from scaffold.cli.render.terminal.text_layout import Layout
 from scaffold.core.printable_text import join_limited
-from scaffold.core.proof.specification_audit import AuditedRequirement, AuditRound, Requirement
+from scaffold.core.proof.specification_audit import AuditedRequirement, Requirement
 from scaffold.views.compliance import CLAIM, Compliance
 
 MARKS: Mapping[str, str] = {"met": "completed", "unmet": "failed", "unclear": "blocked", "-": "pending"}
@@ -33,7 +33,10 @@ def audit_text(compliance: Compliance, layout: Layout) -> str:
     lines = layout.prose("", f"{compliance.summary}{_under_way(compliance)}")
     for each in compliance.requirements:
         lines += _requirement_lines(each, compliance.verdict(each.id), layout)
-    rounds = ", ".join(_round_text(each) for each in compliance.audits)
+    rounds = ", ".join(
+        f"{each.number}: {len(each.met)} met{f' at {each.commit[:8]}' if each.commit else ''}"
+        for each in compliance.audits
+    )
     lines += ["", *layout.prose("", f"By audit: {rounds}")] if rounds else []
     lines += ["", *layout.prose("", CLAIM)]
     return "\n".join(lines)
@@ -41,10 +44,6 @@ def audit_text(compliance: Compliance, layout: Layout) -> str:
 
 def _under_way(compliance: Compliance) -> str:
     return f"; audit {compliance.auditing} is being made" if compliance.auditing else ""
-
-
-def _round_text(audit: AuditRound) -> str:
-    return f"{audit.number}: {len(audit.met)} met{f' at {audit.commit[:8]}' if audit.commit else ''}"
 
 
 def _verdict_word(said: AuditedRequirement | None) -> str:

@@ -10,7 +10,7 @@ from scaffold.cli.render.status_text import action_note
 from scaffold.cli.render.terminal.style import heading, status_mark
 from scaffold.cli.render.terminal.text_layout import Layout
 from scaffold.core.ids import ActionId, Assertion
-from scaffold.core.model import Action, Attempt, CriticScore, Evidence, Fact, Goal, Run
+from scaffold.core.model import Action, CriticScore, Evidence, Fact, Goal, Run
 from scaffold.core.printable_text import printable
 from scaffold.core.states import status_of
 from scaffold.views.agent_list import AgentRow, HeldBackAction
@@ -123,7 +123,9 @@ def _action_tree(view: RunView, goal: Goal, layout: Layout) -> Iterator[str]:
         action, depth = stack.pop()
         note = action_note(view, action, holding, by_id)
         yield from _action_lines(action, facts, note, INDENT * depth, layout)
-        yield from _score_line(view.attempts_of(action), INDENT * (depth + 2))
+        attempts = view.attempts_of(action)
+        if attempts and (score := attempts[-1].score):
+            yield f"{INDENT * (depth + 2)}critic: {format_score(score)}"
         stack += [(child, depth + 1) for child in reversed(children.get(action.id, []))]
 
 
@@ -144,12 +146,6 @@ def _action_lines(
         yield f"{own}{layout.cut(f'result: {action.result}', len(own))}"
 
 
-def _score_line(attempts: Sequence[Attempt], indent: str) -> Iterator[str]:
-    """Yield the critic's score of the latest attempt, if it has one."""
-    if attempts and (score := attempts[-1].score):
-        yield f"{indent}critic: {format_score(score)}"
-
-
 def format_score(score: CriticScore) -> str:
     """Return a score on one line: the total, its parts, and the total required."""
     criteria = {"correctness": score.correctness, "readability": score.readability, "edge cases": score.edge_cases}
@@ -161,14 +157,13 @@ def _effect_lines(assertion: Assertion, facts: Mapping[Assertion, Fact], indent:
     """Yield an assertion with its state, and below it each piece of evidence."""
     fact = facts.get(assertion)
     state = "missing" if fact is None else fact.state
-    standing = "" if fact is None or fact.strength == "proven" else f", {fact.strength}: {_doubts_text(fact)}"
+    standing = ""
+    if fact is not None and fact.strength != "proven":
+        doubts = "; ".join(doubt.text for doubt in fact.doubts)
+        standing = f", {fact.strength}: {printable(doubts)}"
     yield from layout.prose(f"{indent}{status_mark(state)} ", f"{state} {assertion}{standing}")
     for evidence in fact.evidence if fact is not None else ():
         yield from layout.wrap(indent + INDENT * 2, evidence_line(evidence))
-
-
-def _doubts_text(fact: Fact) -> str:
-    return printable("; ".join(doubt.text for doubt in fact.doubts))
 
 
 def evidence_line(evidence: Evidence) -> str:

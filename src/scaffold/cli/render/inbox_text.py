@@ -43,7 +43,9 @@ def item_text(
     kind = f"{item.kind} ({printable(str(sort))})" if item.kind == "question" and sort else item.kind
     title = f"{kind} {item.id}: {_requester_names(who)}, in run {item.run_id}, {ago(now - item.created_at)}"
     subject = [*_subject_lines(item, layout), *change]
-    lines = [*map(heading, layout.wrap("", title, hang=2)), *subject, *_reason_lines(item, layout)]
+    lines = [*map(heading, layout.wrap("", title, hang=2)), *subject]
+    if reason := item.detail.get("reason"):
+        lines += layout.prose("  ", f"It asks because {one_line(reason)}.")
     lines += _decision_lines(item, now, layout)
     if item.state == "open":
         lines += [f"  {command}" for command in decision_commands(item)]
@@ -102,11 +104,6 @@ def _quoted_lines(text: str, layout: Layout) -> Iterator[str]:
         yield from (f"{BAR if number == 0 else CONTINUED_BAR}{row}".rstrip() for number, row in enumerate(rows))
     if len(text) > len(shown):
         yield f"    {count_of(len(text) - len(shown), 'more character')}: `scaffold inbox --json` shows them"
-
-
-def _reason_lines(item: InboxItem, layout: Layout) -> Iterator[str]:
-    if reason := item.detail.get("reason"):
-        yield from layout.prose("  ", f"It asks because {one_line(reason)}.")
 
 
 def _decision_lines(item: InboxItem, now: datetime, layout: Layout) -> Iterator[str]:

@@ -81,17 +81,14 @@ def learning_lines(
     place = f"module {learning.module}" if learning.scope == "module" else learning.scope
     facts = [place, *_learning_facts(learning, score, now), *(f"#{each}" for each in learning.concepts)]
     yield from layout.prose(f"{heading(learning.id)}  ", ", ".join(facts))
-    for word, text in zip(("WHEN", "DO", "RESULT"), _triple_parts(learning), strict=True):
+    triple = learning.triple
+    for word, text in {"WHEN": triple.condition, "DO": triple.advice, "RESULT": triple.result}.items():
         if text:
             yield from layout.prose(f"  {word:<6} ", text)
     if against:
         yield from layout.prose("  ", f"contradicted by {', '.join(against)}: agents get the one with better evidence")
     if learning.superseded_by:
         yield f"  superseded by {learning.superseded_by}"
-
-
-def _triple_parts(learning: Learning) -> tuple[str, str, str]:
-    return learning.triple.condition, learning.triple.advice, learning.triple.result
 
 
 def _learning_facts(learning: Learning, score: Score, now: datetime) -> Iterator[str]:

@@ -13,7 +13,7 @@ from scaffold.cli.render.terminal.style import heading, status_mark
 from scaffold.cli.render.terminal.text_layout import Layout
 from scaffold.core.ids import ActionId, Assertion
 from scaffold.core.landing.branch_move import BranchMove
-from scaffold.core.model import Action, Attempt, Fact, Goal, Run
+from scaffold.core.model import Action, Attempt, Fact, Goal
 from scaffold.core.printable_text import count_of, join_limited, printable
 from scaffold.core.states import (
     INTERRUPTED,
@@ -65,13 +65,14 @@ def status_text(view: RunView, layout: Layout, page: Path | None = None, *, late
     """
     failed = failed_actions(view)
     of = "" if latest else f" --run {view.run.id}"
+    waiting = tuple(brief_lines(view.summary.inbox, view.requesters, layout, most=MAX_ITEMS))
     parts = [
         _header_lines(view, layout, named=bool(failed)),
-        *([_needs_you(view, layout)] if view.summary.inbox else []),
+        *(["\n".join([heading("Needs you"), *waiting])] if waiting else []),
         *([_failed_actions(view, failed, layout, of=of)] if failed else []),
         *([compliance_section(view.compliance, layout)] if view.compliance else []),
         *(_goal_section(view, goal, layout) for goal in view.goals),
-        *([_queue_section(view, layout)] if view.queue else []),
+        *([f"{heading('Waits to land')}\n{queue_text(view, layout)}"] if view.queue else []),
         "\n".join(next_lines(view, layout, page, lasting=not latest)),
     ]
     return "\n\n".join(parts)
@@ -87,8 +88,10 @@ def _header_lines(view: RunView, layout: Layout, *, named: bool) -> str:
     lines = [
         f"lands on {run.session_branch}, from {run.base_branch or 'a detached head'} at {run.base_sha[:8]}",
         f"{took}; tier {settings.tier.name}, {run.agents} at once",
-        *_agent_count_lines(run),
     ]
+    # Fewer agents may work than the tier allows: the plan has no work for more.
+    if run.agents < (most := settings.tier.agents):
+        lines.append(f"{run.agents} of {count_of(most, 'agent')}: {run.advice}")
     if (reason := view.summary.reason) is not None and not (named and view.status == "failed"):
         lines.insert(0, reason)
     elif ending := view.summary.ending:
@@ -134,10 +137,6 @@ def _taken_text(move: BranchMove) -> str:
     if move.purpose == "pr":
         return f"{what} is in the pull request {move.url}"
     return f"{what} was taken to {move.branch} as {move.new[:8]}"
-
-
-def _needs_you(view: RunView, layout: Layout) -> str:
-    return "\n".join([heading("Needs you"), *brief_lines(view.summary.inbox, view.requesters, layout, most=MAX_ITEMS)])
 
 
 def _failed_actions(view: RunView, failed: Sequence[Action], layout: Layout, *, of: str) -> str:
@@ -191,7 +190,9 @@ def _goal_section(view: RunView, goal: Goal, layout: Layout) -> str:
     lines += [*_assertion_lines("holds", shown_held, layout), *_assertion_lines("missing", missing, layout)]
     actions = view.actions_of(goal)
     by_id = {action.id: action for action in actions}
-    unfolded = [action for action in actions if not _is_folded(action, by_id)]
+    running = {action.id for action in actions if isinstance(action.state, Running)}
+    # A compound that is not running stands for its steps.
+    unfolded = [each for each in actions if each.workspace != "parent" or (each.parent_id or each.id) in running]
     shown = _most_relevant(unfolded)
     wide = max((cell_len(printable(action.key)) for action in shown), default=0)
     key_cells = min(wide, layout.columns // 3 if layout.is_limited else MAX_KEY_CELLS)
@@ -201,15 +202,6 @@ def _goal_section(view: RunView, goal: Goal, layout: Layout) -> str:
     if len(shown) < len(unfolded):
         lines.append(f"    and {len(unfolded) - len(shown)} more: `scaffold tasks`")
     return "\n".join(lines)
-
-
-def _is_folded(action: Action, actions: ActionsById) -> bool:
-    """Return whether only the compound is shown instead of the step, because the compound is not running."""
-    return action.workspace == "parent" and not isinstance(_parent_of(action, actions).state, Running)
-
-
-def _parent_of(step: Action, actions: ActionsById) -> Action:
-    return actions[step.parent_id] if step.parent_id else step
 
 
 def step_name(action: Action) -> str:
@@ -272,7 +264,9 @@ def _end_note(view: RunView, action: Action, actions: ActionsById) -> str:
         same = first_same(view.attempts_of(action), last)
         again = f", the last with the same failure as attempt {same.number}" if same else ""
         return f"after {count_of(attempts, 'attempt')}{again}"
-    if _waits_for_expired_item(view, action):
+    # The run notices an expired item as soon as it is resumed.
+    item = awaited_inbox_id(action.state)
+    if item is not None and all(item != each.id for each in view.summary.inbox):
         return "its inbox item expired: resume it"
     return status_reason(action, actions)
 
@@ -299,12 +293,6 @@ def _approach_note(attempts: Sequence[Attempt], *, upcoming: bool) -> str:
     return f", after the same failure as in attempt {same.number}"
 
 
-def _waits_for_expired_item(view: RunView, action: Action) -> bool:
-    """Return whether the item it waits for has expired; its run notices that as soon as it is resumed."""
-    item = awaited_inbox_id(action.state)
-    return item is not None and all(item != each.id for each in view.summary.inbox)
-
-
 def _waits_for(view: RunView, action: Action, holding: frozenset[Assertion], actions: ActionsById) -> str:
     lacking = [name for name in action.preconditions if name not in holding]
     if lacking:
@@ -314,12 +302,6 @@ def _waits_for(view: RunView, action: Action, holding: frozenset[Assertion], act
         return f"waits for {parent.key} to start"
     again = f", {attempt_label(view, action, upcoming=True)}" if view.attempts_of(action) else ""
     return f"ready{again}{_dispatch_blocker(view, action)}"
-
-
-def _agent_count_lines(run: Run) -> Iterator[str]:
-    """Yield why fewer agents work than the tier allows, if fewer do."""
-    if run.agents < (most := run.settings.tier.agents):
-        yield f"{run.agents} of {count_of(most, 'agent')}: {run.advice}"
 
 
 def _dispatch_blocker(view: RunView, action: Action) -> str:
@@ -393,10 +375,6 @@ def failed_actions(view: RunView) -> Sequence[Action]:
     failed = [action for action in view.actions if isinstance(action.state, Failed)]
     by_step = {action.parent_id for action in failed if action.method == "story"}
     return [action for action in failed if action.id not in by_step]
-
-
-def _queue_section(view: RunView, layout: Layout) -> str:
-    return f"{heading('Waits to land')}\n{queue_text(view, layout)}"
 
 
 def next_commands(view: RunView, *, lasting: bool = False) -> Mapping[str, str]:

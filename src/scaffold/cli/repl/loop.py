@@ -251,7 +251,9 @@ class Repl:
         """Execute a command or send a message to the agent: now, or as soon as the agent can take it."""
         command = parse_slash(words, self.profile.commands)
         # Such a command changes what the running turn works on.
-        waits = is_user_command(words) or (command is not None and self._needs_idle_agent(command))
+        waits = is_user_command(words) or (command is not None and needs_idle_agent(command))
+        # To choose a conversation is to resume one.
+        waits = waits or (command == Resume() and self._terminal.picks)
         if waits and self._turn is not None:
             self._turn_state.later.append(words)
         elif is_user_command(words):
@@ -292,10 +294,6 @@ class Repl:
                 case _:
                     assert_never(reply.kind)
         self._update_subagent_usage()
-
-    def _needs_idle_agent(self, command: Command) -> bool:
-        """Return whether a command has to wait; to choose a conversation is to resume one."""
-        return needs_idle_agent(command) or (command == Resume() and self._terminal.picks)
 
     def _update_subagent_usage(self) -> None:
         """Read the usage of subagents; the previous value stays while the store cannot be read."""

@@ -99,7 +99,10 @@ class MarkdownBlocks:
         # Within a fence neither a blank line nor a heading ends the block.
         if self._fence:
             self._lines.append(line)
-            return self._cut_block() if self._closes_fence(line) else []
+            # By CommonMark, a shorter or a different marker is content: a block may quote another block.
+            mark = line.strip()
+            closes = len(mark) >= len(self._fence) and set(mark) == {self._fence[0]}
+            return self._cut_block() if closes else []
         if not line.strip():
             self._blank = bool(self._lines)
             self._lines += [line] * self._blank
@@ -120,11 +123,6 @@ class MarkdownBlocks:
         # A list continues over blank lines between its items; it must not be cut into several lists.
         loose = self._blank and not (_ITEM.match(line) and self._lines and _ITEM.match(self._lines[0]))
         return loose or (bool(_FENCE.match(line)) and bool(self._lines))
-
-    def _closes_fence(self, line: str) -> bool:
-        mark = line.strip()
-        # By CommonMark, a shorter or a different marker is content: a block may quote another block.
-        return len(mark) >= len(self._fence) and set(mark) == {self._fence[0]}
 
     def _cut_block(self) -> list[str]:
         block = "\n".join(self._lines).strip("\n")

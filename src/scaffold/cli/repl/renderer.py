@@ -156,7 +156,10 @@ class Renderer(Struct, frozen=True, kw_only=True):
         )
         with console.capture() as captured:
             console.print(what, no_wrap=cut, overflow="ellipsis" if cut else None)
-        lines = _TRAILING.sub(r"\1", _only_colours(captured.get())).split("\n")
+        # Only colours may act on the terminal: any other escape sequence from outside is made visible.
+        parts = _COLORS.split(captured.get())
+        shown = "".join(part if _COLORS.fullmatch(part) else printable(part) for part in parts)
+        lines = _TRAILING.sub(r"\1", shown).split("\n")
         seen = [number for number, line in enumerate(lines) if _COLORS.sub("", line)]
         return "\n".join(lines[seen[0] : seen[-1] + 1]) if seen else ""
 
@@ -227,8 +230,3 @@ def flat(text: str) -> str:
 def clipped_line(text: str, width: int) -> str:
     """Return `text` in one line, safe to print, cut with `…` if it is wider than `width` columns."""
     return clip(flat(text[: 4 * width]), width) if width > 0 else ""  # the rest would not fit
-
-
-def _only_colours(text: str) -> str:
-    """Return `text` with every escape sequence that is not a colour made visible."""
-    return "".join(part if _COLORS.fullmatch(part) else printable(part) for part in _COLORS.split(text))

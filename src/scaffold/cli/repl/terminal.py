@@ -297,7 +297,7 @@ class PromptTerminal:
             line,
             CompletionsMenu(max_height=MENU_ROWS),
             self._search,
-            self._optional_row(self._hint_row, Condition(lambda: bool(self.view.hint()))),
+            self._optional_row(lambda: [("class:hint", self.view.hint())], Condition(lambda: bool(self.view.hint()))),
             Window(FormattedTextControl(self._status_row), height=1, dont_extend_height=True),
         ]
         return Layout(HSplit(rows), focused_element=line)
@@ -313,9 +313,6 @@ class PromptTerminal:
     def _question_row(self) -> StyleAndTextTuples:
         choices = REASON_HINT if self._reason.question else self.view.choices()
         return [("class:question", wrap_choices(choices, self._output.get_size().columns - 1))]
-
-    def _hint_row(self) -> StyleAndTextTuples:
-        return [("class:hint", self.view.hint())]
 
     def _status_row(self) -> StyleAndTextTuples:
         width = self._output.get_size().columns - 1
@@ -342,7 +339,7 @@ class PromptTerminal:
         # Not eager: Alt-Enter begins with Escape, so a lone one counts only after ESCAPE_S.
         keys.add("escape", filter=Condition(self._menu_is_open))(lambda _: self._line.cancel_completion())
         keys.add("escape", filter=Condition(self._escape_stops))(lambda _: self._post(InterruptPressed()))
-        keys.add(Keys.BracketedPaste)(lambda event: self._insert_paste(event.data))
+        keys.add(Keys.BracketedPaste)(self._insert_paste)
         keys.add("backspace", filter=Condition(lambda: bool(self._mark_before())))(lambda _: self._delete_mark())
         return keys
 
@@ -354,8 +351,10 @@ class PromptTerminal:
         asked = self.view.questions.current is not None
         return turn.busy and not turn.stopping and not asked and not self._menu_is_open()
 
-    def _insert_paste(self, text: str) -> None:
-        self._line.insert_text(self._pasted.collapse(text, at_start=not self._line.document.text_before_cursor))
+    def _insert_paste(self, event: KeyPressEvent) -> None:
+        at_start = not self._line.document.text_before_cursor
+        text = self._pasted.collapse(event.data, at_start=at_start)
+        self._line.insert_text(text)
 
     def _mark_before(self) -> str:
         return self._pasted.mark_before(self._line.document.text_before_cursor)

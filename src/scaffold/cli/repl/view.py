@@ -55,7 +55,8 @@ class StatusSegment(Struct, frozen=True):
 def status_line(state: StatusLineState, width: int) -> tuple[tuple[str, str], ...]:
     """Return the line as styles and texts, at most `width` columns in all."""
     segments = list(_status_segments(state))
-    while len(segments) > 1 and _segment_columns(segments) > width:
+    # Each segment but the first has a gap before it.
+    while len(segments) > 1 and sum(cell_len(each.text) + len(GAP) for each in segments) - len(GAP) > width:
         segments.remove(min(segments, key=lambda segment: segment.rank))
     first, *rest = segments
     return (first.style, clipped_line(first.text, width)), *((each.style, GAP + each.text) for each in rest)
@@ -205,10 +206,6 @@ def _status_segments(state: StatusLineState) -> Sequence[StatusSegment]:
     if not state.activity:
         segments.append(StatusSegment(1, "/help"))
     return segments
-
-
-def _segment_columns(segments: Sequence[StatusSegment]) -> int:
-    return sum(cell_len(segment.text) for segment in segments) + len(GAP) * (len(segments) - 1)
 
 
 def _short_duration(seconds: float) -> str:

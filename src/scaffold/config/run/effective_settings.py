@@ -43,7 +43,7 @@ from scaffold.core.run_settings import (
     TierChoice,
 )
 from scaffold.git.ignored_files import pattern_lines
-from scaffold.git.repository import Repository, signatures
+from scaffold.git.repository import signatures
 from scaffold.llm.model_factory import cassette_digest
 from scaffold.llm.registry.model_name import parse_model
 from scaffold.plan.budget import agreed_actions, spending_limits
@@ -111,16 +111,16 @@ async def run_settings(
     require_sandbox(sandbox, await detect_sandbox_level())
     root, once, limits, tier = context.repository.root, flags.trust_once, run_limits(settings), settings.tier()
     trust = _repository_trust(root, once=once, notice=notice)
-    models = chosen_models(settings, tier, limits.budget_usd, notice=notice)
-    model = models.model
+    model = (models := chosen_models(settings, tier, limits.budget_usd, notice=notice)).model
     planning = planning_settings(settings, flags, planner=planner)
     planning = structs.replace(planning, prompts=prompt_folders(root, trust_once=once, notice=notice))
     planning, failures = _with_judges(planning, settings, tier, model), failure_settings(settings, model)
     for other in (planning.reviewer.model if planning.reviewer else None, failures.other_model):
         if other is not None and other != model:
             _tell_unenforced_limit(other.name, limits.budget_usd, notice)
+    author, committer = await signatures(context.repository)
     found = RunSettings(
-        identity=await _run_identity(context.repository),
+        identity=RunIdentity(repository=str(root), author=author, committer=committer),
         model=model,
         assigned=models.assigned,
         tier=tier,
@@ -142,11 +142,6 @@ async def run_settings(
         extensions=run_extensions(context.repository, settings, trust, keep=not flags.dry_run, notice=notice),
     )
     return structs.replace(found, limits=with_default_tokens(limits, settings, tier, found.models))
-
-
-async def _run_identity(repository: Repository) -> RunIdentity:
-    author, committer = await signatures(repository)
-    return RunIdentity(repository=str(repository.root), author=author, committer=committer)
 
 
 def plugin_settings(settings: Settings) -> PluginSettings:

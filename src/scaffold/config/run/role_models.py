@@ -1,7 +1,5 @@
 """The models of a run: that of its tier or of the user, and those of roles and types of tasks."""
 
-from collections.abc import Iterator
-
 from msgspec import Struct
 
 from scaffold.agent.model_access import resolve_model
@@ -64,7 +62,8 @@ def run_models(settings: Settings, tier: Tier, *, notice: Notice) -> RunModels:
     given = {role: sizes.assigned(words) for role in MODEL_ROLES if (words := models_of(settings, role))}
     if "worker" in given:
         # What the user says of all work counts more than what is built in for a kind of it.
-        by_task = {kind: each for kind, each in by_task.items() if not _is_built_in(settings, kind)}
+        origins = {kind: settings.values[f"models.{kind}"].origin for kind in by_task}
+        by_task = {kind: each for kind, each in by_task.items() if origins[kind] != BUILT_IN}
     by_role = {name: each for name, each in (by_role | given).items() if each != main or name in given}
     sizes.tell()
     return RunModels(model, AssignedModels(by_role=by_role, by_task=by_task, sized=chosen is None))
@@ -74,10 +73,6 @@ def models_of(settings: Settings, name: str) -> tuple[str, ...]:
     """Return the words of `models.NAME`, the preferred one first."""
     value = settings.values[f"models.{name}"].value
     return value if isinstance(value, tuple) else () if value is None else (str(value),)
-
-
-def _is_built_in(settings: Settings, kind: str) -> bool:
-    return settings.values[f"models.{kind}"].origin == BUILT_IN
 
 
 class _Sizes:
@@ -91,7 +86,7 @@ class _Sizes:
 
     def assigned(self, words: tuple[str, ...]) -> AssignedModel:
         """Return the model for model strings and sizes, the first of them first; only live ones take its place."""
-        found = dict.fromkeys(name for word in words for name in self._model_names(word))
+        found = dict.fromkeys(name for word in words for name in self._settings.models(self._resolve_size(word)))
         (name, digest), *others = map(self._known_model, found)
         size = self._resolve_size(words[0])
         return AssignedModel(
@@ -100,10 +95,6 @@ class _Sizes:
             others=tuple(other for other, _ in others if is_live(other)) if is_live(name) else (),
             effort=self._settings.effort(size),
         )
-
-    def _model_names(self, word: str) -> Iterator[str]:
-        size = self._resolve_size(word)
-        yield from self._settings.models(size)
 
     def _resolve_size(self, word: str) -> str:
         """Return the word, or the size in its place."""

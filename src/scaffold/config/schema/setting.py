@@ -28,23 +28,11 @@ class MergeRule(Struct, frozen=True):
     """From the value so far and the one in the file, which is not None, to the result."""
 
 
-def _replace_value(held: ConfigValue, wanted: ConfigValue) -> MergeResult:  # noqa: ARG001 - as every rule
-    return MergeResult(wanted)
-
-
-def _refuse_value(held: ConfigValue, wanted: ConfigValue) -> MergeResult:  # noqa: ARG001 - as every rule
-    return MergeResult(held, ONLY_YOURS)
-
-
 def _without_address(held: ConfigValue, wanted: ConfigValue) -> MergeResult:
     """Accept a model's name but not its address: requests and credentials go only where the user wants them to."""
     models = wanted if isinstance(wanted, tuple) else (str(wanted),)
     named = all(each in {*SIZES, AUTO, OFF} or not parse_model(each).url for each in models)
     return MergeResult(wanted) if named else MergeResult(held, NO_ADDRESSES)
-
-
-def _add_entries(held: ConfigValue, wanted: ConfigValue) -> MergeResult:
-    return MergeResult(tuple(dict.fromkeys((*_value_entries(held), *_value_entries(wanted)))))
 
 
 def _keep_subset(held: ConfigValue, wanted: ConfigValue) -> MergeResult:
@@ -65,11 +53,6 @@ def _at_least(held: ConfigValue, wanted: ConfigValue) -> MergeResult:
     return MergeResult(held, f"a project cannot lower it below {held}")
 
 
-def _not_off(held: ConfigValue, wanted: ConfigValue) -> MergeResult:
-    # A project may say how it is tested, but not that it is not.
-    return MergeResult(held, ONLY_YOURS) if wanted == OFF else MergeResult(wanted)
-
-
 def _value_entries(value: ConfigValue) -> tuple[str, ...]:
     return value if isinstance(value, tuple) else ()
 
@@ -78,14 +61,21 @@ def _number_value(value: ConfigValue) -> float:
     return float(value) if isinstance(value, int | float) else 0.0
 
 
-FREE = MergeRule("choose it", _replace_value)
-NEVER = MergeRule("nothing", _refuse_value)
+FREE = MergeRule("choose it", lambda _held, wanted: MergeResult(wanted))
+NEVER = MergeRule("nothing", lambda held, _wanted: MergeResult(held, ONLY_YOURS))
 NO_ADDRESS = MergeRule("choose it by name, not by address", _without_address)
-ADD = MergeRule("add to it", _add_entries)
+ADD = MergeRule(
+    "add to it",
+    lambda held, wanted: MergeResult(tuple(dict.fromkeys((*_value_entries(held), *_value_entries(wanted))))),
+)
 SUBSET = MergeRule("leave some out", _keep_subset)
 LOWER = MergeRule("lower it", _at_most)
 RAISE = MergeRule("raise it", _at_least)
-NOT_OFF = MergeRule("name a command", _not_off)
+# A project may say how it is tested, but not that it is not.
+NOT_OFF = MergeRule(
+    "name a command",
+    lambda held, wanted: MergeResult(held, ONLY_YOURS) if wanted == OFF else MergeResult(wanted),
+)
 
 
 def stricter(order: tuple[str, ...], *, default: str = "") -> MergeRule:

@@ -170,7 +170,9 @@ class _SectionsReader:
         """Take the next line; return what is wrong with it, or None."""
         if line.startswith(ANCHOR):
             self._close_section()
-            self._add_anchor(line.removeprefix(ANCHOR).strip())
+            anchor = line.removeprefix(ANCHOR).strip()
+            if anchor and not _LINE_NUMBERS.fullmatch(anchor):
+                self._anchors.append(anchor)
         elif line.rstrip() == END_OF_FILE:
             self._close_section(at_end=True)
         elif not line:
@@ -187,10 +189,6 @@ class _SectionsReader:
         """Return the sections, without those that change nothing."""
         self._close_section()
         return tuple(section for section in self._sections if section.changes)
-
-    def _add_anchor(self, text: str) -> None:
-        if text and not _LINE_NUMBERS.fullmatch(text):
-            self._anchors.append(text)
 
     def _close_section(self, *, at_end: bool = False) -> None:
         lines = self._lines if at_end else self._lines[: len(self._lines) - self._bare]

@@ -173,7 +173,10 @@ class ApprovalGate:
             denials = self._denials.get((agent, request.category), DenialBackoff())
             self._denials[agent, request.category] = denials.another(self._clock.monotonic())
         if decision.rule in COUNTED_RULES:
-            self._wake_questions()
+            # Waiting questions are decided again. A new event for each answer: one that stays set would wake later
+            # questions at once.
+            self._settled.set()
+            self._settled = asyncio.Event()
         if decision.decision == "deny" or decision.rule not in UNREPORTED_RULES:
             self._tell(_approval_outcome(agent, request, decision))
         return decision
@@ -240,12 +243,6 @@ class ApprovalGate:
                 return
             await settled.wait()
 
-    def _wake_questions(self) -> None:
-        """Wake all waiting questions, so that they are decided again."""
-        # A new event for each answer: one that stays set would wake later questions at once.
-        self._settled.set()
-        self._settled = asyncio.Event()
-
     def _remember_always(self, request: PermissionRequest, rule: Rule | None) -> None:
         """Apply the answer "always": allow the rule that was shown, or exactly this call if there was none."""
         rules = self._rules
@@ -265,22 +262,18 @@ def _deny_outside(request: PermissionRequest, decision: PolicyDecision) -> Polic
     return PolicyDecision("deny", "outside", f"{decision.reason}, and tools never write there")
 
 
-def _bound_to(request: PermissionRequest) -> str:
-    """Return which script contents the answer holds for; empty if the call runs no script file."""
-    names = ", ".join(name for name, _ in request.scripts)
-    return f"; the answer holds for {names} as it is now" if names else ""
-
-
 def _approval_question(
     agent: str, request: PermissionRequest, decision: PolicyDecision, rule: Rule | None
 ) -> ApprovalQuestion:
+    # An answer is about the contents of the scripts too: an agent could change them afterwards.
+    scripts = ", ".join(name for name, _ in request.scripts)
     return ApprovalQuestion(
         tool=request.tool,
         category=request.category,
         subject=request.subject,
         args=request.args,
         digest=request.digest,
-        why=decision.reason + _bound_to(request),
+        why=decision.reason + (f"; the answer holds for {scripts} as it is now" if scripts else ""),
         # A hook asks again each time.
         always=None if request.hook else "" if rule is None else str(rule),
         agent=agent,

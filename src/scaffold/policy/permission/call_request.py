@@ -1,7 +1,7 @@
 """Build the permission request of a tool call: its category, its subject, and the paths it names."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from msgspec import Struct
@@ -74,13 +74,17 @@ def permission_request(call: ToolInvocation, workspace: WorkspacePaths) -> Permi
         )
     kind, named = _call_subject(call)
     known = [path for path in named if len(path) <= MAX_PATH_CHARS] if kind == "path" else []
+    reached: list[str] = []
+    for path in known:
+        tilde = path == "~" or path.startswith("~/")
+        reached += map(workspace.within, workspace.reached(path, frozenset({workspace.root}), tilde=tilde))
     return PermissionRequest(
         tool=call.tool,
         category=call.category,
         kind=kind,
         subject="\n".join(named),
         named=named if kind == "path" else (),
-        paths=tuple(dict.fromkeys(reached for path in known for reached in _reached_paths(path, workspace))),
+        paths=tuple(dict.fromkeys(reached)),
         args=canonical_arguments(call.args),
         confined=call.confined,
         read_only=call.read_only,
@@ -91,11 +95,6 @@ def canonical_arguments(args: Mapping[str, Any]) -> str:
     """Return the arguments as JSON, sorted by name."""
     # Sorted and without spaces: equal calls must have equal digests, since an approval is for a digest.
     return json.dumps(args, ensure_ascii=False, sort_keys=True, separators=(",", ":"), default=str)
-
-
-def _reached_paths(path: str, workspace: WorkspacePaths) -> Iterator[str]:
-    tilde = path == "~" or path.startswith("~/")
-    yield from map(workspace.within, workspace.reached(path, frozenset({workspace.root}), tilde=tilde))
 
 
 def _call_subject(call: ToolInvocation) -> tuple[SubjectKind, tuple[str, ...]]:

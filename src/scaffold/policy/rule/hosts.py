@@ -135,7 +135,11 @@ def is_public(text: str) -> bool:
         address = ip_address(text)
     except ValueError:
         return False
-    return all(_is_global(each) for each in _embedded_addresses(address))
+    # Python counts some multicast and reserved addresses as global.
+    return all(
+        each.is_global and not each.is_multicast and not each.is_reserved and each != _AZURE_HOST
+        for each in _embedded_addresses(address)
+    )
 
 
 def _embedded_addresses(address: IPv4Address | IPv6Address) -> tuple[IPv4Address | IPv6Address, ...]:
@@ -148,8 +152,3 @@ def _embedded_addresses(address: IPv4Address | IPv6Address) -> tuple[IPv4Address
     # 6to4 and Teredo addresses lead through a gateway to the IPv4 address inside them.
     inner = (address.sixtofour, *(address.teredo or ()))
     return (address, *(each for each in inner if each))
-
-
-def _is_global(address: IPv4Address | IPv6Address) -> bool:
-    # Python counts some multicast and reserved addresses as global.
-    return address.is_global and not address.is_multicast and not address.is_reserved and address != _AZURE_HOST

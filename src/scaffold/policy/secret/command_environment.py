@@ -42,7 +42,8 @@ def command_environment(
 
     `names` are those that the user wants to pass although they look like secrets.
     """
-    environ = _with_kept(environ)
+    # What our own processes have under another name, commands get under its own.
+    environ = {**environ, **{name.removeprefix(KEPT): environ[name] for name in environ if name.startswith(KEPT)}}
     left_out = set(secret_variables(environ, names))
     kept = {name: value for name, value in environ.items() if name not in left_out and not _is_misleading(name, value)}
     return kept | FIXED_VARIABLES | {"PATH": path_without_ours(environ)} | dict(extra or {})
@@ -54,11 +55,6 @@ def kept_for_commands(variables: Mapping[str, str]) -> dict[str, str]:
     What would make it load code, perhaps an agent's, has another name there, and the old one for its commands.
     """
     return {f"{KEPT}{name}" if _changes_our_code(name) else name: value for name, value in variables.items()}
-
-
-def _with_kept(environ: Mapping[str, str]) -> Mapping[str, str]:
-    kept = {name.removeprefix(KEPT): value for name, value in environ.items() if name.startswith(KEPT)}
-    return {**environ, **kept} if kept else environ
 
 
 def _changes_our_code(name: str) -> bool:

@@ -66,34 +66,32 @@ class HomeView(Struct, frozen=True):
 def view_of_home(home: Path, root: Path, environ: Mapping[str, str]) -> HomeView:
     """Return what commands that work in `root` may read of `home`; both are absolute, with links resolved."""
     readable = tuple(_allowed_paths(home, (*GIT_SETTINGS, *TOOLCHAINS, *TOOL_SETTINGS)))
+    # An entry that is the workspace itself is decided by other rules.
     private = (
         home / entry.name
         for entry in _folder_entries(home)
-        if entry.name.startswith(".") and home / entry.name not in readable and not _is_own(entry.name, home, root)
+        if entry.name.startswith(".")
+        and home / entry.name not in readable
+        and not (home == root and entry.name in SYSTEM_ENTRIES)
     )
     masked = (
-        path for path in _allowed_paths(home, TOOLCHAIN_CREDENTIALS) if holds_secret(path) or _is_credential(path)
+        path
+        for path in _allowed_paths(home, TOOLCHAIN_CREDENTIALS)
+        if holds_secret(path) or secret_entry(f"{path.parent.name}/{path.name}") is not None
     )
-    settings = (path for path in readable if path.is_file() and not _is_git_setting(path, home) and holds_secret(path))
+    # Git fails if it cannot read its own settings, so secrets in them are only redacted.
+    settings = (
+        path
+        for path in readable
+        if path.is_file()
+        and not any(fnmatchcase(str(path.relative_to(home)), pattern) for pattern in GIT_SETTINGS)
+        and holds_secret(path)
+    )
     keys = _allowed_paths(home, TOOLCHAIN_SECRETS)
     beside = () if home.is_relative_to(root) else _secrets_beside(home, root, _named_folders(environ))
     found = chain(private, keys, masked, settings, beside)
     linked = () if home.is_relative_to(root) else _targets_of_links(readable)  # else a command may have planted them
     return HomeView(tuple(dict.fromkeys(found)), (*readable, *linked))
-
-
-def _is_own(name: str, home: Path, root: Path) -> bool:
-    """Return True for an entry of a home that is the workspace, and that other rules decide about."""
-    return home == root and name in SYSTEM_ENTRIES
-
-
-def _is_git_setting(path: Path, home: Path) -> bool:
-    """Return True for git's own settings: git fails if it cannot read them, so secrets in them are only redacted."""
-    return any(fnmatchcase(str(path.relative_to(home)), pattern) for pattern in GIT_SETTINGS)
-
-
-def _is_credential(path: Path) -> bool:
-    return secret_entry(f"{path.parent.name}/{path.name}") is not None
 
 
 def _allowed_paths(home: Path, patterns: Sequence[str]) -> Iterator[Path]:

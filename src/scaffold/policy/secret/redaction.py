@@ -123,7 +123,12 @@ class Redactor:
     def __init__(self, *known: Mapping[str, str]) -> None:
         """Take {name: secret} from several sources; values below `MIN_SECRET_CHARS` characters are ignored."""
         named = [(name, value) for source in known for name, value in source.items()]
-        forms = [(form, _mark_name(name)) for name, value in named for form in _secret_forms(value)]
+        # Names come from files: only plain characters may stand in a mark.
+        forms = [
+            (form, re.sub(r"[^\w.-]+", "_", name)[:64] or "secret")
+            for name, value in named
+            for form in _secret_forms(value)
+        ]
         self._forms: Mapping[str, str] = dict(reversed(forms))  # reversed, so the first name of a value wins
         # Only names of our own make a mark: a forged `[redacted:...]` around a secret would otherwise hide it from us.
         names = sorted({*self._forms.values(), LEARNED, *(shape.name for shape in SECRET_PATTERNS)})
@@ -224,10 +229,6 @@ def _mask_spans(text: str, spans: Sequence[SecretSpan]) -> str:
     for before, span in pairwise((first, *spans, last)):
         pieces += [text[before.end : span.start], f"[redacted:{span.name}]" if span.name else ""]
     return "".join(pieces)
-
-
-def _mark_name(name: str) -> str:
-    return re.sub(r"[^\w.-]+", "_", name)[:64] or "secret"
 
 
 def _secret_forms(value: str) -> Iterator[str]:

@@ -83,16 +83,15 @@ def provided_names(environ: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(name for name in environ.get(PROVIDED, "").split(",") if name)
 
 
-def _provided_secrets(environ: Mapping[str, str]) -> dict[str, str]:
-    return {name: environ.get(name) or environ.get(f"{KEPT}{name}", "") for name in provided_names(environ)}
-
-
 def redactor_for(environ: Mapping[str, str], *folders: Path) -> Redactor:
     """Return a redactor for the secrets in `environ`, in secret files of `folders`, and in the user's logins.
 
     An unreadable file is skipped: our agents cannot read it either.
     """
-    known = {**secret_values(environ), **_provided_secrets(environ)}
+    known = {
+        **secret_values(environ),
+        **{name: environ.get(name) or environ.get(f"{KEPT}{name}", "") for name in provided_names(environ)},
+    }
     return Redactor(known, *map(_secrets_of, _secret_files(environ, folders)))
 
 
@@ -158,18 +157,15 @@ def file_secrets(text: str) -> dict[str, str]:
 
     A setting is `NAME=value`, with or without `export`, `name: value`, or a `.netrc` password.
     """
-    settings = dict(parse_settings(text)) or _single_word(text)
+    # A file without settings may be a key and nothing else.
+    word = text.strip()
+    is_key = _ONE_WORD.fullmatch(word) and _can_be_secret(word)
+    settings = dict(parse_settings(text)) or ({"key": word} if is_key else {})
     random = {name: value for name, value in settings.items() if _looks_random(value)}
     found = (login[1] for login in chain(*(each.finditer(text) for each in (_LOGIN, _NETRC_PASSWORD, _XML_PASSWORD))))
     logins = (login for login in found if not _DEFAULT_PASSWORD.fullmatch(login))
     # Names of settings win over numbers, because they tell the reader which secret was there.
     return {f"login-{number}": login for number, login in enumerate(logins, 1)} | random | secret_values(settings)
-
-
-def _single_word(text: str) -> dict[str, str]:
-    """Return the content of a file that holds a key and nothing else."""
-    word = text.strip()
-    return {"key": word} if _ONE_WORD.fullmatch(word) and _can_be_secret(word) else {}
 
 
 def parse_settings(text: str) -> Iterator[tuple[str, str]]:
@@ -202,9 +198,8 @@ def _can_be_secret(value: str) -> bool:
 def _looks_random(value: str) -> bool:
     if not _ONE_WORD.fullmatch(value) or _IDENTIFIER.fullmatch(value) or not _can_be_secret(value):
         return False
-    return any(map(str.isdigit, value)) and any(map(str.isalpha, value)) and _shannon_entropy(value) >= MIN_RANDOM_BITS
-
-
-def _shannon_entropy(text: str) -> float:
-    """Return the Shannon entropy of `text`, in bits per character."""
-    return -sum(count / len(text) * math.log2(count / len(text)) for count in Counter(text).values())
+    if not any(map(str.isdigit, value)) or not any(map(str.isalpha, value)):
+        return False
+    # Shannon entropy, in bits per character: that of random keys is above that of words.
+    bits = -sum(count / len(value) * math.log2(count / len(value)) for count in Counter(value).values())
+    return bits >= MIN_RANDOM_BITS

@@ -195,7 +195,10 @@ def _sorted_out(folder: str, entries: list["os.DirEntry[str]"]) -> tuple[list[st
     secrets, folders = [], []
     for entry in entries:
         is_folder = entry.is_dir(follow_symlinks=False)
-        if is_secret_name(folder, entry.name) and not (is_folder and _is_installation(entry.path)):
+        # An installed environment is named like a secret by chance (`.env`), and contains packages.
+        if is_secret_name(folder, entry.name) and not (
+            is_folder and any(os.path.lexists(f"{entry.path}/{mark}") for mark in INSTALLED_MARKS)
+        ):
             if is_folder or not is_public_certificate(Path(entry.path)):
                 secrets.append(entry.name)
         elif is_folder and not _is_installed(folder, entry):
@@ -207,10 +210,6 @@ def _is_installed(folder: str, entry: "os.DirEntry[str]") -> bool:
     if entry.name in INSTALLED_FOLDERS or (folder.rpartition("/")[2], entry.name) == GO_MODULES:
         return True
     return os.path.lexists(f"{entry.path}/conda-meta")
-
-
-def _is_installation(path: str) -> bool:
-    return any(os.path.lexists(f"{path}/{mark}") for mark in INSTALLED_MARKS)
 
 
 def targets(paths: Sequence[Path], *, within: tuple[Path, ...]) -> Iterator[Path]:

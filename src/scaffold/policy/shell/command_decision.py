@@ -224,7 +224,8 @@ class _CommandDecision:
             return f"`{program}` executes its arguments; only a rule with the whole command can allow it"
         if found := named.flag or find_risk(words, named.words):
             return f"`{found}` changes what it does; only a rule that names it can allow it"
-        if program == "git" and (setting := any_program_setting(self._context.settings, _subcommand_of(words))):
+        subcommand = next((word.text.casefold() for word in words[1:] if not word.text.startswith("-")), "")
+        if program == "git" and (setting := any_program_setting(self._context.settings, subcommand)):
             return _configured_effect(setting)
         if program_name(words[0]) in WRITERS and (found := self._too_much(free, folders)):
             return f"`{found}` may refer to more than one file in the workspace"
@@ -251,7 +252,8 @@ class _CommandDecision:
         if word.glob and word.text[0] in "*?[":
             return f"`{word.text}` may match a file whose name is a flag"
         for part in path_candidates(word):
-            if _looks_like_path(part) and (away := self._outside_reason(part, folders)):
+            climbs = part.tilde or part.text.startswith("/") or ".." in part.text.split("/")
+            if climbs and (away := self._outside_reason(part, folders)):
                 return f"{away} is outside the workspace"
             # A text with spaces, such as a commit message, is no path, even if it ends in a protected name.
             spaced = any(char.isspace() for char in part.text)
@@ -283,10 +285,6 @@ def _match_globs(globs: CommandPrefix, words: tuple[Word, ...]) -> RuleMatch:
     )
 
 
-def _subcommand_of(words: tuple[Word, ...]) -> str:
-    return next((word.text.casefold() for word in words[1:] if not word.text.startswith("-")), "")
-
-
 def _configured_effect(setting: str) -> str:
     """Return what a name among the repository's settings makes git do."""
     if setting.startswith(EMBEDDED):
@@ -294,11 +292,6 @@ def _configured_effect(setting: str) -> str:
             f"git also works in the repository inside {setting.removeprefix(EMBEDDED)}, by that repository's settings"
         )
     return f"the repository's setting {setting} makes git run a program"
-
-
-def _looks_like_path(word: Word) -> bool:
-    """Return whether a word is a path from the root, from home, or with `..`."""
-    return word.tilde or word.text.startswith("/") or ".." in word.text.split("/")
 
 
 def _ask_because(reason: str) -> PolicyDecision:

@@ -127,14 +127,9 @@ def suggest_pattern(parsed: ParseResult, read_only: Callable[[SimpleCommand], bo
     active = [simple for simple in parsed.commands if not read_only(simple)]
     if len(active) != 1 or active[0].assignments or not active[0].words:
         return None
-    words = _first_words(active[0])
-    return format_pattern(words) if words else None
-
-
-def _first_words(simple: SimpleCommand) -> tuple[str, ...]:
-    """Return the first words that identify what the command does; empty for an unknown program."""
-    words = _rule_words(tuple(word.text if word.literal else "" for word in simple.words))
-    return words if words and has_flag_list(words) else ()
+    words = _rule_words(tuple(word.text if word.literal else "" for word in active[0].words))
+    # Without a list of its risky flags, no first words say what a program does.
+    return format_pattern(words) if words and has_flag_list(words) else None
 
 
 def _rule_words(texts: tuple[str, ...]) -> tuple[str, ...]:

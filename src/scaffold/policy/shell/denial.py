@@ -121,16 +121,13 @@ def _strip_quotes(word: Word) -> Word:
 def _rule_matches(rule: Rule, words: tuple[str, ...]) -> bool:
     match parse_pattern(rule.pattern):
         case PrefixPattern(globs=globs):
-            return PrefixPattern((*map(_program_glob, globs[:1]), *globs[1:])).matches(words)
+            # A rule for `/usr/bin/git` also denies `git`; a glob is meant as it is written.
+            program = [glob if set(glob) & set("*?[") else program_name(Word(glob)) for glob in globs[:1]]
+            return PrefixPattern((*program, *globs[1:])).matches(words)
         case RegexPattern() as pattern:
             return pattern.matches(words)
         case None:
             return False
-
-
-def _program_glob(glob: str) -> str:
-    """Return a rule's program without its directory; a glob is returned unchanged."""
-    return glob if set(glob) & set("*?[") else program_name(Word(glob))
 
 
 def _plain_words(simple: SimpleCommand) -> tuple[str, ...]:

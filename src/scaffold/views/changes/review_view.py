@@ -175,9 +175,8 @@ class _RiskJudge(Struct, frozen=True, kw_only=True):
             return "checks", f"has settings that determine check results: {', '.join(parts[:3])}"
         if area := self.areas.of(path):
             return "protected", f"is in a protected area: {area}"
-        return self._removal_risk(path) if change.kind == "D" else self._extent_risk(path)
-
-    def _removal_risk(self, path: str) -> tuple[Risk, str]:
+        if change.kind != "D":
+            return self._extent_risk(path)
         return ("rest", f"is {self.renamed[path]} now") if path in self.renamed else ("deleted", "is gone")
 
     def _extent_risk(self, path: str) -> tuple[Risk, str]:

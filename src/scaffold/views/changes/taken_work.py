@@ -33,7 +33,9 @@ async def read_taken(git: Git, store: Store, run: Run) -> Taken:
     if landed is None:
         return Taken(moves=moves)
     whole = await _is_at(git, landed.new, run.base_branch) or await _has_all(git, moves, landed.new)
-    is_open = not whole and not await _is_done(git, order, recorded, landed.new)
+    # An order is done if it was done once, even if the user has undone it since.
+    is_done = order is None or await _has_all(git, recorded, landed.new, by_request=order == "pr")
+    is_open = not whole and not is_done
     return Taken(moves=moves, whole=whole, order=order if is_open else None)
 
 
@@ -94,8 +96,3 @@ async def _has_all(git: Git, moves: Sequence[BranchMove], landed: Commit, *, by_
     """Return whether one of the moves took all that landed, with `by_request` also by a pull request."""
     whole = [move for move in moves if move.action_id is None and (by_request or move.purpose != "pr")]
     return any([await is_contained(git, landed, move.head) for move in whole])
-
-
-async def _is_done(git: Git, order: TakingOrder | None, recorded: Sequence[BranchMove], landed: Commit) -> bool:
-    """Return whether nothing was ordered, or it was done once, even if the user has undone it since."""
-    return order is None or await _has_all(git, recorded, landed, by_request=order == "pr")

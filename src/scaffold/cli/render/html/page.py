@@ -50,7 +50,7 @@ def report_page(view: RunView, history: RunHistory, costs: RunCosts, *, root: Pa
         element("a", "To the evidence", href="#evidence", class_="skip"),
         _run_header(view, texts),
         _contents_nav(present),
-        element("main", _tiles(view), *present),
+        element("main", element("dl", *_tiles(view), class_="tiles"), *present),
         _page_footer(view),
     )
     page = element("html", _page_head(f"{clip(view.run.request, 60)}: {view.status}"), body, lang="en")
@@ -107,12 +107,10 @@ def _contents_nav(sections: Sequence[Element]) -> Element:
     return element("nav", element("ul", *entries), aria_label="Sections")
 
 
-def _tiles(view: RunView) -> Element:
-    return element("dl", *(_tile(*each) for each in _key_figures(view)), class_="tiles")
-
-
-def _tile(title: str, value: str, more: str) -> Element:
-    return element("div", element("dt", title), element("dd", element("strong", value), element("span", more)))
+def _tiles(view: RunView) -> Iterator[Element]:
+    for title, value, more in _key_figures(view):
+        shown = element("dd", element("strong", value), element("span", more))
+        yield element("div", element("dt", title), shown)
 
 
 def _key_figures(view: RunView) -> Iterator[tuple[str, str, str]]:

@@ -182,7 +182,10 @@ def sibling_edges(actions: Sequence[Action]) -> SiblingEdges:
     for action in actions:
         for need in action.preconditions:
             for provider in providers.get(need, ()):
-                if (edge := _between_siblings(ancestry[provider], ancestry[action.id])) is not None:
+                # An edge joins the two with the same parent; there is none if one action is inside the other.
+                parts = zip(ancestry[provider], ancestry[action.id], strict=False)
+                edge = next(((upper, lower) for upper, lower in parts if upper != lower), None)
+                if edge is not None:
                     edges[edge] = edges.get(edge, frozenset()) | {need}
     return edges
 
@@ -197,11 +200,6 @@ def _ancestor_paths(actions: Sequence[Action]) -> Mapping[ActionId, Sequence[Act
             chain.append(parent)
         found[action.id] = chain[::-1]
     return found
-
-
-def _between_siblings(source: Sequence[ActionId], target: Sequence[ActionId]) -> tuple[ActionId, ActionId] | None:
-    """Return the two with the same parent that contain source and target; None if one is inside the other."""
-    return next(((upper, lower) for upper, lower in zip(source, target, strict=False) if upper != lower), None)
 
 
 def _edge_path(points: Sequence[Point]) -> str:

@@ -126,16 +126,13 @@ def _attempt_cells(action: Action, attempt: Attempt, history: RunHistory) -> Ite
         "span", element("code", f"{action.key}#{attempt.number}"), element("span", f" {action.role}", class_="note")
     )
     yield attempt.outcome or attempt.phase
-    yield _model_code(attempt.model, MODEL_CELLS)
+    model = clip_middle(attempt.model, MODEL_CELLS) if attempt.model else "-"
+    yield element("code", model, title=attempt.model, class_="nowrap")
     for phases in ((QUEUED,), WORK, ("verifying",), LANDING):
         seconds = sum(history.seconds_in(attempt, phase) for phase in phases)
         yield format_duration(timedelta(seconds=seconds)) if seconds else "-"
     yield f"{attempt.usage.tokens:,}"
     yield format_cost(attempt.usage.cost_usd)
-
-
-def _model_code(name: str, cells: int) -> Element:
-    return element("code", clip_middle(name, cells) if name else "-", title=name, class_="nowrap")
 
 
 def cost_section(costs: RunCosts) -> Node:

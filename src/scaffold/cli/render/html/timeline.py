@@ -11,7 +11,6 @@ from msgspec import Struct
 
 from scaffold.cli.render.html.components import References, mark_of, scrolling
 from scaffold.cli.render.html.markup import Element, Node, element
-from scaffold.core.model import PlanningTurn
 from scaffold.views.agent_list import MERGE_QUEUE, PLANNER, SUPERVISOR
 from scaffold.views.run_history import QUEUED, PhaseSpan, RunHistory
 from scaffold.views.run_view import RunView
@@ -150,13 +149,12 @@ def _planning_lanes(view: RunView, history: RunHistory) -> Iterator[TimelineRow]
     for turn in history.turns:
         about = keys.get(turn.action_id, "") if turn.action_id else ""
         name = PLANNER if turn.goal_id is None else f"{SUPERVISOR} {goals.get(turn.goal_id, '')}"
-        by_goal.setdefault(name, []).append(_turn_bar(turn, f"{name}: {turn.event} {about}".strip(), now))
+        # A clock may have been set back while the turn was open.
+        span = PhaseSpan(PLANS, turn.started_at, max(turn.ended_at or now, turn.started_at))
+        told = f"{name}: {turn.event} {about}".strip()
+        bar = Bar(name=told, label="", outcome=turn.outcome or "", spans=(span,), anchor=None)
+        by_goal.setdefault(name, []).append(bar)
     yield from (TimelineRow(name, tuple(bars)) for name, bars in by_goal.items())
-
-
-def _turn_bar(turn: PlanningTurn, name: str, now: datetime) -> Bar:
-    span = PhaseSpan(PLANS, turn.started_at, max(turn.ended_at or now, turn.started_at))
-    return Bar(name=name, label="", outcome=turn.outcome or "", spans=(span,), anchor=None)
 
 
 def _work_lanes(view: RunView, history: RunHistory, refs: References) -> Iterator[TimelineRow]:
@@ -263,13 +261,12 @@ def _bar_element(bar: Bar, scale: TimeScale, y: float) -> Element:
 
 def _phase_legend(lanes: Sequence[TimelineRow]) -> Element:
     found = {span.phase for lane in lanes for bar in lane.bars for span in bar.spans}
-    entries = [element("li", _phase_swatch(phase), " ", words) for phase, words in PHASES.items() if phase in found]
+    entries = []
+    for phase, words in PHASES.items():
+        if phase in found:
+            color = element("rect", width=12, height=12, rx=2, class_=f"phase-{phase}")
+            entries.append(element("li", element("svg", color, width=12, height=12, aria_hidden="true"), " ", words))
     return element("ul", *entries, class_="legend")
-
-
-def _phase_swatch(phase: str) -> Element:
-    color = element("rect", width=12, height=12, rx=2, class_=f"phase-{phase}")
-    return element("svg", color, width=12, height=12, aria_hidden="true")
 
 
 def _merge_periods(periods: Sequence[Period], apart: timedelta) -> list[Period]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
+from functools import partial
 
 from msgspec import Struct, structs
 from rich.cells import cell_len
@@ -42,7 +43,9 @@ class _Columns(Struct, frozen=True):
 def row_lines(rows: Sequence[AgentRow], now: datetime, layout: Layout) -> list[str]:
     """Return a line for each row; without a limit of the width nothing is cut, and there are no columns."""
     if not layout.is_limited:
-        return [_whole_row(row, now) for row in rows]
+        parts = ((name_text(r), _phase_label(r), doing_text(r), _time_in_full(r, now), _cost_text(r)) for r in rows)
+        texts = (printable("  ".join(filter(None, each))) for each in parts)
+        return [f"{_row_mark(row)} {text}" for row, text in zip(rows, texts, strict=True)]
     columns = _fit_columns(rows, now, layout.columns)
     return [_format_row(row, now, columns, layout) for row in rows]
 
@@ -69,11 +72,6 @@ def row_subject(row: AgentRow) -> str:
     return f"{LANDING} {name_text(row)}" if _phase_label(row) == LANDING else name_text(row)
 
 
-def _whole_row(row: AgentRow, now: datetime) -> str:
-    parts = (name_text(row), _phase_label(row), doing_text(row), _time_in_full(row, now), _cost_text(row))
-    return f"{_row_mark(row)} {printable('  '.join(filter(None, parts)))}"
-
-
 def _format_row(row: AgentRow, now: datetime, columns: _Columns, layout: Layout) -> str:
     who = pad(clip_middle(name_text(row), columns.name), columns.name)
     doing = pad(layout.cut(doing_text(row), layout.columns - columns.doing), columns.doing)
@@ -89,7 +87,13 @@ def _fit_columns(rows: Sequence[AgentRow], now: datetime, width: int) -> _Column
     phase = min(PHASE_CELLS, max((cell_len(printable(_phase_label(row))) for row in rows), default=0))
     cost = max((len(_cost_text(row)) for row in rows), default=0)
     choices = []
-    for show_time, cost_cells in ((_time_in_full, cost), (_time_in_full, 0), (_time_in_brief, 0), (_time_alone, 0)):
+    in_brief = partial(_time_text, show=short)
+    alone = partial(_time_text, show=short, with_last=False)
+    formats: Sequence[tuple[FormatTime, int]] = (
+        *((_time_in_full, cost), (_time_in_full, 0)),
+        *((in_brief, 0), (alone, 0)),
+    )
+    for show_time, cost_cells in formats:
         time = max((len(show_time(row, now)) for row in rows), default=0)
         used = MARK_CELLS + name + phase + time + 3 + (cost_cells + 1 if cost_cells else 0)
         choices.append(_Columns(name, phase, width - used, time, cost_cells, show_time))
@@ -115,14 +119,6 @@ def _cost_text(row: AgentRow) -> str:
 
 def _time_in_full(row: AgentRow, now: datetime) -> str:
     return _time_text(row, now, format_duration)
-
-
-def _time_in_brief(row: AgentRow, now: datetime) -> str:
-    return _time_text(row, now, short)
-
-
-def _time_alone(row: AgentRow, now: datetime) -> str:
-    return _time_text(row, now, short, with_last=False)
 
 
 def _time_text(row: AgentRow, now: datetime, show: Callable[[timedelta], str], *, with_last: bool = True) -> str:

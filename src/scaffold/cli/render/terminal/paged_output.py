@@ -58,7 +58,10 @@ class PagedOutput(TerminalStream):
                 if self._taken > MAX_KEPT:
                     self._held.clear()
             return
-        self._rows += sum(self._row_count(line) for line in text.split("\n")[:-1])
+        # The terminal wraps a line that is wider than itself: it takes several rows.
+        self._rows += sum(
+            max(1, -(-cell_len(click.unstyle(line)) // self._size.columns)) for line in text.split("\n")[:-1]
+        )
         if self._rows >= self._size.rows:
             self._start_pager()
 
@@ -82,9 +85,6 @@ class PagedOutput(TerminalStream):
         self.terminal.write("".join(self._held))
         self.terminal.flush()
         self._held.clear()
-
-    def _row_count(self, line: str) -> int:
-        return max(1, -(-cell_len(click.unstyle(line)) // self._size.columns))
 
     def _encode_text(self, text: str) -> bytes:
         return text.encode(self.encoding or "utf-8", errors="replace")

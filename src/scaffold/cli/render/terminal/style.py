@@ -94,11 +94,7 @@ def print_note(text: str) -> None:
 
 def note_printer(*, quiet: bool) -> Callable[[str], None]:
     """Return what prints a note; with `quiet`, nothing is printed."""
-    return _print_nothing if quiet else print_note
-
-
-def _print_nothing(text: str) -> None:
-    """Print nothing."""
+    return (lambda _: None) if quiet else print_note
 
 
 def format_finding(finding: Finding, name: str) -> str:

@@ -180,7 +180,9 @@ def scan_roughly(text: str) -> tuple[SimpleCommand, ...]:
     words: list[Word] = []
     redirects: list[Redirect] = []
     operator = ""
-    for piece in islice(_PIECE.finditer(_visible_text(text[:MAX_CHARACTERS])), MAX_WORDS):
+    # An invisible character, or another kind of space, must not hide a command from the scan.
+    shown = (c for c in text[:MAX_CHARACTERS] if c in "\n\t" or unicodedata.category(c) not in {"Cc", "Cf", "Cs"})
+    for piece in islice(_PIECE.finditer(unicodedata.normalize("NFKC", "".join(shown))), MAX_WORDS):
         word = Word((piece["word"] or "").translate(_QUOTES), sure=False)
         if piece["operator"]:
             operator = piece["operator"]
@@ -193,12 +195,6 @@ def scan_roughly(text: str) -> tuple[SimpleCommand, ...]:
         else:
             words.append(word)
     return (*seen, SimpleCommand(tuple(words), (), tuple(redirects)))
-
-
-def _visible_text(text: str) -> str:
-    """Return a text without invisible characters and with every kind of space as a plain space."""
-    plain = "".join(char for char in text if char in "\n\t" or unicodedata.category(char) not in {"Cc", "Cf", "Cs"})
-    return unicodedata.normalize("NFKC", plain)
 
 
 def parse_plain(command: str) -> ParsedCommand | None:

@@ -71,7 +71,9 @@ class _FlagParser:
         end: int | None = None
         for at, word in enumerate(arguments):
             if pending is not None:
-                if not self._is_value(word):
+                # The program might take it for a flag, if its own list of flags with values differs from ours.
+                is_value = self._known.any_glob or not _is_flag(word) or word.text[1:].isdecimal()
+                if word.glob or not is_value:
                     return f"`{word.text}` may be more than the value of `{pending}`"
                 self._add_flag(pending, word)
                 pending, problem = None, None
@@ -87,11 +89,6 @@ class _FlagParser:
         if pending is not None:
             return f"`-{pending}` has no value"
         return self._swallowed_end(arguments, end) or self._parsed_arguments(operands)
-
-    def _is_value(self, word: Word) -> bool:
-        """Return whether a word after a flag that takes a value can only be its value."""
-        # The program might take it for a flag, if its own list of flags with values differs from ours.
-        return not word.glob and (self._known.any_glob or not _is_flag(word) or word.text[1:].isdecimal())
 
     def _swallowed_end(self, arguments: tuple[Word, ...], end: int | None) -> str | None:
         """Return the problem if the flag before `--` may take it as its value, so that flags could follow it."""
@@ -126,7 +123,10 @@ class _FlagParser:
         """Return (flag whose value is the next word or None, why this word is not known to be read-only or None)."""
         text = word.text
         # A glob such as `-*` expands to names of files, which become flags.
-        if not word.literal and not self._keeps_name(word):
+        # One such as `--include=*.py` can only expand to values of the same flag.
+        name, equals, _ = text.partition("=")
+        keeps_name = equals and word.sure and not word.tilde and self._known.any_glob and not set(name) & set("*?[")
+        if not word.literal and not keeps_name:
             return None, f"`{text}` may expand to any flag"
         if after_operand and not self._known.permutes:
             return None, f"`{text}` comes after the first operand"
@@ -152,11 +152,6 @@ class _FlagParser:
                 return None, f"`{text}` is not known to be read-only"
             break
         return None, None
-
-    def _keeps_name(self, word: Word) -> bool:
-        """Return whether a glob can only expand to values of the same flag, as in `--include=*.py`."""
-        name, equals, _ = word.text.partition("=")
-        return bool(equals) and word.sure and not word.tilde and self._known.any_glob and not set(name) & set("*?[")
 
     def _long_flag(self, text: str, *, glob: bool) -> tuple[str | None, str | None]:
         name, equals, value = text[2:].partition("=")

@@ -83,7 +83,10 @@ def split_find(arguments: tuple[Word, ...]) -> tuple[tuple[Word, ...], tuple[Inn
         if word != Word("-exec"):
             rest.append(word)
             continue
-        end = next((at for at, each in enumerate(words) if _ends_action(words, at, each)), None)
+        # `;` ends an action, and `+` does right after `{}`.
+        texts = [each.text for each in words]
+        ends = (at for at, text in enumerate(texts) if text == ";" or (text == "+" and texts[:at][-1:] == [_HOLE]))
+        end = next(ends, None)
         if end is None:
             return None
         inner.append(tuple(words[:end]))
@@ -94,10 +97,6 @@ def split_find(arguments: tuple[Word, ...]) -> tuple[tuple[Word, ...], tuple[Inn
     commands = tuple(_fill_names(words, names) for words in inner)
     known = tuple(each for each in commands if each)
     return (tuple(rest), known) if len(known) == len(commands) else None
-
-
-def _ends_action(words: Sequence[Word], at: int, word: Word) -> bool:
-    return word.text == ";" or (word.text == "+" and at > 0 and words[at - 1].text == _HOLE)
 
 
 def found_names(arguments: tuple[Word, ...], *, whole: bool = True) -> FileNames | None:

@@ -101,7 +101,8 @@ class ReadAnalyzer(Struct, frozen=True):
         if len(arguments) > 2 and arguments[0] == Word("-C") and arguments[1].literal:
             return self._git_in(arguments[1], arguments[2:], folders)
         access = analyze_git(arguments, self.settings)
-        if isinstance(access, ReadAccess) and self._is_elsewhere(folders):
+        homes = {self.workspace.root, self.workspace.files.real(self.workspace.root)}
+        if isinstance(access, ReadAccess) and not all(self._finds_ours(folder, homes) for folder in folders):
             return "it runs in another folder, which may be another repository"
         return access
 
@@ -117,10 +118,6 @@ class ReadAnalyzer(Struct, frozen=True):
         below = tuple(msgspec.structs.replace(word, text=f"{place.text}/{word.text}") for word in access.paths)
         search = msgspec.structs.replace(access.search, places=(place,)) if access.search else None
         return ReadAccess((place, *access.paths, *below), search=search)
-
-    def _is_elsewhere(self, folders: frozenset[str]) -> bool:
-        homes = {self.workspace.root, self.workspace.files.real(self.workspace.root)}
-        return not all(self._finds_ours(folder, homes) for folder in folders)
 
     def _finds_ours(self, folder: str, homes: set[str]) -> bool:
         """Return whether git run in `folder` finds the workspace's repository: the folder exists, with none between."""

@@ -231,7 +231,9 @@ def analyze_git(arguments: tuple[Word, ...], settings: Iterable[str]) -> ReadAcc
     given = parse_arguments(tuple(words), known)
     if isinstance(given, str):
         return given
-    if problem := _write_reason(name, given) or _signature_check(words):
+    signed = next((word.text for word in words if _SIGNATURE.search(word.text)), None)
+    check = f"`{signed}` checks signatures, for which git runs another program" if signed else None
+    if problem := _write_reason(name, given) or check:
         return problem
     if setting := program_setting(name, settings):
         return ConfiguredProgram(setting)
@@ -274,11 +276,6 @@ def _write_reason(name: str, given: ParsedArguments) -> str | None:
     if any(word.text.startswith("ext::") for word in given.operands):
         return "names a transport that runs a program"
     return None
-
-
-def _signature_check(words: Iterable[Word]) -> str | None:
-    found = next((word.text for word in words if _SIGNATURE.search(word.text)), None)
-    return f"`{found}` checks signatures, for which git runs another program" if found else None
 
 
 def _possible_paths(given: ParsedArguments) -> tuple[Word, ...]:
