@@ -10,9 +10,8 @@ from typing import cast
 from msgspec import structs
 
 from scaffold.agent.prompts import Notice
-from scaffold.config.folder_trust import HOOK_SETTINGS, markdown_files, skill_files
+from scaffold.config.folder_trust import CLAUDE_FOLDER, HOOK_SETTINGS, HOOKS_FILE, markdown_files, skill_files
 from scaffold.config.settings import Settings
-from scaffold.config.trusted_extensions import CLAUDE_FOLDER, HOOKS_FILE
 from scaffold.core.extension_set import Extensions, Hook, HookSandbox
 from scaffold.core.printable_text import count_of, one_line
 from scaffold.extensions.hooks.hook_settings import HookFile, read_hooks
@@ -37,7 +36,7 @@ MOST_NOTICES = 10
 def read_extensions(
     pieces: Sequence[TrustFile], settings: Settings, trust: TrustStatus | None, *, home: Path, notice: Notice
 ) -> Extensions:
-    """Return what applies; see `extensions.find_extensions`."""
+    """Return what applies; see `trusted_extensions.find_extensions`."""
     own = _OwnFiles(home)
     top = trust.folder.top if trust else None
     if top == home.resolve():

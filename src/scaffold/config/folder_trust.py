@@ -11,7 +11,7 @@ from scaffold.core.errors import StoreError, UsageError
 from scaffold.git.checkouts.worktree_metadata import locate_checkout
 from scaffold.host.clock import SystemClock
 from scaffold.host.sandbox.mounts import is_placeholder
-from scaffold.host.startup import lazy_import
+from scaffold.host.startup import importing
 from scaffold.host.user_dirs import user_dirs
 from scaffold.policy.trust_decision import (
     ACTIVE_FILES,
@@ -34,9 +34,10 @@ PROMPTS = "prompts"
 PROJECT_PROMPTS = f".scaffold/{PROMPTS}"
 MAX_TOTAL_BYTES = 32_000_000
 """Of all files of a folder's configuration."""
-SCRIPT_NAMES = "scaffold.extensions.hooks.hook_settings:script_names"
-"""Takes the content of a settings file, the home and the folder; imported if a folder has such a file."""
-HOOK_SETTINGS = (".claude/settings.json", ".claude/settings.local.json")
+CLAUDE_FOLDER = ".claude"
+HOOK_SETTINGS = (f"{CLAUDE_FOLDER}/settings.json", f"{CLAUDE_FOLDER}/settings.local.json")
+HOOKS_FILE = "hooks.json"
+"""The user's own hooks, in the configuration directory."""
 MAX_FILES = 1_000
 """Of each folder; further ones have no effect."""
 MAX_DEPTH = 6
@@ -198,7 +199,9 @@ def named_script_files(top: Path, contents: Iterator[bytes]) -> Iterator[str]:
         # Most settings have no hooks.
         if b"hooks" not in content:
             continue
-        for name in lazy_import(SCRIPT_NAMES)(content, home=str(Path.home()), top=str(top)):
+        with importing():
+            from scaffold.extensions.hooks.hook_settings import script_names
+        for name in script_names(content, home=str(Path.home()), top=str(top)):
             if (top / name).is_file():
                 yield name
 

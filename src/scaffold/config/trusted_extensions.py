@@ -8,24 +8,17 @@ from msgspec import structs
 
 from scaffold.agent.extensions.setup import PROJECT_FILE, SERVERS_FILE, ServersFile
 from scaffold.agent.prompts import Notice
-from scaffold.config.folder_trust import folder_trust
+from scaffold.config.folder_trust import CLAUDE_FOLDER, HOOKS_FILE, folder_trust
 from scaffold.config.settings import Settings
 from scaffold.core.errors import UsageError
 from scaffold.core.extension_set import Extensions
 from scaffold.git.checkouts.worktree_metadata import locate_checkout
 from scaffold.git.repository import Repository
-from scaffold.host.startup import lazy_import
+from scaffold.host.startup import importing
 from scaffold.host.user_dirs import user_dirs
 from scaffold.policy.trust_decision import MAX_BYTES, TrustFile, TrustStatus, is_extension
 
-READ = "scaffold.config.extension_reader:read_extensions"
-"""Takes what `find_extensions` does, after the project's files; imported if there is something to read."""
-KEEP = "scaffold.config.extension_reader:keep_files"
-"""Takes what was found, the trust of its folder, and where to copy the files."""
-HOOKS_FILE = "hooks.json"
-"""The user's own hooks, in the configuration directory."""
 OWN_ENTRIES = (HOOKS_FILE, "skills", "agents", "commands")
-CLAUDE_FOLDER = ".claude"
 USER_SCOPE = "user"
 
 
@@ -38,8 +31,10 @@ def find_extensions(settings: Settings, trust: TrustStatus | None, *, home: Path
     own = (home / CLAUDE_FOLDER, *(user_dirs().config / name for name in OWN_ENTRIES))
     if not files and not any(map(os.path.lexists, own)):
         return Extensions()
-    found: Extensions = lazy_import(READ)(files, settings, trust, home=home, notice=notice)
-    return found
+    # Reading loads the parsers of hooks, skills and roles, which most folders do not need.
+    with importing():
+        from scaffold.config.extension_reader import read_extensions
+    return read_extensions(files, settings, trust, home=home, notice=notice)
 
 
 def run_extensions(
@@ -54,8 +49,9 @@ def run_extensions(
     found = structs.replace(found, commands=())
     if not keep or not found.folder:
         return found
-    kept: Extensions = lazy_import(KEEP)(found, trust, repository.common_dir / "scaffold" / "extensions")
-    return kept
+    with importing():
+        from scaffold.config.extension_reader import keep_files
+    return keep_files(found, trust, repository.common_dir / "scaffold" / "extensions")
 
 
 def extension_pieces(trust: TrustStatus | None) -> tuple[TrustFile, ...]:
