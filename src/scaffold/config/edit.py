@@ -1,4 +1,4 @@
-"""Change one setting in a configuration file and keep all else: comments, order, quotes."""
+"""Change one setting in a configuration file; comments, order and quotes stay."""
 
 import json
 import re
@@ -52,7 +52,7 @@ def unset_in_file(path: Path, name: str) -> bool:
 def _edit_file(
     path: Path, change: Callable[[str], str], wanted: Mapping[str, ConfigValue], failure: str, fix: str
 ) -> None:
-    """Write the changed text of a file if the file then has the `wanted` settings, or raise UsageError."""
+    """Write the changed text if the file then has the `wanted` settings, or raise UsageError."""
     # The editor is checked by its result: only one setting may differ.
     try:
         after = change(read_text(path))
@@ -94,7 +94,7 @@ def without_setting(text: str, name: str) -> str:
 
 
 def _with_line_ends(text: str, change: Callable[[YAML, str], str]) -> str:
-    """Return the changed text with its own line ends; ruamel.yaml would mix both."""
+    # ruamel.yaml would mix the file's line ends with its own.
     newline = "\r\n" if "\r\n" in text else "\n"
     text = text.replace("\r\n", "\n")
     if text and not text.endswith("\n"):
@@ -155,14 +155,11 @@ def _set_value(root: CommentedMap, name: str, value: ConfigValue) -> None:
 
 
 def _put_key(parent: CommentedMap, key: str, node: Any, comments: list[Any] | None) -> None:
-    """Set a key; `comments` are those at the section `parent`, None for the file itself.
-
-    A new key goes to the end of the file, but to the top of a section: comments below the last key of a section may be
-    about the next one. Comments above the first key stay with it.
-    """
+    """Set a key of a section; `comments` are those of the section `parent`, None for the file itself."""
     if key in parent or comments is None or not parent:
         parent[key] = node
         return
+    # To the top: comments below the last key of a section may be about the next section.
     first = next(iter(parent))
     parent.insert(0, key, node)
     # ruamel.yaml keeps the comment above the first key of a section with the
@@ -173,7 +170,7 @@ def _put_key(parent: CommentedMap, key: str, node: Any, comments: list[Any] | No
 
 
 def _put_list(parent: CommentedMap, name: str, value: tuple[str, ...]) -> None:
-    """Set a list that has a line for each entry. A removed entry's comment is removed too; all others stay."""
+    # The comment of a removed entry goes too; all others stay.
     key = name.rpartition(".")[2]
     old: CommentedSeq = parent[key]
     nodes: dict[str, Any] = {entry: DoubleQuotedScalarString(entry) for entry in value}
@@ -203,7 +200,7 @@ def _put_list(parent: CommentedMap, name: str, value: tuple[str, ...]) -> None:
 
 
 def _comment_token(beside: str, *below: str) -> CommentToken | None:
-    """Return the token for a comment on a node's line and the lines below it; None if there are neither."""
+    """Return the token for a comment beside a node and the lines below it; None without either."""
     lines = "".join(below)
     return CommentToken(f"{beside}\n{lines}", CommentMark(0), None) if beside or lines else None
 

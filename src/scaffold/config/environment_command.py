@@ -1,4 +1,4 @@
-"""`env.from`: variables for workers and checks from a command of the user's, such as a token from a vault."""
+"""`env.from`: variables for workers and checks from a user's command, such as a token from a vault."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,7 +15,7 @@ TIMEOUT_S = 60.0
 OUTPUT_BYTES = 1_000_000
 ERROR_CHARS = 500
 OUR_PLACES = (*OUR_PREFIXES, "XDG_")
-"""Beginnings of the names of variables that say where our own processes keep things."""
+"""Prefixes of variables that name the folders of our own processes."""
 CHANGE = "Change or unset it: `scaffold config env.from --unset`."
 
 
@@ -65,7 +65,7 @@ def _parse_output(output: bytes) -> dict[str, str]:
 
 
 def _check_name(name: str, number: int) -> str:
-    """Return the name; ScaffoldError if a variable of that name changes what our programs run or where they write."""
+    """Return the name; ScaffoldError if it would change what our own processes run or where they write."""
     try:
         variable(name)
     except ValueError as error:

@@ -36,7 +36,7 @@ MOST_NOTICES = 10
 def read_extensions(
     pieces: Sequence[TrustFile], settings: Settings, trust: TrustStatus | None, *, home: Path, notice: Notice
 ) -> Extensions:
-    """Return what applies; see `trusted_extensions.find_extensions`."""
+    """Return the extensions that apply; see `trusted_extensions.find_extensions`."""
     own = _OwnFiles(home)
     top = trust.folder.top if trust else None
     if top == home.resolve():
@@ -117,7 +117,6 @@ def _read_hooks(
 
 
 def _ignored_summary(pieces: Sequence[TrustFile]) -> str:
-    """Return what of an untrusted folder is ignored."""
     kinds = {
         "hooks": any(piece.name in HOOK_SETTINGS for piece in pieces),
         "skills": any(piece.name.endswith(f"/{SKILL_FILE}") for piece in pieces),
@@ -176,7 +175,7 @@ class _OwnFiles:
 
 
 def _file_content(path: Path) -> bytes | None:
-    """Return the content of one of the user's own files; None if it is no regular file, or too large."""
+    """Return the content of a file of the user; None if it is not a regular file, or too large."""
     try:
         # A named pipe would wait for a writer.
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)

@@ -33,13 +33,13 @@ from scaffold.tools.content.safe_open import open_file
 PROMPTS = "prompts"
 PROJECT_PROMPTS = f".scaffold/{PROMPTS}"
 MAX_TOTAL_BYTES = 32_000_000
-"""Of all files of a folder's configuration."""
+"""Bytes of all files of a folder's configuration."""
 CLAUDE_FOLDER = ".claude"
 HOOK_SETTINGS = (f"{CLAUDE_FOLDER}/settings.json", f"{CLAUDE_FOLDER}/settings.local.json")
 HOOKS_FILE = "hooks.json"
 """The user's own hooks, in the configuration directory."""
 MAX_FILES = 1_000
-"""Of each folder; further ones have no effect."""
+"""Files of each folder; further ones have no effect."""
 MAX_DEPTH = 6
 
 
@@ -101,7 +101,7 @@ def prompt_folders(start: Path, *, trust_once: bool = False, notice: Notice = ig
 
 
 def _project_prompts(status: TrustStatus, notice: Notice) -> Path | None:
-    """Return the project's folder; None if there is none, it is not trusted, or a link leads out of the project."""
+    """Return the project's folder of prompts; None if it is missing, untrusted, or a link out of the project."""
     top = status.folder.top
     folder = top / PROJECT_PROMPTS
     if not folder.is_dir():
@@ -116,7 +116,7 @@ def _project_prompts(status: TrustStatus, notice: Notice) -> Path | None:
 
 
 def _trust_files(top: Path) -> Iterator[TrustFile]:
-    """Yield the files of the folder's configuration, each once."""
+    """Yield each file of the folder's configuration once."""
     size, seen = 0, dict[str, TrustFile]()
     for name in _file_names(top, seen):
         if name in seen:
@@ -130,7 +130,7 @@ def _trust_files(top: Path) -> Iterator[TrustFile]:
 
 
 def _file_names(top: Path, seen: Mapping[str, TrustFile]) -> Iterator[str]:
-    """Yield the names of files that may be of the configuration; `seen` are those that were read meanwhile."""
+    """Yield the names of possible configuration files; `seen` are the files read meanwhile."""
     yield from ACTIVE_FILES
     # Not every match is a file: a folder may be named like a hook, but a link to one is the project's to change.
     for path in (path for pattern in HOOK_FILES for path in sorted(top.glob(pattern))):
@@ -142,7 +142,6 @@ def _file_names(top: Path, seen: Mapping[str, TrustFile]) -> Iterator[str]:
 
 
 def _current_file(top: Path, name: str) -> TrustFile | None:
-    """Return a file of the configuration as it is now; None if it does not exist."""
     path = top / name
     # While a sandboxed command runs, a socket stands in place of a missing file; it is no configuration.
     if not os.path.lexists(path) or is_placeholder(path):
@@ -207,7 +206,7 @@ def named_script_files(top: Path, contents: Iterator[bytes]) -> Iterator[str]:
 
 
 def _files_below(top: Path, folder: str, depth: int = 0) -> Iterator[str]:
-    """Yield the files below a folder, in the order of their names; at most MAX_FILES, in MAX_DEPTH levels."""
+    """Yield the files below a folder, sorted, down to MAX_DEPTH levels."""
     for name in _folder_names(top / folder):
         path = f"{folder}/{name}"
         if (top / path).is_dir():
@@ -219,7 +218,7 @@ def _files_below(top: Path, folder: str, depth: int = 0) -> Iterator[str]:
 
 
 def _folder_names(folder: Path) -> list[str]:
-    """Return the names in a folder, sorted; none if it cannot be read."""
+    """Return the sorted names in a folder; none if it is unreadable."""
     try:
         return sorted(os.listdir(folder))[:MAX_FILES]  # noqa: PTH208 - names, quickly
     except OSError:

@@ -1,4 +1,4 @@
-"""What the settings permit agents: rules for tool calls, protected areas, the sandbox of commands."""
+"""The permissions of agents by the settings: rules for tool calls, protected areas, the sandbox of commands."""
 
 import os
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ from scaffold.policy.rule.ruleset import RuleSet, parse_category, parse_decision
 from scaffold.policy.rule.tool_rules import parse_rule
 
 LEVEL_CACHE = "sandbox.json"
-"""The file in the user's cache that keeps this machine's sandbox level."""
+"""The file with this machine's sandbox level, in the user's cache."""
 
 
 def permission_rules(
@@ -38,7 +38,7 @@ def permission_rules(
 
 
 def permission_settings(settings: Settings, *, yolo: bool) -> PermissionSettings:
-    """Return what agents may do without a human, and how the human is reached."""
+    """Return the permissions of a run's agents."""
     return PermissionSettings(
         allow=settings.texts("permissions.allow"),
         deny=settings.texts("permissions.deny"),
@@ -55,7 +55,7 @@ def permission_settings(settings: Settings, *, yolo: bool) -> PermissionSettings
 
 
 def sandbox_settings(settings: Settings) -> SandboxSettings:
-    """Return how the user wants commands to be confined."""
+    """Return the user's settings for the sandbox of commands."""
     return SandboxSettings(
         mode=cast("SandboxMode", settings.text("sandbox.mode")),  # the parser checked both
         network=cast("NetworkMode", settings.text("sandbox.network")),

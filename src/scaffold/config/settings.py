@@ -47,7 +47,7 @@ Values = Mapping[str, SettingValue]
 
 
 class IgnoredConfig(Struct, frozen=True):
-    """Configuration that has no effect: a file, or one setting at a line of a file."""
+    """Configuration without effect: a file, or one setting at a line of a file."""
 
     path: str
     """`FILE`, or `FILE:LINE`."""
@@ -60,7 +60,7 @@ class Settings(Struct, frozen=True):
 
     values: Values
     ignored: tuple[IgnoredConfig, ...] = ()
-    """What the project's files contain that has no effect."""
+    """Parts of the project's files without effect."""
     trust: TrustStatus | None = None
     """Whether the folder's own configuration applies; None if no folder was looked at."""
 
@@ -94,7 +94,7 @@ class Settings(Struct, frozen=True):
         return self.money(name) or 0.0
 
     def model(self) -> str | None:
-        """Return the model string, that of its size if a size is chosen; None if no model is configured.
+        """Return the model string, of a size if one is chosen; None if no model is configured.
 
         Raise UsageError if no model is configured for the size.
         """
@@ -119,22 +119,22 @@ class Settings(Struct, frozen=True):
         return self.texts(f"models.{word}") or (() if given is None else (given,))
 
     def effort(self, size: str | None = None) -> Effort:
-        """Return how much a model of a size thinks; without a size any other model."""
+        """Return the effort of a model of a size; without a size, of any other model."""
         return self._specific_effort(f"efforts.{size}") or cast("Effort", self.text("effort"))
 
     def role_efforts(self) -> Mapping[str, Effort]:
-        """Return the effort of each role that has one of its own."""
+        """Return the effort of each role with its own setting."""
         found = {role: self._specific_effort(f"efforts.{role}") for role in EFFORT_ROLES}
         return {role: effort for role, effort in found.items() if effort is not None}
 
     def _specific_effort(self, name: str) -> Effort | None:
-        """Return a more specific effort; None if it is not set, or if the flag decides."""
+        """Return the effort set for a size or role; None if it is not set, or if the flag decides."""
         if name not in self.values or self.values["effort"].origin == EFFORT_FLAG:
             return None
         return cast("Effort | None", self.text(name))  # the parser checked it
 
     def compaction(self) -> CompactionWriter:
-        """Return who writes the summary of the messages that a compaction drops."""
+        """Return the writer of summaries for compacted messages: `code` or `model`."""
         return cast("CompactionWriter", self.text("compaction"))  # the parser checked it
 
     def windows(self) -> Mapping[str, int]:
@@ -154,7 +154,7 @@ class Settings(Struct, frozen=True):
         return self.text("tier") != AUTO
 
     def tier(self) -> Tier:
-        """Return the chosen tier, `builder` if the request is to decide; the setting `agents` overrides the tier's."""
+        """Return the chosen tier, `builder` if the request decides; the setting `agents` overrides the tier's."""
         name = _tier_name(self.values)
         return read_tier(name, {**_tier_fields(self.values, name), "agents": int(_agent_count(self.values))})
 
@@ -204,7 +204,7 @@ def default_values() -> dict[str, SettingValue]:
 
 
 def _check_tiers(values: Values) -> None:
-    """Raise UsageError if there is no such tier as the chosen one, or if a tier cannot be used."""
+    """Raise UsageError if the chosen tier does not exist, or if a tier cannot be used."""
     chosen = values["tier"]
     if chosen.value != AUTO:
         require_tier(str(chosen.value), tier_names(values), chosen.origin)
@@ -219,7 +219,6 @@ def _check_tiers(values: Values) -> None:
 
 
 def _tier_fields(values: Values, tier: str) -> dict[str, ConfigValue]:
-    """Return the fields of a tier that have a value."""
     found = {name: values.get(f"tiers.{tier}.{name}") for name in FIELDS}
     return {name: each.value for name, each in found.items() if each is not None and each.value is not None}
 
@@ -235,14 +234,14 @@ def user_config_file() -> Path:
 
 
 def project_settings(folder: TrustStatus, name: str) -> dict[str, SettingValue]:
-    """Return what one of the project's files sets, if it applies; raise UsageError with file and line for mistakes."""
+    """Return the settings of a project's file, if it applies; raise UsageError with file and line for mistakes."""
     content = folder.content(name)
     path = folder.folder.top / name
     return {} if content is None else parse_settings(decode_config(content, path), path)
 
 
 def merge_project_settings(values: Values, asked: Values) -> tuple[dict[str, SettingValue], tuple[IgnoredConfig, ...]]:
-    """Return the settings with those of `.scaffold.yaml`, and what of that file is ignored."""
+    """Return the settings with those of `.scaffold.yaml`, and the ignored parts of that file."""
     tiers = tier_names(values)
     own = {name: each for name, each in asked.items() if name in SETTINGS or name.split(".")[1] in tiers}
     merged, ignored = _merge_layers(values, own, lambda setting: setting.project)
@@ -251,7 +250,7 @@ def merge_project_settings(values: Values, asked: Values) -> tuple[dict[str, Set
 
 
 def merge_local_settings(values: Values, asked: Values) -> tuple[dict[str, SettingValue], tuple[IgnoredConfig, ...]]:
-    """Return the settings with those of `.scaffold/config.local.yaml`, and what of that file is ignored."""
+    """Return the settings with those of `.scaffold/config.local.yaml`, and the ignored parts of that file."""
     return _merge_layers(values, asked, lambda setting: setting.local)
 
 
@@ -296,7 +295,7 @@ def _merge_layers(
 
 
 def _agent_count(values: Values) -> float:
-    """Return how many agents work at once: the setting `agents`, or that of the tier."""
+    # The setting `agents` overrides the tier's.
     tier = values.get(f"tiers.{_tier_name(values)}.agents")
     agents = values["agents"].value or (tier and tier.value)
     return agents if isinstance(agents, int) else 1

@@ -31,7 +31,7 @@ from scaffold.plan.text.parse_tree import (
 FOLDER = "tiers"
 SUFFIX = ".yaml"
 OTHER_SUFFIXES = frozenset({".yml", ".YAML", ".YML", ".json", ".toml"})
-"""Of files that someone may take for tiers."""
+"""Suffixes of files that look like tiers but are not read."""
 
 
 class SettingValue(Struct, frozen=True):
@@ -42,7 +42,7 @@ class SettingValue(Struct, frozen=True):
 
 
 def read_settings(path: Path) -> dict[str, SettingValue]:
-    """Return what a configuration file sets, by dotted name; nothing if the file does not exist.
+    """Return the settings of a configuration file, by dotted name; none if the file does not exist.
 
     Raise UsageError with path and line for the first mistake.
     """
@@ -68,9 +68,9 @@ def decode_config(content: bytes, path: Path) -> str:
 
 
 def parse_settings(text: str, path: Path, section: str = "") -> dict[str, SettingValue]:
-    """Return what the text of a configuration file sets; raise UsageError with path and line for the first mistake.
+    """Return the settings in a configuration file's text; raise UsageError with path and line for the first mistake.
 
-    `section` is the setting that the whole file is about, such as `tiers.builder`.
+    `section` is the prefix of all its settings, such as `tiers.builder`.
     """
     try:
         root = parse_positioned(text, name=str(path))
@@ -106,7 +106,7 @@ def parse_setting(name: str, given: object) -> ConfigValue:
 
 
 def _setting_leaves(node: PositionedNode, name: str, path: Path) -> Iterator[tuple[str, int, object]]:
-    """Yield what is set below `node`: the dotted name, the line, and the value or the list of values."""
+    """Yield (dotted name, line, value or list) for each setting below `node`."""
     match node:
         case ScalarNode():
             if node.value is not None or find_setting(name):  # an empty section sets nothing
@@ -125,7 +125,7 @@ def _setting_leaves(node: PositionedNode, name: str, path: Path) -> Iterator[tup
 
 
 def _list_entries(name: str, listing: ListNode, path: Path) -> list[str]:
-    """Return the entries of a list as they are written; raise UsageError with the line of the first invalid one."""
+    """Return the entries of a list as written; raise UsageError with the line of the first invalid one."""
     entries = []
     for item in listing.items:
         origin = f"{path}:{item.mark.line}"

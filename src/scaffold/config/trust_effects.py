@@ -1,4 +1,4 @@
-"""Describe what each configuration file of a folder does once the folder is trusted."""
+"""Describe the effect of each configuration file of a folder once the folder is trusted."""
 
 import json
 import re
@@ -27,7 +27,7 @@ _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)")
 
 
 class TrustFileEffect(Struct, frozen=True):
-    """What one file is, and a line for each thing it does; a file with a `problem` cannot take effect."""
+    """One file, and a line for each of its effects; a file with a `problem` cannot take effect."""
 
     path: str
     what: str
@@ -37,7 +37,7 @@ class TrustFileEffect(Struct, frozen=True):
 
 
 def trust_effects(folder: FolderConfig, values: Mapping[str, SettingValue]) -> tuple[TrustFileEffect, ...]:
-    """Return what each file of the folder would do for a user whose own settings are `values`."""
+    """Return the effects of each file of the folder for a user whose own settings are `values`."""
     found, held = [], values
     for piece in folder.pieces:
         effect, held = _file_effect(folder, piece, held)
@@ -55,7 +55,7 @@ def format_setting(value: ConfigValue) -> str:
 def _file_effect(
     folder: FolderConfig, piece: TrustFile, values: Mapping[str, SettingValue]
 ) -> tuple[TrustFileEffect, Mapping[str, SettingValue]]:
-    """Return what a file does, and the settings with those of the file."""
+    """Return the effect of a file, and the settings including those of the file."""
     blank = TrustFileEffect(piece.name, description(piece.name), piece.digest, problem=piece.problem)
     if piece.problem:
         return blank, values
@@ -91,7 +91,7 @@ def _setting_line(name: str, asked: SettingValue, ignored: Sequence[IgnoredConfi
 
 
 def _content_lines(piece: TrustFile) -> Iterator[str]:
-    """Yield what a file of another program contains: its programs and entries, or its lines if it is not JSON."""
+    """Yield the programs and entries of a file of another program, or its lines if it is not JSON."""
     text = piece.content.decode("utf-8", "replace")
     table = _parse_json(text) if piece.name.endswith(".json") else None
     if isinstance(table, dict):
@@ -104,7 +104,7 @@ def _content_lines(piece: TrustFile) -> Iterator[str]:
 
 
 def _include_line(pattern: str) -> str:
-    """Return the line for a pattern of `.worktreeinclude`; secrets are copied only if it ends in their file name."""
+    # A secret is copied only if the pattern ends in its file name.
     if pattern.startswith("!"):
         return f"copies nothing that matches {pattern[1:]}"
     copied = f"copies ignored files that match {pattern}"
@@ -137,7 +137,7 @@ def _command_lines(table: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _server_access(name: str, server: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what a server gets that its entry names."""
+    """Yield the variables and headers that an entry gives to its server."""
     variables = dict.fromkeys(_VARIABLE.findall(json.dumps(server)))
     if variables:
         yield f"gives the server {name} the variables {', '.join(variables)}"

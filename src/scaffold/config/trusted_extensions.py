@@ -23,7 +23,7 @@ USER_SCOPE = "user"
 
 
 def find_extensions(settings: Settings, trust: TrustStatus | None, *, home: Path, notice: Notice) -> Extensions:
-    """Return what applies in a folder; `notice` receives a line about each thing that has no effect.
+    """Return the extensions that apply in a folder; `notice` receives a line about each that has no effect.
 
     `trust` is that of the folder; None without one.
     """
@@ -40,9 +40,9 @@ def find_extensions(settings: Settings, trust: TrustStatus | None, *, home: Path
 def run_extensions(
     repository: Repository, settings: Settings, trust: TrustStatus, *, keep: bool, notice: Notice
 ) -> Extensions:
-    """Return what the workers of a run use; with `keep`, the project's files of it are copied next to the store.
+    """Return the extensions of a run's workers; with `keep`, the project's files are copied next to the store.
 
-    What the user, or an agent, changes in the repository afterwards is not the run's.
+    Later changes in the repository, by the user or an agent, do not affect the run.
     """
     found = find_extensions(settings, trust, home=Path.home(), notice=notice)
     # Workers have no user who could send a message by its name.

@@ -1,4 +1,4 @@
-"""Sandboxes of agents' commands: which files and hosts they may reach, and what this machine can enforce.
+"""Sandboxes of agents' commands: the files and hosts that they may reach, and the level that this machine can enforce.
 
 That includes files that git obeys or runs because its configuration names them: `include.path = ../.gitconfig` and
 `filter.NAME.clean = tools/clean.sh` are common, and the user's next `git status` uses both outside of any sandbox.
@@ -32,7 +32,7 @@ from scaffold.host.sandbox.level import DetectedLevel, detect_level
 from scaffold.host.sandbox.proxy import serve_proxy
 from scaffold.policy.path.protected_files import EDITOR_FILES
 from scaffold.policy.rule.hosts import is_public
-from scaffold.policy.secret.home import view_of_home
+from scaffold.policy.secret.home import folder_entries, view_of_home
 from scaffold.policy.secret.sources import credential_paths
 from scaffold.policy.secret.unreadable_files import SECRET_FILES, secret_entry, secret_scan, targets
 from scaffold.policy.shell.reading.readonly_git import any_program_setting
@@ -47,38 +47,15 @@ READ_ONLY_PATHS = (
 """Files that git, Scaffold and agents run or obey, relative to the workspace; commands cannot change or create them."""
 
 LOGIN_FILES = (
-    ".bash_login",
-    ".bash_logout",
-    ".bash_profile",
-    ".bashrc",
-    ".config",
-    ".gitconfig",
-    ".inputrc",
-    ".npmrc",
-    ".pam_environment",
-    ".profile",
-    ".ssh",
-    ".tmux.conf",
-    ".vimrc",
-    ".xprofile",
-    ".zlogin",
-    ".zlogout",
-    ".zprofile",
-    ".zshenv",
-    ".zshrc",
-    "bin",
-    "Library/LaunchAgents",
+    *(".bash_login", ".bash_logout", ".bash_profile", ".bashrc", ".config", ".gitconfig", ".inputrc", ".npmrc"),
+    *(".pam_environment", ".profile", ".ssh", ".tmux.conf", ".vimrc", ".xprofile", ".zlogin", ".zlogout"),
+    *(".zprofile", ".zshenv", ".zshrc", "bin", "Library/LaunchAgents"),
 )
 """Paths in a home that the next shell, login or tool runs or obeys; protected even if missing."""
 
 PRIVATE_IN_HOME = (
-    "library/keychains",
-    "library/cookies",
-    "library/messages",
-    "library/mail",
-    "library/application support/google",
-    "library/application support/firefox",
-    "snap",
+    *("library/keychains", "library/cookies", "library/messages", "library/mail"),
+    *("library/application support/google", "library/application support/firefox", "snap"),
 )
 """Folders in a home, besides those that begin with a dot, with logins and with sockets of other programs."""
 
@@ -86,10 +63,10 @@ SYSTEM_SECRETS = tuple(Path(entry.rstrip("*")) for entry in SECRET_FILES if entr
 """Absolute paths of system secrets; /proc and /dev are left out because a sandbox has its own."""
 PATHS_AT_ONCE = 500
 MAX_HIDDEN = 300
-"""Most secrets of a workspace that are hidden one by one."""
+"""The most secrets of a workspace that are hidden one by one."""
 HOOKS_PATH = "hookspath"
 ENVIRONMENT_PARTS = ("bin", "lib", "lib64", "pyvenv.cfg")
-"""What a virtual environment runs from, if it is the workspace itself."""
+"""The entries that a virtual environment runs from, if it is the workspace itself."""
 KERNEL_PATHS = (Path("/dev"), Path("/proc"), Path("/sys"))
 """Kernel file systems: writing there changes the system, not files."""
 ROOT_WORKSPACE = DetectedLevel("none", "the workspace contains the system's own files", "start in a subfolder")
@@ -173,14 +150,14 @@ def with_new_secrets(zone: Confinement, known: Collection[str]) -> Confinement:
 
 
 def known_secrets(root: Path) -> frozenset[str]:
-    """Return the paths in a workspace that are named like secrets now, relative to it."""
+    """Return the current paths in a workspace that are named like secrets, relative to it."""
     return frozenset(path.relative_to(root).as_posix() for path in secret_scan(root).paths())
 
 
 async def untracked_secrets(top: Path, environ: Mapping[str, str]) -> Sequence[Path]:
     """Return the files and folders at any depth of a checkout that are named like secrets and not tracked by git.
 
-    `top` is the checkout, or a folder outside any repository. What git tracks is no secret of the user.
+    `top` is the checkout, or a folder outside any repository. Files that git tracks are not the user's secrets.
     """
     found = secret_scan(top).paths()
     tracked: set[str] = set()
@@ -195,7 +172,7 @@ async def untracked_secrets(top: Path, environ: Mapping[str, str]) -> Sequence[P
 
 
 def _fold_into_folders(found: Sequence[Path], root: Path) -> list[Path]:
-    """Return the paths, or if they are too many for a sandbox, instead of most of them the folders they are in."""
+    # A sandbox takes only so many paths: instead of most of them, their folders are hidden.
     paths = list(targets(found, within=(root, Path.home())))
     while len(paths) > MAX_HIDDEN:
         counts = Counter(path.relative_to(root).parts[0] for path in paths if path.is_relative_to(root))
@@ -222,29 +199,26 @@ def own_programs(root: Path, places: Sequence[str] = (sys.prefix, sys.base_prefi
 
 
 def _home_settings(home: Path, temporary: Path) -> Iterator[Path]:
-    """Yield the settings and programs of a home: `LOGIN_FILES` and all dot files.
-
-    Of a folder that contains `temporary`, yield its other entries instead.
-    """
+    """Yield `LOGIN_FILES` and all dot files of a home; instead of a folder around `temporary`, its other entries."""
     yield from (home / name for name in LOGIN_FILES)
-    for entry in _folder_entries(home):
+    for entry in folder_entries(home):
         if entry.name.startswith("."):
             yield from _paths_beside(home / entry.name, temporary)
 
 
 def _paths_beside(path: Path, excluded: Path) -> Iterator[Path]:
-    """Yield `path`, or if it contains `excluded`, everything in it but `excluded` and its parents."""
+    """Yield `path`, or if it contains `excluded`, everything in it except `excluded` and its parents."""
     if not excluded.is_relative_to(path):
         yield path
     elif excluded != path:
-        for entry in _folder_entries(path):
+        for entry in folder_entries(path):
             yield from _paths_beside(path / entry.name, excluded)
 
 
 def _find_ignoring_case(folder: Path, names: Sequence[str]) -> Iterator[Path]:
-    """Yield the existing paths below `folder` with these path segments, ignoring case; a segment may end in `*`."""
+    """Yield the existing paths below `folder` with these segments; a segment may end in `*`."""
     prefix = names[0].rstrip("*")
-    for entry in _folder_entries(folder):
+    for entry in folder_entries(folder):
         name = entry.name.casefold()
         if name == prefix or (names[0].endswith("*") and name.startswith(prefix)):
             path = folder / entry.name
@@ -255,7 +229,7 @@ def _find_ignoring_case(folder: Path, names: Sequence[str]) -> Iterator[Path]:
 
 
 def _hooks_folder(root: Path) -> Iterator[Path]:
-    """Yield the folder that `core.hooksPath` names, if it is inside the workspace."""
+    # Git runs what `core.hooksPath` names: it is protected if it is inside the workspace.
     try:
         registration = gitdir_target(root)
         text = ((common_dir(registration) if registration else root / ".git") / "config").read_bytes()
@@ -268,15 +242,6 @@ def _hooks_folder(root: Path) -> Iterator[Path]:
             path = Path(os.path.normpath(root / folder))
             if path.is_relative_to(root) and path != root:
                 yield path
-
-
-def _folder_entries(folder: Path) -> list[os.DirEntry[str]]:
-    """Return the entries of a folder; empty if it cannot be read."""
-    try:
-        with os.scandir(folder) as entries:
-            return list(entries)
-    except OSError:
-        return []
 
 
 async def build_sandbox_spec(
@@ -375,7 +340,7 @@ def _named_paths(entry: ConfigEntry, top: Path) -> Iterator[Path]:
 
 
 def _program_paths(parts: Sequence[str]) -> Iterator[str]:
-    """Yield the paths of the program, and of the script or module of an interpreter; a command could create them."""
+    # A command could create a missing program, script or module.
     program, *rest = parts or ("",)
     if "/" in program:
         yield program
@@ -393,7 +358,7 @@ def _program_paths(parts: Sequence[str]) -> Iterator[str]:
 
 
 def _is_file(path: Path) -> bool:
-    """Return whether a file is there; no OSError for a word that is too long for a path."""
+    # A word that is too long for a path is no error.
     try:
         return path.is_file()
     except OSError:

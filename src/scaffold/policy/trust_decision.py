@@ -1,4 +1,4 @@
-"""Folder trust: which configuration files of a folder take effect, and whether the user accepted their contents. Pure.
+"""Folder trust: the configuration files of a folder, and whether the user accepted their contents. Pure.
 
 Trust is in contents: each decision is a set of files with their digests, stored per repository, so all its worktrees
 share it. A folder is trusted if one decision covers all of these files that exist. A missing file has no effect and
@@ -72,7 +72,7 @@ class TrustFile(Struct, frozen=True):
     name: str
     content: bytes = b""
     problem: str = ""
-    """Why the file could not be read; empty if it was."""
+    """Why the file could not be read; empty if it could."""
 
     @property
     def digest(self) -> str:
@@ -81,7 +81,7 @@ class TrustFile(Struct, frozen=True):
 
     @property
     def blank(self) -> bool:
-        """Return whether it has only comments, as after `init`; such a file needs no mention."""
+        """Return whether the file has only comments, as after `init`; such a file is not mentioned."""
         return not self.problem and all(line.lstrip()[:1] in {b"", b"#"} for line in self.content.splitlines())
 
 
@@ -142,14 +142,14 @@ class TrustStatus(Struct, frozen=True):
 
 
 def is_extension(piece: TrustFile) -> bool:
-    """Return whether a file has hooks, skills, roles or commands, or is what a hook runs."""
+    """Return whether a file has hooks, skills, roles or commands, or is run by a hook."""
     if piece.name in {".claude/settings.json", ".claude/settings.local.json"}:
         return b"hooks" in piece.content
     return piece.name not in ACTIVE_FILES and not _described_by(HOOK_FILES, piece.name)
 
 
 def description(name: str) -> str:
-    """Return what a file of a folder's configuration is."""
+    """Return the description of a configuration file."""
     return (
         ACTIVE_FILES.get(name)
         or _described_by(HOOK_FILES, name)
@@ -159,7 +159,7 @@ def description(name: str) -> str:
 
 
 def _described_by(globs: Mapping[str, str], name: str) -> str:
-    """Return what the first of the globs that matches the name says; empty if none does."""
+    """Return the description of the first matching glob; empty without one."""
     return next((what for glob, what in globs.items() if matches(glob, name)), "")
 
 
@@ -182,7 +182,6 @@ def fingerprint(digests: Mapping[str, str]) -> str:
 
 
 def _changed_files(folder: FolderConfig, agreed: Mapping[str, str]) -> list[str]:
-    """Return how each file differs from the decision `agreed`."""
     differences = []
     for piece in folder.pieces:
         if piece.problem:

@@ -21,7 +21,7 @@ from scaffold.views.store_reader import StoreAccess, is_executed
 
 ORCHESTRATOR, SUPERVISOR, PLANNER = "orchestrator", "supervisor", "planner"
 HUMAN_LABEL = "you"
-"""What an agent waits for where a human must decide."""
+"""The name of a human that an agent waits for."""
 MERGE_QUEUE = "the merge queue"
 SLOT = "a free slot"
 EVENTS_AT_ONCE = 500
@@ -43,14 +43,14 @@ class AgentRow(Struct, frozen=True, kw_only=True):
     since: datetime | None = None
     usage: Usage = Usage()
     model: str = ""
-    """The model string of its agent; empty for a process that has none at work."""
+    """The model string of its agent; empty for a process without a working agent."""
     waits_on: str = ""
-    """What it waits for; empty if it does not wait."""
+    """Empty if it does not wait."""
     activity: CurrentActivity | None = None
-    """The command or wait that it is busy with, recorded after half a second; None if there is none."""
+    """Its current command or wait, recorded after half a second; None without one."""
     last_activity: LastActivity | None = None
     worktree: str | None = None
-    """The worktree that a worker works in."""
+    """The worktree of a worker."""
 
     @property
     def name(self) -> str:
@@ -67,7 +67,7 @@ class AgentRow(Struct, frozen=True, kw_only=True):
 
 
 class AgentListInput(Struct, frozen=True, kw_only=True):
-    """What is open in a run and concerns its agents."""
+    """The open work of a run."""
 
     run: Run
     status: str
@@ -75,7 +75,7 @@ class AgentListInput(Struct, frozen=True, kw_only=True):
     turns: tuple[PlanningTurn, ...]
     inbox: tuple[InboxItem, ...]
     activities: Mapping[AttemptId | None, CurrentActivity] = {}
-    """What is done for each attempt, and by the owner for the run as a whole (None)."""
+    """The activity of each attempt, and of the owner for the whole run (None)."""
 
 
 def agent_rows(store: Store, work: AgentListInput) -> Iterator[AgentRow]:
@@ -97,7 +97,7 @@ def agent_rows(store: Store, work: AgentListInput) -> Iterator[AgentRow]:
 
 
 def owned_since(store: Store, run: Run) -> datetime | None:
-    """Return when the run's owner took it, None if it never had one; searches its events from the last one back."""
+    """Return when the run's owner claimed it; None if it never had one. Searches its events backwards."""
     last = store.events.last_seq(run.id)
     while last > 0:
         first = max(0, last - EVENTS_AT_ONCE)
@@ -229,7 +229,7 @@ class HeldBackAction(Struct, frozen=True):
 
 
 def read_held_back(reader: StoreAccess, run: Run) -> tuple[HeldBackAction, ...]:
-    """Return the actions of a run that is executed, in the order of its goals and the plan; none of another one."""
+    """Return the held-back actions of a running run, in plan order; none of another one."""
     store = reader.store
     if not is_executed(run):
         return ()

@@ -1,4 +1,4 @@
-"""How far a run complies with its specification: the requirements, and each audit of them, as the store has them."""
+"""A run's compliance with its specification: the requirements, and each audit of them, from the store."""
 
 import re
 from typing import Any
@@ -15,21 +15,21 @@ from scaffold.plan.compliance.verdicts import audit_in
 from scaffold.store.database import Store
 
 CLAIM = "A verdict is what an agent says, by lines that exist. Facts come from contracts and gates alone."
-"""What to say wherever verdicts are shown."""
+"""Shown beside all verdicts."""
 
 _NUMBER = re.compile(r"audit-(\d+)")
 
 
 class Compliance(Struct, frozen=True, kw_only=True):
-    """The requirements of a run's specification, and what its audits say of them."""
+    """The requirements of a run's specification, and their verdicts in each audit."""
 
     requirements: tuple[Requirement, ...]
     audits: tuple[AuditRound, ...]
-    """Those whose goal has ended, oldest first."""
+    """Audits whose goal has ended, oldest first."""
     has_tasks: bool
     """Whether there are tasks for the gaps of the last audit."""
     auditing: int | None
-    """The number of the audit that is being made; None if none is."""
+    """The number of the running audit; None without one."""
 
     @property
     def last(self) -> AuditRound | None:
@@ -37,12 +37,12 @@ class Compliance(Struct, frozen=True, kw_only=True):
         return self.audits[-1] if self.audits else None
 
     def verdict(self, requirement: RequirementId) -> AuditedRequirement | None:
-        """Return what the last audit says of a requirement; None if it has no verdict on it."""
+        """Return the last audit's verdict on a requirement; None without one."""
         return next((each for each in (self.last.verdicts if self.last else ()) if each.id == requirement), None)
 
     @property
     def summary(self) -> str:
-        """How many requirements are met, in a line."""
+        """One line about how many requirements are met."""
         listed = count_of(len(self.requirements), "requirement")
         if self.last is None:
             return f"{listed}, not audited yet"
@@ -52,7 +52,7 @@ class Compliance(Struct, frozen=True, kw_only=True):
 
 
 def read_compliance(store: Store, run: Run) -> Compliance | None:
-    """Return how far a run complies; None for a run whose specification is not audited."""
+    """Return a run's compliance; None for a run whose specification is not audited."""
     if not run.settings.planning.until_complied:
         return None
     goals = store.goals.of_run(run.id)
@@ -72,7 +72,7 @@ def read_compliance(store: Store, run: Run) -> Compliance | None:
 
 
 def compliance_json(compliance: Compliance) -> dict[str, Any]:
-    """Return it as JSON: each requirement with its verdict and the lines that were cited, and the rounds."""
+    """Return the compliance as JSON: each requirement with its verdict and cited lines, and the rounds."""
     value = {
         "summary": compliance.summary,
         "claim": CLAIM,

@@ -21,7 +21,7 @@ class EventSink(Protocol):
         ...
 
     def tick(self) -> None:
-        """Refresh what shows the current state; called every `POLL_S`."""
+        """Refresh the current state; called every `POLL_S`."""
         ...
 
     def close(self) -> None:
@@ -32,7 +32,7 @@ class EventSink(Protocol):
 async def tail_events(context: RunContext, run: Run, sink: EventSink, *, since: int, done: Callable[[], bool]) -> None:
     """Show every event after number `since`; return once `done` and all are shown.
 
-    What is recorded while the store cannot be read is shown later, unless it is `done` first.
+    Events recorded while the store cannot be read are shown later, unless the run is `done` first.
     """
     seq, ending = since, False
     try:

@@ -16,9 +16,9 @@ LINE_CELLS = 200
 NAME_CELLS = 40
 FAILED, DONE = "failed: ", "  -> "
 ACTIVITY_KINDS = frozenset({"text", "tool_call", "notice", "news", "prompt"})
-"""Types of entries that show what an agent is doing."""
+"""Types of entries that show an agent's activity."""
 TAIL_SIZES = (16_384, 131_072, 1_048_576)
-"""How many bytes from a journal's end to search, one size after another, until an activity is found."""
+"""Bytes from a journal's end to search, one size after another, until an activity is found."""
 
 Fields = Mapping[str, Any]
 
@@ -42,7 +42,7 @@ def read_entry(line: bytes) -> JournalEntry | None:
 
 
 def activity_text(entry: JournalEntry) -> str:
-    """Return what an entry says about an agent's work, on one line; empty if it says nothing about it."""
+    """Return one line about the agent's work; empty for an entry that is not about it."""
     if entry.fields.get("type") not in ACTIVITY_KINDS:
         return ""
     return next((line for line in entry_lines(entry.fields) if line.strip()), "").strip()
@@ -100,7 +100,7 @@ def _named_value(name: str, value: object) -> str:
 
 
 def _with_deciding_line(head: str, text: str, *, or_last: bool = False) -> list[str]:
-    """Return the first line, and of the others the one that says what is wrong, if one does, else the last one."""
+    # Of a failed output, the line that says what is wrong tells more than the last one.
     further = text.strip().splitlines()[1:]
     decided = deciding_line("\n".join(further)) or (further[-1] if further and or_last else "")
     first = f"{head}{brief(text, LINE_CELLS)}"
@@ -119,7 +119,7 @@ def _count_text(fields: Mapping[str, object], name: str) -> str:
 
 
 def _telling_argument(args: object) -> str:
-    """Return the argument that says most about a tool call: the command, the path, or the only one."""
+    """Return the most telling argument of a call: the command, the path, or the only one."""
     if not isinstance(args, dict) or not args:
         return ""
     telling = next((args[name] for name in ("command", "path", "pattern", "query") if name in args), None)

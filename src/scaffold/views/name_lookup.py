@@ -1,4 +1,4 @@
-"""Finding runs, goals and actions by the names a user gives."""
+"""Find runs, goals and actions by the names that a user gives."""
 
 from scaffold.core.errors import UsageError
 from scaffold.core.ids import ActionId, ActionKey, GoalId
@@ -23,7 +23,7 @@ def action_if_any(context: StoreAccess, run: Run, name: str) -> Action | None:
 
 
 def find_landing_action(context: StoreAccess, run: Run, name: str) -> Action:
-    """Return what `find_action` does; of a compound whose steps share a worktree, the step that lands their work."""
+    """Return as `find_action`; for a compound whose steps share a worktree, the step that lands their work."""
     found = find_action(context, run, name)
     steps = (each for each in context.store.actions.children(found.id) if each.workspace == "parent")
     return next((each for each in steps if not set(found.effects).isdisjoint(each.effects)), found)

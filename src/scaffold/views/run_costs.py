@@ -1,4 +1,4 @@
-"""What a run cost: by goal, by action, by role and by model, and what proof and landing cost beside the work."""
+"""The cost of a run by goal, action, role and model, and by purpose: work, planning, proof and landing."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,7 +12,7 @@ from scaffold.views.run_history import RunHistory
 from scaffold.views.run_view import RunView
 
 NO_GOAL = "planning of the run"
-"""Where the planner's turns are counted: they come before there is a goal."""
+"""The goal of the planner's turns, which come before any goal exists."""
 PHASE_PURPOSES: Mapping[str, Purpose] = {
     "workspace": "work",
     "executing": "work",
@@ -21,7 +21,7 @@ PHASE_PURPOSES: Mapping[str, Purpose] = {
     "candidate": "landing",
     "landing": "landing",
 }
-"""What an attempt's time in each phase is for.
+"""The purpose of an attempt's time in each phase.
 
 Checks and gates run in `verifying`, and again in `candidate`, with the time in which it waits for its turn.
 """
@@ -32,14 +32,14 @@ class CostLine(Struct, frozen=True):
 
     name: str
     agents: int
-    """How many attempts and planning turns."""
+    """The number of attempts and planning turns."""
     usage: Usage
     seconds: float | None = None
-    """How long all of them took together; None where that is not measured."""
+    """Their total time; None if it was not measured."""
 
 
 class RunCosts(Struct, frozen=True, kw_only=True):
-    """The usage of a run, split in five ways; each has the same sum. The dearest come first, but for purposes."""
+    """The usage of a run, split in five ways with the same sum. The dearest come first, except among purposes."""
 
     by_goal: tuple[CostLine, ...]
     by_action: tuple[CostLine, ...]
@@ -62,7 +62,7 @@ class _Payer(Struct, frozen=True):
 def run_costs(
     view: RunView, turns: Sequence[PlanningTurn], bookings: Sequence[Booking] = (), history: RunHistory | None = None
 ) -> RunCosts:
-    """Return what the attempts of the run and its planning turns have used so far."""
+    """Return the usage of the run's attempts and planning turns so far."""
     booked = defaultdict[str, list[Booking]](list)
     for booking in bookings:
         booked[booking.payer].append(booking)
@@ -103,7 +103,6 @@ def _turn_payers(view: RunView, turns: Sequence[PlanningTurn]) -> Iterator[_Paye
 
 
 def _split_payers(whole: _Payer, bookings: Sequence[Booking]) -> Iterator[_Payer]:
-    """Yield the payer for each of its spenders."""
     if not bookings:
         yield whole
     for booking in bookings:

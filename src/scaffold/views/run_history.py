@@ -1,4 +1,4 @@
-"""What happened in a run and when: the phases of each attempt, the planning turns, the warnings."""
+"""The history of a run: the phases of each attempt, the planning turns, the warnings."""
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime
@@ -20,7 +20,7 @@ FIRST_PHASE = "workspace"
 
 
 class PhaseSpan(Struct, frozen=True):
-    """A time that an attempt spent in one phase."""
+    """An attempt's time in one phase."""
 
     phase: str
     start: datetime
@@ -33,7 +33,7 @@ class RunHistory(Struct, frozen=True, kw_only=True):
     spans: Mapping[AttemptId, tuple[PhaseSpan, ...]]
     """By attempt, in order, without gaps."""
     turns: tuple[PlanningTurn, ...]
-    """Of planner and supervisors, in the order they started."""
+    """Turns of planner and supervisors, in order of their start."""
     warnings: tuple[tuple[datetime, str], ...]
     """The latest ones, oldest first."""
 
@@ -44,7 +44,7 @@ class RunHistory(Struct, frozen=True, kw_only=True):
 
 
 def read_history(reader: StoreAccess, view: RunView) -> RunHistory:
-    """Return the past of the run in `view`; what has not ended yet ends with the view's last moment."""
+    """Return the history of the run in `view`; open phases end with the view's last moment."""
     changes: dict[tuple[ActionKey, int], list[tuple[datetime, str]]] = {}
     warnings: list[tuple[datetime, str]] = []
     for recorded in _run_events(reader.store, view):

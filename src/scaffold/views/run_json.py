@@ -57,7 +57,7 @@ def run_json(summary: RunSummary) -> Json:
 
 
 def budget_json(summary: RunSummary) -> Json:
-    """Return the value of `budget`; `tokens` are all, and the limit counts those that no cache had."""
+    """Return the value of `budget`; `tokens` counts all, the limit only uncached ones."""
     use = summary.budget
     return {
         "limit_usd": use.limits.usd,
@@ -73,7 +73,7 @@ def budget_json(summary: RunSummary) -> Json:
 
 
 def taken_json(move: BranchMove) -> Json:
-    """Return an entry of `taken`: the branch that has work of the run, and each commit with what was made of it."""
+    """Return an entry of `taken`: the branch with work of the run, and each commit with its new one."""
     return {
         "how": move.purpose,
         "branch": move.branch,
@@ -107,7 +107,6 @@ def goal_json(view: RunView, goal: Goal) -> Json:
 
 
 def _supervisor_json(view: RunView, goal: Goal) -> Json:
-    """Return which process supervises the goal, and the open turn of its agent."""
     process = None if goal.supervisor in view.exited else goal.supervisor
     keys = {action.id: action.key for action in view.actions}
     turn = next((turn for turn in view.summary.turns if turn.goal_id == goal.id), None)
@@ -165,7 +164,7 @@ def action_json(view: RunView, action: Action) -> Json:
 
 
 def held_back_json(why: HeldBack | None) -> Json | None:
-    """Return what keeps a ready action from starting beside what runs; None if nothing does."""
+    """Return what keeps a ready action from starting beside running ones; None if nothing does."""
     return (
         None if why is None else {"rule": why.rule, "waits_for": [*why.waits_for], "path": why.path, "text": why.text}
     )
@@ -215,7 +214,7 @@ def _attempt_json(view: RunView, action: Action, attempt: Attempt) -> Json:
 
 
 def failure_json(attempt: Attempt, attempts: Sequence[Attempt]) -> Json:
-    """Return how an attempt failed, compared with those before it, and what followed."""
+    """Return how an attempt failed, compared with earlier ones, and what followed."""
     same = first_same(attempts, attempt)
     return {
         "fingerprint": attempt.fingerprint or None,

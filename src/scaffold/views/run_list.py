@@ -25,9 +25,9 @@ class ListedRun(Struct, frozen=True, kw_only=True):
     updated_at: datetime
     goals: int
     actions: int
-    """Without the steps of compounds, which land as one."""
+    """Without steps of compounds, which land as one."""
     landed: int
-    """How many of these are completed."""
+    """The number of completed actions."""
     taken: bool = False
     """Whether its base branch or a pull request has work of it, as `views/changes/taken_work.py` says."""
     tokens: int
@@ -35,7 +35,7 @@ class ListedRun(Struct, frozen=True, kw_only=True):
 
 
 def read_runs(reader: StoreAccess, statuses: Collection[str] = ()) -> tuple[ListedRun, ...]:
-    """Return the runs, the one touched last first; with `statuses`, only those that have one of them."""
+    """Return the runs, the one touched last first; with `statuses`, only runs in one of them."""
     with reader.store.snapshot():
         runs = reader.store.runs.all()
         return tuple(_listed_run(reader, run) for run in runs if not statuses or display_status(run) in statuses)

@@ -1,4 +1,4 @@
-"""The read model of a run, for every face: all that is known of it at one moment, read from the store in one snapshot.
+"""The read model of a run for every interface: its state at one moment, read from the store in one snapshot.
 
 `RunSummary` costs the same in plans of any size, so a screen can read it every second. `RunView` adds the whole plan.
 """
@@ -55,39 +55,39 @@ RequestersByItem = Mapping[str, Sequence[ActionKey]]
 
 
 class GoalProgress(Struct, frozen=True):
-    """How far one goal is, in numbers."""
+    """The progress of one goal in numbers."""
 
     name: str
     status: str
     held: int
-    """How many of its desired assertions hold."""
+    """The number of desired assertions that hold."""
     desired: int
     status_counts: Mapping[str, int]
-    """How many of its actions have each status."""
+    """The number of its actions in each status."""
 
 
 TakingOrder = Literal["greenfield", "pr"]
-"""What `run` and `resume` were told to do with the work at the end of the run."""
+"""The order given to `run` or `resume` for the work at the end of the run."""
 
 
 class Taken(Struct, frozen=True, kw_only=True):
-    """What the user has of a run's work."""
+    """The user's part of a run's work."""
 
     moves: tuple[BranchMove, ...] = ()
     """To branches that still have it, and by pull requests; oldest first."""
     whole: bool = False
     """Whether the base branch has all that landed."""
     order: TakingOrder | None = None
-    """What was ordered for the end of the run, which has completed, and is not done."""
+    """The order for the end of a completed run that is not done yet."""
 
 
 class RunSummary(Struct, frozen=True, kw_only=True):
-    """A run without its plan: what it has spent, how far its goals are, who works on it, what needs a human."""
+    """A run without its plan: its spending, the progress of its goals, its agents, the items that need a human."""
 
     at: datetime
     run: Run
     status: str
-    """What people see: `interrupted` for a run whose owner died."""
+    """The status for people: `interrupted` for a run whose owner died."""
     spent: Usage
     budget: BudgetUse
     goals: tuple[GoalProgress, ...]
@@ -109,12 +109,12 @@ class RunSummary(Struct, frozen=True, kw_only=True):
 
     @property
     def reason(self) -> str | None:
-        """Return why the run has its status; None for one that is interrupted, whatever it waited for before."""
+        """Return the reason for the run's status; None for an interrupted run."""
         return None if self.status == INTERRUPTED else reason_of(self.run.state)
 
     @property
     def ending(self) -> str:
-        """Return what the run does that was asked to end, e.g. `pausing, 1 agent is finishing`; else empty."""
+        """Return how a run that was asked to end does so, e.g. `pausing, 1 agent is finishing`; else empty."""
         request = self.run.request_to_owner if self.is_live else None
         if request is None or request == "resume":
             return ""
@@ -142,14 +142,14 @@ class RunSummary(Struct, frozen=True, kw_only=True):
 
 
 class ChildProgress(Struct, frozen=True):
-    """How many children a compound has, and how many of them are done."""
+    """The number of a compound's children, and of the completed ones."""
 
     done: int
     children: int
 
 
 class RunView(Struct, frozen=True, kw_only=True):
-    """A run with its goals, actions, attempts and facts, as they were together at one moment."""
+    """A run with its goals, actions, attempts and facts at one moment."""
 
     summary: RunSummary
     goals: tuple[Goal, ...]
@@ -161,26 +161,26 @@ class RunView(Struct, frozen=True, kw_only=True):
     """Entries added to the files of actions at their agents' request; actions without any are left out."""
     facts: Mapping[GoalId, tuple[Fact, ...]]
     queue: tuple[Attempt, ...]
-    """Candidates that wait to land, in the order in which they will if all pass."""
+    """Candidates that wait to land, in landing order if all pass."""
     places: Mapping[AttemptId, QueuePlace]
-    """What each of them waits for, as the owner arranged them last; one that waits alone is left out."""
+    """What each candidate waits for, as last arranged by the owner; one that waits alone is left out."""
     held_back: Mapping[ActionId, HeldBack]
-    """Why ready actions may not start beside what runs; the others are left out."""
+    """Why ready actions may not start beside running ones; the others are left out."""
     slots_taken: Mapping[GoalId, int]
-    """How many slots the attempts of each goal take."""
+    """The slots taken by the attempts of each goal."""
     progress: Mapping[ActionId, ChildProgress]
     """By compound that was broken down."""
     failures: Mapping[ActionId, int]
-    """How many failures of an action count toward its maximum; actions without any are left out."""
+    """The failures of an action that count toward its maximum; actions without any are left out."""
     exited: frozenset[ProcessIdentity]
     """Supervisors, and workers of open attempts, that no longer run."""
     compliance: Compliance | None = None
-    """What audits say of the specification; None for a run that is not audited."""
+    """The audits of the specification; None for a run that is not audited."""
 
     unreliable_reviewer: str = ""
     """The notice that approvals of the run's second reviewer do not count; empty if they do, or if it has none."""
     assumptions: tuple[Assumption, ...] = ()
-    """What agents assumed where no human was asked, oldest first."""
+    """Assumptions of agents that asked no human, oldest first."""
 
     @property
     def run(self) -> Run:
@@ -209,7 +209,7 @@ class RunView(Struct, frozen=True, kw_only=True):
 
     @property
     def landing_backlog(self) -> int:
-        """Return how many candidates keep ready work from starting until some have landed; 0 if landing keeps up."""
+        """Return the number of candidates that keep ready work from starting; 0 if landing keeps up."""
         agents, taken = self.run.agents, sum(self.slots_taken.values())
         unlanded = sum(each.outcome is None for attempts in self.attempts.values() for each in attempts)
         # With every agent at work, it is their number that holds the run back.
@@ -229,7 +229,7 @@ class RunView(Struct, frozen=True, kw_only=True):
         return self.attempts.get(action.id, ())
 
     def attempts_allowed(self, action: Action) -> int:
-        """Return how many failures the action may have now: a step of a story that fails fails the story."""
+        """Return the number of failures that the action may have: a failed step fails its story."""
         return (1 if action.method == "story" else self.run.settings.limits.attempts) + action.extra_attempts
 
     def holding(self, goal: Goal) -> frozenset[Assertion]:
@@ -237,7 +237,7 @@ class RunView(Struct, frozen=True, kw_only=True):
         return frozenset(fact.assertion for fact in self.facts[goal.id] if fact.state == "holds")
 
     def facts_of(self, goal: Goal) -> tuple[Fact, ...]:
-        """Return the goal's facts about the branch: without those that only order steps."""
+        """Return the goal's facts about the branch, without facts that only order steps."""
         return tuple(fact for fact in self.facts[goal.id] if not fact.only_orders)
 
     def asks(self, action: Action, attempt: Attempt) -> bool:
@@ -263,7 +263,7 @@ def read_run_view(reader: StoreAccess, run: Run) -> RunView:
 
 
 def read_processes(reader: StoreAccess, run: Run) -> tuple[AgentRow, ...]:
-    """Return the processes of a run as they are now, the owner's with the time when it took the run."""
+    """Return the current processes of a run; the owner's has the time when it claimed the run."""
     rows = read_summary(reader, run).processes
     since = owned_since(reader.store, run)
     return tuple(structs.replace(row, since=since) if row.role == ORCHESTRATOR else row for row in rows)
@@ -283,7 +283,7 @@ def requesters_by_item(items: Sequence[InboxItem], actions: Sequence[Action]) ->
 
 
 def _places_of_waiting_changes(items: Iterable[InboxItem]) -> Iterator[tuple[AttemptId, QueuePlace]]:
-    """Yield the candidates that wait for a human's approval; they do so while no process executes the run, too."""
+    # Candidates also wait for a human while no process executes the run.
     for item in items:
         if (subject := subject_of(item)) is not None:
             place = QueuePlace(attempt_id=subject.landing, state="approval", detail=item.id)

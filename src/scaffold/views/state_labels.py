@@ -1,4 +1,4 @@
-"""The state of a task or an agent as one of six words for people, in addition to the exact status."""
+"""One of six words for the state of a task or an agent, shown beside the exact status."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -40,7 +40,7 @@ STATE_BY_OUTCOME: Mapping[AttemptOutcome, AgentState] = {
     "unavailable": "paused",
     "no_access": "paused",
 }
-"""An agent's state after its attempt, unless a human is asked; after every other outcome it has failed."""
+"""An agent's state after its attempt, unless a human is asked; any other outcome is a failure."""
 
 
 def where_landed(attempt: Attempt) -> str:
@@ -70,7 +70,7 @@ def task_state(state: ActionState) -> TaskState:
 
 
 def goal_reason(goal: Goal, now: datetime) -> str | None:
-    """Return why a goal is in its state, or why it starts nothing; None if there is nothing to say."""
+    """Return the reason for a goal's state, or why it starts nothing; None without one."""
     if goal.deaths < TELL_AFTER or not isinstance(goal.state, Active | Paused):
         return reason_of(goal.state)
     died = f"{count_of(goal.deaths, 'worker')} died in a row"
@@ -82,7 +82,7 @@ def goal_reason(goal: Goal, now: datetime) -> str | None:
 
 
 def ending_note(request: HaltRequest, *, working: int, landing: int) -> str:
-    """Return what a run does that was asked to end and has not yet, e.g. `pausing, 1 agent is finishing`."""
+    """Return how a run that was asked to end is ending, e.g. `pausing, 1 agent is finishing`."""
     end = "finishing" if request == "pause" else "ending"
     if working:
         return f"{ENDING[request]}, {count_of(working, 'agent')} {'is' if working == 1 else 'are'} {end}"

@@ -77,9 +77,9 @@ def find_run(reader: StoreAccess, name: str | None) -> Run:
 
 
 def latest_run(store: Store) -> Run | None:
-    """Return the run that commands without a name are about: one that is executed, else the one touched last.
+    """Return the run that commands without a name are about: a running one, else the one touched last.
 
-    None if there is no run. Of several that are executed it is the one touched last.
+    None without runs. Of several running ones, it is the one touched last.
     """
     return next(filter(is_executed, store.runs.underway()), None) or store.runs.latest()
 
@@ -104,12 +104,12 @@ def no_run_error() -> UsageError:
 
 
 def display_status(run: Run) -> str:
-    """Return a run's status as people see it: one that only a process's death keeps from going on is `interrupted`."""
+    """Return a run's status for people: `interrupted` if only the death of its process keeps it from going on."""
     return INTERRUPTED if is_interrupted(run) else status_of(run.state)
 
 
 def is_interrupted(run: Run) -> bool:
-    """Return whether no process executes a run that would go on by itself if its owner had not died."""
+    """Return whether no process executes a run that would go on if its owner had not died."""
     return is_underway(run) and not is_executed(run)
 
 

@@ -20,7 +20,7 @@ from scaffold.run.shared_notes import EDITS
 from scaffold.store.database import Store
 
 RESTARTS: frozenset[AttemptOutcome | None] = frozenset({"restarted", "lost"})
-"""Outcomes after which a step begins again, at the commit where it began."""
+"""Outcomes after which a step begins again, at its first commit."""
 ENDINGS: Mapping[AttemptOutcome | None, HistoryAction] = {
     "recorded": "step_completed",
     "landed": "step_completed",
@@ -28,7 +28,7 @@ ENDINGS: Mapping[AttemptOutcome | None, HistoryAction] = {
     "cancelled": "step_cancelled",
     **dict.fromkeys(("contract_failed", "gate_failed", "executor_failed", "conflict", "lost"), "step_failed"),
 }
-"""What the history says of an attempt that ended so; nothing of others."""
+"""The history's words for the end of an attempt; other outcomes have no entry."""
 DONE_PREFIX = done_assertion("")
 ORPHANED = "orchestrator restart — agent not found"
 """The error of a step whose process ended without a recorded result."""
@@ -89,7 +89,6 @@ def _is_story(action: Action) -> bool:
 
 
 def _agent_story(story: StoryRecord, number: int | None, folder: Path) -> StoryRecord:
-    """Return the story as worked by the agent with this number, with paths relative to `folder`."""
     return structs.replace(
         story,
         agent_id=number,
@@ -103,7 +102,7 @@ def _relative_path(folder: Path, path: str | None) -> str | None:
 
 
 def _failure_entries(story: Action, record: StoryRecord, executed: Sequence[HistoryEntry]) -> Iterator[HistoryEntry]:
-    """Yield that a story has failed, with the first step that did; it is the last that happened."""
+    # The failure is the last that happened, with the first step that failed.
     if record.status == "failed":
         step = next((each for each in record.steps if each.status in {"failed", "cancelled"}), None)
         why = f"{step.id}: {step.error or step.status}" if step else reason_of(story.state) or ""
@@ -112,7 +111,6 @@ def _failure_entries(story: Action, record: StoryRecord, executed: Sequence[Hist
 
 
 def _attempt_entries(step: Action, attempts: Sequence[Attempt]) -> Iterator[HistoryEntry]:
-    """Yield what the attempts at a step say: when each began, and how it ended."""
     for attempt in attempts:
         if attempt.started_at is not None:
             yield _step_entry(step, "step_started", attempt.started_at)
@@ -158,7 +156,7 @@ def _step_record(action: Action, attempts: Sequence[Attempt]) -> StepRecord:
 
 
 class JudgedEdits(Struct, frozen=True, kw_only=True):
-    """A story before the edits of one of its steps, and what becomes of these."""
+    """A story before the edits of one of its steps, and their outcome."""
 
     step: Action
     before: StoryRecord
@@ -172,7 +170,7 @@ class JudgedEdits(Struct, frozen=True, kw_only=True):
 
 
 def judge_edits(store: Store, story: Action, step: Action, attempt: Attempt, text: str, at: datetime) -> JudgedEdits:
-    """Return what becomes of edits that an attempt at `step` of `story` asks for; nothing is stored."""
+    """Return the outcome of the edits that an attempt at `step` of `story` asks for; nothing is stored."""
     request = EditRequest(
         step_id=step_id(step), attempt=attempt.id, name=f"{EDITS}/{story.key}.json", at=at, usage=attempt.usage
     )

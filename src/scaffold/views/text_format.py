@@ -11,7 +11,7 @@ from scaffold.core.model import Usage
 from scaffold.core.printable_text import count_of, format_usd, printable
 
 TAB_CELLS = 2
-"""Columns that a tab is shown as; it has no width of its own, so that lines could not be cut at a column."""
+"""Columns of a tab, which has no width itself: lines could not be cut at a column."""
 
 _WORD = re.compile(r"(\s*)((?:`[^`\n]*`|\S)+)")
 """A word, or a command in backticks with what adjoins it; before it the space that separates it."""
@@ -27,7 +27,7 @@ def clip(text: str, width: int) -> str:
 
 
 def clip_middle(text: str, width: int) -> str:
-    """Return the same line as `clip`, but with its end: a line that is too wide loses its middle."""
+    """Return the line as `clip` does, but keep its end: a line that is too wide loses its middle."""
     line = clip(text, sys.maxsize)
     cells = cell_len(line)
     if cells <= width:
@@ -37,14 +37,14 @@ def clip_middle(text: str, width: int) -> str:
 
 
 def brief(text: str, width: int) -> str:
-    """Return the same line as `clip`, and how many lines follow it, in at most `width` columns."""
+    """Return the line as `clip` does, with the number of lines after it, in at most `width` columns."""
     more = text.strip().count("\n")
     rest = f" (+{count_of(more, 'line')})" if more else ""
     return f"{clip(text, max(1, width - len(rest)))}{rest}"
 
 
 def waiting_text(seconds: float) -> str:
-    """Return what happens before a request is sent again after `seconds`."""
+    """Return the notice that a request is sent again after `seconds`."""
     return f"waiting {seconds:.0f} s" if seconds else "asking again"
 
 
@@ -77,7 +77,7 @@ def wrap_text(text: str, width: int, *, first: int | None = None, break_words: b
 
 
 def _line_pieces(text: str, width: int, *, break_words: bool) -> Iterator[tuple[str, str]]:
-    """Yield the pieces that lines consist of, each with the space before it; with `break_words` none is too wide."""
+    """Yield the pieces of a line, each with the space before it; with `break_words` none is too wide."""
     for gap, word in _WORD.findall(" ".join(text.splitlines())):
         if not break_words or cell_len(word) <= width:
             yield gap, word

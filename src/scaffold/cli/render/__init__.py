@@ -1,1 +1,1 @@
-"""Text for the terminal: tables, trees, progress, reports."""
+"""Text, JSON and HTML that commands print: status, reports, previews, inbox, live progress; no command logic."""

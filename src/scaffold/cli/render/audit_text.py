@@ -1,4 +1,4 @@
-"""The requirements of a specification with what the last audit says of each, as text."""
+"""The requirements of a specification with the verdicts of the last audit, as text."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -9,14 +9,14 @@ from scaffold.core.proof.specification_audit import AuditedRequirement, Requirem
 from scaffold.views.compliance import CLAIM, Compliance
 
 MARKS: Mapping[str, str] = {"met": "completed", "unmet": "failed", "unclear": "blocked", "-": "pending"}
-"""The status that has the same mark as a verdict; `-` for none yet."""
+"""The status with the same mark as a verdict; `-` stands for no verdict yet."""
 MAX_OPEN = 10
-"""How many requirements that are not met are shown with the state of a run."""
+"""Unmet requirements shown with the state of a run."""
 MAX_CITATIONS = 3
 
 
 def compliance_section(compliance: Compliance, layout: Layout) -> str:
-    """Return how many requirements are met, and the first ones that are not."""
+    """Return the number of requirements that are met, and the first unmet ones."""
     left = [each for each in compliance.requirements if _verdict_word(compliance.verdict(each.id)) != "met"]
     lines = [heading("Requirements"), *layout.prose("  ", f"{compliance.summary}{_under_way(compliance)}. {CLAIM}")]
     if compliance.last is not None:
@@ -29,7 +29,7 @@ def compliance_section(compliance: Compliance, layout: Layout) -> str:
 
 
 def audit_text(compliance: Compliance, layout: Layout) -> str:
-    """Return all requirements with the verdicts of the last audit, and how many each audit found to be met."""
+    """Return all requirements with the verdicts of the last audit, and the number met in each audit."""
     lines = layout.prose("", f"{compliance.summary}{_under_way(compliance)}")
     for each in compliance.requirements:
         lines += _requirement_lines(each, compliance.verdict(each.id), layout)
@@ -51,7 +51,7 @@ def _verdict_word(said: AuditedRequirement | None) -> str:
 
 
 def _requirement_lines(requirement: Requirement, said: AuditedRequirement | None, layout: Layout) -> Iterator[str]:
-    """Yield a requirement with its verdict, below it what it rests on."""
+    """Yield a requirement with its verdict, and below it the citations and the note."""
     word = _verdict_word(said)
     mark = f"  {status_mark(MARKS[word])} "
     yield from layout.prose(mark, f"{requirement.id} {word}: {requirement.text} (line {requirement.line})", hang=6)

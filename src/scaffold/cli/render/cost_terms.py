@@ -1,4 +1,4 @@
-"""What work will cost, who pays, and which budget holds: told before the first request."""
+"""The expected cost of work, who pays, and the budget: shown before the first request."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,13 +21,13 @@ from scaffold.run.learning.stores import reviewer_standing
 
 TYPICAL_REQUEST = Usage(input_tokens=20_000, cached_input_tokens=16_000, output_tokens=600, requests=1)
 REQUESTS_PER_ACTION = 20
-"""The rule for one action, where no earlier run says more: so many typical requests."""
+"""Typical requests for one action, if no earlier run tells more."""
 REQUESTS_PER_PLAN = 10
-"""Likewise for the planner's turn."""
+"""Typical requests for the planner's turn."""
 ASSUMED_CHILDREN = 3
-"""How many children a compound is assumed to get."""
+"""Assumed children of a compound."""
 UNSURE = 2.0
-"""By how much an estimate may be wrong that follows from the rule, or from a single run."""
+"""The factor by which an estimate from the rule, or from a single run, may be wrong."""
 
 
 def planning_terms(settings: RunSettings, now: datetime) -> str:
@@ -60,7 +60,7 @@ def run_terms(
 
 
 def _assigned_model_lines(settings: RunSettings, now: datetime) -> Iterator[str]:
-    """Yield a line for each other model: who uses it, and what it costs."""
+    """Yield a line for each other model: its users and its price."""
     uses: dict[str, list[str]] = {}
     for use, each in (*settings.assigned.by_role.items(), *settings.assigned.by_task.items()):
         uses.setdefault(each.name, []).append(use)
@@ -70,7 +70,7 @@ def _assigned_model_lines(settings: RunSettings, now: datetime) -> Iterator[str]
 
 
 def billing_note(model: str, now: datetime) -> str:
-    """Return in words who pays for the model, and its prices if the user is billed by them."""
+    """Return who pays for the model, with its prices if the user is billed by them."""
     match parse_model(model).provider:
         case "cassette":
             prices = _model_prices(model)
@@ -87,7 +87,7 @@ def billing_note(model: str, now: datetime) -> str:
 
 
 def budget_note(settings: RunSettings) -> str:
-    """Return in words which limits hold for the whole run, or that none does and how to set one."""
+    """Return the limits of the whole run, or how to set one if there is none."""
     limits = spending_limits(settings.limits)
     parts = [] if limits.usd is None else [f"at most {format_usd(limits.usd)}"]
     parts += [] if limits.tokens is None else [f"at most {format_tokens(limits.tokens)}{_of_tier(settings)}"]
@@ -99,7 +99,7 @@ def budget_note(settings: RunSettings) -> str:
 
 
 def _of_tier(settings: RunSettings) -> str:
-    """Return in brackets how the limit in tokens follows from the tier; nothing for one that the user named."""
+    # Only a limit that follows from the tier needs an explanation; one that the user named does not.
     limits = settings.limits
     if limits.budget_tokens is not None:
         return ""
@@ -109,10 +109,7 @@ def _of_tier(settings: RunSettings) -> str:
 
 
 def _by_rule(work: Mapping[str, int], requests: int, now: datetime) -> tuple[PastCost, PastCost]:
-    """Return the least and the most that the work of each model may cost, so many typical requests for each piece.
-
-    Dollars are None if the price of a model is unknown.
-    """
+    """Return the least and the greatest estimated cost; dollars are None if the price of a model is unknown."""
     known = {model: _request_usd(model, now) for model in work}
     dollars = [None if (usd := known[model]) is None else usd * requests * count for model, count in work.items()]
     unpriced = any(each is None for each in dollars)
@@ -121,7 +118,7 @@ def _by_rule(work: Mapping[str, int], requests: int, now: datetime) -> tuple[Pas
 
 
 def _request_usd(model: str, now: datetime) -> float | None:
-    """Return what a typical request is counted as; None if its price is unknown."""
+    """Return the price of a typical request; None if unknown."""
     if _is_free(model):
         return 0.0
     prices = _model_prices(model)
@@ -129,7 +126,7 @@ def _request_usd(model: str, now: datetime) -> float | None:
 
 
 def _by_history(past: Sequence[PastCost], actions: int) -> tuple[PastCost, PastCost]:
-    """Return the least and the most that so many actions cost in earlier runs."""
+    """Return the least and the greatest cost of this many actions, by earlier runs."""
     if len(past) == 1:
         return _cost_range(_scaled_cost(past[0], actions))
     dollars = [each.usd for each in past if each.usd is not None]
@@ -148,7 +145,7 @@ def _cost_range(cost: PastCost) -> tuple[PastCost, PastCost]:
 
 
 def _estimate_text(models: Iterable[str], costs: tuple[PastCost, PastCost]) -> str:
-    """Return an estimate in words, tokens with two digits that count."""
+    # Two digits: an estimate is not more exact.
     low, high = costs
     tokens = f"{_round_tokens(low.tokens):,} to {_round_tokens(high.tokens):,} tokens"
     if not high.usd and all(map(_is_free, models)):
@@ -159,12 +156,12 @@ def _estimate_text(models: Iterable[str], costs: tuple[PastCost, PastCost]) -> s
 
 
 def _is_free(model: str) -> bool:
-    """Return whether a request costs nothing: what a server of one's own or a subscription costs is unknown."""
+    # What the user's own server or a subscription costs is unknown, but a request costs nothing more.
     return parse_model(model).provider == "cassette" and _model_prices(model) is None
 
 
 def _model_prices(model: str) -> Prices | None:
-    """Return what a request is counted at; None if its price is unknown, or nothing is charged for it."""
+    """Return the prices of a model; None if they are unknown or nothing is charged."""
     name = parse_model(model)
     return cassette_prices(Path(name.name).expanduser()) if name.provider == "cassette" else model_card(name).prices
 
@@ -179,7 +176,7 @@ def _rates_text(prices: Prices, now: datetime) -> str:
 
 
 def _work_by_model(settings: RunSettings, actions: Sequence[ActionSpec]) -> Counter[str]:
-    """Return how many primitive actions the plan is estimated to have for each model."""
+    """Return the estimated number of primitive actions for each model."""
     parents, work = {action.parent for action in actions}, Counter[str]()
     for action in actions:
         if action.kind == "primitive":

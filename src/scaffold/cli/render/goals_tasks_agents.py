@@ -1,4 +1,4 @@
-"""Goals, actions and processes as text: what `goals`, `tasks`, `agents` and the REPL's slash commands print."""
+"""Goals, actions and processes as text, for `goals`, `tasks`, `agents` and the REPL's slash commands."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,11 +27,11 @@ STATE_MARKS: Mapping[str, str] = {
     "done": "completed",
     "waiting_approval": "blocked",
 }
-"""For agent states that are not a status: the status with the same mark."""
+"""The status with the same mark, for agent states that are not a status."""
 
 
 def goals_text(reader: StoreAccess, run: Run, layout: Layout) -> str:
-    """Return the goals of a run with what holds, its evidence, and what is missing."""
+    """Return the goals of a run with the facts that hold, their evidence, and what is missing."""
     return format_goals(read_run_view(reader, run), layout)
 
 
@@ -154,7 +154,6 @@ def format_score(score: CriticScore) -> str:
 
 
 def _effect_lines(assertion: Assertion, facts: Mapping[Assertion, Fact], indent: str, layout: Layout) -> Iterator[str]:
-    """Yield an assertion with its state, and below it each piece of evidence."""
     fact = facts.get(assertion)
     state = "missing" if fact is None else fact.state
     standing = ""

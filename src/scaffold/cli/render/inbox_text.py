@@ -18,7 +18,7 @@ from scaffold.views.run_view import RequestersByItem, decision_commands
 from scaffold.views.text_format import TAB_CELLS, ago, brief, format_duration
 
 MAX_CHARACTERS = 20_000
-"""How many characters of one argument are shown."""
+"""Characters shown of one argument."""
 BAR = "    │ "
 CONTINUED_BAR = "    ┆ "
 
@@ -35,15 +35,16 @@ def brief_lines(items: Sequence[InboxItem], who: RequestersByItem, layout: Layou
 def item_text(
     item: InboxItem, who: Sequence[ActionKey], now: datetime, layout: Layout, change: Iterable[str] = ()
 ) -> str:
-    """Return everything a human needs to decide: which action asks, for what, why, until when, how to answer.
+    """Return everything that a human needs to decide: who asks, for what, why, until when, how to answer.
 
-    `change`: lines about the change that it asks for. Control characters in a model's text are shown as escapes.
+    `change` are lines about the change that is to be approved. Control characters of a model are shown as escapes.
     """
     sort = item.detail.get("kind")
     kind = f"{item.kind} ({printable(str(sort))})" if item.kind == "question" and sort else item.kind
     title = f"{kind} {item.id}: {_requester_names(who)}, in run {item.run_id}, {ago(now - item.created_at)}"
     subject = [*_subject_lines(item, layout), *change]
     lines = [*map(heading, layout.wrap("", title, hang=2)), *subject]
+    # In one line: no line without a bar may begin with words of an agent.
     if reason := item.detail.get("reason"):
         lines += layout.prose("  ", f"It asks because {one_line(reason)}.")
     lines += _decision_lines(item, now, layout)
@@ -57,7 +58,7 @@ def _requester_names(keys: Sequence[ActionKey]) -> str:
 
 
 def _subject_lines(item: InboxItem, layout: Layout) -> Iterator[str]:
-    """Yield what is asked, with all arguments of a call, or all files or tests of a change: a decision is for all."""
+    # A decision is about all arguments of a call, and all files or tests of a change: none is left out.
     if item.kind != "approval":
         yield from _quoted_lines(item.text, layout)
         if context := item.detail.get(CONTEXT):
@@ -96,7 +97,7 @@ def _call_arguments(text: str) -> Mapping[str, Any]:
 
 
 def _quoted_lines(text: str, layout: Layout) -> Iterator[str]:
-    """Yield the lines of a text behind a bar; the rest of a line that is too wide follows behind another one."""
+    # A bar before each line: none of the agent's words may look like ours.
     shown = text[:MAX_CHARACTERS]
     for line in shown.split("\n"):
         # Broken at a column instead of at a space: a decision is about every character.

@@ -30,7 +30,7 @@ MARKS: Mapping[TrialVerdict, str] = {
     "cannot_judge": "error",
     "not_tried": "skipped",
 }
-"""The status whose mark is shown, by verdict."""
+"""The status with the same mark, by verdict."""
 
 MAX_COMMAND_CHARS = 10_000
 """Columns after which YAML would fold a command."""
@@ -71,7 +71,7 @@ def found_lines(detection: DetectedGates) -> Iterator[str]:
 
 
 def result_lines(result: GateTrial) -> Iterator[str]:
-    """Yield what a gate gave, and where its whole output is."""
+    """Yield the result of a gate, and the path of its whole output."""
     took = f" ({format_seconds(result.duration_s)})" if result.duration_s >= 1 else ""
     first, *rest = labelled(result.name, f"{result.summary}{took}")
     yield f"{status_mark(MARKS[result.verdict])} {first.removeprefix('  ')}"
@@ -81,7 +81,7 @@ def result_lines(result: GateTrial) -> Iterator[str]:
 
 
 def problem_lines(trial: Trial) -> Iterator[str]:
-    """Yield why nothing could be tried, and the end of what the set-up printed."""
+    """Yield the reason why nothing could be tried, and the end of the set-up's output."""
     yield from labelled("problem", trial.problem)
     for line in [line for line in trial.output.splitlines() if line.strip()][-OUTPUT_LINES:]:
         yield from labelled("", line, indent=2)
@@ -138,12 +138,12 @@ def _commented_line(line: str) -> str:
 
 
 def _can_judge(gates: Sequence[Gate], results: Mapping[str, GateTrial]) -> bool:
-    """Return whether all gates of a kind can judge work here, so that setting them breaks no run."""
+    # Setting a gate that cannot judge here would break each run.
     return all(gate.name in results and results[gate.name].judges and not gate.advisory for gate in gates)
 
 
 def _kind_lines(detection: DetectedGates, gates: Sequence[Gate], results: Mapping[str, GateTrial]) -> Iterator[str]:
-    """Yield the lines of one kind: its command, or `auto` for gates in folders, each of which runs in its own."""
+    # Gates in folders each run in their own: `auto`, as one command could not say that.
     for gate in gates:
         yield from _reason_comment(detection, gate.name)
         if gate.folder:
@@ -163,7 +163,7 @@ def _reason_comment(detection: DetectedGates, name: str) -> Iterator[str]:
 
 
 def _comment_text(text: str) -> str:
-    """Return a text that others wrote as the rest of a comment: one line without control characters."""
+    # Others wrote the text: a line break or a control character in it would end the comment.
     return printable(" ".join(text.splitlines()))
 
 

@@ -10,7 +10,7 @@ from scaffold.plan.items import Items, hindrances, ready_items
 
 
 def item_json(item: WorkItem, known: Items) -> dict[str, Any]:
-    """Return everything known of an item but its log."""
+    """Return everything known of an item, without its log."""
     return {
         "id": item.id,
         "title": item.title,
@@ -34,7 +34,7 @@ def item_json(item: WorkItem, known: Items) -> dict[str, Any]:
 
 
 def item_line(item: WorkItem, known: Items, layout: Layout) -> Iterator[str]:
-    """Yield an item as a line: id, priority, status, title, and what keeps it from being started."""
+    """Yield an item on one line: id, priority, status, title, and what blocks it."""
     facts = [f"p{item.priority}", item.status, *(["epic"] if item.kind == "epic" else [])]
     facts += [f"#{each}" for each in item.labels]
     yield from layout.prose(f"{heading(item.id)}  {' '.join(facts)}  ", f"{item.title}{_waiting_note(item, known)}")

@@ -27,7 +27,7 @@ Opposites = Mapping[str, Sequence[str]]
 
 
 def opposites_of(learnings: Sequence[Learning]) -> Opposites:
-    """Return for each learning that is contradicted the ids of those that do."""
+    """Return the ids of contradicting learnings for each contradicted learning."""
     found: dict[str, list[str]] = {}
     for one, other in contradictions([each for each in learnings if not each.superseded_by]):
         found.setdefault(one.id, []).append(other.id)
@@ -77,7 +77,7 @@ def learning_json(learning: Learning, score: Score, against: Sequence[str], now:
 def learning_lines(
     learning: Learning, score: Score, against: Sequence[str], now: datetime, layout: Layout
 ) -> Iterator[str]:
-    """Yield a learning as text: its id, what is known of it, and its triple."""
+    """Yield a learning as text: its id, its standing and evidence, and its triple."""
     place = f"module {learning.module}" if learning.scope == "module" else learning.scope
     facts = [place, *_learning_facts(learning, score, now), *(f"#{each}" for each in learning.concepts)]
     yield from layout.prose(f"{heading(learning.id)}  ", ", ".join(facts))
@@ -108,7 +108,7 @@ def _learning_facts(learning: Learning, score: Score, now: datetime) -> Iterator
 
 
 def evidence_lines(learning: Learning, uses: Sequence[LearningUse], now: datetime, layout: Layout) -> Iterator[str]:
-    """Yield where a learning comes from, and its latest uses."""
+    """Yield the origin of a learning, and its latest uses."""
     shown = {"commit": learning.commit, "log": learning.log, "failure": learning.fingerprint}
     for name, text in shown.items():
         if text:
@@ -123,7 +123,7 @@ def evidence_lines(learning: Learning, uses: Sequence[LearningUse], now: datetim
 
 
 def lift_line(learning: Learning, score: Score, layout: Layout) -> Iterator[str]:
-    """Yield what leaving runs out one by one shows of a learning."""
+    """Yield the lift of a learning, with its range when each run in turn is left out."""
     counts = f"{score.helped} of {score.used} with it, {score.withheld_helped} of {score.withheld} without"
     if score.lift is None:
         missing = score.too_few or "with one run less, nothing is left to compare with"

@@ -1,4 +1,4 @@
-"""What is shown of a login with a subscription."""
+"""A login with a subscription, as text."""
 
 from scaffold.host.clock import SystemClock
 from scaffold.login.state import LoginOverview
@@ -6,7 +6,7 @@ from scaffold.views.text_format import local_time
 
 
 def overview_lines(seen: LoginOverview) -> tuple[str, ...]:
-    """Return what to show of a login, a sentence each."""
+    """Return a login as sentences."""
     if seen.problem:
         return (f"account {seen.account}: {seen.problem}", seen.fix)
     now = SystemClock().now()

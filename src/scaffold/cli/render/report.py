@@ -1,4 +1,4 @@
-"""The report at the end of a run: what landed, its evidence, what it cost, what to do next."""
+"""The report at the end of a run: landed work, its evidence, its cost, the next commands."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -32,7 +32,7 @@ from scaffold.views.text_format import format_cost, format_duration
 SUCCESSFUL_OUTCOMES = frozenset({"landed", "recorded"})
 """Outcomes of attempts whose effects are facts; a review is recorded without landing a commit."""
 STRENGTHS: Sequence[Strength] = ("weak", "reviewed", "proven")
-"""In the order in which a reader should look at them."""
+"""In reading order."""
 AGREEMENTS = frozenset({"review", "human"})
 """Kinds of evidence for an agreement: a reviewer or a human approved the work."""
 NARRATIVE_EVIDENCE = frozenset({"change", "review", "human"})
@@ -83,7 +83,7 @@ def _title_lines(title: str, reason: str | None, layout: Layout) -> list[str]:
 
 
 def _evidence_summary(view: RunView, layout: Layout) -> Iterator[str]:
-    """Yield how much the evidence of the facts says: first those that are weak, then those reviewed, each with why."""
+    """Yield the number of facts by strength, the weak ones first, with the reasons."""
     holding = [fact for goal in view.goals for fact in view.facts_of(goal) if fact.state == "holds"]
     by_strength = {strength: [each for each in holding if each.strength == strength] for strength in STRENGTHS}
     lines: list[str] = []
@@ -96,7 +96,7 @@ def _evidence_summary(view: RunView, layout: Layout) -> Iterator[str]:
 
 
 def _doubt_lines(facts: Sequence[Fact], layout: Layout) -> Iterator[str]:
-    """Yield a line for each fact with its doubts, and below it who agreed in spite of them."""
+    """Yield the doubts about each fact, and below them who agreed in spite of these."""
     for fact in facts:
         yield from layout.prose("    ", f"{fact.assertion}: {'; '.join(doubt.text for doubt in fact.doubts)}", hang=6)
         agreed = [each for each in fact.evidence if each.kind in AGREEMENTS] if fact.reviewed else []
@@ -104,7 +104,7 @@ def _doubt_lines(facts: Sequence[Fact], layout: Layout) -> Iterator[str]:
 
 
 def _assumption_section(view: RunView, layout: Layout) -> Iterator[str]:
-    """Yield what agents decided by themselves because no human was asked."""
+    """Yield what agents assumed because no human was asked."""
     keys = {action.id: action.key for action in view.actions}
     lines = [
         line
@@ -137,7 +137,7 @@ def _goal_section(view: RunView, goal: Goal, layout: Layout) -> str:
 
 
 def _is_told(action: Action, attempts: Sequence[Attempt]) -> bool:
-    """Return whether an action has a line of its own: of a story, those steps that landed or did not go well."""
+    # Of a story, only steps that landed or failed are told.
     if action.workspace == "parent":
         return any(each.outcome != "recorded" for each in attempts)
     return action.kind == "primitive" or action.method == "story" or isinstance(action.state, Failed)

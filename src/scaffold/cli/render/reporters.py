@@ -18,7 +18,7 @@ from scaffold.views.text_format import clip, waiting_text
 OutputFormat = Literal["text", "json", "stream-json"]
 
 MAX_CALL_CELLS = 120
-"""How many columns of a tool call's arguments are shown."""
+"""Columns shown of a tool call's arguments."""
 
 
 def reporter_for(output: OutputFormat) -> Reporter:
@@ -46,7 +46,7 @@ class TextReporter:
         """Print nothing."""
 
     def on_delta(self, delta: Delta) -> None:
-        """Print why the model does not answer yet."""
+        """Print the reason why the model does not answer yet."""
         match delta:
             case RetryWait(seconds=seconds, reason=reason):
                 print_text(f"{waiting_text(seconds)}: {reason}", err=True)

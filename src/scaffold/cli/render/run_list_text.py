@@ -35,7 +35,7 @@ def _run_line(run: ListedRun, now: datetime, layout: Layout) -> str:
 
 
 def queue_text(view: RunView, layout: Layout) -> str:
-    """Return the candidates that wait to land, in order: lane, what it waits for, its conflicts."""
+    """Return the candidates that wait to land, in order: their step, what they wait for, their conflicts."""
     actions = {action.id: action for action in view.actions}
     lines: list[str] = []
     for number, attempt in enumerate(view.queue, start=1):
@@ -52,7 +52,6 @@ def queue_text(view: RunView, layout: Layout) -> str:
 
 
 def _candidate_step(place: QueuePlace) -> str:
-    """Return what happens with a candidate now."""
     names = join_limited(place.waits_for, MAX_PATHS)
     if place.state == "held":
         return f"conflicts with what has landed; waits for {names}, so that it is done again only once"

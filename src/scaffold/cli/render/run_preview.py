@@ -22,7 +22,7 @@ from scaffold.plan.analysis.lint import lint
 from scaffold.store.database import Store
 
 MAX_ACTIONS = 40
-"""How many actions of a goal are listed; the rest are counted."""
+"""Actions of a goal that are listed; the rest are counted."""
 
 
 class RunPreview(Struct, frozen=True):
@@ -31,7 +31,7 @@ class RunPreview(Struct, frozen=True):
     run: Run
     plan: Plan
     past: Sequence[PastCost] = ()
-    """What an action cost in each earlier run with this model."""
+    """The cost of an action in each earlier run with this model."""
 
     def text(self, layout: Layout) -> str:
         """Return the preview as text."""
@@ -67,7 +67,7 @@ class RunPreview(Struct, frozen=True):
             yield from self._advice_lines(layout)
 
     def _advice_lines(self, layout: Layout) -> Iterator[str]:
-        """Yield why the plan deserves so many agents; with a number that was given, how many it would deserve."""
+        """Yield the reason for the number of agents; if the user gave one, the number that would be advised."""
         run = self.run
         if run.advice and not run.settings.choice.fixed_agents:
             yield from layout.prose("  ", f"{count_of(run.agents, 'agent')}: {run.advice}", hang=4)
@@ -92,7 +92,7 @@ def stored_preview(store: Store, run: Run) -> RunPreview:
 
 
 def _action_tree(goal: GoalSpec) -> Iterator[tuple[str, str]]:
-    """Yield the indentation and the text of each action, children below their compound; steps are only counted."""
+    """Yield (indentation, text) of each action below its compound; steps are only counted."""
     steps = Counter(action.parent for action in goal.actions if action.workspace == "parent")
 
     def below(parent: ActionKey | None, indent: str) -> Iterable[tuple[str, str]]:
@@ -115,14 +115,14 @@ def _kind_note(action: ActionSpec, steps: int) -> str:
 
 
 def _chain_text(path: Sequence[ActionKey], plan: Plan) -> str:
-    """Return the keys of a path through the plan; steps that follow each other are counted at their compound."""
+    # Steps that follow each other are counted at their compound: the chain is read as one line.
     parents = {action.key: action.parent for action in plan.actions if action.workspace == "parent"}
     parts = [(key, len(list(steps))) for key, steps in groupby(path, key=lambda each: parents.get(each) or each)]
     return " -> ".join(f"{key} ({count} steps)" if count > 1 else key for key, count in parts) or "none"
 
 
 def sandbox_summary(finding: DetectedLevel, settings: RunSettings) -> str:
-    """Return on one line how the commands of a run's agents are confined."""
+    """Return one line about the sandbox of the commands of a run's agents."""
     if settings.sandbox.mode != "off" and finding.level != "none":
         better = f" ({finding.problem}; to improve it, {finding.fix})" if finding.problem else ""
         limits = level_limits(finding.level)

@@ -35,15 +35,15 @@ from scaffold.views.state_labels import goal_reason, where_landed
 from scaffold.views.text_format import fill, format_cost, format_duration, pad
 
 MAX_ACTIONS = 40
-"""How many actions of a goal are shown; those that run, failed or are blocked come first."""
+"""Actions shown of a goal; running, failed and blocked ones come first."""
 MAX_NAMES = 12
 MAX_ITEMS = 10
-"""How many inbox items are shown."""
+"""Inbox items that are shown."""
 REASON_LINES = 4
-"""How many lines of the output of a failed check are shown."""
+"""Lines shown of the output of a failed check."""
 STATUS_CELLS = max(map(len, PRIMITIVE_TRANSITIONS))
 MAX_KEY_CELLS = 40
-"""The widest column of keys without a limit of the line's width; otherwise it takes at most a third."""
+"""The widest column of keys in unlimited lines; in limited ones it takes at most a third."""
 DEPENDENCY_FAILED = "dependency_failed:"
 ActionsById = Mapping[ActionId, Action]
 
@@ -79,7 +79,7 @@ def status_text(view: RunView, layout: Layout, page: Path | None = None, *, late
 
 
 def _header_lines(view: RunView, layout: Layout, *, named: bool) -> str:
-    """Return the run's first lines; with its reason, unless it failed by actions that are `named` below."""
+    # The reason of a run that failed by its actions would be told twice.
     run, settings = view.run, view.run.settings
     title = f"run {run.id} {view.status}"
     until = view.summary.at if view.summary.is_live else view.last_change
@@ -126,7 +126,7 @@ def next_lines(view: RunView, layout: Layout, page: Path | None, *, lasting: boo
 
 
 def taken_lines(view: RunView) -> Sequence[str]:
-    """Return where work of a run was taken, and what was ordered for its end and is not done."""
+    """Return where work of a run was taken, and what was ordered for its end but not done."""
     taken = view.summary.taken
     left = [f"--{taken.order} was asked for, and is not done: `scaffold resume {view.run.id}` does it"]
     return [*map(_taken_text, taken.moves), *(left if taken.order else [])]
@@ -153,7 +153,7 @@ def _failed_actions(view: RunView, failed: Sequence[Action], layout: Layout, *, 
 def failure_lines(
     reason: str | None, attempts: Sequence[Attempt], command: str, layout: Layout, *, most: int = REASON_LINES
 ) -> Iterator[str]:
-    """Yield why an action failed: all of it; of checks the first `most` lines, the one that decided, where the rest is.
+    """Yield why an action failed: in full; for checks, the first `most` lines, the deciding one, and where the rest is.
 
     `attempts` are those that the reason is about; `command` shows the rest.
     """
@@ -233,7 +233,7 @@ def _action_lines(action: Action, note: str, key_cells: int, layout: Layout) -> 
 
 
 def action_note(view: RunView, action: Action, holding: frozenset[Assertion], actions: ActionsById) -> str:
-    """Return in a few words why an action has its status; `holding` and `actions` are its goal's."""
+    """Return a short reason for an action's status; `holding` and `actions` are its goal's."""
     match status_of(action.state):
         case "pending":
             return _waits_for(view, action, holding, actions)
@@ -281,7 +281,7 @@ def attempt_label(view: RunView, action: Action, *, upcoming: bool = False) -> s
 
 
 def _approach_note(attempts: Sequence[Attempt], *, upcoming: bool) -> str:
-    """Return that the last attempt, or the one after it, is to take another approach, and why; else empty."""
+    """Return a note if the attempt takes another approach, with the reason; else an empty text."""
     if not attempts:
         return ""
     *earlier, last = attempts
@@ -327,7 +327,7 @@ def _slot_blocker(view: RunView, goal: Goal) -> str:
 
 
 def _compound_progress(view: RunView, compound: Action) -> str:
-    """Return what its supervisor's agent is doing about it, else how many of its children are done."""
+    """Return what the agent of its supervisor is doing, else the number of completed children."""
     if (turn := next((turn for turn in view.summary.turns if turn.action_id == compound.id), None)) is not None:
         return f"{turn.event} for {format_duration(view.summary.at - turn.started_at)}"
     progress = view.progress.get(compound.id)
@@ -430,7 +430,7 @@ def _taking_command(view: RunView, named: str) -> Mapping[str, str]:
 
 
 def _command_lines(commands: Mapping[str, str], layout: Layout) -> Iterator[str]:
-    """Yield commands to copy, none of them broken, each with its purpose beside it, or below if that does not fit."""
+    # Commands are copied, so none is broken: a purpose that does not fit goes below.
     wide = min(44, max(map(cell_len, commands)))
     for command, purpose in commands.items():
         shown, says = printable(command), printable(purpose)
@@ -439,7 +439,7 @@ def _command_lines(commands: Mapping[str, str], layout: Layout) -> Iterator[str]
 
 
 def budget_lines(use: BudgetUse) -> Sequence[str]:
-    """Return how much of the budget is used, if there is one, and how sure that is."""
+    """Return the used share of the budget, if there is one, with the confidence in it."""
     if use.share is None:
         return []
     warning = f"; {use.consequence}" if use.is_low else ""

@@ -1,4 +1,4 @@
-"""Questions for the user's consent: one at a time, identical ones together, each drawn with all its details."""
+"""Approval questions: one at a time, identical ones together, each drawn with all its details."""
 
 import asyncio
 import json
@@ -19,11 +19,11 @@ from scaffold.session.running_tools import RunningCall, patch_of, proposed_text
 from scaffold.tools.content.line_diff import MAX_LINES, LineDiff, line_diff
 
 MAX_SCOPE = 40
-"""Characters of a rule in the row of answers; the question itself shows a longer one."""
+"""Characters of a rule in the row of answers; the question shows longer ones in full."""
 _GAP = "   "
 """Between answers."""
 MAX_CHARACTERS = 20_000
-"""Characters of a subject that are shown."""
+"""Characters shown of a subject."""
 
 
 class _PendingQuestion(Struct, eq=False):
@@ -71,7 +71,7 @@ class ApprovalQueue:
         return self.current is not None and self.current.always is not None
 
     def meaning(self, words: str) -> ApprovalAnswer | None:
-        """Return the answer to the current question that a key or a line stands for; None if it is none."""
+        """Return the answer that a key or a line gives to the current question; None if it is not an answer."""
         answer = parse_answer(words)
         return None if answer == "always" and not self.offers_always else answer
 
@@ -112,7 +112,6 @@ class ApprovalQueue:
             self._call_first()
 
     def _call_first(self) -> None:
-        """Have the first question shown by its caller."""
         if self._waiting:
             self._waiting[0].turn.set()
 
@@ -144,7 +143,7 @@ def format_question(question: ApprovalQuestion, change: LineDiff | str, renderer
 
 
 def proposed_change(question: ApprovalQuestion, call: RunningCall) -> LineDiff | str:
-    """Return the change a call would make to its file: a diff, or else a text."""
+    """Return a call's change to its file: a diff, or else a text."""
     if question.category != "file_write":
         return ""
     if patch := patch_of(call):
@@ -189,7 +188,7 @@ def _always_choice(queue: ApprovalQueue) -> str:
 
 
 def _rule_scope(question: ApprovalQuestion) -> str:
-    """Return what "don't ask again" allows; a rule for a command allows any further words."""
+    # A rule for a command allows any further words.
     more = " *" if question.always and question.category == "shell" else ""
     return f"{question.always}{more}" if question.always else "exactly this"
 

@@ -1,4 +1,4 @@
-"""A terminal by whole lines: one without escape sequences (TERM=dumb), or one for a screen reader (`--plain`)."""
+"""A terminal by whole lines: without escape sequences (TERM=dumb), or for a screen reader (`--plain`)."""
 
 import asyncio
 import contextlib
@@ -98,7 +98,7 @@ class DumbTerminal:
             self.show(f"not sent: {words}")
 
     def _write_plain(self, text: str, *, bell: bool = False) -> None:
-        """Write `text` without escape sequences; characters outside the terminal's encoding become `?`."""
+        # Characters outside the terminal's encoding become `?`.
         shown = "\a" * bell + printable(text)
         sys.stdout.buffer.write(shown.encode(sys.stdout.encoding or "utf-8", "replace"))
         sys.stdout.buffer.flush()

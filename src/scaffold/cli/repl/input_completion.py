@@ -23,12 +23,12 @@ MAX_SUGGESTIONS = 50
 ENOUGH_IN_FOLDER = 10
 """With fewer matches in the folder itself, subfolders are searched."""
 MAX_SCANNED = 20_000
-"""Most matching names taken from a folder, and most names read in a whole tree."""
+"""The most names taken from one folder, and read in a whole tree."""
 SKIPPED = frozenset({".git", "node_modules", "__pycache__", ".venv", ".mypy_cache", ".ruff_cache", ".pytest_cache"})
 """Folders that are not searched; `.git` is not even listed."""
 
 _UNQUOTABLE = re.compile(r'["\n]')
-"""Characters that no attached name can have."""
+"""Characters that cannot occur in an attached name."""
 
 _COMMAND = re.compile(r"/(?P<name>[a-z_-]*)")
 _ARGUMENT = re.compile(r"/(?P<name>[a-z_-]+)\s+(?P<words>\S*)", re.IGNORECASE)
@@ -104,7 +104,6 @@ def file_suggestions(before: str, cwd: Path) -> Iterator[Suggestion]:
 
 
 def _file_suggestions(typed: str, replaced: int, cwd: Path) -> Iterator[Suggestion]:
-    """Yield files of the folder typed so far; then files with that name anywhere below."""
     folder, _, start = typed.rpartition("/")
     place = (Path(folder).expanduser() if folder.startswith("~") else cwd / folder) if folder else cwd
     place = Path("/") if typed.startswith("/") and not folder else place
@@ -120,7 +119,7 @@ def _file_suggestions(typed: str, replaced: int, cwd: Path) -> Iterator[Suggesti
 
 
 def _files_below(root: Path, wanted: str) -> Iterator[str]:
-    """Yield paths of files in subfolders of `root` whose name contains `wanted`; near ones first."""
+    """Yield the paths of files below `root` whose name contains `wanted`, nearest first."""
     folders, looked = [root], 0
     while folders and looked < MAX_SCANNED:
         deeper: list[Path] = []
@@ -139,7 +138,7 @@ def _files_below(root: Path, wanted: str) -> Iterator[str]:
 
 
 def _folder_entries(folder: Path, start: str = "") -> Sequence[os.DirEntry[str]]:
-    """Return at most `MAX_SCANNED` entries of a folder that begin with `start`; none if it is unreadable."""
+    """Return at most `MAX_SCANNED` entries that begin with `start`; none if the folder is unreadable."""
     try:
         with os.scandir(folder) as entries:
             matching = (each for each in entries if each.name.lower().startswith(start))

@@ -1,4 +1,4 @@
-"""The REPL: the user's messages and commands, the agent's turns, and what happens when both come at once."""
+"""The REPL's event loop: the user's messages and commands, the agent's turns, and their collisions."""
 
 import asyncio
 import contextlib
@@ -60,23 +60,23 @@ from scaffold.store.user_store import UserStore
 HISTORY_FILE = "ralph-history"
 GREETING = "\n/help lists commands and keys"
 NewsPolicy = Literal["wake", "notify", "ignore"]
-"""What news do to an idle agent: they wake it; after a stopped or failed turn they are announced once, then wait."""
+"""The effect of news on an idle agent: they wake it; after a stopped or failed turn they are announced once."""
 FORCED_EXIT_S = 4.0
 """After a second Ctrl-C: anything that is still running then ends with the process."""
 
 
 def resume_hint(conversation: ConversationId | None) -> str:
-    """Return how to resume the conversation; empty if it has no messages."""
+    """Return the command that resumes the conversation; empty if it has no messages."""
     return f"resume with `ralph --resume {conversation}`" if conversation else ""
 
 
 class ReplProfile(Struct, frozen=True, kw_only=True):
-    """What differs between the REPLs of `ralph` and `scaffold`; the defaults are those of `ralph`."""
+    """The differences between the REPLs of `ralph` and `scaffold`; the defaults are those of `ralph`."""
 
     name: str = "ralph"
     commands: Sequence[CommandSyntax] = COMMANDS
     keeps_tool: Callable[[Tool], bool] = keep_every_tool
-    """Whether the agent gets one of the tools that every session has."""
+    """Returns whether the agent gets a tool that every session has."""
     extra_tools: tuple[Tool, ...] = ()
     exit_hint: Callable[[ConversationId | None], str] = resume_hint
     """Returns the last line, empty for none; the argument is None if the conversation has no messages."""
@@ -197,7 +197,7 @@ class Repl:
         session.todos.watch(self.transcript.todos)
 
     def _post_event(self, event: UIEvent) -> None:
-        """Handle an event of the terminal; Ctrl-C takes effect at once, so that it applies to what was typed before."""
+        # Ctrl-C takes effect at once: it is about what was typed before.
         if isinstance(event, InterruptPressed):
             self._interrupt()
         self._events.put_nowait(event)
@@ -248,7 +248,7 @@ class Repl:
             self.transcript.notice("messages arrived; the agent reads them with your next message")
 
     async def _submit(self, words: str, group: asyncio.TaskGroup) -> None:
-        """Execute a command or send a message to the agent: now, or as soon as the agent can take it."""
+        """Execute a command or send a message: now, or as soon as the agent can take it."""
         command = parse_slash(words, self.profile.commands)
         # Such a command changes what the running turn works on.
         waits = is_user_command(words) or (command is not None and needs_idle_agent(command))
@@ -271,7 +271,6 @@ class Repl:
             self._await_input(group)
 
     async def _execute_command(self, command: Command) -> None:
-        """Execute a slash command and show its reply."""
         self._stop_listening()
         if command == Resume() and self._terminal.picks and self.current.store.conversations.listed(limit=1):
             picked = await self._terminal.pick_conversation(self.current.store, self.current.options.home)
@@ -296,7 +295,7 @@ class Repl:
         self._update_subagent_usage()
 
     def _update_subagent_usage(self) -> None:
-        """Read the usage of subagents; the previous value stays while the store cannot be read."""
+        # The previous value stays while the store cannot be read.
         with contextlib.suppress(ScaffoldError):
             self._turn_state.subagent_usage = subagent_usage(self.current.session.peers.subagents()) or Usage()
 
@@ -324,7 +323,7 @@ class Repl:
         self._turn = group.create_task(self._run_turn(turn))
 
     async def _run_turn(self, turn: Awaitable[TurnResult | None]) -> None:
-        """Wait for a turn and show how it ended."""
+        """Wait for a turn and show its end."""
         try:
             result = await turn
             if result is not None and result.stop == "refused":
@@ -344,7 +343,6 @@ class Repl:
             self._events.put_nowait(TurnFinished())
 
     async def _turn_finished(self, group: asyncio.TaskGroup) -> None:
-        """Process what was queued during the turn, in the order in which it was typed."""
         stopped = self._turn_state.stopping
         self._turn, self._turn_state.busy, self._turn_state.stopping = None, False, False
         # What the user typed for a stopped turn goes back into the line: it is
@@ -364,7 +362,6 @@ class Repl:
         self._await_input(group)
 
     def _await_input(self, group: asyncio.TaskGroup) -> None:
-        """Show that it is the user's turn, and listen for news."""
         if self._leaving:
             return
         if self._news_listener is None and self._on_news != "ignore":
@@ -416,7 +413,7 @@ class Repl:
             self._turn.cancel()
 
     async def _end_turn(self) -> None:
-        """End the running turn, if any; the forced exit ends what does not stop."""
+        # What does not stop is ended by the forced exit.
         if self._turn is None:
             return
         _schedule_forced_exit()
@@ -431,7 +428,6 @@ class Repl:
         self._terminal.ring()
 
     async def _tick_status(self) -> None:
-        """Keep the status line moving while something runs."""
         frame, state = 0, self._turn_state
         while True:
             await self._clock.sleep(1 / FRAMES_PER_S)
@@ -446,5 +442,5 @@ class Repl:
 
 
 def _schedule_forced_exit() -> None:
-    """End the process soon, even if something in it does not end."""
+    # Something in the process may not end, such as a call of a library.
     asyncio.get_running_loop().call_later(FORCED_EXIT_S, os._exit, INTERRUPTED)

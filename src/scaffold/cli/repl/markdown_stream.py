@@ -14,7 +14,7 @@ _FENCE = re.compile(r"^\s*(?P<mark>`{3,}|~{3,})(?P<info>[^`]*)$")
 _HEADING = re.compile(r"^#{1,6}\s")
 _ITEM = re.compile(r"^([-*+]|\d{1,9}[.)])\s")
 DISABLED_RULES = ("entity", "html_block", "html_inline", "reference", "image")
-"""Syntax that would hide what the model wrote: entities, HTML, link definitions, images."""
+"""Syntax that would hide text of the model: entities, HTML, link definitions, images."""
 
 
 class LeftAlignedHeading(Heading):
@@ -95,7 +95,7 @@ class MarkdownBlocks:
         return [block for block in blocks if block.strip()]
 
     def _take_line(self, line: str) -> list[str]:
-        """Take a whole line, and return the blocks it finishes: none, the one before, itself, or both."""
+        """Take a whole line, and return the blocks that it finishes: none, the previous one, itself, or both."""
         # Within a fence neither a blank line nor a heading ends the block.
         if self._fence:
             self._lines.append(line)
@@ -117,7 +117,6 @@ class MarkdownBlocks:
         return done
 
     def _ends_before(self, line: str) -> bool:
-        """Return whether the current block is finished, given that `line` follows."""
         if line[0] in " \t":
             return False
         # A list continues over blank lines between its items; it must not be cut into several lists.

@@ -131,7 +131,6 @@ class RunControl:
         return require_run(self.context.store, opened.id)
 
     async def _open_run(self, request: str) -> Run:
-        """Open a run of this process without goals."""
         # A plan was discussed, so no tier without one will do.
         question = TierQuestion(texts=[request], needs_planner=True)
         overrides, root = setting_overrides(self._flags), self.context.repository.root
@@ -187,7 +186,7 @@ def _read_command(name: str, words: str, summary: str, answer: Callable[[str], s
 
 
 def inbox_text(context: RunContext) -> str:
-    """Return what waits for a human in this repository, each item in full, with the commands of the REPL."""
+    """Return the items that wait for a human in this repository, in full, with the REPL's commands."""
     store = context.store
     items = store.inbox.open()
     if not items:
@@ -200,7 +199,7 @@ def inbox_text(context: RunContext) -> str:
 
 
 def decide(context: RunContext, word: Word, arguments: Sequence[str]) -> str:
-    """Decide an item as the command of the same name does, and return what happened."""
+    """Decide an item as the command of the same name does; return the outcome."""
     if not arguments:
         raise UsageError(f"/{word} needs the ID of an item", "/inbox shows what is waiting.")
     name, words = arguments[0], utf8_safe(" ".join(arguments[1:]).strip())

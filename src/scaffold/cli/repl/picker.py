@@ -71,7 +71,7 @@ def choice_line(choice: Choice, *, folder_columns: int, width: int) -> str:
 
 
 class ConversationPicker:
-    """The list on the terminal, below what is there; it is erased at the end."""
+    """The list on the terminal, below the existing text; it is erased at the end."""
 
     def __init__(self, choices: Sequence[Choice], *, source: Input, output: Output) -> None:
         self._choices = choices

@@ -1,4 +1,4 @@
-"""Drawing: everything a REPL shows, as lines of text with colours.
+"""Draw everything that a REPL shows, as lines of text with colours.
 
 Text from outside is made safe here: secrets are redacted before a line is wrapped or cut, control characters escaped.
 """
@@ -47,13 +47,13 @@ _THEME = Theme(
 )
 _MARKS = {"pending": ("☐", ""), "in_progress": ("▶", "bold"), "completed": ("☑", "dim")}
 _SUBJECTS = ("command", "path", "url", "pattern", "task", "code", "content")
-"""Arguments that best describe the subject of a call."""
+"""The most telling arguments of a call."""
 USER_LINES = 30
-"""Lines of a message of the user, behind the first, that are shown whole."""
+"""Lines of the user's message, after the first, that are shown whole."""
 DIFF_LINES = 40
 """Lines shown of the diff of a finished change."""
 WHOLE_LINE = 2_000
-"""Characters shown of a line of the user's, or of a change that the user is asked about."""
+"""Characters shown of a line of the user, or of a change that is to be approved."""
 _SHOWN_AS_DIFF = ("content", "expected")
 """Arguments that a diff shows better."""
 
@@ -91,7 +91,7 @@ class Renderer(Struct, frozen=True, kw_only=True):
         return self.draw(Padding(Text(self._safe_text(text), style), (0, 0, 0, indent)))
 
     def quoted(self, text: str) -> str:
-        """Return text from a model or tool, spaces kept, with a bar before each line so that none passes for ours."""
+        """Return text of a model or tool, with a bar before each line so that none looks like ours."""
         bar = "    " if self.plain else "  │ "
         room = max(10, self.width) - len(bar)
         lines = [
@@ -137,7 +137,7 @@ class Renderer(Struct, frozen=True, kw_only=True):
         return self._draw_lines(lines or [Text("  the list is empty", "dim")])
 
     def draw(self, what: RenderableType, *, cut: bool = False) -> str:
-        """Return it as text with colours and no other escape sequences, without a line end at the end.
+        """Return the renderable as text with colours and no other escape sequences, without a final newline.
 
         Long lines are wrapped, or with `cut` end with `…`.
         """
@@ -164,7 +164,6 @@ class Renderer(Struct, frozen=True, kw_only=True):
         return "\n".join(lines[seen[0] : seen[-1] + 1]) if seen else ""
 
     def _draw_lines(self, lines: Sequence[Text]) -> str:
-        """Return the lines; long ones are truncated, not wrapped."""
         return self.draw(Text("\n").join(lines), cut=True)
 
     def _one_line(self, text: str) -> str:
@@ -180,7 +179,7 @@ class Renderer(Struct, frozen=True, kw_only=True):
         )
 
     def _diff_line(self, line: DiffLine, digits: int, *, whole: bool) -> Sequence[Text]:
-        """Return the rows of a line of a diff: one, or more for a long line that is shown whole."""
+        """Return the rows of a line of a diff; a long line has several only if it is shown whole."""
         if line.kind in {"gap", "note"}:
             return [Text(f"  {'':>{digits}} … {line.text}".rstrip(), "dim")]
         sign, style = {"added": ("+", "green"), "removed": ("-", "red")}.get(line.kind, (" ", ""))

@@ -1,4 +1,4 @@
-"""The input line and what is shown around it, by prompt_toolkit; nothing is decided here."""
+"""The input line and its surroundings, by prompt_toolkit; nothing is decided here."""
 
 import contextlib
 import os
@@ -55,7 +55,7 @@ from scaffold.store.user_store import UserStore
 
 REDRAW_S = 0.04
 ESCAPE_S = 0.25
-"""How long after Escape another key counts as Alt and that key."""
+"""Seconds after Escape in which another key counts as Alt and that key."""
 MENU_ROWS = 8
 INPUT_ROWS = 10
 REASON_HINT = "Enter: no, with this reason   Esc: back to the question"
@@ -108,13 +108,13 @@ def open_history(path: Path) -> History:
 
 
 class DenialReason:
-    """Borrows the input line for a reason; what was typed before is put back afterwards."""
+    """Borrows the input line for the reason of a denial, and restores its text afterwards."""
 
     def __init__(self, line: Buffer) -> None:
         self._line = line
         self._before = Document()
         self.question: ApprovalQuestion | None = None
-        """The question that the reason is for; None while none is written."""
+        """The denied question; None while no reason is being written."""
 
     def begin(self, question: ApprovalQuestion) -> None:
         """Empty the line for the reason."""
@@ -169,7 +169,7 @@ class PromptTerminal:
         self._pasted = PastedTexts()
         self._reason = DenialReason(self._line)
         self._held_back: list[str] | None = None
-        """What is shown once a conversation was chosen; None while none is being chosen."""
+        """Texts to show once a conversation was chosen; None while none is being chosen."""
         self._live_text = ""
         self._key_counts = False
         """Whether the pressed key counts as an answer."""
@@ -365,7 +365,7 @@ class PromptTerminal:
         self._pasted.forget(mark)
 
     def _answer_keys(self, asked: Filter) -> KeyBindings:
-        """Return the keys while a question is open; keys pressed before it could be read go to the line."""
+        # A question counts only once it could be read: keys pressed before go to the line.
         keys = KeyBindings()
 
         def pressed(event: KeyPressEvent) -> None:

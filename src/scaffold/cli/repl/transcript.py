@@ -1,4 +1,4 @@
-"""The transcript of a session: finished parts are shown for good, the unfinished rest is drawn as it is."""
+"""The transcript of a session: finished parts are printed, the unfinished rest is redrawn."""
 
 import re
 from collections.abc import Mapping
@@ -21,16 +21,16 @@ NEWS_LINES = 8
 COMMAND_LINES = 60
 """Lines shown of the output of a command of the user's own."""
 LIVE_CHARACTERS = 4_000
-"""How much of an unfinished part is drawn."""
+"""Characters drawn of an unfinished part."""
 _LONG_WORD = re.compile(rf"[\w+/=.~-]{{{MIN_SECRET_CHARS},}}\Z", re.ASCII)
-"""A word at the end that may still grow into a secret; it is drawn once it is complete."""
+"""A last word that may still grow into a secret; it is drawn once it is complete."""
 TranscriptPart = Literal["user", "text", "thinking", "call", "note", "question"]
 _CLOSE = {("call", "call"), ("note", "note"), ("question", "note")}
 """Pairs of parts without a blank line between them."""
 
 
 class TranscriptOutput(Protocol):
-    """Where finished parts are shown, one below the other."""
+    """Shows finished parts, one below the other."""
 
     echoes: bool
     """Whether typed lines stay on the screen."""
@@ -73,7 +73,7 @@ class Transcript:
 
     @property
     def activity(self) -> str:
-        """What the model is doing: waiting, thinking, writing."""
+        """The model's current activity: waiting, thinking, writing."""
         left_s = self._waits_until_s - self._clock.monotonic()
         if left_s > 0:
             return f"waiting {left_s:.0f} s"
@@ -92,7 +92,7 @@ class Transcript:
         return ""
 
     def _finished_words(self, text: str) -> str:
-        """Return a text that still grows without secrets, and without what may be the beginning of one."""
+        # The last word may be the beginning of a secret.
         return self._renderer.clean(_LONG_WORD.sub("", text)).strip("\n")
 
     def session(self, **fields: str) -> None:
@@ -206,7 +206,7 @@ class Transcript:
         return self._output.renderer
 
     def _finish_part(self, kind: Literal["text", "thinking"], text: str) -> None:
-        """Take a complete part of a reply; it is shown now unless it was streamed."""
+        # Text that was streamed is shown already.
         streamed = self._streamed_text if kind == "text" else self._streamed_thinking
         self._end_thinking()
         if kind == "text":
@@ -249,7 +249,7 @@ class Transcript:
         self._show_part("call", self._renderer.result(name, args, content.replace("\r\n", "\n"), failed=failed))
 
     def _show_news(self, text: str) -> None:
-        """Show what reached the agent: messages of others, and the user's messages that waited."""
+        """Show messages of others, and the user's own messages that waited."""
         # The news are one text, and the user's own messages are its end; those
         # are shown like messages that were not queued.
         given = self._pending.text
@@ -261,6 +261,6 @@ class Transcript:
             self.user_message(words)
 
     def _show_part(self, part: TranscriptPart, text: str) -> None:
-        """Show a part, with a blank line above it unless it belongs to the previous one."""
+        # A blank line separates a part from the previous one, unless they belong together.
         self._output.show(text if self._last is None or (self._last, part) in _CLOSE else f"\n{text}")
         self._last = part

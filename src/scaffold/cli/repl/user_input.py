@@ -12,11 +12,11 @@ from scaffold.session.slash.syntax import CommandSyntax, parse_slash
 from scaffold.session.user_command import is_user_command
 
 EXIT_WARNING_S = 2.0
-"""How long the warning holds that another Ctrl-C leaves."""
+"""Seconds in which another Ctrl-C leaves."""
 InterruptEffect = Literal["deny", "stop", "end", "clear", "warn", "leave"]
 EnterEffect = Literal["send", "continue", "ignore"]
 REASON_KEY = "r"
-"""Begins the reason of a denial, where keys answer."""
+"""The key that begins the reason of a denial."""
 MIN_LINES = 8
 MIN_CHARACTERS = 1_500
 """A shorter paste stays in the line as it is."""

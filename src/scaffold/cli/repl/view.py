@@ -1,4 +1,4 @@
-"""What a terminal shows around its input line: the status line, the unfinished reply, hints, the open question."""
+"""The text around the input line: the status line, the unfinished reply, hints, the open question."""
 
 from collections import deque
 from collections.abc import Sequence
@@ -32,7 +32,7 @@ class StatusLineState(Struct, frozen=True, kw_only=True):
     model: str
     mode: str
     activity: str
-    """What the agent is doing; empty when idle."""
+    """The agent's activity; empty when idle."""
     busy_s: float = 0.0
     input_tokens: int = 0
     output_tokens: int = 0
@@ -111,7 +111,7 @@ class TurnState(Struct):
 
 
 class ReplView(Struct, kw_only=True):
-    """What the terminal shows of a REPL; read again for each redraw."""
+    """The terminal's view of a REPL; read again for each redraw."""
 
     clock: Clock
     current: CurrentConversation
@@ -140,7 +140,7 @@ class ReplView(Struct, kw_only=True):
         )
 
     def live(self, renderer: Renderer) -> str:
-        """Return what is not finished, drawn: the reply, running calls, waiting messages; empty if there is nothing."""
+        """Return the unfinished parts, drawn: the reply, running calls, waiting messages; empty without any."""
         parts = [self.transcript.live()]
         if self.questions.current is None:
             frame = SPINNER[int(self.clock.monotonic() * FRAMES_PER_S) % len(SPINNER)]
@@ -183,7 +183,6 @@ class ReplView(Struct, kw_only=True):
 
 
 def _status_segments(state: StatusLineState) -> Sequence[StatusSegment]:
-    """Return all segments in reading order."""
     segments = []
     if state.activity:
         frame = SPINNER[int(state.busy_s * FRAMES_PER_S) % len(SPINNER)]
@@ -209,6 +208,6 @@ def _status_segments(state: StatusLineState) -> Sequence[StatusSegment]:
 
 
 def _short_duration(seconds: float) -> str:
-    """Return a duration without spaces: the status line is short, and this part of it is drawn every second."""
+    # Without spaces: the status line is short, and this part of it is drawn every second.
     whole = int(seconds)
     return f"{whole}s" if whole < 60 else f"{whole // 60}m{whole % 60:02}s"

@@ -1,1 +1,1 @@
-"""Run."""
+"""The settings of one run: its tier, its models, its limits, and all of them together."""

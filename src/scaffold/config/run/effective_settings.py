@@ -1,4 +1,4 @@
-"""The settings of a run, from the configuration and the command line; and those a resumed run reads again."""
+"""The settings of a run, from the configuration and the command line; a resumed run reads some of them again."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,7 +7,7 @@ from typing import cast, get_args
 from msgspec import Struct, structs
 
 from scaffold.agent.model_access import resolve_model, unenforced_limit_notice
-from scaffold.agent.prompts import Notice
+from scaffold.agent.prompts import Notice, ignore_notice
 from scaffold.config.folder_trust import folder_trust, prompt_folders
 from scaffold.config.permission_settings import detect_sandbox_level, permission_settings, sandbox_settings
 from scaffold.config.run.role_models import RunModels, run_models
@@ -145,7 +145,7 @@ async def run_settings(
 
 
 def plugin_settings(settings: Settings) -> PluginSettings:
-    """Return which plugins take part."""
+    """Return the plugins that workers load."""
     return PluginSettings(workers=settings.texts("plugins.workers"), network=settings.texts("plugins.network"))
 
 
@@ -162,7 +162,7 @@ def planning_settings(settings: Settings, flags: RunFlags, *, planner: bool) -> 
 
 
 def learning_settings(settings: Settings, *, planner: bool) -> LearningSettings:
-    """Return what attempts are told of earlier work, and what is kept of theirs."""
+    """Return what attempts learn from earlier work, and what they leave for later work."""
     return LearningSettings(
         tokens=int(settings.number("learning.tokens")),
         # Without a planner, a run makes no other requests than those of its workers.
@@ -171,13 +171,13 @@ def learning_settings(settings: Settings, *, planner: bool) -> LearningSettings:
 
 
 def taking_settings(settings: Settings, flags: RunFlags) -> TakingSettings:
-    """Return what happens to the work of a run that has completed; flags override the configuration."""
+    """Return what happens to the work of a completed run; flags override the configuration."""
     configured = settings.text("publish") == "pr" and not flags.greenfield
     return TakingSettings(fast_forward=flags.greenfield, pull_request=flags.pr or configured)
 
 
 def chosen_models(settings: Settings, tier: Tier, budget_usd: float | None, *, notice: Notice) -> RunModels:
-    """Return the models of a run as `run_models` does; `notice` is also told of limits that cannot be enforced."""
+    """Return the models of a run as `run_models` does; `notice` also receives limits that cannot be enforced."""
     found = run_models(settings, tier, notice=notice)
     names = [found.model.name, *found.model.others]
     for each in (*found.assigned.by_role.values(), *found.assigned.by_task.values()):
@@ -197,14 +197,14 @@ def chosen_reviewer(settings: Settings, tier: Tier, model: ModelSettings) -> Rev
 
 
 def failure_settings(settings: Settings, model: ModelSettings) -> FailureSettings:
-    """Return what happens to attempts that take long or fail in a run whose work `model` does."""
+    """Return how a run with `model` treats attempts that take long or fail."""
     word = settings.text("other_approach.model") or OFF
     other = None if word == OFF else _model_besides(settings, word, model)
     return FailureSettings(soft_timeout=settings.number("soft_timeout"), other_model=other)
 
 
 def _model_besides(settings: Settings, word: str, model: ModelSettings) -> ModelSettings:
-    """Return the model that `word` means beside the one that does the work; `auto` is another size, if there is one."""
+    """Return the second model that `word` names; `auto` is another size, if one is configured."""
     size, wanted = _other_size(settings, model.name) if word == AUTO else (word, settings.model_of(word))
     if wanted == model.name:
         return model
@@ -219,12 +219,7 @@ def _model_besides(settings: Settings, word: str, model: ModelSettings) -> Model
 
 
 def _other_size(settings: Settings, name: str) -> tuple[str, str]:
-    """Return the largest configured model, besides this one, at the same provider and address, after its size.
-
-    Without one, or for a cassette, return the name itself.
-
-    The user did not choose to show this run's code to another provider.
-    """
+    # Another provider is not considered: the user did not choose to show it this run's code.
     mine = parse_model(name)
     if mine.provider == "cassette":
         return "", name
@@ -271,7 +266,7 @@ def _model_names(settings: Settings) -> Iterator[str]:
 
 
 def gate_settings(settings: Settings) -> GateSettings:
-    """Return how gates are run and compared with their baseline."""
+    """Return the settings of gates and their baseline."""
     kinds = {kind: settings.text(f"quality_gates.{kind}") for kind in get_args(GateKind)}
     given = {kind: command for kind, command in kinds.items() if command not in {None, AUTO, OFF}}
     return GateSettings(
@@ -285,14 +280,14 @@ def gate_settings(settings: Settings) -> GateSettings:
 
 
 def landing_settings(settings: Settings) -> LandingSettings:
-    """Return how work lands."""
+    """Return the settings of landing."""
     return LandingSettings(
         union=settings.texts("landing.union"), human_review=cast("HumanReview", settings.text("reviews.human"))
     )
 
 
 def scheduling_settings(settings: Settings) -> SchedulingSettings:
-    """Return what may not run at the same time."""
+    """Return the settings for what may run at the same time."""
     return SchedulingSettings(
         collisions=settings.text("collisions") != OFF,
         directory_agents=int(settings.number("agents_per_directory")),
@@ -300,7 +295,7 @@ def scheduling_settings(settings: Settings) -> SchedulingSettings:
 
 
 def keep_settings(settings: Settings) -> KeepSettings:
-    """Return how much is kept beside the work, and how much of the disk stays free."""
+    """Return the limits of kept data and of free disk space."""
     return KeepSettings(
         ignored_mb=settings.number("keep.ignored_mb"),
         days=settings.number("keep.days"),
@@ -310,7 +305,7 @@ def keep_settings(settings: Settings) -> KeepSettings:
 
 
 def environment_settings(settings: Settings, trust: TrustStatus) -> EnvironmentSettings:
-    """Return what commands and checks run in; `trust` is that of the repository."""
+    """Return the environment of commands and checks; `trust` is the repository's."""
     setup = settings.texts("setup")
     return EnvironmentSettings(
         variables=settings.texts("environment"),
@@ -324,7 +319,7 @@ def environment_settings(settings: Settings, trust: TrustStatus) -> EnvironmentS
 
 
 def _repository_trust(root: Path, *, once: bool, notice: Notice) -> TrustStatus:
-    """Return the repository's trust; `notice` receives a line if files should be copied and are not."""
+    """Return the repository's trust; `notice` is told of files that should be copied and are not."""
     trust = folder_trust(root, once=once)
     if not trust.trusted and any(piece.name == INCLUDE_FILE and not piece.blank for piece in trust.folder.pieces):
         notice(f"{INCLUDE_FILE} ignored: {trust.reason}; `scaffold trust` trusts it.")
@@ -381,12 +376,8 @@ def _with_chosen(context: RunContext, settings: RunSettings, flags: RunFlags) ->
     given = {"tier": flags.tier, "model": flags.model}
     chosen = load_settings(context.repository.root, context.environ, given, trust_once=flags.trust_once)
     if flags.model is not None:
-        settings = _with_models(settings, run_models(chosen, settings.tier, notice=_say_nothing))
+        settings = _with_models(settings, run_models(chosen, settings.tier, notice=ignore_notice))
     return settings if flags.tier is None else with_tier(settings, chosen)
-
-
-def _say_nothing(text: str) -> None:
-    """Say nothing: it was said at the run's start."""
 
 
 def _with_models(settings: RunSettings, found: RunModels) -> RunSettings:
@@ -428,7 +419,7 @@ def with_tier(run: RunSettings, settings: Settings) -> RunSettings:
     """
     tier = settings.tier()
     if run.assigned.sized:
-        run = _with_models(run, run_models(settings, tier, notice=_say_nothing))
+        run = _with_models(run, run_models(settings, tier, notice=ignore_notice))
     limits = with_tier_tokens(run.limits, tier)
     planning = _with_judges(run.planning, settings, tier, run.model)
     choice = structs.replace(CHOSEN, fixed_agents=settings.values["agents"].value is not None)
@@ -436,10 +427,7 @@ def with_tier(run: RunSettings, settings: Settings) -> RunSettings:
 
 
 def _with_judges(planning: PlanningSettings, settings: Settings, tier: Tier, model: ModelSettings) -> PlanningSettings:
-    """Return the settings with the agents that judge work.
-
-    None without a planner; a drafter and a critic only with a threshold, a second reviewer only in some tiers.
-    """
+    # Without a planner nothing is judged; a drafter and a critic need a threshold, and only some tiers have a reviewer.
     judged = planning.planner and tier.threshold > 0
     reviewer = chosen_reviewer(settings, tier, model) if planning.planner else None
     return structs.replace(planning, drafter=judged, critic=judged, reviewer=reviewer)

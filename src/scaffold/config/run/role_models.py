@@ -1,4 +1,4 @@
-"""The models of a run: that of its tier or of the user, and those of roles and types of tasks."""
+"""The models of a run: its tier's or the user's, and the models of roles and types of tasks."""
 
 from msgspec import Struct
 
@@ -76,7 +76,7 @@ def models_of(settings: Settings, name: str) -> tuple[str, ...]:
 
 
 class _Sizes:
-    """The configured sizes, and which ones were asked for in vain."""
+    """The configured sizes, and the requested sizes that are not configured."""
 
     def __init__(self, settings: Settings, notice: Notice) -> None:
         self._settings = settings
@@ -85,7 +85,7 @@ class _Sizes:
         self._known: dict[str, tuple[str, str]] = {}
 
     def assigned(self, words: tuple[str, ...]) -> AssignedModel:
-        """Return the model for model strings and sizes, the first of them first; only live ones take its place."""
+        """Return the model for model strings and sizes in order of preference; only live models replace the first."""
         found = dict.fromkeys(name for word in words for name in self._settings.models(self._resolve_size(word)))
         (name, digest), *others = map(self._known_model, found)
         size = self._resolve_size(words[0])
@@ -97,7 +97,7 @@ class _Sizes:
         )
 
     def _resolve_size(self, word: str) -> str:
-        """Return the word, or the size in its place."""
+        """Return the model string, or the size that takes the place of an unset one."""
         if word not in SIZES or self._settings.models(word):
             return word
         stand_in = next((each for each in STAND_INS[word] if self._settings.models(each)), None)
@@ -107,7 +107,7 @@ class _Sizes:
         return stand_in
 
     def tell(self) -> None:
-        """Tell which sizes are not configured, and which ones take their place."""
+        """Report unconfigured sizes, and the sizes that take their place."""
         for stand_in in dict.fromkeys(self._unset.values()):
             unset = [f"models.{word}" for word, each in self._unset.items() if each == stand_in]
             verb, whose = ("is", "its") if len(unset) == 1 else ("are", "their")

@@ -1,4 +1,4 @@
-"""The limits of a run's spending: what the user named, and what the tier allows otherwise."""
+"""The spending limits of a run: the user's, else those of its tier."""
 
 from collections.abc import Iterable
 
@@ -13,7 +13,7 @@ REPLACED = "the tier's limit in tokens does not hold, as a limit in dollars does
 
 
 def budget_tokens(settings: Settings) -> int | None:
-    """Return the limit in tokens that the user named; None without one."""
+    """Return the user's limit in tokens; None without one."""
     value = settings.values["budget_tokens"].value
     return value if isinstance(value, int) else None
 
@@ -32,7 +32,7 @@ def with_default_tokens(
 
 
 def with_more(run: RunSettings, *, usd: float | None, tokens: int | None) -> RunLimits:
-    """Return the limits of a run that is resumed with these; None for a limit that stays as it is."""
+    """Return the limits of a run that is resumed with new ones; None keeps a limit."""
     limits = run.limits
     if usd is not None:
         limits = structs.replace(limits, budget_usd=usd)
@@ -47,5 +47,4 @@ def with_tier_tokens(limits: RunLimits, tier: Tier) -> RunLimits:
 
 
 def _all_priced(models: Iterable[ModelSettings]) -> bool:
-    """Return whether the cost of every request is known."""
     return all(has_known_price(name) for each in models for name in (each.name, *each.others))

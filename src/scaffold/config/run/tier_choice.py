@@ -1,4 +1,4 @@
-"""The tier of a run: the user's, or the one that the words of the request call for."""
+"""The tier of a run: the user's choice, or a guess from the words of the request."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,7 +12,7 @@ from scaffold.plan.message_text import quoted_list
 
 
 class SettingsInTier(Struct, frozen=True):
-    """The settings for a run in its tier, and how that was found."""
+    """The settings for a run in its tier, and how the tier was found."""
 
     settings: Settings
     choice: TierChoice
@@ -24,14 +24,14 @@ class SettingsInTier(Struct, frozen=True):
 
 
 class TierQuestion(Struct, frozen=True, kw_only=True):
-    """What a tier is chosen for."""
+    """The input for the choice of a tier."""
 
     texts: Sequence[str] = ()
     """The request, or the titles of its tasks."""
     has_plan: bool = False
-    """Whether the user wrote a plan for it, which has the numbers of `builder` unless the user says otherwise."""
+    """Whether the user wrote the plan: `builder` applies unless the user chose a tier."""
     needs_planner: bool = False
-    """Whether it cannot be done in a tier without a planner."""
+    """Whether tiers without a planner are excluded."""
 
 
 def settings_in_tier(
@@ -70,6 +70,6 @@ def _tier_settings(
 
 
 def _title_or_text(text: str) -> str:
-    """Return the first line of a longer text if it has a keyword: it is its title; else the text."""
+    # The first line of a longer text is its title, if it has a keyword.
     title, newline, _ = text.strip().partition("\n")
     return title if newline and guess_tier([title]).words else text

@@ -1,4 +1,4 @@
-"""The settings of models and their effort: of a run, of each size, role and type of task."""
+"""The settings of models and their effort: for a run, each size, role and type of task."""
 
 from collections.abc import Mapping
 from typing import get_args
@@ -12,7 +12,7 @@ MODEL_ROLES = (
     *("planner", "supervisor", "worker", "drafter", "critic", "merger", "learner", "auditor"),
     *("implementation", "testing", "code_review", "architecture_review", "design_review", "pm_review"),
 )
-"""The roles in a run whose model can be set; that of the second reviewer is `reviewer.model`."""
+"""The roles in a run whose model can be set; the second reviewer has `reviewer.model`."""
 TASK_MODELS: Mapping[TaskKind, str] = {
     "boilerplate": "small",
     "feature": "medium",

@@ -1,4 +1,4 @@
-"""Parsers of settings' values: each returns the value as it is kept, or raises ValueError with what it expects."""
+"""Parsers of settings: each returns the stored value, or raises ValueError with the expected form."""
 
 import math
 import re
@@ -14,14 +14,14 @@ from scaffold.verify.services.specs import parse_external
 
 ConfigValue = str | int | float | tuple[str, ...] | None
 Parser = Callable[[object], ConfigValue]
-"""Raises ValueError with what it expected, to be read after "must be", or UsageError if there is more to say."""
+"""Raises ValueError with the expected form, to be read after "must be", or UsageError with more."""
 
 SIZES = ("small", "medium", "large")
-"""Names for models that the user's configuration fills in: `models.small` and so on."""
+"""Names for models that the user configures: `models.small` and so on."""
 MAX_BUDGET_USD = 1_000_000_000
 MAX_BUDGET_TOKENS = 1_000_000_000_000
 MIN_WINDOW = 1_000
-"""Fewer tokens hold no agent's prompt."""
+"""A smaller window cannot hold an agent's prompt."""
 AUTO = "auto"
 OFF = "off"
 NONE = "none"
@@ -35,7 +35,7 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 class OneOf(Struct, frozen=True):
-    """The parser of a choice; `off` may be YAML's False, which it makes of a plain `off`."""
+    """The parser of a choice; YAML reads a plain `off` as False."""
 
     words: tuple[str, ...]
 
@@ -116,7 +116,7 @@ def positive_share(given: object) -> ConfigValue:
 
 
 def dollars(given: object) -> ConfigValue:
-    """Return an amount of money; nothing at all would be a limit that lets no request start."""
+    """Return an amount of money above 0: with a limit of 0 no request could start."""
     if isinstance(given, bool) or not isinstance(given, int | float) or not 0 < given <= MAX_BUDGET_USD:
         raise ValueError(f"an amount in dollars, above 0 and at most {MAX_BUDGET_USD:,}")
     return given
@@ -142,14 +142,14 @@ def named_model(given: object) -> ConfigValue:
 
 
 def embedding_model(given: object) -> ConfigValue:
-    """Return a model string of a provider that has embeddings."""
+    """Return a model string of a provider with embeddings."""
     if isinstance(given, str):
         return str(find_embedding_model(given))
     raise ValueError("a model string such as `openai:text-embedding-3-small`")
 
 
 def alternatives(given: object) -> ConfigValue:
-    """Return a model string, or several: others take the place of the first while its endpoint accepts no requests."""
+    """Return one or several model strings: the next one takes over while an endpoint accepts no requests."""
     if isinstance(given, str):
         return named_model(given)
     if not isinstance(given, Sequence) or not given:
@@ -161,7 +161,7 @@ def alternatives(given: object) -> ConfigValue:
 
 
 def role_models(given: object) -> ConfigValue:
-    """Return a model string or a size, or several: others take the place of the first while it cannot be asked."""
+    """Return one or several model strings or sizes: the next one takes over while one cannot be asked."""
     if isinstance(given, str):
         return model(given)
     if not isinstance(given, Sequence) or not given:
@@ -220,7 +220,7 @@ def gate(given: object) -> ConfigValue:
 
 
 def setup(given: object) -> ConfigValue:
-    """Return the commands that prepare a checkout; `off` alone, as a word or a list of one, for none."""
+    """Return the commands that prepare a checkout; `off`, as a word or a list of one, for none."""
     expected = "commands, or `off` alone"
     commands = list_of(expected, _shell_command)([OFF] if given is False or given == OFF else given)
     if commands != (OFF,) and isinstance(commands, tuple) and OFF in commands:
@@ -305,8 +305,7 @@ def _bad_entry(expected: str, entry: str) -> ValueError:
 
 
 def _match_parser(pattern: str, expected: str) -> Callable[[str], str]:
-    """Return the parser of an entry that matches a pattern, whatever its case."""
-
+    # In any case: file extensions and words are compared without it.
     def parse(text: str) -> str:
         if not re.fullmatch(pattern, text):
             raise _bad_entry(expected, text)

@@ -13,14 +13,14 @@ NO_ADDRESSES = "only your own configuration may give the address of a model"
 
 
 class MergeResult(Struct, frozen=True):
-    """The value that applies from now on, and why it differs from the file's, if it does."""
+    """The resulting value, and why it differs from the file's, if it does."""
 
     value: ConfigValue
     reason: str = ""
 
 
 class MergeRule(Struct, frozen=True):
-    """What a file may do to a setting."""
+    """The rule for what a file may do to a setting."""
 
     allows: str
     """In words, for the documentation: a project may ..."""
@@ -29,7 +29,7 @@ class MergeRule(Struct, frozen=True):
 
 
 def _without_address(held: ConfigValue, wanted: ConfigValue) -> MergeResult:
-    """Accept a model's name but not its address: requests and credentials go only where the user wants them to."""
+    # Requests and credentials go only where the user wants them to: a project may name a model, not its address.
     models = wanted if isinstance(wanted, tuple) else (str(wanted),)
     named = all(each in {*SIZES, AUTO, OFF} or not parse_model(each).url for each in models)
     return MergeResult(wanted) if named else MergeResult(held, NO_ADDRESSES)
@@ -111,5 +111,5 @@ class Setting(Struct, frozen=True):
 
     @property
     def accumulates(self) -> bool:
-        """Whether each layer adds to the list of the layers before."""
+        """Whether each layer adds to the list of earlier layers."""
         return self.local is ADD

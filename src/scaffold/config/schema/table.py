@@ -1,4 +1,4 @@
-"""The table of all settings: name, purpose, parser, default, and what a repository's files may do to the value."""
+"""The table of all settings: name, purpose, parser, default, and rules for a repository's files."""
 
 from collections.abc import Mapping
 from typing import Literal, get_args
@@ -59,7 +59,7 @@ def _list_setting(name: str, purpose: str, parse: Parser, project: MergeRule = A
 
 
 def _whole_number(number: float) -> int | float:
-    """Return a default as users write it: 300, not 300.0."""
+    # Users write 300, not 300.0.
     return int(number) if number == int(number) else number
 
 

@@ -1,1 +1,1 @@
-"""Globs, protected files and areas, and path containment."""
+"""Paths of a workspace: globs, containment, protected files and areas, the paths that a patch names."""

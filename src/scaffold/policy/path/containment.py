@@ -7,7 +7,7 @@ from msgspec import Struct
 
 
 class Refusal(Struct, frozen=True):
-    """Why a path may not be used, as a message for the model."""
+    """The reason why a path may not be used, as a message for the model."""
 
     reason: str
 
@@ -38,7 +38,7 @@ def resolve_inside(root: Path, path: str) -> Path | Refusal:
 
 
 def _same_end_inside(workspace: Path, path: str) -> str:
-    """Return the longest end of an absolute path that is in the workspace, too; empty if there is none."""
+    """Return the longest end of an absolute path that exists in the workspace; empty without one."""
     parts = Path(path).parts[1:] if path.startswith("/") else ()
     # A path that climbs out names another folder on purpose, and what belongs to git is refused anyway.
     if any(part == ".." or part.casefold() == ".git" for part in parts):

@@ -1,4 +1,4 @@
-"""Patches in the form that GPT models are trained on: which files a patch names, and what it does to each.
+"""Patches in the form that GPT models are trained on: the files that a patch names, and the change of each.
 
 `*** Begin Patch`, for each file `*** Add File: PATH`, `*** Delete File: PATH` or `*** Update File: PATH` with its
 lines, and `*** End Patch`. The policy and the tool read a patch with this one function, so that what was allowed is
@@ -23,18 +23,18 @@ _MARKS: Mapping[str, LineMark] = {" ": " ", "+": "+", "-": "-"}
 
 _HERE_DOCUMENT = re.compile(r"(?:apply_patch\s+)?<<-?\s*(['\"]?)(\w+)\1")
 _LINE_NUMBERS = re.compile(r"-\d+(,\d+)? \+\d+(,\d+)?( @@.*)?")
-"""After `@@` in a unified diff: it names no line of the file."""
+"""The text after `@@` in a unified diff, which is not a line of the file."""
 
 
 class PatchSection(Struct, frozen=True, kw_only=True):
-    """Lines of a file that follow each other, with those that are added and removed."""
+    """Consecutive lines of a file, with added and removed ones."""
 
     anchors: tuple[str, ...] = ()
     """Lines that come before them, in this order, such as those of a class and of a method."""
     lines: tuple[tuple[LineMark, str], ...]
     """Each line and its mark: kept, added or removed."""
     at_end: bool = False
-    """Whether they are the last lines of the file."""
+    """Whether these are the last lines of the file."""
 
     @property
     def old(self) -> tuple[str, ...]:
@@ -48,7 +48,7 @@ class PatchSection(Struct, frozen=True, kw_only=True):
 
 
 class FilePatch(Struct, frozen=True, kw_only=True):
-    """What a patch does to one file."""
+    """The change of one file by a patch."""
 
     kind: Literal["add", "update", "delete"]
     path: str
@@ -65,7 +65,7 @@ class FilePatch(Struct, frozen=True, kw_only=True):
 
 
 def parse_patch(text: str) -> tuple[FilePatch, ...] | Refusal:
-    """Return what a patch does, file by file, or what in it cannot be understood.
+    """Return the changes of a patch, file by file, or why it is invalid.
 
     White space around the lines that begin with `***`, and a shell's here-document around the patch, are ignored.
     """
@@ -136,7 +136,7 @@ class _PatchReader:
         return FilePatch(kind="add", path=path, content="".join(content))
 
     def _has_more_content(self) -> bool:
-        """Return whether a line follows that belongs to the same added file."""
+        # An empty line may only separate files.
         following = next((line for line in self._lines[self._at :] if line), None)
         return following is not None and not _is_header(following)
 

@@ -36,7 +36,7 @@ class ProtectedAreas(Struct, frozen=True, kw_only=True):
         )
 
     def of(self, path: str) -> str | None:
-        """Return the glob, word or extension that protects `path` (relative, `/` between segments); None if free."""
+        """Return the glob, word or extension that protects `path` (relative, with `/`); None without one."""
         folded = path.casefold()
         for glob in self.globs:
             if matches(glob.casefold(), folded):

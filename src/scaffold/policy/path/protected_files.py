@@ -1,71 +1,35 @@
-"""Files that no agent may write, whatever the rules allow: what git, shells, editors and agents run, credentials."""
+"""Files that no agent may write, whatever the rules allow: run by git, shells, editors and agents, or credentials."""
 
 import re
 import unicodedata
 from fnmatch import translate
 
 CREDENTIAL_FILES: tuple[str, ...] = (
-    ".git-credentials",
-    "*.pem",
-    "*.p12",
-    "*.pfx",
-    "id_rsa*",
-    "id_dsa*",
-    "id_ecdsa*",
-    "id_ed25519*",
-    ".ssh",
-    ".gnupg",
-    ".aws",
-    ".azure",
-    ".kube",
-    ".config/gcloud",
-    ".config/gh",
-    ".docker/config.json",
-    ".netrc",
-    ".npmrc",
-    ".pypirc",
+    *(".git-credentials", "*.pem", "*.p12", "*.pfx", "id_rsa*", "id_dsa*", "id_ecdsa*", "id_ed25519*"),
+    *(".ssh", ".gnupg", ".aws", ".azure", ".kube", ".config/gcloud", ".config/gh", ".docker/config.json"),
+    *(".netrc", ".npmrc", ".pypirc"),
 )
 """Credentials: no agent may read or write them."""
 
 EDITOR_FILES: tuple[str, ...] = (".vscode/tasks.json", ".vscode/mcp.json", ".cursor")
-"""What an editor runs or obeys when it opens a folder."""
+"""Files that an editor runs or obeys when it opens a folder."""
 
 PROTECTED_FILES: tuple[str, ...] = (
     *CREDENTIAL_FILES,
-    ".git",
-    ".gitconfig",
-    ".env*",
-    ".bashrc",
-    ".bash_profile",
-    ".bash_login",
-    ".bash_logout",
-    ".profile",
-    ".zshrc",
-    ".zshenv",
-    ".zprofile",
-    ".zlogin",
-    ".zlogout",
-    ".config/fish",
-    ".scaffold",
-    ".scaffold.yaml",
-    ".scaffold.yml",
-    "scaffold.yaml",
-    "scaffold.config.json",
-    ".mcp.json",
-    ".claude/settings.json",
-    ".claude/settings.local.json",
-    ".claude/hooks",
-    ".claude/skills",
-    ".claude/agents",
-    ".claude/commands",
-    ".agents/skills",
-    ".config/git",
+    *(".git", ".gitconfig", ".env*"),
+    # Shells run these at the next login, outside of any sandbox.
+    *(".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".profile"),
+    *(".zshrc", ".zshenv", ".zprofile", ".zlogin", ".zlogout", ".config/fish"),
+    # An agent that writes the settings of agents would loosen its own rules.
+    *(".scaffold", ".scaffold.yaml", ".scaffold.yml", "scaffold.yaml", "scaffold.config.json", ".mcp.json"),
+    *(".claude/settings.json", ".claude/settings.local.json", ".claude/hooks", ".claude/skills"),
+    *(".claude/agents", ".claude/commands", ".agents/skills", ".config/git"),
     *EDITOR_FILES,
 )
 """Matched against whole path segments, ignoring case; a folder protects everything inside it."""
 
 ENV_TEMPLATES = (".env.example", ".env.sample", ".env.template", ".env.dist", ".env.defaults", "*.example.pem", "*.pub")
-"""Names that look like secrets but are not."""
+"""Names that look like secrets but are templates."""
 
 _FORMAT = "Cf"
 """Unicode category of invisible characters, which some file systems drop from names."""

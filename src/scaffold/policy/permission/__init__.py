@@ -1,1 +1,1 @@
-"""Decide which tool calls are allowed, denied or need approval."""
+"""Decide whether tool calls are allowed, denied or need approval, and ask for it."""

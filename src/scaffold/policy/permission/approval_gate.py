@@ -33,7 +33,7 @@ UNREPORTED_RULES = frozenset({"category", "--yolo", "read-only"})
 """Permissions by these rules are not reported."""
 
 HOOK_RULE = "hook"
-"""The rule of decisions that a hook brought about."""
+"""The rule of decisions made by a hook."""
 
 _HOST = re.compile(r"[a-z0-9.-]+")
 
@@ -48,7 +48,7 @@ class ApprovalOutcome(Struct, frozen=True, kw_only=True):
     rule: str
     """The deciding rule, as in `PolicyDecision`."""
     agent: str = ""
-    """Name of the subagent that made the call; empty for the session's own agent."""
+    """Name of the calling subagent; empty for the session's own agent."""
     args: str = "{}"
     """All arguments, as JSON."""
 
@@ -71,7 +71,7 @@ class ApprovalQuestion(Struct, frozen=True, kw_only=True):
     None if "always" is no answer.
     """
     agent: str = ""
-    """Name of the subagent that made the call; empty for the session's own agent."""
+    """Name of the calling subagent; empty for the session's own agent."""
 
 
 ApprovalPrompt = Callable[[ApprovalQuestion], Coroutine[Any, Any, ApprovalAnswer]]
@@ -119,7 +119,7 @@ class ApprovalGate:
         self._approver = approver
         self._mode = mode
         self.hooks: CallHooks = NO_CALL_HOOKS
-        """They see each call before it is decided."""
+        """Hooks that see each call before it is decided."""
         self._denials: dict[tuple[str, ToolCategory], DenialBackoff] = {}
         self._settled = asyncio.Event()
 
@@ -182,7 +182,7 @@ class ApprovalGate:
         return decision
 
     def _with_scripts(self, request: PermissionRequest) -> PermissionRequest:
-        """Return the request with the contents of the scripts that its command runs now."""
+        """Return the request with the current contents of the scripts that its command runs."""
         if request.kind != "command":
             return request
         scripts = self._shell.scripts(request.subject, self._workspace)
@@ -200,7 +200,7 @@ class ApprovalGate:
     async def _ask_for_decision(
         self, agent: str, request: PermissionRequest, decision: PolicyDecision
     ) -> PolicyDecision | None:
-        """Return the decision of the user or the delegate; None if another answer settled the question meanwhile."""
+        """Return the decision of the user or the delegate; None if another answer settled the question."""
         approver = self._approver
         if isinstance(approver, Delegation):
             return await approver.to(request, decision)
@@ -244,7 +244,7 @@ class ApprovalGate:
             await settled.wait()
 
     def _remember_always(self, request: PermissionRequest, rule: Rule | None) -> None:
-        """Apply the answer "always": allow the rule that was shown, or exactly this call if there was none."""
+        # Without a rule, "always" allows exactly this call.
         rules = self._rules
         if rule is None:
             self._rules = msgspec.structs.replace(rules, always=rules.always | {request.identity})
@@ -253,7 +253,7 @@ class ApprovalGate:
 
 
 def _deny_outside(request: PermissionRequest, decision: PolicyDecision) -> PolicyDecision:
-    """Decide a path outside the workspace without a question: tools never write there and limit reads themselves."""
+    # The tools themselves never write outside and limit their reads, so a question would decide nothing.
     if (decision.decision, decision.rule) != ("ask", "outside"):
         return decision
     # File tools open by descriptor inside the workspace and the folders shown to them, whatever was decided here.
@@ -315,7 +315,6 @@ async def suggest_rule(request: PermissionRequest, context: DecisionContext, she
 
 
 def _ascii_host(url: str) -> str | None:
-    """Return the host of a URL if it is plain ASCII, else None."""
     try:
         host = urlsplit(url).hostname or ""
     except ValueError:

@@ -19,7 +19,7 @@ from scaffold.policy.shell.workspace_paths import MAX_PATH_CHARS, DecisionContex
 READ_ONLY_MODES = frozenset({"plan", "explore", "review"})
 """Modes that allow no changes."""
 MODE_INDEPENDENT = frozenset({"file_read", "memory", "subagent"})
-"""Categories that no mode restricts: a subagent has its own gate and mode."""
+"""Categories outside modes: a subagent has its own gate and mode."""
 MAX_FOLLOWED = 200
 """Links are resolved in this many texts of one call; further texts are taken literally."""
 
@@ -131,14 +131,14 @@ async def _by_rules_and_paths(
 
 
 def _allowing_rules(request: PermissionRequest, rules: RuleSet) -> tuple[str, ...]:
-    """Return the rules that allow the call, for each of its paths one; empty if one of them is not allowed."""
+    # Each path needs a rule: one that is not allowed makes the call a question.
     each = [structs.replace(request, paths=(path,)) for path in request.paths] or [request]
     found = [next((str(rule) for rule in rules.allow if rule.allows(part)), None) for part in each]
     return () if None in found else tuple(dict.fromkeys(filter(None, found)))
 
 
 def _final_denial(request: PermissionRequest, workspace: WorkspacePaths) -> PolicyDecision | None:
-    """Return the denial that nothing can override; None if there is none. Not for commands."""
+    """Return the denial that nothing can override; None without one. Not for commands."""
     if request.kind == "url":
         return denied_url(request.subject)
     if request.kind == "path":
@@ -151,7 +151,7 @@ def _final_denial(request: PermissionRequest, workspace: WorkspacePaths) -> Poli
 def _by_path(
     named: tuple[str, ...], reached: tuple[str, ...], workspace: WorkspacePaths, *, writes: bool
 ) -> PolicyDecision | None:
-    """Return the denial if no agent may use one of the files, else None."""
+    """Return the denial if no agent may use one of the files; else None."""
     if not all(map(_is_valid, named)):
         return PolicyDecision("deny", "path", "the path is empty, too long, contains a NUL or is not valid text")
     # `reached` has the paths as written and with links resolved; each of them must be allowed.
@@ -178,7 +178,7 @@ def _is_valid(path: str) -> bool:
 
 
 def _by_texts(request: PermissionRequest, workspace: WorkspacePaths) -> PolicyDecision | None:
-    """Return the denial of a foreign tool's call if one of its texts names a protected or secret file, else None."""
+    """Return the denial if an argument of a foreign tool names a protected or secret file; else None."""
     # Resolving links touches the disk for each text; arguments of thousands of texts must not hold up the session.
     unfollowed = structs.replace(workspace, files=EmptyFileSystem())
     for at, text in enumerate(_argument_texts(request)):
@@ -188,7 +188,7 @@ def _by_texts(request: PermissionRequest, workspace: WorkspacePaths) -> PolicyDe
 
 
 def _by_text(text: str, workspace: WorkspacePaths) -> PolicyDecision | None:
-    """Return the denial if a text, read as a URL or path, must not be passed to a foreign tool, else None."""
+    """Return the denial if a text, read as a URL or path, must not reach a foreign tool; else None."""
     words = text.split(maxsplit=1)
     if "://" in text and len(words) == 1 and (host := metadata_host(words[0])):
         return PolicyDecision("deny", "metadata", f"{host} is a cloud metadata service with credentials")
@@ -203,7 +203,7 @@ def _by_text(text: str, workspace: WorkspacePaths) -> PolicyDecision | None:
 
 
 def _path_question(request: PermissionRequest) -> PolicyDecision | None:
-    """Return the question that a path raises even if its category is allowed; None if there is none."""
+    """Return the question that a path raises even if its category is allowed; None without one."""
     if outside := next((path for path in request.paths if path.startswith("/")), None):
         return PolicyDecision("ask", "outside", f"{outside} is outside the workspace")
     # A control character could change what the question shows on a terminal.
@@ -225,7 +225,7 @@ def _by_mode(request: PermissionRequest, mode: str, found: PolicyDecision | None
 
 
 def _by_category(request: PermissionRequest, rules: RuleSet, found: PolicyDecision | None) -> PolicyDecision:
-    """Return the decision by category; a category that the user set to `allow` overrides the question in `found`."""
+    # The user's own `allow` for a category answers the question in `found`.
     decision = rules.of(request.category, confined=request.confined)
     # A default of `allow`, such as python in a sandbox, does not answer a question that a path or a rule raises.
     asks = found is not None and not (decision == "allow" and request.category in rules.categories)

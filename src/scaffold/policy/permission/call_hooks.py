@@ -1,4 +1,4 @@
-"""What has a say in a tool call before the gate decides it, and sees its result: hooks. They tighten, never loosen."""
+"""Hooks around tool calls: they see a call before the gate decides it, and its result. They tighten, never loosen."""
 
 from collections.abc import Mapping
 from typing import Any, Protocol
@@ -9,26 +9,26 @@ from scaffold.core.tool import Tool, ToolOutput
 
 
 class CheckedCall(Struct, frozen=True, kw_only=True):
-    """A call as the hooks leave it."""
+    """A call after its hooks ran."""
 
     args: Mapping[str, Any]
     denied: str | None = None
-    """Why it must not run; None if it may."""
+    """The reason for a denial; None without one."""
     asks: str = ""
-    """Why a human must be asked, whatever the rules say; empty if they decide."""
+    """Why a human must be asked, whatever the rules say; empty if the rules decide."""
     note: str = ""
-    """For the model, behind the result."""
+    """Text for the model, added to the result."""
 
 
 class CallHooks(Protocol):
     """The hooks around the calls of an agent."""
 
     async def before(self, tool: Tool, args: Mapping[str, Any]) -> CheckedCall:
-        """Return the call as they leave it; TurnStopped if the agent shall stop."""
+        """Return the call, perhaps changed; TurnStopped if the agent must stop."""
         ...
 
     async def after(self, tool: Tool, args: Mapping[str, Any], output: ToolOutput) -> ToolOutput:
-        """Return the result of a call that ran, with what they add to it; TurnStopped if the agent shall stop."""
+        """Return the result of a call that ran, with added texts; TurnStopped if the agent must stop."""
         ...
 
 

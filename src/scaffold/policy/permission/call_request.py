@@ -28,9 +28,9 @@ _NAMES: Mapping[ToolCategory, tuple[str, ...]] = {
 CATEGORY_BY_TOOL: Mapping[str, ToolCategory] = {name: category for category, names in _NAMES.items() for name in names}
 """Tool name -> category; includes the tool names of other agents."""
 _PATHS = ("path", "file_path", "file", "filename")
-"""Names of the argument that holds the path; the first one present counts."""
+"""Names of the argument with the path; the first one present counts."""
 _PATCH = "input"
-"""Name of the argument of `apply_patch` that holds the patch."""
+"""Name of the argument of `apply_patch` with the patch."""
 _READ_ONLY = frozenset({"web_fetch", "web_search"})
 
 
@@ -52,7 +52,7 @@ def category_of(tool: str) -> ToolCategory | None:
 
 
 def invocation_by_name(tool: str, args: Mapping[str, Any]) -> ToolInvocation:
-    """Return the call of a tool if only its name is known; an unknown tool counts as a plugin's."""
+    """Return the call of a tool known by name only; an unknown tool counts as a plugin's."""
     category = category_of(tool) or "plugin"
     return ToolInvocation(tool=tool, category=category, args=args, read_only=tool in _READ_ONLY)
 
@@ -98,7 +98,6 @@ def canonical_arguments(args: Mapping[str, Any]) -> str:
 
 
 def _call_subject(call: ToolInvocation) -> tuple[SubjectKind, tuple[str, ...]]:
-    """Return the kind of the call's subject and its text; of a patch, all paths that it names."""
     texts = {name: value for name, value in call.args.items() if isinstance(value, str)}
     match call.category:
         case "shell" if "command" in texts:
@@ -117,7 +116,7 @@ def _call_subject(call: ToolInvocation) -> tuple[SubjectKind, tuple[str, ...]]:
 
 
 def _patched_paths(patch: str) -> tuple[str, ...]:
-    """Return the paths that a patch names; none if it is no patch, which the tool refuses."""
+    # The tool refuses a text that is not a patch.
     files = parse_patch(patch)
     if isinstance(files, Refusal):
         return ()

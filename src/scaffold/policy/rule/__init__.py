@@ -1,1 +1,1 @@
-"""Rules that allow or deny tool calls: patterns, strictness, hosts."""
+"""The user's rules for tool calls, and the hosts that no rule allows."""

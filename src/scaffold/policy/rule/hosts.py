@@ -1,4 +1,4 @@
-"""Tell public addresses from local ones, and find hosts in URLs and commands that may never be contacted."""
+"""Tell public addresses from local ones, and find hosts that may never be contacted in URLs and commands."""
 
 import re
 import socket
@@ -11,12 +11,9 @@ from scaffold.policy.rule.ruleset import PolicyDecision
 METADATA_NETWORKS = tuple(
     ip_network(each)
     for each in (
-        "169.254.0.0/16",
-        "100.100.100.200/32",
-        "168.63.129.16/32",
-        "192.0.0.192/32",
-        "fd00:ec2::254/128",
-        "fe80::/10",
+        # Link-local, Alibaba, Azure; Oracle, EC2 by IPv6, link-local by IPv6.
+        *("169.254.0.0/16", "100.100.100.200/32", "168.63.129.16/32"),
+        *("192.0.0.192/32", "fd00:ec2::254/128", "fe80::/10"),
     )
 )
 """Addresses of cloud metadata services, which serve a machine's credentials."""
@@ -31,15 +28,7 @@ _EMBEDDED = re.compile(r"169[.-]254[.-]169[.-]254")
 _NAMED = re.compile(r"[\w.-]+|[0-9a-fA-F.]*:[0-9a-fA-F:.]*(%[\w.-]+)?")
 """A host name in any script, or an address; an IPv6 address may have a zone."""
 _LOCAL_SUFFIXES = (
-    ".localhost",
-    ".local",
-    ".localdomain",
-    ".internal",
-    ".intranet",
-    ".lan",
-    ".home",
-    ".home.arpa",
-    ".corp",
+    *(".localhost", ".local", ".localdomain", ".internal", ".intranet", ".lan", ".home", ".home.arpa", ".corp"),
 )
 # Resolvers take the ideographic full stop for a dot, and NFKC leaves it as it is.
 _DOTS = str.maketrans("。", ".")
@@ -47,7 +36,7 @@ _SCHEMES = frozenset({"http", "https"})
 _AZURE_HOST = IPv4Address("168.63.129.16")
 """Serves metadata and credentials to Azure machines, although the address looks public."""
 _NAT64 = IPv6Network("64:ff9b::/96")
-"""The NAT64 prefix: the last four bytes are the IPv4 address that is really reached."""
+"""The NAT64 prefix: the last four bytes are the IPv4 address that is reached."""
 
 
 def metadata_host(text: str) -> str | None:
@@ -78,10 +67,8 @@ def denied_url(url: str) -> PolicyDecision | None:
 
 
 def _as_resolved(host: str, port: int | None) -> str:
-    """Return the host as a resolver sees it: NFKC-normalised, without invisible characters, with ASCII dots.
-
-    Raises ValueError if the host name or port is invalid.
-    """
+    """Return the host as a resolver reads it; ValueError if the host name or port is invalid."""
+    # Resolvers fold compatibility characters and ignore invisible ones.
     folded = unicodedata.normalize("NFKC", host).translate(_DOTS)
     visible = "".join(char for char in folded if unicodedata.category(char) != "Cf").rstrip(".")
     if port == 0 or (visible and not _NAMED.fullmatch(visible)):
@@ -105,7 +92,7 @@ def _is_metadata(host: str) -> bool:
 
 
 def _parse_address(host: str) -> IPv4Address | IPv6Address | None:
-    """Return the IP address that `host` spells, in any notation that resolvers accept; None for a name."""
+    """Return the IP address that `host` spells in any notation that resolvers accept; None for a name."""
     bare = host.strip("[]").partition("%")[0]
     try:
         address = ip_address(bare)

@@ -36,7 +36,7 @@ class RuleSet(Struct, frozen=True, kw_only=True):
     """The user's categories, rules and "always" answers."""
 
     categories: Mapping[ToolCategory, Decision] = {}
-    """Overrides of `DEFAULT_DECISIONS`."""
+    """Decisions in place of `DEFAULT_DECISIONS`."""
     allow: tuple[Rule, ...] = ()
     deny: tuple[Rule, ...] = ()
     """Denials that no other rule, no answer and no `--yolo` overrides."""

@@ -77,7 +77,7 @@ class PermissionRequest(Struct, frozen=True, kw_only=True):
     scripts: tuple[tuple[str, str], ...] = ()
     """(name, digest) of the script files that a command runs: an approval holds for these contents."""
     hook: str = ""
-    """Why a hook wants a human to decide it, whatever the rules allow; empty if none does."""
+    """Why a hook requires a human's decision, whatever the rules allow; empty without one."""
 
     @property
     def digest(self) -> str:
@@ -146,7 +146,7 @@ class Rule(Struct, frozen=True):
                 return fnmatchcase(request.subject, self.pattern)
 
     def _is_at(self, path: str) -> bool:
-        """Return whether a path matches; a pattern without a leading `/` matches only inside the workspace."""
+        # Without a leading `/`, a pattern is meant inside the workspace.
         return path.startswith("/") == self.pattern.startswith("/") and matches(self.pattern, path.lstrip("/"))
 
 
@@ -226,7 +226,7 @@ def format_pattern(words: Sequence[str]) -> str:
 
 
 def _quote_glob(glob: str) -> str:
-    """Return the word quoted so that `parse_pattern` reads it back; glob characters stay unquoted."""
+    # `parse_pattern` must read the word back; glob characters stay unquoted.
     return glob if re.fullmatch(r"[\w@%+=:,./*?\[\]-]+", glob, re.ASCII) else shlex.quote(glob)
 
 

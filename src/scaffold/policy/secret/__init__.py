@@ -1,1 +1,1 @@
-"""Recognise secrets and redact them."""
+"""Find secrets in files, environments and texts; keep them from commands, and redact them."""

@@ -1,4 +1,4 @@
-"""The environment of commands: the user's own, without secrets and without what would mislead a command."""
+"""The environment of commands: the user's, without secrets and misleading variables."""
 
 import os
 import re
@@ -18,17 +18,17 @@ from scaffold.policy.secret.sources import (
 )
 
 AGENT_VARIABLES = ("SSH_AUTH_SOCK", "SSH_AGENT_PID", "GPG_AGENT_INFO", "SSH_ASKPASS", "SUDO_ASKPASS")
-"""Variables that lead to programs that use the user's keys for any caller."""
+"""Variables that lead to programs which use the user's keys for any caller."""
 TOLD_VARIABLES = "left-out.txt"
 """The file in the cache that lists the variables of the latest notice to the user."""
 GIT_IDENTITY = frozenset(f"GIT_{role}_{field}" for role in ("AUTHOR", "COMMITTER") for field in ("NAME", "EMAIL"))
-"""Who commits. Git's other variables could make a command work on another repository."""
+"""The author and committer. Git's other variables could make a command work on another repository."""
 SHELL_STATE = ("PWD", "OLDPWD", "_", "SHLVL", "BASH_ENV", "ENV", "PROMPT_COMMAND")
 OUR_PREFIXES = ("SCAFFOLD_", "RALPH_")
 
 
 def provided_for_commands(variables: Mapping[str, str]) -> dict[str, str]:
-    """Return what to add to the environment of our processes, so that commands get these variables as they are.
+    """Return additions to the environment of our processes that pass these variables to commands unchanged.
 
     Their values count as secrets, whatever they look like.
     """
@@ -52,7 +52,7 @@ def command_environment(
 def kept_for_commands(variables: Mapping[str, str]) -> dict[str, str]:
     """Return the environment of one of our own processes that starts commands with these variables.
 
-    What would make it load code, perhaps an agent's, has another name there, and the old one for its commands.
+    Variables that would make it load code, perhaps an agent's, are renamed there; its commands get the old names.
     """
     return {f"{KEPT}{name}" if _changes_our_code(name) else name: value for name, value in variables.items()}
 
@@ -74,7 +74,7 @@ def secret_variables(environ: Mapping[str, str], names: Iterable[str] = ()) -> t
 
 
 def left_out_notice(environ: Mapping[str, str], names: Iterable[str] = (), *, told: Path) -> str | None:
-    """Return one line about the variables that commands do not get; None if they get all, or if it was said before.
+    """Return one line about the variables that commands do not get; None if they get all, or were told before.
 
     The file `told` remembers the names that were said last.
     """
@@ -105,7 +105,7 @@ def relocated(variables: Mapping[str, str], top: Path, checkout: Path, *, fixed:
 
 
 def _is_misleading(name: str, value: str) -> bool:
-    """Return True for what belongs to the user's shell or to us, or makes a command work on something else."""
+    # These belong to the user's shell or to us, or make a command work on something else.
     if name in SHELL_STATE or name.startswith(OUR_PREFIXES) or (is_never_inherited(name) and name not in GIT_IDENTITY):
         return True
     return name == "VIRTUAL_ENV" and not os.path.lexists(Path(value, "bin"))

@@ -1,4 +1,4 @@
-"""What commands may read in a home: of what begins with a dot only toolchains and git's settings, and no secret."""
+"""The parts of a home that commands may read: of its dot files, only toolchains and git's settings; no secrets."""
 
 import contextlib
 import os
@@ -57,19 +57,19 @@ LOCATING_ENDINGS = ("PATH", "_HOME", "_ROOT", "_DIR", "PREFIX", "VIRTUAL_ENV")
 
 
 class HomeView(Struct, frozen=True):
-    """What of a home is hidden, and what of that is shown all the same; absolute paths."""
+    """The hidden paths of a home, and the paths below these that are shown; absolute."""
 
     hidden: tuple[Path, ...]
     readable: tuple[Path, ...]
 
 
 def view_of_home(home: Path, root: Path, environ: Mapping[str, str]) -> HomeView:
-    """Return what commands that work in `root` may read of `home`; both are absolute, with links resolved."""
+    """Return the view of `home` for commands in `root`; both are absolute, with links resolved."""
     readable = tuple(_allowed_paths(home, (*GIT_SETTINGS, *TOOLCHAINS, *TOOL_SETTINGS)))
     # An entry that is the workspace itself is decided by other rules.
     private = (
         home / entry.name
-        for entry in _folder_entries(home)
+        for entry in folder_entries(home)
         if entry.name.startswith(".")
         and home / entry.name not in readable
         and not (home == root and entry.name in SYSTEM_ENTRIES)
@@ -95,7 +95,7 @@ def view_of_home(home: Path, root: Path, environ: Mapping[str, str]) -> HomeView
 
 
 def _allowed_paths(home: Path, patterns: Sequence[str]) -> Iterator[Path]:
-    """Yield the existing paths in `home` that match one of the patterns."""
+    """Yield the existing paths in `home` that match a pattern."""
     for pattern in patterns:
         yield from _match_paths(home, pattern.split("/"))
 
@@ -105,7 +105,7 @@ def _match_paths(folder: Path, names: Sequence[str]) -> Iterator[Path]:
     if "*" not in first:
         found = [first] if os.path.lexists(folder / first) else []
     else:
-        found = [entry.name for entry in _folder_entries(folder) if fnmatchcase(entry.name, first)]
+        found = [entry.name for entry in folder_entries(folder) if fnmatchcase(entry.name, first)]
     for name in found:
         yield from _match_paths(folder / name, rest) if rest else (folder / name,)
 
@@ -117,14 +117,10 @@ def _targets_of_links(paths: Sequence[Path]) -> Iterator[Path]:
 
 
 def _secrets_beside(home: Path, root: Path, named: Collection[Path]) -> Iterator[Path]:
-    """Yield the secrets in the home's other folders, at any depth; on macOS, only at the top.
-
-    A folder with many secrets, or too large to search, is hidden whole, unless the environment names it or something in
-    it. macOS would ask the user for each of the folders with personal files.
-    """
+    # macOS would ask the user for each of the folders with personal files, so there only the top is searched.
     above = [folder for folder in (root, *root.parents) if folder.is_relative_to(home) and folder != root] or [home]
     for folder in above:
-        for entry in _folder_entries(folder):
+        for entry in folder_entries(folder):
             path = folder / entry.name
             if folder == home and entry.name.startswith("."):
                 continue
@@ -137,6 +133,7 @@ def _secrets_beside(home: Path, root: Path, named: Collection[Path]) -> Iterator
 def _secrets_in(folder: Path, home: Path, *, in_use: bool) -> Iterator[Path]:
     scan = secret_scan(folder, most=MAX_FOLDER_ENTRIES)
     found = scan.paths()
+    # A folder with many secrets, or too large to search, is hidden whole, unless the environment names something in it.
     if not in_use and (not scan.complete or len(found) > MAX_IN_PROJECT):
         yield folder
     else:
@@ -150,8 +147,8 @@ def _named_folders(environ: Mapping[str, str]) -> frozenset[Path]:
     return frozenset(Path(os.path.realpath(part)) for part in parts)
 
 
-def _folder_entries(folder: Path) -> list["os.DirEntry[str]"]:
-    """Return the entries of a folder; empty if it cannot be read."""
+def folder_entries(folder: Path) -> list["os.DirEntry[str]"]:
+    """Return the entries of a folder; empty if it is unreadable."""
     with contextlib.suppress(OSError), os.scandir(folder) as entries:
         return list(entries)
     return []

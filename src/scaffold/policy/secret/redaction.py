@@ -34,7 +34,7 @@ class SecretPattern(Struct, frozen=True):
 
 
 _KEY_PREAMBLE = r"(?:[^A-Za-z0-9+/\-]++|\d++[\t:|]|(?:Proc-Type|DEK-Info|Version|Comment|Hash): [^\n\\]*+)*+"
-"""What may come between the BEGIN line of a key and its first line: line breaks, line numbers, headers."""
+"""Text between the BEGIN line of a key and its first line: line breaks, line numbers, headers."""
 
 _PRIVATE_KEY = (
     r"-----BEGIN [A-Z0-9 ]{0,40}?PRIVATE KEY(?: BLOCK)?-----"
@@ -52,7 +52,7 @@ DEFAULT_PASSWORDS = (
     r"passw[o0]rd\d{0,4}|postgres(?:ql)?|mysql|mariadb|mongo(?:db)?|rabbitmq|elastic(?:search)?"
     r"|minioadmin|administrator"
 )
-"""Well-known default passwords: no secrets, and as ordinary words they must stay readable."""
+"""Well-known default passwords: not secret, and as ordinary words they must stay readable."""
 
 _LOGIN = (
     r"://([^\s:/@\"'`<>\[\](){}$]{0,100}+)"
@@ -95,7 +95,7 @@ SECRET_PATTERNS: tuple[SecretPattern, ...] = (
     SecretPattern("password", "://", _LOGIN),
 )
 MIN_SECRET_CHARS = 8
-"""A shorter value occurs in too many texts by chance."""
+"""Shorter values occur in too many texts by chance."""
 MIN_LINE_CHARS = 20
 """In a secret of several lines, each line with at least this many characters is also masked alone."""
 LEARNED = "login"
@@ -104,7 +104,7 @@ _learned: dict[str, None] = {}
 
 
 def learn_secrets(values: Iterable[str]) -> None:
-    """Let each Redactor of this process, earlier ones as well, know secrets that came later, such as renewed tokens."""
+    """Make every Redactor of this process, existing ones too, redact later secrets such as renewed tokens."""
     for value in values:
         _learned.update(dict.fromkeys((value, *_secret_forms(value))) if value not in _learned else {})
 
@@ -170,7 +170,7 @@ class Redactor:
                 return None
 
     def _secret_spans(self, text: str) -> Sequence[SecretSpan]:
-        """Return the spans of secrets, sorted, without overlaps and outside existing marks."""
+        """Return the sorted spans of secrets, without overlaps and outside existing marks."""
         spans = _merge_spans(
             sorted(chain(self._known_spans(text), _pattern_spans(text)), key=lambda span: (span.start, -span.end))
         )
@@ -196,7 +196,7 @@ def _pattern_spans(text: str) -> Iterator[SecretSpan]:
 
 
 def _merge_spans(spans: Sequence[SecretSpan]) -> Sequence[SecretSpan]:
-    """Return sorted spans with overlapping ones merged under the name of the first."""
+    # Overlapping spans become one, named after the first.
     merged: list[SecretSpan] = []
     for span in spans:
         last = merged[-1] if merged else None
@@ -208,7 +208,7 @@ def _merge_spans(spans: Sequence[SecretSpan]) -> Sequence[SecretSpan]:
 
 
 def _without_marks(spans: Sequence[SecretSpan], marks: Sequence[tuple[int, int]]) -> Iterator[SecretSpan]:
-    """Yield the parts of each span that lie outside all marks; both are sorted."""
+    """Yield the parts of each span outside all marks; both are sorted."""
     at = 0
     for span in spans:
         while at < len(marks) and marks[at][1] <= span.start:
@@ -223,7 +223,6 @@ def _without_marks(spans: Sequence[SecretSpan], marks: Sequence[tuple[int, int]]
 
 
 def _mask_spans(text: str, spans: Sequence[SecretSpan]) -> str:
-    """Return `text` with each span replaced by a mark."""
     first, last = SecretSpan(0, 0, ""), SecretSpan(len(text), len(text), "")
     pieces = []
     for before, span in pairwise((first, *spans, last)):
@@ -248,7 +247,7 @@ def _secret_forms(value: str) -> Iterator[str]:
 
 
 def _base64_core(data: bytes, offset: int) -> tuple[str, str]:
-    """Return the fixed part of the base64 of `data`, in both alphabets, if it starts `offset` bytes into a group."""
+    """Return the fixed part of the base64 of `data` at `offset` bytes into a group, in both alphabets."""
     # The characters at both ends also encode bits of the neighbouring bytes, so they vary and are left out.
     begin, end = (0, 2, 3)[offset], (offset + len(data)) * 8 // 6
     padded = b"\0" * offset + data

@@ -1,4 +1,4 @@
-"""Find the secrets to redact: in the environment, in the workspace's files named like secrets, and the user's logins.
+"""Find the secrets to redact: in the environment, in files named like secrets, and in the user's logins.
 
 Settings that hold secrets are recognised by their names and values.
 """
@@ -73,13 +73,13 @@ _ESCAPES = {"n": "\n", "r": "\r", "t": "\t"}
 
 
 KEPT = "SCAFFOLD_KEPT_"
-"""Begins the name of a variable that is meant for commands, not for our process."""
+"""Prefix of variables that are meant for commands, not for our process."""
 PROVIDED = "SCAFFOLD_PROVIDED"
-"""The variable with the names of those that a command of the user's has provided, separated by commas."""
+"""The variable that lists, separated by commas, the variables provided by a user's command."""
 
 
 def provided_names(environ: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the names of the variables that a command of the user's has provided for workers and checks."""
+    """Return the names of the variables that a user's command provided for workers and checks."""
     return tuple(name for name in environ.get(PROVIDED, "").split(",") if name)
 
 

@@ -19,48 +19,20 @@ from scaffold.policy.path.protected_files import CREDENTIAL_FILES, ENV_TEMPLATES
 
 SECRET_FILES: tuple[str, ...] = (
     *CREDENTIAL_FILES,
-    ".env",
-    ".env.*",
-    ".envrc",
-    "*.key",
-    "*.jks",
-    "*.keystore",
-    "*.kdbx",
-    ".git/config",
-    ".git/config.worktree",
-    ".git/modules/*/config",
-    ".config/hub",
-    "_netrc",
-    ".pgpass",
-    ".my.cnf",
-    ".vault-token",
-    ".password-store",
-    ".cargo/credentials*",
-    ".gem/credentials",
-    ".terraform.d/credentials*",
-    ".claude/.credentials.json",
-    ".codex/auth.json",
-    ".config/google-chrome",
-    ".mozilla",
-    "library/keychains",
-    ".bash_history",
-    ".zsh_history",
-    ".python_history",
-    ".psql_history",
-    "credentials.json",
-    "/etc/shadow*",
-    "/etc/gshadow*",
-    "/etc/sudoers*",
-    "/etc/ssl/private",
-    "/run/secrets",
-    "/var/run/secrets",
-    "/proc/*/environ",
-    "/proc/*/mem",
-    "/proc/*/task/*/environ",
-    "/proc/*/task/*/mem",
-    "/proc/kcore",
-    "/dev/mem",
-    "/dev/kmem",
+    *(".env", ".env.*", ".envrc", "*.key", "*.jks", "*.keystore", "*.kdbx"),
+    # The address of a remote may contain a login.
+    *(".git/config", ".git/config.worktree", ".git/modules/*/config"),
+    *(".config/hub", "_netrc", ".pgpass", ".my.cnf", ".vault-token", ".password-store"),
+    *(".cargo/credentials*", ".gem/credentials", ".terraform.d/credentials*"),
+    *(".claude/.credentials.json", ".codex/auth.json"),
+    # Browsers keep the cookies of open sessions.
+    *(".config/google-chrome", ".mozilla", "library/keychains"),
+    # People type passwords into command lines.
+    *(".bash_history", ".zsh_history", ".python_history", ".psql_history", "credentials.json"),
+    *("/etc/shadow*", "/etc/gshadow*", "/etc/sudoers*", "/etc/ssl/private", "/run/secrets", "/var/run/secrets"),
+    # The environment and the memory of processes contain keys.
+    *("/proc/*/environ", "/proc/*/mem", "/proc/*/task/*/environ", "/proc/*/task/*/mem"),
+    *("/proc/kcore", "/dev/mem", "/dev/kmem"),
 )
 """Matched against whole path segments, ignoring case; a folder covers everything inside it.
 
@@ -72,9 +44,9 @@ INSTALLED_MARKS = frozenset({"conda-meta", "pyvenv.cfg"})
 """Entries of folders that hold an installation."""
 GO_MODULES = ("pkg", "mod")
 MAX_ENTRIES = 200_000
-"""How many entries are looked at; a larger folder is not searched to its end."""
+"""The most entries that are searched; the search of a larger folder is incomplete."""
 SETTLED_NS = 50_000_000
-"""A folder that changed that short before it was read may have changed again without a new time."""
+"""A folder that changed this shortly before it was read may have changed again with the same time."""
 PUBLIC, PRIVATE, READ_BYTES = b"-----BEGIN CERTIFICATE-----", b"PRIVATE KEY", 1 << 20
 
 
@@ -128,7 +100,7 @@ def is_public_certificate(path: Path) -> bool:
 
 
 class SecretScan:
-    """The secrets in a folder. A repeated search reads only the folders that have changed since."""
+    """The secrets in a folder. A repeated search reads changed folders only."""
 
     def __init__(self, root: Path, *, most: int = MAX_ENTRIES) -> None:
         """`root` is absolute; `most` limits the number of entries looked at."""
@@ -136,12 +108,12 @@ class SecretScan:
         self._most = most
         self._known: dict[str, _Listing] = {}
         self.complete = True
-        """Whether the last search looked at everything."""
+        """Whether the last search was complete."""
         self.entries = 0
-        """How many entries the last search looked at."""
+        """The number of entries in the last search."""
 
     def paths(self) -> list[Path]:
-        """Return the files and folders named like secrets, at most those within the limit; links as such."""
+        """Return the files and folders named like secrets, within the limit; links are not resolved."""
         before, self._known, self.entries, self.complete = self._known, {}, 0, True
         found, left = [], [str(self._root)]
         while left:
@@ -161,7 +133,7 @@ class SecretScan:
 
 @lru_cache(maxsize=256)
 def secret_scan(root: Path, *, most: int = MAX_ENTRIES) -> SecretScan:
-    """Return the search in `root` of this process, which remembers what it read before."""
+    """Return this process's search in `root`, which remembers earlier readings."""
     return SecretScan(root, most=most)
 
 
@@ -173,7 +145,7 @@ class _Listing(Struct, frozen=True):
 
 
 def _read_listing(folder: str, before: _Listing | None) -> _Listing | None:
-    """Return the folder's listing, `before` if it has not changed; None if it cannot be read or is a link."""
+    """Return the folder's listing, `before` if it is unchanged; None if the folder is unreadable or a link."""
     now_ns = time.time_ns()
     try:
         about = os.lstat(folder)

@@ -1,1 +1,1 @@
-"""Parse shell commands, find what they would run, read and write, and decide whether they may run."""
+"""Decide shell commands: parse them, find what they would run, read and write, and apply the rules."""

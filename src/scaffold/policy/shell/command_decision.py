@@ -33,7 +33,7 @@ from scaffold.policy.shell.workspace_paths import HARMLESS_SINKS, DecisionContex
 from scaffold.policy.shell.wrappers import program_name, rule_names_enough
 
 MAX_FOLDERS = 32
-"""With more possible working directories than this, a command is no longer analysed."""
+"""A command with more possible working directories is not analysed."""
 _PLAIN_VALUE = re.compile(r"[A-Za-z0-9_.-]*")
 _NO_PAGER = re.compile(r"(?:cat)?")
 HARMLESS_VARIABLES: Mapping[str, re.Pattern[str]] = {
@@ -41,7 +41,7 @@ HARMLESS_VARIABLES: Mapping[str, re.Pattern[str]] = {
     **dict.fromkeys(("PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED", "PYTHONHASHSEED", "TZ", "CLICOLOR"), _PLAIN_VALUE),
     **dict.fromkeys(("PAGER", "GIT_PAGER"), _NO_PAGER),
 }
-"""Variables with the values that make no program run another one."""
+"""Variables with values that cannot make a program run another one."""
 
 _FOLDERS = re.compile(r"[\w./-]+(?::[\w./-]+)*", re.ASCII)
 _LOG = re.compile(r"(?:[\w.-]+/)*(?:[\w.-]+\.(?:log|out)|log|output)", re.ASCII)
@@ -54,11 +54,11 @@ class RuleMatch(Struct, frozen=True):
 
     words: CommandPrefix
     sure: int
-    """How many of the first words the rule fixes literally."""
+    """The number of first words that the rule fixes literally."""
     whole: bool = False
     """Whether the rule matches the whole command literally."""
     flag: str = ""
-    """A flag that a wildcard of the rule matched; empty if none did."""
+    """A flag that a wildcard of the rule matched; empty without one."""
 
 
 async def decide_command(command: str, context: DecisionContext, parser: CommandParser) -> PolicyDecision:
@@ -142,7 +142,7 @@ class _CommandDecision:
     def _decide_log(
         self, simple: SimpleCommand, folders: frozenset[str], before: Sequence[_Decided]
     ) -> PolicyDecision | None:
-        """Return the permission of `tee LOG` if a rule allows the command whose output it writes; None otherwise."""
+        # `tee LOG` is allowed with the command whose output it writes.
         files = log_files(simple.words)
         feeding = len(pipeline_before(simple, [each for each, _ in before]))
         given = [part for _, parts in before[len(before) - feeding :] for part in parts]
@@ -182,7 +182,7 @@ class _CommandDecision:
         return self._not_read_only(simple, access)
 
     def _too_far(self, access: ReadAccess, folders: frozenset[str]) -> str | None:
-        """Return why a read-only command needs approval all the same; None if it does not."""
+        """Return why a read-only command still needs approval; None if it does not."""
         if away := next((path for word in access.paths if (path := self._outside_reason(word, folders))), None):
             return f"{away} is outside the workspace"
         if not self._context.reading_allowed:
@@ -204,7 +204,7 @@ class _CommandDecision:
         return None if word.text in HARMLESS_SINKS | {"-"} else self._workspace.away(word, folders)
 
     def _by_rule(self, simple: SimpleCommand, folders: frozenset[str]) -> PolicyDecision | None:
-        """Return the decision by the first rule that matches this command; None if none does."""
+        """Return the decision of the first matching rule; None without one."""
         for rule in self._context.allow:
             named = _rule_match(rule, simple.words)
             if named is None:
@@ -232,14 +232,14 @@ class _CommandDecision:
         return next((found for word in free if (found := self._beyond_word(word, folders))), None)
 
     def _current_branch(self) -> str:
-        """Return the branch that is checked out in the workspace; empty if that is unknown."""
+        """Return the branch that is checked out in the workspace; empty if unknown."""
         files, folder = self._workspace.files, f"{self._workspace.root.rstrip('/')}/.git"
         for line in files.text(folder).splitlines():  # in a worktree, a file names the folder
             folder = os.path.join(self._workspace.root, line.removeprefix("gitdir:").strip())  # noqa: PTH118 - keeps `..`
         return files.text(f"{folder}/HEAD").strip().removeprefix("ref: refs/heads/")
 
     def _too_much(self, words: tuple[Word, ...], folders: frozenset[str]) -> str | None:
-        """Return the first word that may make a writing program change many files or the whole workspace."""
+        # A program that writes could change many files, or the whole workspace, by one such word.
         homes = {self._workspace.root, self._workspace.files.real(self._workspace.root)}
         for word in words:
             if word.glob or homes & set(self._workspace.reached(word.text, folders, tilde=word.tilde)):
@@ -286,7 +286,6 @@ def _match_globs(globs: CommandPrefix, words: tuple[Word, ...]) -> RuleMatch:
 
 
 def _configured_effect(setting: str) -> str:
-    """Return what a name among the repository's settings makes git do."""
     if setting.startswith(EMBEDDED):
         return (
             f"git also works in the repository inside {setting.removeprefix(EMBEDDED)}, by that repository's settings"

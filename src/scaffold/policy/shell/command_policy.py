@@ -33,7 +33,7 @@ BY_NAME = frozenset({
     *("pytest", "mypy", "flake8", "pylint", "black", "isort", "pyright", "eslint", "prettier", "tsc", "jest", "vitest"),
     *("mocha", "rspec", "phpunit", "ctest", "shellcheck", "yamllint", "markdownlint", "rubocop", "gofmt", "rustfmt"),
 })  # fmt: skip
-"""Programs that do one kind of thing, unless one of their risky flags changes it."""
+"""Programs with one purpose, unless a risky flag changes it."""
 
 _SUBCOMMAND = re.compile(r"[a-z][a-z0-9:_.-]*")
 MAX_DEPTH = 4
@@ -57,10 +57,10 @@ _BUILD_FILES = {
     "tox": ("tox.ini", "pyproject.toml"),
     "nox": ("noxfile.py",),
 }
-"""What these programs run although no argument names it."""
+"""Files that these programs run although no argument names them."""
 
 _ONLY_DATA = frozenset(READ_ONLY_COMMANDS) | WRITERS | PRINT_BUILTINS | {"cd"}
-"""Programs that run nothing of what their arguments name. Any other one may."""
+"""Programs that do not run files named by their arguments. Any other program may."""
 
 
 class ShellCommandPolicy:
@@ -104,7 +104,6 @@ class ShellCommandPolicy:
         return script_digests(command, workspace)
 
     async def _with_settings(self, command: str, context: DecisionContext) -> DecisionContext:
-        """Return the context with the names of the repository's settings if the command may run git."""
         # Reading the settings runs git, which most commands do not need.
         if "git" not in command:
             return context
@@ -168,7 +167,7 @@ def script_digests(command: str, workspace: WorkspacePaths) -> tuple[tuple[str, 
 
 
 def _script_words(simple: SimpleCommand, depth: int) -> Iterator[Word]:
-    """Yield the words that may name a script, and the files that build tools read; most name no file."""
+    # Most of these words do not name a file.
     if not simple.words or depth > MAX_DEPTH:
         return
     program = simple.words[0]
@@ -191,7 +190,7 @@ def _runs_code(simple: SimpleCommand) -> bool:
 
 
 def _candidate_files(simple: SimpleCommand) -> Iterator[Word]:
-    """Yield all words that may be files to read: arguments, values of flags and variables, and redirected input."""
+    """Yield all words that may be files to read: arguments, values of flags and variables, redirected input."""
     read = (each.target for each in simple.redirects if not each.is_text and (not each.writes or each.operator == "<>"))
     given = (*simple.words[1:], *read)
     for word in (*given, *(Word(value, tilde=value.startswith("~/")) for _, value in simple.assignments)):

@@ -113,7 +113,7 @@ def _read_words(simple: SimpleCommand, access: ReadAccess | None) -> Iterator[Wo
 
 
 def _strip_quotes(word: Word) -> Word:
-    """Return the raw text of a word with the recognisable quotes removed."""
+    # An unsure word keeps its raw text.
     text = word.text.removeprefix("$") if word.text.startswith("$'") else word.text
     return Word(text.strip("\"'").replace('"', ""), sure=False)
 
@@ -131,20 +131,14 @@ def _rule_matches(rule: Rule, words: tuple[str, ...]) -> bool:
 
 
 def _plain_words(simple: SimpleCommand) -> tuple[str, ...]:
-    """Return a command's words with the bare program name; for git, without the options before the subcommand."""
+    """Return the words with the bare program name; for git, without the options before the subcommand."""
     if not simple.words:
         return ()
     words = [program_name(simple.words[0]), *(word.text for word in simple.words[1:])]
     # Otherwise `git -C . push` would slip past a rule that denies `git push`.
     while words[0] == "git" and len(words) > 1 and words[1].startswith("-"):
         takes_value = words[1] in {
-            "-C",
-            "-c",
-            "--git-dir",
-            "--work-tree",
-            "--namespace",
-            "--config-env",
-            "--super-prefix",
+            *("-C", "-c", "--git-dir", "--work-tree", "--namespace", "--config-env", "--super-prefix"),
         }
         del words[1 : 3 if takes_value else 2]
     return tuple(words)

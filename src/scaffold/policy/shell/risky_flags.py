@@ -34,7 +34,7 @@ _ANY = RiskyFlags(pattern=_ANY_PATTERN)
 
 
 def _flag_list(letters: str = "", long: str = "", *, words: str = "", pattern: str = "") -> RiskyFlags:
-    """Return the list of a program whose long flags are not abbreviated; telling names and `@file` always count."""
+    # Telling names and `@file` always count.
     pattern = f"{_ANY_PATTERN}|{pattern}" if pattern else _ANY_PATTERN
     return RiskyFlags(letters=letters, long=long, abbreviated=False, words=words, pattern=pattern)
 
@@ -226,10 +226,7 @@ def _flag_lists(words: tuple[Word, ...]) -> list[RiskyFlags]:
 
 
 def _program_names(texts: tuple[str, ...]) -> list[str]:
-    """Return the name of the program whose flags count first, then those of the programs that it runs.
-
-    For `python -m pytest` that is the module, for `uv run pytest` both.
-    """
+    # For `python -m pytest` the flags of the module count, for `uv run pytest` those of both.
     name = program_name(Word(texts[0]))
     if len(texts) > 2 and texts[1] == "-m" and re.fullmatch(r"python[\d.]*", name):
         return [texts[2]]

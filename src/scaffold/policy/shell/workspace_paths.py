@@ -1,4 +1,4 @@
-"""Find the files that a command's words name, and check whether they may be read or written."""
+"""Find the files that a command's words name, and check whether agents may read or write them."""
 
 import hashlib
 import os
@@ -32,7 +32,7 @@ _ANYTHING = frozenset({"*", "?*", "*?"})
 _MAGIC = frozenset("*?[")
 _STARS = re.compile(r"\*+")
 MAX_EXPANDED = 2_000
-"""A glob that may mean more paths, or reads a folder with more entries than `MAX_ENTRIES`, is not followed."""
+"""A glob with more possible paths, or in a folder with more than `MAX_ENTRIES` entries, is not followed."""
 
 
 class DirEntry(Struct, frozen=True):
@@ -153,7 +153,7 @@ class WorkspacePaths(Struct, frozen=True):
         )
 
     def reached(self, text: str, folders: frozenset[str], *, tilde: bool = False) -> tuple[str, ...]:
-        """Return every absolute path that `text` may mean in `folders`, each as written and with links resolved."""
+        """Return every absolute path that `text` may mean in `folders`, as written and with links resolved."""
         # Links come before `..`: `link/..` is the parent of the link's target, not the folder with the link.
         named = [os.path.join(folder, text) for folder in sorted(folders)]  # noqa: PTH118 - keeps `..`
         starts = [self.home + text[1:]] if tilde else named
@@ -202,7 +202,7 @@ class WorkspacePaths(Struct, frozen=True):
         return word.text if matches is None else next(filter(self.outside, matches), None)
 
     def _expand_glob(self, word: Word, folders: frozenset[str]) -> tuple[str, ...] | None:
-        """Return what a glob may match now, as written and with links resolved; None if that is too much."""
+        """Return the current matches of a glob, as written and with links resolved; None if there are too many."""
         if not word.glob:
             return ()
         text = word.text[1:] if word.tilde else word.text
@@ -229,7 +229,6 @@ class DecisionContext(Struct, frozen=True, kw_only=True):
 
 
 def _names_with_target(paths: Iterable[Path]) -> Iterator[str]:
-    """Yield each path as it is and with links resolved."""
     return (name for path in paths for name in (str(path), os.path.realpath(path)))
 
 
@@ -266,7 +265,7 @@ def _expand_braces(text: str) -> Iterator[str]:
 
 
 def _glob_matches(start: str, glob: str, files: FileSystem) -> list[str] | None:
-    """Return the paths that `glob` may match in the folder `start`; None if they are too many."""
+    """Return the possible matches of `glob` in the folder `start`; None if there are too many."""
     found = [start.rstrip("/")]
     for name in filter(None, glob.split("/")):
         if not _MAGIC.intersection(name):
@@ -283,7 +282,7 @@ def _glob_matches(start: str, glob: str, files: FileSystem) -> list[str] | None:
 
 
 def _wider_glob(name: str) -> str:
-    """Return a glob that matches at least the same names, without classes: bash reads `[^a]` and `[[:alpha:]]`."""
+    # Bash reads `[^a]` and `[[:alpha:]]`: a glob without classes matches at least the same names.
     start, end = name.find("["), name.rfind("]")
     if start < 0:
         return _STARS.sub("*", name)
@@ -296,7 +295,7 @@ def _is_match(name: str, pattern: str) -> bool:
 
 
 def _may_be_secret(path: str) -> str | None:
-    """Return the entry of a secret with a usual name that the glob `path` may match, existing or not; None if none."""
+    """Return the entry of a usual secret that the glob `path` may match, existing or not; None without one."""
     names = [name for name in path.split("/") if name]
     for at, name in enumerate(names):
         if not _MAGIC.intersection(name):

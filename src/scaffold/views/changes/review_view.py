@@ -1,4 +1,4 @@
-"""What a reader of a run's work sees: its commits with their evidence, and its changed files, the riskiest first."""
+"""The review of a run's work: its commits with their evidence, and its changed files, the riskiest first."""
 
 from collections.abc import Mapping, Sequence
 from typing import Literal, get_args
@@ -30,13 +30,13 @@ from scaffold.views.run_view import RunView
 Risk = Literal["checks", "protected", "deleted", "big", "untested", "rest"]
 """Decides how work is checked | in a protected area | gone | many lines | lines that no check executed | the rest."""
 RISKS: Sequence[Risk] = get_args(Risk)
-"""In the order in which a reader should look."""
+"""In reading order."""
 BIG_LINES = 200
-"""A file with more added and deleted lines than this is big."""
+"""A file with more changed lines is big."""
 
 
 class ReviewedFile(Struct, frozen=True, kw_only=True):
-    """A file that the run's work changed."""
+    """A changed file."""
 
     path: str
     kind: Literal["A", "D", "M", "T"]
@@ -45,19 +45,19 @@ class ReviewedFile(Struct, frozen=True, kw_only=True):
     deleted: int
     risk: Risk
     reason: str
-    """Why it has this risk, as the end of a sentence that begins with its path; empty for the rest."""
+    """The reason for its risk, to be read after its path; empty for the rest."""
     actions: tuple[ActionKey, ...]
     """The actions whose commits changed it."""
 
 
 class ReviewedCommit(Struct, frozen=True, kw_only=True):
-    """A commit of the session branch, with what its action proved."""
+    """A commit of the session branch, with the facts of its action."""
 
     commit: SessionCommit
     facts: tuple[Fact, ...]
-    """Empty for a commit of the user's, and for one that undoes an action."""
+    """Empty for the user's commits and for reverts."""
     executed: ExecutedLines | None
-    """How many of its changed lines the checks executed; None if that cannot be told."""
+    """The number of its changed lines that checks executed; None if unknown."""
 
 
 class RunReview(Struct, frozen=True, kw_only=True):
@@ -189,7 +189,6 @@ class _RiskJudge(Struct, frozen=True, kw_only=True):
 
 
 def _judging_commands(store: Store, run: Run) -> tuple[str, ...]:
-    """Return the commands that judged the work: those of contracts and of gates."""
     baseline = store.baselines.of_run(run.id)
     gates = [each.gate.command for each in baseline.runs] if baseline else []
     contracts = [action.contract for action in store.actions.of_run(run.id) if action.contract]
@@ -199,7 +198,7 @@ def _judging_commands(store: Store, run: Run) -> tuple[str, ...]:
 async def _changed_settings(
     git: Git, base: Commit, head: Commit, changes: Sequence[PathChange]
 ) -> dict[str, tuple[str, ...]]:
-    """Return the parts of manifests that determine check results and differ, by path."""
+    """Return, by path, the changed parts of manifests that determine check results."""
     manifests = [each.path for each in changes if has_settings(each.path) and not each.is_gitlink]
     names = [f"{commit}:{path}" for path in manifests for commit in (base, head)]
     contents = await batch_contents(git, names) if names else ()

@@ -1,4 +1,4 @@
-"""The commits of a session branch: which action each one landed, and which of them need each other."""
+"""The commits of a session branch: the action that each landed, and which of them need each other."""
 
 from collections.abc import Collection, Mapping, Sequence
 
@@ -22,7 +22,7 @@ class SessionCommit(Struct, frozen=True, kw_only=True):
     parents: tuple[Commit, ...]
     subject: str
     action: ActionKey | None
-    """The action that it landed; None for a commit of the user's, and for one that undoes an action."""
+    """The action that it landed; None for the user's commits and for reverts."""
 
 
 async def commits_between(git: Git, store: Store, run: Run, *, old: Commit, new: Commit) -> tuple[SessionCommit, ...]:
@@ -54,7 +54,7 @@ def landed_commits(attempts: Sequence[Attempt]) -> dict[Commit, ActionId]:
 async def paths_by_commit(git: Git, run: Run, commits: Sequence[SessionCommit]) -> dict[Commit, frozenset[str]]:
     """Return the paths that each commit changes against its first parent; none for one without parents.
 
-    A list in which a commit only marks tasks is none of them.
+    Task lists in which a commit only marks tasks are left out.
     """
     listed = run.settings.landing.tracked_list
     return {
@@ -117,7 +117,7 @@ def _needed_actions(
 
 
 def _actions_below(key: ActionKey, actions: Sequence[Action]) -> set[ActionKey]:
-    """Return the action and all below it, if it is a compound: its children prove what it provides."""
+    # The children of a compound prove what it provides.
     found = {action.id for action in actions if action.key == key}
     for action in actions:  # in plan order, parents first
         if action.parent_id in found:

@@ -1,4 +1,4 @@
-"""What was taken of the work of runs: the one answer for every face.
+"""The taken work of runs: the one answer for every interface.
 
 The store knows what was moved and pushed; only git knows what a branch still has, as the user may have undone it.
 """
@@ -23,7 +23,7 @@ from scaffold.views.run_view import RunSummary, RunView, Taken, TakingOrder
 
 
 async def read_taken(git: Git, store: Store, run: Run) -> Taken:
-    """Return what the user has of a run's work now; git is not asked about a run of which nothing was to be taken."""
+    """Return the user's part of a run's work; git is not asked about runs without taken work."""
     recorded = tuple(move for move in store.branch_moves.done_of_run(run.id) if move.takes_work)
     order = ordered(run) if isinstance(run.state, Completed) else None
     landed = store.intents.last_done(run.id)
@@ -40,24 +40,24 @@ async def read_taken(git: Git, store: Store, run: Run) -> Taken:
 
 
 def ordered(run: Run) -> TakingOrder | None:
-    """Return what was ordered for the end of the run; None for nothing."""
+    """Return the order for the end of the run; None without one."""
     if run.settings.taking.fast_forward:
         return "greenfield"
     return "pr" if run.settings.taking.pull_request else None
 
 
 async def summary_with_taken(git: Git, store: Store, summary: RunSummary) -> RunSummary:
-    """Return the summary with what was taken."""
+    """Return the summary with the taken work."""
     return replace(summary, taken=await read_taken(git, store, summary.run))
 
 
 async def with_taken(git: Git, store: Store, view: RunView) -> RunView:
-    """Return the view with what was taken."""
+    """Return the view with the taken work."""
     return replace(view, summary=await summary_with_taken(git, store, view.summary))
 
 
 def with_taken_in(folder: Path, store: Store, view: RunView) -> RunView:
-    """Do the same in the repository around `folder`, outside of an event loop."""
+    """Return as `with_taken`, for the repository around `folder`, without a running event loop."""
     return run_async(with_taken(Git(folder, environ=os.environ), store, view))
 
 
@@ -76,7 +76,7 @@ def runs_with_taken_in(folder: Path, store: Store, listed: Sequence[ListedRun]) 
 
 
 async def _moves_there(git: Git, moves: Sequence[BranchMove]) -> frozenset[str]:
-    """Return the ids of the moves whose commit their branch has; a pull request is there."""
+    # A pull request counts as there: only its server knows.
     found = {move.id for move in moves if move.purpose == "pr"}
     on_branches = [move for move in moves if move.purpose != "pr"]
     for branch in {move.branch for move in on_branches}:

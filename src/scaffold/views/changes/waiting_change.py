@@ -1,4 +1,4 @@
-"""A change that waits for a human's approval, with what speaks for it and what against it."""
+"""A change that waits for a human's approval, with its evidence and its doubts."""
 
 from msgspec import Struct
 
@@ -10,7 +10,7 @@ from scaffold.store.database import Store
 
 
 class WaitingChange(Struct, frozen=True, kw_only=True):
-    """What is shown of a change before it lands; evidence and doubts are those of its worker's checks."""
+    """A change before it lands; evidence and doubts come from its worker's checks."""
 
     subject: ChangeSubject
     checks: tuple[CheckResult, ...] = ()
@@ -19,11 +19,11 @@ class WaitingChange(Struct, frozen=True, kw_only=True):
     review: ChangeReview | None = None
     """The second reviewer's verdict."""
     diff: str = ""
-    """Without secrets; in the middle of a long one a part is left out."""
+    """Without secrets; the middle of a long diff is left out."""
 
 
 def read_waiting_change(store: Store, item: InboxItem) -> WaitingChange | None:
-    """Return the change that an inbox item asks about; None if it asks about something else."""
+    """Return the change that an inbox item asks about; None for other items."""
     subject = subject_of(item)
     attempt = store.attempts.get(subject.landing) if subject else None
     if subject is None or attempt is None:

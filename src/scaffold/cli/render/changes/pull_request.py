@@ -1,4 +1,4 @@
-"""The text of a pull request: what was asked, what landed, and with what evidence; weak facts first."""
+"""The text of a pull request: the request, the landed commits, and their evidence; weak facts first."""
 
 import re
 from collections.abc import Iterator
@@ -65,7 +65,7 @@ def _fact_lines(view: RunView, commit: TakenCommit, facts: list[Fact]) -> Iterat
 
 
 def _code_block(text: str) -> str:
-    """Return a text as a block of code, so that no mention, keyword or tag in it has an effect."""
+    # No mention, keyword or tag of an agent's text has an effect in a block of code.
     lines = [printable(line) for line in text.strip().splitlines()]
     shown = "\n".join(lines)
     left_out = len(shown) - MAX_REQUEST_CHARS
@@ -77,5 +77,5 @@ def _code_block(text: str) -> str:
 
 
 def _code_span(text: str | None) -> str:
-    """Return a text as code within a line of Markdown, so that no mention, keyword or tag in it has an effect."""
+    # Likewise within a line of Markdown.
     return f"`{printable(' '.join((text or '').replace('`', chr(39)).split()))}`"

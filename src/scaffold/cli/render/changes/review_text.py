@@ -28,7 +28,7 @@ MAX_EVIDENCE = 8
 
 
 def summary_lines(view: RunView, review: RunReview, layout: Layout) -> Iterator[str]:
-    """Yield the head: how much there is, and how strong its evidence is; then weak facts, each with the reasons."""
+    """Yield the size of the work and the strength of its evidence; then weak facts, each with the reasons."""
     run, facts = view.run, review.facts
     added, deleted = sum(each.added for each in review.files), sum(each.deleted for each in review.files)
     yield from layout.prose(f"{heading(f'run {run.id} {view.status}')}: ", run.request, hang=2)
@@ -57,7 +57,7 @@ def _doubtful_fact_lines(fact: Fact, layout: Layout) -> Iterator[str]:
 
 
 def commit_lines(review: RunReview, layout: Layout) -> Iterator[str]:
-    """Yield each commit with the facts that it made true, and what showed them."""
+    """Yield each commit with the facts that it made true, and their evidence."""
     yield from ("", heading("Commits"))
     for each in review.commits:
         yield from layout.prose(f"  {each.commit.commit[:8]}  ", each.commit.subject)

@@ -1,4 +1,4 @@
-"""What is known of second reviewers, and how one does in a probe, as text and as JSON."""
+"""Second reviewers: their rates, and the result of a probe, as text and as JSON."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -15,7 +15,7 @@ NOTHING = "No second reviewer has judged anything yet. `scaffold review --probe`
 
 
 def rates_lines(rates: Sequence[ReviewerRates], layout: Layout) -> Iterator[str]:
-    """Yield what is known of each reviewer: its verdicts, whether humans agreed, what was overturned, probes."""
+    """Yield each reviewer's record: its verdicts, the agreement of humans, overturned verdicts, probes."""
     if not rates:
         yield NOTHING
     for each in rates:
@@ -64,7 +64,7 @@ def _rates_json(rates: ReviewerRates) -> dict[str, Any]:
 
 
 def standing_json(probe: ProbeStanding) -> dict[str, Any]:
-    """Return how a reviewer did on planted faults."""
+    """Return a reviewer's result on planted faults."""
     return {
         "planted": probe.planted,
         "found": probe.found,
@@ -77,7 +77,7 @@ def standing_json(probe: ProbeStanding) -> dict[str, Any]:
 
 
 def reply_lines(reply: ProbeReply, layout: Layout) -> Iterator[str]:
-    """Yield what a reviewer said about one change of a probe, and whether it is right."""
+    """Yield a reviewer's answer about one change of a probe, and whether it is right."""
     fault, verdict = reply.case.fault, reply.answer.verdict
     what = f"{fault.kind.replace('_', ' ')} in {fault.path}:{fault.line}" if fault else "no fault"
     if not verdict:
@@ -121,6 +121,6 @@ def _fault_json(reply: ProbeReply) -> dict[str, Any] | None:
 
 
 def cost_text(replies: Sequence[ProbeReply]) -> str:
-    """Return what a probe has cost."""
+    """Return the cost of a probe."""
     usage = sum((each.usage for each in replies), start=Usage())
     return f"{count_of(usage.tokens, 'token')}, {format_cost(usage.cost_usd)}"

@@ -20,7 +20,7 @@ MAX_PATHS = 20
 
 
 def change_lines(change: WaitingChange | None, layout: Layout) -> Iterator[str]:
-    """Yield what a human needs to decide about a change, if any; what speaks against it comes before the diff."""
+    """Yield what a human needs to decide about a change, if any; the doubts come before the diff."""
     if change is None:
         return
     subject = change.subject

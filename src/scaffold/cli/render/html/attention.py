@@ -1,4 +1,4 @@
-"""What a reader may have to act on: what waits for a human, what failed and why, what to do next."""
+"""What a reader may have to act on: items that wait for a human, failures with their reasons, the next commands."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -17,11 +17,11 @@ from scaffold.views.state_labels import STATE_BY_OUTCOME
 from scaffold.views.text_format import clip
 
 MAX_FAILED = 200
-"""How many failed actions, attempts and turns are listed."""
+"""Failed actions, attempts and turns that are listed."""
 
 
 def inbox_section(view: RunView) -> Node:
-    """Return what waits for a human, with the commands that decide it; None if nothing does."""
+    """Return the items that wait for a human, with the commands that decide them; None without any."""
     items = view.summary.inbox
     if not items:
         return None
@@ -39,7 +39,7 @@ def _inbox_card(item: InboxItem, keys: Sequence[str]) -> Element:
 
 
 def failures_section(view: RunView, history: RunHistory, refs: References, texts: LongTexts) -> Node:
-    """Return why the run is not complete: its reason, failed actions and planning turns; None if nothing failed."""
+    """Return why the run is incomplete: its reason, failed actions and planning turns; None if nothing failed."""
     failed = [action for action in view.actions if _failed_for_good(view, action)]
     more = f"and {len(failed) - MAX_FAILED:,} more actions: see `{refs.command('tasks')}`"
     parts: list[Node] = [
@@ -52,7 +52,7 @@ def failures_section(view: RunView, history: RunHistory, refs: References, texts
 
 
 def setbacks_section(view: RunView, history: RunHistory, refs: References, texts: LongTexts) -> Node:
-    """Return what went wrong and is not why something failed, and what was warned of; None if nothing was."""
+    """Return setbacks that made nothing fail, and warnings; None without any."""
     turns = [turn for turn in history.turns if turn.error and not _target_failed(view, turn)]
     parts = [
         *_recovered_attempts(view, refs, texts),
@@ -63,7 +63,7 @@ def setbacks_section(view: RunView, history: RunHistory, refs: References, texts
 
 
 def _failure_reasons(view: RunView) -> Iterator[Element]:
-    """Yield why goals failed, or the run if none of them has: its reason is made of theirs."""
+    # The reason of a run is made of those of its goals: it is told only if no goal failed.
     failed = [("goal", goal.name, goal.state.reason) for goal in view.goals if isinstance(goal.state, Failed)]
     if not failed and isinstance(view.run.state, Failed):
         failed = [("run", view.run.id, view.run.state.reason)]
@@ -73,7 +73,7 @@ def _failure_reasons(view: RunView) -> Iterator[Element]:
 
 
 def _failed_for_good(view: RunView, action: Action) -> bool:
-    """Return whether an action has failed, and its goal has not found another way."""
+    # A failed action does not matter once its goal was reached another way.
     reached = {goal.id for goal in view.goals if isinstance(goal.state, Completed)}
     return isinstance(action.state, Failed) and action.goal_id not in reached
 
@@ -100,7 +100,7 @@ def _attempt_nodes(action: Action, attempt: Attempt, refs: References, texts: Lo
 
 
 def _target_failed(view: RunView, turn: PlanningTurn) -> bool:
-    """Return whether what the turn was for has failed, so that its error may be why."""
+    # The error of a turn may be why its goal, or the run, failed.
     states = {goal.id: goal.state for goal in view.goals}
     return isinstance(states.get(turn.goal_id) if turn.goal_id else view.run.state, Failed)
 
@@ -113,7 +113,7 @@ def _turn_card(view: RunView, turn: PlanningTurn) -> Element:
 
 
 def _recovered_attempts(view: RunView, refs: References, texts: LongTexts) -> Iterator[Element]:
-    """Yield the failed attempts that nothing failed for in the end: they took time and money."""
+    # Nothing failed because of these attempts, but they took time and money.
     entries = [
         element("li", refs.link(action), " ", *_attempt_nodes(action, attempt, refs, texts))
         for action in view.actions

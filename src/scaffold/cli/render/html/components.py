@@ -1,4 +1,4 @@
-"""Small pieces of the report's page: badges, times, texts of several lines, tables."""
+"""Components of the report's page: badges, times, texts of several lines, tables."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
@@ -13,7 +13,7 @@ from scaffold.core.model import Action
 from scaffold.core.printable_text import truncate_text
 
 TONES = {"green": "good", "cyan": "busy", "red": "bad", "yellow": "wait", "bright_black": "idle"}
-"""A class of the stylesheet for each color of a terminal."""
+"""The stylesheet's class for each color of a terminal."""
 EXTRA_MARKS = {
     "weak": ("!", "yellow"),
     "reviewed": ("✓", "cyan"),
@@ -24,9 +24,9 @@ EXTRA_MARKS = {
     "unclear": ("■", "yellow"),
 }
 MAX_TEXT = 4_000
-"""Characters of one text that are shown: of an output, a reason, an answer."""
+"""Characters shown of one output, reason or answer."""
 MAX_TEXTS = 1_500_000
-"""Characters of all texts of several lines in a page."""
+"""Characters of all texts of several lines on a page."""
 MAX_LINE = 200
 MAX_ROWS = 2_000
 """Rows of one table, or entries of one list."""
@@ -39,7 +39,7 @@ def mark_of(status: str) -> str:
 
 
 def tone_of(status: str) -> str:
-    """Return the class of the stylesheet for a status: good, busy, bad, wait or idle."""
+    """Return the stylesheet's class for a status: good, busy, bad, wait or idle."""
     return TONES[_status_sign(status)[1]]
 
 

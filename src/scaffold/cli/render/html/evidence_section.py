@@ -29,7 +29,7 @@ from scaffold.views.run_view import RunView
 from scaffold.views.text_format import clip
 
 ORDER = ("refuted", "stale", *STRENGTHS)
-"""In the order in which a reader should look at them."""
+"""In reading order: the most doubtful first."""
 KINDS: Mapping[str, str] = {
     "contract": "contract",
     "trivial": "no check",
@@ -53,19 +53,19 @@ class ActionAttempt(Struct, frozen=True):
 
 
 class SameEvidence(Struct, frozen=True):
-    """Facts that were shown at once: the effects of one action."""
+    """Facts with the same evidence: the effects of one action."""
 
     goal: Goal
     facts: tuple[Fact, ...]
 
     @property
     def first(self) -> Fact:
-        """Return one of them; they differ only in their assertion."""
+        """Return one of the facts; they differ only in their assertion."""
         return self.facts[0]
 
     @property
     def standing(self) -> str:
-        """Return the strength of facts that hold, and the state of others."""
+        """Return the strength of facts that hold, else their state."""
         return self.first.strength if self.first.state == "holds" else self.first.state
 
 
@@ -94,7 +94,7 @@ def _evidence_groups(view: RunView) -> Iterator[SameEvidence]:
 
 
 def _missing_assertions(view: RunView, refs: References) -> Iterator[Element]:
-    """Yield what the goals want and nothing has ever shown."""
+    """Yield the desired assertions without a fact."""
     entries = []
     for goal in view.goals:
         known = {fact.assertion for fact in view.facts[goal.id]}
@@ -163,7 +163,7 @@ def _evidence_entries(
 
 
 def _is_rule(evidence: Evidence) -> bool:
-    """Return whether it is a constraint on files, which no command checks."""
+    # A constraint on files is checked without a command.
     return evidence.exit_code is None and evidence.kind not in {*NARRATIVE_EVIDENCE, "gate"}
 
 
@@ -184,7 +184,7 @@ def _evidence_nodes(evidence: Evidence, work: WorkByAttempt, texts: LongTexts, c
 
 
 def _gate_output(evidence: Evidence, work: WorkByAttempt) -> str:
-    """Return the end of what a gate printed when the worker ran it; that of the landing is not stored."""
+    # What the gate printed at the landing is not stored.
     found = work.get(evidence.attempt_id) if evidence.attempt_id else None
     gates = found.attempt.verification.gates if found and found.attempt.verification else ()
     return next((gate.detail for gate in gates if gate.gate.command == evidence.command), "")

@@ -1,6 +1,6 @@
 """Place boxes in rows so that every dependency points down, with room for lines between the boxes.
 
-The steps are those of layered graph drawing: drop what follows from the rest, fill rows from the top with boxes whose
+The steps are those of layered graph drawing (Sugiyama): drop implied edges, fill rows from the top with boxes whose
 dependencies are above them, route long lines through gaps in the rows between, order the rows by their neighbours, and
 move boxes under what they depend on. Rows are never wider than asked for, so the drawing grows downward.
 """
@@ -14,7 +14,7 @@ from msgspec import Struct
 GAP_X, GAP_Y = 22.0, 34.0
 SWEEPS = 4
 Edge = tuple[int, int]
-"""From the index of a box to that of one which depends on it."""
+"""(index of a box, index of a box that depends on it)."""
 Point = tuple[float, float]
 
 
@@ -26,20 +26,20 @@ class Size(Struct, frozen=True):
 
 
 class EdgeLine(Struct, frozen=True):
-    """A line between two boxes, by the points it passes: from the bottom of one, through gaps, to the other's top."""
+    """A line between two boxes as points: from the bottom of one, through gaps, to the top of the other."""
 
     edge: Edge
     points: tuple[Point, ...]
 
 
 class GraphLayout(Struct, frozen=True, kw_only=True):
-    """Where each box is, by the coordinates of its top left corner."""
+    """The top left corner of each box, and the lines."""
 
     size: Size
     corners: tuple[Point, ...]
     lines: tuple[EdgeLine, ...]
     is_whole: bool
-    """False if dependencies are not drawn, because they would close a circle."""
+    """False if some dependencies are not drawn, because they would close a cycle."""
 
 
 def layered_layout(sizes: Sequence[Size], edges: Sequence[Edge], width: float) -> GraphLayout:
@@ -59,7 +59,7 @@ def layered_layout(sizes: Sequence[Size], edges: Sequence[Edge], width: float) -
 
 
 def _break_cycles(count: int, edges: set[Edge]) -> tuple[list[int], list[Edge]]:
-    """Return the boxes so that dependencies come first, and the edges without those that keep this from being so."""
+    """Return the boxes in topological order, and the edges without those that close a cycle."""
     left, order, placed = list(range(count)), list[int](), set[int]()
     before: dict[int, set[int]] = {index: set() for index in left}
     for source, target in edges:
@@ -93,10 +93,7 @@ def _without_implied(order: Sequence[int], edges: Sequence[Edge]) -> list[Edge]:
 
 
 def _fill_rows(sizes: Sequence[Size], order: Sequence[int], edges: Sequence[Edge], width: float) -> list[list[int]]:
-    """Return the boxes in rows no wider than `width`, or of one box; what a box depends on is in rows above its own.
-
-    Rows are filled in plan order, which keeps what belongs together close, also in plans of many chains.
-    """
+    """Return the boxes in rows no wider than `width` (or one box each), dependencies first, in plan order."""
     before: dict[int, set[int]] = {index: set() for index in order}
     for source, target in edges:
         before[target].add(source)
@@ -119,10 +116,7 @@ def _fill_rows(sizes: Sequence[Size], order: Sequence[int], edges: Sequence[Edge
 
 
 def _level_by_box(order: Sequence[int], edges: Sequence[Edge]) -> Mapping[int, int]:
-    """Return for each box the length of the longest chain before it.
-
-    A box that depends on none gets the level before that of the first one that depends on it: no long line is needed.
-    """
+    """Return the longest chain before each box; a box without dependencies goes just above the first that needs it."""
     level = dict.fromkeys(order, 0)
     before: dict[int, list[int]] = {index: [] for index in order}
     after: dict[int, list[int]] = {index: [] for index in order}
@@ -224,7 +218,7 @@ class _Rows:
         return (self._item_width(row[0]) + self._item_width(row[-1])) / 2
 
     def _least_offsets(self, row: Sequence[int]) -> list[float]:
-        """Return how far the centre of each item of a row is from that of the first, at least."""
+        """Return the least distances between the centre of the first item of a row and those of all its items."""
         offsets = [0.0]
         for left, right in pairwise(row):
             offsets.append(offsets[-1] + GAP_X + (self._item_width(left) + self._item_width(right)) / 2)
@@ -237,7 +231,7 @@ def _mean_place(near: Mapping[int, Sequence[int]], item: int, places: Mapping[in
 
 
 def _closest_nondecreasing(wanted: Sequence[float]) -> list[float]:
-    """Return numbers that never fall and are as close to `wanted` as possible, by the sum of squares."""
+    """Return the non-decreasing numbers closest to `wanted` by least squares (isotonic regression)."""
     blocks: list[tuple[float, int]] = []  # the mean of neighbours that would overlap, and how many they are
     for each in wanted:
         mean, count = each, 1

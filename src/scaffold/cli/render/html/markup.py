@@ -12,9 +12,9 @@ Node: TypeAlias = "Element | Stylesheet | str | Sequence[Node] | None"
 
 NEWLINE = "\n"
 VOID = frozenset({"br", "hr", "meta"})
-"""HTML elements without content and end tag."""
+"""Void elements: without content and end tag."""
 BLOCKS = frozenset({"html", "body", "div", "figure", "footer", "head", "header", "main", "section", "table", "tr"})
-"""Elements that begin on a line of their own, for those who read the source or compare two reports."""
+"""Elements on a line of their own, for readers of the source and for comparing two reports."""
 
 
 class Element(Struct, frozen=True):
@@ -26,7 +26,7 @@ class Element(Struct, frozen=True):
 
 
 class Stylesheet(Struct, frozen=True):
-    """The only text that is written as it is. It is ours, never from an agent or a repository."""
+    """The only text that is not escaped. It is ours, never from an agent or a repository."""
 
     css: str
 
@@ -56,7 +56,7 @@ def to_html(root: Element, clean: Callable[[str], str]) -> str:
 
 
 class _Escaper:
-    """Makes text safe to stand in HTML, and remembers it: keys and commands occur again and again."""
+    """Escapes text for HTML, and caches it: keys and commands occur many times."""
 
     def __init__(self, clean: Callable[[str], str]) -> None:
         self._clean = clean

@@ -1,4 +1,4 @@
-"""The page: its head, the sections in the order in which a reader needs them, its style and its security policy."""
+"""The HTML report: its head, the sections in reading order, its style and its security policy."""
 
 import base64
 import hashlib

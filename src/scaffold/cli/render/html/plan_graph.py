@@ -1,4 +1,4 @@
-"""The plan of a goal as a picture: a box for each action, lines for the facts between them, children in compounds."""
+"""Draw the plan of a goal: a box for each action, lines for the facts between them, children inside compounds."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,10 +17,10 @@ from scaffold.views.run_view import RunView
 from scaffold.views.text_format import clip
 
 MAX_BOXES = 200
-"""With more actions, a goal is drawn as a square for each, in rows by level."""
+"""With more actions, each is a square, in rows by level."""
 MAX_SQUARES = 4_000
 MAX_DEPTH = 12
-"""What is nested deeper is not drawn; its compound says how many children are done."""
+"""Deeper actions are not drawn; their compound shows how many of its children are done."""
 WIDTH = 1060.0
 BOX = Size(196.0, 46.0)
 KEY_CELLS, NOTE_CELLS = 22, 26
@@ -191,7 +191,7 @@ def sibling_edges(actions: Sequence[Action]) -> SiblingEdges:
 
 
 def _ancestor_paths(actions: Sequence[Action]) -> Mapping[ActionId, Sequence[ActionId]]:
-    """Return for each action the ids of those around it, outermost first, and its own."""
+    """Return each action's ancestors, outermost first, and the action itself."""
     parents = {action.id: action.parent_id for action in actions}
     found: dict[ActionId, Sequence[ActionId]] = {}
     for action in actions:
@@ -203,7 +203,7 @@ def _ancestor_paths(actions: Sequence[Action]) -> Mapping[ActionId, Sequence[Act
 
 
 def _edge_path(points: Sequence[Point]) -> str:
-    """Return a path through the points: straight down where they are above each other, else an S."""
+    # Straight down where the points are above each other, else an S.
     x, y = points[0]
     path = f"M{x:.1f} {y:.1f}"
     for to_x, to_y in dict.fromkeys(points[1:]):

@@ -27,7 +27,7 @@ from scaffold.views.state_labels import where_landed
 from scaffold.views.text_format import clip, clip_middle, format_cost, format_duration, format_seconds
 
 MAX_DEPTH = 5
-"""How far children are indented at most."""
+"""The deepest indentation of children."""
 MODEL_CELLS = 28
 WORK = ("workspace", "executing", "critiquing")
 LANDING = ("candidate", "landing", "recorded")
@@ -57,7 +57,7 @@ def action_table(view: RunView, refs: References, texts: LongTexts) -> Element:
 
 
 def _actions_with_depth(actions: Sequence[Action]) -> list[tuple[Action, int]]:
-    """Return the actions with how deep they are, in the order of the plan, children after their parent."""
+    """Return the actions with their depth in plan order, children after their parent."""
     children: dict[ActionId | None, list[Action]] = {}
     for action in actions:
         children.setdefault(action.parent_id, []).append(action)

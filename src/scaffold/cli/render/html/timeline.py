@@ -17,7 +17,7 @@ from scaffold.views.run_view import RunView
 from scaffold.views.text_format import clip, format_duration, short_duration
 
 MAX_LANES = 60
-"""With more actions, a lane has what one slot did."""
+"""With more actions, there is a lane for each slot instead."""
 MAX_BARS = 3_000
 LEFT, RIGHT, WIDTH = 190.0, 30.0, 1060.0
 LANE, BAR, TOP = 26.0, 16.0, 26.0
@@ -35,15 +35,15 @@ PHASES = {
     "candidate": "waits to land",
     "landing": "lands",
 }
-"""What is said of a phase; `recorded` is only the moment of landing."""
+"""The words for a phase; `recorded` is only the moment of landing."""
 LANDING_PHASES = frozenset({"candidate", "landing", "recorded"})
 STATUS_BY_OUTCOME = {"landed": "completed", "recorded": "completed", "done": "completed", "waiting": "paused"}
-"""The status with the same sign, for outcomes that are no failures."""
+"""The status with the same sign, for outcomes other than failures."""
 QUIET_SHARE = 0.06
-"""A time without work is drawn short if it is longer than this share of the times with work."""
+"""A quiet time is shortened if it is longer than this share of the times with work."""
 SHORTEST_QUIET = timedelta(seconds=15)
 QUIET_WIDTH = 46.0
-"""How wide it is drawn, unless there are many."""
+"""The width of a shortened time, unless there are many."""
 TICK_EVERY = 110.0
 TICK_WIDTH = 64.0
 STEPS_S = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 28800, 86400, 172800, 604800)
@@ -55,9 +55,9 @@ class Bar(Struct, frozen=True, kw_only=True):
 
     name: str
     label: str
-    """What is written into it; empty if its lane has its name."""
+    """The text inside the bar; empty if the lane has its name."""
     outcome: str
-    """Empty while it goes on."""
+    """Empty while it runs."""
     spans: tuple[PhaseSpan, ...]
     anchor: str | None
 
@@ -70,21 +70,21 @@ class TimelineRow(Struct, frozen=True):
 
 
 class TimeScale:
-    """Places moments from left to right; long times in which nothing happened are drawn short."""
+    """Places moments from left to right; long quiet times are shortened."""
 
     def __init__(self, work: Sequence[Period], width: float) -> None:
-        """Take the times of work, at least one, and the width for all of them."""
+        """`work` has at least one period; `width` is that of the whole drawing."""
         busy = _merge_periods(work, timedelta())
         longest = sum((end - start for start, end in busy), timedelta()) * QUIET_SHARE
         self._busy = _merge_periods(busy, max(longest, SHORTEST_QUIET))
         self.quiet: list[Period] = [(before[1], after[0]) for before, after in pairwise(self._busy)]
-        """The times that are drawn short."""
+        """The shortened times."""
         seconds = sum((end - start).total_seconds() for start, end in self._busy) or 1.0
         self.quiet_width = min(QUIET_WIDTH, width / 2 / max(1, len(self.quiet)))
         self._per_s = (width - self.quiet_width * len(self.quiet)) / seconds
 
     def at(self, moment: datetime) -> float:
-        """Return how far from the left a moment is."""
+        """Return the distance of a moment from the left."""
         x = 0.0
         for start, end in self._busy:
             if moment <= start:
@@ -184,7 +184,7 @@ def _work_lanes(view: RunView, history: RunHistory, refs: References) -> Iterato
 
 
 def _slot_lanes(bars: Sequence[Bar]) -> Iterator[TimelineRow]:
-    """Yield a lane for each slot: an attempt takes the first one that is free; then those of the merge queue."""
+    """Yield a lane for each slot, as each attempt takes the first free one; then the lanes of the merge queue."""
     slots: list[list[Bar]] = []
     landings: list[Bar] = []
     for bar in bars:
@@ -227,7 +227,7 @@ def _lane_element(lane: TimelineRow, scale: TimeScale, y: float) -> Element:
 
 
 def _end_signs(lane: TimelineRow, scale: TimeScale, y: float) -> Iterator[Element]:
-    """Yield the signs of how bars ended; where bars stand close, a line below those that failed."""
+    # Where bars stand close, signs would overlap: a line below a bar says that it failed.
     for bar in lane.bars:
         status = STATUS_BY_OUTCOME.get(bar.outcome, "failed")
         right = LEFT + scale.at(bar.spans[-1].end)
@@ -270,7 +270,7 @@ def _phase_legend(lanes: Sequence[TimelineRow]) -> Element:
 
 
 def _merge_periods(periods: Sequence[Period], apart: timedelta) -> list[Period]:
-    """Return the periods in order, those joined that overlap or are no more than `apart`."""
+    """Return the periods in order; those that overlap, or are at most `apart` from each other, are merged."""
     merged: list[Period] = []
     for start, end in sorted(periods):
         if merged and start - merged[-1][1] <= apart:

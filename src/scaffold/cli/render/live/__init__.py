@@ -1,1 +1,1 @@
-"""What is shown while something lasts: events, rows of agents, the live screen of a run, one line of work."""
+"""Live output: events, rows of agents, the live screen of a run, the line about current work."""

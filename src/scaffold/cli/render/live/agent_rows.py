@@ -1,4 +1,4 @@
-"""A line for each agent of a run, fitted to the width: who it is, what it does, since when, and what it cost."""
+"""A line for each agent of a run, fitted to the width: its name, its activity with its time, and its cost."""
 
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
@@ -20,7 +20,7 @@ NAME_SHARE = 3
 """Names take at most a third of the width."""
 PHASE_CELLS = 10
 MIN_CELLS = 9
-"""The fewest columns for what an agent does; before that, its cost and its times are shortened."""
+"""The fewest columns for an agent's activity; its cost and its times are shortened before."""
 MARK_CELLS = 2
 SECOND = timedelta(seconds=1)
 LANDING = "landing"
@@ -29,7 +29,7 @@ FormatTime = Callable[[AgentRow, datetime], str]
 
 
 class _Columns(Struct, frozen=True):
-    """The widths of the columns of all rows, and how their times are shown."""
+    """The widths of all rows' columns, and the format of their times."""
 
     name: int
     phase: int
@@ -51,7 +51,7 @@ def row_lines(rows: Sequence[AgentRow], now: datetime, layout: Layout) -> list[s
 
 
 def doing_text(row: AgentRow) -> str:
-    """Return the command that an agent is busy with; else what it waits for, and what it did last."""
+    """Return the agent's current command; else what it waits for, and its last activity."""
     if row.activity is not None:
         return row.activity.work.text
     act = row.last_activity.text if row.last_activity is not None else ""
@@ -59,14 +59,14 @@ def doing_text(row: AgentRow) -> str:
 
 
 def name_text(row: AgentRow) -> str:
-    """Return who works: `store#2`, `supervisor shop: store`, `planner`; the owner is the run itself."""
+    """Return the agent's name: `store#2`, `supervisor shop: store`, `planner`; the owner is the run itself."""
     if row.role == ORCHESTRATOR:
         return "run"
     return f"{row.action}#{row.attempt}" if row.attempt is not None else row.name
 
 
 def row_subject(row: AgentRow) -> str:
-    """Return what a sentence about a row begins with: who works, what lands, or of the owner the stage of the run."""
+    """Return the subject of a sentence about a row: the agent, what lands, or for the owner the stage of the run."""
     if row.role == ORCHESTRATOR:
         return row.phase
     return f"{LANDING} {name_text(row)}" if _phase_label(row) == LANDING else name_text(row)
@@ -81,7 +81,7 @@ def _format_row(row: AgentRow, now: datetime, columns: _Columns, layout: Layout)
 
 
 def _fit_columns(rows: Sequence[AgentRow], now: datetime, width: int) -> _Columns:
-    """Return the columns: where room is short, costs go, then seconds, then what it took before; then names are cut."""
+    # Where room is short, costs go first, then seconds, then the last duration; then names are cut.
     most = max(MIN_NAME_CELLS, min(MAX_NAME_CELLS, width // NAME_SHARE))
     name = min(most, max((cell_len(printable(name_text(row))) for row in rows), default=0))
     phase = min(PHASE_CELLS, max((cell_len(printable(_phase_label(row))) for row in rows), default=0))
@@ -122,10 +122,7 @@ def _time_in_full(row: AgentRow, now: datetime) -> str:
 
 
 def _time_text(row: AgentRow, now: datetime, show: Callable[[timedelta], str], *, with_last: bool = True) -> str:
-    """Return how long a step takes already, and what it took last, or how long a planning turn takes.
-
-    Of other agents, how long ago the last activity was.
-    """
+    """Return how long the current step or planning turn has taken; for other agents, the age of the last activity."""
     if row.activity is not None:
         last = timedelta(seconds=row.activity.last_s) if with_last and row.activity.last_s is not None else None
         told = "" if last is None else f", last {show(last) if last >= SECOND else '<1 s'}"

@@ -53,7 +53,7 @@ from scaffold.views.text_format import local_time
 MAX_PATHS = 3
 WORD_CELLS = 9
 LOOK_S = 1.0
-"""How often what lasts is looked for."""
+"""Seconds between two looks for lasting work."""
 GRANTORS: Mapping[FileGrantor, str] = {"rule": "rule", "reviewer": "the reviewer", "human": "you"}
 
 
@@ -73,7 +73,7 @@ class JsonEventLines:
 
 
 class TextEventLines:
-    """A line for each event people want to know; events only machines need are left out."""
+    """A line for each event that people want to know."""
 
     def __init__(self, clock: Clock, *, err: bool = False, work: Callable[[], Sequence[str]] = tuple) -> None:
         """Print to standard error if `err`; `work` returns what lasts now, a sentence each, printed when it begins."""
@@ -88,7 +88,7 @@ class TextEventLines:
         self._print_lines(event_lines(recorded, self._clock.now(), self._output_layout))
 
     def tick(self) -> None:
-        """Print what began to last, looking once a second."""
+        """Print work that began to last, looking once a second."""
         if self._clock.monotonic() < self._due:
             return
         self._due = self._clock.monotonic() + LOOK_S
@@ -117,7 +117,7 @@ class TextEventLines:
 
 
 def work_lines(view: RunSummary) -> Sequence[str]:
-    """Return a sentence for each command that lasts, as an event has one, and for what the run waits for."""
+    """Return a sentence for each command that lasts, and for what the run waits for."""
     lines = [
         f"running  {row_subject(row)}: {work_sentence(row.activity)}"
         for row in view.active_agents
@@ -236,6 +236,6 @@ def _reason_suffix(reason: str | None) -> str:
 
 
 def _first_line(text: str | None, command: str) -> str:
-    """Return the first line, and if there are more the command that shows them."""
+    """Return the first line, with the command that shows the others if there are any."""
     first, _, rest = (text or "").strip().partition("\n")
     return f"{first} (more: `{command}`)" if rest else first

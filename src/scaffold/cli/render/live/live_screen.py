@@ -99,7 +99,7 @@ class RunScreen(EventSink, Protocol):
 
 
 def run_screen(context: RunContext, run: Run, *, quiet: bool = False, err: bool = False) -> RunScreen:
-    """Return what shows a run to people: a live screen on a terminal, else lines of text; with `quiet`, nothing.
+    """Return the display of a run: a live screen on a terminal, else lines of text; with `quiet`, nothing.
 
     Text goes to standard error with `err`.
     """

@@ -1,4 +1,4 @@
-"""A watched run: its goals in numbers and a row for each agent, as many as fit, drawn again when they change."""
+"""A watched run: its goals in numbers and a row for each agent, as many as fit, redrawn when they change."""
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -54,7 +54,6 @@ def agent_lines(view: RunSummary, width: int, height: int) -> list[str]:
 
 
 def _progress_lines(view: RunSummary, layout: Layout) -> list[str]:
-    """Return how far the run is; nothing while there is no plan."""
     done, total = _count_done(view.goals)
     held = sum(goal.held for goal in view.goals)
     cost = format_cost(view.spent.cost_usd)
@@ -70,7 +69,7 @@ def _goals_in_brief(view: RunSummary, width: int) -> str:
 
 
 def _count_done(goals: Sequence[GoalProgress]) -> tuple[int, int]:
-    """Return how many of the goals' actions are done, and how many there are."""
+    """Return the numbers of completed actions and of all actions."""
     done = sum(goal.status_counts.get("completed", 0) for goal in goals)
     return done, sum(sum(goal.status_counts.values()) for goal in goals)
 
@@ -103,7 +102,7 @@ def _goal_lines(goal: GoalProgress, layout: Layout) -> list[str]:
 
 
 def _wait_lines(view: RunSummary, layout: Layout) -> Iterator[str]:
-    """Yield what the run waits for, and how it ends if it was asked to."""
+    """Yield what the run waits for, and how it is ending."""
     if view.inbox:
         items = f"{count_of(len(view.inbox), 'item')} wait{'s' * (len(view.inbox) == 1)}"
         yield from layout.wrap(f"  {status_mark('blocked')} ", f"needs you: {items}, `scaffold inbox`")
@@ -144,7 +143,7 @@ def print_changes() -> ShowFrame:
 
 
 def _frame_parts(view: RunSummary, layout: Layout) -> Iterator[tuple[str, Any, Sequence[str]]]:
-    """Yield the parts of a frame: the name, what makes it worth showing again, which is no age, and the lines."""
+    """Yield (name, state, lines) for each part of a frame; its lines are shown again when the state changes."""
     told = list(_wait_lines(view, layout))
     yield "run", (view.status, view.spent, told), [_title_line(view, layout.columns), *told]
     for goal in view.goals:

@@ -1,4 +1,4 @@
-"""What a command is busy with: a line on standard error while it lasts, with its time."""
+"""A command's current work: a line on standard error while it lasts, with its time."""
 
 import asyncio
 import sys
@@ -20,14 +20,14 @@ REDRAW_S = 0.5
 
 
 def unknown(_work: Activity) -> float | None:
-    """Return None: nothing is known of what it took before."""
+    """Return None: the last duration is unknown."""
     return None
 
 
 class WorkLine:
-    """Shows on a terminal what lasts longer than a second; elsewhere one plain line says what is waited for.
+    """Shows work that lasts longer than a second on a terminal; elsewhere prints one plain line about it.
 
-    What is printed meanwhile appears above the line.
+    Other output appears above the line.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class WorkLine:
 
 
 def work_row(work: Activity, took_s: float, last_s: float | None, layout: Layout) -> str:
-    """Return one line that fits: what is done, for how long, and what it took last."""
+    """Return one line that fits: the work, its duration so far, and its last duration."""
     last = "" if last_s is None else f", last {format_seconds(last_s)}"
     time = f"  {format_duration(timedelta(seconds=took_s))}{last}"
     mark = f"  {status_mark('running')} "

@@ -1,4 +1,4 @@
-"""Mark characters that look like others, where a person decides about a text."""
+"""Mark characters that look like others, in texts that a person decides about."""
 
 import re
 import unicodedata

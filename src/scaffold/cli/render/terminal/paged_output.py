@@ -16,7 +16,7 @@ from scaffold.core.errors import ScaffoldError
 from scaffold.host.pager import Pager, find_pager
 
 MAX_KEPT = 1_000_000
-"""Characters that are kept in case the pager cannot be run; one that has read more than a pipe holds is running."""
+"""Characters kept in case the pager cannot run; a pager that has read more than a pipe holds is running."""
 
 
 @contextmanager
@@ -43,7 +43,7 @@ class PagedOutput(TerminalStream):
         """Characters that went to the pager since it started."""
         self._pager: Pager | None = None
         self._is_plain = False
-        """Whether there is no pager, so that all goes to the terminal."""
+        """Whether all text goes to the terminal, because there is no pager."""
 
     def take(self, text: str) -> None:
         """Hold the text back, or hand it on."""

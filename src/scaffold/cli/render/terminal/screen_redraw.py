@@ -14,7 +14,7 @@ from rich.cells import cell_len
 
 
 class TerminalStream(io.TextIOBase):
-    """Takes what is printed to a terminal; all else that is asked of the stream, the terminal answers."""
+    """Takes what is printed to a terminal; the terminal answers everything else."""
 
     def __init__(self, terminal: TextIO) -> None:
         self.terminal = terminal
@@ -30,11 +30,11 @@ class TerminalStream(io.TextIOBase):
 
     @property
     def errors(self) -> str | None:  # type: ignore[override]
-        """Return what the terminal does with characters that it cannot show."""
+        """Return the terminal's handling of characters that it cannot show."""
         return self.terminal.errors
 
     def isatty(self) -> bool:
-        """Return whether the terminal is one."""
+        """Return whether the wrapped stream is a terminal."""
         return self.terminal.isatty()
 
     def fileno(self) -> int:
@@ -42,11 +42,11 @@ class TerminalStream(io.TextIOBase):
         return self.terminal.fileno()
 
     def writable(self) -> bool:
-        """Return True."""
+        """Return True: the stream takes text."""
         return True
 
     def write(self, text: str) -> int:
-        """Take the text; raises TypeError for bytes, by which click finds out what a stream takes."""
+        """Take the text; raises TypeError for bytes, which tells click that this is a text stream."""
         if not isinstance(text, str):
             raise TypeError(type(text).__name__)
         self.take(text)
@@ -69,7 +69,7 @@ ASSUMED_SIZE = ScreenSize(80, 24)
 
 
 def screen_size(out: TextIO) -> ScreenSize:
-    """Return the size of a terminal as it is now; 80 by 24 if it does not tell."""
+    """Return the current size of a terminal; 80 by 24 if unknown."""
     try:
         found = os.get_terminal_size(out.fileno())
     except (OSError, ValueError):
@@ -121,7 +121,7 @@ class ScreenRedraw:
             self._lines = []
 
     def _to_start(self, size: ScreenSize) -> str:
-        """Return what erases the lines if the terminal got another size, or wraps one; empty if each is one row."""
+        """Return what erases the lines if the terminal was resized or wraps one; empty if each takes one row."""
         # Terminals wrap what is too wide for a new width, and the cursor moves down with it.
         rows = sum(max(1, -(-cell_len(click.unstyle(line)) // size.columns)) for line in self._lines)
         if not self._lines or (size == self._size and rows == len(self._lines)):

@@ -48,17 +48,17 @@ def is_terminal(*streams: TextIO | None) -> bool:
 
 
 def can_redraw(environ: Mapping[str, str]) -> bool:
-    """Return whether the terminal understands escape sequences, so that what it shows can be drawn anew."""
+    """Return whether the terminal understands escape sequences, so that lines can be redrawn."""
     return environ.get("TERM", "dumb") not in {"dumb", "unknown", ""}
 
 
 def can_draw_on(out: TextIO) -> bool:
-    """Return whether rows can be drawn again in place: on a terminal that is no dumb one, and not in CI."""
+    """Return whether rows can be redrawn in place: on a terminal that is not dumb, and not in CI."""
     return is_terminal(out) and can_redraw(os.environ) and not is_ci()
 
 
 def is_ci() -> bool:
-    """Return whether this is a job of a CI system: some give it a terminal, but there is no user at it."""
+    """Return whether this is a CI job: some CI systems provide a terminal, but no user sits at it."""
     return bool(os.environ.get("CI"))
 
 
@@ -93,7 +93,7 @@ def print_note(text: str) -> None:
 
 
 def note_printer(*, quiet: bool) -> Callable[[str], None]:
-    """Return what prints a note; with `quiet`, nothing is printed."""
+    """Return a function that prints a note; with `quiet`, it prints nothing."""
     return (lambda _: None) if quiet else print_note
 
 

@@ -1,4 +1,4 @@
-"""How text fits where it goes: as wide as the terminal, without a limit in a pipe or a file."""
+"""Lay out text: as wide as the terminal, without a limit in a pipe or a file."""
 
 import os
 import sys
@@ -14,15 +14,14 @@ from scaffold.views.text_format import TAB_CELLS, brief, wrap_text
 
 UNLIMITED = sys.maxsize
 MIN_COLUMNS = 40
-"""A narrower terminal wraps the lines itself."""
+"""In a narrower terminal, the terminal wraps the lines."""
 ASSUMED_COLUMNS = 80
-"""The width of a terminal that does not tell its own, and of drawings in a pipe or a file."""
+"""The width of a terminal of unknown width, and of drawings in a pipe or a file."""
 PROSE_COLUMNS = 100
 """Sentences are hard to read in longer lines."""
 MIN_ROOM = 16
-"""The further lines of a text are less indented where less than this is left beside what stands before it."""
+"""With less room beside the head of a text, its further lines are indented by NESTED columns only."""
 NESTED = 4
-"""How many columns they are indented then."""
 
 
 class Layout(Struct, frozen=True):
@@ -32,12 +31,12 @@ class Layout(Struct, frozen=True):
 
     @property
     def is_limited(self) -> bool:
-        """Return whether lines have a limit: True for terminals."""
+        """Return whether lines are limited: True for terminals."""
         return self.columns < UNLIMITED
 
     @property
     def drawing_columns(self) -> int:
-        """Return how wide a drawing is, which has no width of its own."""
+        """Return the default width of a drawing."""
         return self.columns if self.is_limited else ASSUMED_COLUMNS
 
     def cut(self, text: str, used: int = 0) -> str:
@@ -48,7 +47,7 @@ class Layout(Struct, frozen=True):
         return brief(text, max(1, self.columns - used))
 
     def wrap(self, head: str, text: str, *, hang: int | None = None) -> list[str]:
-        """Return `text`, safe to print, in lines that fit; nothing of it is lost.
+        """Return all of `text`, safe to print, in lines that fit.
 
         The first one follows `head`, which may have colors; the others are indented by `hang` columns, or as far as
         `head` is wide. Each line of `text` begins on a line of its own and keeps its indentation.
@@ -71,7 +70,7 @@ class Layout(Struct, frozen=True):
         return lines
 
     def _fold_line(self, start: str, used: int, line: str, hang: int, columns: int) -> list[str]:
-        """Return one line after `start`, which is `used` columns wide; its indentation counts for all that follow."""
+        """Return the rows of one line after `start`, which is `used` columns wide; each keeps the indentation."""
         if not self.is_limited:
             return [f"{start}{line}".rstrip()]
         line = line.expandtabs(TAB_CELLS)
@@ -86,7 +85,7 @@ def _indent_width(line: str) -> int:
 
 
 def layout_for(stream: TextIO | None, environ: Mapping[str, str] = os.environ) -> Layout:
-    """Return the layout of a stream as it is now: COLUMNS, else the terminal's own width; no limit if it is none."""
+    """Return the current layout of a stream: COLUMNS, else the terminal's width; without a terminal, no limit."""
     if stream is None or not stream.isatty():
         return Layout()
     told = environ.get("COLUMNS", "")

@@ -1,1 +1,1 @@
-"""Parse shell commands: two parsers that must agree, and what they share."""
+"""Parse shell commands: two parsers that must agree, and the unquoting that they share."""

@@ -161,7 +161,7 @@ def precheck_problem(command: str) -> str | None:
 
 
 def _invisible_problem(command: str) -> str | None:
-    """Return which text in `command` is invisible or misleading to a person; None if there is none."""
+    """Return the text in `command` that is invisible or misleading to a person; None without any."""
     if found := _CONTROL.search(command):
         return f"contains {_NAMES.get(found[0], 'a control character')} ({ascii(found[0])[1:-1]})"
     for char in command:
@@ -219,7 +219,7 @@ class _PlainParser:
         return ParsedCommand(tuple(self._done)) if self._end_command() else None
 
     def _take_token(self, token: re.Match[str], *, apart: bool) -> bool:
-        """Add the next token and return whether it is plain there; `apart` means separated from the previous word."""
+        """Add the next token and return whether it is plain; `apart` means separated from the previous word."""
         match token.lastgroup:
             case "word":
                 return self._take_word(token[0], apart=apart)

@@ -132,7 +132,7 @@ def _here_document(redirect: _Tree) -> Redirect:
 
 
 def _read_words(word: _Tree, variables: Variables) -> tuple[Word, ...]:
-    """Return the words that bash makes of an argument: one, or with braces several."""
+    # An argument with braces becomes several words.
     parts = word["Parts"]
     braced = expand_braces(parts[0]["Value"]) if len(parts) == 1 and parts[0]["Type"] == "Lit" else None
     if braced is None:

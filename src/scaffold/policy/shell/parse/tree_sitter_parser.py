@@ -65,7 +65,7 @@ def _read_statements(root: Node, variables: Variables = _NONE) -> Iterator[Simpl
 
 
 def _is_whole(root: Node, source: bytes) -> bool:
-    """Return whether only spaces lie between the leaves: a shell may run text that the parser drops."""
+    # A shell may run text that the parser drops: only spaces may lie between the leaves.
     at = 0
     for leaf in _leaf_nodes(root):
         if source[at : leaf.start_byte].replace(b"\\\n", b"").strip(b" \t\n"):
@@ -113,7 +113,7 @@ def _list_commands(node: Node, link: Connector, variables: Variables) -> Iterato
 
 
 def _read_loop(node: Node, link: Connector, variables: Variables) -> Iterator[SimpleCommand]:
-    """Yield the commands of all passes of a `for` loop; `select` has the same node, but waits for a person."""
+    # `select` has the same node, but waits for a person.
     name, body = node.child_by_field_name("variable"), node.child_by_field_name("body")
     if name is None or body is None or body.type != "do_group" or node.children[0].type != "for":
         raise _AmbiguousNode("has a loop of an unsupported kind")
@@ -152,7 +152,7 @@ def _read_redirected(node: Node, link: Connector, variables: Variables) -> Itera
 
 
 def _redirect_parts(node: Node) -> Iterator[Node]:
-    """Yield the redirects of a statement; the grammar puts what follows a here-document's delimiter inside it."""
+    # The grammar puts what follows a here-document's delimiter inside it.
     for child in node.children[1:]:
         yield child
         inside = child.children if child.type == "heredoc_redirect" else ()
@@ -160,7 +160,7 @@ def _redirect_parts(node: Node) -> Iterator[Node]:
 
 
 def _here_document(node: Node) -> Redirect:
-    """Return the text of a here-document as a redirect; its delimiter must be quoted, so that nothing in it expands."""
+    # The delimiter must be quoted, so that nothing in the text expands.
     [start] = [each for each in node.children if each.type == "heredoc_start"]
     if not _QUOTED_DELIMITER.fullmatch(_node_text(start)):
         raise _AmbiguousNode("has a here-document in which the shell may expand something")
@@ -168,7 +168,7 @@ def _here_document(node: Node) -> Redirect:
 
 
 def _read_redirect(node: Node, variables: Variables) -> tuple[Redirect, list[Word]]:
-    """Return the redirect and the arguments after it, which the grammar parses as further targets."""
+    # The grammar takes the arguments after a redirect for further targets.
     descriptor: int | None = None
     operator = ""
     targets: list[Word] = []
@@ -212,7 +212,7 @@ def _read_simple(node: Node, link: Connector, variables: Variables) -> SimpleCom
 
 
 def _command_parts(node: Node) -> Iterator[Node]:
-    """Yield the words, assignments and redirects of a command in their order."""
+    """Yield the words, assignments and redirects of a command in order."""
     if node.type != "test_command":
         for child in node.children:
             yield from child.children if child.type == "command_name" else (child,)
@@ -239,7 +239,7 @@ def _literal_word(node: Node) -> Word:
 
 
 def _read_words(node: Node, variables: Variables) -> tuple[Word, ...]:
-    """Return the words that bash makes of an argument: one, or with braces several."""
+    # An argument with braces becomes several words.
     braced = expand_braces(_node_text(node)) if node.type in _WORDS else None
     if braced is None:
         return (_read_word(node, variables),)

@@ -9,10 +9,10 @@ import msgspec
 from scaffold.policy.shell.parsed_command import Connector, SimpleCommand, Word
 
 Variables = Mapping[str, Word]
-"""The variables whose values are known: name -> value. The value of a glob is one of the names that it matches."""
+"""Variables with known values: name -> value. The value of a glob is one of the names that it matches."""
 EXIT_STATUS = "?"
 MAX_BRACED = 30
-"""With more words than this, a word with braces is not expanded."""
+"""A word with braces that makes more words is not expanded."""
 _ENDS_QUOTED = '\\"$`'
 """Characters that a backslash escapes within double quotes."""
 _EXPANDS = frozenset("_{(@*#?$!-[0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz")
@@ -27,9 +27,9 @@ _BRACED = re.compile(r"[\w./*?@%+,-]*", re.ASCII)
 _STATUS = Word("[0-9]*", glob=True)
 """A number; as a glob, so that no check takes it for a certain one."""
 MAX_UNROLLED = 50
-"""With more commands than this, a loop is not unrolled."""
+"""A loop with more commands is not unrolled."""
 _NAME = re.compile(r"(?!.*proxy)[a-z][a-z0-9_]*")
-"""Names in lower case: programs read no settings from them, except for proxies."""
+"""Lower-case names: programs read no settings from them, except for proxies."""
 
 
 def unquote_word(source: str, variables: Variables | None = None) -> Word | None:
@@ -38,7 +38,7 @@ def unquote_word(source: str, variables: Variables | None = None) -> Word | None
 
 
 def value_of(name: str, variables: Variables, *, quoted: bool) -> Word | None:
-    """Return what `$NAME` adds to a word; None if the value is unknown."""
+    """Return the value that `$NAME` adds to a word; None if unknown."""
     value = _STATUS if name == EXIT_STATUS else variables.get(name)
     if value is None or quoted or value is _STATUS or (_SPLIT_ALIKE.fullmatch(value.text) and not value.glob):
         return value
@@ -152,7 +152,7 @@ class _WordUnquoter:
         return True
 
     def _consume_variable(self, at: int, *, quoted: bool) -> int:
-        """Add the value of the variable at this place; return where it ends, or 0 if it is unknown."""
+        """Add the value of the variable at `at`; return its end, or 0 if the value is unknown."""
         found = _VARIABLE.match(self._source, at)
         value = value_of(found[1] or found[2], self._variables, quoted=quoted) if found else None
         if found is None or value is None:
@@ -163,12 +163,12 @@ class _WordUnquoter:
 
 
 def _is_empty_pair(source: str) -> bool:
-    """Return whether the only special characters are one `{}`, which no shell expands."""
+    # No shell expands a lone `{}`.
     return source.count("{}") == 1 and not _MEANS_MORE.intersection(source.replace("{}", "", 1))
 
 
 def _is_reflog(source: str, at: int) -> bool:
-    """Return whether the brace at `at` is part of `@{1}`, which no shell expands."""
+    # No shell expands the braces of `@{1}`.
     opening = source.rfind("{", 0, at + 1)
     closing = source.find("}", at)
     inside = source[opening + 1 : closing]

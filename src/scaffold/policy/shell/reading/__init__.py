@@ -1,1 +1,1 @@
-"""Recognise commands that only read, and what they read."""
+"""Recognise commands that only read, and find what they read."""

@@ -91,7 +91,7 @@ class _FlagParser:
         return self._swallowed_end(arguments, end) or self._parsed_arguments(operands)
 
     def _swallowed_end(self, arguments: tuple[Word, ...], end: int | None) -> str | None:
-        """Return the problem if the flag before `--` may take it as its value, so that flags could follow it."""
+        # The flag before `--` may take it as its value, so that flags could follow it.
         if end is None or self._known.any_glob or not (end and _is_flag(arguments[end - 1])):
             return None
         return next((f"`{word.text}` may be a flag" for word in arguments[end + 1 :] if _is_flag(word)), None)
@@ -120,7 +120,7 @@ class _FlagParser:
         return None
 
     def _read_flag(self, word: Word, *, after_operand: bool) -> tuple[str | None, str | None]:
-        """Return (flag whose value is the next word or None, why this word is not known to be read-only or None)."""
+        """Return (flag whose value is the next word or None, why the word is not known to be read-only or None)."""
         text = word.text
         # A glob such as `-*` expands to names of files, which become flags.
         # One such as `--include=*.py` can only expand to values of the same flag.

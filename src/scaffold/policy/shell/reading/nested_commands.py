@@ -1,4 +1,4 @@
-"""Split commands that run another one - `timeout`, `xargs`, `find -exec` - into what they do and what they run."""
+"""Split commands that run another one, such as `timeout`, `xargs` and `find -exec`, into their part and the rest."""
 
 import re
 from collections.abc import Sequence
@@ -26,16 +26,16 @@ _PASSES_LINES: dict[str, FlagSpec] = {
     "uniq": FlagSpec(),
     "grep": FlagSpec(short="vEFiwx", valued="e", text_first="e", texts="e"),
 }
-"""Programs that pass on some lines of their input as they are, with these flags and without operands."""
+"""Programs that pass on lines of their input unchanged, with these flags and without operands."""
 
 
 class FileNames(Struct, frozen=True):
     """The names of files that a command prints or passes on."""
 
     starts: tuple[Word, ...]
-    """The folders that it looks in; empty for the working directory. Each name begins with one of these, as written."""
+    """The searched folders; empty for the working directory. Each name begins with one of these, as written."""
     filters: tuple[NameFilter, ...] = ()
-    """What certainly limits the names."""
+    """The certain limits of the names."""
     whole: bool = False
     """Whether each name is passed as one argument; otherwise a blank in it ends an argument."""
 
@@ -65,7 +65,7 @@ def limited_command(words: tuple[Word, ...]) -> tuple[Word, ...] | None:
 
 
 def _split_flags(words: tuple[Word, ...], known: FlagSpec) -> tuple[dict[str, Word | None], tuple[Word, ...]] | None:
-    """Return a program's own flags, and what it runs from the first operand on; None if a flag is not known."""
+    """Return a program's own flags, and what it runs from the first operand on; None for an unknown flag."""
     for at in range(len(words) + 1):
         given = parse_arguments(words[:at], known)
         if not isinstance(given, str) and (at == len(words) or not words[at].text.startswith("-")):
@@ -136,7 +136,7 @@ def piped_command(words: tuple[Word, ...], before: Sequence[SimpleCommand]) -> I
 
 
 def _fill_names(words: tuple[Word, ...], names: FileNames) -> InnerCommand | None:
-    """Return a command with the names in the place of `{}`, which must be words of their own; None if they are not."""
+    # `{}` must be a word of its own; within another word, programs differ.
     if not words or not words[0].literal or words[0].text in _RUNS_OTHERS:
         return None
     if any(_HOLE in word.text and word.text != _HOLE for word in words) or words[0].text == _HOLE:
@@ -146,7 +146,7 @@ def _fill_names(words: tuple[Word, ...], names: FileNames) -> InnerCommand | Non
 
 
 def _printed_names(before: Sequence[SimpleCommand], *, null: bool) -> FileNames | None:
-    """Return the names that a pipeline prints, one a line or ended by NUL; None if it may print anything else."""
+    """Return the names that a pipeline prints, ended by newline or NUL; None if it may print anything else."""
     for simple in reversed(before):
         if simple.in_loop or not simple.words or any(redirect.operator != ">" for redirect in simple.redirects):
             return None

@@ -1,4 +1,4 @@
-"""Analyse whether a simple command only reads, and what: by the lists of programs, for git by its settings.
+"""Analyse whether a simple command only reads, and what: by lists of programs, and for git by its settings.
 
 Also commands that run another one: `xargs` and `find -exec` only read if that command does, whatever the names.
 """
@@ -18,13 +18,13 @@ from scaffold.policy.shell.reading.search_scope import SearchScope, named_globs,
 from scaffold.policy.shell.workspace_paths import MAX_ENTRIES, WorkspacePaths
 
 MAX_NAMES = 20_000
-"""With more names below a folder, they are not searched for one that `xargs` would read as two."""
+"""More names below a folder are not searched for one that `xargs` would split."""
 PRINTERS = frozenset({"echo", "printf"})
 """Programs that only print their arguments: any number of words is harmless."""
 
 _ENDS_ARGUMENT = frozenset(" \t\n\v\f\r'\"\\")
 Analysis = ReadAnalysis | ConfiguredProgram | None
-"""What a command reads, or why it may do more than read; None for an unknown program."""
+"""The reads of a command, or why it may do more than read; None for an unknown program."""
 
 
 class ReadAnalyzer(Struct, frozen=True):
@@ -35,7 +35,7 @@ class ReadAnalyzer(Struct, frozen=True):
     """Names of the repository's own settings, as in `DecisionContext`."""
 
     def of(self, words: tuple[Word, ...], folders: frozenset[str], pipeline: Sequence[SimpleCommand] = ()) -> Analysis:
-        """Return what a command reads from one of `folders`; `pipeline` are the commands before it, up to its pipe."""
+        """Return the reads of a command in one of `folders`; `pipeline` are the commands before it, up to its pipe."""
         if not words or not words[0].literal:
             return None
         name, arguments = words[0].text, words[1:]
@@ -64,7 +64,6 @@ class ReadAnalyzer(Struct, frozen=True):
         return found
 
     def _analyse_inner(self, inner: InnerCommand, folders: frozenset[str]) -> Analysis:
-        """Return what a command with file names reads: all files that the names may mean."""
         access = self.of(inner.words, folders)
         if not isinstance(access, ReadAccess):
             name = inner.words[0].text
@@ -79,7 +78,7 @@ class ReadAnalyzer(Struct, frozen=True):
         return ReadAccess((*paths, *inner.names.starts, *named_globs(scope)), search=scope)
 
     def _split_name(self, names: FileNames, folders: frozenset[str]) -> str | None:
-        """Return a name below the folders that contains a blank or a quote; None if there is none, or it is whole."""
+        """Return a name below the folders that contains a blank or a quote; None if each name is one argument."""
         if names.whole:
             return None
         starts = [
@@ -109,7 +108,7 @@ class ReadAnalyzer(Struct, frozen=True):
     def _git_in(
         self, place: Word, arguments: tuple[Word, ...], folders: frozenset[str]
     ) -> ReadAnalysis | ConfiguredProgram:
-        """Return what `git -C PLACE` reads: its paths are relative to the place."""
+        # Paths are relative to the place that `-C` names.
         if not place.text or place.text.startswith("-"):
             return "works in an unknown folder"
         access = self._analyse_git(arguments, frozenset(self.workspace.reached(place.text, folders)))
@@ -120,7 +119,7 @@ class ReadAnalyzer(Struct, frozen=True):
         return ReadAccess((place, *access.paths, *below), search=search)
 
     def _finds_ours(self, folder: str, homes: set[str]) -> bool:
-        """Return whether git run in `folder` finds the workspace's repository: the folder exists, with none between."""
+        # The folder must exist, without a repository between it and the workspace's.
         while folder not in homes:
             # A bare repository needs no `.git`: git takes a folder with HEAD for one, and obeys its settings.
             names = {entry.name.casefold() for entry in self.workspace.files.entries(folder)}

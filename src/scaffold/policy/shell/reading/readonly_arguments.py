@@ -20,13 +20,13 @@ class ReadAccess(Struct, frozen=True):
     names_only: bool = False
     """Whether it shows names but no contents."""
     search: SearchScope | None = None
-    """What it reads in folders; None if it reads only the files it names."""
+    """Its reads in folders; None if it reads only the files that it names."""
 
 
 MAX_PROGRAM_CHARS = 400
 """A longer `sed` or `awk` program is not analysed."""
 ReadAnalysis = ReadAccess | str
-"""What a command reads, or why it may do more, as a phrase after its name."""
+"""The reads of a command, or why it may do more, as a phrase after its name."""
 
 _FIND_ALONE = frozenset({
     *("-depth", "-d", "-mount", "-xdev", "-daystart", "-noleaf", "-ignore_readdir_race", "-empty", "-executable"),
@@ -162,7 +162,7 @@ def _analyse_strings(arguments: tuple[Word, ...]) -> ReadAnalysis:
 
 
 def _analyse_test(arguments: tuple[Word, ...]) -> ReadAnalysis:
-    """Analyse `test`. Some bash operators evaluate their operands, including commands in an array index."""
+    # Some bash operators evaluate their operands, including commands in an array index.
     if any(word.text in {"-v", "-R"} for word in arguments):
         return "may evaluate a name (`-v`, `-R`)"
     paths: list[Word] = []
@@ -242,7 +242,7 @@ def _analyse_printenv(arguments: tuple[Word, ...]) -> ReadAnalysis:
 
 
 def _analyse_ps(arguments: tuple[Word, ...]) -> ReadAnalysis:
-    """Analyse `ps`. Its letters mean different things with and without a dash; `e` shows environments."""
+    # The letters mean different things with and without a dash; `e` shows environments.
     words = list(arguments)
     while words:
         word = words.pop(0)

@@ -279,7 +279,7 @@ def _write_reason(name: str, given: ParsedArguments) -> str | None:
 
 
 def _possible_paths(given: ParsedArguments) -> tuple[Word, ...]:
-    """Return the words that may be paths, and the path part of `HEAD:path`, `:0:path`, `:(top)path`, `1,5:path`."""
+    """Return possible paths, including the path part of `HEAD:path`, `:0:path`, `:(top)path`, `1,5:path`."""
     values = (value for _, value in given.flags if value is not None)
     after = (_LEAVES_OUT.sub("", word.text).rpartition(":")[2] for word in (*given.paths, *values) if ":" in word.text)
     return (*given.paths, *(Word(path) for text in after if (path := _MAGIC.sub("", text))))

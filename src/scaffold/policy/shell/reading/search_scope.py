@@ -18,7 +18,7 @@ MAX_WALKED = 1_000
 """Maximum number of names checked; the sandbox hides the rest."""
 
 _UNREAD = frozenset({".git", "node_modules", ".venv", "__pycache__"})
-"""Large folders that are skipped; people do not keep secrets there."""
+"""Large folders that are skipped; people keep no secrets there."""
 _SECRET_INSIDE = frozenset({".git", ".config", ".docker", ".cargo", ".gem", ".terraform.d", ".claude", ".codex"})
 """Folders of which only some files are secrets, by their whole path."""
 _PLAIN_GLOB = re.compile(r"[\w.*?+-]+")
@@ -61,7 +61,7 @@ class NameFilter(Struct, frozen=True):
 
 
 class SearchScope(Struct, frozen=True, kw_only=True):
-    """Which files a search reads in the folders that it is given."""
+    """The files that a search reads in its folders."""
 
     places: tuple[Word, ...] = ()
     """The files and folders; empty for the working directory."""
@@ -96,7 +96,7 @@ class SearchScope(Struct, frozen=True, kw_only=True):
 
 
 def search_scope(name: str, given: ParsedArguments) -> SearchScope | None:
-    """Return what a read-only command reads in folders; None if it reads only the files it names."""
+    """Return the reads of a read-only command in folders; None if it reads only the files that it names."""
     match name:
         case "grep" if _is_recursive_grep(given):
             return SearchScope(
@@ -129,7 +129,7 @@ def _given_flags(given: ParsedArguments, *names: str) -> list[str]:
 
 
 def _is_recursive_grep(given: ParsedArguments) -> bool:
-    """Return whether grep reads folders: by a flag, or by an action for folders (an abbreviated one works, too)."""
+    # Grep reads folders by a flag or by an action for folders; an abbreviated flag works, too.
     actions = [value.text for name, value in given.flags if name == "d" and value is not None]
     return bool(_given_flags(given, "r", "R", "recursive")) or any(each not in {"skip", "read"} for each in actions)
 
@@ -203,7 +203,7 @@ def _kept_names(folder: str, entries: Iterable[DirEntry], workspace: WorkspacePa
 
 
 def _kept_lines(file: str, workspace: WorkspacePaths) -> Iterator[str]:
-    """Yield the last segments of the globs that an ignore file keeps: rg reads such files, hidden or not."""
+    # rg reads files that an ignore file keeps, hidden or not.
     for line in workspace.files.text(file).splitlines():
         if line.startswith("!"):
             yield line.strip().rstrip("/").rpartition("/")[2].removeprefix("!")

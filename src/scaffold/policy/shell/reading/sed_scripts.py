@@ -90,7 +90,6 @@ class _SedScript:
         self._end_command()
 
     def _end_command(self) -> None:
-        """Check that the command ends here."""
         self._skip(_BLANK)
         if self._has_more and self._peek() not in ";\n}":
             raise _Unclear
@@ -137,7 +136,6 @@ class _SedScript:
             self._take()
 
     def _read_field(self, separator: str, *, is_regex: bool) -> None:
-        """Read up to the separator that ends the field, and past it."""
         while (char := self._take()) != separator:
             if char == "\n":
                 raise _Unclear
@@ -148,10 +146,8 @@ class _SedScript:
                 self._read_brackets(separator)
 
     def _read_brackets(self, separator: str) -> None:
-        """Read a bracket expression; it must not contain the separator, a line break or a backslash before `]`.
-
-        A `]` that comes first, also after `^`, is an ordinary character.
-        """
+        # A separator, line break or backslash before `]` is read differently by versions of sed. A `]` that comes
+        # first, also after `^`, is an ordinary character.
         if self._peek() == "^":
             self._take()
         first = True
@@ -168,7 +164,6 @@ class _SedScript:
                 self._named_class(separator)
 
     def _named_class(self, separator: str) -> None:
-        """Read the rest of `[:digit:]` from its first mark on."""
         mark = self._take()
         if mark == separator:
             raise _Unclear
