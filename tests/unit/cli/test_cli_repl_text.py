@@ -11,8 +11,7 @@ from rich.cells import set_cell_size
 from rich.text import Text
 
 from scaffold.cli.repl.approval_queue import format_question
-from scaffold.cli.repl.markdown_stream import MarkdownBlocks
-from scaffold.cli.repl.renderer import Renderer, call_summary, clipped_line, result_summary
+from scaffold.cli.repl.renderer import MarkdownBlocks, Renderer, call_summary, clipped_line, result_summary
 from scaffold.cli.repl.view import StatusLineState, format_tokens, status_line, status_sentence
 from scaffold.core.printable_text import printable
 from scaffold.policy.permission.approval_gate import ApprovalQuestion

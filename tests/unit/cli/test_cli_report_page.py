@@ -17,7 +17,7 @@ from scaffold.cli.render.html.plan_graph import MAX_BOXES, sibling_edges
 from scaffold.core.model import Evidence, Fact, InboxItem, PlanningTurn, Usage
 from scaffold.core.proof.contract import Doubt
 from scaffold.core.states import Active, Completed, Failed, Paused, Running
-from scaffold.views.run_costs import run_costs
+from scaffold.views.run_history import run_costs
 from support.html_page import Page
 from support.report_views import a_history, a_view
 

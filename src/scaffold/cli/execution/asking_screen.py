@@ -15,7 +15,7 @@ import click
 from scaffold.cli.approval_answers import counts_as_answer, parse_answer
 from scaffold.cli.render.changes.waiting_change_text import change_lines
 from scaffold.cli.render.inbox_text import item_text
-from scaffold.cli.render.live.event_lines import JsonEventLines
+from scaffold.cli.render.live.event_lines import EventSink, JsonEventLines
 from scaffold.cli.render.live.live_screen import RunScreen, run_screen
 from scaffold.cli.render.terminal.style import is_ci, is_terminal
 from scaffold.cli.render.terminal.text_layout import layout_for
@@ -35,7 +35,6 @@ from scaffold.plan.failures.answers import CHOICES, choices_text, chosen_answer
 from scaffold.policy.permission.approval_gate import DenyBecause
 from scaffold.run.context import RunContext
 from scaffold.views.changes.waiting_change import read_waiting_change
-from scaffold.views.event_tail import EventSink
 from scaffold.views.run_view import requesters_by_item
 
 CHUNK = 65_536

@@ -16,6 +16,7 @@ from scaffold.cli.execution.report_writer import write_end_report
 from scaffold.cli.execution.taking import fulfil_order
 from scaffold.cli.exit_codes import FAILED, INTERRUPTED, INVALID, LIMIT, OK, WAITING
 from scaffold.cli.global_options import shared_log
+from scaffold.cli.render.live.event_lines import EventSink, tail_events
 from scaffold.cli.render.live.work_line import WorkLine
 from scaffold.cli.render.report import report
 from scaffold.cli.render.terminal.style import note_printer, print_json
@@ -38,7 +39,6 @@ from scaffold.orchestrator.owner.watch.notifications import notify_until_done
 from scaffold.run.context import RunContext
 from scaffold.run.learning.reviewer_records import keep_outcomes
 from scaffold.views.changes.taken_work import summary_with_taken, with_taken
-from scaffold.views.event_tail import EventSink, tail_events
 from scaffold.views.run_json import run_json
 from scaffold.views.run_view import read_run_view, read_summary
 from scaffold.views.store_reader import find_report, is_executed

@@ -13,8 +13,7 @@ from scaffold.orchestrator.owner.run_lease import require_run
 from scaffold.policy.secret.redaction import Redactor
 from scaffold.run.context import RunContext
 from scaffold.views.changes.taken_work import with_taken
-from scaffold.views.run_costs import RunCosts, run_costs
-from scaffold.views.run_history import RunHistory, read_history
+from scaffold.views.run_history import RunCosts, RunHistory, read_history, run_costs
 from scaffold.views.run_view import RunView, read_run_view
 from scaffold.views.store_reader import is_executed
 from scaffold.worker.contract.checkout_files import ignore_projections

@@ -5,8 +5,7 @@ from collections.abc import Mapping
 from typing import Any, Literal, Protocol, assert_never
 
 from scaffold.agent.journal import EntryKind
-from scaffold.cli.repl.markdown_stream import MarkdownBlocks, block_tail
-from scaffold.cli.repl.renderer import Renderer, clipped_line
+from scaffold.cli.repl.renderer import MarkdownBlocks, Renderer, block_tail, clipped_line
 from scaffold.cli.repl.user_input import PendingInput
 from scaffold.core.conversation import Delta, RetryWait, StreamReset, TextDelta, ThinkingDelta, Todo, ToolCallDelta
 from scaffold.core.ports import Clock

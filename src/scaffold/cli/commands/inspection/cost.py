@@ -16,8 +16,7 @@ from scaffold.core.model import Usage
 from scaffold.core.printable_text import format_usd, printable
 from scaffold.core.spending import Amount
 from scaffold.plan.budget import format_tokens
-from scaffold.views.run_costs import CostLine, RunCosts, run_costs
-from scaffold.views.run_history import read_history
+from scaffold.views.run_history import CostLine, RunCosts, read_history, run_costs
 from scaffold.views.run_json import Json, budget_json
 from scaffold.views.run_view import RunView, read_run_view
 from scaffold.views.store_reader import find_run_if_any, store_reader_if_any

@@ -3,8 +3,18 @@
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from scaffold.cli.render.html.components import MAX_ROWS, LongTexts, References, badge, block, moment, section
-from scaffold.cli.render.html.markup import Element, Node, element
+from scaffold.cli.render.html.components import (
+    MAX_ROWS,
+    Element,
+    LongTexts,
+    Node,
+    References,
+    badge,
+    block,
+    element,
+    moment,
+    section,
+)
 from scaffold.cli.render.status_text import next_commands
 from scaffold.cli.render.terminal.lookalikes import mark_lookalikes
 from scaffold.core.model import Action, Attempt, InboxItem, PlanningTurn

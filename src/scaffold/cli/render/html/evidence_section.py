@@ -6,17 +6,19 @@ from msgspec import Struct
 
 from scaffold.cli.render.html.components import (
     MAX_ROWS,
+    Element,
     LongTexts,
+    Node,
     References,
     TableRow,
     badge,
     commit,
+    element,
     mark_of,
     moment,
     section,
     table,
 )
-from scaffold.cli.render.html.markup import Element, Node, element
 from scaffold.cli.render.report import AGREEMENTS, NARRATIVE_EVIDENCE, STRENGTHS
 from scaffold.cli.render.status_text import status_reason
 from scaffold.core.ids import Assertion, AttemptId

@@ -7,9 +7,21 @@ from importlib.resources import files
 from pathlib import Path
 
 from scaffold.cli.render.html.attention import failures_section, inbox_section, next_section, setbacks_section
-from scaffold.cli.render.html.components import LongTexts, References, badge, commit, moment, section, tone_of
+from scaffold.cli.render.html.components import (
+    Element,
+    LongTexts,
+    Node,
+    References,
+    Stylesheet,
+    badge,
+    commit,
+    element,
+    moment,
+    section,
+    to_html,
+    tone_of,
+)
 from scaffold.cli.render.html.evidence_section import compliance_section, evidence_section
-from scaffold.cli.render.html.markup import Element, Node, Stylesheet, element, to_html
 from scaffold.cli.render.html.plan_graph import PlanGraph
 from scaffold.cli.render.html.run_tables import action_table, attempt_table, cost_section
 from scaffold.cli.render.html.timeline import timeline
@@ -17,8 +29,7 @@ from scaffold.cli.render.report import STRENGTHS
 from scaffold.core.model import Goal
 from scaffold.core.printable_text import count_of
 from scaffold.core.states import Failed, status_of
-from scaffold.views.run_costs import RunCosts
-from scaffold.views.run_history import RunHistory
+from scaffold.views.run_history import RunCosts, RunHistory
 from scaffold.views.run_view import RunView
 from scaffold.views.state_labels import goal_reason
 from scaffold.views.text_format import clip, format_cost, format_duration

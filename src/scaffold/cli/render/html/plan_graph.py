@@ -5,9 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
-from scaffold.cli.render.html.components import References, mark_of, scrolling, tone_of
+from scaffold.cli.render.html.components import Element, Node, References, element, mark_of, scrolling, tone_of
 from scaffold.cli.render.html.layered_layout import Edge, EdgeLine, GraphLayout, Point, Size, layered_layout
-from scaffold.cli.render.html.markup import Element, Node, element
 from scaffold.core.ids import ActionId, Assertion
 from scaffold.core.model import Action, Goal
 from scaffold.core.plan import headline

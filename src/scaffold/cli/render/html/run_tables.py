@@ -5,23 +5,24 @@ from datetime import timedelta
 
 from scaffold.cli.render.html.components import (
     MAX_ROWS,
+    Element,
     LongTexts,
+    Node,
     References,
     TableRow,
     badge,
     commit,
+    element,
     section,
     table,
 )
-from scaffold.cli.render.html.markup import Element, Node, element
 from scaffold.cli.render.report import SUCCESSFUL_OUTCOMES
 from scaffold.cli.render.status_text import status_reason
 from scaffold.core.ids import ActionId, Assertion
 from scaffold.core.model import Action, Attempt
 from scaffold.core.plan import full_text
 from scaffold.core.states import status_of
-from scaffold.views.run_costs import CostLine, RunCosts
-from scaffold.views.run_history import QUEUED, RunHistory
+from scaffold.views.run_history import QUEUED, CostLine, RunCosts, RunHistory
 from scaffold.views.run_view import RunView
 from scaffold.views.state_labels import where_landed
 from scaffold.views.text_format import clip, clip_middle, format_cost, format_duration, format_seconds

@@ -1,10 +1,12 @@
-"""The events of a run as lines of text or JSON."""
+"""Follow the events of a run as they are written, and show them as lines of text or JSON."""
 
+import asyncio
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 from shlex import quote
-from typing import assert_never
+from typing import Protocol, assert_never
 
 import click
 import msgspec
@@ -12,6 +14,7 @@ import msgspec
 from scaffold.cli.render.live.agent_rows import row_subject, work_sentence
 from scaffold.cli.render.terminal.style import print_json
 from scaffold.cli.render.terminal.text_layout import Layout, layout_for
+from scaffold.core.errors import StoreUnavailable
 from scaffold.core.events import (
     ActionLanded,
     ActionReverted,
@@ -43,12 +46,32 @@ from scaffold.core.events import (
     WorkTaken,
 )
 from scaffold.core.ids import ActionKey
-from scaffold.core.model import FileGrantor
+from scaffold.core.model import FileGrantor, Run
 from scaffold.core.ports import Clock
 from scaffold.core.printable_text import count_of, join_limited
 from scaffold.core.states import WAITS_FOR_PREFIX
+from scaffold.run.context import RunContext
 from scaffold.views.run_view import RunSummary
 from scaffold.views.text_format import local_time
+
+POLL_S = 0.1
+
+
+class EventSink(Protocol):
+    """Shows events as they are recorded."""
+
+    def show(self, recorded: StoredEvent) -> None:
+        """Show one event."""
+        ...
+
+    def tick(self) -> None:
+        """Refresh the current state; called every `POLL_S`."""
+        ...
+
+    def close(self) -> None:
+        """End: no more events will come."""
+        ...
+
 
 MAX_PATHS = 3
 WORD_CELLS = 9
@@ -239,3 +262,27 @@ def _first_line(text: str | None, command: str) -> str:
     """Return the first line, with the command that shows the others if there are any."""
     first, _, rest = (text or "").strip().partition("\n")
     return f"{first} (more: `{command}`)" if rest else first
+
+
+async def tail_events(context: RunContext, run: Run, sink: EventSink, *, since: int, done: Callable[[], bool]) -> None:
+    """Show every event after number `since`; return once `done` and all are shown.
+
+    Events recorded while the store cannot be read are shown later, unless the run is `done` first.
+    """
+    seq, ending = since, False
+    try:
+        while True:
+            with suppress(StoreUnavailable):
+                # `done` is asked before the events are read, so that the last round still shows what the end itself
+                # recorded.
+                ending = done()
+                for recorded in context.store.events.since(run.id, seq):
+                    sink.show(recorded)
+                    seq = recorded.seq
+            if ending:
+                return
+            with suppress(StoreUnavailable):
+                sink.tick()
+            await asyncio.sleep(POLL_S)
+    finally:
+        sink.close()

@@ -4,7 +4,7 @@ import sys
 from contextlib import ExitStack
 from typing import Protocol, TextIO
 
-from scaffold.cli.render.live.event_lines import TextEventLines, event_lines, work_lines
+from scaffold.cli.render.live.event_lines import EventSink, TextEventLines, event_lines, work_lines
 from scaffold.cli.render.live.watch_view import agent_lines
 from scaffold.cli.render.terminal.screen_redraw import ScreenRedraw, lines_above, screen_size
 from scaffold.cli.render.terminal.style import can_draw_on, paint
@@ -12,7 +12,6 @@ from scaffold.cli.render.terminal.text_layout import Layout
 from scaffold.core.events import StoredEvent
 from scaffold.core.model import Run
 from scaffold.run.context import RunContext
-from scaffold.views.event_tail import EventSink
 from scaffold.views.run_view import read_summary
 from scaffold.views.text_format import local_time
 
