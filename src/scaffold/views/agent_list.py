@@ -83,6 +83,7 @@ def agent_rows(store: Store, work: AgentListInput) -> Iterator[AgentRow]:
     if work.run.owner is not None:
         yield _owner_row(work, work.run.owner)
     yield from (_planner_row(store, work, turn) for turn in work.turns if turn.goal_id is None)
+    # Reversed: of several open turns of a goal, its row shows the first.
     turns = {turn.goal_id: turn for turn in reversed(work.turns)}
     for goal in work.goals.values():
         if goal.supervisor is not None or goal.id in turns:
@@ -160,6 +161,7 @@ def _turn_row(store: Store, role: str, turn: PlanningTurn) -> AgentRow:
 
 
 def _worker_row(goal: Goal, action: Action, attempt: Attempt, item: InboxItem | None) -> AgentRow:
+    # After these phases the merge queue has the attempt, and its worker is gone.
     works = attempt.phase in WORKER_PHASES
     asks = works and item is not None
     alive = attempt.worker is not None and is_alive(attempt.worker)

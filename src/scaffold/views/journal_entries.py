@@ -36,7 +36,7 @@ def read_entry(line: bytes) -> JournalEntry | None:
     try:
         fields = msgspec.json.decode(line, type=dict[str, Any])
         at = msgspec.convert(fields.get("ts"), datetime)
-    except msgspec.MsgspecError:
+    except msgspec.MsgspecError:  # a killed process may leave half a line
         return None
     return JournalEntry(at, line, fields) if at.tzinfo else None
 
@@ -140,6 +140,7 @@ class LastActivity(Struct, frozen=True):
 def last_activity(path: Path, belongs: Callable[[JournalEntry], bool]) -> LastActivity | None:
     """Return the activity in the last entries that belong; None if there are none within a mebibyte of the end."""
     found: LastActivity | None = None
+    # The last entries are usually enough, and a journal may have hundreds of megabytes.
     for window in TAIL_SIZES:
         lines, whole = _tail_lines(path, window)
         found = _newest_activity(filter(belongs, _newest_first(lines))) or found

@@ -258,6 +258,7 @@ def read_summary(reader: StoreAccess, run: Run) -> RunSummary:
 
 def read_run_view(reader: StoreAccess, run: Run) -> RunView:
     """Return everything about the run as it is now."""
+    # One snapshot: a landing between two reads would show a fact without its attempt.
     with reader.store.snapshot():
         return _run_view(reader, run)
 
@@ -342,6 +343,7 @@ def _run_view(reader: StoreAccess, run: Run) -> RunView:
     actions = store.actions.of_run(run.id)
     attempts = sorted(store.attempts.of_run(run.id), key=lambda attempt: (attempt.action_id, attempt.number))
     by_action = {action_id: tuple(group) for action_id, group in groupby(attempts, lambda attempt: attempt.action_id)}
+    # The queue of an owner that is gone says nothing about the candidates.
     places = dict(_places_of_waiting_changes(summary.inbox))
     places |= {place.attempt_id: place for place in store.merge_queues.of_run(run.id) if summary.is_live}
     order = [*places]

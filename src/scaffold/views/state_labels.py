@@ -71,6 +71,7 @@ def task_state(state: ActionState) -> TaskState:
 
 def goal_reason(goal: Goal, now: datetime) -> str | None:
     """Return the reason for a goal's state, or why it starts nothing; None without one."""
+    # Fewer deaths in a row are retried silently.
     if goal.deaths < TELL_AFTER or not isinstance(goal.state, Active | Paused):
         return reason_of(goal.state)
     died = f"{count_of(goal.deaths, 'worker')} died in a row"
@@ -103,6 +104,7 @@ def worker_state(attempt: Attempt, *, asks: bool, gone: bool) -> AgentState:
             if asks and attempt.outcome == "waiting"
             else STATE_BY_OUTCOME.get(attempt.outcome, "failed")
         )
+    # Its worker has handed in, so whether its process is gone says nothing.
     if attempt.phase not in WORKER_PHASES:
         return "waiting_approval" if asks else "done"
     if gone:

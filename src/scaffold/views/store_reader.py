@@ -65,6 +65,7 @@ def find_run(reader: StoreAccess, name: str | None) -> Run:
         if latest is None:
             raise no_run_error()
         return latest
+    # Users copy names of session branches, too.
     start = name.removeprefix("session-")
     if not start:
         raise UsageError("the name of a run is empty", "Is a shell variable unset? `scaffold status` shows the latest.")

@@ -154,8 +154,9 @@ def _action_lines(
     tried = attempts if isinstance(action.state, Completed) else ()
     done = next((attempt for attempt in reversed(tried) if attempt.outcome in SUCCESSFUL_OUTCOMES), None)
     reason, command = status_reason(action, actions), f"scaffold contract {quote(action.key)}"
+    # The attempts below tell it.
     if any(attempt.error and attempt.error in reason for attempt in attempts):
-        reason = ""  # told below
+        reason = ""
     where = where_landed(done) if done else f"{status}{_reason_suffix(reason)}"
     name = step_name(action)
     what = f"{name}, {where}" if name else where
@@ -199,6 +200,7 @@ def _fact_lines(fact: Fact, layout: Layout) -> Iterator[str]:
 def _next_steps(view: RunView, root: Path, layout: Layout, page: Path | None) -> Iterator[str]:
     title, *commands = next_lines(view, layout, page)
     yield title
+    # The commands work in the repository only.
     if not Path.cwd().is_relative_to(root):
         yield f"  cd {quote(str(root))}"
     yield from commands

@@ -105,6 +105,7 @@ def _reviewed_commit(view: RunView, commit: SessionCommit, by_key: Mapping[Actio
     if action is None:
         return ReviewedCommit(commit=commit, facts=(), executed=None)
     attempt = _landed_attempt(view.attempts_of(action), commit.commit)
+    # The facts are those of the last landing: after a revert they are not this commit's.
     latest = attempt is not None and attempt == _landed_attempt(view.attempts_of(action), None)
     facts = tuple(fact for fact in view.facts[action.goal_id] if latest and fact.assertion in action.effects)
     verification = attempt.verification if attempt else None
@@ -121,6 +122,7 @@ async def _reviewed_files(
     git: Git, store: Store, run: Run, head: Commit, commits: Sequence[ReviewedCommit]
 ) -> tuple[ReviewedFile, ...]:
     base = run.base_sha
+    # Marks in task lists change with each commit, and need no review.
     shown = await own_changed_paths(git, run.settings.landing.tracked_list, base, head)
     changes = [each for each in await path_changes(git, base, head) if each.path in shown]
     paths = await paths_by_commit(git, run, [each.commit for each in commits])

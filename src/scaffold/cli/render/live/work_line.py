@@ -60,6 +60,7 @@ class WorkLine:
         try:
             yield
         finally:
+            # Waited for: it erases its line before the next output.
             showing.cancel()
             await asyncio.wait([showing])
 

@@ -91,6 +91,7 @@ class PagedOutput(TerminalStream):
 
 
 def _is_off() -> bool:
+    # A faulty configuration is reported by the command itself, not by its pager.
     with suppress(ScaffoldError, OSError):
         return load_settings(Path.cwd(), os.environ, {}).text("pager") == "off"
     return False
