@@ -125,7 +125,11 @@ def _trust_files(top: Path) -> Iterator[TrustFile]:
         if piece is not None:
             size += len(piece.content)
             # A user does not read so much before accepting it, and it would be read again with each start.
-            seen[name] = piece if size <= MAX_TOTAL_BYTES else TrustFile(name, problem="is more than can be looked at")
+            seen[name] = (
+                piece
+                if size <= MAX_TOTAL_BYTES
+                else TrustFile(name, problem="makes the configuration too large to look through")
+            )
             yield seen[name]
 
 

@@ -132,7 +132,7 @@ def test_before_the_plan_its_price_is_told_and_the_budget_that_holds(context):
     limited = msgspec.structs.replace(run.settings, limits=limits)
     told = planning_terms(limited, run.created_at)
     assert told.split("; ")[-2:] == snapshot(
-        ["the run may use at most $5.00", "the tier's limit in tokens does not hold beside a limit in dollars"]
+        ["the run may use at most $5.00", "a limit in dollars replaces the tier's limit in tokens"]
     )
 
 

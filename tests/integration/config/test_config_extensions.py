@@ -161,7 +161,7 @@ def test_a_folder_with_more_than_can_be_looked_at_cannot_be_trusted(top, home):
     for at in range(40):
         place(top, {f".claude/hooks/{at:02}.bin": "x" * 900_000})
     problems = {piece.problem for piece in folder_trust(top).folder.unreadable_files}
-    assert problems == snapshot({"is more than can be looked at"})
+    assert problems == snapshot({"makes the configuration too large to look through"})
     with pytest.raises(UsageError, match=problems.pop()):
         folder_trust(top, once=True)
 

@@ -94,7 +94,7 @@ def budget_note(settings: RunSettings) -> str:
     if not parts:
         return "no budget limits the run: `--budget-usd X` or `--budget-tokens N` does"
     replaced = limits.tokens is None and settings.tier.tokens > 0
-    why = "; the tier's limit in tokens does not hold beside a limit in dollars" if replaced else ""
+    why = "; a limit in dollars replaces the tier's limit in tokens" if replaced else ""
     return f"the run may use {' and '.join(parts)}{why}"
 
 

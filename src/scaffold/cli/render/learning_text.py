@@ -20,7 +20,7 @@ STANDINGS: Mapping[Standing, str] = {
 ENDS: Mapping[bool | None, str] = {
     True: "the work landed",
     False: "the work did not land, or was undone",
-    None: "its end says nothing of the work, or is still to come",
+    None: "it has not ended, or its end says nothing about the work",
 }
 MOST_USES = 10
 Opposites = Mapping[str, Sequence[str]]
@@ -126,7 +126,7 @@ def lift_line(learning: Learning, score: Score, layout: Layout) -> Iterator[str]
     """Yield the lift of a learning, with its range when each run in turn is left out."""
     counts = f"{score.helped} of {score.used} with it, {score.withheld_helped} of {score.withheld} without"
     if score.lift is None:
-        missing = score.too_few or "with one run less, nothing is left to compare with"
+        missing = score.too_few or "without any one run, nothing is left to compare with"
         said = f"too few runs: {missing} ({counts})"
     else:
         lift = score.lift

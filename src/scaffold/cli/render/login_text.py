@@ -10,7 +10,7 @@ def overview_lines(seen: LoginOverview) -> tuple[str, ...]:
     if seen.problem:
         return (f"account {seen.account}: {seen.problem}", seen.fix)
     now = SystemClock().now()
-    valid = "is valid for a time that is not known, and renewed when it is refused"
+    valid = "is valid for an unknown time, and renewed when it is refused"
     if seen.expires_at is not None:
         until = local_time(seen.expires_at, now)
         valid = (
@@ -18,7 +18,7 @@ def overview_lines(seen: LoginOverview) -> tuple[str, ...]:
         )
     return (
         f"{who(seen.email, seen.plan)}, account {seen.account}.",
-        f"The access token is of {local_time(seen.renewed_at, now)}; it {valid}.",
+        f"The access token was issued at {local_time(seen.renewed_at, now)}; it {valid}.",
         f"The key of the encrypted tokens: {seen.key}.",
     )
 

@@ -111,7 +111,7 @@ def _assumption_section(view: RunView, layout: Layout) -> Iterator[str]:
         for each in view.assumptions
         for line in layout.prose(
             "  ",
-            f"{keys[each.action_id]}: {each.assumed or 'it has not said what'} (instead of asking: {each.question})",
+            f"{keys[each.action_id]}: {each.assumed or 'it did not say what'} (instead of asking: {each.question})",
             hang=4,
         )
     ]

@@ -443,5 +443,5 @@ def budget_lines(use: BudgetUse) -> Sequence[str]:
     if use.share is None:
         return []
     warning = f"; {use.consequence}" if use.is_low else ""
-    sure = f" (confidence {use.confidence:.0%}: not every reply said what it used)" if use.confidence < 1 else ""
+    sure = f" (confidence {use.confidence:.0%}: not every reply reported its usage)" if use.confidence < 1 else ""
     return [f"{use.in_words}{sure}{warning}"]

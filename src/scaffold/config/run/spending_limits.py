@@ -9,7 +9,7 @@ from scaffold.config.settings import Settings
 from scaffold.core.run_settings import ModelSettings, RunLimits, RunSettings, Tier
 from scaffold.policy.trust_decision import SETTINGS_FILE
 
-REPLACED = "the tier's limit in tokens does not hold, as a limit in dollars does"
+REPLACED = "a limit in dollars replaces the tier's limit in tokens"
 
 
 def budget_tokens(settings: Settings) -> int | None:

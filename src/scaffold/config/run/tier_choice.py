@@ -57,7 +57,7 @@ def settings_in_tier(
 
 def _tier_reason(guess: TierGuess) -> str:
     if not guess.words:
-        return "no word of the request calls for another"
+        return "no word of the request suggests another tier"
     words, verb = quoted_list(guess.words), "call" if len(guess.words) > 1 else "calls"
     return f"{words} {verb} for {guess.leaning}, but not clearly" if guess.leaning else f"the request has {words}"
 

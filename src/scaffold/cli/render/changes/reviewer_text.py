@@ -35,7 +35,7 @@ def _probe_lines(probe: ProbeStanding, layout: Layout) -> Iterator[str]:
         yield f"  {tried if probe.unanswered else 'never tried with planted faults'}: `scaffold review --probe`"
         return
     mark = status_mark("warn") if probe.is_unreliable else " "
-    known = "" if probe.planted >= MIN_PLANTED else f"; too few to judge it, which takes {MIN_PLANTED}"
+    known = "" if probe.planted >= MIN_PLANTED else f"; too few to judge it: that takes {MIN_PLANTED}"
     yield from layout.prose(f"{mark} ", f"{probe.text}, named the place of {probe.located}{known}", hang=2)
     if probe.unanswered:
         yield f"  no usable verdict about {count_of(probe.unanswered, 'change')}"
