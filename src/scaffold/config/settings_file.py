@@ -24,7 +24,6 @@ from scaffold.plan.text.parse_tree import (
     MappingNode,
     PositionedNode,
     ScalarNode,
-    TextPosition,
     parse_positioned,
 )
 
@@ -143,18 +142,14 @@ def _setting_name(name: str, key: PositionedNode, path: Path) -> str:
     below = f"{name}.{key.written}" if name else key.written
     is_known = find_setting(below) or is_tier_section(below) or any(each.startswith(f"{below}.") for each in SETTINGS)
     if not is_known:
-        raise _unknown_setting(below, key.mark, path)
+        section = below.rpartition(".")[0]
+        depth = below.count(".") + 1
+        settings = [*SETTINGS, *(f"{section}.{field}" for field in FIELDS if is_tier_section(section))]
+        known = [".".join(each.split(".")[:depth]) for each in settings if each.startswith(section)]
+        hint = SpellingHints(known).hint(below)
+        what = f"{path}:{key.mark.line}: there is no setting `{below}`"
+        raise UsageError(what, f"{hint}`scaffold config` lists all of them.")
     return below
-
-
-def _unknown_setting(name: str, mark: TextPosition, path: Path) -> UsageError:
-    section = name.rpartition(".")[0]
-    depth = name.count(".") + 1
-    settings = [*SETTINGS, *(f"{section}.{field}" for field in FIELDS if is_tier_section(section))]
-    known = [".".join(each.split(".")[:depth]) for each in settings if each.startswith(section)]
-    hint = SpellingHints(known).hint(name)
-    what = f"{path}:{mark.line}: there is no setting `{name}`"
-    return UsageError(what, f"{hint}`scaffold config` lists all of them.")
 
 
 @cache

@@ -62,24 +62,18 @@ def _file_effect(
     does: tuple[str, ...]
     try:
         if piece.name in {SETTINGS_FILE, LOCAL_SETTINGS_FILE}:
-            does, values = _settings_effect(folder, piece, values)
+            path = folder.top / piece.name
+            asked = parse_settings(decode_config(piece.content, path), path)
+            merged, ignored = merge_project_settings(values, asked)
+            loose = {each.setting for each in ignored} if piece.name == LOCAL_SETTINGS_FILE else set()
+            if piece.name == LOCAL_SETTINGS_FILE:
+                merged, ignored = merge_local_settings(values, asked)
+            does, values = (tuple(_setting_line(name, value, ignored, loose) for name, value in asked.items()), merged)
         else:
             does = tuple(_content_lines(piece))
     except ScaffoldError as error:
         return TrustFileEffect(blank.path, blank.what, blank.digest, problem=error.in_full), values
     return TrustFileEffect(blank.path, blank.what, blank.digest, does), values
-
-
-def _settings_effect(
-    folder: FolderConfig, piece: TrustFile, values: Mapping[str, SettingValue]
-) -> tuple[tuple[str, ...], Mapping[str, SettingValue]]:
-    path = folder.top / piece.name
-    asked = parse_settings(decode_config(piece.content, path), path)
-    merged, ignored = merge_project_settings(values, asked)
-    loose = {each.setting for each in ignored} if piece.name == LOCAL_SETTINGS_FILE else set()
-    if piece.name == LOCAL_SETTINGS_FILE:
-        merged, ignored = merge_local_settings(values, asked)
-    return tuple(_setting_line(name, value, ignored, loose) for name, value in asked.items()), merged
 
 
 def _setting_line(name: str, asked: SettingValue, ignored: Sequence[IgnoredConfig], loose: Collection[str]) -> str:
@@ -96,7 +90,11 @@ def _content_lines(piece: TrustFile) -> Iterator[str]:
     table = _parse_json(text) if piece.name.endswith(".json") else None
     if isinstance(table, dict):
         yield from _command_lines(table)
-        yield from _all_entries(table)
+        for name, value in table.items():
+            for key, each in _named_entries(value) if isinstance(value, dict) and _all_tables(value) else ():
+                yield f"contains {name}.{key} = {json.dumps(each, ensure_ascii=False)}"
+            if not (isinstance(value, dict) and _all_tables(value)):
+                yield f"contains {name} = {json.dumps(value, ensure_ascii=False)}"
     elif piece.name == INCLUDE_FILE:
         yield from map(_include_line, pattern_lines(piece.content))
     else:
@@ -129,21 +127,16 @@ def _command_lines(table: Mapping[str, Any]) -> Iterator[str]:
             yield f"starts `{shlex.join(map(str, line))}` as the server {name}"
         if "url" in server:
             yield f"calls {server['url']} as the server {name}"
-        yield from _server_access(name, server)
+        variables = dict.fromkeys(_VARIABLE.findall(json.dumps(server)))
+        if variables:
+            yield f"gives the server {name} the variables {', '.join(variables)}"
+        for member, what in {"hosts": "reach", "reads": "read", "writes": "write"}.items():
+            if isinstance(given := server.get(member), list) and given:
+                yield f"lets the server {name} {what} {', '.join(map(str, given))}"
     hooks = table.get("hooks")
     for event, groups in hooks.items() if isinstance(hooks, dict) else ():
         for command in _values_of_key(groups, "command"):
             yield f"runs `{command}` on {event}"
-
-
-def _server_access(name: str, server: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the variables and headers that an entry gives to its server."""
-    variables = dict.fromkeys(_VARIABLE.findall(json.dumps(server)))
-    if variables:
-        yield f"gives the server {name} the variables {', '.join(variables)}"
-    for member, what in {"hosts": "reach", "reads": "read", "writes": "write"}.items():
-        if isinstance(given := server.get(member), list) and given:
-            yield f"lets the server {name} {what} {', '.join(map(str, given))}"
 
 
 def _named_entries(table: object) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -163,15 +156,6 @@ def _values_of_key(node: object, key: str) -> Iterator[object]:
                 yield value
             else:
                 yield from _values_of_key(value, key)
-
-
-def _all_entries(table: Mapping[str, Any]) -> Iterator[str]:
-    """Yield every entry of the file, because the user must see all of what they trust."""
-    for name, value in table.items():
-        for key, each in _named_entries(value) if isinstance(value, dict) and _all_tables(value) else ():
-            yield f"contains {name}.{key} = {json.dumps(each, ensure_ascii=False)}"
-        if not (isinstance(value, dict) and _all_tables(value)):
-            yield f"contains {name} = {json.dumps(value, ensure_ascii=False)}"
 
 
 def _all_tables(value: Mapping[str, Any]) -> bool:

@@ -349,6 +349,12 @@ def _run_view(reader: StoreAccess, run: Run) -> RunView:
     order = [*places]
     waiting = store.attempts.waiting_to_land(run.id)
     processes = {goal.supervisor for goal in goals} | {each.worker for each in attempts if each.outcome is None}
+    found: dict[ActionId, ChildProgress] = {}
+    for child in actions:
+        if child.parent_id is not None:
+            so_far = found.get(child.parent_id, ChildProgress(0, 0))
+            done = status_of(child.state) in {"completed", "skipped"}
+            found[child.parent_id] = ChildProgress(so_far.done + done, so_far.children + 1)
     return RunView(
         summary=summary,
         goals=goals,
@@ -363,7 +369,7 @@ def _run_view(reader: StoreAccess, run: Run) -> RunView:
         unreliable_reviewer=_unreliable_reviewer(reader, run),
         assumptions=store.assumptions.of_run(run.id),
         slots_taken={goal: use.taken for goal, use in store.attempts.slots(run.id).items()},
-        progress=_child_progress(actions),
+        progress=found,
         failures=store.actions.failures_of_run(run.id),
         exited=frozenset(process for process in processes if process is not None and has_exited(process)),
         compliance=read_compliance(store, summary.run),
@@ -376,13 +382,3 @@ def _unreliable_reviewer(reader: StoreAccess, run: Run) -> str:
         return ""
     standing = reviewer_standing(reviewer.model.name, reader.clock)
     return unreliable_text(reviewer.model.name, standing) if standing.is_unreliable else ""
-
-
-def _child_progress(actions: Sequence[Action]) -> Mapping[ActionId, ChildProgress]:
-    found: dict[ActionId, ChildProgress] = {}
-    for child in actions:
-        if child.parent_id is not None:
-            so_far = found.get(child.parent_id, ChildProgress(0, 0))
-            done = status_of(child.state) in {"completed", "skipped"}
-            found[child.parent_id] = ChildProgress(so_far.done + done, so_far.children + 1)
-    return found

@@ -62,18 +62,20 @@ class RunPreview(Struct, frozen=True):
         actions, goals, agents = len(self.plan.actions), len(self.plan.goals), self.run.agents
         yield f"{count_of(actions, 'action')} in {count_of(goals, 'goal')}, up to {count_of(agents, 'agent')} at once"
         if actions > 1:
-            chain = _chain_text(lint(self.plan).critical_path, self.plan)
+            # Steps that follow each other are counted at their compound: the chain is read as one line.
+            parents = {action.key: action.parent for action in self.plan.actions if action.workspace == "parent"}
+            parts = [
+                (key, len(list(steps)))
+                for key, steps in groupby(lint(self.plan).critical_path, key=lambda each: parents.get(each) or each)
+            ]
+            chain = " -> ".join(f"{key} ({count} steps)" if count > 1 else key for key, count in parts) or "none"
             yield from layout.wrap("  ", f"longest chain {chain}", hang=4)
-            yield from self._advice_lines(layout)
-
-    def _advice_lines(self, layout: Layout) -> Iterator[str]:
-        """Yield the reason for the number of agents; if the user gave one, the number that would be advised."""
-        run = self.run
-        if run.advice and not run.settings.choice.fixed_agents:
-            yield from layout.prose("  ", f"{count_of(run.agents, 'agent')}: {run.advice}", hang=4)
-        else:
-            advice = advise_agent_count(self.plan, goal_agents=run.settings.limits.goal_agents)
-            yield from layout.prose("  ", f"{count_of(advice.agents, 'agent')} recommended: {advice.why}", hang=4)
+            run = self.run
+            if run.advice and not run.settings.choice.fixed_agents:
+                yield from layout.prose("  ", f"{count_of(run.agents, 'agent')}: {run.advice}", hang=4)
+            else:
+                advice = advise_agent_count(self.plan, goal_agents=run.settings.limits.goal_agents)
+                yield from layout.prose("  ", f"{count_of(advice.agents, 'agent')} recommended: {advice.why}", hang=4)
 
     def _landing_terms(self, layout: Layout) -> Iterator[str]:
         run = self.run
@@ -112,13 +114,6 @@ def _kind_note(action: ActionSpec, steps: int) -> str:
     if steps:
         return f" ({', '.join([*filter(None, [action.title]), count_of(steps, 'step')])})"
     return " (compound)" if action.kind == "compound" else ""
-
-
-def _chain_text(path: Sequence[ActionKey], plan: Plan) -> str:
-    # Steps that follow each other are counted at their compound: the chain is read as one line.
-    parents = {action.key: action.parent for action in plan.actions if action.workspace == "parent"}
-    parts = [(key, len(list(steps))) for key, steps in groupby(path, key=lambda each: parents.get(each) or each)]
-    return " -> ".join(f"{key} ({count} steps)" if count > 1 else key for key, count in parts) or "none"
 
 
 def sandbox_summary(finding: DetectedLevel, settings: RunSettings) -> str:

@@ -193,7 +193,9 @@ def _goal_section(view: RunView, goal: Goal, layout: Layout) -> str:
     running = {action.id for action in actions if isinstance(action.state, Running)}
     # A compound that is not running stands for its steps.
     unfolded = [each for each in actions if each.workspace != "parent" or (each.parent_id or each.id) in running]
-    shown = _most_relevant(unfolded)
+    quiet = {"completed", "skipped", "cancelled", "pending"}
+    first = sorted(unfolded, key=lambda action: status_of(action.state) in quiet)[:MAX_ACTIONS]
+    shown = sorted(first, key=lambda action: action.position)
     wide = max((cell_len(printable(action.key)) for action in shown), default=0)
     key_cells = min(wide, layout.columns // 3 if layout.is_limited else MAX_KEY_CELLS)
     for action in shown:
@@ -215,12 +217,6 @@ def _assertion_lines(status: str, names: Sequence[str], layout: Layout) -> Itera
     if names:
         head = f"  {status_mark(status)} {pad(status, STATUS_CELLS)} "
         yield from layout.wrap(head, join_limited(names, MAX_NAMES))
-
-
-def _most_relevant(actions: Sequence[Action]) -> Sequence[Action]:
-    quiet = {"completed", "skipped", "cancelled", "pending"}
-    first = sorted(actions, key=lambda action: status_of(action.state) in quiet)[:MAX_ACTIONS]
-    return sorted(first, key=lambda action: action.position)
 
 
 def _action_lines(action: Action, note: str, key_cells: int, layout: Layout) -> list[str]:

@@ -95,7 +95,10 @@ class ApprovalQueue:
                 pending.shown_s = self._clock.monotonic()  # after drawing: keys pressed while a long diff is drawn wait
             return await answer
         finally:
-            self._withdraw_question(pending, answer)
+            pending.answers.remove(answer)
+            if not pending.answers and pending in self._waiting:
+                self._waiting.remove(pending)
+                self._call_first()
 
     def key_pressed(self) -> bool:
         """Record that a key was pressed; return whether it counts as an answer."""
@@ -114,12 +117,6 @@ class ApprovalQueue:
     def _call_first(self) -> None:
         if self._waiting:
             self._waiting[0].turn.set()
-
-    def _withdraw_question(self, pending: _PendingQuestion, answer: "asyncio.Future[ApprovalAnswer]") -> None:
-        pending.answers.remove(answer)
-        if not pending.answers and pending in self._waiting:
-            self._waiting.remove(pending)
-            self._call_first()
 
 
 def format_question(question: ApprovalQuestion, change: LineDiff | str, renderer: Renderer) -> str:

@@ -152,14 +152,25 @@ class Repl:
 
     async def run(self) -> None:
         """Run until the user leaves; a running turn is stopped then."""
-        self._greet()
+        session, renderer = self.current.session, self._terminal.renderer
+        mode = "" if session.modes.current == "default" else f", mode {session.modes.current}"
+        title = clipped_line(f"{self.profile.name}, {short_model(session.model)}{mode}", renderer.width)
+        place = clipped_line(f"{session.open_conversation.id}  {session.options.cwd}", renderer.width)
+        self._terminal.show(f"{renderer.words(title, 'bold')}\n{renderer.words(place + GREETING, 'dim')}")
+        if recap := self.current.recap():
+            self.transcript.notice(recap)
         try:
             async with asyncio.TaskGroup() as group:
                 terminal = group.create_task(self._terminal.run())
                 ticker = group.create_task(self._tick_status())
                 self._await_input(group)
                 while not self._leaving:
-                    await self._handle_event(await self._events.get(), group)
+                    event = await self._events.get()
+                    try:
+                        await self._dispatch(event, group)
+                    except ScaffoldError as error:
+                        self.transcript.error(error.what, error.fix)
+                    self._terminal.refresh()
                 # The terminal goes first: its settings are restored even if the turn
                 # does not end and the process is forced to exit.
                 terminal.cancel()
@@ -202,22 +213,6 @@ class Repl:
             self._interrupt()
         self._events.put_nowait(event)
 
-    def _greet(self) -> None:
-        session, renderer = self.current.session, self._terminal.renderer
-        mode = "" if session.modes.current == "default" else f", mode {session.modes.current}"
-        title = clipped_line(f"{self.profile.name}, {short_model(session.model)}{mode}", renderer.width)
-        place = clipped_line(f"{session.open_conversation.id}  {session.options.cwd}", renderer.width)
-        self._terminal.show(f"{renderer.words(title, 'bold')}\n{renderer.words(place + GREETING, 'dim')}")
-        if recap := self.current.recap():
-            self.transcript.notice(recap)
-
-    async def _handle_event(self, event: UIEvent, group: asyncio.TaskGroup) -> None:
-        try:
-            await self._dispatch(event, group)
-        except ScaffoldError as error:
-            self.transcript.error(error.what, error.fix)
-        self._terminal.refresh()
-
     async def _dispatch(self, event: UIEvent, group: asyncio.TaskGroup) -> None:
         match event:
             case InputSubmitted(words=words):
@@ -235,17 +230,14 @@ class Repl:
             case NewsArrived():
                 # A turn may have begun since this event was posted, and its first request takes the news.
                 if self._turn is None and self.current.session.peers.waiting:
-                    self._news_arrived(group)
+                    if self._on_news == "wake":
+                        self.transcript.notice("messages arrived, and the agent reads them")
+                        self._start_turn(self.current.session.turn(()), group)
+                    elif self._on_news == "notify":
+                        self._on_news = "ignore"
+                        self.transcript.notice("messages arrived; the agent reads them with your next message")
             case _:
                 assert_never(event)
-
-    def _news_arrived(self, group: asyncio.TaskGroup) -> None:
-        if self._on_news == "wake":
-            self.transcript.notice("messages arrived, and the agent reads them")
-            self._start_turn(self.current.session.turn(()), group)
-        elif self._on_news == "notify":
-            self._on_news = "ignore"
-            self.transcript.notice("messages arrived; the agent reads them with your next message")
 
     async def _submit(self, words: str, group: asyncio.TaskGroup) -> None:
         """Execute a command or send a message: now, or as soon as the agent can take it."""

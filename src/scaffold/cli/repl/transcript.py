@@ -114,7 +114,12 @@ class Transcript:
                 _, count = self._written_calls.get(index, ("", 0))
                 self._written_calls[index] = (name, count + len(arguments))
             case StreamReset(reason=reason):
-                self._show_reset(reason)
+                streamed = bool(self._streamed_text or self._streamed_thinking)
+                self._end_thinking()
+                self._end_text()
+                self._forget_stream()
+                void = "the reply was cut off, its text so far is discarded; " if streamed else ""
+                self.notice(f"⤺ {void}asking again: {reason}", "yellow")
             case RetryWait(seconds=seconds, reason=reason):
                 self._waits_until_s = self._clock.monotonic() + seconds
                 self.notice(f"{waiting_text(seconds)}: {reason}", "yellow")
@@ -220,14 +225,6 @@ class Transcript:
     def _end_text(self) -> None:
         for block in self._text.end():
             self._show_part("text", self._renderer.markdown(block))
-
-    def _show_reset(self, reason: str) -> None:
-        streamed = bool(self._streamed_text or self._streamed_thinking)
-        self._end_thinking()
-        self._end_text()
-        self._forget_stream()
-        void = "the reply was cut off, its text so far is discarded; " if streamed else ""
-        self.notice(f"⤺ {void}asking again: {reason}", "yellow")
 
     def _forget_stream(self) -> None:
         self._streamed_text, self._streamed_thinking = "", ""

@@ -353,7 +353,12 @@ def _with_current_gates(context: RunContext, run: Run, *, trust_once: bool) -> R
 
 def _with_flags(context: RunContext, run: Run, settings: RunSettings, flags: RunFlags) -> RunSettings:
     settings = _with_chosen(context, settings, flags)
-    _require_cassettes(run, settings)
+    for used in settings.models:
+        if cassette_digest(used.name) != used.cassette_hash:
+            raise UsageError(
+                f"the cassette of run {run.id} has changed since the run started",
+                f"Restore the file, or choose another with `scaffold resume {run.id} --model cassette:FILE`.",
+            )
     if flags.agents is not None:
         settings = structs.replace(
             settings,
@@ -388,16 +393,6 @@ def _with_models(settings: RunSettings, found: RunModels) -> RunSettings:
         reviewer = structs.replace(reviewer, model=model)
         settings = structs.replace(settings, planning=structs.replace(settings.planning, reviewer=reviewer))
     return structs.replace(settings, model=model, assigned=found.assigned)
-
-
-def _require_cassettes(run: Run, settings: RunSettings) -> None:
-    """Raise UsageError if a cassette that stays in use has changed."""
-    for used in settings.models:
-        if cassette_digest(used.name) != used.cassette_hash:
-            raise UsageError(
-                f"the cassette of run {run.id} has changed since the run started",
-                f"Restore the file, or choose another with `scaffold resume {run.id} --model cassette:FILE`.",
-            )
 
 
 def with_gates(run: RunSettings, settings: Settings, trust: TrustStatus) -> RunSettings:

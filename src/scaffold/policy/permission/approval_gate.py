@@ -217,7 +217,12 @@ class ApprovalGate:
             case DenyBecause(reason=why):
                 return PolicyDecision("deny", "human", f"the user denied it and says: {why}")
             case "always":
-                self._remember_always(request, rule)
+                # Without a rule, "always" allows exactly this call.
+                rules = self._rules
+                if rule is None:
+                    self._rules = msgspec.structs.replace(rules, always=rules.always | {request.identity})
+                else:
+                    self._rules = msgspec.structs.replace(rules, allow=(*rules.allow, rule))
         return PolicyDecision("allow", "human", "the user approved it")
 
     async def _wait_for_answer(
@@ -242,14 +247,6 @@ class ApprovalGate:
             if (await self._decide_call(agent, request)).decision != "ask":
                 return
             await settled.wait()
-
-    def _remember_always(self, request: PermissionRequest, rule: Rule | None) -> None:
-        # Without a rule, "always" allows exactly this call.
-        rules = self._rules
-        if rule is None:
-            self._rules = msgspec.structs.replace(rules, always=rules.always | {request.identity})
-        else:
-            self._rules = msgspec.structs.replace(rules, allow=(*rules.allow, rule))
 
 
 def _deny_outside(request: PermissionRequest, decision: PolicyDecision) -> PolicyDecision:

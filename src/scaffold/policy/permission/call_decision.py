@@ -88,7 +88,11 @@ async def decide_call(
         return found
     # Before "always" and the rules: a mode restricts what they allow, too.
     if context.mode in READ_ONLY_MODES and not _changes_nothing(request, found):
-        return _by_mode(request, context.mode, found)
+        prefix = f"{found.reason}; " if request.kind == "command" and found is not None else ""
+        fix = "leave it with switch_mode first if that is what the user wants"
+        return PolicyDecision(
+            "deny", f"mode:{context.mode}", f"{prefix}the mode {context.mode} allows no changes; {fix}"
+        )
     if request.identity in rules.always:
         return PolicyDecision("allow", "always", "the user always allows it")
     if found is not None and found.decision == "allow":
@@ -121,20 +125,16 @@ async def _by_rules_and_paths(
         return denied
     if rule := next((rule for rule in rules.deny if rule.denies(request)), None):
         return PolicyDecision("deny", f"deny:{rule}", f"the rule `{rule}` denies it")
-    if allowing := _allowing_rules(request, rules):
+    # Each path needs a rule: one that is not allowed makes the call a question.
+    each = [structs.replace(request, paths=(path,)) for path in request.paths] or [request]
+    found = [next((str(rule) for rule in rules.allow if rule.allows(part)), None) for part in each]
+    if allowing := (() if None in found else tuple(dict.fromkeys(filter(None, found)))):
         named = "`, `".join(allowing)
         plural = len(allowing) > 1
         return PolicyDecision(
             "allow", ", ".join(allowing), f"the rule{'s' * plural} `{named}` allow{'s' * (not plural)} it"
         )
     return _path_question(request) if request.kind == "path" else None
-
-
-def _allowing_rules(request: PermissionRequest, rules: RuleSet) -> tuple[str, ...]:
-    # Each path needs a rule: one that is not allowed makes the call a question.
-    each = [structs.replace(request, paths=(path,)) for path in request.paths] or [request]
-    found = [next((str(rule) for rule in rules.allow if rule.allows(part)), None) for part in each]
-    return () if None in found else tuple(dict.fromkeys(filter(None, found)))
 
 
 def _final_denial(request: PermissionRequest, workspace: WorkspacePaths) -> PolicyDecision | None:
@@ -144,7 +144,12 @@ def _final_denial(request: PermissionRequest, workspace: WorkspacePaths) -> Poli
     if request.kind == "path":
         return _by_path(request.named, request.paths, workspace, writes=request.category == "file_write")
     if request.category in {"mcp", "plugin"}:
-        return _by_texts(request, workspace)
+        # Resolving links touches the disk for each text; arguments of thousands of texts must not hold up the session.
+        unfollowed = structs.replace(workspace, files=EmptyFileSystem())
+        for at, text in enumerate(_argument_texts(request)):
+            if denied := _by_text(text, workspace if at < MAX_FOLLOWED else unfollowed):
+                return denied
+        return None
     return None
 
 
@@ -177,16 +182,6 @@ def _is_valid(path: str) -> bool:
     return not (invalid or not path or len(path) > MAX_PATH_CHARS or "\0" in path)
 
 
-def _by_texts(request: PermissionRequest, workspace: WorkspacePaths) -> PolicyDecision | None:
-    """Return the denial if an argument of a foreign tool names a protected or secret file; else None."""
-    # Resolving links touches the disk for each text; arguments of thousands of texts must not hold up the session.
-    unfollowed = structs.replace(workspace, files=EmptyFileSystem())
-    for at, text in enumerate(_argument_texts(request)):
-        if denied := _by_text(text, workspace if at < MAX_FOLLOWED else unfollowed):
-            return denied
-    return None
-
-
 def _by_text(text: str, workspace: WorkspacePaths) -> PolicyDecision | None:
     """Return the denial if a text, read as a URL or path, must not reach a foreign tool; else None."""
     words = text.split(maxsplit=1)
@@ -216,12 +211,6 @@ def _changes_nothing(request: PermissionRequest, found: PolicyDecision | None) -
     if request.kind == "command":
         return found is not None and found.rule == "read-only"
     return request.read_only or request.category in MODE_INDEPENDENT
-
-
-def _by_mode(request: PermissionRequest, mode: str, found: PolicyDecision | None) -> PolicyDecision:
-    prefix = f"{found.reason}; " if request.kind == "command" and found is not None else ""
-    fix = "leave it with switch_mode first if that is what the user wants"
-    return PolicyDecision("deny", f"mode:{mode}", f"{prefix}the mode {mode} allows no changes; {fix}")
 
 
 def _by_category(request: PermissionRequest, rules: RuleSet, found: PolicyDecision | None) -> PolicyDecision:

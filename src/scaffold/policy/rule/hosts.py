@@ -97,20 +97,15 @@ def _parse_address(host: str) -> IPv4Address | IPv6Address | None:
     try:
         address = ip_address(bare)
     except ValueError:
-        return _parse_like_libc(bare)
+        # `inet_aton` ignores everything after a space, so only texts of nothing but numbers may reach it.
+        if not re.fullmatch(r"(0[xX][0-9a-fA-F]+|\d+)(\.(0[xX][0-9a-fA-F]+|\d+)){0,3}", bare) or len(bare) > 40:
+            return None
+        try:
+            return IPv4Address(socket.inet_aton(bare))
+        except OSError:
+            return None
     # `::ffff:169.254.169.254` connects to the IPv4 address.
     return (address.ipv4_mapped or address) if isinstance(address, IPv6Address) else address
-
-
-def _parse_like_libc(host: str) -> IPv4Address | None:
-    """Parse `0xA9FEA9FE`, `2852039166`, `0251.0376.0251.0376` as the C library does; None if invalid."""
-    # `inet_aton` ignores everything after a space, so only texts of nothing but numbers may reach it.
-    if not re.fullmatch(r"(0[xX][0-9a-fA-F]+|\d+)(\.(0[xX][0-9a-fA-F]+|\d+)){0,3}", host) or len(host) > 40:
-        return None
-    try:
-        return IPv4Address(socket.inet_aton(host))
-    except OSError:
-        return None
 
 
 def is_public(text: str) -> bool:

@@ -198,7 +198,12 @@ def parse_pattern(text: str) -> CommandPattern | None:
     if "\n" in text:
         return None
     if len(text) > 2 and text.startswith("/") and text.endswith("/"):
-        return _parse_regex(text[1:-1])
+        source = text[1:-1]
+        try:
+            re.compile(source)
+        except (re.error, RecursionError, OverflowError):
+            return None
+        return RegexPattern(source)
     lexer = shlex.shlex(text, posix=True, punctuation_chars=";|&<>()")
     lexer.whitespace_split = True
     # A `#` in a pattern is a character like any other.
@@ -228,11 +233,3 @@ def format_pattern(words: Sequence[str]) -> str:
 def _quote_glob(glob: str) -> str:
     # `parse_pattern` must read the word back; glob characters stay unquoted.
     return glob if re.fullmatch(r"[\w@%+=:,./*?\[\]-]+", glob, re.ASCII) else shlex.quote(glob)
-
-
-def _parse_regex(source: str) -> RegexPattern | None:
-    try:
-        re.compile(source)
-    except (re.error, RecursionError, OverflowError):
-        return None
-    return RegexPattern(source)

@@ -138,7 +138,11 @@ class Redactor:
         """Return `text` with its secrets redacted; the same object if it has none. Idempotent."""
         # Repeat: once a secret is masked, the text next to it may match a pattern that it did not match before.
         while spans := self._secret_spans(text):
-            text = _mask_spans(text, spans)
+            first, last = SecretSpan(0, 0, ""), SecretSpan(len(text), len(text), "")
+            pieces = []
+            for before, span in pairwise((first, *spans, last)):
+                pieces += [text[before.end : span.start], f"[redacted:{span.name}]" if span.name else ""]
+            text = "".join(pieces)
         return text
 
     def clean_all(self, value: Any) -> Any:
@@ -220,14 +224,6 @@ def _without_marks(spans: Sequence[SecretSpan], marks: Sequence[tuple[int, int]]
             start, later = marks[later][1], later + 1
         if start < span.end:
             yield SecretSpan(start, span.end, span.name)
-
-
-def _mask_spans(text: str, spans: Sequence[SecretSpan]) -> str:
-    first, last = SecretSpan(0, 0, ""), SecretSpan(len(text), len(text), "")
-    pieces = []
-    for before, span in pairwise((first, *spans, last)):
-        pieces += [text[before.end : span.start], f"[redacted:{span.name}]" if span.name else ""]
-    return "".join(pieces)
 
 
 def _secret_forms(value: str) -> Iterator[str]:

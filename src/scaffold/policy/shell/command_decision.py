@@ -212,7 +212,12 @@ class _CommandDecision:
             # A rule that spells out the whole command was written for exactly this, risks included.
             if not named.whole and (problem := self._uncovered_reason(simple.words, named, folders)):
                 return _ask_because(f"the rule `{rule}` does not cover it: {problem}")
-            if branch := pushed_branch(simple.words, named.sure, self._current_branch()):
+            files, folder = self._workspace.files, f"{self._workspace.root.rstrip('/')}/.git"
+            for line in files.text(folder).splitlines():  # in a worktree, a file names the folder
+                folder = os.path.join(self._workspace.root, line.removeprefix("gitdir:").strip())  # noqa: PTH118 - keeps `..`
+            if branch := pushed_branch(
+                simple.words, named.sure, files.text(f"{folder}/HEAD").strip().removeprefix("ref: refs/heads/")
+            ):
                 return _ask_because(f"it pushes to the protected branch {branch}; only a rule that names it allows it")
             return PolicyDecision("allow", str(rule), f"the rule `{rule}` allows it")
         return None
@@ -230,13 +235,6 @@ class _CommandDecision:
         if program_name(words[0]) in WRITERS and (found := self._too_much(free, folders)):
             return f"`{found}` may refer to more than one file in the workspace"
         return next((found for word in free if (found := self._beyond_word(word, folders))), None)
-
-    def _current_branch(self) -> str:
-        """Return the branch that is checked out in the workspace; empty if unknown."""
-        files, folder = self._workspace.files, f"{self._workspace.root.rstrip('/')}/.git"
-        for line in files.text(folder).splitlines():  # in a worktree, a file names the folder
-            folder = os.path.join(self._workspace.root, line.removeprefix("gitdir:").strip())  # noqa: PTH118 - keeps `..`
-        return files.text(f"{folder}/HEAD").strip().removeprefix("ref: refs/heads/")
 
     def _too_much(self, words: tuple[Word, ...], folders: frozenset[str]) -> str | None:
         # A program that writes could change many files, or the whole workspace, by one such word.

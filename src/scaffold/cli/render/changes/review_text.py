@@ -46,14 +46,10 @@ def summary_lines(view: RunView, review: RunReview, layout: Layout) -> Iterator[
     if doubtful:
         yield from ("", heading("Look at these first"))
     for fact in doubtful:
-        yield from _doubtful_fact_lines(fact, layout)
-
-
-def _doubtful_fact_lines(fact: Fact, layout: Layout) -> Iterator[str]:
-    strength = fact.strength if fact.state == "holds" else fact.state
-    yield from layout.prose(f"  {status_mark('warn')} ", f"{fact.assertion} ({strength})")
-    for doubt in fact.doubts:
-        yield from layout.prose("      ", doubt.text)
+        strength = fact.strength if fact.state == "holds" else fact.state
+        yield from layout.prose(f"  {status_mark('warn')} ", f"{fact.assertion} ({strength})")
+        for doubt in fact.doubts:
+            yield from layout.prose("      ", doubt.text)
 
 
 def commit_lines(review: RunReview, layout: Layout) -> Iterator[str]:

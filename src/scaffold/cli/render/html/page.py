@@ -56,13 +56,17 @@ def report_page(view: RunView, history: RunHistory, costs: RunCosts, *, root: Pa
         cost_section(costs),
     ]
     present = [each for each in sections if isinstance(each, Element)]
+    command = element("code", f"scaffold open {view.run.id}")
+    zone = view.summary.at.astimezone().strftime("%z")
+    known = element("p", "As of ", moment(view.summary.at), f"; all times are local, UTC{zone}. ")
+    about = element("p", command, " writes this page anew and opens it.")
     body = element(
         "body",
         element("a", "To the evidence", href="#evidence", class_="skip"),
         _run_header(view, texts),
         _contents_nav(present),
         element("main", element("dl", *_tiles(view), class_="tiles"), *present),
-        _page_footer(view),
+        element("footer", known, about),
     )
     page = element("html", _page_head(f"{clip(view.run.request, 60)}: {view.status}"), body, lang="en")
     return to_html(page, clean)
@@ -166,11 +170,3 @@ def _timeline_section(view: RunView, history: RunHistory, refs: References) -> N
         return None
     attempts = attempt_table(view, history) if view.attempts else None
     return section("timeline", "Timeline", picture, attempts)
-
-
-def _page_footer(view: RunView) -> Element:
-    command = element("code", f"scaffold open {view.run.id}")
-    zone = view.summary.at.astimezone().strftime("%z")
-    known = element("p", "As of ", moment(view.summary.at), f"; all times are local, UTC{zone}. ")
-    about = element("p", command, " writes this page anew and opens it.")
-    return element("footer", known, about)

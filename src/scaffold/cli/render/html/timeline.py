@@ -133,7 +133,15 @@ def timeline(view: RunView, history: RunHistory, refs: References) -> Node:
     lanes_are = "slot, failed attempts underlined" if _is_crowded(view) else "action"
     hint = f"A lane for each {lanes_are}; rest the pointer on a bar for details.{more}"
     picture = element("div", svg, role="img", aria_label=label)
-    return element("figure", _phase_legend(lanes), scrolling(picture, "Timeline"), element("figcaption", hint))
+    found = {span.phase for lane in lanes for bar in lane.bars for span in bar.spans}
+    entries = []
+    for phase, words in PHASES.items():
+        if phase in found:
+            color = element("rect", width=12, height=12, rx=2, class_=f"phase-{phase}")
+            entries.append(element("li", element("svg", color, width=12, height=12, aria_hidden="true"), " ", words))
+    return element(
+        "figure", element("ul", *entries, class_="legend"), scrolling(picture, "Timeline"), element("figcaption", hint)
+    )
 
 
 def _is_crowded(view: RunView) -> bool:
@@ -256,16 +264,6 @@ def _bar_element(bar: Bar, scale: TimeScale, y: float) -> Element:
     if label:
         children.append(element("text", clip(label, room), x=left + 3, y=y + BAR - 4, class_="in-bar"))
     return element("a", *children, href=f"#{bar.anchor}", tabindex="-1") if bar.anchor else element("g", *children)
-
-
-def _phase_legend(lanes: Sequence[TimelineRow]) -> Element:
-    found = {span.phase for lane in lanes for bar in lane.bars for span in bar.spans}
-    entries = []
-    for phase, words in PHASES.items():
-        if phase in found:
-            color = element("rect", width=12, height=12, rx=2, class_=f"phase-{phase}")
-            entries.append(element("li", element("svg", color, width=12, height=12, aria_hidden="true"), " ", words))
-    return element("ul", *entries, class_="legend")
 
 
 def _merge_periods(periods: Sequence[Period], apart: timedelta) -> list[Period]:

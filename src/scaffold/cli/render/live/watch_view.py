@@ -35,7 +35,10 @@ def frame_lines(view: RunSummary, width: int, height: int | None = None) -> list
     if height is None:
         return [*head, *rows]
     if len(head) + len(rows) > height:
-        head = [title, _goals_in_brief(view, width), *told]
+        done, total = _count_done(view.goals)
+        held, desired = sum(goal.held for goal in view.goals), sum(goal.desired for goal in view.goals)
+        text = f"{count_of(len(view.goals), 'goal')}: {held}/{desired} hold, {done} of {count_of(total, 'action')} done"
+        head = [title, f"  {clip(text, width - 2)}", *told]
     if len(head) >= height - 1:
         head = [head[0]]
     return [*head[: max(0, height - 1)], *_truncate_lines(rows, width, max(1, height - len(head)))]
@@ -44,28 +47,17 @@ def frame_lines(view: RunSummary, width: int, height: int | None = None) -> list
 def agent_lines(view: RunSummary, width: int, height: int) -> list[str]:
     """Return the agents' rows, and below them what the run waits for and how many actions are done."""
     layout = Layout(width)
-    below = [*_wait_lines(view, layout), *_progress_lines(view, layout)]
+    done, total = _count_done(view.goals)
+    held = sum(goal.held for goal in view.goals)
+    cost = format_cost(view.spent.cost_usd)
+    text = f"{done} of {count_of(total, 'action')} done, {count_of(held, 'fact')}, {cost}" if view.goals else cost
+    below = [*_wait_lines(view, layout), *layout.wrap("  ", text)]
     if len(below) >= height:
         below = below[-1:]
     return [
         *_truncate_lines(row_lines(view.active_agents, view.at, layout), width, max(1, height - len(below))),
         *below,
     ]
-
-
-def _progress_lines(view: RunSummary, layout: Layout) -> list[str]:
-    done, total = _count_done(view.goals)
-    held = sum(goal.held for goal in view.goals)
-    cost = format_cost(view.spent.cost_usd)
-    text = f"{done} of {count_of(total, 'action')} done, {count_of(held, 'fact')}, {cost}" if view.goals else cost
-    return layout.wrap("  ", text)
-
-
-def _goals_in_brief(view: RunSummary, width: int) -> str:
-    done, total = _count_done(view.goals)
-    held, desired = sum(goal.held for goal in view.goals), sum(goal.desired for goal in view.goals)
-    text = f"{count_of(len(view.goals), 'goal')}: {held}/{desired} hold, {done} of {count_of(total, 'action')} done"
-    return f"  {clip(text, width - 2)}"
 
 
 def _count_done(goals: Sequence[GoalProgress]) -> tuple[int, int]:

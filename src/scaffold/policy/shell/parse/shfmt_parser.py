@@ -72,7 +72,9 @@ def _read_statement(statement: _Tree, link: Connector, variables: Variables) -> 
         raise _AmbiguousJson("only redirects")
     match command["Type"]:
         case "CallExpr":
-            yield _read_call(command, redirects, link, variables)
+            words = tuple(word for argument in command.get("Args") or [] for word in _read_words(argument, variables))
+            assignments = tuple(_read_assignment(each) for each in command.get("Assigns") or [])
+            yield SimpleCommand(words, assignments, redirects, link)
         case "BinaryCmd" if not redirects and command["Op"] in _CONNECTORS:
             yield from _read_statement(command["X"], link, variables)
             yield from _read_statement(command["Y"], _CONNECTORS[command["Op"]], variables)
@@ -93,12 +95,6 @@ def _read_loop(command: _Tree, link: Connector, variables: Variables) -> Iterato
     yield from passes
 
 
-def _read_call(command: _Tree, redirects: tuple[Redirect, ...], link: Connector, variables: Variables) -> SimpleCommand:
-    words = tuple(word for argument in command.get("Args") or [] for word in _read_words(argument, variables))
-    assignments = tuple(_read_assignment(each) for each in command.get("Assigns") or [])
-    return SimpleCommand(words, assignments, redirects, link)
-
-
 def _read_assignment(assign: _Tree) -> tuple[str, str]:
     if any(assign.get(mark) for mark in ("Append", "Naked", "Index", "Array")):
         raise _AmbiguousJson("sets a variable in an unsupported way")
@@ -114,21 +110,17 @@ def _read_assignment(assign: _Tree) -> tuple[str, str]:
 def _read_redirect(redirect: _Tree, variables: Variables) -> Redirect:
     operator = OPERATORS.get(redirect["Op"])
     if operator == "<<":
-        return _here_document(redirect)
+        quoted = any(part["Type"] != "Lit" or "\\" in part["Value"] for part in redirect["Word"]["Parts"])
+        parts = (redirect.get("Hdoc") or {}).get("Parts") or []
+        if not quoted or redirect.get("N") or any(part["Type"] != "Lit" for part in parts):
+            raise _AmbiguousJson("has a here-document in which the shell may expand something")
+        return Redirect("<<", Word("".join(part["Value"] for part in parts)))
     if operator is None or redirect.get("Hdoc"):
         raise _AmbiguousJson(f"has an unsupported redirect (`{redirect['Op']}`)")
     number = redirect["N"]["Value"] if redirect.get("N") else None
     if number is not None and not number.isdecimal():
         raise _AmbiguousJson("names a stream in an unsupported way")
     return Redirect(operator, _read_word(redirect["Word"], variables), None if number is None else int(number))
-
-
-def _here_document(redirect: _Tree) -> Redirect:
-    quoted = any(part["Type"] != "Lit" or "\\" in part["Value"] for part in redirect["Word"]["Parts"])
-    parts = (redirect.get("Hdoc") or {}).get("Parts") or []
-    if not quoted or redirect.get("N") or any(part["Type"] != "Lit" for part in parts):
-        raise _AmbiguousJson("has a here-document in which the shell may expand something")
-    return Redirect("<<", Word("".join(part["Value"] for part in parts)))
 
 
 def _read_words(word: _Tree, variables: Variables) -> tuple[Word, ...]:

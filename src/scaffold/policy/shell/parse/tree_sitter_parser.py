@@ -174,7 +174,10 @@ def _read_redirect(node: Node, variables: Variables) -> tuple[Redirect, list[Wor
     targets: list[Word] = []
     for child in node.children:
         if child.type == "file_descriptor":
-            descriptor = _descriptor_number(_node_text(child))
+            text = _node_text(child)
+            if not text.isdecimal() or len(text) > 4:
+                raise _AmbiguousNode("names a stream in an unsupported way")
+            descriptor = int(text)
         elif child.is_named:
             targets.append(_read_word(child, variables))
         else:
@@ -186,12 +189,6 @@ def _read_redirect(node: Node, variables: Variables) -> tuple[Redirect, list[Wor
     if operator in {">&", "<&"} and not redirect.duplicates:
         raise _AmbiguousNode(f"has a target after `{operator}`, which bash expands twice")
     return redirect, targets[1:]
-
-
-def _descriptor_number(text: str) -> int:
-    if not text.isdecimal() or len(text) > 4:
-        raise _AmbiguousNode("names a stream in an unsupported way")
-    return int(text)
 
 
 def _read_simple(node: Node, link: Connector, variables: Variables) -> SimpleCommand:
@@ -228,14 +225,10 @@ def _read_assignment(node: Node) -> tuple[str, str]:
         raise _AmbiguousNode("sets a variable in an unsupported way")
     if value is None:
         return _node_text(name), ""
-    return _node_text(name), _literal_word(value).text
-
-
-def _literal_word(node: Node) -> Word:
-    word = _read_word(node, _NONE)
+    word = _read_word(value, _NONE)
     if not word.literal:
-        raise _AmbiguousNode(f"has a value that is not literal ({_node_text(node)[:60]!r})")
-    return word
+        raise _AmbiguousNode(f"has a value that is not literal ({_node_text(value)[:60]!r})")
+    return _node_text(name), word.text
 
 
 def _read_words(node: Node, variables: Variables) -> tuple[Word, ...]:
@@ -268,7 +261,9 @@ def _visible_commands(node: Node) -> Iterator[SimpleCommand]:
         words = tuple(_as_written(part) for part in leaves if part.type != "variable_assignment")
         yield SimpleCommand(words, tuple(_loose_assignment(part) for part in assigned))
     elif node.type == "file_redirect":
-        yield from _loose_redirect(node)
+        operator = next((child.type for child in node.children if child.type in OPERATORS), None)
+        for target in node.children_by_field_name("destination") if operator else ():
+            yield SimpleCommand((), redirects=(Redirect(OPERATORS[operator or ">"], _as_written(target)),))
     for child in node.children:
         yield from _visible_commands(child)
 
@@ -284,12 +279,6 @@ def _loose_parts(node: Node) -> Iterator[Node]:
 def _loose_assignment(node: Node) -> tuple[str, str]:
     name, _, value = _node_text(node).partition("=")
     return name, value
-
-
-def _loose_redirect(node: Node) -> Iterator[SimpleCommand]:
-    operator = next((child.type for child in node.children if child.type in OPERATORS), None)
-    for target in node.children_by_field_name("destination") if operator else ():
-        yield SimpleCommand((), redirects=(Redirect(OPERATORS[operator or ">"], _as_written(target)),))
 
 
 def _as_written(node: Node) -> Word:

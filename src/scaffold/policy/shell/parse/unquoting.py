@@ -86,21 +86,24 @@ class _WordUnquoter:
         char = self._source[self._at]
         match char:
             case "'":
-                return self._consume_single_quoted()
+                end = self._source.find("'", self._at + 1)
+                if end < 0:
+                    return False
+                self._text.append(self._source[self._at + 1 : end])
+                self._at = end + 1
+                return True
             case '"':
                 return self._consume_double_quoted()
             case "\\":
-                return self._consume_escaped()
+                after = self._source[self._at + 1 : self._at + 2]
+                if not after or not after.isascii():
+                    return False
+                if after != "\n":
+                    self._text.append(after)
+                self._at += 2
+                return True
             case _:
                 return self._consume_bare(char)
-
-    def _consume_single_quoted(self) -> bool:
-        end = self._source.find("'", self._at + 1)
-        if end < 0:
-            return False
-        self._text.append(self._source[self._at + 1 : end])
-        self._at = end + 1
-        return True
 
     def _consume_double_quoted(self) -> bool:
         source, at = self._source, self._at + 1
@@ -122,15 +125,6 @@ class _WordUnquoter:
             self._text.append(char)
             at += 1
         return False
-
-    def _consume_escaped(self) -> bool:
-        after = self._source[self._at + 1 : self._at + 2]
-        if not after or not after.isascii():
-            return False
-        if after != "\n":
-            self._text.append(after)
-        self._at += 2
-        return True
 
     def _consume_bare(self, char: str) -> bool:
         source, at = self._source, self._at

@@ -1,6 +1,5 @@
 """Parse a command's flags as the command itself would, against an allowlist of flags that only read."""
 
-from collections.abc import Mapping
 
 from msgspec import Struct
 
@@ -59,7 +58,13 @@ def parse_arguments(arguments: tuple[Word, ...], known: FlagSpec) -> ParsedArgum
 class _FlagParser:
     def __init__(self, known: FlagSpec) -> None:
         self._known = known
-        self._long = _long_flags(known.long)
+        kinds: dict[str, str] = {}
+        for name in known.long.split():
+            for ending in ("[=]", "=", ""):
+                if name.endswith(ending):
+                    kinds[name.removesuffix(ending)] = ending
+                    break
+        self._long = kinds
         self._texts = frozenset(known.texts.split())
         self._flags: list[tuple[str, Word | None]] = []
         self._paths: list[Word] = []
@@ -167,14 +172,3 @@ class _FlagParser:
 
 def _is_flag(word: Word) -> bool:
     return word.text.startswith("-") and word.text != "-"
-
-
-def _long_flags(names: str) -> Mapping[str, str]:
-    """Return {name: kind}; a value is not allowed (empty), required (`=`) or optional (`[=]`)."""
-    kinds: dict[str, str] = {}
-    for name in names.split():
-        for ending in ("[=]", "=", ""):
-            if name.endswith(ending):
-                kinds[name.removesuffix(ending)] = ending
-                break
-    return kinds

@@ -152,16 +152,12 @@ def _printed_names(before: Sequence[SimpleCommand], *, null: bool) -> FileNames 
             return None
         name, arguments = simple.words[0].text, simple.words[1:]
         if name == "find":
-            return _names_of_find(arguments, null=null)
+            texts = [word.text for word in arguments]
+            if {"-exec", "-printf", "-ls"}.intersection(texts) or ("-print0" in texts) != null:
+                return None
+            return found_names(arguments, whole=null)
         flags = _PASSES_LINES.get(name)
         given = parse_arguments(arguments, flags) if flags and not null else ""
         if isinstance(given, str) or given.operands or simple.link != "|":
             return None
     return None
-
-
-def _names_of_find(arguments: tuple[Word, ...], *, null: bool) -> FileNames | None:
-    texts = [word.text for word in arguments]
-    if {"-exec", "-printf", "-ls"}.intersection(texts) or ("-print0" in texts) != null:
-        return None
-    return found_names(arguments, whole=null)

@@ -60,7 +60,11 @@ class ReadAnalyzer(Struct, frozen=True):
             access = self._analyse_inner(inner, folders)
             if not isinstance(found, ReadAccess) or not isinstance(access, ReadAccess):
                 return found if not isinstance(found, ReadAccess) else access
-            found = _join_access(found, access)
+            found = ReadAccess(
+                (*found.paths, *access.paths),
+                names_only=found.names_only and access.names_only,
+                search=access.search or found.search,
+            )
         return found
 
     def _analyse_inner(self, inner: InnerCommand, folders: frozenset[str]) -> Analysis:
@@ -141,17 +145,11 @@ def pipeline_before(simple: SimpleCommand, before: Sequence[SimpleCommand]) -> t
     return tuple(before[len(before) - found :])
 
 
-def _join_access(first: ReadAccess, second: ReadAccess) -> ReadAccess:
-    return ReadAccess(
-        (*first.paths, *second.paths),
-        names_only=first.names_only and second.names_only,
-        search=second.search or first.search,
-    )
-
-
 def _by_lists(name: str, arguments: tuple[Word, ...]) -> ReadAnalysis | None:
     if name == "cd":
-        return _analyse_cd(arguments)
+        if len(arguments) != 1 or arguments[0].glob or arguments[0].text.startswith("-"):
+            return "changes to an unknown folder"
+        return ReadAccess(arguments, names_only=True)
     if expression := ARGUMENT_PARSERS.get(name):
         return expression(arguments)
     if (known := READ_ONLY_COMMANDS.get(name)) is None:
@@ -162,9 +160,3 @@ def _by_lists(name: str, arguments: tuple[Word, ...]) -> ReadAnalysis | None:
     search = search_scope(name, given)
     named = named_globs(search) if search else ()
     return ReadAccess((*given.paths, *named), names_only=known.names_only, search=search)
-
-
-def _analyse_cd(arguments: tuple[Word, ...]) -> ReadAnalysis:
-    if len(arguments) != 1 or arguments[0].glob or arguments[0].text.startswith("-"):
-        return "changes to an unknown folder"
-    return ReadAccess(arguments, names_only=True)

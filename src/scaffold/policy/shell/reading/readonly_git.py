@@ -237,7 +237,12 @@ def analyze_git(arguments: tuple[Word, ...], settings: Iterable[str]) -> ReadAcc
         return problem
     if setting := program_setting(name, settings):
         return ConfiguredProgram(setting)
-    return ReadAccess(_possible_paths(given), search=search_scope(f"git {name}", given))
+    values = (value for _, value in given.flags if value is not None)
+    after = (_LEAVES_OUT.sub("", word.text).rpartition(":")[2] for word in (*given.paths, *values) if ":" in word.text)
+    return ReadAccess(
+        ((*given.paths, *(Word(path) for text in after if (path := _MAGIC.sub("", text))))),
+        search=search_scope(f"git {name}", given),
+    )
 
 
 def _read_global_options(words: list[Word]) -> ReadAccess | str:
@@ -276,13 +281,6 @@ def _write_reason(name: str, given: ParsedArguments) -> str | None:
     if any(word.text.startswith("ext::") for word in given.operands):
         return "names a transport that runs a program"
     return None
-
-
-def _possible_paths(given: ParsedArguments) -> tuple[Word, ...]:
-    """Return possible paths, including the path part of `HEAD:path`, `:0:path`, `:(top)path`, `1,5:path`."""
-    values = (value for _, value in given.flags if value is not None)
-    after = (_LEAVES_OUT.sub("", word.text).rpartition(":")[2] for word in (*given.paths, *values) if ":" in word.text)
-    return (*given.paths, *(Word(path) for text in after if (path := _MAGIC.sub("", text))))
 
 
 def program_setting(name: str, settings: Iterable[str]) -> str | None:

@@ -87,9 +87,6 @@ class _SedScript:
             self._read_substitution()
         elif name not in _COMMANDS:
             raise _Unclear
-        self._end_command()
-
-    def _end_command(self) -> None:
         self._skip(_BLANK)
         if self._has_more and self._peek() not in ";\n}":
             raise _Unclear
