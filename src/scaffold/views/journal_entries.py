@@ -1,6 +1,6 @@
 """Entries of agents' journals as text for people, and an agent's last activity, read from its journal's end."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -143,24 +143,13 @@ def last_activity(path: Path, belongs: Callable[[JournalEntry], bool]) -> LastAc
     # The last entries are usually enough, and a journal may have hundreds of megabytes.
     for window in TAIL_SIZES:
         lines, whole = _tail_lines(path, window)
-        found = _newest_activity(filter(belongs, _newest_first(lines))) or found
+        entries = (entry for line in reversed(lines) if (entry := read_entry(line)) is not None and belongs(entry))
+        if (newest := next(entries, None)) is not None:
+            words = activity_text(newest) or next(filter(None, map(activity_text, entries)), "")
+            found = LastActivity(newest.at, words)
         if whole or (found is not None and found.text):
             break
     return found
-
-
-def _newest_activity(newest_first: Iterator[JournalEntry]) -> LastActivity | None:
-    newest = next(newest_first, None)
-    if newest is None:
-        return None
-    words = activity_text(newest) or next(filter(None, map(activity_text, newest_first)), "")
-    return LastActivity(newest.at, words)
-
-
-def _newest_first(lines: list[bytes]) -> Iterator[JournalEntry]:
-    for line in reversed(lines):
-        if (entry := read_entry(line)) is not None:
-            yield entry
 
 
 def _tail_lines(path: Path, window: int) -> tuple[list[bytes], bool]:

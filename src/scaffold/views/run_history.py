@@ -9,11 +9,10 @@ from datetime import datetime
 
 from msgspec import Struct, structs
 
-from scaffold.core.events import AttemptPhaseChanged, NoticeRaised, StoredEvent
+from scaffold.core.events import AttemptPhaseChanged, NoticeRaised
 from scaffold.core.ids import ActionKey, AttemptId
 from scaffold.core.model import Attempt, PlanningTurn, Usage
 from scaffold.core.spending import PURPOSES, Booking, Purpose, Spender, purpose_of
-from scaffold.store.database import Store
 from scaffold.views.agent_list import PLANNER, SUPERVISOR
 from scaffold.views.run_view import RunView
 from scaffold.views.store_reader import StoreAccess
@@ -53,14 +52,17 @@ def read_history(reader: StoreAccess, view: RunView) -> RunHistory:
     """Return the history of the run in `view`; open phases end with the view's last moment."""
     changes: dict[tuple[ActionKey, int], list[tuple[datetime, str]]] = {}
     warnings: list[tuple[datetime, str]] = []
-    for recorded in _run_events(reader.store, view):
-        match recorded.event:
-            case AttemptPhaseChanged(action=action, number=number, phase=phase):
-                changes.setdefault((action, number), []).append((recorded.at, phase))
-            case NoticeRaised(level="warning", text=text):
-                warnings.append((recorded.at, text))
-            case _:
-                pass
+    seq = 0
+    while found := reader.store.events.since(view.run.id, seq, limit=EVENTS_AT_ONCE):
+        seq = found[-1].seq
+        for recorded in found:
+            match recorded.event:
+                case AttemptPhaseChanged(action=action, number=number, phase=phase):
+                    changes.setdefault((action, number), []).append((recorded.at, phase))
+                case NoticeRaised(level="warning", text=text):
+                    warnings.append((recorded.at, text))
+                case _:
+                    pass
     now = view.summary.at if view.summary.is_live else view.last_change
     keys = {action.id: action.key for action in view.actions}
     return RunHistory(
@@ -72,13 +74,6 @@ def read_history(reader: StoreAccess, view: RunView) -> RunHistory:
         turns=reader.store.turns.of_run(view.run.id),
         warnings=tuple(warnings[-MAX_WARNINGS:]),
     )
-
-
-def _run_events(store: Store, view: RunView) -> Iterator[StoredEvent]:
-    seq = 0
-    while found := store.events.since(view.run.id, seq, limit=EVENTS_AT_ONCE):
-        yield from found
-        seq = found[-1].seq
 
 
 def _phase_spans(
@@ -147,29 +142,35 @@ def run_costs(
     view: RunView, turns: Sequence[PlanningTurn], bookings: Sequence[Booking] = (), history: RunHistory | None = None
 ) -> RunCosts:
     """Return the usage of the run's attempts and planning turns so far."""
-    booked = defaultdict[str, list[Booking]](list)
+    model, booked = view.run.settings.model.name, defaultdict[str, list[Booking]](list)
     for booking in bookings:
         booked[booking.payer].append(booking)
-    payers = [
-        each
-        for whole in (*_attempt_payers(view), *_turn_payers(view, turns))
-        for each in _split_payers(whole, booked[whole.id])
+    goals = {goal.id: goal.name for goal in view.goals}
+    wholes = [
+        _Payer(each.id, goals[action.goal_id], action.key, Spender(action.role, each.model or model), each.usage)
+        for action in view.actions
+        for each in view.attempts_of(action)
+    ]
+    payers: list[_Payer] = []
+    for whole in (*wholes, *_turn_payers(view, turns)):
+        # Older versions booked nothing: the payer counts as a whole.
+        payers += [] if booked[whole.id] else [whole]
+        for booking in booked[whole.id]:
+            spender = Spender(booking.spender.role, booking.spender.model or whole.spender.model)
+            payers.append(structs.replace(whole, spender=spender, usage=booking.usage))
+    seconds = _seconds_by_purpose(view, turns, history)
+    found = {line.name: line for line in _cost_lines((purpose_of(payer.spender.role), payer) for payer in payers)}
+    by_purpose = [
+        structs.replace(found.get(purpose, CostLine(purpose, 0, Usage())), seconds=seconds.get(purpose))
+        for purpose in (PURPOSES if found else ())
     ]
     return RunCosts(
         by_goal=_cost_lines((payer.goal, payer) for payer in payers),
         by_action=_cost_lines((payer.action, payer) for payer in payers),
         by_role=_cost_lines((payer.spender.role, payer) for payer in payers),
         by_model=_cost_lines((payer.spender.model, payer) for payer in payers),
-        by_purpose=_purpose_lines(payers, _seconds_by_purpose(view, turns, history)),
+        by_purpose=tuple(by_purpose),
     )
-
-
-def _attempt_payers(view: RunView) -> Iterator[_Payer]:
-    goals = {goal.id: goal.name for goal in view.goals}
-    for action in view.actions:
-        for attempt in view.attempts_of(action):
-            spender = Spender(action.role, attempt.model or view.run.settings.model.name)
-            yield _Payer(attempt.id, goals[action.goal_id], action.key, spender, attempt.usage)
 
 
 def _turn_payers(view: RunView, turns: Sequence[PlanningTurn]) -> Iterator[_Payer]:
@@ -184,14 +185,6 @@ def _turn_payers(view: RunView, turns: Sequence[PlanningTurn]) -> Iterator[_Paye
             about = actions.get(turn.action_id) if turn.action_id else None
             about = about or f"supervision of {goal}"
             yield _Payer(turn.id, goal, about, Spender(SUPERVISOR, turn.model or model), turn.usage)
-
-
-def _split_payers(whole: _Payer, bookings: Sequence[Booking]) -> Iterator[_Payer]:
-    if not bookings:
-        yield whole
-    for booking in bookings:
-        spender = Spender(booking.spender.role, booking.spender.model or whole.spender.model)
-        yield structs.replace(whole, spender=spender, usage=booking.usage)
 
 
 def _seconds_by_purpose(
@@ -209,16 +202,6 @@ def _seconds_by_purpose(
             if (purpose := PHASE_PURPOSES.get(span.phase)) is not None:
                 seconds[purpose] += (span.end - span.start).total_seconds()
     return seconds
-
-
-def _purpose_lines(payers: Sequence[_Payer], seconds: Mapping[Purpose, float]) -> tuple[CostLine, ...]:
-    found = {line.name: line for line in _cost_lines((purpose_of(payer.spender.role), payer) for payer in payers)}
-    if not found:
-        return ()
-    return tuple(
-        structs.replace(found.get(purpose, CostLine(purpose, 0, Usage())), seconds=seconds.get(purpose))
-        for purpose in PURPOSES
-    )
 
 
 def _cost_lines(parts: "Iterator[tuple[str, _Payer]]") -> tuple[CostLine, ...]:

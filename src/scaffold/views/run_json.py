@@ -6,10 +6,9 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from scaffold.core.activity import CurrentActivity
 from scaffold.core.ids import Assertion
 from scaffold.core.landing.branch_move import BranchMove
-from scaffold.core.model import Action, Attempt, Fact, FileGrant, Goal, InboxItem, Run
+from scaffold.core.model import Action, Attempt, Fact, FileGrant, Goal, Run
 from scaffold.core.states import reason_of, status_of
 from scaffold.plan.collisions.rules import HeldBack
 from scaffold.plan.failures.recurrence import first_same
@@ -25,12 +24,20 @@ NO_RUN_JSON: Mapping[str, Any] = {"run": None, "goals": [], "actions": [], "queu
 
 def run_view_json(view: RunView) -> Json:
     """Return what `status --json` prints of a run; times are ISO-8601 in UTC."""
+    keys = {action.id: action.key for action in view.actions}
     value = {
         "run": run_json(view.summary),
         "goals": [goal_json(view, goal) for goal in view.goals],
         "actions": [action_json(view, action) for action in view.actions],
         "queue": queue_json(view),
-        "inbox": [_inbox_item(view, item) for item in view.summary.inbox],
+        "inbox": [
+            {
+                **_pick_fields(item, ("id", "kind", "text", "detail", "goal_id")),
+                "action": keys.get(item.action_id) if item.action_id else None,
+                **_pick_fields(item, ("created_at", "expires_at")),
+            }
+            for item in view.summary.inbox
+        ],
     }
     if (reviewer := view.run.settings.planning.reviewer) is not None:
         value["reviewer"] = {"model": reviewer.model.name, "unreliable": bool(view.unreliable_reviewer)}
@@ -177,6 +184,7 @@ def grant_json(grant: FileGrant) -> Json:
 
 def agent_json(row: AgentRow) -> Json:
     """Return one entry of `agents`."""
+    step = row.activity
     return {
         **_pick_fields(row, ("role", "goal", "action", "attempt", "pid", "alive")),
         "model": row.model or None,
@@ -186,15 +194,9 @@ def agent_json(row: AgentRow) -> Json:
         "tokens": row.usage.tokens,
         "cost_usd": row.usage.cost_usd,
         "waits_on": row.waits_on or None,
-        "step": row.activity and _activity_json(row.activity),
+        "step": step
+        and {**_pick_fields(step.work, ("label", "command", "folder")), **_pick_fields(step, ("since", "last_s"))},
         "last_act": row.last_activity,
-    }
-
-
-def _activity_json(activity: CurrentActivity) -> Json:
-    return {
-        **_pick_fields(activity.work, ("label", "command", "folder")),
-        **_pick_fields(activity, ("since", "last_s")),
     }
 
 
@@ -239,15 +241,6 @@ def _queue_entry(view: RunView, attempt: Attempt) -> Json:
         "detail": place.detail if place else "",
         "conflicts": {key: [*paths] for key, paths in place.conflicts.items()} if place else {},
         "since": action.updated_at,  # the action became `landing` in the transaction that handed the candidate in
-    }
-
-
-def _inbox_item(view: RunView, item: InboxItem) -> Json:
-    keys = {action.id: action.key for action in view.actions}
-    return {
-        **_pick_fields(item, ("id", "kind", "text", "detail", "goal_id")),
-        "action": keys.get(item.action_id) if item.action_id else None,
-        **_pick_fields(item, ("created_at", "expires_at")),
     }
 
 

@@ -3,7 +3,7 @@
 `RunSummary` costs the same in plans of any size, so a screen can read it every second. `RunView` adds the whole plan.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from itertools import groupby
 from typing import Literal
@@ -283,14 +283,6 @@ def requesters_by_item(items: Sequence[InboxItem], actions: Sequence[Action]) ->
     return found
 
 
-def _places_of_waiting_changes(items: Iterable[InboxItem]) -> Iterator[tuple[AttemptId, QueuePlace]]:
-    # Candidates also wait for a human while no process executes the run.
-    for item in items:
-        if (subject := subject_of(item)) is not None:
-            place = QueuePlace(attempt_id=subject.landing, state="approval", detail=item.id)
-            yield subject.landing, place
-
-
 def decision_commands(item: InboxItem) -> tuple[str, ...]:
     """Return the commands that decide an item."""
     if item.kind == "approval":
@@ -343,8 +335,10 @@ def _run_view(reader: StoreAccess, run: Run) -> RunView:
     actions = store.actions.of_run(run.id)
     attempts = sorted(store.attempts.of_run(run.id), key=lambda attempt: (attempt.action_id, attempt.number))
     by_action = {action_id: tuple(group) for action_id, group in groupby(attempts, lambda attempt: attempt.action_id)}
-    # The queue of an owner that is gone says nothing about the candidates.
-    places = dict(_places_of_waiting_changes(summary.inbox))
+    # Candidates also wait for a human while no process executes the run. The queue of an owner that is gone says
+    # nothing about the others.
+    subjects = {item.id: subject.landing for item in summary.inbox if (subject := subject_of(item)) is not None}
+    places = {each: QueuePlace(attempt_id=each, state="approval", detail=item) for item, each in subjects.items()}
     places |= {place.attempt_id: place for place in store.merge_queues.of_run(run.id) if summary.is_live}
     order = [*places]
     waiting = store.attempts.waiting_to_land(run.id)

@@ -71,7 +71,15 @@ def all_stories(store: Store, run: Run, folder: Path) -> tuple[StoryRecord, ...]
     records = [story_record(store, each) for each in store.actions.of_run(run.id) if _is_story(each)]
     claimed = sorted((each for each in records if each.claimed_at), key=lambda each: str(each.claimed_at))
     numbers = {each.story_id: number for number, each in enumerate(claimed, 1)}
-    return tuple(_agent_story(each, numbers.get(each.story_id), folder) for each in records)
+    stories: list[StoryRecord] = []
+    for record in records:
+        number = numbers.get(record.story_id)
+        logs = [Path(step.log_file) if step.log_file else None for step in record.steps]
+        shown = [str(log.relative_to(folder) if log.is_relative_to(folder) else log) if log else None for log in logs]
+        steps = (structs.replace(step, log_file=log) for step, log in zip(record.steps, shown, strict=True))
+        history = (structs.replace(entry, agent_id=number) for entry in record.history)
+        stories.append(structs.replace(record, agent_id=number, steps=tuple(steps), history=tuple(history)))
+    return tuple(stories)
 
 
 def step_id(step: Action) -> StepId:
@@ -86,19 +94,6 @@ def notes_of(answer: str | None) -> str | None:
 
 def _is_story(action: Action) -> bool:
     return action.method == "story" and action.kind == "compound"
-
-
-def _agent_story(story: StoryRecord, number: int | None, folder: Path) -> StoryRecord:
-    return structs.replace(
-        story,
-        agent_id=number,
-        steps=tuple(structs.replace(step, log_file=_relative_path(folder, step.log_file)) for step in story.steps),
-        history=tuple(structs.replace(entry, agent_id=number) for entry in story.history),
-    )
-
-
-def _relative_path(folder: Path, path: str | None) -> str | None:
-    return str(Path(path).relative_to(folder)) if path and Path(path).is_relative_to(folder) else path
 
 
 def _failure_entries(story: Action, record: StoryRecord, executed: Sequence[HistoryEntry]) -> Iterator[HistoryEntry]:

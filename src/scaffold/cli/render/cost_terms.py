@@ -51,22 +51,16 @@ def run_terms(
     costs = _by_history(past, work.total()) if past else _by_rule(work, REQUESTS_PER_ACTION, now)
     source = f"as {count_of(len(past), 'earlier run')} here" if past else "by a rule of thumb"
     yield f"  {_estimate_text(work, costs)}, {source}; {budget_note(settings)}"
-    yield from _assigned_model_lines(settings, now)
+    users: dict[str, list[str]] = {}
+    for use, assigned in (*settings.assigned.by_role.items(), *settings.assigned.by_task.items()):
+        users.setdefault(assigned.name, []).append(use)
+    for name in (name for name in users if name != model):
+        yield f"  {name} for {', '.join(users[name])} ({billing_note(name, now)})"
     if (reviewer := settings.planning.reviewer) is not None:
         yield f"second reviewer {reviewer.model.name} ({billing_note(reviewer.model.name, now)})"
         standing = reviewer_standing(reviewer.model.name, WallClock())
         if standing.is_unreliable:
             yield f"  {unreliable_text(reviewer.model.name, standing)}"
-
-
-def _assigned_model_lines(settings: RunSettings, now: datetime) -> Iterator[str]:
-    """Yield a line for each other model: its users and its price."""
-    uses: dict[str, list[str]] = {}
-    for use, each in (*settings.assigned.by_role.items(), *settings.assigned.by_task.items()):
-        uses.setdefault(each.name, []).append(use)
-    for name, users in uses.items():
-        if name != settings.model.name:
-            yield f"  {name} for {', '.join(users)} ({billing_note(name, now)})"
 
 
 def billing_note(model: str, now: datetime) -> str:
@@ -90,22 +84,17 @@ def budget_note(settings: RunSettings) -> str:
     """Return the limits of the whole run, or how to set one if there is none."""
     limits = spending_limits(settings.limits)
     parts = [] if limits.usd is None else [f"at most {format_usd(limits.usd)}"]
-    parts += [] if limits.tokens is None else [f"at most {format_tokens(limits.tokens)}{_of_tier(settings)}"]
+    # Only a limit that follows from the tier needs an explanation; one that the user named does not.
+    known, source = settings.limits.agreed_actions, ""
+    if settings.limits.budget_tokens is None:
+        counted = count_of(known, "action") if known else f"up to {UNPLANNED_ACTIONS} actions, as there is no plan"
+        source = f" (tier {settings.tier.name}: {settings.limits.action_tokens:,} for each of {counted})"
+    parts += [] if limits.tokens is None else [f"at most {format_tokens(limits.tokens)}{source}"]
     if not parts:
         return "no budget limits the run: `--budget-usd X` or `--budget-tokens N` does"
     replaced = limits.tokens is None and settings.tier.tokens > 0
     why = "; a limit in dollars replaces the tier's limit in tokens" if replaced else ""
     return f"the run may use {' and '.join(parts)}{why}"
-
-
-def _of_tier(settings: RunSettings) -> str:
-    # Only a limit that follows from the tier needs an explanation; one that the user named does not.
-    limits = settings.limits
-    if limits.budget_tokens is not None:
-        return ""
-    number = limits.agreed_actions or UNPLANNED_ACTIONS
-    counted = count_of(number, "action") if limits.agreed_actions else f"up to {number} actions, as there is no plan"
-    return f" (tier {settings.tier.name}: {limits.action_tokens:,} for each of {counted})"
 
 
 def _by_rule(work: Mapping[str, int], requests: int, now: datetime) -> tuple[PastCost, PastCost]:

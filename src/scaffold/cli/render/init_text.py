@@ -102,19 +102,14 @@ def configuration_text(detection: DetectedGates, trial: Trial | None) -> str:
     """Return the text of the file; without a trial all of it is comments."""
     text = HEADER
     if detection.setup:
-        lines = _setup_lines(detection)
+        lines = ["setup:"]
+        for command in detection.setup:
+            lines += (*_reason_comment(detection, command), *(f"  {line}" for line in _yaml_lines([command])))
         ready = trial is not None and not trial.problem
         text += f"\n# {SETUP}\n" + "".join(f"{line if ready else f'# {line}'}\n" for line in lines)
     if detection.gates:
         text += f"\n# {CHECKS}\n" + "".join(f"{line}\n" for line in _gate_lines(detection, trial))
     return text
-
-
-def _setup_lines(detection: DetectedGates) -> Iterator[str]:
-    yield "setup:"
-    for command in detection.setup:
-        yield from _reason_comment(detection, command)
-        yield from (f"  {line}" for line in _yaml_lines([command]))
 
 
 def _gate_lines(detection: DetectedGates, trial: Trial | None) -> Iterator[str]:

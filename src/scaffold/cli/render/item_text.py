@@ -37,14 +37,8 @@ def item_line(item: WorkItem, known: Items, layout: Layout) -> Iterator[str]:
     """Yield an item on one line: id, priority, status, title, and what blocks it."""
     facts = [f"p{item.priority}", item.status, *(["epic"] if item.kind == "epic" else [])]
     facts += [f"#{each}" for each in item.labels]
-    yield from layout.prose(f"{heading(item.id)}  {' '.join(facts)}  ", f"{item.title}{_waiting_note(item, known)}")
-
-
-def _waiting_note(item: WorkItem, known: Items) -> str:
-    if item.reason:
-        return f" ({item.reason})"
-    waits = next(hindrances(item, known), "") if item.status == "open" else ""
-    return f" ({waits})" if waits else ""
+    waits = item.reason or (next(hindrances(item, known), "") if item.status == "open" else "")
+    yield from layout.prose(f"{heading(item.id)}  {' '.join(facts)}  ", f"{item.title}{f' ({waits})' if waits else ''}")
 
 
 def item_lines(item: WorkItem, log: Sequence[ItemLog], known: Items, layout: Layout) -> Iterator[str]:

@@ -49,6 +49,10 @@ def report(view: RunView, root: Path, layout: Layout, page: Path | None = None) 
     # An action that was reverted has landed twice.
     landed = sum(any(each.outcome == "landed" for each in own) for own in view.attempts.values())
     facts = sum(fact.state == "holds" for goal in view.goals for fact in view.facts_of(goal))
+    waiting = list(brief_lines(view.summary.inbox, view.requesters, layout, most=MAX_ITEMS))
+    title, *commands = next_lines(view, layout, page)
+    # The commands work in the repository only.
+    is_elsewhere = not Path.cwd().is_relative_to(root)
     parts = [
         "",
         _run_header(view, len(attempts), layout),
@@ -56,8 +60,8 @@ def report(view: RunView, root: Path, layout: Layout, page: Path | None = None) 
         *(_goal_section(view, goal, layout) for goal in view.goals),
         *([compliance_section(view.compliance, layout)] if view.compliance else []),
         *_assumption_section(view, layout),
-        *_needs_you(view, layout),
-        "\n".join(_next_steps(view, root, layout, page)),
+        *(["\n".join([heading("Needs you"), *waiting])] if waiting else []),
+        "\n".join([title, *([f"  cd {quote(str(root))}"] if is_elsewhere else []), *commands]),
         # This form is fixed, because scripts read it: plural even for one.
         f"landed {landed} actions, {facts} facts with evidence",
     ]
@@ -90,17 +94,13 @@ def _evidence_summary(view: RunView, layout: Layout) -> Iterator[str]:
     for strength, facts in by_strength.items():
         if facts:
             lines.append(f"  {count_of(len(facts), 'fact')} {strength}{'' if strength == 'proven' else ':'}")
-        lines += _doubt_lines(facts, layout) if strength != "proven" else []
+        for fact in facts if strength != "proven" else ():
+            doubts = "; ".join(doubt.text for doubt in fact.doubts)
+            lines += layout.prose("    ", f"{fact.assertion}: {doubts}", hang=6)
+            agreed = [each for each in fact.evidence if each.kind in AGREEMENTS] if fact.reviewed else []
+            lines += (line for each in agreed for line in layout.prose(" " * 6, evidence_source(each)))
     if by_strength["weak"] or by_strength["reviewed"]:
         yield "\n".join([heading("Evidence"), *lines])
-
-
-def _doubt_lines(facts: Sequence[Fact], layout: Layout) -> Iterator[str]:
-    """Yield the doubts about each fact, and below them who agreed in spite of these."""
-    for fact in facts:
-        yield from layout.prose("    ", f"{fact.assertion}: {'; '.join(doubt.text for doubt in fact.doubts)}", hang=6)
-        agreed = [each for each in fact.evidence if each.kind in AGREEMENTS] if fact.reviewed else []
-        yield from (line for each in agreed for line in layout.prose(" " * 6, evidence_source(each)))
 
 
 def _assumption_section(view: RunView, layout: Layout) -> Iterator[str]:
@@ -117,12 +117,6 @@ def _assumption_section(view: RunView, layout: Layout) -> Iterator[str]:
     ]
     if lines:
         yield "\n".join([heading("Assumed"), *lines])
-
-
-def _needs_you(view: RunView, layout: Layout) -> Iterator[str]:
-    if view.summary.inbox:
-        items = brief_lines(view.summary.inbox, view.requesters, layout, most=MAX_ITEMS)
-        yield "\n".join([heading("Needs you"), *items])
 
 
 def _goal_section(view: RunView, goal: Goal, layout: Layout) -> str:
@@ -195,15 +189,6 @@ def _fact_lines(fact: Fact, layout: Layout) -> Iterator[str]:
         yield from layout.wrap(f"{EVIDENCE_INDENT}gate    ", each.detail)
     if rules:
         yield from layout.wrap(EVIDENCE_INDENT, join_limited([each.command or each.kind for each in rules], 1))
-
-
-def _next_steps(view: RunView, root: Path, layout: Layout, page: Path | None) -> Iterator[str]:
-    title, *commands = next_lines(view, layout, page)
-    yield title
-    # The commands work in the repository only.
-    if not Path.cwd().is_relative_to(root):
-        yield f"  cd {quote(str(root))}"
-    yield from commands
 
 
 def _reason_suffix(reason: str | None) -> str:

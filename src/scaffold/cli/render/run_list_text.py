@@ -22,16 +22,14 @@ STATUS_CELLS = len("interrupted")
 
 def runs_text(runs: Sequence[ListedRun], now: datetime, layout: Layout) -> str:
     """Return a line for each run: status, id, age, landed actions, cost, request."""
-    return "\n".join(_run_line(run, now, layout) for run in runs)
-
-
-def _run_line(run: ListedRun, now: datetime, layout: Layout) -> str:
-    age = ago(now - run.updated_at)
-    landed = f"{run.landed}/{run.actions} landed"
-    facts = f"{age:<10}{landed:<14}{format_cost(run.cost_usd):<14}"
-    start = f"{status_mark(run.status)} {pad(run.status, STATUS_CELLS)}  {run.id}  {facts}"
-    used = STATUS_CELLS + len(run.id) + len(facts) + 6
-    return f"{start}{layout.cut(run.request, used)}".rstrip()
+    lines = []
+    for run in runs:
+        landed = f"{run.landed}/{run.actions} landed"
+        facts = f"{ago(now - run.updated_at):<10}{landed:<14}{format_cost(run.cost_usd):<14}"
+        start = f"{status_mark(run.status)} {pad(run.status, STATUS_CELLS)}  {run.id}  {facts}"
+        used = STATUS_CELLS + len(run.id) + len(facts) + 6
+        lines.append(f"{start}{layout.cut(run.request, used)}".rstrip())
+    return "\n".join(lines)
 
 
 def queue_text(view: RunView, layout: Layout) -> str:

@@ -11,7 +11,7 @@ from scaffold.cli.render.terminal.style import format_finding
 from scaffold.cli.render.terminal.text_layout import Layout
 from scaffold.core.ids import ActionKey
 from scaffold.core.model import Run
-from scaffold.core.plan import ActionSpec, GoalSpec, Plan
+from scaffold.core.plan import GoalSpec, Plan
 from scaffold.core.printable_text import count_of, printable
 from scaffold.core.run_settings import RunSettings
 from scaffold.core.spending import PastCost
@@ -35,28 +35,25 @@ class RunPreview(Struct, frozen=True):
 
     def text(self, layout: Layout) -> str:
         """Return the preview as text."""
-        parts = [
-            *self._goal_lines(layout),
-            *self._finding_lines(layout),
-            *self._shape_lines(layout),
-            *self._landing_terms(layout),
-        ]
-        return printable("\n".join(parts))
-
-    def _goal_lines(self, layout: Layout) -> Iterator[str]:
+        run, lines = self.run, list[str]()
         for goal in self.plan.goals:
-            yield from layout.wrap("", f"{goal.name}: {', '.join(goal.goal_state)}", hang=4)
+            lines += layout.wrap("", f"{goal.name}: {', '.join(goal.goal_state)}", hang=4)
             actions = list(_action_tree(goal))
             for indent, text in actions[:MAX_ACTIONS]:
-                yield from layout.wrap(indent, text, hang=len(indent) + 4)
+                lines += layout.wrap(indent, text, hang=len(indent) + 4)
             if len(actions) > MAX_ACTIONS:
-                yield f"  and {count_of(len(actions) - MAX_ACTIONS, 'more action')}"
-
-    def _finding_lines(self, layout: Layout) -> Iterator[str]:
-        if self.run.settings.planning.plan_path:
-            return  # printed when the file was read
-        for finding in lint(self.plan).findings:
-            yield from layout.prose("", format_finding(finding, "plan"), hang=0)
+                lines.append(f"  and {count_of(len(actions) - MAX_ACTIONS, 'more action')}")
+        # Findings of a file were printed when it was read.
+        for finding in lint(self.plan).findings if not run.settings.planning.plan_path else ():
+            lines += layout.prose("", format_finding(finding, "plan"), hang=0)
+        lines += self._shape_lines(layout)
+        if chosen := run.settings.choice.text(run.settings.tier.name):
+            lines += layout.prose("", chosen)
+        for line in run_terms(run.settings, self.plan.actions, run.created_at, self.past):
+            lines += layout.prose("", line)
+        base = f"{run.base_branch or 'a detached head'} at {run.base_sha[:8]}"
+        lines += layout.wrap("", f"lands on {run.session_branch}, from {base}", hang=2)
+        return printable("\n".join(lines))
 
     def _shape_lines(self, layout: Layout) -> Iterator[str]:
         actions, goals, agents = len(self.plan.actions), len(self.plan.goals), self.run.agents
@@ -77,15 +74,6 @@ class RunPreview(Struct, frozen=True):
                 advice = advise_agent_count(self.plan, goal_agents=run.settings.limits.goal_agents)
                 yield from layout.prose("  ", f"{count_of(advice.agents, 'agent')} recommended: {advice.why}", hang=4)
 
-    def _landing_terms(self, layout: Layout) -> Iterator[str]:
-        run = self.run
-        if chosen := run.settings.choice.text(run.settings.tier.name):
-            yield from layout.prose("", chosen)
-        for line in run_terms(run.settings, self.plan.actions, run.created_at, self.past):
-            yield from layout.prose("", line)
-        base = f"{run.base_branch or 'a detached head'} at {run.base_sha[:8]}"
-        yield from layout.wrap("", f"lands on {run.session_branch}, from {base}", hang=2)
-
 
 def stored_preview(store: Store, run: Run) -> RunPreview:
     """Return the preview of a stored run."""
@@ -100,20 +88,14 @@ def _action_tree(goal: GoalSpec) -> Iterator[tuple[str, str]]:
     def below(parent: ActionKey | None, indent: str) -> Iterable[tuple[str, str]]:
         for action in goal.actions:
             if action.parent == parent:
-                yield (
-                    indent,
-                    f"{action.key}{_kind_note(action, steps[action.key])} -> {', '.join(action.effects) or 'nothing'}",
-                )
+                note = " (compound)" if action.kind == "compound" else ""
+                if count := steps[action.key]:
+                    note = f" ({', '.join([*filter(None, [action.title]), count_of(count, 'step')])})"
+                yield indent, f"{action.key}{note} -> {', '.join(action.effects) or 'nothing'}"
                 if not steps[action.key]:
                     yield from below(action.key, f"{indent}  ")
 
     yield from below(None, "  ")
-
-
-def _kind_note(action: ActionSpec, steps: int) -> str:
-    if steps:
-        return f" ({', '.join([*filter(None, [action.title]), count_of(steps, 'step')])})"
-    return " (compound)" if action.kind == "compound" else ""
 
 
 def sandbox_summary(finding: DetectedLevel, settings: RunSettings) -> str:

@@ -1,6 +1,5 @@
 """The settings of a run, from the configuration and the command line; a resumed run reads some of them again."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import cast, get_args
 
@@ -251,18 +250,14 @@ def planned_tokens(settings: Settings, flags: RunFlags, plan: Plan) -> int | Non
 
     A plan without actions is a request that is yet to be planned.
     """
-    models = [ModelSettings(name=name) for name in _model_names(settings)]
+    chosen = settings.text("model")
+    words = SIZES if chosen is None else (chosen,)
+    models = [ModelSettings(name=name) for word in words for name in settings.models(word)]
     limits = with_default_tokens(run_limits(settings), settings, settings.tier(), models)
     if plan.actions:
         planning = planning_settings(settings, flags, planner=False)
         limits = structs.replace(limits, agreed_actions=agreed_actions(planning, plan.actions))
     return spending_limits(limits).tokens
-
-
-def _model_names(settings: Settings) -> Iterator[str]:
-    chosen = settings.text("model")
-    for word in SIZES if chosen is None else (chosen,):
-        yield from settings.models(word)
 
 
 def gate_settings(settings: Settings) -> GateSettings:
@@ -332,7 +327,12 @@ def resume_settings(context: RunContext, run: Run, flags: RunFlags) -> RunSettin
     A run without a baseline takes the gate settings as they are configured now. Raises UsageError if the run's cassette
     has changed.
     """
-    return _with_flags(context, run, _with_current_gates(context, run, trust_once=flags.trust_once), flags)
+    settings, root, once = run.settings, context.repository.root, flags.trust_once
+    # With a baseline the gates are settled: results of other gates could not be compared with it.
+    if context.store.baselines.of_run(run.id) is None:
+        trust = folder_trust(root, once=once)
+        settings = with_gates(settings, load_settings(root, context.environ, {}, trust_once=once), trust)
+    return _with_flags(context, run, settings, flags)
 
 
 def resumed_taking(stored: TakingSettings, flags: RunFlags) -> TakingSettings:
@@ -340,15 +340,6 @@ def resumed_taking(stored: TakingSettings, flags: RunFlags) -> TakingSettings:
     if flags.greenfield or flags.pr:
         return TakingSettings(fast_forward=flags.greenfield, pull_request=flags.pr)
     return stored
-
-
-def _with_current_gates(context: RunContext, run: Run, *, trust_once: bool) -> RunSettings:
-    # With a baseline the gates are settled: results of other gates could not be compared with it.
-    if context.store.baselines.of_run(run.id) is not None:
-        return run.settings
-    root, environ = context.repository.root, context.environ
-    trust = folder_trust(root, once=trust_once)
-    return with_gates(run.settings, load_settings(root, environ, {}, trust_once=trust_once), trust)
 
 
 def _with_flags(context: RunContext, run: Run, settings: RunSettings, flags: RunFlags) -> RunSettings:

@@ -207,7 +207,10 @@ class ApprovalGate:
         # The rule is made before the question, because the user must see what "always" would allow.
         rule = await suggest_rule(request, context_for(self._rules, self._workspace, request.tool), self._shell)
         if approver is None:
-            reason = f"{decision.reason}, and no user is available to approve it. {_alternatives_text(request, rule)}"
+            needed = f"{request.tool}:PATTERN" if rule is None else str(rule)
+            options = f'`--allow "{needed}"`, `--allow-category {request.category}` or `--yolo`'
+            fix = f"It would be allowed by {options}. Continue without it, or report what you would have done"
+            reason = f"{decision.reason}, and no user is available to approve it. {fix}"
             return PolicyDecision("deny", "category", reason)
         match await self._wait_for_answer(agent, request, approver(_approval_question(agent, request, decision, rule))):
             case None:
@@ -287,12 +290,6 @@ def _approval_outcome(agent: str, request: PermissionRequest, decision: PolicyDe
         agent=agent,
         args=request.args,
     )
-
-
-def _alternatives_text(request: PermissionRequest, rule: Rule | None) -> str:
-    needed = f"{request.tool}:PATTERN" if rule is None else str(rule)
-    options = f'`--allow "{needed}"`, `--allow-category {request.category}` or `--yolo`'
-    return f"It would be allowed by {options}. Continue without it, or report what you would have done"
 
 
 async def suggest_rule(request: PermissionRequest, context: DecisionContext, shell: ShellPolicy) -> Rule | None:

@@ -61,7 +61,10 @@ def denied_url(url: str) -> PolicyDecision | None:
     # Both: the text as it stands may hide a host from the parser, and the parsed host may differ from the text.
     if metadata_host(url) or _is_metadata(host):
         return PolicyDecision("deny", "metadata", f"{host} is a cloud metadata service with credentials")
-    if _is_local(host):
+    address = _parse_address(host)
+    # A name without a dot is completed with the search domain of this network.
+    is_local = "." not in host or host.endswith(_LOCAL_SUFFIXES) if address is None else not is_public(str(address))
+    if is_local:
         return PolicyDecision("deny", "network", f"{host} is on this machine or its network, not on the internet")
     return None
 
@@ -74,14 +77,6 @@ def _as_resolved(host: str, port: int | None) -> str:
     if port == 0 or (visible and not _NAMED.fullmatch(visible)):
         raise ValueError(host)
     return visible
-
-
-def _is_local(host: str) -> bool:
-    address = _parse_address(host)
-    if address is not None:
-        return not is_public(str(address))
-    # A name without a dot is completed with the search domain of this network.
-    return "." not in host or host.endswith(_LOCAL_SUFFIXES)
 
 
 def _is_metadata(host: str) -> bool:

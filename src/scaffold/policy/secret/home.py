@@ -90,7 +90,10 @@ def view_of_home(home: Path, root: Path, environ: Mapping[str, str]) -> HomeView
     keys = _allowed_paths(home, TOOLCHAIN_SECRETS)
     beside = () if home.is_relative_to(root) else _secrets_beside(home, root, _named_folders(environ))
     found = chain(private, keys, masked, settings, beside)
-    linked = () if home.is_relative_to(root) else _targets_of_links(readable)  # else a command may have planted them
+    # In a workspace, a command may have planted the links.
+    links = [] if home.is_relative_to(root) else [path for path in readable if path.is_symlink()]
+    ends = (Path(os.path.realpath(path)) for path in links)
+    linked = (path for path in ends if path.exists() and not secret_entry(str(path)))
     return HomeView(tuple(dict.fromkeys(found)), (*readable, *linked))
 
 
@@ -110,12 +113,6 @@ def _match_paths(folder: Path, names: Sequence[str]) -> Iterator[Path]:
         yield from _match_paths(folder / name, rest) if rest else (folder / name,)
 
 
-def _targets_of_links(paths: Sequence[Path]) -> Iterator[Path]:
-    for path in paths:
-        if path.is_symlink() and (target := Path(os.path.realpath(path))).exists() and not secret_entry(str(target)):
-            yield target
-
-
 def _secrets_beside(home: Path, root: Path, named: Collection[Path]) -> Iterator[Path]:
     # macOS would ask the user for each of the folders with personal files, so there only the top is searched.
     above = [folder for folder in (root, *root.parents) if folder.is_relative_to(home) and folder != root] or [home]
@@ -127,17 +124,11 @@ def _secrets_beside(home: Path, root: Path, named: Collection[Path]) -> Iterator
             if is_secret_name(str(folder), entry.name):
                 yield from targets([path], within=(home,))
             elif sys.platform == "linux" and entry.is_dir(follow_symlinks=False) and not root.is_relative_to(path):
-                yield from _secrets_in(path, home, in_use=any(each.is_relative_to(path) for each in named))
-
-
-def _secrets_in(folder: Path, home: Path, *, in_use: bool) -> Iterator[Path]:
-    scan = secret_scan(folder, most=MAX_FOLDER_ENTRIES)
-    found = scan.paths()
-    # A folder with many secrets, or too large to search, is hidden whole, unless the environment names something in it.
-    if not in_use and (not scan.complete or len(found) > MAX_IN_PROJECT):
-        yield folder
-    else:
-        yield from targets(found, within=(home,))
+                scan = secret_scan(path, most=MAX_FOLDER_ENTRIES)
+                found, in_use = scan.paths(), any(each.is_relative_to(path) for each in named)
+                # Whole, if it has many secrets or is too large to search, unless the environment names a part of it.
+                is_hidden = not in_use and (not scan.complete or len(found) > MAX_IN_PROJECT)
+                yield from [path] if is_hidden else targets(found, within=(home,))
 
 
 def _named_folders(environ: Mapping[str, str]) -> frozenset[Path]:

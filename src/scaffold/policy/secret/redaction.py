@@ -175,28 +175,21 @@ class Redactor:
 
     def _secret_spans(self, text: str) -> Sequence[SecretSpan]:
         """Return the sorted spans of secrets, without overlaps and outside existing marks."""
-        spans = _merge_spans(
-            sorted(chain(self._known_spans(text), _pattern_spans(text)), key=lambda span: (span.start, -span.end))
-        )
-        if not spans or "[redacted:" not in text:
-            return spans
-        marks = [found.span() for found in re.finditer(self._marks, text)]
-        return list(_without_marks(spans, marks))
-
-    def _known_spans(self, text: str) -> Iterator[SecretSpan]:
+        found: list[SecretSpan] = []
         for form, name in chain(self._forms.items(), ((form, LEARNED) for form in _learned)):
             start = text.find(form)
             while start >= 0:
                 end = start + len(form)
-                yield SecretSpan(start, end, name)
+                found.append(SecretSpan(start, end, name))
                 start = text.find(form, end)
-
-
-def _pattern_spans(text: str) -> Iterator[SecretSpan]:
-    # searching for a literal is much faster than any expression, and most texts contain none
-    for shape in [shape for shape in SECRET_PATTERNS if shape.literal in text]:
-        for start, end in shape.found_in(text):
-            yield SecretSpan(start, end, shape.name)
+        # Searching for a literal is much faster than any expression, and most texts contain none.
+        for shape in [shape for shape in SECRET_PATTERNS if shape.literal in text]:
+            found += (SecretSpan(start, end, shape.name) for start, end in shape.found_in(text))
+        spans = _merge_spans(sorted(found, key=lambda span: (span.start, -span.end)))
+        if not spans or "[redacted:" not in text:
+            return spans
+        marks = [mark.span() for mark in re.finditer(self._marks, text)]
+        return list(_without_marks(spans, marks))
 
 
 def _merge_spans(spans: Sequence[SecretSpan]) -> Sequence[SecretSpan]:

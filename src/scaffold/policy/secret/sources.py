@@ -7,7 +7,7 @@ import math
 import os
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from itertools import chain
 from pathlib import Path
 
@@ -92,17 +92,12 @@ def redactor_for(environ: Mapping[str, str], *folders: Path) -> Redactor:
         **secret_values(environ),
         **{name: environ.get(name) or environ.get(f"{KEPT}{name}", "") for name in provided_names(environ)},
     }
-    return Redactor(known, *map(_secrets_of, _secret_files(environ, folders)))
-
-
-def _secret_files(environ: Mapping[str, str], folders: Sequence[Path]) -> Iterator[Path]:
+    files: list[Path] = []
     for folder in folders:
-        yield from sorted(secret_scan(folder, most=MAX_ENTRIES).paths())[:MAX_FILES]
-        yield folder / ".git" / "config"
-    home = environ.get("HOME")
-    if home:
-        yield from (Path(home, login) for login in CREDENTIAL_FILES)
-    yield from credential_paths(environ)
+        files += (*sorted(secret_scan(folder, most=MAX_ENTRIES).paths())[:MAX_FILES], folder / ".git" / "config")
+    if home := environ.get("HOME"):
+        files += (Path(home, login) for login in CREDENTIAL_FILES)
+    return Redactor(known, *map(_secrets_of, (*files, *credential_paths(environ))))
 
 
 def credential_paths(environ: Mapping[str, str]) -> tuple[Path, ...]:

@@ -108,7 +108,9 @@ class _CommandDecision:
                 before.append((simple, parts))
                 judged += parts
             # The folder before a `cd` stays possible: it may fail, or run in a subshell of a pipeline.
-            folders |= self._folders_after_cd(simple, folders)
+            if [word.text for word in simple.words[:1]] == ["cd"] and len(simple.words) == 2:
+                place = simple.words[1]
+                folders |= frozenset(self._workspace.reached(place.text, folders, tilde=place.tilde))
             if len(folders) > MAX_FOLDERS:
                 return _ask_because("it changes the working directory too often to be analysed")
         if isinstance(parsed, UnparsedCommand):
@@ -119,12 +121,6 @@ class _CommandDecision:
     def _read_access(self, simple: SimpleCommand) -> ReadAccess | None:
         access = self._analysis.of(simple.words, frozenset({self._workspace.root}))
         return access if isinstance(access, ReadAccess) else None
-
-    def _folders_after_cd(self, simple: SimpleCommand, folders: frozenset[str]) -> frozenset[str]:
-        if [word.text for word in simple.words[:1]] != ["cd"] or len(simple.words) != 2:
-            return frozenset()
-        word = simple.words[1]
-        return frozenset(self._workspace.reached(word.text, folders, tilde=word.tilde))
 
     def _decide_one(
         self, simple: SimpleCommand, folders: frozenset[str], before: Sequence[_Decided]
@@ -215,9 +211,8 @@ class _CommandDecision:
             files, folder = self._workspace.files, f"{self._workspace.root.rstrip('/')}/.git"
             for line in files.text(folder).splitlines():  # in a worktree, a file names the folder
                 folder = os.path.join(self._workspace.root, line.removeprefix("gitdir:").strip())  # noqa: PTH118 - keeps `..`
-            if branch := pushed_branch(
-                simple.words, named.sure, files.text(f"{folder}/HEAD").strip().removeprefix("ref: refs/heads/")
-            ):
+            current = files.text(f"{folder}/HEAD").strip().removeprefix("ref: refs/heads/")
+            if branch := pushed_branch(simple.words, named.sure, current):
                 return _ask_because(f"it pushes to the protected branch {branch}; only a rule that names it allows it")
             return PolicyDecision("allow", str(rule), f"the rule `{rule}` allows it")
         return None

@@ -88,16 +88,13 @@ async def read_review(git: Git, store: Store, view: RunView, head: Commit) -> Ru
     by_key = {action.key: action for action in view.actions}
     reviewed = tuple(_reviewed_commit(view, each, by_key) for each in commits)
     files = await _reviewed_files(git, store, run, head, reviewed)
-    return RunReview(base=run.base_sha, head=head, commits=reviewed, files=files, in_base=_in_base(view))
-
-
-def _in_base(view: RunView) -> dict[ActionKey, tuple[Fact, ...]]:
     landed = {action: _landed_attempt(view.attempts_of(action), None) for action in view.actions}
-    return {
+    in_base = {
         action.key: tuple(fact for fact in view.facts[action.goal_id] if fact.assertion in action.effects)
         for action, attempt in landed.items()
         if attempt is not None and attempt.head_sha is None
     }
+    return RunReview(base=run.base_sha, head=head, commits=reviewed, files=files, in_base=in_base)
 
 
 def _reviewed_commit(view: RunView, commit: SessionCommit, by_key: Mapping[ActionKey, Action]) -> ReviewedCommit:

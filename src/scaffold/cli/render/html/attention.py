@@ -1,6 +1,6 @@
 """What a reader may have to act on: items that wait for a human, failures with their reasons, the next commands."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 from scaffold.cli.render.html.components import (
@@ -17,7 +17,7 @@ from scaffold.cli.render.html.components import (
 )
 from scaffold.cli.render.status_text import next_commands
 from scaffold.cli.render.terminal.lookalikes import mark_lookalikes
-from scaffold.core.model import Action, Attempt, InboxItem, PlanningTurn
+from scaffold.core.model import Action, Attempt, PlanningTurn
 from scaffold.core.plan import headline
 from scaffold.core.printable_text import count_of
 from scaffold.core.states import Completed, Failed, reason_of
@@ -35,25 +35,31 @@ def inbox_section(view: RunView) -> Node:
     items = view.summary.inbox
     if not items:
         return None
-    cards = [_inbox_card(item, [str(key) for key in view.requesters[item.id]]) for item in items[:MAX_ROWS]]
+    cards = []
+    for item in items[:MAX_ROWS]:
+        asks = next(iter(view.requesters[item.id]), "the run")
+        kind = element("span", item.kind, class_="badge wait")
+        title = element("p", kind, " ", element("code", item.id), f" of {asks}, ", moment(item.created_at))
+        commands = [element("li", element("code", command)) for command in decision_commands(item)]
+        asked = block(mark_lookalikes(item.text))
+        cards.append(element("div", title, asked, element("ul", *commands, class_="commands"), class_="card wait"))
     return section("inbox", "Waits for you", *cards, note="Work that does not depend on these continues.")
-
-
-def _inbox_card(item: InboxItem, keys: Sequence[str]) -> Element:
-    asks = keys[0] if keys else "the run"
-    kind = element("span", item.kind, class_="badge wait")
-    title = element("p", kind, " ", element("code", item.id), f" of {asks}, ", moment(item.created_at))
-    commands = [element("li", element("code", command)) for command in decision_commands(item)]
-    asked = block(mark_lookalikes(item.text))
-    return element("div", title, asked, element("ul", *commands, class_="commands"), class_="card wait")
 
 
 def failures_section(view: RunView, history: RunHistory, refs: References, texts: LongTexts) -> Node:
     """Return why the run is incomplete: its reason, failed actions and planning turns; None if nothing failed."""
     failed = [action for action in view.actions if _failed_for_good(view, action)]
     more = f"and {len(failed) - MAX_FAILED:,} more actions: see `{refs.command('tasks')}`"
+    # The reason of a run is made of those of its goals: it is told only if no goal failed.
+    causes = [("goal", goal.name, goal.state.reason) for goal in view.goals if isinstance(goal.state, Failed)]
+    if not causes and isinstance(view.run.state, Failed):
+        causes = [("run", view.run.id, view.run.state.reason)]
+    titles = [element("p", badge("failed"), f" {kind} ", element("code", name)) for kind, name, _ in causes]
     parts: list[Node] = [
-        *_failure_reasons(view),
+        *(
+            element("div", title, block(why), class_="card bad")
+            for title, (_, _, why) in zip(titles, causes, strict=True)
+        ),
         *(_failed_action_card(view, action, refs, texts) for action in failed[:MAX_FAILED]),
         *([element("p", more)] if len(failed) > MAX_FAILED else []),
         *(_turn_card(view, turn) for turn in history.turns if turn.error and _target_failed(view, turn)),
@@ -64,22 +70,11 @@ def failures_section(view: RunView, history: RunHistory, refs: References, texts
 def setbacks_section(view: RunView, history: RunHistory, refs: References, texts: LongTexts) -> Node:
     """Return setbacks that made nothing fail, and warnings; None without any."""
     turns = [turn for turn in history.turns if turn.error and not _target_failed(view, turn)]
-    parts = [
-        *_recovered_attempts(view, refs, texts),
-        *(_turn_card(view, turn) for turn in turns[-MAX_FAILED:]),
-        *_warnings_card(history),
-    ]
+    parts = [*_recovered_attempts(view, refs, texts), *(_turn_card(view, turn) for turn in turns[-MAX_FAILED:])]
+    if history.warnings:
+        entries = [element("li", moment(at), " ", clip(text, 600)) for at, text in history.warnings]
+        parts.append(element("div", element("p", "Warnings of the run"), element("ul", *entries), class_="card"))
     return section("setbacks", "What went wrong on the way", *parts) if parts else None
-
-
-def _failure_reasons(view: RunView) -> Iterator[Element]:
-    # The reason of a run is made of those of its goals: it is told only if no goal failed.
-    failed = [("goal", goal.name, goal.state.reason) for goal in view.goals if isinstance(goal.state, Failed)]
-    if not failed and isinstance(view.run.state, Failed):
-        failed = [("run", view.run.id, view.run.state.reason)]
-    for kind, name, reason in failed:
-        title = element("p", badge("failed"), f" {kind} ", element("code", name))
-        yield element("div", title, block(reason), class_="card bad")
 
 
 def _failed_for_good(view: RunView, action: Action) -> bool:
@@ -136,12 +131,6 @@ def _recovered_attempts(view: RunView, refs: References, texts: LongTexts) -> It
         more = f" The first {MAX_FAILED} are listed." if len(entries) > len(shown) else ""
         title = f"{count_of(len(entries), 'attempt')} failed; their actions went on, or another way was found.{more}"
         yield element("div", element("p", title), element("ul", *shown), class_="card")
-
-
-def _warnings_card(history: RunHistory) -> Iterator[Element]:
-    if history.warnings:
-        entries = [element("li", moment(at), " ", clip(text, 600)) for at, text in history.warnings]
-        yield element("div", element("p", "Warnings of the run"), element("ul", *entries), class_="card")
 
 
 def next_section(view: RunView, root: Path) -> Element:

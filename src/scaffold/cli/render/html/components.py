@@ -3,7 +3,7 @@
 Text becomes markup at one place, which escapes it: `to_html`.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from html import escape
 from shlex import quote
@@ -198,14 +198,12 @@ def table(heads: Sequence[str], rows: Iterable[TableRow], *, label: str, numbers
     first = len(heads) - numbers
     kinds = ["number" if at >= first else None for at in range(len(heads))]
     titles = [element("th", each, scope="col", class_=kind) for each, kind in zip(heads, kinds, strict=True)]
-    body = [element("tr", *_table_cells(row.cells, kinds), id=row.anchor) for row in rows]
+    body = []
+    for row in rows:
+        cells = [element("td", cell, class_=kind) for cell, kind in zip(row.cells[1:], kinds[1:], strict=True)]
+        body.append(element("tr", element("th", row.cells[0], scope="row"), *cells, id=row.anchor))
     head = element("thead", element("tr", *titles))
     return scrolling(element("table", head, element("tbody", *body)), label)
-
-
-def _table_cells(cells: Sequence[Node], kinds: Sequence[str | None]) -> Iterator[Element]:
-    for at, (cell, kind) in enumerate(zip(cells, kinds, strict=True)):
-        yield element("td", cell, class_=kind) if at else element("th", cell, scope="row")
 
 
 def scrolling(content: Element, label: str) -> Element:

@@ -1,6 +1,6 @@
 """Every fact with its evidence, doubtful ones first; and the requirements of a specification with their verdicts."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 from msgspec import Struct
 
@@ -21,7 +21,7 @@ from scaffold.cli.render.html.components import (
 )
 from scaffold.cli.render.report import AGREEMENTS, NARRATIVE_EVIDENCE, STRENGTHS
 from scaffold.cli.render.status_text import status_reason
-from scaffold.core.ids import Assertion, AttemptId
+from scaffold.core.ids import AttemptId
 from scaffold.core.model import Action, Attempt, Evidence, Fact, Goal
 from scaffold.core.printable_text import count_of
 from scaffold.core.proof.specification_audit import AuditedRequirement, Requirement
@@ -101,20 +101,17 @@ def _missing_assertions(view: RunView, refs: References) -> Iterator[Element]:
     for goal in view.goals:
         known = {fact.assertion for fact in view.facts[goal.id]}
         actions = view.actions_of(goal)
-        lacking = [name for name in goal.desired if name not in known]
-        entries += [element("li", *_missing_assertion(name, goal, actions, refs)) for name in lacking]
+        by_id = {action.id: action for action in actions}
+        for name in (name for name in goal.desired if name not in known):
+            nodes: list[Node] = [element("code", name), f" for {goal.name}"]
+            for action in (each for each in actions if name in each.effects):
+                reason = clip(status_reason(action, by_id), 200)
+                state = f", {status_of(action.state)}{f': {reason}' if reason else ''}"
+                nodes += [" from ", refs.link(action), state]
+            entries.append(element("li", *nodes))
     if entries:
         label = element("p", badge("missing"), f" {count_of(len(entries), 'assertion')} not shown:")
         yield element("div", label, element("ul", *entries[:MAX_ROWS]), class_="card bad")
-
-
-def _missing_assertion(name: Assertion, goal: Goal, actions: Sequence[Action], refs: References) -> Iterator[Node]:
-    yield element("code", name)
-    yield f" for {goal.name}"
-    by_id = {action.id: action for action in actions}
-    for action in (each for each in actions if name in each.effects):
-        reason = clip(status_reason(action, by_id), 200)
-        yield from (" from ", refs.link(action), f", {status_of(action.state)}", f": {reason}" if reason else "")
 
 
 def _evidence_card(group: SameEvidence, work: WorkByAttempt, refs: References, texts: LongTexts) -> Element:

@@ -2,7 +2,7 @@
 
 import base64
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from importlib.resources import files
 from pathlib import Path
 
@@ -26,7 +26,6 @@ from scaffold.cli.render.html.plan_graph import PlanGraph
 from scaffold.cli.render.html.run_tables import action_table, attempt_table, cost_section
 from scaffold.cli.render.html.timeline import timeline
 from scaffold.cli.render.report import STRENGTHS
-from scaffold.core.model import Goal
 from scaffold.core.printable_text import count_of
 from scaffold.core.states import Failed, status_of
 from scaffold.views.run_history import RunCosts, RunHistory
@@ -44,6 +43,8 @@ def report_page(view: RunView, history: RunHistory, costs: RunCosts, *, root: Pa
     `root` is the repository's checkout; `clean` removes secrets from a text.
     """
     refs, texts = References(view.run.id, view.actions), LongTexts()
+    lanes = timeline(view, history, refs)
+    attempts = attempt_table(view, history) if view.attempts else None
     sections = [
         inbox_section(view),
         failures_section(view, history, refs, texts),
@@ -51,11 +52,20 @@ def report_page(view: RunView, history: RunHistory, costs: RunCosts, *, root: Pa
         evidence_section(view, refs, texts),
         compliance_section(view),
         _plan_section(view, refs, texts),
-        _timeline_section(view, history, refs),
+        section("timeline", "Timeline", lanes, attempts) if lanes is not None else None,
         setbacks_section(view, history, refs, texts),
         cost_section(costs),
     ]
     present = [each for each in sections if isinstance(each, Element)]
+    entries = []
+    for each in present:
+        heading = each.children[0]
+        title = heading.children if isinstance(heading, Element) else ()
+        entries.append(element("li", element("a", *title, href=f"#{dict(each.attributes)['id']}")))
+    tiles = [
+        element("div", element("dt", name), element("dd", element("strong", value), element("span", more)))
+        for name, value, more in _key_figures(view)
+    ]
     command = element("code", f"scaffold open {view.run.id}")
     zone = view.summary.at.astimezone().strftime("%z")
     known = element("p", "As of ", moment(view.summary.at), f"; all times are local, UTC{zone}. ")
@@ -64,8 +74,8 @@ def report_page(view: RunView, history: RunHistory, costs: RunCosts, *, root: Pa
         "body",
         element("a", "To the evidence", href="#evidence", class_="skip"),
         _run_header(view, texts),
-        _contents_nav(present),
-        element("main", element("dl", *_tiles(view), class_="tiles"), *present),
+        element("nav", element("ul", *entries), aria_label="Sections"),
+        element("main", element("dl", *tiles, class_="tiles"), *present),
         element("footer", known, about),
     )
     page = element("html", _page_head(f"{clip(view.run.request, 60)}: {view.status}"), body, lang="en")
@@ -112,22 +122,6 @@ def _run_header(view: RunView, texts: LongTexts) -> Element:
     )
 
 
-def _contents_nav(sections: Sequence[Element]) -> Element:
-    entries = []
-    for each in sections:
-        anchor = dict(each.attributes)["id"]
-        heading = each.children[0]
-        title = heading.children if isinstance(heading, Element) else ()
-        entries.append(element("li", element("a", *title, href=f"#{anchor}")))
-    return element("nav", element("ul", *entries), aria_label="Sections")
-
-
-def _tiles(view: RunView) -> Iterator[Element]:
-    for title, value, more in _key_figures(view):
-        shown = element("dd", element("strong", value), element("span", more))
-        yield element("div", element("dt", title), shown)
-
-
 def _key_figures(view: RunView) -> Iterator[tuple[str, str, str]]:
     run, spent = view.run, view.summary.spent
     held = sum(goal.held for goal in view.summary.goals)
@@ -150,23 +144,13 @@ def _key_figures(view: RunView) -> Iterator[tuple[str, str, str]]:
 def _plan_section(view: RunView, refs: References, texts: LongTexts) -> Node:
     if not view.actions:
         return None
-    graphs = [_goal_block(view, goal, PlanGraph(view, goal, refs).draw()) for goal in view.goals]
+    blocks = []
+    for goal in view.goals:
+        held, reason = view.holding(goal), goal_reason(goal, view.summary.at)
+        score = f"{sum(name in held for name in goal.desired)} of {len(goal.desired)} assertions hold"
+        title = element("h3", goal.name, " ", badge(status_of(goal.state)))
+        about = element("p", f"{score}{f': {clip(reason, 300)}' if reason else ''}", class_="note")
+        blocks.append(element("div", title, about, PlanGraph(view, goal, refs).draw()))
     note = "A line leads from an action to one that needs its facts; it is broken where these do not hold."
     table = action_table(view, refs, texts)
-    return section("plan", "Plan", element("div", *graphs, class_="goals"), element("h3", "Actions"), table, note=note)
-
-
-def _goal_block(view: RunView, goal: Goal, graph: Node) -> Element:
-    held, reason = view.holding(goal), goal_reason(goal, view.summary.at)
-    score = f"{sum(name in held for name in goal.desired)} of {len(goal.desired)} assertions hold"
-    title = element("h3", goal.name, " ", badge(status_of(goal.state)))
-    about = element("p", f"{score}{f': {clip(reason, 300)}' if reason else ''}", class_="note")
-    return element("div", title, about, graph)
-
-
-def _timeline_section(view: RunView, history: RunHistory, refs: References) -> Node:
-    picture = timeline(view, history, refs)
-    if picture is None:
-        return None
-    attempts = attempt_table(view, history) if view.attempts else None
-    return section("timeline", "Timeline", picture, attempts)
+    return section("plan", "Plan", element("div", *blocks, class_="goals"), element("h3", "Actions"), table, note=note)

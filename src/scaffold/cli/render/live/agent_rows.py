@@ -47,7 +47,14 @@ def row_lines(rows: Sequence[AgentRow], now: datetime, layout: Layout) -> list[s
         texts = (printable("  ".join(filter(None, each))) for each in parts)
         return [f"{_row_mark(row)} {text}" for row, text in zip(rows, texts, strict=True)]
     columns = _fit_columns(rows, now, layout.columns)
-    return [_format_row(row, now, columns, layout) for row in rows]
+    lines = []
+    for row in rows:
+        who = pad(clip_middle(name_text(row), columns.name), columns.name)
+        doing = pad(layout.cut(doing_text(row), layout.columns - columns.doing), columns.doing)
+        line = f"{who} {pad(_phase_label(row), columns.phase)} {doing} {columns.show_time(row, now):>{columns.time}}"
+        cost = f" {_cost_text(row):>{columns.cost}}" if columns.cost else ""
+        lines.append(f"{_row_mark(row)} {clip(f'{line}{cost}', layout.columns - MARK_CELLS)}")
+    return lines
 
 
 def doing_text(row: AgentRow) -> str:
@@ -70,14 +77,6 @@ def row_subject(row: AgentRow) -> str:
     if row.role == ORCHESTRATOR:
         return row.phase
     return f"{LANDING} {name_text(row)}" if _phase_label(row) == LANDING else name_text(row)
-
-
-def _format_row(row: AgentRow, now: datetime, columns: _Columns, layout: Layout) -> str:
-    who = pad(clip_middle(name_text(row), columns.name), columns.name)
-    doing = pad(layout.cut(doing_text(row), layout.columns - columns.doing), columns.doing)
-    line = f"{who} {pad(_phase_label(row), columns.phase)} {doing} {columns.show_time(row, now):>{columns.time}}"
-    cost = f" {_cost_text(row):>{columns.cost}}" if columns.cost else ""
-    return f"{_row_mark(row)} {clip(f'{line}{cost}', layout.columns - MARK_CELLS)}"
 
 
 def _fit_columns(rows: Sequence[AgentRow], now: datetime, width: int) -> _Columns:

@@ -30,7 +30,10 @@ def frame_lines(view: RunSummary, width: int, height: int | None = None) -> list
     """
     layout = Layout(width)
     title, told = _title_line(view, width), list(_wait_lines(view, layout))
-    head = [title, *_goal_rows(view, layout), *told, ""]
+    goals = [line for goal in view.goals[:MAX_GOALS] for line in _goal_lines(goal, layout)]
+    if (more := len(view.goals) - MAX_GOALS) > 0:
+        goals += layout.wrap("    ", f"and {count_of(more, 'more goal')}: `scaffold goals`")
+    head = [title, *goals, *told, ""]
     rows = row_lines(view.active_agents, view.at, layout) or _idle_lines(view, layout)
     if height is None:
         return [*head, *rows]
@@ -76,13 +79,6 @@ def _title_line(view: RunSummary, width: int) -> str:
     asked = f": {clip(view.run.request, room)}" if room > MIN_REQUEST_CELLS else ""
     end = f"  {right}" if room > 0 else ""
     return f"{status_mark(view.status)} {heading(clip(left, width - 2))}{asked}{end}"
-
-
-def _goal_rows(view: RunSummary, layout: Layout) -> Iterator[str]:
-    for goal in view.goals[:MAX_GOALS]:
-        yield from _goal_lines(goal, layout)
-    if (more := len(view.goals) - MAX_GOALS) > 0:
-        yield from layout.wrap("    ", f"and {count_of(more, 'more goal')}: `scaffold goals`")
 
 
 def _goal_lines(goal: GoalProgress, layout: Layout) -> list[str]:

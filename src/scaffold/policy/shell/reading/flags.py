@@ -1,6 +1,5 @@
 """Parse a command's flags as the command itself would, against an allowlist of flags that only read."""
 
-
 from msgspec import Struct
 
 from scaffold.policy.shell.parsed_command import Word
