@@ -99,7 +99,16 @@ def _with_line_ends(text: str, change: Callable[[YAML, str], str]) -> str:
     text = text.replace("\r\n", "\n")
     if text and not text.endswith("\n"):
         text += "\n"
-    return change(_yaml_editor(text), text).replace("\n", newline)
+    yaml = YAML(typ="rt")
+    yaml.Resolver = _AsWritten
+    yaml.preserve_quotes = True
+    yaml.width = NO_FOLDING
+    yaml.explicit_start = text.startswith("---")
+    nested = re.search(r"^( +)[^\s#-]", text, re.MULTILINE)
+    entry = re.search(r"^( *)[^\s#-].*\n(?:\s*#.*\n|\s*\n)*( *)- ", text, re.MULTILINE)
+    offset = max(0, len(entry[2]) - len(entry[1])) if entry else 2
+    yaml.indent(mapping=len(nested[1]) if nested else 2, sequence=offset + 2, offset=offset)
+    return change(yaml, text).replace("\n", newline)
 
 
 def _remove_key(parent: CommentedMap, keys: Sequence[str]) -> None:
@@ -117,19 +126,6 @@ class _AsWritten(BaseResolver):
 
     def __init__(self, version: object = None, loader: object = None, loadumper: object = None) -> None:  # noqa: ARG002
         super().__init__(loader or loadumper)
-
-
-def _yaml_editor(text: str) -> YAML:
-    yaml = YAML(typ="rt")
-    yaml.Resolver = _AsWritten
-    yaml.preserve_quotes = True
-    yaml.width = NO_FOLDING
-    yaml.explicit_start = text.startswith("---")
-    nested = re.search(r"^( +)[^\s#-]", text, re.MULTILINE)
-    entry = re.search(r"^( *)[^\s#-].*\n(?:\s*#.*\n|\s*\n)*( *)- ", text, re.MULTILINE)
-    offset = max(0, len(entry[2]) - len(entry[1])) if entry else 2
-    yaml.indent(mapping=len(nested[1]) if nested else 2, sequence=offset + 2, offset=offset)
-    return yaml
 
 
 def _dump_yaml(yaml: YAML, root: CommentedMap) -> str:

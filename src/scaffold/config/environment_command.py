@@ -60,18 +60,13 @@ def _parse_output(output: bytes) -> dict[str, str]:
         if not equals or "\0" in value:
             raise ScaffoldError(f"line {number} of what `{SETTING}` printed is not KEY=VALUE", CHANGE)
         quoted = len(value) > 1 and value[0] == value[-1] and value[0] in "'\""
-        found[_check_name(name, number)] = value[1:-1] if quoted else value
+        try:
+            variable(name)
+        except ValueError as error:
+            raise ScaffoldError(
+                f"line {number} of what `{SETTING}` printed does not begin with a usable name", CHANGE
+            ) from error
+        if loads_code(name) or name.startswith(OUR_PLACES) or name in {"PATH", "HOME", "TMPDIR", "TEMP", "TMP"}:
+            raise ScaffoldError(f"`{SETTING}` cannot set {name}", CHANGE)
+        found[name] = value[1:-1] if quoted else value
     return found
-
-
-def _check_name(name: str, number: int) -> str:
-    """Return the name; ScaffoldError if it would change what our own processes run or where they write."""
-    try:
-        variable(name)
-    except ValueError as error:
-        raise ScaffoldError(
-            f"line {number} of what `{SETTING}` printed does not begin with a usable name", CHANGE
-        ) from error
-    if loads_code(name) or name.startswith(OUR_PLACES) or name in {"PATH", "HOME", "TMPDIR", "TEMP", "TMP"}:
-        raise ScaffoldError(f"`{SETTING}` cannot set {name}", CHANGE)
-    return name

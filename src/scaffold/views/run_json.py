@@ -1,12 +1,12 @@
 """The JSON of a run, its goals, actions and facts, as `status --json` and others print it; its keys are fixed."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import msgspec
 from msgspec import Struct
 
-from scaffold.core.ids import Assertion
 from scaffold.core.landing.branch_move import BranchMove
 from scaffold.core.model import Action, Attempt, Fact, FileGrant, Goal, Run
 from scaffold.core.states import reason_of, status_of
@@ -99,7 +99,8 @@ def queue_json(view: RunView) -> list[Json]:
 def goal_json(view: RunView, goal: Goal) -> Json:
     """Return one entry of `goals`; an assertion without a fact is false."""
     holding = view.holding(goal)
-    mentioned = {*goal.desired, *_mentioned_assertions(view.actions_of(goal))}
+    sides = (names for action in view.actions_of(goal) for names in (action.preconditions, action.effects))
+    mentioned = {*goal.desired, *chain.from_iterable(sides)}
     return {
         "id": goal.id,
         "name": goal.name,
@@ -246,12 +247,6 @@ def _queue_entry(view: RunView, attempt: Attempt) -> Json:
 
 def _pick_fields(value: Struct, names: Iterable[str]) -> Json:
     return {name: getattr(value, name) for name in names}
-
-
-def _mentioned_assertions(actions: Iterable[Action]) -> Iterable[Assertion]:
-    for action in actions:
-        yield from action.preconditions
-        yield from action.effects
 
 
 def tier_json(run: Run) -> dict[str, Any]:

@@ -200,7 +200,14 @@ def _goal_section(view: RunView, goal: Goal, layout: Layout) -> str:
     key_cells = min(wide, layout.columns // 3 if layout.is_limited else MAX_KEY_CELLS)
     for action in shown:
         notes = (step_name(action), action_note(view, action, holding, by_id))
-        lines += _action_lines(action, ", ".join(filter(None, notes)), key_cells, layout)
+        note, status = ", ".join(filter(None, notes)), status_of(action.state)
+        line = f"  {status_mark(status)} {pad(status, STATUS_CELLS)} "
+        # A long key leaves its column: the note follows it, on a line of its own if both do not fit.
+        if (used := cell_len(printable(action.key))) > key_cells:
+            fits = STATUS_CELLS + used + cell_len(note) + 7 <= layout.columns
+            lines += layout.wrap(line, f"{action.key}{'  ' if fits else chr(10)}{note}")
+        else:
+            lines += layout.wrap(f"{line}{fill(action.key, key_cells)}  ", note)
     if len(shown) < len(unfolded):
         lines.append(f"    and {len(unfolded) - len(shown)} more: `scaffold tasks`")
     return "\n".join(lines)
@@ -217,15 +224,6 @@ def _assertion_lines(status: str, names: Sequence[str], layout: Layout) -> Itera
     if names:
         head = f"  {status_mark(status)} {pad(status, STATUS_CELLS)} "
         yield from layout.wrap(head, join_limited(names, MAX_NAMES))
-
-
-def _action_lines(action: Action, note: str, key_cells: int, layout: Layout) -> list[str]:
-    status = status_of(action.state)
-    head = f"  {status_mark(status)} {pad(status, STATUS_CELLS)} "
-    if (used := cell_len(printable(action.key))) > key_cells:
-        fits = STATUS_CELLS + used + cell_len(note) + 7 <= layout.columns
-        return layout.wrap(head, f"{action.key}{'  ' if fits else chr(10)}{note}")
-    return layout.wrap(f"{head}{fill(action.key, key_cells)}  ", note)
 
 
 def action_note(view: RunView, action: Action, holding: frozenset[Assertion], actions: ActionsById) -> str:
@@ -297,17 +295,12 @@ def _waits_for(view: RunView, action: Action, holding: frozenset[Assertion], act
     if parent is not None and status_of(parent.state) != "running":
         return f"waits for {parent.key} to start"
     again = f", {attempt_label(view, action, upcoming=True)}" if view.attempts_of(action) else ""
-    return f"ready{again}{_dispatch_blocker(view, action)}"
-
-
-def _dispatch_blocker(view: RunView, action: Action) -> str:
-    """Return what keeps a ready action from starting; empty if nothing does."""
     if not view.summary.is_live or action.kind == "compound":
-        return ""
+        return f"ready{again}"
     if (why := view.held_back.get(action.id)) is not None:
-        return f", but held back: {why.text}"
+        return f"ready{again}, but held back: {why.text}"
     goal = next(goal for goal in view.goals if goal.id == action.goal_id)
-    return ", but its goal is paused" if isinstance(goal.state, Paused) else _slot_blocker(view, goal)
+    return f"ready{again}{', but its goal is paused' if isinstance(goal.state, Paused) else _slot_blocker(view, goal)}"
 
 
 def _slot_blocker(view: RunView, goal: Goal) -> str:

@@ -159,7 +159,14 @@ def answer_choices(queue: ApprovalQueue, *, by_line: bool = False) -> str:
     count = f" to all {queue.identical_count}" if queue.identical_count > 1 else ""
     more = f"   ({queue.waiting_count} more)" if queue.waiting_count else ""
     because = "no, because ..." if by_line else f"{REASON_KEY} no, because"
-    choices = f"y yes{count}   n no   {because}{_always_choice(queue)}{more}"
+    always = ""
+    if queue.current is not None and queue.current.always is not None:
+        scope = mark_lookalikes(_rule_scope(queue.current)).removeprefix("shell:")
+        # The question shows every rule; what would have to be escaped, or looks like more answers, stands only there.
+        is_plain = scope.isprintable() and printable(scope) == scope and _GAP not in scope
+        named = f" for `{scope}`" if queue.current.always and is_plain and len(scope) <= MAX_SCOPE else ""
+        always = f"{_GAP}a don't ask again{named}"
+    choices = f"y yes{count}   n no   {because}{always}{more}"
     return choices if queue.armed or by_line else f"… {choices}"
 
 
@@ -172,16 +179,6 @@ def wrap_choices(choices: str, width: int) -> str:
         else:
             lines.append(choice)
     return "\n".join(lines)
-
-
-def _always_choice(queue: ApprovalQueue) -> str:
-    if queue.current is None or queue.current.always is None:
-        return ""
-    scope = mark_lookalikes(_rule_scope(queue.current)).removeprefix("shell:")
-    # The question shows every rule; what would have to be escaped, or looks like more answers, stands only there.
-    is_plain = scope.isprintable() and printable(scope) == scope and _GAP not in scope
-    named = f" for `{scope}`" if queue.current.always and is_plain and len(scope) <= MAX_SCOPE else ""
-    return f"{_GAP}a don't ask again{named}"
 
 
 def _rule_scope(question: ApprovalQuestion) -> str:

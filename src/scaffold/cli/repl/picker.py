@@ -78,8 +78,15 @@ class ConversationPicker:
         self._output = output
         self._filter = Buffer(multiline=False, on_text_changed=lambda _: self._select_index(0))
         self._selected = 0
+        line = Window(
+            BufferControl(self._filter),
+            height=1,
+            get_line_prefix=lambda _line, _wrap: [("class:prompt", "resume › ")],
+        )
+        rows = [line, Window(FormattedTextControl(self._choice_rows), dont_extend_height=True)]
+        rows.append(Window(FormattedTextControl(self._hint_row), height=1, dont_extend_height=True))
         self._application: Application[ConversationId | None] = Application(
-            layout=self._picker_layout(),
+            layout=Layout(HSplit(rows), focused_element=line),
             key_bindings=self._key_bindings(),
             style=STYLE,
             erase_when_done=True,
@@ -101,16 +108,6 @@ class ConversationPicker:
 
     def _select_index(self, index: int) -> None:
         self._selected = max(0, min(index, len(self._matching_choices) - 1))
-
-    def _picker_layout(self) -> Layout:
-        line = Window(
-            BufferControl(self._filter),
-            height=1,
-            get_line_prefix=lambda _line, _wrap: [("class:prompt", "resume › ")],
-        )
-        rows = [line, Window(FormattedTextControl(self._choice_rows), dont_extend_height=True)]
-        rows.append(Window(FormattedTextControl(self._hint_row), height=1, dont_extend_height=True))
-        return Layout(HSplit(rows), focused_element=line)
 
     def _choice_rows(self) -> StyleAndTextTuples:
         size = self._output.get_size()

@@ -175,7 +175,14 @@ class _CommandDecision:
             return decided
         if inner := limited_command(simple.words):
             return self._decide_command(msgspec.structs.replace(simple, words=inner), folders, before)
-        return self._not_read_only(simple, access)
+        name = simple.words[0].text
+        match access:
+            case ConfiguredProgram(setting=setting):
+                return PolicyDecision("ask", f"git:{setting}", _configured_effect(setting))
+            case str():
+                return _ask_because(f"`{name}`: {access}")
+            case None:
+                return _ask_because(f"`{name}` is not known to be read-only, and no rule allows it")
 
     def _too_far(self, access: ReadAccess, folders: frozenset[str]) -> str | None:
         """Return why a read-only command still needs approval; None if it does not."""
@@ -185,16 +192,6 @@ class _CommandDecision:
             return "only commands that a rule allows may run here"
         found = access.search.found_secret(self._workspace, folders) if access.search else None
         return None if found is None else f"it searches folders, and {found} contains secrets"
-
-    def _not_read_only(self, simple: SimpleCommand, access: ConfiguredProgram | str | None) -> PolicyDecision:
-        name = simple.words[0].text
-        match access:
-            case ConfiguredProgram(setting=setting):
-                return PolicyDecision("ask", f"git:{setting}", _configured_effect(setting))
-            case str():
-                return _ask_because(f"`{name}`: {access}")
-            case None:
-                return _ask_because(f"`{name}` is not known to be read-only, and no rule allows it")
 
     def _outside_reason(self, word: Word, folders: frozenset[str]) -> str | None:
         return None if word.text in HARMLESS_SINKS | {"-"} else self._workspace.away(word, folders)

@@ -168,7 +168,13 @@ class PlanGraph:
 
 def sibling_edges(actions: Sequence[Action]) -> SiblingEdges:
     """Return the dependencies between actions with the same parent, their own and those between what is inside them."""
-    ancestry = _ancestor_paths(actions)
+    parents = {action.id: action.parent_id for action in actions}
+    ancestry: dict[ActionId, Sequence[ActionId]] = {}
+    for action in actions:
+        chain = [action.id]
+        while (parent := parents.get(chain[-1])) is not None:
+            chain.append(parent)
+        ancestry[action.id] = chain[::-1]
     of_children: dict[ActionId | None, set[Assertion]] = {}
     for action in actions:
         of_children.setdefault(action.parent_id, set()).update(action.effects)
@@ -187,18 +193,6 @@ def sibling_edges(actions: Sequence[Action]) -> SiblingEdges:
                 if edge is not None:
                     edges[edge] = edges.get(edge, frozenset()) | {need}
     return edges
-
-
-def _ancestor_paths(actions: Sequence[Action]) -> Mapping[ActionId, Sequence[ActionId]]:
-    """Return each action's ancestors, outermost first, and the action itself."""
-    parents = {action.id: action.parent_id for action in actions}
-    found: dict[ActionId, Sequence[ActionId]] = {}
-    for action in actions:
-        chain = [action.id]
-        while (parent := parents.get(chain[-1])) is not None:
-            chain.append(parent)
-        found[action.id] = chain[::-1]
-    return found
 
 
 def _edge_path(points: Sequence[Point]) -> str:
