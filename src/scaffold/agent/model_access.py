@@ -16,7 +16,6 @@ from scaffold.host.user_dirs import user_dirs
 from scaffold.llm.model_factory import cassette_digest, open_first_available, open_model
 from scaffold.llm.registry.cards import model_card
 from scaffold.llm.registry.model_name import absolute_model, is_live, parse_model
-from scaffold.llm.transport.endpoint import Endpoint, find_endpoint
 from scaffold.llm.transport.live_context import IMPATIENT, HttpClient, LearnedWindows, LiveContext, Patience
 from scaffold.login.state import CODEX
 from scaffold.login.token_source import Login
@@ -98,21 +97,23 @@ def endpoint_name(text: str) -> str | None:
     """Return the name by which processes share an endpoint's limits; None for a cassette or an unusable model."""
     with suppress(UsageError, ModelError):
         if is_live(text):
-            return _find_endpoint(text).name
+            return _find_endpoint(text)
     return None
 
 
-def _find_endpoint(text: str) -> Endpoint:
-    # Sends nothing.
+def _find_endpoint(text: str) -> str:
+    # Sends nothing; its errors say why a model cannot be used.
+    with importing():
+        from scaffold.llm.transport.endpoint import find_endpoint
     model = parse_model(text)
     if model.provider != CODEX:
-        return find_endpoint(model, os.environ)
+        return find_endpoint(model, os.environ).name
     with closing(open_user_store()) as user:
         login = Login(user, None, os.environ)
         endpoint = find_endpoint(model, os.environ, login)
         if endpoint.login is not None:
             login.require_usable()
-        return endpoint
+        return endpoint.name
 
 
 def resolve_model(text: str) -> tuple[str, str]:

@@ -1,7 +1,8 @@
 """A live model: one conversation with one endpoint, one try at a time."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 import msgspec
 
@@ -12,9 +13,18 @@ from scaffold.core.ports import Clock
 from scaffold.core.tool import Tool
 from scaffold.llm.deltas import emit_deltas
 from scaffold.llm.model_window import ModelWindow
-from scaffold.llm.registry.cards import ModelCard
-from scaffold.llm.transport.endpoint import Endpoint
-from scaffold.llm.transport.live_context import Deadlines, HttpClient, HttpRequest, HttpResponse
+from scaffold.llm.registry.cards import ModelCard, model_card
+from scaffold.llm.registry.model_name import ModelName
+from scaffold.llm.transport.endpoint import Endpoint, find_endpoint
+from scaffold.llm.transport.live_context import (
+    AccessToken,
+    Deadlines,
+    HttpClient,
+    HttpRequest,
+    HttpResponse,
+    LiveContext,
+    TokenSource,
+)
 from scaffold.llm.wire.codec import BYTES_PER_TOKEN, Codec, EncodedMessages, ModelTarget, WireReply
 from scaffold.llm.wire.provider_errors import (
     OVERFLOW_FIX,
@@ -43,6 +53,12 @@ SURELY_TOO_LONG = 1.5
 """A request whose estimated size is this many windows is not sent."""
 MIN_OUTPUT_TOKENS = 1_000
 """Always requested, even if the window has less left: then the provider reports that the conversation is too long."""
+DEFAULT_DEADLINES = Deadlines()
+REASONING_DEADLINES = Deadlines(idle_s=300.0)
+"""For models that may think for minutes before they send the first byte."""
+UNSTREAMED_DEADLINES = Deadlines(idle_s=600.0)
+"""For replies without streaming: nothing arrives before the whole reply is generated."""
+UNAUTHORIZED = 401
 
 
 class LiveModel:
@@ -370,3 +386,44 @@ class _ResponseBody:
             if strict:
                 raise
         return bytes(read[:longest])
+
+
+def open_live_model(model: ModelName, clock: Clock, line: LiveContext, *, stream: bool) -> tuple[LiveModel, float]:
+    """Return the model without retries, and the seconds that it may send nothing."""
+    card = model_card(model)
+    streamed = REASONING_DEADLINES if card.may_think else DEFAULT_DEADLINES
+    deadlines = line.deadlines or (streamed if stream else UNSTREAMED_DEADLINES)
+    endpoint = find_endpoint(model, line.environ, line.login)
+    wire = line.wire if endpoint.login is None else LoginClient(line.wire, endpoint.login)
+    window = ModelWindow(card, endpoint, line.windows, line.learned)
+    live = LiveModel(endpoint, card, wire=wire, clock=clock, deadlines=deadlines, window=window, stream=stream)
+    return live, deadlines.idle_s
+
+
+class LoginClient:
+    """An HttpClient whose POST requests carry the token of a login."""
+
+    def __init__(self, wire: HttpClient, login: TokenSource) -> None:
+        self._wire = wire
+        self._login = login
+
+    @asynccontextmanager
+    async def post(self, post: HttpRequest) -> AsyncGenerator[HttpResponse]:
+        """Send the request, and once more with a newer token if the server refuses the first one."""
+        token = await self._login.current()
+        async with self._wire.post(_authorize_request(post, token)) as response:
+            newer = await self._login.renewed(token) if response.status == UNAUTHORIZED else None
+            if newer is None:
+                yield response
+                return
+        async with self._wire.post(_authorize_request(post, newer)) as response:
+            yield response
+
+    def get(self, asked: HttpRequest) -> AbstractAsyncContextManager[HttpResponse]:
+        """Ask for what is at a URL, without a token."""
+        return self._wire.get(asked)
+
+
+def _authorize_request(post: HttpRequest, token: AccessToken) -> HttpRequest:
+    headers = {"Authorization": f"Bearer {token.token}", "chatgpt-account-id": token.account}
+    return msgspec.structs.replace(post, headers={**post.headers, **headers})

@@ -1,43 +1,26 @@
 """Create the model for a model string."""
 
-from collections.abc import AsyncGenerator, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import Sequence
 from pathlib import Path
-
-import msgspec
 
 from scaffold.core.conversation import DeltaHandler, Reply, Request, RetryWait, StreamReset, ignore_delta
 from scaffold.core.errors import ModelAccessDenied, ModelUnavailable, UsageError
 from scaffold.core.model import Usage
 from scaffold.core.ports import Clock, Model
+from scaffold.host.startup import importing
 from scaffold.llm.cassette_file import load_cassette
 from scaffold.llm.cassette_model import CassetteModel
 from scaffold.llm.deltas import DeltaListener
-from scaffold.llm.live_model import LiveModel
-from scaffold.llm.model_window import ModelWindow
-from scaffold.llm.registry.cards import model_card
-from scaffold.llm.registry.model_name import ModelName, parse_model
-from scaffold.llm.transport.endpoint import find_endpoint
+from scaffold.llm.registry.model_name import parse_model
 from scaffold.llm.transport.live_context import (
     IMPATIENT,
-    AccessToken,
-    Deadlines,
-    HttpClient,
-    HttpRequest,
-    HttpResponse,
     LiveContext,
     Patience,
-    TokenSource,
 )
 from scaffold.llm.transport.retry import LocalThrottle, RandomSource, RetryingModel
 
 CASSETTE_IDLE_S = 10.0
 """A cassette answers at once, so a longer wait means it hangs."""
-DEFAULT_DEADLINES = Deadlines()
-REASONING_DEADLINES = Deadlines(idle_s=300.0)
-"""For models that may think for minutes before they send the first byte."""
-UNSTREAMED_DEADLINES = Deadlines(idle_s=600.0)
-"""For replies without streaming: nothing arrives before the whole reply is generated."""
 
 
 def cassette_digest(text: str) -> str:
@@ -71,7 +54,9 @@ def open_model(
         return RetryingModel(tape, clock=clock, rng=rng, throttle=unshared, idle_s=CASSETTE_IDLE_S, patience=patience)
     if line is None:
         raise UsageError(f"`{model}` is a live model, but only cassettes can be used here", "Use `cassette:PATH`.")
-    live, idle_s = _live_model(model, clock, line, stream=stream)
+    with importing():
+        from scaffold.llm.live_model import open_live_model
+    live, idle_s = open_live_model(model, clock, line, stream=stream)
     return RetryingModel(live, clock=clock, rng=rng, throttle=line.throttle, idle_s=idle_s, patience=patience)
 
 
@@ -85,24 +70,14 @@ def open_first_available(
     # Each gives up when its endpoint is parked, and the next one is asked.
     impatient = Patience(0.0, patience.waiting)
     models: list[RetryingModel] = []
+    with importing():
+        from scaffold.llm.live_model import open_live_model
     for name in names:
-        live, idle_s = _live_model(parse_model(name), clock, line, stream=True)
+        live, idle_s = open_live_model(parse_model(name), clock, line, stream=True)
         models.append(
             RetryingModel(live, clock=clock, rng=rng, throttle=line.throttle, idle_s=idle_s, patience=impatient)
         )
     return FallbackModel(models, clock=clock, patience=patience)
-
-
-def _live_model(model: ModelName, clock: Clock, line: LiveContext, *, stream: bool) -> tuple[LiveModel, float]:
-    """Return the model without retries, and the seconds that it may send nothing."""
-    card = model_card(model)
-    streamed = REASONING_DEADLINES if card.may_think else DEFAULT_DEADLINES
-    deadlines = line.deadlines or (streamed if stream else UNSTREAMED_DEADLINES)
-    endpoint = find_endpoint(model, line.environ, line.login)
-    wire = line.wire if endpoint.login is None else LoginClient(line.wire, endpoint.login)
-    window = ModelWindow(card, endpoint, line.windows, line.learned)
-    live = LiveModel(endpoint, card, wire=wire, clock=clock, deadlines=deadlines, window=window, stream=stream)
-    return live, deadlines.idle_s
 
 
 MIN_POLL_S, MAX_POLL_S = 1.0, 5.0
@@ -158,35 +133,3 @@ class FallbackModel:
             listener.waits()
             with self._patience.waiting():
                 await self._clock.sleep(min(max(nearest.parked_s, MIN_POLL_S), MAX_POLL_S))
-
-
-UNAUTHORIZED = 401
-
-
-class LoginClient:
-    """An HttpClient whose POST requests carry the token of a login."""
-
-    def __init__(self, wire: HttpClient, login: TokenSource) -> None:
-        self._wire = wire
-        self._login = login
-
-    @asynccontextmanager
-    async def post(self, post: HttpRequest) -> AsyncGenerator[HttpResponse]:
-        """Send the request, and once more with a newer token if the server refuses the first one."""
-        token = await self._login.current()
-        async with self._wire.post(_authorize_request(post, token)) as response:
-            newer = await self._login.renewed(token) if response.status == UNAUTHORIZED else None
-            if newer is None:
-                yield response
-                return
-        async with self._wire.post(_authorize_request(post, newer)) as response:
-            yield response
-
-    def get(self, asked: HttpRequest) -> AbstractAsyncContextManager[HttpResponse]:
-        """Ask for what is at a URL, without a token."""
-        return self._wire.get(asked)
-
-
-def _authorize_request(post: HttpRequest, token: AccessToken) -> HttpRequest:
-    headers = {"Authorization": f"Bearer {token.token}", "chatgpt-account-id": token.account}
-    return msgspec.structs.replace(post, headers={**post.headers, **headers})

@@ -11,7 +11,7 @@ import pytest
 from msgspec import structs
 
 from scaffold.core.errors import ModelAccessDenied, ModelError, UsageError
-from scaffold.llm.model_factory import LoginClient
+from scaffold.llm.live_model import LoginClient
 from scaffold.llm.transport.http_client import Transport
 from scaffold.llm.transport.live_context import Deadlines, HttpRequest
 from scaffold.login.callback_server import CallbackServer

@@ -15,11 +15,8 @@ import click
 from scaffold.cli.approval_answers import counts_as_answer, parse_answer
 from scaffold.cli.render.changes.waiting_change_text import change_lines
 from scaffold.cli.render.inbox_text import item_text
-from scaffold.cli.render.live.event_lines import EventSink, JsonEventLines
-from scaffold.cli.render.live.live_screen import RunScreen, run_screen
-from scaffold.cli.render.terminal.style import is_ci, is_terminal
+from scaffold.cli.render.live.live_screen import RunScreen
 from scaffold.cli.render.terminal.text_layout import layout_for
-from scaffold.cli.wiring import repository_context
 from scaffold.core.errors import ScaffoldError, StoreUnavailable
 from scaffold.core.events import StoredEvent
 from scaffold.core.model import DecisionScope, InboxItem, Run
@@ -101,21 +98,6 @@ n no   no, because ...   later (or Ctrl-D): decide in the inbox"""
 
 QUESTION_CHOICES = "Type your answer and Enter. Ctrl-D: later, in the inbox"
 BELL = "\a"
-
-
-def event_sink_for(
-    context: RunContext, run: Run, *, as_json: bool, quiet: bool = False, stopping: Callable[[], bool] = lambda: False
-) -> EventSink:
-    """Return the sink for events: JSON for programs, a screen that asks on a terminal, else lines of text.
-
-    With `quiet`, only questions are shown. While the run is `stopping`, nothing is asked.
-    """
-    if as_json:
-        return JsonEventLines()
-    screen = run_screen(context, run, quiet=quiet)
-    if is_ci() or not is_terminal(sys.stdin, sys.stdout):
-        return screen
-    return AskingScreen(repository_context(context.repository), run, screen, stopping=stopping)
 
 
 class AskingScreen:

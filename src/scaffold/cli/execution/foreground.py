@@ -11,18 +11,18 @@ from pathlib import Path
 
 import click
 
-from scaffold.cli.execution.asking_screen import event_sink_for
 from scaffold.cli.execution.report_writer import write_end_report
 from scaffold.cli.execution.taking import fulfil_order
 from scaffold.cli.exit_codes import FAILED, INTERRUPTED, INVALID, LIMIT, OK, WAITING
 from scaffold.cli.global_options import shared_log
-from scaffold.cli.render.live.event_lines import EventSink, tail_events
+from scaffold.cli.render.live.event_lines import EventSink, JsonEventLines, tail_events
+from scaffold.cli.render.live.live_screen import run_screen
 from scaffold.cli.render.live.work_line import WorkLine
 from scaffold.cli.render.report import report
-from scaffold.cli.render.terminal.style import note_printer, print_json
+from scaffold.cli.render.terminal.style import is_ci, is_terminal, note_printer, print_json
 from scaffold.cli.render.terminal.text_layout import layout_for, print_text
 from scaffold.cli.verbose_log import showing_others
-from scaffold.cli.wiring import processes_of
+from scaffold.cli.wiring import processes_of, repository_context
 from scaffold.config.environment_command import environment_from
 from scaffold.core.activity import Activity
 from scaffold.core.errors import EnvironmentNotReady
@@ -30,7 +30,7 @@ from scaffold.core.ids import RunId
 from scaffold.core.model import Run
 from scaffold.core.states import Cancelled, Completed, Failed, reason_of
 from scaffold.host.process_identity import is_alive
-from scaffold.host.startup import relax_gc
+from scaffold.host.startup import importing, relax_gc
 from scaffold.orchestrator.owner.own_run import own_run
 from scaffold.orchestrator.owner.run_end import PAUSE_REASONS, EndCause
 from scaffold.orchestrator.owner.run_lease import require_run
@@ -88,6 +88,23 @@ async def run_in_foreground(context: RunContext, run_id: RunId, *, as_json: bool
         raise
     is_done = await finish(context, run_id, as_json=as_json)
     return exit_code_of(ending) if is_done else FAILED
+
+
+def event_sink_for(
+    context: RunContext, run: Run, *, as_json: bool, quiet: bool = False, stopping: Callable[[], bool] = lambda: False
+) -> EventSink:
+    """Return the sink for events: JSON for programs, a screen that asks on a terminal, else lines of text.
+
+    With `quiet`, only questions are shown. While the run is `stopping`, nothing is asked.
+    """
+    if as_json:
+        return JsonEventLines()
+    screen = run_screen(context, run, quiet=quiet)
+    if is_ci() or not is_terminal(sys.stdin, sys.stdout):
+        return screen
+    with importing():
+        from scaffold.cli.execution.asking_screen import AskingScreen
+    return AskingScreen(repository_context(context.repository), run, screen, stopping=stopping)
 
 
 async def load_variables(context: RunContext, run: Run, shown: WorkLine) -> None:

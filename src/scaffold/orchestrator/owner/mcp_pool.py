@@ -30,9 +30,6 @@ async def run_servers(context: RunContext, run: Run) -> AsyncIterator[None]:
 
     The servers run in the user's checkout, read-only: the workers' changes are in worktrees.
     """
-    if not run.settings.mcp.workers:
-        yield
-        return
     tell = partial(warn, context, run.id)
     root = context.repository.root
     files = mcp_files(root, once=run.settings.mcp.trust_once, tell=tell)

@@ -2,7 +2,7 @@
 
 import traceback
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from pathlib import Path
 
@@ -10,15 +10,13 @@ from scaffold.agent.model_access import connect_run_model
 from scaffold.core.ids import RunId
 from scaffold.core.model import Run
 from scaffold.host.sandbox.mounts import is_placeholder
-from scaffold.orchestrator.owner.mcp_pool import run_servers
-from scaffold.orchestrator.owner.merge_agent import MergeAgent
+from scaffold.host.startup import importing
 from scaffold.orchestrator.owner.processes.engine import Engine, GoalGroup
 from scaffold.orchestrator.owner.processes.local_engine import LocalEngine, ProcessStarter, ZygoteProcessStarter
 from scaffold.orchestrator.owner.recovery.interrupted_run import remove_if_empty
 from scaffold.orchestrator.owner.run_lease import take_over_run_when_free
 from scaffold.orchestrator.owner.run_loop import RunOwner, recover_run_owner
 from scaffold.orchestrator.planning.apply_plan import store_agreed_actions
-from scaffold.orchestrator.planning.supervisor_agent import SupervisorAgent
 from scaffold.orchestrator.supervisor.goal_process import supervise_goals
 from scaffold.run.context import RunContext
 from scaffold.run.source_layout import ensure_source_layout
@@ -47,12 +45,19 @@ async def own_run(
             # The zygote imports while the run is recovered and its baseline captured.
             await starter.preload()
         await ensure_source_layout(context, run)
+        merger = None
         # A run without a planner makes no requests but those of its workers.
-        connect_merger = partial(connect_run_model, run.settings.agent_model("merger"))
-        merger = MergeAgent(context, run, connect_merger) if run.settings.planning.planner else None
+        if run.settings.planning.planner:
+            with importing():
+                from scaffold.orchestrator.owner.merge_agent import MergeAgent
+            merger = MergeAgent(context, run, partial(connect_run_model, run.settings.agent_model("merger")))
         owner = await recover_run_owner(context, run, _create_engine(context, run, starter), merger=merger)
-        # After the recovery, which removes the temporary folders of earlier servers.
-        async with run_servers(context, run):
+        async with AsyncExitStack() as stack:
+            # After the recovery, which removes the temporary folders of earlier servers.
+            if run.settings.mcp.workers:
+                with importing():
+                    from scaffold.orchestrator.owner.mcp_pool import run_servers
+                await stack.enter_async_context(run_servers(context, run))
             yield owner
     finally:
         await starter.close()
@@ -63,6 +68,8 @@ def _create_engine(context: RunContext, run: Run, starter: ProcessStarter) -> En
     # The goal of a quick run is supervised in this process, which saves a process.
     if run.settings.tier.decompose or run.settings.planning.planner:
         return LocalEngine(starter)
+    with importing():
+        from scaffold.orchestrator.planning.supervisor_agent import SupervisorAgent
     agent = SupervisorAgent(context, run, partial(connect_run_model, run.settings.agent_model("supervisor")))
 
     async def supervise_here(goals: GoalGroup) -> int:
