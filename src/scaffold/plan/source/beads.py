@@ -33,10 +33,11 @@ def read_beads(text: str, *, name: str) -> TaskDocument:
     fields = FieldReader(FindingCollector(found), named(LIST_KEY, parse_json_lines(text, name=name)), "beads")
     fields.never_empty(LIST_KEY)
     source = JsonText(text.removeprefix("\ufeff"))
+    # An export has records of other kinds, such as memories.
     issues_only = (each for each in fields.tables(LIST_KEY) if is_issue(each.node))
     listed = [(each, node) for each, node in mappings(issues_only) if each.text("status") != DELETED]
     known = frozenset(each.identifier("id") for each, _ in listed)
-    issues = tuple(_issue(each, node, source, known) for each, node in listed)
+    issues = tuple(_read_issue(each, node, source, known) for each, node in listed)
     if found:
         raise invalid_plan(name, tuple(found))
     return TaskDocument(format="beads", tasks=issues)
@@ -53,14 +54,20 @@ def is_issue(node: PositionedNode) -> bool:
     return types in ([], ["issue"])
 
 
-def _issue(fields: FieldReader, entry: MappingNode, source: JsonText, known: frozenset[str]) -> SourceTask:
+def _read_issue(fields: FieldReader, entry: MappingNode, source: JsonText, known: frozenset[str]) -> SourceTask:
     issue_id = ActionKey(fields.identifier("id", complaint=bad_key))
     fields.notes = fields.notes.about(action=issue_id)
     fields.check(("id", "title"), required=("id", "title"), closed=False)
     status = fields.text("status")
     kind = fields.text("issue_type")
     done = status in DONE_STATUSES
-    needed = _dependencies(fields, issue_id)
+    needed: dict[str, list[ActionKey]] = {}
+    for table in fields.tables("dependencies"):
+        table.check(("depends_on_id", "type"), required=("depends_on_id",), closed=False)
+        # A dependency belongs to the issue that it names; without a type it blocks.
+        if table.identifier("issue_id") in {"", issue_id}:
+            needed.setdefault(table.text("type", BLOCKING[0]), []).append(ActionKey(table.identifier("depends_on_id")))
+    # A parent that is not in the export, as it was deleted, groups nothing.
     parents = [key for key in needed.get(PARENT, ()) if key in known]
     return SourceTask(
         id=issue_id,
@@ -72,7 +79,7 @@ def _issue(fields: FieldReader, entry: MappingNode, source: JsonText, known: fro
         priority=priority(fields),
         depends_on=tuple(key for each in BLOCKING for key in needed.get(each, ())),
         done=done,
-        held="" if done else _held(status, kind, needed.get(ALTERNATIVE, ())),
+        held="" if done else _why_held(status, kind, needed.get(ALTERNATIVE, ())),
         parent=parents[0] if parents else None,
         position=entry.mark,
         done_edits=() if done else source.edits(entry, "status", '"closed"'),
@@ -80,21 +87,11 @@ def _issue(fields: FieldReader, entry: MappingNode, source: JsonText, known: fro
     )
 
 
-def _held(status: str, kind: str, failing: Sequence[ActionKey]) -> str:
+def _why_held(status: str, kind: str, failing: Sequence[ActionKey]) -> str:
     """Return why an issue that is not done must not be started, as the end of a sentence; empty if it may be."""
     if status not in OPEN_STATUSES:
         return f"has the status `{status}`"
     if kind in NOT_WORK:
         return f"has the type `{kind}`"
+    # Whether it has to be done is known only afterwards.
     return f"is to be done only if `{failing[0]}` fails" if failing else ""
-
-
-def _dependencies(fields: FieldReader, issue_id: ActionKey) -> dict[str, list[ActionKey]]:
-    """Return what the issue depends on, by the type of the dependency; without a type it blocks."""
-    found: dict[str, list[ActionKey]] = {}
-    for table in fields.tables("dependencies"):
-        table.check(("depends_on_id", "type"), required=("depends_on_id",), closed=False)
-        # A dependency belongs to the issue that it names.
-        if table.identifier("issue_id") in {"", issue_id}:
-            found.setdefault(table.text("type", BLOCKING[0]), []).append(ActionKey(table.identifier("depends_on_id")))
-    return found

@@ -13,8 +13,7 @@ from scaffold.plan.source.task import TextEdit
 from scaffold.plan.text.parse_tree import TextPosition
 
 TICKS = frozenset("xX✓✔✅☑")
-"""What stands in the box of an item that is done; other marks, such as `-` for started, do not count."""
-
+"""The marks in the box of a done item; other marks, such as `-` for started, do not count."""
 _LINE = re.compile(r"[^\n]*\n?")
 _ITEM = re.compile(r"[ \t]*(?:[-*+]|\d+[.)])[ \t]+\[(?P<tick>[xX_]|[^\w\]\n])\](?P<star>\*?)[ \t]+(?P<text>\S.*)")
 _HEADING = re.compile(r"(#{1,6})[ \t]+(\S.*?)[ \t]*#*")
@@ -56,7 +55,7 @@ class Item(Struct, frozen=True):
     starred: bool
     """Whether the box is followed by `*`."""
     text: str
-    """What follows the box on its line."""
+    """The text after the box on its line."""
     tick_at: int
     """The offset of the character in the box."""
     body: tuple[MarkdownLine, ...]
@@ -75,18 +74,18 @@ class Item(Struct, frozen=True):
     @property
     def title(self) -> str:
         """The text, with the lines that continue it."""
-        lines = (self.text, *(line.text for line in self.body[: self._continued]))
+        lines = (self.text, *(line.text for line in self.body[: self._title_lines]))
         return " ".join(" ".join(lines).split())
 
     @property
     def details(self) -> str:
         """The lines below the title, without their common indentation."""
-        lines = self.body[self._continued :]
+        lines = self.body[self._title_lines :]
         width = min((line.indent for line in lines if line.text.strip()), default=0)
         return "\n".join(line.text.expandtabs(4)[width:].rstrip() for line in lines).strip("\n")
 
     @property
-    def _continued(self) -> int:
+    def _title_lines(self) -> int:
         """How many lines continue the title: those before the first blank line, bullet or code block."""
         for count, line in enumerate(self.body):
             if not line.text.strip() or line.literal or _BULLET.match(line.text):
@@ -104,10 +103,10 @@ class Item(Struct, frozen=True):
 
 def lines_of(text: str) -> tuple[MarkdownLine, ...]:
     """Return the lines of a text without a byte order mark."""
-    return tuple(_lines(text))
+    return tuple(_markdown_lines(text))
 
 
-def _lines(text: str) -> Iterator[MarkdownLine]:
+def _markdown_lines(text: str) -> Iterator[MarkdownLine]:
     fence = ""
     in_comment = False
     for number, match in enumerate(_LINE.finditer(text), 1):
@@ -115,11 +114,13 @@ def _lines(text: str) -> Iterator[MarkdownLine]:
         literal = bool(fence) or in_comment
         mark = _FENCE.match(line)
         if fence:
+            # A fence ends with one of at least its length; a shorter one is part of the block.
             if mark and mark[1].startswith(fence) and not line[mark.end() :].strip("`~ \t"):
                 fence = ""
         elif mark and not in_comment:
             fence, literal = mark[1], True
         else:
+            # The last of both on the line decides whether the comment goes on.
             opened, closed = line.rfind("<!--"), line.rfind("-->")
             literal = literal or line.lstrip().startswith("<!--")
             in_comment = opened > closed or (in_comment and closed < 0)
@@ -127,7 +128,7 @@ def _lines(text: str) -> Iterator[MarkdownLine]:
 
 
 def heading(line: MarkdownLine) -> Heading | None:
-    """Return the heading that the line is, None if it is none."""
+    """Return the line as a heading, None if it is not one."""
     match = None if line.literal else _HEADING.fullmatch(line.text)
     return Heading(line, len(match[1]), match[2]) if match else None
 
@@ -155,33 +156,36 @@ def items_of(lines: Sequence[MarkdownLine], chosen: Callable[[Item], object]) ->
     bodies: list[list[MarkdownLine]] = []
     open_items: list[int] = []
     for (place, each), end in zip(starts, ends, strict=False):
+        # An item ends those that are indented as much as it or more.
         open_items = [index for index in open_items if starts[index][1].indent < each.indent]
         open_items.append(len(bodies))
-        bodies.append(_body(each, lines[place + 1 : end]))
+        bodies.append(_item_body(each, lines[place + 1 : end]))
         for line in lines[place + 1 + len(bodies[-1]) : end]:
             if line.text.strip():
                 open_items = [index for index in open_items if starts[index][1].indent < line.indent]
-                _resume(bodies, open_items, line)
+                _resume_item(bodies, open_items, line)
     return tuple(replace(each, body=tuple(body)) for (_, each), body in zip(starts, bodies, strict=True))
 
 
-def _resume(bodies: Sequence[list[MarkdownLine]], open_items: Sequence[int], line: MarkdownLine) -> None:
+def _resume_item(bodies: Sequence[list[MarkdownLine]], open_items: Sequence[int], line: MarkdownLine) -> None:
     """Add a line to the innermost item that is open, apart from what was said before the items below it."""
     if open_items:
         body = bodies[open_items[-1]]
+        # A gap shows that the lines were not written together.
         if not body or body[-1].number != line.number - 1:
             body.append(MarkdownLine(line.number, line.start, "", False))
         body.append(line)
 
 
-def _body(first: Item, following: Sequence[MarkdownLine]) -> list[MarkdownLine]:
+def _item_body(first: Item, following: Sequence[MarkdownLine]) -> list[MarkdownLine]:
     body: list[MarkdownLine] = []
     for line in following:
-        # What is inside a block belongs to the item if the block began there.
+        # Lines inside a block belong to the item if the block began there.
         in_block = line.literal and body and body[-1].literal
         if line.text.strip() and line.indent <= first.indent and not in_block:
             break
         body.append(line)
+    # Blank lines at the end separate the item from the next one.
     while body and not body[-1].text.strip():
         body.pop()
     return body
@@ -203,17 +207,18 @@ def paragraph(first: str, following: Sequence[MarkdownLine]) -> str:
 def mostly(lines: Sequence[MarkdownLine], chosen: Callable[[Item], object]) -> bool:
     """Return whether `chosen` is true for more items than there are others that are not part of them."""
     items = items_of(lines, chosen)
-    return len(items) > len(_others(lines, items))
+    return len(items) > len(_unread_items(lines, items))
 
 
-def _others(lines: Sequence[MarkdownLine], read: Sequence[Item]) -> list[MarkdownLine]:
+def _unread_items(lines: Sequence[MarkdownLine], read: Sequence[Item]) -> list[MarkdownLine]:
     covered = {line.number for each in read for line in (each.line, *each.body)}
     return [line for line in lines if line.number not in covered and item(line)]
 
 
 def unread_items(lines: Sequence[MarkdownLine], read: Sequence[Item], example: str) -> tuple[Finding, ...]:
     """Return a warning if there are open items of a checklist that are neither in `read` nor part of one."""
-    others = [line for line in _others(lines, read) if (each := item(line)) and not each.ticked]
+    # A ticked item without an id is done, so nothing is lost with it.
+    others = [line for line in _unread_items(lines, read) if (each := item(line)) and not each.ticked]
     if not others:
         return ()
     are = "is" if len(others) == 1 else "are"
@@ -233,6 +238,7 @@ def unread_items(lines: Sequence[MarkdownLine], read: Sequence[Item], example: s
 
 def tick_mark(items: Sequence[Item], lines: Sequence[MarkdownLine]) -> str:
     """Return the mark that the document's first ticked item has; `x` if none is ticked."""
+    # As its author writes it.
     ticked = next((each for each in items if each.ticked), None)
     if ticked is None:
         return "x"

@@ -28,17 +28,18 @@ def read_task_master(text: str, *, name: str) -> TaskDocument:
     found: list[Finding] = []
     notes = FindingCollector(found)
     root = parse_json(text, name=name)
-    fields = FieldReader(notes, _tag(root, notes), LIST_KEY)
+    fields = FieldReader(notes, _select_tag(root, notes), LIST_KEY)
     fields.check((LIST_KEY,), required=(LIST_KEY,), closed=False)
     fields.never_empty(LIST_KEY)
-    tasks = tuple(_tasks(fields, JsonText(text.removeprefix("\ufeff"))))
+    tasks = tuple(_read_tasks(fields, JsonText(text.removeprefix("\ufeff"))))
+    # Warnings are passed on with the tasks.
     if errors := tuple(finding for finding in found if finding.severity == "error"):
         raise invalid_plan(name, errors)
     return TaskDocument(format="task-master", tasks=tasks, warnings=tuple(found))
 
 
 def tags(root: PositionedNode) -> Mapping[str, MappingNode]:
-    """Return the lists of a tagged document by tag; empty if it is none."""
+    """Return the lists of a tagged document by tag; empty if it is not tagged."""
     return {
         key.written: value
         for key, value in (root.entries if isinstance(root, MappingNode) else ())
@@ -50,9 +51,10 @@ def _has_tasks(node: MappingNode) -> bool:
     return any(isinstance(key, ScalarNode) and key.written == LIST_KEY for key, _ in node.entries)
 
 
-def _tag(root: PositionedNode, notes: FindingCollector) -> PositionedNode:
+def _select_tag(root: PositionedNode, notes: FindingCollector) -> PositionedNode:
     """Return the mapping with the list of tasks; say which tags are not read."""
     named = tags(root)
+    # A list at the top is the list, whatever else the file has.
     if (isinstance(root, MappingNode) and _has_tasks(root)) or not named:
         return root
     chosen = DEFAULT_TAG if DEFAULT_TAG in named else next(iter(named))
@@ -67,23 +69,24 @@ def _tag(root: PositionedNode, notes: FindingCollector) -> PositionedNode:
     return named[chosen]
 
 
-def _tasks(fields: FieldReader, source: JsonText) -> Iterator[SourceTask]:
+def _read_tasks(fields: FieldReader, source: JsonText) -> Iterator[SourceTask]:
     listed = list(mappings(fields.tables(LIST_KEY)))
     for each, entry in listed:
-        task = _task(each, entry, source)
+        task = _read_task(each, entry, source)
         yield task
         parts = list(mappings(each.tables("subtasks")))
         siblings = frozenset(_part_id(part, task.id) for part, _ in parts)
         for part, node in parts:
-            yield _task(part, node, source, parent=task.id, siblings=siblings)
+            yield _read_task(part, node, source, parent=task.id, siblings=siblings)
 
 
 def _part_id(fields: FieldReader, parent: ActionKey) -> ActionKey:
     own = fields.identifier("id", complaint=bad_key)
+    # Both ways to write the id of a subtask are found in files.
     return ActionKey(own if own.startswith(f"{parent}.") else f"{parent}.{own}")
 
 
-def _task(
+def _read_task(
     fields: FieldReader,
     entry: MappingNode,
     source: JsonText,
@@ -105,6 +108,7 @@ def _task(
         verification_intent=prose(fields, "testStrategy").strip(),
         priority=priority(fields),
         depends_on=tuple(
+            # Within a task a bare number means a sibling, elsewhere a task.
             ActionKey(f"{parent}.{key}" if f"{parent}.{key}" in siblings - {task_id} else key)
             for key in fields.identifiers("dependencies")
         ),
