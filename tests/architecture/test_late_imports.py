@@ -13,8 +13,6 @@ ENTRY = "cli/entry.py"
 NAMED = re.compile(r'"(scaffold(?:\.\w+)+)(?::\w+)?"')
 PACKAGE_DATA = frozenset({"scaffold.agent", "scaffold.config"})
 """Packages whose files, which are no modules, are read with `importlib.resources`."""
-NOT_YET = re.compile(r"(agent|config|login|memory|session|store|worker)/")
-"""Packages whose late imports are still strings."""
 
 
 @cache
@@ -39,12 +37,7 @@ def test_every_entry_is_a_command_of_the_command_line() -> None:
 def test_only_the_table_of_entry_points_names_modules_in_strings() -> None:
     found = {file.module: names for file in source_files() if (names := named_modules(file))}
     assert len(found.pop(ENTRY)) == len(COMMANDS)
-    assert {module: names for module, names in found.items() if not NOT_YET.match(module)} == {}
-
-
-def test_nothing_is_imported_by_a_name_that_checks_cannot_read() -> None:
-    users = [file.module for file in source_files() if "lazy_import(" in file.text]
-    assert [module for module in users if not NOT_YET.match(module) and module != "host/startup.py"] == []
+    assert found == {}
 
 
 def test_a_planted_name_is_found_and_other_strings_are_accepted() -> None:

@@ -1,20 +1,11 @@
 """Start a process quickly: import late what few calls need, and keep the garbage collector away."""
 
 import gc
-import importlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 GENERATION0_THRESHOLD = 20_000
 """Allocations before a generation 0 collection; Python's default is 700."""
-
-
-def lazy_import(reference: str) -> Any:
-    """Import and return the object named by `reference`, a `MODULE:NAME`; the caller knows its type."""
-    module, _, attribute = reference.partition(":")
-    with importing():
-        return getattr(importlib.import_module(module), attribute)
 
 
 @contextmanager
