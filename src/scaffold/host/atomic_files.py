@@ -148,19 +148,17 @@ class FileLock:
         pause_s = 0.002
         while not try_lock(fd):
             if loop.time() >= deadline:
+                holder = ""
+                # The file is empty for a moment after each lock and before each release.
+                with contextlib.suppress(msgspec.DecodeError):
+                    pid = msgspec.json.decode(self._path.read_bytes(), type=ProcessIdentity).pid
+                    holder = f" by process {pid}"
                 raise ScaffoldError(
-                    f"{self._path} has been locked for {self._timeout_s:g} s{self._holder_text()}",
+                    f"{self._path} has been locked for {self._timeout_s:g} s{holder}",
                     "wait for that process to exit, or stop it, then retry",
                 )
             await asyncio.sleep(pause_s)
             pause_s = min(pause_s * 2, 0.05)
-
-    def _holder_text(self) -> str:
-        try:
-            return f" by process {msgspec.json.decode(self._path.read_bytes(), type=ProcessIdentity).pid}"
-        # The file is empty for a moment after each lock and before each release.
-        except msgspec.DecodeError:
-            return ""
 
 
 def try_lock(fd: int, *, shared: bool = False) -> bool:

@@ -43,10 +43,9 @@ def has_exited(identity: ProcessIdentity | None) -> bool:
 
 def _look_up(pid: int) -> tuple[str, str] | None:
     """Return the state letter and start time of `pid` as the kernel formats them; None if there is no such process."""
-    return _from_proc(pid) if sys.platform == "linux" else _from_ps(pid)
-
-
-def _from_proc(pid: int) -> tuple[str, str] | None:
+    if sys.platform != "linux":
+        state, _, started = _output_of("ps", "-o", "state=,lstart=", "-p", str(pid)).partition(" ")
+        return (state[:1], started.strip()) if state else None
     try:
         stat = Path(f"/proc/{pid}/stat").read_bytes()
     except (FileNotFoundError, ProcessLookupError):
@@ -54,12 +53,6 @@ def _from_proc(pid: int) -> tuple[str, str] | None:
     # The process name in parentheses may contain any character. Item 19 after it is field 22, the start time in ticks.
     after_name = stat[stat.rindex(b")") + 2 :].decode("ascii").split()
     return after_name[0], after_name[19]
-
-
-def _from_ps(pid: int) -> tuple[str, str] | None:
-    answer = _output_of("ps", "-o", "state=,lstart=", "-p", str(pid))
-    state, _, started = answer.partition(" ")
-    return (state[:1], started.strip()) if state else None
 
 
 @functools.cache

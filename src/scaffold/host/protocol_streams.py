@@ -22,7 +22,8 @@ def take_protocol_streams(program: str, fix: str) -> ProtocolStreams:
     Raises UsageError if they are not pipes or sockets, as a person at a terminal does not speak the protocol.
     """
     for descriptor, name in ((0, "input"), (1, "output")):
-        if not _is_pipe(descriptor):
+        mode = os.fstat(descriptor).st_mode if _is_open(descriptor) else 0
+        if not (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)):
             raise UsageError(f"{program} speaks a protocol on its standard {name}, which is not a pipe here", fix)
     streams = ProtocolStreams(receive=os.dup(0), send=os.dup(1))
     sys.stdout.flush()
@@ -31,13 +32,6 @@ def take_protocol_streams(program: str, fix: str) -> ProtocolStreams:
     os.dup2(2 if _is_open(2) else nothing, 1)
     os.close(nothing)
     return streams
-
-
-def _is_pipe(descriptor: int) -> bool:
-    if not _is_open(descriptor):
-        return False
-    mode = os.fstat(descriptor).st_mode
-    return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)
 
 
 def _is_open(descriptor: int) -> bool:

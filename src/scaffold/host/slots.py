@@ -27,18 +27,14 @@ class Slots:
     async def taken(self) -> AsyncIterator[None]:
         """Hold a slot while the block runs; waits for one without a timeout."""
         self._folder.mkdir(parents=True, exist_ok=True)
-        slot = await self._wait_for_slot()
+        pause_s = FIRST_PAUSE_S
+        while (slot := self._lock_free_slot()) is None:
+            await asyncio.sleep(pause_s)
+            pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
         try:
             yield
         finally:
             os.close(slot)
-
-    async def _wait_for_slot(self) -> int:
-        pause_s = FIRST_PAUSE_S
-        while (free := self._lock_free_slot()) is None:
-            await asyncio.sleep(pause_s)
-            pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
-        return free
 
     def _lock_free_slot(self) -> int | None:
         """Lock a free slot and return its descriptor; None if all are taken."""

@@ -1,6 +1,7 @@
 """Run a program's asynchronous main."""
 
 import asyncio
+import contextlib
 import os
 import signal
 import sys
@@ -16,18 +17,11 @@ def run_async(main: Coroutine[Any, Any, Result]) -> Result:
 
     Python 3.12 and later do that by default.
     """
-    if sys.platform == "linux" and sys.version_info < (3, 12) and _has_descriptors():
-        asyncio.set_child_watcher(asyncio.PidfdChildWatcher())
+    if sys.platform == "linux" and sys.version_info < (3, 12):
+        with contextlib.suppress(OSError):  # a kernel without pidfds, which keeps the threads
+            os.close(os.pidfd_open(os.getpid()))
+            asyncio.set_child_watcher(asyncio.PidfdChildWatcher())
     return asyncio.run(main)
-
-
-def _has_descriptors() -> bool:
-    """Return True if this system supports pidfds."""
-    try:
-        os.close(os.pidfd_open(os.getpid()))
-    except OSError:
-        return False
-    return True
 
 
 def kill_own_group() -> None:

@@ -159,7 +159,8 @@ async def run_command(
         result = _command_result(stdout.excerpt, errors, code, unfinished=timed_out or too_many_processes)
         took_s = asyncio.get_running_loop().time() - started
         if LOG.isEnabledFor(logging.DEBUG):
-            LOG.debug("%s: %s after %.3f s", shlex.join(argv), _end_text(code, timed_out=timed_out), took_s)
+            end = "timed out" if timed_out else f"signal {-code}" if code < 0 else f"exit {code}"
+            LOG.debug("%s: %s after %.3f s", shlex.join(argv), end, took_s)
         return structs.replace(result, timed_out=timed_out, too_many_processes=too_many_processes, duration_s=took_s)
 
 
@@ -169,10 +170,6 @@ def _kept_output(path: Path | None, stack: contextlib.ExitStack) -> tuple[Output
     path.parent.mkdir(parents=True, exist_ok=True)
     sink = stack.enter_context(path.open("wb", buffering=0))
     return sink, sink  # one file, so that both streams are in order of arrival
-
-
-def _end_text(code: int, *, timed_out: bool) -> str:
-    return "timed out" if timed_out else f"signal {-code}" if code < 0 else f"exit {code}"
 
 
 def signal_group(leader: int, number: signal.Signals) -> None:

@@ -104,7 +104,13 @@ class ReaperServer:
             request = stack.enter_context(os.fdopen(os.memfd_create("request"), "wb", buffering=0))
             request.write(os.fsencode("\0".join(words)))
             descriptors = [request.fileno(), folder, *stdio, *passed, *reaper.passed]
-            if not self._send_request(descriptors):
+            # A second try starts a new server if the old one is gone.
+            for _ in range(2):
+                with contextlib.suppress(OSError):
+                    socket.send_fds(self._line or self.start(), [b"\n"], descriptors)
+                    break
+                self.close()
+            else:
                 return None
         return ForkedReaper(reaper, self)
 
@@ -121,15 +127,6 @@ class ReaperServer:
         if self._line is not None:
             os.kill(self._pid, signal.SIGKILL)
             self.close()
-
-    def _send_request(self, descriptors: Sequence[int]) -> bool:
-        """Send a request, to a new server if the old one is gone; return whether that worked."""
-        for _ in range(2):
-            with contextlib.suppress(OSError):
-                socket.send_fds(self._line or self.start(), [b"\n"], descriptors)
-                return True
-            self.close()
-        return False
 
     def start(self) -> socket.socket:
         """Start the server, and return the socket for requests; OSError if it cannot be started."""

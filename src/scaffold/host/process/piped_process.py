@@ -32,7 +32,15 @@ class PipedProcess:
         os.set_blocking(self._entrance, False)
         self._control = CommandControl()
         self._task = asyncio.create_task(
-            self._run_contained(command, OutputCapture(limit_bytes=0, sinks=(stdout, stderr)))
+            run_command(
+                command.argv,
+                cwd=command.cwd,
+                env=command.env,
+                timeout_s=None,
+                stdin=self._stdin,
+                output=OutputCapture(limit_bytes=0, sinks=(stdout, stderr)),
+                containment=Containment(sandbox=command.sandbox, control=self._control),
+            )
         )
         self._ended = ended
         self._task.add_done_callback(self._close_pipe)
@@ -65,17 +73,6 @@ class PipedProcess:
     def cut(self) -> None:
         """Kill it and all that it started; safe to repeat."""
         self._task.cancel()
-
-    async def _run_contained(self, command: PipedCommand, output: OutputCapture) -> CommandResult:
-        return await run_command(
-            command.argv,
-            cwd=command.cwd,
-            env=command.env,
-            timeout_s=None,
-            stdin=self._stdin,
-            output=output,
-            containment=Containment(sandbox=command.sandbox, control=self._control),
-        )
 
     def _close_pipe(self, task: asyncio.Task[CommandResult]) -> None:
         # Here and not in the task: one that is cancelled before it begins runs no `finally`.

@@ -117,7 +117,12 @@ class ProcessLimit:
         self.pause_s = SLOW_POLL_S if LINUX else None
         """Seconds until the next check; None: never."""
         if LINUX:
-            self._limit_user(self._threads)
+            # Against a fork bomb faster than our checks; it counts the user's threads, but not root's.
+            soft, hard = resource.getrlimit(resource.RLIMIT_NPROC)
+            # The kernel counts threads and MOST counts processes, so an allowed process needs room for several threads.
+            limit = self._threads + most * max(LEAST_THREADS_EACH, os.cpu_count() or 1)
+            if self._threads and (soft == resource.RLIM_INFINITY or limit < soft):
+                resource.setrlimit(resource.RLIMIT_NPROC, (limit, hard))
 
     def is_over(self) -> bool:
         """Return True if the command has more descendants than allowed."""
@@ -140,14 +145,6 @@ class ProcessLimit:
     def _all_threads(self) -> int:
         """Return the machine's number of threads; 0 if unknown."""
         return int(os.pread(self._load, 100, 0).split()[3].partition(b"/")[2]) if LINUX else 0
-
-    def _limit_user(self, threads: int) -> None:
-        # Against a fork bomb faster than our checks; it counts the user's threads, but not root's.
-        soft, hard = resource.getrlimit(resource.RLIMIT_NPROC)
-        # The kernel counts threads and MOST counts processes, so an allowed process needs room for several threads.
-        limit = threads + self._most * max(LEAST_THREADS_EACH, os.cpu_count() or 1)
-        if threads and (soft == resource.RLIM_INFINITY or limit < soft):
-            resource.setrlimit(resource.RLIMIT_NPROC, (limit, hard))
 
 
 class PathGuard:
@@ -192,7 +189,14 @@ class PathGuard:
     def end(self) -> None:
         """Release all paths; safe to repeat. Works on the folders opened in `begin`, even if they were renamed."""
         for folder, name, target in self._links:
-            _restore_link(folder, name, target)
+            if _link_target(folder, name) == target:
+                continue
+            try:
+                if name in os.listdir(folder):  # noqa: PTH208
+                    os.rename(name, f"{name}.refused-{os.getpid()}", src_dir_fd=folder, dst_dir_fd=folder)
+                os.symlink(target, name, dir_fd=folder)
+            except OSError:
+                continue
         for path, folder in self._folders.items():
             # Our shared lock cannot be converted while another reaper holds one, which then removes the placeholders.
             if _try_lock(folder, fcntl.LOCK_EX):
@@ -252,17 +256,6 @@ def _remove_placeholder(folder: int, name: str) -> None:
         found = os.stat(name, dir_fd=folder, follow_symlinks=False)
         if stat.S_IMODE(found.st_mode) == 0 and found.st_size == 0 and not stat.S_ISDIR(found.st_mode):
             os.unlink(name, dir_fd=folder)
-    except OSError:
-        return
-
-
-def _restore_link(folder: int, name: str, target: str) -> None:
-    if _link_target(folder, name) == target:
-        return
-    try:
-        if name in os.listdir(folder):
-            os.rename(name, f"{name}.refused-{os.getpid()}", src_dir_fd=folder, dst_dir_fd=folder)
-        os.symlink(target, name, dir_fd=folder)
     except OSError:
         return
 
@@ -347,16 +340,12 @@ def _terminate_group(pid: int) -> None:
 
 def _terminate_inside(pid: int) -> None:
     """Send SIGTERM to the process group that `pid` leads, but not to `pid`."""
-    for member in [each for each in _find_descendants() if each != pid and _group_of(each) == pid]:
-        _send_signal(member, signal.SIGTERM)
-
-
-def _group_of(pid: int) -> int:
-    """Return the process group of a process; 0 if it ended."""
-    try:
-        return os.getpgid(pid)
-    except ProcessLookupError:
-        return 0
+    for member in list(_find_descendants()):
+        try:
+            if member != pid and os.getpgid(member) == pid:
+                _send_signal(member, signal.SIGTERM)
+        except ProcessLookupError:  # it ended meanwhile
+            continue
 
 
 def _has_ended(pid: int, ended: dict[int, int]) -> bool:
@@ -443,18 +432,16 @@ def _children_by_scan() -> Callable[[int], list[int]]:
     """Return a function like `_child_pids` for kernels without /proc/PID/task/TID/children."""
     children: dict[int, list[int]] = {}
     for name in os.listdir("/proc") if LINUX else ():  # noqa: PTH208
-        if name.isdigit() and (parent := _parent_pid(name)):
-            children.setdefault(parent, []).append(int(name))
+        if not name.isdigit():
+            continue
+        try:
+            stat = _read_file(f"/proc/{name}/stat")
+        except OSError:  # it ended meanwhile
+            continue
+        # The name before the last parenthesis may itself contain spaces and parentheses.
+        parent = int(stat[stat.rindex(b")") + 2 :].split()[1])
+        children.setdefault(parent, []).append(int(name))
     return lambda pid: children.get(pid, [])
-
-
-def _parent_pid(pid: str) -> int:
-    try:
-        stat = _read_file(f"/proc/{pid}/stat")
-    except OSError:
-        return 0
-    # The name before the last parenthesis may itself contain spaces and parentheses.
-    return int(stat[stat.rindex(b")") + 2 :].split()[1])
 
 
 def _read_file(path: str) -> bytes:

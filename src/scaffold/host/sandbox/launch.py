@@ -79,7 +79,11 @@ def prepare_launch(
     env = {name: value for name, value in env.items() if not loads_code(name)}
     match sandbox.level:
         case "bubblewrap":
-            confinement, command = _with_hosts(sandbox, argv)
+            confinement, proxy, command = sandbox.confinement, sandbox.proxy, argv
+            if confinement.network == "hosts" and proxy is not None:
+                shown, sockets = (*confinement.readable, proxy), (*confinement.sockets, proxy)
+                confinement = structs.replace(confinement, readable=shown, sockets=sockets)
+                command = relay.argv(proxy, argv)
             with _wrap_command(_find_wrapper(sandbox), confinement, command, cwd, env) as launch:
                 yield launch
         case "landlock":
@@ -102,15 +106,6 @@ def temporary_variables(temporary: Path) -> dict[str, str]:
         "XDG_CACHE_HOME": str(cache),
         "npm_config_cache": str(cache / "npm"),
     }
-
-
-def _with_hosts(sandbox: SandboxSpec, argv: Sequence[str]) -> tuple[Confinement, Sequence[str]]:
-    """Return the confinement and the command, with access to the proxy if there is one and hosts are allowed."""
-    confinement, proxy = sandbox.confinement, sandbox.proxy
-    if confinement.network != "hosts" or proxy is None:
-        return confinement, argv
-    shown, sockets = (*confinement.readable, proxy), (*confinement.sockets, proxy)
-    return structs.replace(confinement, readable=shown, sockets=sockets), relay.argv(proxy, argv)
 
 
 def _find_wrapper(sandbox: SandboxSpec) -> Path:

@@ -135,7 +135,7 @@ async def _detect_linux(environ: Mapping[str, str], programs: Sequence[Path]) ->
             return DetectedLevel("bubblewrap", program=program)
         reasons.append(reason)
     reason = reasons[0] if reasons else "bubblewrap is not installed"
-    fix = _userns_fix(programs[0]) if programs else _install_fix()
+    fix = _likely_fix(programs)
     weaker = landlock.unsupported_reason() or await _failure_reason("landlock", environ)
     if weaker:
         return DetectedLevel("none", f"{reason.rstrip('.')}; {weaker}", fix)
@@ -206,22 +206,15 @@ async def _run_probe(launch: LaunchSpec, folder: Path) -> tuple[int | None, byte
     return process.returncode, stderr
 
 
-def _install_fix() -> str:
-    return next((f"install it: {line}" for path, line in INSTALLERS if Path(path).exists()), "install bubblewrap")
-
-
-def _userns_fix(program: Path) -> str:
-    """Return the likely fix if the bubblewrap `program` does not work."""
+def _likely_fix(programs: Sequence[Path]) -> str:
+    if not programs:
+        return next((f"install it: {line}" for path, line in INSTALLERS if Path(path).exists()), "install bubblewrap")
     for path, value, setting in SWITCHES:
-        if _read_line(path) == value:
-            return f"allow user namespaces: sudo sysctl -w {setting}; to keep the setting, write it to /etc/sysctl.d"
+        # Each kernel has only some of these files.
+        with contextlib.suppress(OSError):
+            if Path(path).read_text("ascii").strip() == value:
+                keep = "to keep the setting, write it to /etc/sysctl.d"
+                return f"allow user namespaces: sudo sysctl -w {setting}; {keep}"
     if any(Path(path).exists() for path in CONTAINERS):
         return f"start the container with {CONTAINER_FLAGS}"
-    return f"run `{program} --unshare-user --ro-bind / / --proc /proc true` and fix the error it reports"
-
-
-def _read_line(path: str) -> str:
-    try:
-        return Path(path).read_text("ascii").strip()
-    except OSError:
-        return ""
+    return f"run `{programs[0]} --unshare-user --ro-bind / / --proc /proc true` and fix the error it reports"

@@ -10,7 +10,7 @@ import socket as sockets
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from pathlib import Path
 
-from scaffold.host.sandbox.proxy import CHUNK_BYTES, bind_unix_socket
+from scaffold.host.sandbox.proxy import CHUNK_BYTES, bind_unix_socket, pump_bytes
 from scaffold.host.sandbox.relay import BACKLOG, MAX_CONNECTIONS
 
 LOOPBACK = "127.0.0.1"
@@ -93,27 +93,14 @@ async def _serve_connection(port: int, near: sockets.socket) -> None:
         far_reader, far_writer = await asyncio.open_connection(LOOPBACK, port, limit=CHUNK_BYTES)
         unfinished.append(far_writer)
         async with asyncio.TaskGroup() as group:
-            group.create_task(_pump_bytes(reader, far_writer))
-            group.create_task(_pump_bytes(far_reader, writer))
-        await _flush_writers(unfinished)
+            group.create_task(pump_bytes(reader, far_writer))
+            group.create_task(pump_bytes(far_reader, writer))
+        for each in unfinished:
+            each.close()
+            await each.wait_closed()
         unfinished.clear()
     except* OSError:
         pass
     finally:
         for each in unfinished:
             each.transport.abort()
-
-
-async def _pump_bytes(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    # At EOF only this direction ends.
-    while piece := await reader.read(CHUNK_BYTES):
-        writer.write(piece)
-        await writer.drain()
-    if writer.can_write_eof():
-        writer.write_eof()
-
-
-async def _flush_writers(writers: Sequence[asyncio.StreamWriter]) -> None:
-    for writer in writers:
-        writer.close()
-        await writer.wait_closed()

@@ -90,20 +90,16 @@ def bind_unix_socket(path: Path) -> sockets.socket:
         if len(os.fsencode(path)) < 100:
             listener.bind(str(path))
         else:
-            _bind_in(path, listener)
+            folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+            try:
+                listener.bind(f"/proc/self/fd/{folder}/{path.name}")
+            finally:
+                os.close(folder)
         path.chmod(0o600)
     except OSError:
         listener.close()
         raise
     return listener
-
-
-def _bind_in(path: Path, listener: sockets.socket) -> None:
-    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        listener.bind(f"/proc/self/fd/{folder}/{path.name}")
-    finally:
-        os.close(folder)
 
 
 class _Proxy(Struct):
@@ -145,7 +141,14 @@ class _Proxy(Struct):
     async def _pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if len(self.tasks) > self.bounds.connections:
             raise ProxyRefusal(503, "-", f"{self.bounds.connections} connections are already open; close some first")
-        request = parse_request(await self._read_head(reader))
+        try:
+            async with asyncio.timeout(self.bounds.head_s):
+                head = await reader.readuntil(b"\r\n\r\n")
+        except TimeoutError:
+            raise ProxyRefusal(408, "-", f"no complete request within {self.bounds.head_s:g} s") from None
+        except asyncio.LimitOverrunError:
+            raise ProxyRefusal(431, "-", f"the request header is longer than {HEAD_BYTES} bytes") from None
+        request = parse_request(head)
         far_reader, far_writer = await self._connect_allowed(request.destination)
         try:
             if request.forwarded:
@@ -155,15 +158,6 @@ class _Proxy(Struct):
             await self._tunnel_bytes((reader, far_writer), (far_reader, writer))
         finally:
             far_writer.close()
-
-    async def _read_head(self, reader: asyncio.StreamReader) -> bytes:
-        try:
-            async with asyncio.timeout(self.bounds.head_s):
-                return await reader.readuntil(b"\r\n\r\n")
-        except TimeoutError:
-            raise ProxyRefusal(408, "-", f"no complete request within {self.bounds.head_s:g} s") from None
-        except asyncio.LimitOverrunError:
-            raise ProxyRefusal(431, "-", f"the request header is longer than {HEAD_BYTES} bytes") from None
 
     async def _connect_allowed(self, destination: HostPort) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         """Connect to the first allowed address of an allowed host that answers."""
@@ -210,12 +204,15 @@ class _Proxy(Struct):
             try:
                 async with asyncio.TaskGroup() as group:
                     for reader, writer in directions:
-                        group.create_task(_pump_bytes(reader, writer, extend))
+                        group.create_task(pump_bytes(reader, writer, extend))
             except* OSError:  # one side closed the connection, so the other is closed too
                 pass
 
 
-async def _pump_bytes(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, extend: Callable[[], None]) -> None:
+async def pump_bytes(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, extend: Callable[[], None] = lambda: None
+) -> None:
+    """Pass bytes on until EOF, which ends only this direction; `extend` is called at each progress."""
     while piece := await reader.read(CHUNK_BYTES):
         extend()
         writer.write(piece)

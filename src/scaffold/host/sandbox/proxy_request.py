@@ -60,17 +60,16 @@ def matches_any_host(destination: HostPort, hosts: Sequence[str]) -> bool:
 
     A rule without a port means 80 and 443. An invalid rule matches nothing.
     """
-    return any(_rule_matches(rule.strip().casefold(), destination) for rule in hosts)
-
-
-def _rule_matches(rule: str, destination: HostPort) -> bool:
-    whole = _host_port(rule, 0)
-    if whole is None:
-        return False
-    below = whole.host.removeprefix("*.")
-    fits = destination.host.endswith(f".{below}") and not _is_address(destination.host)
-    same = fits if below != whole.host else destination.host == whole.host
-    return same and destination.port in ((whole.port,) if whole.port else DEFAULT_PORTS)
+    for rule in hosts:
+        whole = _host_port(rule.strip().casefold(), 0)
+        if whole is None or destination.port not in ((whole.port,) if whole.port else DEFAULT_PORTS):
+            continue
+        below = whole.host.removeprefix("*.")
+        # A pattern for subdomains is not one for addresses.
+        fits = destination.host.endswith(f".{below}") and not _is_address(destination.host)
+        if fits if below != whole.host else destination.host == whole.host:
+            return True
+    return False
 
 
 def parse_request(head: bytes) -> ProxyRequest:

@@ -37,12 +37,17 @@ def main(path: str, command: list[str]) -> None:
     listener.bind(("127.0.0.1", 0))
     # The kernel accepts connections from here on, so the command may connect before `serve` runs.
     listener.listen(BACKLOG)
+    names = ("http_proxy", "https_proxy", "all_proxy")
+    env = {
+        **os.environ,
+        **dict.fromkeys((*names, *map(str.upper, names)), f"http://127.0.0.1:{listener.getsockname()[1]}"),
+        **dict.fromkeys(("no_proxy", "NO_PROXY"), "localhost,127.0.0.1,::1"),
+        "NODE_USE_ENV_PROXY": "1",
+    }
     # Meant for the command, which gets it, too: with our end it would be killed at once.
     _signal.signal(_signal.SIGTERM, _signal.SIG_IGN)
     try:
-        pid = os.posix_spawnp(
-            command[0], command, _proxy_environment(listener.getsockname()[1]), setsigdef=SIGNAL_DEFAULTS
-        )
+        pid = os.posix_spawnp(command[0], command, env, setsigdef=SIGNAL_DEFAULTS)
     except OSError as error:
         os.write(2, f"{error.strerror}: {command[0]}\n".encode(errors="surrogateescape"))
         os._exit(127 if isinstance(error, FileNotFoundError) else 126)
@@ -59,19 +64,6 @@ def main(path: str, command: list[str]) -> None:
             _signal.signal(-code, _signal.SIG_DFL)
         os.kill(os.getpid(), -code)
     os._exit(abs(code))
-
-
-def _proxy_environment(port: int) -> dict[str, str]:
-    """Return our environment with the proxy variables, and exceptions for the loopback."""
-    proxy = f"http://127.0.0.1:{port}"
-    names = ("http_proxy", "https_proxy", "all_proxy")
-    near = "localhost,127.0.0.1,::1"
-    return {
-        **os.environ,
-        **dict.fromkeys((*names, *(name.upper() for name in names)), proxy),
-        **dict.fromkeys(("no_proxy", "NO_PROXY"), near),
-        "NODE_USE_ENV_PROXY": "1",
-    }
 
 
 def connection_slots() -> _queue.SimpleQueue[None]:

@@ -170,17 +170,14 @@ def _filter_rules(processor: SyscallTable, network: NetworkAccess) -> Iterator[I
         yield from on_syscall(number, (argument(flags), (ANY_OF, 0, len(denied), CREATE_FLAGS), *denied))
     tests = [part for request in TERMINAL_INPUT for part in ((EQUAL, 0, 1, request), deny())]
     yield from on_syscall(processor.ioctl, (argument(1), *tests))
-    yield from on_syscall(processor.socket, _socket_rules(network))
+    # Unix sockets, internet sockets if there is a network, and netlink route queries, which list interfaces.
+    internet = () if network == "none" else (socket.AF_INET.value, socket.AF_INET6.value)
+    families = [part for family in (socket.AF_UNIX.value, *internet) for part in ((EQUAL, 0, 1, family), ret(ALLOW))]
+    route = (argument(2), (EQUAL, 0, 1, NETLINK_ROUTE), ret(ALLOW), deny())
+    rules = (argument(0), *families, (EQUAL, 0, len(route), NETLINK), *route, deny())
+    yield from on_syscall(processor.socket, rules)
 
 
 def _deny_setuid_modes(mode: int) -> tuple[Instruction, ...]:
     """Deny a mode with the setuid or setgid bit."""
     return (argument(mode), (ANY_OF, 0, 1, SETUID_BITS), deny())
-
-
-def _socket_rules(network: NetworkAccess) -> tuple[Instruction, ...]:
-    """Allow Unix sockets, internet sockets if there is a network, and netlink route queries (list interfaces)."""
-    internet = () if network == "none" else (socket.AF_INET.value, socket.AF_INET6.value)
-    families = [part for family in (socket.AF_UNIX.value, *internet) for part in ((EQUAL, 0, 1, family), ret(ALLOW))]
-    route = (argument(2), (EQUAL, 0, 1, NETLINK_ROUTE), ret(ALLOW), deny())
-    return (argument(0), *families, (EQUAL, 0, len(route), NETLINK), *route, deny())

@@ -61,46 +61,37 @@ def main(words: list[str]) -> None:
     for service in services:
         if problem := service.wait_until_ready(deadline):
             _exit_with(problem, NOT_READY)
-    _exec_command(words[3 + count :])
-
-
-def _forward_ports(socket_folder: str) -> None:
-    """Fork a process that listens on the ports named in `socket_folder` and relays connections to the sockets."""
-    listeners = {name: _listen_on(int(name)) for name in os.listdir(socket_folder)}  # noqa: PTH208 - names alone
-    if os.fork() == 0:
-        _serve_forwards(socket_folder, listeners)
-    for listener in listeners.values():
-        listener.close()
-
-
-def _listen_on(port: int) -> socket.socket:
-    try:
-        return socket.create_server(("127.0.0.1", port), backlog=relay.BACKLOG)
-    except OSError as error:
-        _exit_with(f"Cannot listen on port {port} in the sandbox: {error.strerror}.\n", NOT_READY)
-
-
-def _serve_forwards(socket_folder: str, listeners: dict[str, socket.socket]) -> NoReturn:
-    # Without the command's stdio: its readers wait until all holders close it.
-    os.setsid()
-    null = os.open(os.devnull, os.O_RDWR)
-    for stream in range(3):
-        os.dup2(null, stream)
-    os.chdir(socket_folder)  # the bare name always fits into a socket address
-    slots = relay.connection_slots()
-    for name, listener in listeners.items():
-        _thread.start_new_thread(relay.serve, (listener, name, slots))
-    while True:
-        select.select([], [], [])
-
-
-def _exec_command(command: list[str]) -> None:
+    command = words[3 + count :]
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # Python ignores it, but commands expect the default
     try:
         os.execvp(command[0], command)  # noqa: S606 - the command's own words
     except OSError as error:
         code = NOT_FOUND if isinstance(error, FileNotFoundError) else NOT_READY
         _exit_with(f"{error.strerror}: {command[0]}\n", code)
+
+
+def _forward_ports(socket_folder: str) -> None:
+    """Fork a process that listens on the ports named in `socket_folder` and relays connections to the sockets."""
+    listeners: dict[str, socket.socket] = {}
+    for name in os.listdir(socket_folder):  # noqa: PTH208 - names alone
+        try:
+            listeners[name] = socket.create_server(("127.0.0.1", int(name)), backlog=relay.BACKLOG)
+        except OSError as error:
+            _exit_with(f"Cannot listen on port {name} in the sandbox: {error.strerror}.\n", NOT_READY)
+    if os.fork() == 0:
+        # Without the command's stdio: its readers wait until all holders close it.
+        os.setsid()
+        null = os.open(os.devnull, os.O_RDWR)
+        for stream in range(3):
+            os.dup2(null, stream)
+        os.chdir(socket_folder)  # the bare name always fits into a socket address
+        slots = relay.connection_slots()
+        for name, listener in listeners.items():
+            _thread.start_new_thread(relay.serve, (listener, name, slots))
+        while True:
+            select.select([], [], [])
+    for listener in listeners.values():
+        listener.close()
 
 
 def _exit_with(why: str, code: int) -> NoReturn:
@@ -127,7 +118,11 @@ class SidecarService:
         if self._taken:
             return f"The service `{self._command}` was not started: port {self._taken[0]} is already in use.\n"
         while not all(_is_listening(port) for port in self._ports):
-            if self._exit_code() not in {None, 0}:
+            # After exit 0 it may run on as a daemon.
+            if self._status is None:
+                pid, status = os.waitpid(self._pid, os.WNOHANG)
+                self._status = os.waitstatus_to_exitcode(status) if pid else None
+            if self._status not in {None, 0}:
                 return self._failure_text(f"ended with exit code {self._status} before it was ready")
             if time.monotonic() >= deadline:
                 ports = ", ".join(map(str, self._ports))
@@ -149,13 +144,6 @@ class SidecarService:
             ],
             setsid=True,
         )
-
-    def _exit_code(self) -> int | None:
-        """Return its exit code, or negated signal; None while running. After exit 0 it may run on as a daemon."""
-        if self._status is None:
-            pid, status = os.waitpid(self._pid, os.WNOHANG)
-            self._status = os.waitstatus_to_exitcode(status) if pid else None
-        return self._status
 
     def _failure_text(self, what: str) -> str:
         printed = Path(self._log).read_bytes()[-LAST_BYTES:].decode(errors="replace").strip()

@@ -28,10 +28,10 @@ import errno
 import os
 import resource
 import sys
-from _collections_abc import Callable, Collection  # known by that name already; `collections` takes 2 ms
+from _collections_abc import Collection  # known by that name already; `collections` takes 2 ms
 from typing import NoReturn
 
-from scaffold.host.sandbox.landlock.calls import CALLS, SOCKET_CALLS, Listener, Place, StoppedCall, umask_of
+from scaffold.host.sandbox.landlock.calls import CALLS, SOCKET_CALLS, Listener, StoppedCall, umask_of
 from scaffold.host.sandbox.landlock.domain import (
     LandlockDomain,
     PathMarks,
@@ -91,14 +91,6 @@ def _new_stock(marks: PathMarks, devices: set[int], temporary: str) -> Stock | N
     return None
 
 
-def _shared_memory() -> Identity | None:
-    """Return the system's folder for shared memory; None if there is none."""
-    try:
-        return identity(os.stat(SHARED_MEMORY))  # noqa: PTH116 - pathlib would double our start-up
-    except OSError:
-        return None
-
-
 def is_supported(kernel: RawSyscalls) -> bool:
     """Return True if this kernel can notify us and waits for our answer without interruption (Linux 5.19)."""
     try:
@@ -120,7 +112,10 @@ class Broker:
         self._memory = memory
         self._stock = stock
         self._memory_identity = identity(os.fstat(self._memory.fd))
-        self._shared = _shared_memory()
+        try:
+            self._shared: Identity | None = identity(os.stat(SHARED_MEMORY))  # noqa: PTH116 - pathlib starts slowly
+        except OSError:  # this system has none
+            self._shared = None
         self._calls = CALLS[os.uname().machine]
         self._socket_calls = SOCKET_CALLS[os.uname().machine]
         _, self._most_open = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -244,11 +239,13 @@ class Broker:
                 listener.end(stopped, 0)
             elif sockets.blocks(inode):
                 # A server may need our answer before it accepts.
-                _start_thread(self._connect_socket, listener, stopped, inode, address)
+                _thread.start_new_thread(self._connect_socket, (listener, stopped, inode, address))
             else:
                 self._connect_socket(listener, stopped, inode, address)
         except OSError as error:
             listener.end(stopped, error.errno or errno.EIO)
+        except RuntimeError:  # too many threads
+            listener.end(stopped, errno.EAGAIN)
 
     def _connect_socket(self, listener: Listener, stopped: StoppedCall, inode: int, address: bytes) -> None:
         try:
@@ -262,20 +259,18 @@ class Broker:
         _, places, _ = self._calls[stopped.number]
         entries: list[FolderEntry] = []
         try:
-            entries.extend(self._resolve_entry(stopped, place) for place in places)
+            for place in places:
+                folder, name = stopped.folder(place)
+                # An entry in the system's shared memory is in our folder.
+                if identity(os.fstat(folder)) == self._shared:
+                    os.close(folder)
+                    folder = os.dup(self._memory.fd)
+                entries.append(FolderEntry(folder, name))
         except OSError:
             for entry in entries:
                 os.close(entry.folder)
             raise
         return entries
-
-    def _resolve_entry(self, stopped: StoppedCall, place: Place) -> FolderEntry:
-        # One in the system's shared memory is in our folder.
-        folder, name = stopped.folder(place)
-        if identity(os.fstat(folder)) == self._shared:
-            os.close(folder)
-            folder = os.dup(self._memory.fd)
-        return FolderEntry(folder, name)
 
     def _share_memory(self, listener: Listener, stopped: StoppedCall, entries: list[FolderEntry]) -> None:
         """Perform a call that concerns shared memory. It has no folders, and what is in it stays in it."""
@@ -295,11 +290,3 @@ class Broker:
             give(listener, stopped, fd, flags)
         elif listener.is_waiting(stopped):
             self._changes.perform(listener, stopped, entries)
-
-
-def _start_thread(function: Callable[..., None], *arguments: object) -> None:
-    """Run a function in a new thread; OSError if there are too many."""
-    try:
-        _thread.start_new_thread(function, arguments)
-    except RuntimeError as error:
-        raise OSError(errno.EAGAIN, os.strerror(errno.EAGAIN)) from error

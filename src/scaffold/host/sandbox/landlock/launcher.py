@@ -53,12 +53,9 @@ class Arguments:
                 case "network":
                     self.open_network = True
                 case _:
-                    self._mark_path(kind, value)
-
-    def _mark_path(self, kind: str, path: str) -> None:
-        self.marks.setdefault(os.path.normpath(path), set()).add(kind)
-        if kind in RESTRICTING:
-            self.marks.setdefault(os.path.realpath(path), set()).add(kind)
+                    self.marks.setdefault(os.path.normpath(value), set()).add(kind)
+                    if kind in RESTRICTING:
+                        self.marks.setdefault(os.path.realpath(value), set()).add(kind)
 
 
 def main(words: list[str]) -> None:
@@ -69,7 +66,12 @@ def main(words: list[str]) -> None:
     try:
         kernel = RawSyscalls()
         kernel.drop_capabilities()
-        held = _file_identities(given.marks)
+        # By device and inode, since a file may have several names.
+        held: dict[tuple[int, int], set[str]] = {}
+        for path, kinds in given.marks.items():
+            if kinds & RESTRICTING and "shown" not in kinds and os.path.lexists(path):
+                about = os.lstat(path)
+                held.setdefault((about.st_dev, about.st_ino), set()).update(kinds)
         domain = LandlockDomain(kernel, held, open_network=given.open_network)
         broker = prepare_broker(kernel, given.marks, held, domain, given.temporary) if given.notifying else None
         connection = broker.fork_command() if broker else None
@@ -89,16 +91,6 @@ def main(words: list[str]) -> None:
         os.execvp(command[0], command)  # noqa: S606 - no shell is wanted here
     except OSError as error:
         _end_with(127 if isinstance(error, FileNotFoundError) else 126, f"{error.strerror}: {command[0]}")
-
-
-def _file_identities(marks: PathMarks) -> dict[tuple[int, int], set[str]]:
-    # By device and inode, since a file may have several names.
-    found: dict[tuple[int, int], set[str]] = {}
-    for path, kinds in marks.items():
-        if kinds & RESTRICTING and "shown" not in kinds and os.path.lexists(path):
-            about = os.lstat(path)
-            found.setdefault((about.st_dev, about.st_ino), set()).update(kinds)
-    return found
 
 
 def _end_with(code: int, reason: str) -> None:

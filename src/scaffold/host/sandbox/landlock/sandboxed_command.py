@@ -87,14 +87,11 @@ def _paths_by_kind(confinement: Confinement) -> Iterator[tuple[str, Sequence[Pat
     writable = (*confinement.writable, confinement.temporary)
     yield "writable", writable
     yield "sealed", confinement.protected
-    yield "hidden", tuple(_hidden_paths(confinement, writable))
-    yield "shown", (*ALWAYS_READABLE, *confinement.readable)
-
-
-def _hidden_paths(confinement: Confinement, writable: Sequence[Path]) -> Iterator[Path]:
     # A missing path in a writable folder is skipped, as the command may create it.
-    yield from (path for path in HIDDEN_SYSTEM_FOLDERS if path not in writable)
-    for path in confinement.hidden:
-        exists = os.path.lexists(path)
-        if exists or not any(path.is_relative_to(folder) for folder in writable):
-            yield path
+    hidden = [
+        path
+        for path in confinement.hidden
+        if os.path.lexists(path) or not any(path.is_relative_to(folder) for folder in writable)
+    ]
+    yield "hidden", (*(path for path in HIDDEN_SYSTEM_FOLDERS if path not in writable), *hidden)
+    yield "shown", (*ALWAYS_READABLE, *confinement.readable)

@@ -53,7 +53,13 @@ class LoopbackSockets:
         for other in _reached_addresses(host, port, dual=True) - self._bound:
             # Another server of the user that shares its port would get connections meant for this one.
             made.setsockopt(_socket.SOL_SOCKET, _socket.SO_REUSEPORT, 0)
-            _refuse_shared(*other)  # the command can set the option again at any moment
+            # Also refused if another would share it: the command can set the option again at any moment.
+            probe = _socket.socket(_socket.AF_INET6 if ":" in other[0] else _socket.AF_INET, _socket.SOCK_STREAM)
+            try:
+                probe.setsockopt(_socket.SOL_SOCKET, _socket.SO_REUSEADDR, 1)  # closed connections do not count
+                probe.bind(other)
+            finally:
+                probe.close()
         made.bind((host, port))
         dual = made.family == _socket.AF_INET6 and not made.getsockopt(_socket.IPPROTO_IPV6, _socket.IPV6_V6ONLY)
         host, port, *_ = made.getsockname()
@@ -114,16 +120,6 @@ def _reached_addresses(host: str, port: int, *, dual: bool) -> set[Address]:
             return {("::1", port), *({("127.0.0.1", port)} if dual else ())}
         case _:
             return {(host.removeprefix("::ffff:"), port)}
-
-
-def _refuse_shared(host: str, port: int) -> None:
-    """Raise OSError EADDRINUSE if a server has this address, also one that would share it."""
-    probe = _socket.socket(_socket.AF_INET6 if ":" in host else _socket.AF_INET, _socket.SOCK_STREAM)
-    try:
-        probe.setsockopt(_socket.SOL_SOCKET, _socket.SO_REUSEADDR, 1)  # closed connections do not count
-        probe.bind((host, port))
-    finally:
-        probe.close()
 
 
 def _os_error(number: int) -> OSError:

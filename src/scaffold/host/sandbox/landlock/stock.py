@@ -31,21 +31,16 @@ class OwnFolder:
             self._name = f"{prefix}{os.getpid()}-{os.urandom(4).hex()}"
             os.mkdir(self._name, 0o700, dir_fd=parent)
             self.fd = os.open(self._name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
-            if self._is_locked():
+            try:
+                # Never waited for: a command can lock any file that it can read. The kernel releases it when we end.
+                fcntl.flock(self.fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:  # another broker took it for an abandoned one
+                os.close(self.fd)
+                continue
+            if os.fstat(self.fd).st_nlink > 0:
                 return
-            os.close(self.fd)
+            os.close(self.fd)  # that broker has removed it
         raise OSError(errno.EAGAIN, "other processes lock or remove each folder that is made for a command")
-
-    def _is_locked(self) -> bool:
-        """Lock it; return False if another broker took it for an abandoned one before.
-
-        No lock is waited for: a command can lock any file that it can read.
-        """
-        try:
-            fcntl.flock(self.fd, fcntl.LOCK_EX | fcntl.LOCK_NB)  # released by the kernel when we end
-        except OSError:
-            return False
-        return os.fstat(self.fd).st_nlink > 0
 
     def remove(self) -> None:
         """Remove it with everything in it."""
@@ -60,7 +55,11 @@ class Stock(OwnFolder):
         super().__init__(parent, PREFIX)
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
         self.files = [(f"f{each}", os.open(f"f{each}", flags, 0o600, dir_fd=self.fd)) for each in range(FILES)]
-        self.folders = [(f"d{each}", self._new_folder(f"d{each}")) for each in range(FOLDERS)]
+        self.folders: list[tuple[str, int]] = []
+        for name in (f"d{each}" for each in range(FOLDERS)):
+            os.mkdir(name, 0o700, dir_fd=self.fd)
+            fd = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=self.fd)
+            self.folders.append((name, fd))
 
     def allow(self, domain: LandlockDomain) -> None:
         """Add the rules for all of them to a domain that is being built."""
@@ -72,10 +71,6 @@ class Stock(OwnFolder):
     def place(self, entry: str, kernel: RawSyscalls, folder: int, name: str, flags: int) -> None:
         """Move an entry to `name` in an open folder; `flags` are those of renameat2."""
         rename(kernel, (self.fd, entry), (folder, name), flags)
-
-    def _new_folder(self, name: str) -> int:
-        os.mkdir(name, 0o700, dir_fd=self.fd)
-        return os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=self.fd)
 
 
 def rename(kernel: RawSyscalls, source: tuple[int, str], target: tuple[int, str], flags: int) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from scaffold.host.sandbox.landlock.calls import CALLS, SOCKET_CALLS, Call
+from scaffold.host.sandbox.landlock.calls import CALLS, SOCKET_CALLS
 from scaffold.host.sandbox.seccomp import AND, ANY_OF, EQUAL, Instruction, argument, assemble, deny, on_syscall, ret
 
 AF_UNIX, SOCK_DGRAM, TYPE_MASK = 1, 2, 0xF
@@ -72,8 +72,15 @@ def program(machine: str, version: int) -> bytes:
 
 def notifying_program(machine: str, *, sockets: bool) -> bytes:
     """Return the program that stops the calls which the broker answers, those on `sockets` if it is to."""
-    changes = CALLS[machine].items()
-    steps = [step for number, call in changes for step in _stop_call(number, call, OPEN_FLAGS[machine])]
+    steps: list[Instruction] = []
+    directory, no_follow = OPEN_FLAGS[machine]
+    # Shared memory is opened without following links; else mostly folders are.
+    unlinked = (ANY_OF, 2, 0, directory), (ANY_OF, 0, 1, no_follow), ret(NOTIFY)
+    for number, (action, _, further) in CALLS[machine].items():
+        if action == "open":
+            steps += on_syscall(number, [argument(further[0]), (ANY_OF, 0, 1, O_CREAT), ret(NOTIFY), *unlinked])
+        else:
+            steps += on_syscall(number, [ret(NOTIFY)])
     return assemble(machine, (*steps, *(_stop_sockets(machine) if sockets else ())))
 
 
@@ -84,16 +91,6 @@ def _stop_sockets(machine: str) -> Iterator[Instruction]:
     for number, flags in SENDING[machine].items():
         # sending like this connects, too
         yield from on_syscall(number, [argument(flags), (ANY_OF, 0, 1, MSG_FASTOPEN), deny()])
-
-
-def _stop_call(number: int, call: Call, flags: tuple[int, int]) -> tuple[Instruction, ...]:
-    action, _, further = call
-    if action != "open":
-        return on_syscall(number, [ret(NOTIFY)])
-    directory, no_follow = flags
-    # Shared memory is opened without following links; else mostly folders are.
-    unlinked = (ANY_OF, 2, 0, directory), (ANY_OF, 0, 1, no_follow), ret(NOTIFY)
-    return on_syscall(number, [argument(further[0]), (ANY_OF, 0, 1, O_CREAT), ret(NOTIFY), *unlinked])
 
 
 def _deny_truncation(processor: LandlockSyscalls) -> list[Instruction]:
