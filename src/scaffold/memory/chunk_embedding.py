@@ -72,8 +72,15 @@ async def compute_vectors(
     """
     filled = 0
     while filled < most:
-        first = again and not filled
-        chunks = _to_embed(database.knowledge, leg.embedder.model, name, min(PAGE, most - filled), again=first)
+        first, room = again and not filled, min(PAGE, most - filled)
+        knowledge, model = database.knowledge, leg.embedder.model
+        stored = knowledge.collections.get(name)
+        if stored is None or stored.has_given_vectors:
+            break  # given vectors come from a model that we do not know
+        if first or stored.model not in {"", model}:
+            chunks = knowledge.chunks.newest(name, most=room, wanted=VALID)
+        else:
+            chunks = knowledge.chunks.with_numbers(missing_vectors(knowledge, name, model, most=room))
         if not chunks:
             break
         await embed_chunks(database, leg, name, chunks, again=first)
@@ -94,17 +101,6 @@ async def embed_chunks(
                 # Only now: a server that fails leaves the vectors that there are.
                 database.knowledge.collections.set_model(name, "", 0)
             _put_vectors(database.knowledge, leg.embedder.model, name, list(zip(page, vectors, strict=True)))
-
-
-def _to_embed(
-    knowledge: KnowledgeTables, model: str, name: CollectionName, most: int, *, again: bool
-) -> Sequence[Chunk]:
-    stored = knowledge.collections.get(name)
-    if stored is None or stored.has_given_vectors:
-        return ()  # given vectors come from a model that we do not know
-    if again or stored.model not in {"", model}:
-        return knowledge.chunks.newest(name, most=most, wanted=VALID)
-    return knowledge.chunks.with_numbers(missing_vectors(knowledge, name, model, most=most))
 
 
 def _put_vectors(

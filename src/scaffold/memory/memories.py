@@ -149,7 +149,12 @@ class Memories:
         else:
             memory = self._add_memory(content, source, scope or ("project" if self.has_project else "user"), kind)
         if supersedes is not None and supersedes.id != memory.id:
-            self._supersede_memory(supersedes, by=memory)
+            database, now = self.databases.get(supersedes.scope), self._clock.now()
+            with database.transaction(durable=True):
+                former = database.knowledge.chunks.get(supersedes.chunk.id)
+                if former is not None and former.state != "superseded":
+                    former = structs.replace(former, state="superseded", valid_until=now, superseded_by=memory.chunk.id)
+                    database.knowledge.chunks.change(former)
         rivals = self.rivals(memory) if known is None else ()
         return Remembered(memory=memory, is_new=known is None, contradicts=rivals, superseded=supersedes)
 
@@ -314,15 +319,6 @@ class Memories:
                 raise UsageError(f"the limit of {most:,} memories is reached", "Forget some of them first.")
             (stored,) = knowledge.chunks.add([chunk])
         return Memory(stored, scope)
-
-    def _supersede_memory(self, former: Memory, *, by: Memory) -> None:
-        database, now = self.databases.get(former.scope), self._clock.now()
-        with database.transaction(durable=True):
-            chunk = database.knowledge.chunks.get(former.chunk.id)
-            if chunk is not None and chunk.state != "superseded":
-                database.knowledge.chunks.change(
-                    structs.replace(chunk, state="superseded", valid_until=now, superseded_by=by.chunk.id)
-                )
 
     def _find_same(self, content: str) -> Memory | None:
         """Return the memory that says the same, but for white space and the end of the sentence."""

@@ -98,16 +98,12 @@ def contradict(one: str, other: str) -> bool:
     alike = similarity(_without_numbers(one), _without_numbers(other))
     if alike < CONTRADICTING:
         return False
-    return is_negative(one) != is_negative(other) or (alike >= DIFFERING and _says_another_number(one, other))
-
-
-def _says_another_number(one: str, other: str) -> bool:
-    """Return whether two texts first differ in a number, and that is not part of what they are about."""
+    if is_negative(one) != is_negative(other) or alike < DIFFERING:
+        return is_negative(one) != is_negative(other)
     words = [_TOKEN.findall(each.casefold()) for each in (one, other)]
     for place, (first, second) in enumerate(zip(*words, strict=False)):
-        if first != second:
-            are_numbers = all(_NUMBER.fullmatch(each) for each in (first, second))
-            return are_numbers and place >= SUBJECT_WORDS
+        if first != second:  # a number among the first words is part of what they are about
+            return place >= SUBJECT_WORDS and all(_NUMBER.fullmatch(each) for each in (first, second))
     return False
 
 

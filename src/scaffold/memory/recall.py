@@ -1,11 +1,12 @@
 """Memories as material for a model: lines of JSON in a block, so that no text in them can end it or pass for orders."""
 
-import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
+from typing import Any
 
 from scaffold.core.knowledge import ChunkFilter
 from scaffold.memory.hybrid import MAX_CHARS
+from scaffold.memory.json_block import json_block, json_line
 from scaffold.memory.memories import FoundMemory, Memories
 from scaffold.memory.notes import RECALLED_KEY, Memory, Remembered, contradictions
 from scaffold.plan.learning.words import words_of
@@ -37,15 +38,22 @@ async def recalled_for(memories: Memories, message: str) -> str:
     wanted = ChunkFilter(states=("active",), meta={"type": "preference"})
     preferences = memories.newest(wanted, most=CONTEXT_MEMORIES)
     chosen = list({each.id: each for each in (*preferences, *fitting)}.values())
-    kept = _memories_within(CONTEXT_CHARS, chosen)
-    return "\n".join([HEADING, f"{DATA}]", *_memory_block(kept)]) if kept else ""
+    kept: list[Memory] = []
+    room = CONTEXT_CHARS
+    for each in chosen:
+        size = len(json_line(_memory_row(each, ())))
+        # A long one does not keep out a short one.
+        if size <= room:
+            kept.append(each)
+            room -= size
+    return f"{HEADING}\n{DATA}]\n{_memory_block(kept)}" if kept else ""
 
 
 def recalled_text(found: Sequence[Memory]) -> str:
     """Return memories as the answer of a tool."""
     if not found:
         return "No memory fits."
-    return "\n".join([DATA, *_memory_block(found)])
+    return f"{DATA}\n{_memory_block(found)}"
 
 
 def remembered_text(done: Remembered) -> str:
@@ -70,26 +78,13 @@ def _fits_message(found: FoundMemory, message: str) -> bool:
     return found.hit.by_words and len(said & remembered) >= min(SHARED_WORDS, len(said), len(remembered))
 
 
-def _memories_within(limit: int, memories: Iterable[Memory]) -> list[Memory]:
-    # A long one does not keep out a short one.
-    kept: list[Memory] = []
-    for each in memories:
-        size = len(_memory_line(each, ()))
-        if size <= limit:
-            kept.append(each)
-            limit -= size
-    return kept
+def _memory_block(memories: Sequence[Memory]) -> str:
+    return json_block(_memory_row(each, contradictions(each, memories)) for each in memories)
 
 
-def _memory_block(memories: Sequence[Memory]) -> Iterator[str]:
-    yield "```jsonl"
-    yield from (_memory_line(each, contradictions(each, memories)) for each in memories)
-    yield "```"
-
-
-def _memory_line(memory: Memory, against: Sequence[Memory]) -> str:
+def _memory_row(memory: Memory, against: Sequence[Memory]) -> dict[str, Any]:
     chunk = memory.chunk
-    parts = {
+    return {
         RECALLED_KEY: memory.id,
         "text": chunk.text,
         "type": memory.type,
@@ -99,4 +94,3 @@ def _memory_line(memory: Memory, against: Sequence[Memory]) -> str:
         "state": chunk.state,
         **({"contradicted_by": [each.id for each in against]} if against else {}),
     }
-    return json.dumps(parts, ensure_ascii=False)

@@ -73,17 +73,13 @@ def pieces_of(text: str, kind: TextKind = "text", size: PieceSize = USUAL) -> It
     """Yield the pieces of a text, in order, none of them empty or longer than its size allows."""
     if kind == "markdown":
         return split_markdown(text, size)
-    pieces = split_python(text, size) if kind == "python" else _split_code(text, kind, size)
+    pieces = split_python(text, size) if kind == "python" else None
+    if kind in LANGUAGES:
+        with importing():  # needs the parser, which takes long to load
+            from scaffold.memory.chunking.syntax_tree import split_code
+        pieces = split_code(text, kind, size)
+    # By its paragraphs where no grammar fits it.
     return split_paragraphs(text, size=size) if pieces is None else pieces
-
-
-def _split_code(text: str, kind: TextKind, size: PieceSize) -> Iterator[TextPiece] | None:
-    """Return the pieces of code; None if there is no grammar of its language, or it does not fit it."""
-    if kind not in LANGUAGES:
-        return None
-    with importing():  # needs the parser, which takes long to load
-        from scaffold.memory.chunking.syntax_tree import split_code
-    return split_code(text, kind, size)
 
 
 def split_python(text: str, size: PieceSize = USUAL) -> Iterator[TextPiece] | None:

@@ -70,19 +70,14 @@ def _find_definitions(root: Node, language: CodeLanguage, size: PieceSize) -> It
         if known and not is_open:
             # What takes one line is no piece of its own.
             if node.end_point.row > node.start_point.row:
-                yield _with_export(node, name)
+                outer = node.parent if node.parent is not None and node.parent.type == "export_statement" else node
+                yield _CodeDefinition(outer.start_byte, outer.end_byte, name)
             continue
         if is_open:
             yield _CodeDefinition(node.start_byte, node.start_byte, name)
             waiting.append((node.end_byte, inside, depth))
         if depth < MAX_DEPTH and (is_open or node is root or _may_contain(node)):
             waiting += [(each, name, depth + 1) for each in reversed(node.named_children)]
-
-
-def _with_export(node: Node, name: str) -> _CodeDefinition:
-    around = node.parent
-    outer = around if around is not None and around.type == "export_statement" else node
-    return _CodeDefinition(outer.start_byte, outer.end_byte, name)
 
 
 def _may_contain(node: Node) -> bool:

@@ -53,7 +53,11 @@ def split_paragraphs(
     """Yield the pieces of a range of `text`, in order; they do not overlap, and only white space is between them."""
     whole = _Range(start, len(text) if end is None else end)
     short = (part for each in _cut_range(text, whole, _PARAGRAPH_END) for part in _shorten_range(text, each, size))
-    yield from filter(None, (_text_piece(text, each, title) for each in _join_ranges(short, size)))
+    for part in _join_ranges(short, size):
+        content = text[part.start : part.end]
+        if stripped := content.strip():
+            first = part.start + len(content) - len(content.lstrip())
+            yield TextPiece(stripped, first, first + len(stripped), title)
 
 
 def _shorten_range(text: str, part: _Range, size: PieceSize) -> Iterator[_Range]:
@@ -91,12 +95,3 @@ def _join_ranges(parts: Iterable[_Range], size: PieceSize) -> Iterator[_Range]:
         current = part
     if current is not None:
         yield current
-
-
-def _text_piece(text: str, part: _Range, title: str) -> TextPiece | None:
-    content = text[part.start : part.end]
-    if not content.strip():
-        return None
-    start = part.start + len(content) - len(content.lstrip())
-    content = content.strip()
-    return TextPiece(content, start, start + len(content), title)

@@ -43,7 +43,11 @@ class Outline:
             self._next += 1
         here = [each for each in self._headings[self._next :] if each.page == page]
         self._next += len(here)
-        places = _heading_positions(text, here)
+        lowered, start, places = text.casefold(), 0, []
+        for heading in here:
+            # One that is not found is where the one before it is.
+            start = max(lowered.find(heading.text.casefold(), start), start)
+            places.append((start, heading))
         titles = []
         for piece in pieces:
             while places and places[0][0] <= (piece.start + piece.end) // 2:
@@ -144,24 +148,18 @@ class DocumentReader:
             outline = Outline(part.headings) if request.headings else outline
             pieces: list[Piece] = []
             for page in part.pages:
-                found = self._pieces_of(page, options, outline)
-                moved = (structs.replace(each, start=each.start + start, end=each.end + start) for each in found.pieces)
-                pieces += (Piece(each, page.number) for each in moved)
-                start += found.length
+                text = self._redactor.clean(page.text).strip()
+                found = [each for each in pieces_of(text, "text", options.size) if _has_words(each.text)]
+                titles = map(self._redactor.clean, outline.titles(page.number, text, found))
+                for each, title in zip(found, titles, strict=True):
+                    moved = structs.replace(each, title=title, start=each.start + start, end=each.end + start)
+                    pieces.append(Piece(moved, page.number))
+                start += len(text) + 1 if text else 0
                 missing = with_problem(missing, page)
             unread.count(part.pages, opened.name)
             last = part.pages[-1].number
             pages = pages.after(last)
             yield DocumentPart(pieces=pieces, position=last, length=part.total, missing=missing)
-
-    def _pieces_of(self, page: PdfPage, options: ReadingOptions, outline: Outline) -> "_PagePieces":
-        text = self._redactor.clean(page.text).strip()
-        pieces = [each for each in pieces_of(text, "text", options.size) if _has_words(each.text)]
-        titles = outline.titles(page.number, text, pieces)
-        named = [
-            structs.replace(each, title=self._redactor.clean(title)) for each, title in zip(pieces, titles, strict=True)
-        ]
-        return _PagePieces(named, len(text) + 1 if text else 0)
 
 
 class _UnreadPages:
@@ -183,11 +181,6 @@ class _UnreadPages:
             )
 
 
-class _PagePieces(Struct, frozen=True):
-    pieces: Sequence[TextPiece]
-    length: int
-
-
 def with_problem(missing: Mapping[str, str], page: PdfPage) -> Mapping[str, str]:
     """Return what is missing of a document, with the problem of another page."""
     known = missing.get(page.problem, "")
@@ -204,13 +197,3 @@ def with_problem(missing: Mapping[str, str], page: PdfPage) -> Mapping[str, str]
 
 def _has_words(text: str) -> bool:
     return any(each.isalnum() for each in text)
-
-
-def _heading_positions(text: str, headings: Sequence[PdfHeading]) -> list[tuple[int, PdfHeading]]:
-    # One that is not found is where the one before it is.
-    lowered, start, places = text.casefold(), 0, []
-    for heading in headings:
-        found = lowered.find(heading.text.casefold(), start)
-        start = max(found, start)
-        places.append((start, heading))
-    return places

@@ -1,11 +1,12 @@
 """Read pages of a PDF in a process that may crash, hang or lie without harm to this one."""
 
+import contextlib
 import importlib.util
 import json
 import os
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
 import msgspec
@@ -140,7 +141,11 @@ def check_pdf(file: int, name: str) -> None:
 async def _read_with(reader: Reader, file: int, request: PdfRequest, place: ReaderPlace) -> PdfPart | str:
     """Return the pages that a reader could read, the one at which it failed as the last; why, if it read none."""
     finished = await _run_reader(reader, file, request, place)
-    lines = tuple(_parse_lines(finished.stdout))
+    lines: list[_PdfLine] = []
+    # Up to the first line that is not as agreed.
+    with contextlib.suppress(msgspec.MsgspecError, UnicodeDecodeError):
+        for line in finished.stdout.split(b"\n"):
+            lines.append(_DECODER.decode(line))  # noqa: PERF401 - what was decoded before an error counts
     error = next((each.error for each in lines if each.error), None)
     if error is not None:
         return ENCRYPTED if error == "encrypted" else "it is damaged"
@@ -182,16 +187,7 @@ async def _run_reader(reader: Reader, file: int, request: PdfRequest, place: Rea
     )
 
 
-def _parse_lines(output: bytes) -> Iterator[_PdfLine]:
-    # Up to the first line that is not as agreed.
-    for line in output.split(b"\n"):
-        try:
-            yield _DECODER.decode(line)
-        except (msgspec.MsgspecError, UnicodeDecodeError):
-            return
-
-
-def _wanted_pages(lines: tuple[_PdfLine, ...], pages: PageRanges, total: int) -> Iterator[PdfPage]:
+def _wanted_pages(lines: Sequence[_PdfLine], pages: PageRanges, total: int) -> Iterator[PdfPage]:
     # Each once and in order: whatever else a child says is left out.
     rest = pages
     for line in lines:

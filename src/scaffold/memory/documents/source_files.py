@@ -114,7 +114,13 @@ def read_text(opened: OpenedFile) -> str:
 
 async def documents_below(folder: Path) -> list[Path]:
     """Return the documents below a folder, in order; UsageError if there are none, or too many."""
-    names = await _list_names(folder)
+    try:
+        find_top(folder)
+    except NotInRepository:
+        names = list(_walk_files(folder))
+    else:
+        listed = await Git(folder, environ=os.environ)("ls-files", "-z", "--cached", "--others", "--exclude-standard")
+        names = list(dict.fromkeys(listed.records))
     found = [folder / each for each in sorted(names) if _is_document(folder, each)]
     if not found:
         raise UsageError(f"there are no documents below {folder}", "Name a file, or another folder.")
@@ -123,17 +129,8 @@ async def documents_below(folder: Path) -> list[Path]:
     return found
 
 
-async def _list_names(folder: Path) -> list[str]:
-    # Those that git does not ignore; without git, those that are not hidden.
-    try:
-        find_top(folder)
-    except NotInRepository:
-        return list(_walk_files(folder))
-    listed = await Git(folder, environ=os.environ)("ls-files", "-z", "--cached", "--others", "--exclude-standard")
-    return list(dict.fromkeys(listed.records))
-
-
 def _walk_files(top: Path) -> Iterator[str]:
+    # Without git, those that are not hidden.
     for folder, folders, files in walk(top):
         # Hidden folders have settings and caches, no documents.
         folders[:] = [each for each in folders if not each.startswith(".") and each not in SKIPPED]

@@ -1,5 +1,6 @@
 """Checks of the arguments of the vector database's tools: names, vectors, metadata, texts and times."""
 
+import contextlib
 import hashlib
 import json
 import math
@@ -47,17 +48,23 @@ def checked_vector(given: Sequence[float], dimension: int) -> list[float]:
             f"the vector has {len(given):,} numbers, those of the index have {dimension:,}",
             "Give a vector of the same model, or create another index.",
         )
-    numbers = [_parse_number(each) for each in given]
-    # Scaled, because half-precision numbers would overflow.
-    largest = max(map(abs, numbers))
+    numbers: list[float] = []
+    largest = math.inf
+    with contextlib.suppress(OverflowError):  # an integer that no float can hold
+        numbers = [float(each) for each in given]
+        largest = max(map(abs, numbers))
     if not math.isfinite(largest) or largest == 0:
         raise UsageError("the vector is zero, or has infinite or NaN values", "Give finite numbers.")
+    # Scaled, because half-precision numbers would overflow.
     return [each / largest for each in numbers]
 
 
 def checked_metadata(given: Mapping[str, Any], redactor: Redactor) -> dict[str, str]:
     """Return metadata as texts; UsageError if there is too much of it, or a secret in it."""
-    found = {utf8_safe(name).replace("\0", " "): _metadata_text(value) for name, value in given.items()}
+    found: dict[str, str] = {}
+    for name, value in given.items():
+        plain = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+        found[utf8_safe(name).replace("\0", " ")] = utf8_safe(plain).replace("\0", " ")
     if len(found) > MAX_FIELDS or any(len(name) > MAX_FIELD_CHARS for name in found):
         raise UsageError(
             "the metadata has too many fields, or too long names",
@@ -96,18 +103,6 @@ def checked_time(name: str, given: str) -> datetime:
 def item_hash(text: str, metadata: Mapping[str, str], vector: bytes = b"") -> str:
     """Return the hash that is equal for equal items: stored again, one is still there once."""
     return hashlib.sha256(json.dumps([text, sorted(metadata.items())]).encode() + vector).hexdigest()
-
-
-def _parse_number(given: float) -> float:
-    try:
-        return float(given)
-    except OverflowError:
-        return math.inf
-
-
-def _metadata_text(value: Any) -> str:
-    plain = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
-    return utf8_safe(plain).replace("\0", " ")
 
 
 def _refuse_secrets(text: str, redactor: Redactor) -> None:

@@ -1,11 +1,12 @@
 """Items of indexes as material for a model: lines of JSON in a block, so that no text in them can end it."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from scaffold.core.knowledge import Chunk
 from scaffold.memory.hybrid import FoundChunk
+from scaffold.memory.json_block import json_block, json_line
 from scaffold.memory.memories import IndexState
 
 MAX_SHOWN_CHARS = 1_200
@@ -21,12 +22,18 @@ def found_text(found: Sequence[FoundChunk]) -> str:
     """Return what a search has found, the best first."""
     if not found:
         return "Nothing fits."
-    rows = []
+    rows: list[dict[str, Any]] = []
     for each in found:
         score = {} if each.cosine is None else {"score": round(each.cosine, DIGITS)}
         words = {"by_words": True} if each.by_words else {}
         rows.append({"id": each.chunk.id, **score, **words, **_item_json(each.chunk, MAX_SHOWN_CHARS)})
-    return "\n".join([DATA, *_fenced_block(_rows_within(MAX_LIST_CHARS, rows))])
+    room = MAX_LIST_CHARS
+    for place, row in enumerate(rows):
+        room -= len(json_line(row))
+        if room < 0 and place:
+            rows[place:] = [{"left_out": len(rows) - place}]
+            break
+    return f"{DATA}\n{json_block(rows)}"
 
 
 def item_text(chunk: Chunk, vector: Sequence[float] | None) -> str:
@@ -41,7 +48,7 @@ def item_text(chunk: Chunk, vector: Sequence[float] | None) -> str:
 
 def states_text(states: Sequence[IndexState]) -> str:
     """Return the indexes, and how full they are."""
-    return "\n".join(_fenced_block(state_json(each) for each in states)) if states else "There is no index yet."
+    return json_block(map(state_json, states)) if states else "There is no index yet."
 
 
 def state_json(state: IndexState) -> dict[str, Any]:
@@ -74,23 +81,3 @@ def _item_json(chunk: Chunk, most: int) -> dict[str, Any]:
         "state": "" if chunk.state == "active" else chunk.state,
     }
     return {name: value for name, value in parts.items() if value}
-
-
-def _rows_within(limit: int, rows: Sequence[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
-    """Yield the rows for which there is room, and how many there is none for."""
-    for place, each in enumerate(rows):
-        limit -= len(_json_line(each))
-        if limit < 0 and place:
-            yield {"left_out": len(rows) - place}
-            return
-        yield each
-
-
-def _fenced_block(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    yield "```jsonl"
-    yield from map(_json_line, rows)
-    yield "```"
-
-
-def _json_line(row: Mapping[str, Any]) -> str:
-    return json.dumps(row, ensure_ascii=False)

@@ -22,7 +22,7 @@ from scaffold.memory.embedders.vector_bytes import Matrix, unpacked
 from scaffold.memory.vectors.exact import Nearest, Numbers, VectorTable, nearest
 from scaffold.memory.vectors.memory_cache import delete_index, index_path
 from scaffold.store.knowledge.changes import Moment
-from scaffold.store.knowledge.chunk_vectors import Embeddings, StoredVector
+from scaffold.store.knowledge.chunk_vectors import Embeddings
 
 CONNECTIVITY = 16
 EXPANSION_ADD = 200
@@ -198,10 +198,8 @@ def _fits_database(index: Index, header: IndexHeader, collection: CollectionName
     if index.ndim != header.dimension:
         return False
     last = embeddings.last_until(collection, header.seq, most=COMPARED)
-    return all(_is_equal(index, each) for each in last)
-
-
-def _is_equal(index: Index, stored: StoredVector) -> bool:
-    vector = index.get(stored.chunk)
-    expected = unpacked([stored.vector])[0]
-    return vector is not None and np.allclose(np.asarray(vector, dtype=np.float32), expected, atol=1e-3)
+    for each in last:
+        vector, expected = index.get(each.chunk), unpacked([each.vector])[0]
+        if vector is None or not np.allclose(np.asarray(vector, dtype=np.float32), expected, atol=1e-3):
+            return False
+    return True
