@@ -9,7 +9,7 @@ from scaffold.core.ids import AttemptId
 from scaffold.core.knowledge import LEARNINGS, OF_ATTEMPT, Chunk, ChunkId, ChunkState
 from scaffold.core.learning import Learning, LearningMoment, LearningSource, LearningUse, Triple
 from scaffold.core.states import COUNTED_FAILURES, AttemptOutcome
-from scaffold.store.driver.columns import OBJECT, TimeSource, format_time, parse_time, read_struct, struct_columns
+from scaffold.store.driver.columns import OBJECT, TimeSource, parse_time, read_struct, struct_columns
 from scaffold.store.driver.connection import Connection, Row
 from scaffold.store.driver.gateway import TableGateway
 from scaffold.store.knowledge.tables import KnowledgeTables
@@ -83,7 +83,7 @@ class LearningUses(TableGateway):
         self, attempt_id: AttemptId, moment: LearningMoment, *, given: Iterable[str], withheld: Iterable[str]
     ) -> None:
         """Record what an attempt was given, and what it goes without; the first decision about a learning stays."""
-        shared = {"attempt_id": attempt_id, "moment": moment, "at": format_time(self._clock.now())}
+        shared = {"attempt_id": attempt_id, "moment": moment, "at": self._now_text()}
         rows = [{**shared, "learning_id": each, "given": 1} for each in given]
         rows += [{**shared, "learning_id": each, "given": 0} for each in withheld]
         self._connection.write_each(ADD_USE, rows)
@@ -143,7 +143,7 @@ class Learnings(TableGateway):
 
     def trigger(self, learning_ids: Iterable[str]) -> None:
         """Count that the learnings were found for an attempt; those of another database are left alone."""
-        at = format_time(self._clock.now())
+        at = self._now_text()
         self._connection.write_each(TRIGGER, [{"id": each, "at": at} for each in learning_ids])
 
     def get(self, learning_id: str) -> Learning | None:

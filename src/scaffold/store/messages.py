@@ -64,7 +64,17 @@ class Messages(TableGateway):
 
         Raises StoreError if there is no such scope.
         """
-        return self._add_envelope(scope, sender, recipient, channel, body, expires_at)
+        (row,) = self._connection.write_returning(
+            ADD,
+            scope=scope,
+            sender=sender,
+            recipient=recipient,
+            channel=channel,
+            body=OBJECT.write(body),
+            now=self._now_text(),
+            expires_at=format_time(expires_at),
+        )
+        return int(row["seq"])
 
     def subscribe(self, scope: str, channel: str, subscriber: str) -> None:
         """Deliver what others publish on the channel from now on to `subscriber`; safe to repeat."""
@@ -77,50 +87,29 @@ class Messages(TableGateway):
         rows = self._connection.rows(SUBSCRIBERS, scope=scope, channel=channel)
         recipients = [row["subscriber"] for row in rows if row["subscriber"] != sender]
         for recipient in recipients:
-            self._add_envelope(scope, sender, recipient, channel, body, expires_at)
+            self.send(scope, sender=sender, recipient=recipient, body=body, channel=channel, expires_at=expires_at)
         return len(recipients)
 
     def peek(self, scope: str, recipient: str, *, channel: str | None = None, limit: int = 100) -> tuple[Envelope, ...]:
         """Return the agent's unread messages on the channel, or direct messages if None; nothing is consumed."""
-        now = format_time(self._clock.now())
+        now = self._now_text()
         rows = self._connection.rows(PEEK, scope=scope, recipient=recipient, channel=channel, now=now, limit=limit)
         return tuple(map(_read_envelope, rows))
 
     def waiting(self, scope: str, recipient: str, *, but: str = "", limit: int = 100) -> tuple[Envelope, ...]:
         """Return the agent's unread messages on any channel except `but`; nothing is consumed."""
-        now = format_time(self._clock.now())
+        now = self._now_text()
         rows = self._connection.rows(UNREAD, scope=scope, recipient=recipient, but=but, now=now, limit=limit)
         return tuple(map(_read_envelope, rows))
 
     def consume(self, scope: str, seq: int) -> bool:
         """Consume a message; return False if it was already consumed, has expired, or never existed."""
-        now = format_time(self._clock.now())
+        now = self._now_text()
         return bool(self._connection.write_returning(CONSUME, scope=scope, seq=seq, now=now))
 
     def expire(self, scope: str) -> int:
         """Delete expired messages, consumed or not, and return how many."""
-        return len(self._connection.write_returning(DELETE_EXPIRED, scope=scope, now=format_time(self._clock.now())))
-
-    def _add_envelope(
-        self,
-        scope: str,
-        sender: str,
-        recipient: str,
-        channel: str | None,
-        body: Mapping[str, Any],
-        expires_at: datetime | None,
-    ) -> int:
-        (row,) = self._connection.write_returning(
-            ADD,
-            scope=scope,
-            sender=sender,
-            recipient=recipient,
-            channel=channel,
-            body=OBJECT.write(body),
-            now=format_time(self._clock.now()),
-            expires_at=format_time(expires_at),
-        )
-        return int(row["seq"])
+        return len(self._connection.write_returning(DELETE_EXPIRED, scope=scope, now=self._now_text()))
 
 
 def _read_envelope(row: Row) -> Envelope:

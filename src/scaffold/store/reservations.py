@@ -6,7 +6,7 @@ from scaffold.core.errors import StoreError
 from scaffold.core.ids import ReservationId, RunId
 from scaffold.core.model import ProcessIdentity, Usage
 from scaffold.core.spending import AccountTotals, Amount, Booking, PastCost, Spender
-from scaffold.store.driver.columns import OWNER, format_time, usage_columns
+from scaffold.store.driver.columns import OWNER, usage_columns
 from scaffold.store.driver.connection import Row
 from scaffold.store.driver.gateway import TableGateway
 
@@ -142,7 +142,7 @@ class Reservations(TableGateway):
             role=reservation.spender.role,
             model=reservation.spender.model,
             owner=OWNER.write(reservation.owner),
-            at=format_time(self._clock.now()),
+            at=self._now_text(),
         )
 
     def is_next(self, reservation: Reservation, room: Amount) -> bool:

@@ -123,7 +123,14 @@ class SharedThrottle:
                 self._count_in_flight(endpoint, again=True)
         if admits(state, self._now_s(), self._endpoints.in_flight(endpoint)):
             return True
-        self._remove_dead_tickets(endpoint)
+        # The tickets of dead processes take room; looked for at most every DEAD_OWNER_CHECK_S.
+        now_s = self._clock.monotonic()
+        if now_s >= self._next_check_s:
+            self._next_check_s = now_s + DEAD_OWNER_CHECK_S
+            for owner in self._endpoints.owners(endpoint):
+                if owner != self._me and not is_alive(owner):
+                    with self._store.transaction():
+                        self._endpoints.forget_owner(endpoint, owner)
         return False
 
     def _take_room(self, endpoint: str, ticket: Ticket) -> bool:
@@ -142,17 +149,6 @@ class SharedThrottle:
             tickets = [ticket for ticket, target in self._in_flight.items() if target == endpoint]
             self._endpoints.take(endpoint, tickets, self._me)
             self._counted.add(endpoint)
-
-    def _remove_dead_tickets(self, endpoint: str) -> None:
-        """Remove the tickets of dead processes, at most every DEAD_OWNER_CHECK_S."""
-        now_s = self._clock.monotonic()
-        if now_s < self._next_check_s:
-            return
-        self._next_check_s = now_s + DEAD_OWNER_CHECK_S
-        for owner in self._endpoints.owners(endpoint):
-            if owner != self._me and not is_alive(owner):
-                with self._store.transaction():
-                    self._endpoints.forget_owner(endpoint, owner)
 
     def _now_s(self) -> float:
         """Return the wall-clock time, which all processes share."""

@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 
 from scaffold.core.work_item import ItemLog, WorkItem
-from scaffold.store.driver.columns import NAMES, format_time, parse_time, read_struct, struct_columns
-from scaffold.store.driver.connection import Row
+from scaffold.store.driver.columns import NAMES, parse_time, read_struct, struct_columns
 from scaffold.store.driver.gateway import TableGateway
 
 PUT = """
@@ -44,14 +43,14 @@ class WorkItems(TableGateway):
                 action_key=item.action,
                 attempt_id=attempt,
             ),
-            at=format_time(self._clock.now()),
+            at=self._now_text(),
         )
         self._connection.write(UNBLOCK, id=item.id)
         self._connection.write_each(BLOCK, [{"id": item.id, "blocked_by": each} for each in item.blocked_by])
 
     def log(self, item_id: str, text: str) -> None:
         """Add an entry to the item's log."""
-        self._connection.write(LOG, id=item_id, at=format_time(self._clock.now()), text=text)
+        self._connection.write(LOG, id=item_id, at=self._now_text(), text=text)
 
     def logs(self, item_id: str) -> tuple[ItemLog, ...]:
         """Return the item's log, oldest first."""
@@ -62,20 +61,19 @@ class WorkItems(TableGateway):
         blockers: dict[str, tuple[str, ...]] = {}
         for row in self._connection.rows(BLOCKERS):
             blockers[row["item_id"]] = (*blockers.get(row["item_id"], ()), row["blocked_by"])
-        return {row["id"]: _read_item(row, blockers.get(row["id"], ())) for row in self._connection.rows(ALL)}
+        return {
+            row["id"]: read_struct(
+                WorkItem,
+                row,
+                parent=row["parent_id"],
+                labels=NAMES.read(row["labels"]),
+                blocked_by=blockers.get(row["id"], ()),
+                run=row["run_id"],
+                action=row["action_key"],
+            )
+            for row in self._connection.rows(ALL)
+        }
 
     def count_of_attempt(self, attempt_id: str) -> int:
         """Return how many items the attempt has filed."""
         return int(self._connection.rows(COUNT_OF_ATTEMPT, attempt_id=attempt_id)[0]["items"])
-
-
-def _read_item(row: Row, blocked_by: tuple[str, ...]) -> WorkItem:
-    return read_struct(
-        WorkItem,
-        row,
-        parent=row["parent_id"],
-        labels=NAMES.read(row["labels"]),
-        blocked_by=blocked_by,
-        run=row["run_id"],
-        action=row["action_key"],
-    )

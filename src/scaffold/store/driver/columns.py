@@ -84,14 +84,14 @@ def _columns_of(
 
 def struct_columns(value: msgspec.Struct, **given: ColumnValue) -> dict[str, ColumnValue]:
     """Return the fields of a value as columns of the same name, and those `given`; a statement takes what it names."""
-    fields = {name: getattr(value, name) for name in value.__struct_fields__ if name not in given}
-    return {name: _column_value(field) for name, field in fields.items()} | given
-
-
-def _column_value(field: Any) -> Any:
-    if isinstance(field, datetime):
-        return format_time(field)
-    return int(field) if isinstance(field, bool) else field
+    columns: dict[str, ColumnValue] = {}
+    for name in value.__struct_fields__:
+        if name not in given:
+            field = getattr(value, name)
+            if isinstance(field, datetime):
+                field = format_time(field)
+            columns[name] = int(field) if isinstance(field, bool) else field
+    return columns | given
 
 
 LONE_SURROGATE = re.compile("[\ud800-\udfff]")

@@ -2,7 +2,7 @@
 
 from contextlib import AbstractContextManager
 
-from scaffold.store.driver.columns import TimeSource
+from scaffold.store.driver.columns import TimeSource, format_time
 from scaffold.store.driver.connection import Connection
 
 
@@ -12,6 +12,9 @@ class TableGateway:
     def __init__(self, connection: Connection, clock: TimeSource) -> None:
         self._connection = connection
         self._clock = clock
+
+    def _now_text(self) -> str | None:
+        return format_time(self._clock.now())
 
 
 class BaseStore:

@@ -4,6 +4,7 @@ import os
 import re
 import secrets
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -54,18 +55,11 @@ def state_location(common_dir: Path, environ: Mapping[str, str]) -> StoreLocatio
 
 def _database_url(environ: Mapping[str, str]) -> str | None:
     url = environ.get(DATABASE_URL) or None
-    if url is not None and not (url.startswith(SCHEMES) and _is_parsable_url(url)):
-        fix = f"Write it as postgresql://USER@HOST/DATABASE, or unset {DATABASE_URL} to keep the state in a file."
-        raise UsageError(f"{DATABASE_URL} does not name a PostgreSQL server", fix)
-    return url
-
-
-def _is_parsable_url(url: str) -> bool:
-    try:
-        urlsplit(url)
-    except ValueError:
-        return False
-    return True
+    with suppress(ValueError):  # from `urlsplit`, e.g. for a bracket that is not closed
+        if url is None or (url.startswith(SCHEMES) and urlsplit(url)):
+            return url
+    fix = f"Write it as postgresql://USER@HOST/DATABASE, or unset {DATABASE_URL} to keep the state in a file."
+    raise UsageError(f"{DATABASE_URL} does not name a PostgreSQL server", fix)
 
 
 def _schema_file(common_dir: Path) -> Path:

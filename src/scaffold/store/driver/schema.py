@@ -60,7 +60,11 @@ def migrate(connection: Connection, schema: SchemaSource, clock: TimeSource, *, 
         what = f"{driver.name}: the database is empty"
         raise StoreEmpty(what, f"{START_HINT}, or restore a backup of the file.")
     if version > len(steps):
-        _open_read_only(connection, version, known=len(steps), writing=create)
+        newer = f"a newer scaffold wrote this database (schema {version}, this version supports up to {len(steps)})"
+        if create or connection.rows(READABLE_FROM)[0]["version"] > len(steps):
+            what = f"{driver.name}: {newer}"
+            raise StoreError(what, "Nothing was changed. Use that version of scaffold, or a newer one.")
+        driver.read_only = newer
     elif driver.read_only is None:
         driver.make_ready()
         # Read without the lock, so that an up-to-date database is opened without waiting for a writer.
@@ -85,20 +89,18 @@ def _schema_version(connection: Connection) -> int:
     return int(connection.rows(READ_VERSION)[0]["version"])
 
 
-def _open_read_only(connection: Connection, version: int, *, known: int, writing: bool) -> None:
-    newer = f"a newer scaffold wrote this database (schema {version}, this version supports up to {known})"
-    if writing or connection.rows(READABLE_FROM)[0]["version"] > known:
-        what = f"{connection.driver.name}: {newer}"
-        raise StoreError(what, "Nothing was changed. Use that version of scaffold, or a newer one.")
-    connection.driver.read_only = newer
-
-
 def _apply_pending(connection: Connection, clock: TimeSource, steps: Sequence[Path], in_use: str) -> None:
     with connection.transaction(durable=True):
         version = _schema_version(connection)
         # `version` was read with the lock held: another process may have migrated while this one waited for it.
         if 0 < version < len(steps):
-            _refuse_while_in_use(connection, in_use)
+            # The tables of a live process must not change while it runs.
+            for row in connection.rows(in_use):
+                if is_alive(owner := OWNER.read(row["owner"])):
+                    name = connection.driver.name
+                    what = f"{name}: an older scaffold (process {owner.pid}) {row['activity']} on this database"
+                    fix = "Nothing was changed. Wait for it to end or stop it, then repeat the command."
+                    raise StoreError(what, fix)
             connection.driver.back_up(version)
         for number in range(version + 1, len(steps) + 1):
             # One by one, since a script would commit the transaction.
@@ -107,13 +109,3 @@ def _apply_pending(connection: Connection, clock: TimeSource, steps: Sequence[Pa
                 if statement.strip() and (only is None or only[1] == connection.driver.dialect):
                     connection.write(statement)
             connection.write(WRITE_VERSION, version=number, at=format_time(clock.now()))
-
-
-def _refuse_while_in_use(connection: Connection, in_use: str) -> None:
-    # The tables of a live process must not change while it runs.
-    for row in connection.rows(in_use):
-        owner = OWNER.read(row["owner"])
-        if is_alive(owner):
-            name = connection.driver.name
-            what = f"{name}: an older scaffold (process {owner.pid}) {row['activity']} on this database"
-            raise StoreError(what, "Nothing was changed. Wait for it to end or stop it, then repeat the command.")

@@ -154,7 +154,14 @@ class SqliteDriver:
 
     def make_ready(self) -> None:
         """Enable the write-ahead log, so that readers and a writer can work at once; the setting stays in the file."""
-        while not self._enable_wal():
+        while True:
+            try:
+                self._raw.execute("PRAGMA journal_mode = WAL")
+            except sqlite3.Error as error:
+                if _primary_code(error) != sqlite3.SQLITE_BUSY:
+                    self._raise_store_error(error)
+            else:
+                return
             self.begin(durable=False)  # SQLite does not wait for locks when switching to WAL: wait for the writer here
             self.roll_back()
 
@@ -208,9 +215,6 @@ class SqliteDriver:
         except sqlite3.Error as error:
             if _primary_code(error) != sqlite3.SQLITE_BUSY:
                 self._raise_store_error(error)
-        return self._retry_while_busy(statement, values)
-
-    def _retry_while_busy(self, statement: str, values: Mapping[str, ColumnValue]) -> sqlite3.Cursor:
         # Safe to repeat, as a statement that met the lock changed nothing.
         deadline = time.monotonic() + self._timeout_s
         while True:
@@ -221,16 +225,6 @@ class SqliteDriver:
             except sqlite3.Error as error:
                 if _primary_code(error) != sqlite3.SQLITE_BUSY or time.monotonic() >= deadline:
                     self._raise_store_error(error)
-
-    def _enable_wal(self) -> bool:
-        """Enable the write-ahead log; return False if another process holds the lock needed for it."""
-        try:
-            self._raw.execute("PRAGMA journal_mode = WAL")
-        except sqlite3.Error as error:
-            if _primary_code(error) != sqlite3.SQLITE_BUSY:
-                self._raise_store_error(error)
-            return False
-        return True
 
     def _raise_store_error(self, error: sqlite3.Error) -> NoReturn:
         """Raise SQLite's error as StoreError; errors that indicate a bug are raised unchanged."""
@@ -253,26 +247,19 @@ def _prepare_path(path: Path, *, create: bool, private: bool) -> None:
         if create:
             path.parent.mkdir(mode=0o700 if private else 0o777, parents=True, exist_ok=True)
         if create and private:
-            _make_private(path)
+            # Not opened if it exists: closing it would release SQLite's locks on it. Its log files inherit the mode.
+            with suppress(FileExistsError):
+                os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+            for owned, mode in ((path, 0o600), (path.parent, 0o700)):
+                found = owned.stat()
+                if found.st_mode & 0o077 and found.st_uid == os.geteuid():
+                    owned.chmod(mode)
         missing = not create and not path.exists()
     except OSError as error:
         what = f"{path}: the database is not accessible ({error.strerror})"
         raise StoreError(what, "Check its directory and permissions, then repeat the command.") from error
     if missing:
         raise StoreError(f"{path}: there is no database yet", f"{START_HINT}; it creates one.")
-
-
-def _make_private(path: Path) -> None:
-    """Create the file if missing and restrict it and its directory to the owner; SQLite's log files inherit the mode.
-
-    An existing file is not opened: closing it would release SQLite's locks on it.
-    """
-    with suppress(FileExistsError):
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
-    for owned, mode in ((path, 0o600), (path.parent, 0o700)):
-        found = owned.stat()
-        if found.st_mode & 0o077 and found.st_uid == os.geteuid():
-            owned.chmod(mode)
 
 
 def _why_read_only(path: Path) -> str | None:

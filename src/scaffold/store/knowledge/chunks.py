@@ -96,7 +96,12 @@ class Chunks(TableGateway):
         """Store chunks and return them with their numbers; one whose text is stored already is returned as it is."""
         numbers = take_numbers(self._connection, len(chunks)) if chunks else range(0)
         self._connection.write_each(ADD, [_chunk_columns(each, seq) for each, seq in zip(chunks, numbers, strict=True)])
-        stored = [self._stored_chunk(chunk, seq) for chunk, seq in zip(chunks, numbers, strict=True)]
+        stored = []
+        for chunk, seq in zip(chunks, numbers, strict=True):
+            row = self._connection.row(BY_SEQ, seq=seq)
+            # Without a row of its own, the text was stored before.
+            same = self.same(chunk.collection, chunk.sha256) if row is None else (_read_chunk(row),)
+            stored.append(next(each for each in same if row is not None or each.place == chunk.place))
         new = [each for each, seq in zip(stored, numbers, strict=True) if each.seq == seq]
         self._connection.write_each(ADD_META, [row for each in new for row in _meta_rows(each)])
         return tuple(stored)
@@ -214,13 +219,6 @@ class Chunks(TableGateway):
         statement = f"SELECT seq FROM chunk WHERE collection = :collection {conditions.text}"  # noqa: S608 - our conditions
         rows = self._connection.rows(statement, collection=collection, **conditions.values)
         return frozenset(int(row["seq"]) for row in rows)
-
-    def _stored_chunk(self, chunk: Chunk, seq: int) -> Chunk:
-        row = self._connection.row(BY_SEQ, seq=seq)
-        if row is not None:
-            return _read_chunk(row)
-        same = self.same(chunk.collection, chunk.sha256)
-        return next(each for each in same if each.place == chunk.place)
 
     def _drop_embeddings(self, ids: Sequence[ChunkId]) -> None:
         if not ids:

@@ -1,7 +1,7 @@
 """Collections: sets of chunks that are searched together, with at most so many chunks."""
 
 from scaffold.core.knowledge import CAPACITIES, Collection, CollectionName, Document, DocumentId
-from scaffold.store.driver.columns import OBJECT, format_time, read_struct, struct_columns
+from scaffold.store.driver.columns import OBJECT, read_struct, struct_columns
 from scaffold.store.driver.connection import Row
 from scaffold.store.driver.gateway import TableGateway
 from scaffold.store.knowledge.changes import take_numbers
@@ -140,7 +140,7 @@ class Collections(TableGateway):
     def ensure(self, name: CollectionName, *, capacity: int | None = None) -> Collection:
         """Return a collection, which is created if it is missing; needs a transaction."""
         holds = capacity or capacity_of(name)
-        at = format_time(self._clock.now())
+        at = self._now_text()
         self._connection.write(ADD, name=name, model="", dimension=0, capacity=holds, created_at=at)
         # `require_row` finds by `:id`.
         return read_struct(Collection, self._connection.require_row(GET.replace(":name", ":id"), "collection", name))

@@ -7,7 +7,7 @@ from scaffold.core.conversation import WaitingTurn
 from scaffold.core.events import FilesGranted
 from scaffold.core.ids import ActionId, AttemptId, RunId
 from scaffold.core.model import Assumption, FileGrant, FileGrantor
-from scaffold.store.driver.columns import JsonColumn, format_time, parse_time, read_struct, struct_columns
+from scaffold.store.driver.columns import JsonColumn, parse_time, read_struct, struct_columns
 from scaffold.store.driver.connection import Row
 from scaffold.store.driver.gateway import TableGateway
 from scaffold.store.run.event_log import RunTableGateway
@@ -47,7 +47,7 @@ class FileGrants(RunTableGateway):
     def add(self, action_id: ActionId, paths: Sequence[str], *, by: FileGrantor, reason: str) -> None:
         """Add entries to the action's files; does nothing for those that the same grantor has granted before."""
         action = self._connection.require_row(ACTION, "action", action_id)
-        given = {"action_id": action_id, "granted_by": by, "reason": reason, "at": format_time(self._clock.now())}
+        given = {"action_id": action_id, "granted_by": by, "reason": reason, "at": self._now_text()}
         new = [path for path in paths if self._connection.write_returning(ADD_GRANT, path=path, **given)]
         if new:
             self._events.append(action["run_id"], FilesGranted(action["key"], tuple(new), by, reason))

@@ -25,13 +25,12 @@ from scaffold.store.driver.columns import (
     PROCESS,
     SCORE,
     VERIFICATION,
-    format_time,
     read_struct,
     struct_columns,
     usage_columns,
     usage_of,
 )
-from scaffold.store.driver.connection import ColumnValue, Row
+from scaffold.store.driver.connection import Row
 from scaffold.store.row_errors import illegal_transition, stale_fence
 from scaffold.store.run.event_log import RunTableGateway
 
@@ -167,7 +166,15 @@ class Attempts(RunTableGateway):
         """Store a new attempt; raise IllegalTransition if its action or its shared worktree already has an open one."""
         # The number of the event appended below: it orders the attempts even if the wall clock goes back.
         queued_seq = self._events.next_seq(attempt.run_id)
-        if not self._connection.write_returning(OPEN, queued_seq=queued_seq, **_attempt_columns(attempt)):
+        columns = struct_columns(
+            attempt,
+            worker=PROCESS.write(attempt.worker),
+            verification=VERIFICATION.write(attempt.verification),
+            score=SCORE.write(attempt.score),
+            escalation=attempt.escalation or "",
+            **usage_columns(attempt.usage),
+        )
+        if not self._connection.write_returning(OPEN, queued_seq=queued_seq, **columns):
             what = f"action {attempt.action_id!r}, or the worktree that it shares, already has an open attempt"
             raise IllegalTransition(what, "Wait for that attempt to end; `scaffold status` shows it.")
         key = self._require_attempt(attempt.id)["key"]
@@ -240,7 +247,7 @@ class Attempts(RunTableGateway):
                 served=int(row["served_seq"]),
             )
             for row in self._connection.rows(
-                SLOT_DEMANDS, run_id=run_id, free=free, ask_after=ASK_AFTER, now=format_time(self._clock.now())
+                SLOT_DEMANDS, run_id=run_id, free=free, ask_after=ASK_AFTER, now=self._now_text()
             )
         )
 
@@ -257,7 +264,7 @@ class Attempts(RunTableGateway):
     ) -> None:
         """Assign a queued attempt to a worker process; raise StaleFence if it is not queued or has another fence."""
         self._require_fence(attempt_id, fence, "queued")
-        at = format_time(self._clock.now())
+        at = self._now_text()
         written = PROCESS.write(worker)
         self._connection.compare_and_set(
             CLAIM, "attempt", attempt_id, fence=fence, worker=written, worktree=worktree, log_file=log_file, at=at
@@ -397,7 +404,7 @@ class Attempts(RunTableGateway):
         If its worker `died`, that is added to the deaths in a row of its action and its goal.
         """
         row = self._require_fence(attempt_id, fence, "queued", "claimed")
-        at = format_time(self._clock.now())
+        at = self._now_text()
         self._connection.compare_and_set(
             END, "attempt", attempt_id, fence=row["fence"], outcome=outcome, error=error, head_sha=head_sha, at=at
         )
@@ -431,18 +438,6 @@ class Attempts(RunTableGateway):
 def _attempt_cap(row: Row) -> int:
     # One at a time, to see whether its workers still die.
     return 1 if int(row["deaths"]) >= TELL_AFTER else int(row["worker_cap"])
-
-
-def _attempt_columns(attempt: Attempt) -> dict[str, ColumnValue]:
-    """Return the values to insert."""
-    return struct_columns(
-        attempt,
-        worker=PROCESS.write(attempt.worker),
-        verification=VERIFICATION.write(attempt.verification),
-        score=SCORE.write(attempt.score),
-        escalation=attempt.escalation or "",
-        **usage_columns(attempt.usage),
-    )
 
 
 def _read_attempt(row: Row) -> Attempt:

@@ -2,7 +2,7 @@
 
 from scaffold.core.activity import Activity, CurrentActivity
 from scaffold.core.ids import AttemptId, RunId
-from scaffold.store.driver.columns import JsonColumn, format_time, read_struct, struct_columns
+from scaffold.store.driver.columns import JsonColumn, read_struct, struct_columns
 from scaffold.store.driver.connection import Row
 from scaffold.store.driver.gateway import TableGateway
 
@@ -59,7 +59,7 @@ class Activities(TableGateway):
             folder=work.folder,
             command=work.command,
             duration_s=round(duration_s, 3),
-            at=format_time(self._clock.now()),
+            at=self._now_text(),
         )
 
     def duration(self, work: Activity) -> float | None:

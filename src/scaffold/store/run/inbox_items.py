@@ -147,7 +147,7 @@ class Inbox(RunTableGateway):
         A decision about one call does not apply if its id is among `used`.
         """
         found = self._connection.rows(
-            DECIDED, run_id=asked.run_id, fingerprint=_item_fingerprint(asked), now=format_time(self._clock.now())
+            DECIDED, run_id=asked.run_id, fingerprint=_item_fingerprint(asked), now=self._now_text()
         )
         decided = (item for item in map(self._read_item, found) if item.scope != "call" or item.id not in used)
         return next((item for item in decided if self._applies_to(item, asked)), None)
@@ -178,13 +178,11 @@ class Inbox(RunTableGateway):
 
     def open(self) -> tuple[InboxItem, ...]:
         """Return the open items of all runs."""
-        return tuple(map(self._read_item, self._connection.rows(OPEN, now=format_time(self._clock.now()))))
+        return tuple(map(self._read_item, self._connection.rows(OPEN, now=self._now_text())))
 
     def open_of_run(self, run_id: RunId) -> tuple[InboxItem, ...]:
         """Return the run's open items."""
-        return tuple(
-            map(self._read_item, self._connection.rows(OPEN_OF_RUN, run_id=run_id, now=format_time(self._clock.now())))
-        )
+        return tuple(map(self._read_item, self._connection.rows(OPEN_OF_RUN, run_id=run_id, now=self._now_text())))
 
     def show(self, item_id: str, text: str) -> None:
         """Store what is shown with an open item besides its detail: too long to be part of what a decision is about."""
@@ -236,7 +234,7 @@ class Inbox(RunTableGateway):
             item_id,
             state=to,
             answer=answer,
-            now=format_time(self._clock.now()),
+            now=self._now_text(),
             scope=scope,
             valid_until=format_time(valid_until),
         )
@@ -245,31 +243,31 @@ class Inbox(RunTableGateway):
 
     def overdue(self, run_id: RunId) -> bool:
         """Return whether any open item has expired."""
-        return self._connection.row(ANY_EXPIRED, run_id=run_id, now=format_time(self._clock.now())) is not None
+        return self._connection.row(ANY_EXPIRED, run_id=run_id, now=self._now_text()) is not None
 
     def expire(self, run_id: RunId) -> tuple[str, ...]:
         """Close the run's open items that have expired and return their ids."""
-        expired = self._connection.write_returning(EXPIRE, run_id=run_id, now=format_time(self._clock.now()))
+        expired = self._connection.write_returning(EXPIRE, run_id=run_id, now=self._now_text())
         return self._report_closed(run_id, expired, "warning", "expired without a decision")
 
     def withdraw(self, run_id: RunId) -> tuple[str, ...]:
         """Close the run's open approvals and questions and return their ids; if still needed, they are asked again."""
-        withdrawn = self._connection.write_returning(CANCEL_ALL, run_id=run_id, now=format_time(self._clock.now()))
+        withdrawn = self._connection.write_returning(CANCEL_ALL, run_id=run_id, now=self._now_text())
         return self._report_closed(run_id, withdrawn, "info", "no longer needs a decision")
 
     def withdraw_unneeded(self, run_id: RunId) -> tuple[str, ...]:
         """Close the items of actions that have ended, unless another action waits for them; return their ids."""
-        withdrawn = self._connection.write_returning(CANCEL_UNNEEDED, run_id=run_id, now=format_time(self._clock.now()))
+        withdrawn = self._connection.write_returning(CANCEL_UNNEEDED, run_id=run_id, now=self._now_text())
         return self._report_closed(run_id, withdrawn, "info", "no longer needs a decision")
 
     def withdraw_item(self, item_id: str) -> None:
         """Close an item without a decision if it is open: what it asks about has changed."""
-        for row in self._connection.write_returning(WITHDRAW, id=item_id, now=format_time(self._clock.now())):
+        for row in self._connection.write_returning(WITHDRAW, id=item_id, now=self._now_text()):
             self._report_closed(row["run_id"], [row], "info", "no longer needs a decision")
 
     def end_validity(self, item_id: str) -> None:
         """Let a decision apply to nothing from now on: what it was about has changed."""
-        self._connection.write(END_VALIDITY, id=item_id, now=format_time(self._clock.now()))
+        self._connection.write(END_VALIDITY, id=item_id, now=self._now_text())
 
     def _report_closed(
         self, run_id: RunId, rows: list[Row], level: Literal["info", "warning"], what: str
@@ -292,7 +290,7 @@ class Inbox(RunTableGateway):
         return read_struct(InboxItem, row, detail=OBJECT.read(row["detail"]), state=state)
 
     def _is_expired(self, row: Row) -> bool:
-        return row["expires_at"] is not None and row["expires_at"] <= format_time(self._clock.now())
+        return row["expires_at"] is not None and row["expires_at"] <= self._now_text()
 
     def _applies_to(self, decided: InboxItem, asked: InboxItem) -> bool:
         """Return whether the decision applies to the asking action: it asked for it, or is within its scope."""

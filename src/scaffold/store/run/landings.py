@@ -111,7 +111,7 @@ class BranchMoves(TableGateway):
     def settle(self, move_id: str, *, done: bool, url: str = "") -> None:
         """Close a move, with the address of its pull request; safe to repeat. One that is done stays so."""
         status = "done" if done else "dropped"
-        self._connection.write(SETTLE_MOVE, id=move_id, status=status, url=url, at=format_time(self._clock.now()))
+        self._connection.write(SETTLE_MOVE, id=move_id, status=status, url=url, at=self._now_text())
 
     def open_of_run(self, run_id: RunId) -> tuple[BranchMove, ...]:
         """Return the run's open moves, oldest first."""
@@ -138,7 +138,7 @@ class Intents(TableGateway):
         self._connection.write(
             ADD_INTENT,
             **struct_columns(intent, old_sha=intent.old, new_sha=intent.new, commit_sha=intent.commit),
-            at=format_time(self._clock.now()),
+            at=self._now_text(),
         )
 
     def settle(self, intent_id: str, *, done: bool) -> None:
@@ -146,9 +146,7 @@ class Intents(TableGateway):
         row = self._connection.require_row(GET_INTENT, "intent", intent_id)
         status = "done" if done else "dropped"
         if row["status"] == "open":
-            self._connection.compare_and_set(
-                RESOLVE_INTENT, "intent", intent_id, status=status, at=format_time(self._clock.now())
-            )
+            self._connection.compare_and_set(RESOLVE_INTENT, "intent", intent_id, status=status, at=self._now_text())
         elif row["status"] != status:
             raise illegal_transition("intent", intent_id, row["status"], status)
 

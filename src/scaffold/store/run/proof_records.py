@@ -90,7 +90,7 @@ class Baselines(TableGateway):
     def keep(self, run: GateRun, tree: TreeId) -> None:
         """Store a result on the tree; replaces an older one."""
         key = _result_key(run.gate, tree, run.environment)
-        self._connection.write(SAVE_RUN, **key, body=RUN.write(run), at=format_time(self._clock.now()))
+        self._connection.write(SAVE_RUN, **key, body=RUN.write(run), at=self._now_text())
 
     def find(self, gate: Gate, tree: TreeId, environment: str) -> GateRun | None:
         """Return the gate's result on the tree in that environment; None if it was never run."""
@@ -109,7 +109,7 @@ class Baselines(TableGateway):
             tree_sha=tree,
             environment=ENVIRONMENT.write(baseline.environment),
             gates=GATES.write(tuple(run.gate for run in baseline.runs)),
-            at=format_time(self._clock.now()),
+            at=self._now_text(),
         )
 
     def of_run(self, run_id: RunId) -> Baseline | None:
@@ -164,7 +164,7 @@ class SealedContracts(RunTableGateway):
                 raise illegal_transition("contract", action_id, f"sealed as {existing.sha256[:12]}", digest[:12])
             return existing
         row = self._connection.require_row(ACTION, "action", action_id)
-        at = format_time(self._clock.now())
+        at = self._now_text()
         self._connection.write(ADD_SEAL, action_id=action_id, phase=phase, body=body, digest=digest, at=at)
         self._connection.write(SET_ACTION_CONTRACT, action_id=action_id, body=body)
         checks = len(contract.commands) + len(contract.must_exist + contract.must_not_exist + contract.must_not_change)

@@ -82,7 +82,7 @@ class ControlRequests(TableGateway):
 
     def settle(self, request_id: ControlRequestId) -> None:
         """Mark a request as handled; safe to repeat."""
-        self._connection.write(COMPLETE_REQUEST, id=request_id, at=format_time(self._clock.now()))
+        self._connection.write(COMPLETE_REQUEST, id=request_id, at=self._now_text())
 
 
 class Runs(RunTableGateway):
@@ -147,7 +147,7 @@ class Runs(RunTableGateway):
             reason=reason_of(to),
             was=row["status"],
             fence=row["fence"],
-            at=format_time(self._clock.now()),
+            at=self._now_text(),
         )
         self._events.append(run_id, RunStatusChanged(status, reason_of(to)))
 
@@ -155,7 +155,7 @@ class Runs(RunTableGateway):
         """Make `owner` the owner and return the new fence; raise StaleFence if the run was taken meanwhile."""
         self._require_fence(run_id, expected_fence)
         self._connection.compare_and_set(
-            CLAIM, "run", run_id, owner=PROCESS.write(owner), fence=expected_fence, at=format_time(self._clock.now())
+            CLAIM, "run", run_id, owner=PROCESS.write(owner), fence=expected_fence, at=self._now_text()
         )
         self._events.append(run_id, RunClaimed(owner.pid, expected_fence + 1))
         return expected_fence + 1
@@ -163,13 +163,13 @@ class Runs(RunTableGateway):
     def release(self, run_id: RunId, *, fence: int) -> None:
         """Remove the run's owner; raise StaleFence if another process has taken the run."""
         self._require_fence(run_id, fence)
-        self._connection.compare_and_set(RELEASE, "run", run_id, fence=fence, at=format_time(self._clock.now()))
+        self._connection.compare_and_set(RELEASE, "run", run_id, fence=fence, at=self._now_text())
 
     def hand_over(self, run_id: RunId, restarter: ProcessIdentity, *, fence: int) -> None:
         """Remove the run's owner: `restarter` starts another; raise StaleFence if another process has taken the run."""
         self._require_fence(run_id, fence)
         self._connection.compare_and_set(
-            HAND_OVER, "run", run_id, fence=fence, restarter=PROCESS.write(restarter), at=format_time(self._clock.now())
+            HAND_OVER, "run", run_id, fence=fence, restarter=PROCESS.write(restarter), at=self._now_text()
         )
 
     def record_heartbeat(self, run_id: RunId, *, fence: int, at: float) -> None:
@@ -189,9 +189,7 @@ class Runs(RunTableGateway):
     def configure(self, run_id: RunId, settings: RunSettings) -> None:
         """Replace the settings that processes read from now on."""
         self._require_fence(run_id, None)
-        self._connection.write(
-            SET_SETTINGS, id=run_id, settings=SETTINGS.write(settings), at=format_time(self._clock.now())
-        )
+        self._connection.write(SET_SETTINGS, id=run_id, settings=SETTINGS.write(settings), at=self._now_text())
 
     def advise(self, run_id: RunId, agents: int, why: str, *, fence: int) -> None:
         """Store how many agents the plan deserves; raise StaleFence if another process has taken the run."""
@@ -205,12 +203,12 @@ class Runs(RunTableGateway):
     def rebase(self, run_id: RunId, base: Commit) -> None:
         """Replace the commit that the run's work is based on."""
         self._require_fence(run_id, None)
-        self._connection.write(SET_BASE, id=run_id, base_sha=base, at=format_time(self._clock.now()))
+        self._connection.write(SET_BASE, id=run_id, base_sha=base, at=self._now_text())
 
     def ask(self, run_id: RunId, request: ControlRequestKind | None) -> None:
         """Store a request for the owner; None withdraws it."""
         self._require_fence(run_id, None)
-        self._connection.write(SET_CONTROL_REQUEST, id=run_id, request=request, at=format_time(self._clock.now()))
+        self._connection.write(SET_CONTROL_REQUEST, id=run_id, request=request, at=self._now_text())
 
     def answer(self, run_id: RunId, request: ControlRequestKind) -> None:
         """Withdraw this request, because it is answered; a later one of another kind stays."""

@@ -88,7 +88,12 @@ class SharedBudget:
         with account.transaction(durable=True):
             # Read under the write lock, so that two requests cannot both take the last of the budget.
             room = remaining(account)
-            _refuse_if_too_large(account, estimate)
+            # Not even an empty budget would have room for it.
+            most_usd, cost_usd = account.largest_usd, estimate.cost_usd
+            if most_usd is not None and cost_usd is not None and cost_usd > most_usd + ROUNDING_USD:
+                most = f"{account.name} of {format_usd(most_usd)}"
+                what = f"one request would cost about {format_usd(cost_usd)}, more than {most}"
+                raise BudgetExceeded(what, account.fix(BudgetUse(limits=account.limits)))
             account.reservations.ask(reservation)
             admitted = account.reservations.hold(reservation, room)
         if not admitted:
@@ -145,15 +150,6 @@ def remaining(account: BudgetAccount) -> Amount:
     )
 
 
-def _refuse_if_too_large(account: BudgetAccount, estimate: Usage) -> None:
-    most_usd, cost_usd = account.largest_usd, estimate.cost_usd
-    if most_usd is not None and cost_usd is not None and cost_usd > most_usd + ROUNDING_USD:
-        what = (
-            f"one request would cost about {format_usd(cost_usd)}, more than {account.name} of {format_usd(most_usd)}"
-        )
-        raise BudgetExceeded(what, account.fix(BudgetUse(limits=account.limits)))
-
-
 def _book_usage(account: BudgetAccount, settled: Reservation, usage: Usage) -> None:
     """Book the usage of a request, how wrong its estimate was, and the warning that it causes."""
     measured = usage.counted_tokens - usage.estimated_tokens
@@ -181,10 +177,8 @@ def settle_dead_owners(account: BudgetAccount, *, but: ProcessIdentity) -> None:
             if lost is not None and lost.granted and lost.tries:
                 usage = sum((lost.estimate.as_estimate,) * lost.tries, Usage())
                 _book_usage(account, lost, structs.replace(usage, requests=1))
-                account.add_notice(_dead_owner_notice(lost, usage))
-
-
-def _dead_owner_notice(lost: Reservation, usage: Usage) -> str:
-    cost = "an unknown cost" if usage.cost_usd is None else format_usd(usage.cost_usd)
-    tokens = f" and {usage.counted_tokens:,} tokens" if usage.counted_tokens else ""
-    return f"process {lost.owner.pid} died during a request; its reservation, {cost}{tokens}, counts as spent"
+                cost = "an unknown cost" if usage.cost_usd is None else format_usd(usage.cost_usd)
+                tokens = f" and {usage.counted_tokens:,} tokens" if usage.counted_tokens else ""
+                account.add_notice(
+                    f"process {lost.owner.pid} died during a request; its reservation, {cost}{tokens}, counts as spent"
+                )

@@ -11,8 +11,8 @@ from scaffold.core.ids import ConversationId
 from scaffold.core.model import ProcessIdentity, Usage
 from scaffold.core.printable_text import utf8_safe
 from scaffold.host.process_identity import is_alive
-from scaffold.store.driver.columns import PROCESS, JsonColumn, format_time, read_struct, usage_columns, usage_of
-from scaffold.store.driver.connection import Row
+from scaffold.store.driver.columns import PROCESS, JsonColumn, read_struct, usage_columns, usage_of
+from scaffold.store.driver.connection import ColumnValue, Row
 from scaffold.store.driver.gateway import TableGateway
 
 SET_VERSION = """
@@ -75,7 +75,7 @@ class SeenFileVersions(TableGateway):
 
     def keep(self, conversation_id: ConversationId, versions: Mapping[str, str | None]) -> None:
         """Store the versions of files by absolute path; None forgets a file."""
-        at = format_time(self._clock.now())
+        at = self._now_text()
         for path, version in versions.items():
             if version is None:
                 self._connection.write(DELETE_VERSION, id=conversation_id, path=path)
@@ -130,7 +130,7 @@ class Conversations(TableGateway):
             cwd=utf8_safe(cwd),
             model=model,
             title=utf8_safe(title),
-            at=format_time(self._clock.now()),
+            at=self._now_text(),
         )
 
     def claim(self, conversation_id: ConversationId, me: ProcessIdentity) -> None:
@@ -144,23 +144,14 @@ class Conversations(TableGateway):
 
     def add(self, conversation_id: ConversationId, message: Message, usage: Usage, *, me: ProcessIdentity) -> None:
         """Store the next message and its usage."""
-        at = format_time(self._clock.now())
-        seq = self._add_usage(conversation_id, usage, at, me, messages=1)
+        at = self._now_text()
+        seq = self._change_owned(ADD_USAGE, conversation_id, me, at=at, messages=1, **usage_columns(usage))
         self._connection.write(ADD_MESSAGE, id=conversation_id, seq=seq, at=at, body=MESSAGE.write(message))
 
     def spend(self, conversation_id: ConversationId, usage: Usage, *, me: ProcessIdentity) -> None:
         """Store usage that no message came of."""
-        self._add_usage(conversation_id, usage, format_time(self._clock.now()), me, messages=0)
-
-    def _add_usage(
-        self, conversation_id: ConversationId, usage: Usage, at: str | None, me: ProcessIdentity, *, messages: int
-    ) -> int:
-        """Add to the conversation's sums and return the number of its messages."""
-        owner = PROCESS.write(me)
-        rows = self._connection.write_returning(
-            ADD_USAGE, id=conversation_id, owner=owner, at=at, messages=messages, **usage_columns(usage)
-        )
-        return self._owned_count(conversation_id, rows)
+        at = self._now_text()
+        self._change_owned(ADD_USAGE, conversation_id, me, at=at, messages=0, **usage_columns(usage))
 
     def compact(self, conversation_id: ConversationId, kept: int, summary: str, *, me: ProcessIdentity) -> None:
         """Replace all but the last `kept` messages with `summary` from now on; the stored messages stay."""
@@ -172,37 +163,28 @@ class Conversations(TableGateway):
             after_seq=last,
             kept_from=last - kept + 1,
             summary=utf8_safe(summary),
-            at=format_time(self._clock.now()),
+            at=self._now_text(),
         )
 
     def switch_model(self, conversation_id: ConversationId, model: str, *, me: ProcessIdentity) -> None:
         """Change the model that answers from now on."""
-        rows = self._connection.write_returning(SWITCH_MODEL, id=conversation_id, owner=PROCESS.write(me), model=model)
-        self._owned_count(conversation_id, rows)
+        self._change_owned(SWITCH_MODEL, conversation_id, me, model=model)
 
     def set_title_if_empty(self, conversation_id: ConversationId, title: str, *, me: ProcessIdentity) -> None:
         """Set the title if there is none."""
-        rows = self._connection.write_returning(
-            SET_TITLE, id=conversation_id, owner=PROCESS.write(me), title=utf8_safe(title)
-        )
-        self._owned_count(conversation_id, rows)
+        self._change_owned(SET_TITLE, conversation_id, me, title=utf8_safe(title))
 
     def keep_mode(self, conversation_id: ConversationId, mode: str, *, me: ProcessIdentity) -> None:
         """Store the mode of the conversation's agent."""
-        rows = self._connection.write_returning(SET_MODE, id=conversation_id, owner=PROCESS.write(me), mode=mode)
-        self._owned_count(conversation_id, rows)
+        self._change_owned(SET_MODE, conversation_id, me, mode=mode)
 
     def keep_effort(self, conversation_id: ConversationId, effort: str, *, me: ProcessIdentity) -> None:
         """Store how much the model thinks in this conversation."""
-        rows = self._connection.write_returning(SET_EFFORT, id=conversation_id, owner=PROCESS.write(me), effort=effort)
-        self._owned_count(conversation_id, rows)
+        self._change_owned(SET_EFFORT, conversation_id, me, effort=effort)
 
     def keep_todos(self, conversation_id: ConversationId, todos: TodoList, *, me: ProcessIdentity) -> None:
         """Store the agent's todo list, replacing the previous one."""
-        rows = self._connection.write_returning(
-            SET_TODOS, id=conversation_id, owner=PROCESS.write(me), todos=TODOS.write(todos)
-        )
-        self._owned_count(conversation_id, rows)
+        self._change_owned(SET_TODOS, conversation_id, me, todos=TODOS.write(todos))
 
     def state(self, conversation_id: ConversationId) -> ConversationState:
         """Return the conversation's mode, todo list and effort."""
@@ -270,6 +252,13 @@ class Conversations(TableGateway):
         owner = PROCESS.read(self._require_conversation(conversation_id)["owner"])
         if owner is not None and owner != me and is_alive(owner):
             raise _busy_error(conversation_id, owner)
+
+    def _change_owned(
+        self, statement: str, conversation_id: ConversationId, me: ProcessIdentity, **values: ColumnValue
+    ) -> int:
+        """Change the conversation if it is this process's; return the number of its messages."""
+        rows = self._connection.write_returning(statement, id=conversation_id, owner=PROCESS.write(me), **values)
+        return self._owned_count(conversation_id, rows)
 
     def _owned_count(self, conversation_id: ConversationId, rows: list[Row]) -> int:
         """Return the message count from `rows`, which is empty if this process does not own the conversation."""

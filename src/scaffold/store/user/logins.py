@@ -4,7 +4,7 @@ from datetime import datetime
 
 from msgspec import Struct
 
-from scaffold.store.driver.columns import format_time, read_struct
+from scaffold.store.driver.columns import read_struct
 from scaffold.store.driver.gateway import TableGateway
 
 FIND = "SELECT * FROM login WHERE provider = :provider"
@@ -66,16 +66,16 @@ class Logins(TableGateway):
             tokens=tokens,
             key_place=key_place,
             key_name=key_name,
-            at=format_time(self._clock.now()),
+            at=self._now_text(),
         )
 
     def begin_renewal(self, provider: str) -> None:
         """Note that the refresh token is about to be used."""
-        self._connection.write(BEGIN_RENEWAL, provider=provider, at=format_time(self._clock.now()))
+        self._connection.write(BEGIN_RENEWAL, provider=provider, at=self._now_text())
 
     def renew(self, provider: str, tokens: bytes) -> None:
         """Replace the tokens by those that the provider gave for them."""
-        self._connection.write(RENEW, provider=provider, tokens=tokens, at=format_time(self._clock.now()))
+        self._connection.write(RENEW, provider=provider, tokens=tokens, at=self._now_text())
 
     def keep(self, provider: str, tokens: bytes) -> None:
         """Replace the tokens by the same ones, with something else that is kept with them."""

@@ -9,7 +9,7 @@ from scaffold.core.errors import StoreError
 from scaffold.core.ids import ConversationId
 from scaffold.core.model import ProcessIdentity, Usage
 from scaffold.core.printable_text import utf8_safe
-from scaffold.store.driver.columns import PROCESS, format_time, read_struct, usage_of
+from scaffold.store.driver.columns import PROCESS, read_struct, usage_of
 from scaffold.store.driver.connection import Row
 from scaffold.store.driver.gateway import TableGateway
 
@@ -110,7 +110,7 @@ class Subagents(TableGateway):
             context=utf8_safe(context),
             spec=spec,
             timeout_s=timeout_s,
-            at=format_time(self._clock.now()),
+            at=self._now_text(),
         )
 
     def started(self, subagent_id: ConversationId, process: ProcessIdentity) -> None:
@@ -126,7 +126,7 @@ class Subagents(TableGateway):
 
     def end(self, subagent_id: ConversationId, status: SubagentEndStatus, *, error: str | None) -> bool:
         """End the subagent with its own report if there is one, else with `status`; return False if already ended."""
-        at = format_time(self._clock.now())
+        at = self._now_text()
         error = error and utf8_safe(error)
         return bool(self._connection.write_returning(END, id=subagent_id, status=status, error=error, at=at))
 

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from msgspec import Struct
 
-from scaffold.store.driver.columns import JsonColumn, format_time, parse_time
+from scaffold.store.driver.columns import JsonColumn, parse_time
 from scaffold.store.driver.gateway import TableGateway
 
 GRANT = """
@@ -32,7 +32,7 @@ class FolderTrusts(TableGateway):
 
     def agree(self, identity: str, fingerprint: str, files: Mapping[str, str]) -> None:
         """Store the approval of these files; approving them again makes it the latest."""
-        at = format_time(self._clock.now())
+        at = self._now_text()
         written = DIGESTS.write(files)
         self._connection.write(GRANT, identity=identity, fingerprint=fingerprint, files=written, at=at)
 
@@ -67,7 +67,7 @@ class McpApprovals(TableGateway):
 
     def approve(self, scope: str, server: str, program: str, digests: Mapping[str, str]) -> None:
         """Store approvals; one of the same tool replaces the earlier one."""
-        at = format_time(self._clock.now())
+        at = self._now_text()
         for tool, digest in digests.items():
             self._connection.write(
                 APPROVE, scope=scope, server=server, program=program, tool=tool, digest=digest, at=at

@@ -26,15 +26,7 @@ from scaffold.core.states import (
     reason_of,
     status_of,
 )
-from scaffold.store.driver.columns import (
-    ASSERTIONS,
-    CONTRACT,
-    NAMES,
-    TimeSource,
-    format_time,
-    parse_time,
-    struct_columns,
-)
+from scaffold.store.driver.columns import ASSERTIONS, CONTRACT, NAMES, TimeSource, parse_time, struct_columns
 from scaffold.store.driver.connection import ColumnValue, Connection, Row
 from scaffold.store.row_errors import illegal_transition
 from scaffold.store.run.event_log import Events, RunTableGateway
@@ -350,16 +342,16 @@ class Actions(RunTableGateway):
         # The last state of the path is stored, with an event for each step.
         steps = [(status_of(state), reason_of(state)) for state in path]
         for row in rows:
-            _check_transitions(row, steps)
+            was = row["status"]
+            moves = COMPOUND_TRANSITIONS if row["kind"] == "compound" else PRIMITIVE_TRANSITIONS
+            for status, _ in steps:
+                if was not in moves.get(status, frozenset()):
+                    raise illegal_transition("action", row["key"], was, status)
+                was = status
         if not rows:
             return
         to, reason = steps[-1]
-        new: dict[str, ColumnValue] = {
-            "status": to,
-            "reason": reason,
-            "result": result,
-            "at": format_time(self._clock.now()),
-        }
+        new: dict[str, ColumnValue] = {"status": to, "reason": reason, "result": result, "at": self._now_text()}
         self._connection.compare_and_set_each(
             SET_STATUS, "action", [{"id": row["id"], "was": row["status"], **new} for row in rows]
         )
@@ -390,16 +382,6 @@ def _status_row(action: Action) -> ActionStatusRow:
         "kind": action.kind,
         "status": status_of(action.state),
     }
-
-
-def _check_transitions(row: ActionStatusRow, steps: Sequence[tuple[str, str | None]]) -> None:
-    """Raise IllegalTransition unless each step is allowed after the previous one."""
-    moves = COMPOUND_TRANSITIONS if row["kind"] == "compound" else PRIMITIVE_TRANSITIONS
-    was = row["status"]
-    for status, _ in steps:
-        if was not in moves.get(status, frozenset()):
-            raise illegal_transition("action", row["key"], was, status)
-        was = status
 
 
 def _assertion_row(action: Action, assertion: Assertion) -> dict[str, ColumnValue]:

@@ -9,7 +9,7 @@ from scaffold.core.ids import Assertion, Commit, GoalId, RunId
 from scaffold.core.model import Evidence, Fact, orders_only
 from scaffold.core.proof.contract import Doubt
 from scaffold.core.states import FactState
-from scaffold.store.driver.columns import DOUBTS, EVIDENCE, NAMES, format_time
+from scaffold.store.driver.columns import DOUBTS, EVIDENCE, NAMES
 from scaffold.store.driver.connection import ColumnValue, Row
 from scaffold.store.run.event_log import RunTableGateway
 
@@ -115,7 +115,7 @@ class Facts(RunTableGateway):
             "evidence": EVIDENCE.write(tuple(evidence)),
             "doubts": DOUBTS.write(tuple(doubts)),
             "reviewed": int(reviewed),
-            "at": format_time(self._clock.now()),
+            "at": self._now_text(),
         }
         # Without duplicates, each of which would lower the counts of `unmet` once more.
         assertions = tuple(dict.fromkeys(assertions))
@@ -134,7 +134,7 @@ class Facts(RunTableGateway):
         row = self._connection.row(GET, goal_id=goal_id, assertion=assertion)
         if row is None or row["state"] == state:
             return
-        at = format_time(self._clock.now())
+        at = self._now_text()
         self._connection.write(SET_STATE, goal_id=goal_id, assertion=assertion, state=state, at=at)
         # Going from stale to refuted changes no count: the fact counted as unmet before.
         if row["state"] == "holds":

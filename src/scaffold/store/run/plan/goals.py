@@ -153,7 +153,7 @@ class Goals(RunTableGateway):
         status = status_of(to)
         if row["status"] not in GOAL_TRANSITIONS[status]:
             raise illegal_transition("goal", row["name"], row["status"], status)
-        at = format_time(self._clock.now())
+        at = self._now_text()
         self._connection.compare_and_set(
             SET_STATUS, "goal", goal_id, status=status, reason=reason_of(to), was=row["status"], at=at
         )
@@ -162,14 +162,12 @@ class Goals(RunTableGateway):
     def set_summary(self, goal_id: GoalId, summary: str, *, was: str) -> None:
         """Replace the rolling summary; raise StaleFence if the stored one is not `was`."""
         self._connection.require_row(GET, "goal", goal_id)
-        self._connection.compare_and_set(
-            SET_SUMMARY, "goal", goal_id, summary=summary, was=was, at=format_time(self._clock.now())
-        )
+        self._connection.compare_and_set(SET_SUMMARY, "goal", goal_id, summary=summary, was=was, at=self._now_text())
 
     def supervise(self, goal_id: GoalId, by: ProcessIdentity | None, *, was: ProcessIdentity | None) -> None:
         """Set the supervisor process (None for none); raise StaleFence if the stored one is not `was`."""
         self._connection.require_row(GET, "goal", goal_id)
-        now = format_time(self._clock.now())
+        now = self._now_text()
         since = None if by is None else now
         written = {"supervisor": PROCESS.write(by), "was": PROCESS.write(was)}
         self._connection.compare_and_set(SET_SUPERVISOR, "goal", goal_id, since=since, at=now, **written)

@@ -3,7 +3,7 @@
 from scaffold.core.events import PlanningTurnEnded, PlanningTurnStarted
 from scaffold.core.ids import ActionId, GoalId, RunId, TurnId
 from scaffold.core.model import PlanningEvent, PlanningTurn, PlanningTurnOutcome, Usage
-from scaffold.store.driver.columns import format_time, read_struct, struct_columns, usage_columns, usage_of
+from scaffold.store.driver.columns import read_struct, struct_columns, usage_columns, usage_of
 from scaffold.store.driver.connection import Row
 from scaffold.store.row_errors import stale_fence
 from scaffold.store.run.event_log import RunTableGateway
@@ -66,9 +66,7 @@ class PlanningTurns(RunTableGateway):
     def end(self, turn_id: TurnId, outcome: PlanningTurnOutcome, *, error: str | None = None) -> None:
         """End a turn; raise StaleFence if it has already ended."""
         row = self._require_turn(turn_id)
-        self._connection.compare_and_set(
-            END, "turn", turn_id, outcome=outcome, error=error, at=format_time(self._clock.now())
-        )
+        self._connection.compare_and_set(END, "turn", turn_id, outcome=outcome, error=error, at=self._now_text())
         self._events.append(row["run_id"], PlanningTurnEnded(row["event"], row["goal"], row["action"], outcome, error))
 
     def mark_lost(self, turn_id: TurnId) -> None:

@@ -11,7 +11,7 @@ from scaffold.core.plan import ActionKind, Method, Workspace
 from scaffold.core.states import WORKER_PHASES
 from scaffold.plan.collisions.layout import SourceLayout
 from scaffold.plan.failures.worker_deaths import ASK_AFTER
-from scaffold.store.driver.columns import NAMES, JsonColumn, format_time
+from scaffold.store.driver.columns import NAMES, JsonColumn
 from scaffold.store.driver.connection import Row
 from scaffold.store.run.event_log import RunTableGateway
 
@@ -221,7 +221,7 @@ class Scheduling(RunTableGateway):
 
         Those of goals that start nothing now are left out.
         """
-        at = format_time(self._clock.now())
+        at = self._now_text()
         rows = self._connection.rows(HELD_BACK, run_id=run_id, overtaken=overtaken, ask_after=ASK_AFTER, now=at)
         return tuple(map(_placed_action, rows))
 
