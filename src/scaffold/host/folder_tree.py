@@ -67,7 +67,15 @@ def open_folder(parent: int, name: str) -> int:
     try:
         folder = os.open(name, OPENING, dir_fd=parent)
     except PermissionError:
-        _allow_all(parent, name)
+        if sys.platform != "linux":
+            os.chmod(name, 0o700, dir_fd=parent, follow_symlinks=False)
+            return os.open(name, OPENING, dir_fd=parent)
+        # Linux cannot change a mode without following links, but O_PATH opens a folder that may not be read.
+        place = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
+        try:
+            os.chmod(f"/proc/self/fd/{place}", 0o700)  # noqa: PTH101 - as above
+        finally:
+            os.close(place)
         return os.open(name, OPENING, dir_fd=parent)
     try:
         os.fchmod(folder, 0o700)
@@ -108,15 +116,3 @@ def _entry_names(folder: int, most: int) -> list[str]:
     """Return the names of at most this number of entries."""
     with os.scandir(folder) as entries:
         return [entry.name for entry in islice(entries, most)]
-
-
-def _allow_all(parent: int, name: str) -> None:
-    """Allow the owner of a folder everything, without following a link."""
-    if sys.platform != "linux":
-        os.chmod(name, 0o700, dir_fd=parent, follow_symlinks=False)
-        return
-    place = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
-    try:
-        os.chmod(f"/proc/self/fd/{place}", 0o700)  # noqa: PTH101 - as above
-    finally:
-        os.close(place)

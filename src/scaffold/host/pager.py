@@ -4,7 +4,7 @@ import contextlib
 import shutil
 import signal
 import subprocess  # noqa: TID251 - `host` starts processes
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from msgspec import Struct
@@ -68,17 +68,11 @@ class Pager:
     def wait(self) -> bool:
         """Say that this was all, and wait until the user quits it; return False if it could not be run at all."""
         # The pager handles Ctrl-C itself; we must not end before it does, or the shell and it would share the terminal.
-        with _ignore_signal(signal.SIGINT):
+        before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+        try:
             if self._process.stdin is not None:
                 with contextlib.suppress(BrokenPipeError):
                     self._process.stdin.close()
             return self._process.wait() not in NOT_RUN
-
-
-@contextlib.contextmanager
-def _ignore_signal(number: signal.Signals) -> Iterator[None]:
-    before = signal.signal(number, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(number, before)
+        finally:
+            signal.signal(signal.SIGINT, before)

@@ -18,12 +18,7 @@ LinkTargetMap = Callable[[str, str], str]
 """Takes a symlink's folder and target; returns the target of its copy."""
 
 
-def same_link_target(_folder: str, led: str) -> str:
-    """Keep a link's target text unchanged."""
-    return led
-
-
-async def copy_tree(source: Path, target: Path, *, led: LinkTargetMap = same_link_target) -> None:
+async def copy_tree(source: Path, target: Path, *, led: LinkTargetMap = lambda _folder, led: led) -> None:
     """Copy the file or folder `source` to `target`, which must not exist, with the files' modes and times.
 
     Sockets and devices are skipped. Raises OSError if something cannot be read or written. After an error or

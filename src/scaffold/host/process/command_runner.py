@@ -142,9 +142,8 @@ async def run_command(
         try:
             launch = _prepared_launch(sandbox, argv, cwd, env, stack)
             if containment:
-                reaper = ReaperPipe(
-                    launch.argv, _resource_limits(containment), launch.held, wrapped=launch.status is not None
-                )
+                limits, wrapped = _resource_limits(containment), launch.status is not None
+                reaper = ReaperPipe(launch.argv, limits, launch.held, wrapped=wrapped)
                 stack.callback(reaper.close)
                 if containment.control:
                     containment.control.attach(reaper)
@@ -260,7 +259,6 @@ async def _run_to_end(
 
 
 async def _start_process(launch: LaunchSpec, cwd: Path, stdio: _Stdio, reaper: ReaperPipe | None) -> ProcessHandle:
-    """Start the command, or the reaper that will run it."""
     passed = [end.fileno() for end in launch.passed]
     if reaper:
         streams = (stdio.source, stdio.stdout.fileno(), stdio.stderr.fileno())

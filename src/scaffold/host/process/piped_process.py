@@ -57,7 +57,16 @@ class PipedProcess:
             try:
                 rest = rest[os.write(self._entrance, rest) :]
             except BlockingIOError:
-                await self._wait_for_room()
+                # Until the pipe takes more, or the process has ended.
+                loop, room = asyncio.get_running_loop(), asyncio.Event()
+                loop.add_writer(self._entrance, room.set)
+                waiting = asyncio.create_task(room.wait())
+                try:
+                    await asyncio.wait([waiting, self._task], return_when=asyncio.FIRST_COMPLETED)
+                finally:
+                    waiting.cancel()
+                    if not self._task.done():
+                        loop.remove_writer(self._entrance)
 
     async def end(self, grace_s: float) -> None:
         """Send SIGTERM to its process group; after at most `grace_s`, kill it and all that it started."""
@@ -81,16 +90,3 @@ class PipedProcess:
         os.close(self._entrance)
         if not task.cancelled() and task.exception() is None:
             self._ended(task.result())
-
-    async def _wait_for_room(self) -> None:
-        """Wait until the pipe takes more, or the process has ended."""
-        loop = asyncio.get_running_loop()
-        room = asyncio.Event()
-        loop.add_writer(self._entrance, room.set)
-        waiting = asyncio.create_task(room.wait())
-        try:
-            await asyncio.wait([waiting, self._task], return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            waiting.cancel()
-            if not self._task.done():
-                loop.remove_writer(self._entrance)

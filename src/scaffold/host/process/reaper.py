@@ -334,7 +334,6 @@ def _watch_command(
 
 
 def _terminate_group(pid: int) -> None:
-    """Send SIGTERM to the process group that `pid` leads."""
     _send_signal(-pid, signal.SIGTERM)
 
 

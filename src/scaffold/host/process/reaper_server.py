@@ -59,7 +59,6 @@ def _wait_for_ended(_number: int, _frame: object) -> None:
 
 
 def _become_reaper(descriptors: list[int]) -> None:
-    """Run the requested reaper, and exit."""
     os.setsid()
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     content = b""

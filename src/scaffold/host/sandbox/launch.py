@@ -84,7 +84,10 @@ def prepare_launch(
                 shown, sockets = (*confinement.readable, proxy), (*confinement.sockets, proxy)
                 confinement = structs.replace(confinement, readable=shown, sockets=sockets)
                 command = relay.argv(proxy, argv)
-            with _wrap_command(_find_wrapper(sandbox), confinement, command, cwd, env) as launch:
+            installed = (Path(sandbox.program),) if sandbox.program else bubblewrap.programs()
+            if not installed:
+                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), "bwrap")
+            with _wrap_command(installed[0], confinement, command, cwd, env) as launch:
                 yield launch
         case "landlock":
             yield LaunchSpec(argv=landlock.argv(sandbox.confinement, argv), env=env)
@@ -106,15 +109,6 @@ def temporary_variables(temporary: Path) -> dict[str, str]:
         "XDG_CACHE_HOME": str(cache),
         "npm_config_cache": str(cache / "npm"),
     }
-
-
-def _find_wrapper(sandbox: SandboxSpec) -> Path:
-    """Return the bubblewrap to start; FileNotFoundError if none is installed."""
-    if sandbox.program:
-        return Path(sandbox.program)
-    if installed := bubblewrap.programs():
-        return installed[0]
-    raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), "bwrap")
 
 
 @contextlib.contextmanager
@@ -146,15 +140,12 @@ def _wrap_command(
 def without_foreign_sockets(confinement: Confinement) -> Confinement:
     """Return the confinement with the Unix sockets hidden that exist now outside of its writable folders."""
     own = (*confinement.writable, confinement.temporary, *confinement.sockets)
-    foreign = (path for path in bound_sockets() if not any(path.is_relative_to(folder) for folder in own))
-    return structs.replace(confinement, hidden=tuple(dict.fromkeys((*confinement.hidden, *foreign))))
-
-
-def bound_sockets() -> tuple[Path, ...]:
-    """Return the absolute paths of the sockets that programs of this machine have bound; empty if unknown."""
     lines: list[bytes] = []
-    with contextlib.suppress(OSError):
+    with contextlib.suppress(OSError):  # not Linux: nothing is known of the sockets of others
         lines = TABLE.read_bytes().splitlines()[1:]
     fields = (line.split(None, PATH_FIELD) for line in lines)
+    # Other names are those of abstract sockets.
     named = {words[PATH_FIELD] for words in fields if len(words) > PATH_FIELD and words[PATH_FIELD].startswith(b"/")}
-    return tuple(Path(name.decode(errors="surrogateescape")) for name in sorted(named))
+    bound = (Path(name.decode(errors="surrogateescape")) for name in sorted(named))
+    foreign = (path for path in bound if not any(path.is_relative_to(folder) for folder in own))
+    return structs.replace(confinement, hidden=tuple(dict.fromkeys((*confinement.hidden, *foreign))))

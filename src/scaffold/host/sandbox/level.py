@@ -98,7 +98,14 @@ async def detect_level(
     machine = f"{user} {platform.release()} {tried} {sys.executable} {_own_restrictions()}"
     if cache and (cached := _read_cache(cache, machine)):
         return cached
-    finding = await _detect_seatbelt(environ) if sys.platform == "darwin" else await _detect_linux(environ, programs)
+    if sys.platform == "darwin":
+        reason = f"{SEATBELT} is missing"
+        if os.access(SEATBELT, os.X_OK):
+            reason = await _failure_reason("seatbelt", environ)
+        fix = f"find out why {SEATBELT}, a part of macOS, does not start"
+        finding = DetectedLevel("none", reason, fix) if reason else DetectedLevel("seatbelt")
+    else:
+        finding = await _detect_linux(environ, programs)
     if cache:
         with contextlib.suppress(OSError):
             write_atomic(cache, msgspec.json.encode(_CachedLevel(machine, finding)))
@@ -141,15 +148,6 @@ async def _detect_linux(environ: Mapping[str, str], programs: Sequence[Path]) ->
         return DetectedLevel("none", f"{reason.rstrip('.')}; {weaker}", fix)
     weakness = landlock.weakness()
     return DetectedLevel("landlock", f"{reason.rstrip('.')}; {weakness}" if weakness else reason, fix)
-
-
-async def _detect_seatbelt(environ: Mapping[str, str]) -> DetectedLevel:
-    reason = await _failure_reason("seatbelt", environ) if os.access(SEATBELT, os.X_OK) else f"{SEATBELT} is missing"
-    return (
-        DetectedLevel("none", reason, f"find out why {SEATBELT}, a part of macOS, does not start")
-        if reason
-        else DetectedLevel("seatbelt")
-    )
 
 
 async def _failure_reason(level: Level, environ: Mapping[str, str], program: str = "") -> str:

@@ -126,7 +126,6 @@ def _needed_mounts(kinds: Mapping[Path, MountKind]) -> Iterator[Mount]:
 
 
 def _kind_around(path: Path, kinds: Mapping[Path, MountKind]) -> MountKind:
-    """Return the kind of `path` or of its nearest listed parent."""
     return next((kinds[each] for each in (path, *path.parents) if each in kinds), "readable")
 
 

@@ -165,7 +165,18 @@ class _Proxy(Struct):
             raise ProxyRefusal(
                 403, str(destination), f"{destination} is not one of the hosts that this command may reach"
             )
-        addresses = await self._resolve_addresses(destination)
+        try:
+            async with asyncio.timeout(self.bounds.connect_s):
+                found = await self.resolve(destination.host, destination.port)
+        except (OSError, UnicodeError, TimeoutError) as error:
+            raise ProxyRefusal(502, str(destination), f"{destination.host} cannot be resolved: {error}") from error
+        port = destination.port
+        addresses = [
+            each for each in found if self.is_public(each) or matches_any_host(HostPort(each, port), self.hosts)
+        ]
+        if not addresses:
+            reason = f"{destination.host} resolves to {', '.join(found)}, which is not public"
+            raise ProxyRefusal(403, str(destination), reason)
         self.tell(ConnectionAttempt(str(destination), ""))
         # The checked addresses, not the name: resolving it again could give another answer (DNS rebinding).
         for address in addresses:
@@ -173,23 +184,6 @@ class _Proxy(Struct):
                 async with asyncio.timeout(self.bounds.connect_s):
                     return await asyncio.open_connection(address, destination.port, limit=CHUNK_BYTES)
         raise ProxyRefusal(502, str(destination), f"{destination} cannot be reached")
-
-    async def _resolve_addresses(self, destination: HostPort) -> list[str]:
-        try:
-            async with asyncio.timeout(self.bounds.connect_s):
-                found = await self.resolve(destination.host, destination.port)
-        except (OSError, UnicodeError, TimeoutError) as error:
-            raise ProxyRefusal(502, str(destination), f"{destination.host} cannot be resolved: {error}") from error
-        allowed = [
-            each
-            for each in found
-            if self.is_public(each) or matches_any_host(HostPort(each, destination.port), self.hosts)
-        ]
-        if not allowed:
-            raise ProxyRefusal(
-                403, str(destination), f"{destination.host} resolves to {', '.join(found)}, which is not public"
-            )
-        return allowed
 
     async def _tunnel_bytes(self, *directions: tuple[asyncio.StreamReader, asyncio.StreamWriter]) -> None:
         """Pass bytes both ways until both have ended, or the connection was idle for `idle_s`."""

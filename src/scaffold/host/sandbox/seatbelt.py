@@ -129,7 +129,6 @@ def _profile_lines(confinement: Confinement, proxy_port: int | None) -> Iterator
 
 
 def _path_rule(verdict: str, operations: str, path: Path) -> str:
-    """Return a rule for a path and everything below it."""
     filters = f"(subpath {_quote_path(path)})"
     if verdict == "deny":
         filters += f' (regex #"^{_in_any_case(path)}(/|$)")'

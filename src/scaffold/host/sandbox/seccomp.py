@@ -179,5 +179,4 @@ def _filter_rules(processor: SyscallTable, network: NetworkAccess) -> Iterator[I
 
 
 def _deny_setuid_modes(mode: int) -> tuple[Instruction, ...]:
-    """Deny a mode with the setuid or setgid bit."""
     return (argument(mode), (ANY_OF, 0, 1, SETUID_BITS), deny())

@@ -110,8 +110,21 @@ class SidecarService:
         # Asked before the start: afterwards a foreign server on the port would look like a service that is ready.
         self._taken = [port for port in self._ports if _is_listening(port)]
         self._status: int | None = None
-        if not self._taken:
-            self._start_service(top)
+        if self._taken:
+            return
+        self._output, self._log = tempfile.mkstemp(prefix="service-", suffix=".txt")
+        script = 'cd "$1" && eval "$2"'
+        self._pid = os.posix_spawn(
+            "/bin/sh",
+            ["sh", "-c", script, "sh", top, self._command],
+            os.environ,
+            file_actions=[
+                (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+                (os.POSIX_SPAWN_DUP2, self._output, 1),
+                (os.POSIX_SPAWN_DUP2, self._output, 2),
+            ],
+            setsid=True,
+        )
 
     def wait_until_ready(self, deadline: float) -> str:
         """Wait until every port accepts connections; return why that failed, empty on success."""
@@ -129,21 +142,6 @@ class SidecarService:
                 return self._failure_text(f"did not listen on {ports} within {READY_S:g} s")
             select.select([], [], [], POLL_S)
         return ""
-
-    def _start_service(self, top: str) -> None:
-        self._output, self._log = tempfile.mkstemp(prefix="service-", suffix=".txt")
-        script = 'cd "$1" && eval "$2"'
-        self._pid = os.posix_spawn(
-            "/bin/sh",
-            ["sh", "-c", script, "sh", top, self._command],
-            os.environ,
-            file_actions=[
-                (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
-                (os.POSIX_SPAWN_DUP2, self._output, 1),
-                (os.POSIX_SPAWN_DUP2, self._output, 2),
-            ],
-            setsid=True,
-        )
 
     def _failure_text(self, what: str) -> str:
         printed = Path(self._log).read_bytes()[-LAST_BYTES:].decode(errors="replace").strip()

@@ -178,7 +178,6 @@ class Broker:
         os._exit(abs(code))
 
     def _wait_for(self, pid: int) -> int:
-        """Return the status with which the command ended."""
         while True:
             _, status = os.waitpid(pid, 0)
             if not os.WIFSTOPPED(status):

@@ -161,5 +161,4 @@ class Listener:
 
 
 def _pack_fields(*fields: tuple[int, int]) -> bytes:
-    """Return the bytes of a struct from values and their sizes."""
     return b"".join(value.to_bytes(size, sys.byteorder, signed=value < 0) for value, size in fields)

@@ -83,7 +83,6 @@ def argv(confinement: Confinement, command: Sequence[str]) -> tuple[str, ...]:
 
 
 def _paths_by_kind(confinement: Confinement) -> Iterator[tuple[str, Sequence[Path]]]:
-    """Yield each path kind of the launcher with its paths."""
     writable = (*confinement.writable, confinement.temporary)
     yield "writable", writable
     yield "sealed", confinement.protected

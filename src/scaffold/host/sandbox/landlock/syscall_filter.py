@@ -5,7 +5,6 @@ broker answers.
 """
 
 import errno
-from collections.abc import Iterator
 
 from msgspec import Struct
 
@@ -81,16 +80,13 @@ def notifying_program(machine: str, *, sockets: bool) -> bytes:
             steps += on_syscall(number, [argument(further[0]), (ANY_OF, 0, 1, O_CREAT), ret(NOTIFY), *unlinked])
         else:
             steps += on_syscall(number, [ret(NOTIFY)])
-    return assemble(machine, (*steps, *(_stop_sockets(machine) if sockets else ())))
-
-
-def _stop_sockets(machine: str) -> Iterator[Instruction]:
-    for number, name in SOCKET_CALLS[machine].items():
+    for number, name in SOCKET_CALLS[machine].items() if sockets else ():
         internet = argument(0), (EQUAL, 1, 0, AF_INET), (EQUAL, 0, 1, AF_INET6)
-        yield from on_syscall(number, [*(internet if name == "socket" else ()), ret(NOTIFY)])
-    for number, flags in SENDING[machine].items():
+        steps += on_syscall(number, [*(internet if name == "socket" else ()), ret(NOTIFY)])
+    for number, flags in SENDING[machine].items() if sockets else ():
         # sending like this connects, too
-        yield from on_syscall(number, [argument(flags), (ANY_OF, 0, 1, MSG_FASTOPEN), deny()])
+        steps += on_syscall(number, [argument(flags), (ANY_OF, 0, 1, MSG_FASTOPEN), deny()])
+    return assemble(machine, steps)
 
 
 def _deny_truncation(processor: LandlockSyscalls) -> list[Instruction]:
