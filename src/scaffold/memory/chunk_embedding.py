@@ -100,22 +100,17 @@ async def embed_chunks(
             if again and start == 0:
                 # Only now: a server that fails leaves the vectors that there are.
                 database.knowledge.collections.set_model(name, "", 0)
-            _put_vectors(database.knowledge, leg.embedder.model, name, list(zip(page, vectors, strict=True)))
-
-
-def _put_vectors(
-    knowledge: KnowledgeTables, model: str, name: CollectionName, vectors: Sequence[tuple[Chunk, bytes]]
-) -> None:
-    stored, dimension = knowledge.collections.get(name), len(vectors[0][1]) // NUMBER_BYTES
-    if stored is None or stored.has_given_vectors:
-        return  # deleted meanwhile
-    if stored.model == model and stored.dimension not in {0, dimension}:
-        raise EmbeddingError(
-            f"{model} returned {dimension:,} dimensions, {stored.dimension:,} before",
-            "If its server runs another model now, recompute all vectors: `scaffold memory index --again`.",
-        )
-    knowledge.collections.set_model(name, model, dimension)
-    knowledge.embeddings.put(model, vectors)
+            model, knowledge, dimension = leg.embedder.model, database.knowledge, len(vectors[0]) // NUMBER_BYTES
+            stored = knowledge.collections.get(name)
+            if stored is None or stored.has_given_vectors:
+                continue  # deleted meanwhile
+            if stored.model == model and stored.dimension not in {0, dimension}:
+                raise EmbeddingError(
+                    f"{model} returned {dimension:,} dimensions, {stored.dimension:,} before",
+                    "If its server runs another model now, recompute all vectors: `scaffold memory index --again`.",
+                )
+            knowledge.collections.set_model(name, model, dimension)
+            knowledge.embeddings.put(model, list(zip(page, vectors, strict=True)))
 
 
 def missing_vectors(knowledge: KnowledgeTables, name: CollectionName, model: str, *, most: int) -> tuple[int, ...]:

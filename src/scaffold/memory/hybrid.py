@@ -164,11 +164,7 @@ def fuse(*rankings: Sequence[Item], k: int = K) -> tuple[Item, ...]:
 
     Of equal ones, the one that the earlier ranking has first. Source: Cormack, Clarke and Buettcher, SIGIR 2009.
     """
-    scores: dict[Item, float] = {}
-    for ranking in rankings:
-        for place, item in enumerate(dict.fromkeys(ranking), start=1):
-            scores[item] = scores.get(item, 0.0) + 1 / (k + place)
-    return tuple(sorted(scores, key=lambda item: -scores[item]))
+    return fuse_weighted(*([(item, 1.0) for item in dict.fromkeys(ranking)] for ranking in rankings), k=k)
 
 
 def search_terms(text: str) -> Sequence[str]:

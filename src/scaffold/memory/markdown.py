@@ -1,7 +1,7 @@
 """Memories as a Markdown file that people can read, keep and read in again."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import PurePath
 
 from msgspec import Struct
@@ -27,7 +27,22 @@ class ReadMemory(Struct, frozen=True):
 
 def memories_as_markdown(memories: Sequence[Memory]) -> str:
     """Return memories as Markdown: a section for each, with its text as a quotation."""
-    return "\n".join([TITLE, "", NOTE, *(line for each in memories for line in _memory_section(each))]) + "\n"
+    lines = [TITLE, "", NOTE]
+    for memory in memories:
+        chunk = memory.chunk
+        fields = {
+            "type": memory.type,
+            "scope": memory.scope,
+            "state": chunk.state,
+            "source": chunk.source,
+            "created": chunk.created_at.isoformat(),
+            "until": chunk.valid_until.isoformat() if chunk.valid_until else "",
+            "replaced": chunk.superseded_by or "",
+        }
+        lines += ["", f"## {memory.id}", "", *(f"- {name}: {value}" for name, value in fields.items() if value), ""]
+        # A quotation, so that no line of a memory can pass for a field or a heading.
+        lines += [f"> {line}".rstrip() for line in chunk.text.split("\n")]
+    return "\n".join(lines) + "\n"
 
 
 def is_export(text: str) -> bool:
@@ -40,23 +55,6 @@ def read_memories(text: str, path: PurePath) -> tuple[ReadMemory, ...]:
     if not is_export(text):
         return tuple(filter(None, map(_read_piece, split_text(text, kind_of(path)))))
     return tuple(filter(None, map(_read_section, _HEADING.split(text)[1:])))
-
-
-def _memory_section(memory: Memory) -> Iterator[str]:
-    chunk = memory.chunk
-    yield from ("", f"## {memory.id}", "")
-    fields = {
-        "type": memory.type,
-        "scope": memory.scope,
-        "state": chunk.state,
-        "source": chunk.source,
-        "created": chunk.created_at.isoformat(),
-        "until": chunk.valid_until.isoformat() if chunk.valid_until else "",
-        "replaced": chunk.superseded_by or "",
-    }
-    yield from (f"- {name}: {value}" for name, value in fields.items() if value)
-    yield ""
-    yield from (f"> {line}".rstrip() for line in chunk.text.split("\n"))
 
 
 def _read_piece(piece: TextPiece) -> ReadMemory | None:

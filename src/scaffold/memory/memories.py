@@ -339,6 +339,7 @@ def find_memory(memories: Memories, name: str) -> Memory:
         raise UsageError(
             f"{quoted(name)} is the start of several memories", f"Say which: {quoted_list([e.id for e in found])}."
         )
+    # Both have ids of one kind, and lists of both are shown side by side.
     if plain and memories.by_prefix(plain, LEARNINGS):
         raise UsageError(f"{quoted(name)} is a learning, not a memory", f"`scaffold learn show {plain}` shows it.")
     raise UsageError(f"there is no memory {quoted(name)}", "`memory list` shows their ids.")

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, nullcontext
+from contextlib import closing, contextmanager, nullcontext, suppress
 from pathlib import Path
 
 from scaffold.core.errors import NotInRepository, StoreEmpty
@@ -36,25 +36,17 @@ def open_user_memories() -> Iterator[UserStore]:
         yield user
 
 
-def _project_store(cwd: Path, clock: WallClock, *, create: bool) -> Store | None:
-    try:
-        common = find_common_dir(cwd)
-    except NotInRepository:
-        return None
-    if create:
-        return Store.open(state_location(common, os.environ), clock=clock)
-    place = existing_state_location(common, os.environ)
-    try:
-        return None if place is None else Store.open(place, clock=clock, create=False)
-    except StoreEmpty:
-        return None
-
-
 @contextmanager
 def open_databases(
     cwd: Path, user: UserStore | None, *, create: bool = False, embedder: Embedder | None = None
 ) -> Iterator[MemoryDatabases]:
     """Open the databases of the repository around `cwd` and of the user; with `create`, the repository's is made."""
-    store = _project_store(cwd, WallClock(), create=create)
+    store = None
+    # Outside of a repository, or before its first run, only the user's memories are there.
+    with suppress(NotInRepository, StoreEmpty):
+        common = find_common_dir(cwd)
+        find = state_location if create else existing_state_location
+        if (place := find(common, os.environ)) is not None:
+            store = Store.open(place, clock=WallClock(), create=create)
     with nullcontext() if store is None else closing(store):
         yield MemoryDatabases(store, user, user_dirs().cache, embedder=embedder)

@@ -3,8 +3,6 @@
 import re
 from collections.abc import Iterator
 
-from msgspec import Struct
-
 from scaffold.memory.chunking.text_pieces import USUAL, PieceSize, TextPiece, split_paragraphs
 
 _LINE = re.compile(r"[^\n]*\n?")
@@ -13,21 +11,10 @@ _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 PATH_SEPARATOR = " > "
 
 
-class _Section(Struct, frozen=True):
-    title: str
-    start: int
-    end: int
-
-
 def split_markdown(text: str, size: PieceSize = USUAL) -> Iterator[TextPiece]:
     """Yield the pieces of a Markdown text, in order; a heading is in the first piece of its section."""
-    for section in _find_sections(text):
-        yield from split_paragraphs(text, section.start, section.end, title=section.title, size=size)
-
-
-def _find_sections(text: str) -> Iterator[_Section]:
     path: list[tuple[int, str]] = []
-    start, fence = 0, ""
+    start, title, fence = 0, "", ""
     for line in _LINE.finditer(text):
         if found := _FENCE.match(line[0]):
             # A fence is closed by one of the same kind that is at least as long.
@@ -36,13 +23,9 @@ def _find_sections(text: str) -> Iterator[_Section]:
         if heading is None or not line[0]:
             continue
         if line.start() > start:
-            yield _Section(_path_title(path), start, line.start())
+            yield from split_paragraphs(text, start, line.start(), title=title, size=size)
         level = len(heading[1])
         path = [each for each in path if each[0] < level] + [(level, heading[2].strip())]
-        start = line.start()
+        start, title = line.start(), PATH_SEPARATOR.join(name for _, name in path if name)
     if start < len(text):
-        yield _Section(_path_title(path), start, len(text))
-
-
-def _path_title(path: list[tuple[int, str]]) -> str:
-    return PATH_SEPARATOR.join(heading for _, heading in path if heading)
+        yield from split_paragraphs(text, start, len(text), title=title, size=size)

@@ -76,12 +76,9 @@ def _find_definitions(root: Node, language: CodeLanguage, size: PieceSize) -> It
         if is_open:
             yield _CodeDefinition(node.start_byte, node.start_byte, name)
             waiting.append((node.end_byte, inside, depth))
-        if depth < MAX_DEPTH and (is_open or node is root or _may_contain(node)):
+        may_contain = node.type in _WRAPPERS or node.type.endswith(("_body", "_list", "_block"))
+        if depth < MAX_DEPTH and (is_open or node is root or may_contain):
             waiting += [(each, name, depth + 1) for each in reversed(node.named_children)]
-
-
-def _may_contain(node: Node) -> bool:
-    return node.type in _WRAPPERS or node.type.endswith(("_body", "_list", "_block"))
 
 
 def _definition_name(node: Node) -> str:

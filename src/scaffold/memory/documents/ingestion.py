@@ -9,7 +9,7 @@ from msgspec import Struct, structs
 from scaffold.core.errors import IndexFull, StaleFence, UsageError
 from scaffold.core.knowledge import Chunk, ChunkId, ChunkState, CollectionName, Document, DocumentId, Span
 from scaffold.host.random_ids import new_id
-from scaffold.memory.documents.parts import DocumentPart, DocumentReader, Piece, ReadingOptions
+from scaffold.memory.documents.parts import DocumentPart, DocumentReader, ReadingOptions
 from scaffold.memory.documents.pdf_reader import check_pdf
 from scaffold.memory.documents.source_files import PAGES_OF, SOURCE, OpenedFile, content_hash
 from scaffold.store.database import Store
@@ -113,7 +113,6 @@ class Ingestion:
             )
 
     async def _read_missing(self, opened: OpenedFile, options: ReadingOptions, document: Document) -> Document:
-        """Store what is missing, and return the document as it is stored then."""
         chunks, start = 0, self._database.knowledge.documents.end(document.id) + 1
         async for part in self._reader.parts(opened, options, document, start):
             document = self._store_part(document, part)
@@ -132,7 +131,24 @@ class Ingestion:
                 done = f"up to page {document.position:,} of {document.length:,}" if document.position else "not"
                 raise self._index_full(f"{document.name} is {done} stored")
             state: ChunkState = "pending" if self._former_versions(document.source) else "active"
-            knowledge.chunks.add([self._document_chunk(each, after, state) for each in part.pieces])
+            now = self._clock.now()
+            chunks = [
+                Chunk(
+                    id=ChunkId(new_id(CHUNK_ID_CHARS)),
+                    collection=document.collection,
+                    text=each.piece.text,
+                    title=each.piece.title,
+                    sha256=hashlib.sha256(each.piece.text.encode()).hexdigest(),
+                    document=document.id,
+                    span=Span(each.piece.start, each.piece.end, each.page),
+                    source=f"{SOURCE}{document.name}",
+                    state=state,
+                    valid_from=now,
+                    created_at=now,
+                )
+                for each in part.pieces
+            ]
+            knowledge.chunks.add(chunks)
         return after
 
     def _replace_former(self, document: Document) -> Document:
@@ -220,22 +236,6 @@ class Ingestion:
     def _ingested_document(self, document: Document, outcome: Outcome) -> Ingested:
         return Ingested(
             document=document, outcome=outcome, chunks=self._database.knowledge.documents.chunks(document.id)
-        )
-
-    def _document_chunk(self, each: Piece, document: Document, state: ChunkState) -> Chunk:
-        now, piece = self._clock.now(), each.piece
-        return Chunk(
-            id=ChunkId(new_id(CHUNK_ID_CHARS)),
-            collection=document.collection,
-            text=piece.text,
-            title=piece.title,
-            sha256=hashlib.sha256(piece.text.encode()).hexdigest(),
-            document=document.id,
-            span=Span(piece.start, piece.end, each.page),
-            source=f"{SOURCE}{document.name}",
-            state=state,
-            valid_from=now,
-            created_at=now,
         )
 
 

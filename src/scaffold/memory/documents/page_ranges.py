@@ -1,7 +1,6 @@
 """Pages of a document as people write them: `1-3,7`, `10-`, `-5`."""
 
 import re
-from collections.abc import Sequence
 
 from msgspec import Struct
 
@@ -55,7 +54,15 @@ def read_page_ranges(text: str) -> PageRanges:
     parts = text.split(",")
     if len(parts) > MAX_PARTS:
         raise UsageError(f"`pages` has {len(parts)} parts, at most {MAX_PARTS}", FIX)
-    return PageRanges(_join_ranges(sorted((_read_part(each) for each in parts), key=lambda each: each.first)))
+    joined: list[PageRange] = []
+    for part in sorted(map(_read_part, parts), key=lambda each: each.first):
+        before = joined[-1] if joined else None
+        # Ranges that touch become one.
+        if before is None or (before.last is not None and part.first > before.last + 1):
+            joined.append(part)
+        elif before.last is not None:
+            joined[-1] = PageRange(before.first, None if part.last is None else max(part.last, before.last))
+    return PageRanges(tuple(joined))
 
 
 def _read_part(text: str) -> PageRange:
@@ -69,14 +76,3 @@ def _read_part(text: str) -> PageRange:
     if last is not None and last < first:
         raise UsageError(f"{quoted(text.strip())} ends before it begins", FIX)
     return PageRange(first, last)
-
-
-def _join_ranges(parts: Sequence[PageRange]) -> tuple[PageRange, ...]:
-    joined: list[PageRange] = []
-    for part in parts:
-        before = joined[-1] if joined else None
-        if before is None or (before.last is not None and part.first > before.last + 1):
-            joined.append(part)
-        elif before.last is not None:
-            joined[-1] = PageRange(before.first, None if part.last is None else max(part.last, before.last))
-    return tuple(joined)

@@ -105,21 +105,15 @@ class DocumentReader:
     ) -> AsyncIterator[DocumentPart]:
         """Yield what is not stored yet; `start` is the place in the document where that begins."""
         if not opened.is_pdf:
-            for part in self._text_parts(opened, options, document.position):
-                yield part
+            if not options.pages.is_all:
+                raise UsageError(f"{opened.name} has no pages", "Leave the pages out.")
+            length, after = len(self._clean_text(opened)), document.position
+            rest = (each for each in self._text_pieces(opened, options) if each.start >= after)
+            while pieces := [Piece(each) for each in islice(rest, PART_PIECES)]:
+                yield DocumentPart(pieces=pieces, position=pieces[-1].piece.end, length=length, missing={})
             return
         async for part in self._pdf_parts(opened, options, document, start):
             yield part
-
-    def _text_parts(self, opened: OpenedFile, options: ReadingOptions, after: int) -> Iterator[DocumentPart]:
-        if not options.pages.is_all:
-            raise UsageError(f"{opened.name} has no pages", "Leave the pages out.")
-        length = len(self._clean_text(opened))
-        rest = (each for each in self._text_pieces(opened, options) if each.start >= after)
-        while pieces := tuple(islice(rest, PART_PIECES)):
-            yield DocumentPart(
-                pieces=[Piece(each) for each in pieces], position=pieces[-1].end, length=length, missing={}
-            )
 
     def _text_pieces(self, opened: OpenedFile, options: ReadingOptions) -> Iterator[TextPiece]:
         pieces = pieces_of(self._clean_text(opened), kind_of(PurePath(opened.name)), options.size)

@@ -152,6 +152,7 @@ async def _read_with(reader: Reader, file: int, request: PdfRequest, place: Read
     total = next((each.total for each in lines if each.total is not None), None)
     if total is None:
         return _failure_reason(finished)
+    # The child may say anything, as the file may have taken it over.
     if not 0 < total <= MOST_PAGES:
         return f"it claims to have {total:,} pages"
     pages = tuple(_wanted_pages(lines, request.pages, total))

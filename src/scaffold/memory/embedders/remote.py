@@ -1,7 +1,7 @@
 """An embedding model behind a server: OpenAI's, or one of the user's own."""
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from random import SystemRandom  # noqa: TID251 - jitter needs no seed
 from typing import Any
 
@@ -53,10 +53,6 @@ SEARCHING = Waiting(limit_s=5.0, pause_s=30.0, texts=16)
 INDEXING = Waiting(limit_s=90.0, pause_s=0.0, texts=64)
 
 
-def ignore_usage(_usage: Usage) -> None:
-    """Do nothing."""
-
-
 class RemoteEmbedder:
     """Asks a server for vectors, within the budget; secrets are removed from texts before. Implements `Embedder`."""
 
@@ -68,7 +64,7 @@ class RemoteEmbedder:
         *,
         environ: Mapping[str, str],
         budget: Budget,
-        spend: Callable[[Usage], object] = ignore_usage,
+        spend: Callable[[Usage], object] = lambda _usage: None,
         waiting: Waiting = SEARCHING,
     ) -> None:
         """Send nothing yet; UsageError if `model` has no embeddings. `spend` is told what the `budget` has paid."""
@@ -124,22 +120,18 @@ class RemoteEmbedder:
         with importing():
             from scaffold.llm.transport.http_client import Transport
         self._wire = self._wire or Transport(self._environ)
+        batches: list[list[str]] = [[]]
+        for text in texts:
+            batch = batches[-1]
+            # A large request could exceed the server's limit, or the time that a small machine needs.
+            if batch and (len(batch) == self._waiting.texts or sum(map(len, batch)) + len(text) > BATCH_CHARS):
+                batches.append([])
+            batches[-1].append(text)
         try:
-            return [vector for batch in self._split_batches(texts) for vector in await self._embed_batch(at, batch)]
+            return [vector for batch in batches if batch for vector in await self._embed_batch(at, batch)]
         finally:
             # The next texts may come in a while, or in another event loop.
             await self._wire.close()
-
-    def _split_batches(self, texts: Sequence[str]) -> Iterator[list[str]]:
-        # A large request could exceed the server's limit, or the time that a small machine needs.
-        batch: list[str] = []
-        for text in texts:
-            if batch and (len(batch) == self._waiting.texts or sum(map(len, batch)) + len(text) > BATCH_CHARS):
-                yield batch
-                batch = []
-            batch.append(text)
-        if batch:
-            yield batch
 
     async def _embed_batch(self, at: EmbeddingEndpoint, texts: Sequence[str]) -> list[bytes]:
         # Of texts that are too long for the server, the beginnings are embedded.

@@ -165,6 +165,7 @@ class Indexes:
     def delete_items(self, name: str, items: Sequence[str]) -> tuple[Sequence[ChunkId], bool]:
         """Delete items for good, all or none; return their ids, and whether the database's log has none left."""
         place = self._first_place(_changeable_name(name))
+        # An agent that names none by mistake must not take the answer for a success.
         if not items:
             raise UsageError("no item is named", "Give the ids of the items.")
         ids = list(dict.fromkeys(self._require_item(place, each).id for each in items))

@@ -48,23 +48,22 @@ def item_text(chunk: Chunk, vector: Sequence[float] | None) -> str:
 
 def states_text(states: Sequence[IndexState]) -> str:
     """Return the indexes, and how full they are."""
-    return json_block(map(state_json, states)) if states else "There is no index yet."
-
-
-def state_json(state: IndexState) -> dict[str, Any]:
-    """Return an index as JSON."""
-    stored = state.collection
-    return {
-        "index": stored.name,
-        "of": state.scope,
-        "items": state.chunks,
-        "capacity": stored.capacity,
-        "vectors": "given" if stored.has_given_vectors else "computed",
-        "with_vector": state.vectors,
-        "model": stored.model or None,
-        "dimension": stored.dimension or None,
-        "created": stored.created_at.isoformat(),
-    }
+    rows: list[dict[str, Any]] = []
+    for state in states:
+        stored = state.collection
+        row = {
+            "index": stored.name,
+            "of": state.scope,
+            "items": state.chunks,
+            "capacity": stored.capacity,
+            "vectors": "given" if stored.has_given_vectors else "computed",
+            "with_vector": state.vectors,
+            "model": stored.model or None,
+            "dimension": stored.dimension or None,
+            "created": stored.created_at.isoformat(),
+        }
+        rows.append(row)
+    return json_block(rows) if rows else "There is no index yet."
 
 
 def _item_json(chunk: Chunk, most: int) -> dict[str, Any]:

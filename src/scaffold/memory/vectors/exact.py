@@ -55,13 +55,23 @@ class VectorTable:
         if now.number == self._seen:
             return
         if self._seen:
-            self._drop_chunks(embeddings.removed_between(self._collection, self._seen, now.number))
+            removed = embeddings.removed_between(self._collection, self._seen, now.number)
+            self.removed |= set(removed)
+            kept = ~np.isin(self.chunks, _number_array(removed))
+            count = int(kept.sum())
+            if count < self._used:
+                self._matrix[:count] = self._matrix[: self._used][kept]
+                self._matrix[count : self._used] = 0  # what was forgotten leaves the memory, too
+                self._chunks[:count] = self.chunks[kept]
+                self._used = count
         else:
             # The first matrix has room for all.
             self._chunks = np.zeros(embeddings.count(self._collection) + SPARE_ROWS, dtype=np.int64)
         for page in embeddings.between(self._collection, self._seen, now.number):
-            for part in of_one_size(page):
-                self._append_page(part)
+            # In parts of one dimension each: it may change within a page when the model does.
+            ends = (n for n in range(1, len(page)) if len(page[n].vector) != len(page[n - 1].vector))
+            for start, end in pairwise((0, *ends, len(page))):
+                self._append_page(page[start:end])
         self._seen = now.number
 
     def search(self, query: bytes, *, most: int, among: Collection[int] | None = None) -> Nearest:
@@ -76,17 +86,6 @@ class VectorTable:
         """Overwrite all vectors: what was forgotten is not kept in memory either."""
         self._matrix[:] = 0
         self._used = 0
-
-    def _drop_chunks(self, removed: Collection[int]) -> None:
-        self.removed |= set(removed)
-        kept = ~np.isin(self.chunks, _number_array(removed)) if removed else None
-        if kept is None or kept.all():
-            return
-        count = int(kept.sum())
-        self._matrix[:count] = self._matrix[: self._used][kept]
-        self._matrix[count : self._used] = 0  # what was forgotten leaves the memory, too
-        self._chunks[:count] = self.chunks[kept]
-        self._used = count
 
     def _append_page(self, page: Sequence[StoredVector]) -> None:
         vectors = unpacked([each.vector for each in page])
@@ -142,12 +141,6 @@ def nearest_stored(
 def joined(one: Nearest, other: Nearest, most: int) -> Nearest:
     """Return the nearest of two lists of different chunks."""
     return tuple(sorted((*one, *other), key=lambda pair: (-pair[1], pair[0]))[:most])
-
-
-def of_one_size(page: Sequence[StoredVector]) -> list[Sequence[StoredVector]]:
-    """Return the vectors in parts of one dimension each; it may change within a page when the model does."""
-    starts = [0, *(n for n in range(1, len(page)) if len(page[n].vector) != len(page[n - 1].vector)), len(page)]
-    return [page[start:end] for start, end in pairwise(starts) if end > start]
 
 
 def _number_array(values: Collection[int]) -> Numbers:
