@@ -86,6 +86,7 @@ class Messages(TableGateway):
         """Store one message per subscriber except the sender, each consumed separately; return how many."""
         rows = self._connection.rows(SUBSCRIBERS, scope=scope, channel=channel)
         recipients = [row["subscriber"] for row in rows if row["subscriber"] != sender]
+        # A copy for each, as each reads at its own pace and consumes only its own.
         for recipient in recipients:
             self.send(scope, sender=sender, recipient=recipient, body=body, channel=channel, expires_at=expires_at)
         return len(recipients)

@@ -90,7 +90,22 @@ class Bookings(TableGateway):
 
     def of_run(self, run_id: RunId) -> tuple[Booking, ...]:
         """Return the bookings of a run."""
-        return tuple(map(_read_booking, self._connection.rows(OF_RUN, run_id=run_id)))
+        return tuple(
+            Booking(
+                payer=row["payer"],
+                spender=Spender(row["role"], row["model"]),
+                usage=Usage(
+                    input_tokens=int(row["input_tokens"]),
+                    cached_input_tokens=int(row["cached_input_tokens"]),
+                    output_tokens=int(row["output_tokens"]),
+                    requests=int(row["requests"]),
+                    # Unknown as soon as that of one request is.
+                    cost_usd=None if row["unpriced_requests"] else float(row["known_usd"]),
+                ),
+                known_usd=float(row["known_usd"]),
+            )
+            for row in self._connection.rows(OF_RUN, run_id=run_id)
+        )
 
     def past_costs(self, model: str, *, but: RunId, most: int = MAX_PAST_RUNS) -> tuple[PastCost, ...]:
         """Return what an action cost in each of the latest runs whose work this model did, except in `but`.
@@ -162,6 +177,7 @@ class Reservations(TableGateway):
     def hold(self, reservation: Reservation, room: Amount) -> bool:
         """Grant the reservation if it is next; return False if it has to wait."""
         admitted = self.is_next(reservation, room)
+        # In the same transaction as the check, so no other request can take the room between.
         if admitted:
             self._connection.write(GRANT, id=reservation.id)
         return admitted
@@ -228,18 +244,3 @@ class BudgetAccounts(TableGateway):
             estimated_tokens=int(row["estimated_tokens"]),
             error_tokens=int(row["error_tokens"]),
         )
-
-
-def _read_booking(row: Row) -> Booking:
-    return Booking(
-        payer=row["payer"],
-        spender=Spender(row["role"], row["model"]),
-        usage=Usage(
-            input_tokens=int(row["input_tokens"]),
-            cached_input_tokens=int(row["cached_input_tokens"]),
-            output_tokens=int(row["output_tokens"]),
-            requests=int(row["requests"]),
-            cost_usd=None if row["unpriced_requests"] else float(row["known_usd"]),
-        ),
-        known_usd=float(row["known_usd"]),
-    )

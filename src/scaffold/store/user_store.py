@@ -75,11 +75,6 @@ class UserStore(BaseStore):
         return cls(open_connection(driver, SchemaSource(migrations, IN_USE), clock, create=create), clock)
 
 
-def no_versions() -> Mapping[str, str | None]:
-    """Return nothing: no file was read or written."""
-    return {}
-
-
 class ConversationHistory:
     """Stores each message of one conversation as it is added. Implements `core.ports.History`.
 
@@ -92,7 +87,7 @@ class ConversationHistory:
         conversation_id: ConversationId,
         me: ProcessIdentity,
         *,
-        seen: Callable[[], Mapping[str, str | None]] = no_versions,
+        seen: Callable[[], Mapping[str, str | None]] = dict,
     ) -> None:
         """Take a conversation that the process `me` has claimed.
 

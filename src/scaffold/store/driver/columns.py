@@ -86,6 +86,7 @@ def struct_columns(value: msgspec.Struct, **given: ColumnValue) -> dict[str, Col
     """Return the fields of a value as columns of the same name, and those `given`; a statement takes what it names."""
     columns: dict[str, ColumnValue] = {}
     for name in value.__struct_fields__:
+        # What is given is stored in another form, or in another table.
         if name not in given:
             field = getattr(value, name)
             if isinstance(field, datetime):

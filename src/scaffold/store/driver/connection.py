@@ -154,6 +154,7 @@ class Connection:
     def compare_and_set(self, statement: str, noun: str, name: str, /, **values: ColumnValue) -> None:
         """Change the row with `:id` = `name`; raise StaleFence if it does not match the statement's conditions."""
         self.require_transaction()
+        # The conditions are part of the statement, so no other process can write between a check and the change.
         if self.driver.change(statement, {"id": name, **values}) != 1:
             raise stale_fence(noun, name, "it changed in the meantime")
 

@@ -56,6 +56,7 @@ def migrate(connection: Connection, schema: SchemaSource, clock: TimeSource, *, 
     driver = connection.driver
     steps = sorted(schema.migrations.glob("*.sql"))
     version = _schema_version(connection)
+    # A command that only reads must not make a database out of an empty file.
     if version == 0 and not create:
         what = f"{driver.name}: the database is empty"
         raise StoreEmpty(what, f"{START_HINT}, or restore a backup of the file.")
@@ -76,10 +77,10 @@ def migrate(connection: Connection, schema: SchemaSource, clock: TimeSource, *, 
 
 
 def _schema_version(connection: Connection) -> int:
-    """Return the schema version; 0 for an empty database."""
     tables = connection.driver.tables()
     if not tables:
         return 0
+    # Before the next check, which would take it for the database of another program.
     if not PRE_RELEASE_TABLES.isdisjoint(tables):
         what = f"{connection.driver.name}: a pre-release of scaffold wrote this database, and this one cannot read it"
         raise StoreError(what, "Nothing was changed. Move the file away; the next command creates a new database.")

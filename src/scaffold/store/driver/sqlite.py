@@ -21,8 +21,11 @@ CACHE_KIB = 8192
 """Large enough for a plan of 10,000 actions, so that access to one action costs the same as in a small plan."""
 
 PRAGMAS = (
+    # Not zero, by which a first try would fail at once; `_execute_statement` repeats it up to the timeout.
     "busy_timeout = 1",
+    # SQLite leaves them off for each new connection.
     "foreign_keys = ON",
+    # Survives a killed process; `begin` asks for FULL where a power cut must lose nothing.
     "synchronous = NORMAL",
     f"cache_size = -{CACHE_KIB}",
     "secure_delete = ON",  # what is deleted is overwritten, also in pages that become free
@@ -228,6 +231,7 @@ class SqliteDriver:
 
     def _raise_store_error(self, error: sqlite3.Error) -> NoReturn:
         """Raise SQLite's error as StoreError; errors that indicate a bug are raised unchanged."""
+        # A wrong statement is a bug of ours: no user can fix it.
         if isinstance(error, sqlite3.ProgrammingError):
             raise error
         what, fix = _EXPLANATIONS.get(_primary_code(error), _UNEXPLAINED)

@@ -115,6 +115,7 @@ class Documents(TableGateway):
     def activate(self, document: DocumentId) -> None:
         """Let the chunks of a complete version be found."""
         pending = int(self._connection.rows(COUNT_PENDING, id=document)[0]["chunks"])
+        # Each number stands for a change, so none is taken without one.
         if pending:
             numbers = take_numbers(self._connection, pending)
             self._connection.write(NOTE_ARRIVALS, id=document, first=numbers[0])
@@ -157,6 +158,7 @@ class Collections(TableGateway):
     def set_model(self, name: CollectionName, model: str, dimension: int) -> None:
         """Let vectors of a collection be of this model; vectors of another one are deleted: they do not compare."""
         before = self.get(name)
+        # Called for each page of vectors: the same model again must not delete those of the page before.
         if before is not None and (before.model, before.dimension) == (model, dimension):
             return
         self._drop_vectors(name)

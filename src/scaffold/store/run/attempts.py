@@ -327,6 +327,7 @@ class Attempts(RunTableGateway):
         """Let the attempt wait for the inbox item without a slot; False if `most` others of its run wait already."""
         row = self._require_fence(attempt_id, fence, "claimed")
         waiting = sum(use.working - use.held for use in self.slots(row["run_id"]).values())
+        # One that waits already goes on waiting, perhaps for another item, and takes no place more.
         if row["waits_for"] is None and waiting >= most:
             return False
         self._set_wait(row, item_id)
@@ -354,6 +355,7 @@ class Attempts(RunTableGateway):
         return True
 
     def _set_wait(self, row: Row, item_id: str | None) -> None:
+        # Asked again after a restart, it waits for the same item: that is no event.
         if row["waits_for"] != item_id:
             self._connection.write(WAIT_FOR, id=row["id"], item_id=item_id)
             self._events.append(row["run_id"], AttemptWaitChanged(row["key"], row["number"], item_id))
@@ -372,6 +374,7 @@ class Attempts(RunTableGateway):
 
     def account(self, attempt_id: AttemptId, *, usage: Usage, fence: int | None = None) -> None:
         """Add a request's usage. Without `fence` it is added even to an ended attempt, since the money is spent."""
+        # Without one, the money is booked whatever has become of the attempt.
         if fence is not None:
             self.check(attempt_id, fence=fence)
         self._connection.compare_and_set(ADD_USAGE, "attempt", attempt_id, **usage_columns(usage))
@@ -414,6 +417,7 @@ class Attempts(RunTableGateway):
             self._connection.write(COUNT_DEATH, id=row["action_id"])
             seq = self._events.next_seq(row["run_id"])
             self._connection.write(COUNT_DEATH_OF_GOAL, id=row["action_id"], seq=seq, queued_seq=row["queued_seq"])
+        # Only deaths in a row say that the work itself kills its workers.
         elif outcome in DEATHLESS_OUTCOMES:
             self._connection.write(FORGET_DEATHS, id=row["action_id"])
             self._connection.write(FORGET_DEATHS_OF_GOAL, id=row["action_id"])
@@ -441,7 +445,6 @@ def _attempt_cap(row: Row) -> int:
 
 
 def _read_attempt(row: Row) -> Attempt:
-    """Return the attempt in a row."""
     return read_struct(
         Attempt,
         row,

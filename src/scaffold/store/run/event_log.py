@@ -39,6 +39,7 @@ class Events:
 
     def append_all(self, run_id: RunId, events: Iterable[Event]) -> int:
         """Append events in order, all with the same time, and return the last one's number."""
+        # At once: the events themselves are written at its end, too late to name the caller.
         self._connection.require_transaction()
         seq = self.next_seq(run_id) - 1
         at = format_time(self._clock.now())

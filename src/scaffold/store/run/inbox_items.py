@@ -225,6 +225,7 @@ class Inbox(RunTableGateway):
         row = self._connection.require_row(GET, "inbox item", item_id)
         if row["state"] != "open" or to not in DECISIONS[row["kind"]]:
             raise illegal_transition(row["kind"], item_id, row["state"], to)
+        # Past its time no one may decide, even if nothing has closed it yet.
         if self._is_expired(row):
             what = f"{row['kind']} {item_id!r} expired at {row['expires_at']}"
             raise IllegalTransition(what, "If it is still needed, it is asked again; see `scaffold inbox`.")

@@ -147,6 +147,7 @@ class Intents(TableGateway):
         status = "done" if done else "dropped"
         if row["status"] == "open":
             self._connection.compare_and_set(RESOLVE_INTENT, "intent", intent_id, status=status, at=self._now_text())
+        # Two owners that saw the same ref must have come to the same result.
         elif row["status"] != status:
             raise illegal_transition("intent", intent_id, row["status"], status)
 

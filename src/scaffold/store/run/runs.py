@@ -137,6 +137,7 @@ class Runs(RunTableGateway):
         """Change the state; raise IllegalTransition if not allowed, StaleFence if `fence` is out of date."""
         row = self._require_fence(run_id, fence)
         status = status_of(to)
+        # Read in this transaction, so another process cannot have moved it since.
         if row["status"] not in RUN_TRANSITIONS[status]:
             raise illegal_transition("run", run_id, row["status"], status)
         self._connection.compare_and_set(

@@ -207,6 +207,7 @@ class Conversations(TableGateway):
         """
         exact = self._connection.row(GET, id=utf8_safe(text))
         rows = [exact] if exact else self._connection.rows(BY_PREFIX, text=utf8_safe(text))
+        # To guess could continue, or delete, the wrong one.
         if len(rows) > 1:
             names = ", ".join(row["id"] for row in rows)
             raise UsageError(f"several conversations start with {text!r}: {names}", "Give one of the ids in full.")
@@ -250,6 +251,7 @@ class Conversations(TableGateway):
 
     def _refuse_if_busy(self, conversation_id: ConversationId, me: ProcessIdentity | None) -> None:
         owner = PROCESS.read(self._require_conversation(conversation_id)["owner"])
+        # A dead owner left its claim behind when it was killed.
         if owner is not None and owner != me and is_alive(owner):
             raise _busy_error(conversation_id, owner)
 

@@ -133,6 +133,7 @@ class Subagents(TableGateway):
     def get(self, subagent_id: ConversationId) -> StoredSubagent:
         """Return the subagent; raise StoreError if there is none with this id."""
         row = self._connection.row(GET, id=subagent_id)
+        # Each is stored before it is started.
         if row is None:
             raise StoreError(f"there is no subagent {subagent_id!r}", "Only sessions start subagents.")
         return _read_subagent(row)

@@ -158,7 +158,20 @@ class Actions(RunTableGateway):
 
     def add(self, actions: Sequence[Action]) -> None:
         """Store new actions, parents and children in any order; `unmet` is computed here, the given value ignored."""
-        self._connection.write_each(ADD, map(_action_columns, actions))
+        rows = (
+            struct_columns(
+                action,
+                acceptance=NAMES.write(action.acceptance),
+                preconditions=ASSERTIONS.write(action.preconditions),
+                effects=ASSERTIONS.write(action.effects),
+                files=NAMES.write(action.files),
+                contract=CONTRACT.write(action.contract),
+                status=status_of(action.state),
+                reason=reason_of(action.state),
+            )
+            for action in actions
+        )
+        self._connection.write_each(ADD, rows)
         self._connection.write_each(
             ADD_PRECONDITION, (_assertion_row(a, name) for a in actions for name in a.preconditions)
         )
@@ -227,7 +240,18 @@ class Actions(RunTableGateway):
 
         Raises StaleFence if an action's status changed since it was read.
         """
-        self._move_rows([_status_row(action) for action in actions], path)
+        rows: list[ActionStatusRow] = [
+            {
+                "id": action.id,
+                "run_id": action.run_id,
+                "goal_id": action.goal_id,
+                "key": action.key,
+                "kind": action.kind,
+                "status": status_of(action.state),
+            }
+            for action in actions
+        ]
+        self._move_rows(rows, path)
 
     def block(self, reasons: Mapping[ActionId, str]) -> None:
         """Block pending actions, each for its reason; raise IllegalTransition if one is not pending."""
@@ -300,6 +324,7 @@ class Actions(RunTableGateway):
     def remove(self, action: Action) -> None:
         """Delete a pending action that has no attempts; IllegalTransition if it is not pending."""
         row = self._connection.require_row(GET_STATUS, "action", action.id)
+        # Attempts and evidence would refer to an action that is gone.
         if row["status"] != "pending":
             raise illegal_transition("action", action.key, row["status"], "removed")
         for statement in (FORGET_PRECONDITIONS, FORGET_EFFECTS, REMOVE):
@@ -373,32 +398,8 @@ class Actions(RunTableGateway):
         return tuple(map(_read_action, self._connection.rows(statement, **values)))
 
 
-def _status_row(action: Action) -> ActionStatusRow:
-    return {
-        "id": action.id,
-        "run_id": action.run_id,
-        "goal_id": action.goal_id,
-        "key": action.key,
-        "kind": action.kind,
-        "status": status_of(action.state),
-    }
-
-
 def _assertion_row(action: Action, assertion: Assertion) -> dict[str, ColumnValue]:
     return {"action_id": action.id, "goal_id": action.goal_id, "assertion": assertion}
-
-
-def _action_columns(action: Action) -> dict[str, ColumnValue]:
-    return struct_columns(
-        action,
-        acceptance=NAMES.write(action.acceptance),
-        preconditions=ASSERTIONS.write(action.preconditions),
-        effects=ASSERTIONS.write(action.effects),
-        files=NAMES.write(action.files),
-        contract=CONTRACT.write(action.contract),
-        status=status_of(action.state),
-        reason=reason_of(action.state),
-    )
 
 
 _state = functools.lru_cache(maxsize=1024)(parse_action_state)

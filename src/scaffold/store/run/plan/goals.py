@@ -151,6 +151,7 @@ class Goals(RunTableGateway):
         """Change the state; raise IllegalTransition if it is not allowed."""
         row = self._connection.require_row(GET, "goal", goal_id)
         status = status_of(to)
+        # Read in this transaction, so another process cannot have moved it since.
         if row["status"] not in GOAL_TRANSITIONS[status]:
             raise illegal_transition("goal", row["name"], row["status"], status)
         at = self._now_text()

@@ -56,6 +56,7 @@ class PlanningTurns(RunTableGateway):
 
     def check(self, turn_id: TurnId) -> None:
         """Raise StaleFence if the turn has ended."""
+        # One whose process was taken for dead has ended, and must spend no more.
         if self._require_turn(turn_id)["outcome"] is not None:
             raise stale_fence("turn", turn_id, "it has ended")
 

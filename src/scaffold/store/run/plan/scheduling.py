@@ -193,7 +193,19 @@ class Scheduling(RunTableGateway):
         granted: dict[str, list[str]] = {}
         for row in self._connection.rows(GRANTED, run_id=run_id) if rows else ():
             granted.setdefault(row["action_id"], []).append(row["path"])
-        return tuple(_open_work(row, tuple(granted.get(row["id"], ()))) for row in rows)
+        found = []
+        for row in rows:
+            phase = row["phase"]
+            is_step = row["attempt_kind"] == "step" and phase == "candidate"  # it keeps its slot for the next step
+            work = WorkUnderWay(
+                **_place_columns(row),
+                attempt_id=row["attempt_id"],
+                is_at_work=row["waits_for"] is None and (phase in WORKER_PHASES or is_step),
+                is_candidate=phase not in WORKER_PHASES,
+                granted=tuple(granted.get(row["id"], ())),
+            )
+            found.append(work)
+        return tuple(found)
 
     def begun(self, run_id: RunId) -> tuple[BegunCompound, ...]:
         """Return the compounds whose next step in their worktree can start, in plan order."""
@@ -285,18 +297,6 @@ class Scheduling(RunTableGateway):
     def set_layout(self, run_id: RunId, base: Commit, layout: SourceLayout) -> None:
         """Store where the run has its source at its base."""
         self._connection.write(SET_LAYOUT, run_id=run_id, base=base, layout=SOURCE_LAYOUT.write(layout))
-
-
-def _open_work(row: Row, granted: tuple[str, ...]) -> WorkUnderWay:
-    phase = row["phase"]
-    is_step = row["attempt_kind"] == "step" and phase == "candidate"  # it keeps its slot for the next step
-    return WorkUnderWay(
-        **_place_columns(row),
-        attempt_id=row["attempt_id"],
-        is_at_work=row["waits_for"] is None and (phase in WORKER_PHASES or is_step),
-        is_candidate=phase not in WORKER_PHASES,
-        granted=granted,
-    )
 
 
 def _startable_action(row: Row) -> StartableAction:
