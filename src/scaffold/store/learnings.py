@@ -103,11 +103,14 @@ class LearningUses(TableGateway):
 
     def of_learnings(self, learning_ids: Sequence[str]) -> tuple[LearningUse, ...]:
         """Return the uses of these learnings, oldest first for each; those of steps are left out."""
-        rows = (row for each in learning_ids for row in self._connection.rows(OF_LEARNING, id=each))
-        return tuple(
-            read_struct(LearningUse, row, learning=row["learning_id"], run=row["run_id"], helped=_has_helped(row))
-            for row in rows
-        )
+        uses = []
+        for row in (row for each in learning_ids for row in self._connection.rows(OF_LEARNING, id=each)):
+            # An attempt that ended for another reason, e.g. cancelled, says nothing of its learnings.
+            helped = False if row["outcome"] in COUNTED_FAILURES else None
+            if row["outcome"] in SUCCESS:
+                helped = not row["reverted"]
+            uses.append(read_struct(LearningUse, row, learning=row["learning_id"], run=row["run_id"], helped=helped))
+        return tuple(uses)
 
 
 class Learnings(TableGateway):
@@ -238,10 +241,3 @@ def _read_learning(row: Row) -> Learning:
         superseded_by=row["superseded_by"] or "",
         changed_at=parse_time(row["valid_from"]),
     )
-
-
-def _has_helped(row: Row) -> bool | None:
-    if row["outcome"] in SUCCESS:
-        return not row["reverted"]
-    # An attempt that ended for another reason, e.g. cancelled, says nothing of its learnings.
-    return False if row["outcome"] in COUNTED_FAILURES else None

@@ -195,21 +195,18 @@ def _wanted_pages(lines: Sequence[_PdfLine], pages: PageRanges, total: int) -> I
         if line.page is None or line.page != _first_page(rest, total):
             continue  # repeated, skipped or made up
         rest = rest.after(line.page)
-        yield _read_line(line)
+        text, problem = line.text[:MAX_PAGE_CHARS], ""
+        if line.damaged:
+            text, problem = "", DAMAGED
+        elif not text.strip():
+            text, problem = "", IMAGE if line.images else EMPTY
+        elif line.chars > len(line.text) or len(line.text) > len(text):
+            problem = f"is read up to character {MAX_PAGE_CHARS:,}"
+        yield PdfPage(number=line.page, text=text, problem=problem)
 
 
 def _first_page(pages: PageRanges, total: int) -> int | None:
     return next((each.first for each in pages.parts if each.first <= total), None)
-
-
-def _read_line(line: _PdfLine) -> PdfPage:
-    number, text = line.page or 0, line.text[:MAX_PAGE_CHARS]
-    if line.damaged:
-        return PdfPage(number=number, problem=DAMAGED)
-    if not text.strip():
-        return PdfPage(number=number, problem=IMAGE if line.images else EMPTY)
-    cut = line.chars > len(line.text) or len(line.text) > len(text)
-    return PdfPage(number=number, text=text, problem=f"is read up to character {MAX_PAGE_CHARS:,}" if cut else "")
 
 
 def _failure_reason(finished: CommandResult) -> str:
