@@ -197,17 +197,17 @@ COMMANDS: Mapping[str, Entry] = {
         ),
     ),
     "approve": Entry(
-        "scaffold.cli.commands.inbox:approve",
+        "scaffold.cli.commands.decisions:approve",
         "Approve a request of an agent.",
         ("scaffold approve ID", "scaffold approve ID --for run --hours 2"),
     ),
     "reject": Entry(
-        "scaffold.cli.commands.inbox:reject",
+        "scaffold.cli.commands.decisions:reject",
         "Reject a request of an agent; the agent reads your reason.",
         ('scaffold reject ID --why "use the file tools"',),
     ),
     "answer": Entry(
-        "scaffold.cli.commands.inbox:answer", "Answer an agent's question.", ('scaffold answer ID "sqlite"',)
+        "scaffold.cli.commands.decisions:answer", "Answer an agent's question.", ('scaffold answer ID "sqlite"',)
     ),
     "retry": Entry(
         "scaffold.cli.commands.run.control:retry",
@@ -275,10 +275,10 @@ COMMANDS: Mapping[str, Entry] = {
         ("scaffold demo", "scaffold demo --dir /tmp/demo"),
     ),
     "chat": Entry("scaffold.cli.commands.run.chat:chat_plan"),
-    "worker": Entry("scaffold.cli.commands.processes.run_children:worker"),
+    "worker": Entry("scaffold.cli.commands.processes.worker:worker"),
     "background": Entry("scaffold.cli.commands.processes.background:background"),
-    "supervisor": Entry("scaffold.cli.commands.processes.run_children:supervisor"),
-    "zygote": Entry("scaffold.cli.commands.processes.run_children:zygote"),
+    "supervisor": Entry("scaffold.cli.commands.processes.supervisor:supervisor"),
+    "zygote": Entry("scaffold.cli.commands.processes.zygote:zygote"),
     "subagent": Entry("scaffold.cli.commands.processes.subagent:subagent"),
     "trial-cleaner": Entry("scaffold.cli.commands.processes.trial_cleaner:trial_cleaner"),
     "login": Entry(

@@ -1,12 +1,9 @@
-"""`inbox`, `approve`, `reject`, `answer`: what waits for a human, and the decisions about it."""
+"""`inbox`: what waits for a human."""
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from datetime import timedelta
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
@@ -14,29 +11,11 @@ from scaffold.cli.commands.options import json_option, pageable
 from scaffold.cli.render.changes.waiting_change_text import change_json, change_lines
 from scaffold.cli.render.inbox_text import item_text
 from scaffold.cli.render.terminal.style import print_json
-from scaffold.cli.render.terminal.text_layout import UNLIMITED, layout_for, print_text
-from scaffold.core.errors import UsageError
-from scaffold.core.model import DecisionScope, InboxItem, InboxVerdict
-from scaffold.core.printable_text import utf8_safe
-from scaffold.orchestrator.user_control.inbox_decisions import DECISION_HOURS, DecidedItem, InboxDecision, decide_items
+from scaffold.cli.render.terminal.text_layout import layout_for, print_text
+from scaffold.core.model import InboxItem
 from scaffold.views.changes.waiting_change import WaitingChange, read_waiting_change
 from scaffold.views.run_view import RequestersByItem, requesters_by_item
-from scaffold.views.store_reader import StoreReader, display_status, is_executed, store_reader_if_any
-from scaffold.views.text_format import brief
-
-Command = TypeVar("Command", bound=Callable[..., object])
-MAX_HOURS = 24 * 365
-UNUSED_WORDS = "  what you say now was not stored; `scaffold send ACTION TEXT` tells the agent"
-ids_argument = click.argument("names", metavar="ID...", nargs=-1, required=True)
-why_option = click.option("--why", metavar="TEXT", help="Your reason; the agent reads it.")
-
-hours_option = click.option(
-    "--hours",
-    type=click.IntRange(1, MAX_HOURS),
-    default=DECISION_HOURS,
-    show_default=True,
-    help="How long the decision applies.",
-)
+from scaffold.views.store_reader import StoreReader, store_reader_if_any
 
 NOTHING = "Nothing is waiting for you."
 NOTHING_EVER = "The inbox is empty."
@@ -88,90 +67,3 @@ def _item_json(item: InboxItem, who: RequestersByItem, change: WaitingChange | N
         "valid_until": item.valid_until,
         "change": change_json(change) if change else None,
     }
-
-
-def scope_option(default: DecisionScope) -> Callable[[Command], Command]:
-    """Return the option for what a decision applies to."""
-    return click.option(
-        "--for",
-        "scope",
-        type=click.Choice(["call", "action", "goal", "run"]),
-        default=default,
-        show_default=True,
-        help="What the decision applies to: this request, or identical ones of the action, the goal or the run, too.",
-    )
-
-
-@click.command()
-@ids_argument
-@why_option
-@scope_option("call")
-@hours_option
-def approve(names: Sequence[str], *, why: str | None, scope: DecisionScope, hours: int) -> None:
-    """Approve the request ID, exactly as `scaffold inbox` shows it; the actions that wait for it continue."""
-    _decide_for_hours(names, "approved", why, scope, hours)
-
-
-@click.command()
-@ids_argument
-@why_option
-@scope_option("run")
-@hours_option
-def reject(names: Sequence[str], *, why: str | None, scope: DecisionScope, hours: int) -> None:
-    """Reject the request ID; its agent reads your reason and looks for another way."""
-    _decide_for_hours(names, "rejected", why, scope, hours)
-
-
-@click.command()
-@click.argument("name", metavar="ID")
-@click.argument("text")
-def answer(name: str, text: str) -> None:
-    """Answer the question ID with TEXT; the agent that asked reads it and continues."""
-    if not text.strip():
-        raise UsageError("the answer is empty", "Write what the agent should know.")
-    with _open_reader() as reader:
-        _apply_decision(reader, [name], InboxDecision(to="answered", words=utf8_safe(text)))
-
-
-def _decide_for_hours(
-    names: Sequence[str], to: InboxVerdict, why: str | None, scope: DecisionScope, hours: int
-) -> None:
-    with _open_reader() as reader:
-        until = reader.clock.now() + timedelta(hours=hours)
-        words = utf8_safe(why) if why else None  # the shell may pass bytes that are not UTF-8
-        _apply_decision(reader, names, InboxDecision(to=to, words=words, scope=scope, valid_until=until))
-
-
-@contextmanager
-def _open_reader() -> Iterator[StoreReader]:
-    with store_reader_if_any(Path.cwd(), os.environ) as reader:
-        if reader is None:
-            raise UsageError("the inbox is empty: there is no run in this repository yet", "See `scaffold status`.")
-        yield reader
-
-
-def _apply_decision(reader: StoreReader, names: Sequence[str], decision: InboxDecision) -> None:
-    decided = decide_items(reader.store, names, decision)
-    layout = layout_for(sys.stdout)
-    told = (line for each in decided for line in layout.prose("", _decided_text(each), hang=2))
-    # A repeated decision changes nothing, so its words are lost; the user should know.
-    unused = any(each.repeated and decision.words not in {None, each.item.answer} for each in decided)
-    click.echo("\n".join([*told, *([UNUSED_WORDS] if unused else []), *_next_steps(reader, decided)]))
-
-
-def _decided_text(decided: DecidedItem) -> str:
-    item = decided.item
-    if decided.repeated:
-        return f"{item.kind} {item.id} was already {item.state}"
-    return f"{item.state} {item.id}: {brief(item.text, UNLIMITED)}"
-
-
-def _next_steps(reader: StoreReader, decided: Sequence[DecidedItem]) -> Iterator[str]:
-    for run_id in dict.fromkeys(each.item.run_id for each in decided):
-        run = reader.store.runs.get(run_id)
-        if run is not None and is_executed(run):
-            yield f"  run {run_id} continues"
-        elif run is not None and display_status(run) in {"paused", "interrupted"}:
-            yield f"  continue with `scaffold resume {run_id}`"
-    if left := len(reader.store.inbox.open()):
-        yield f"  {left} more: `scaffold inbox`"
