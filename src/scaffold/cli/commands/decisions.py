@@ -99,17 +99,14 @@ def _open_reader() -> Iterator[StoreReader]:
 def _apply_decision(reader: StoreReader, names: Sequence[str], decision: InboxDecision) -> None:
     decided = decide_items(reader.store, names, decision)
     layout = layout_for(sys.stdout)
-    told = (line for each in decided for line in layout.prose("", _decided_text(each), hang=2))
+    lines = list[str]()
+    for each in decided:
+        item = each.item
+        again, first = f"{item.kind} {item.id} was already {item.state}", f"{item.state} {item.id}: "
+        lines += layout.prose("", again if each.repeated else first + brief(item.text, UNLIMITED), hang=2)
     # A repeated decision changes nothing, so its words are lost; the user should know.
     unused = any(each.repeated and decision.words not in {None, each.item.answer} for each in decided)
-    click.echo("\n".join([*told, *([UNUSED_WORDS] if unused else []), *_next_steps(reader, decided)]))
-
-
-def _decided_text(decided: DecidedItem) -> str:
-    item = decided.item
-    if decided.repeated:
-        return f"{item.kind} {item.id} was already {item.state}"
-    return f"{item.state} {item.id}: {brief(item.text, UNLIMITED)}"
+    click.echo("\n".join([*lines, *([UNUSED_WORDS] if unused else []), *_next_steps(reader, decided)]))
 
 
 def _next_steps(reader: StoreReader, decided: Sequence[DecidedItem]) -> Iterator[str]:

@@ -89,7 +89,12 @@ def search(query: Sequence[str], *, everything: bool, evaluate: bool, concept: s
         if as_json:
             _print_json(places, shown)
         elif not shown:
-            print_text(_nothing_found_text(places, query, concept, hidden=len(found)))
+            if found:
+                print_text(f"{count_of(len(found), 'more learning')} not shown; `--all` shows them")
+            elif (query or concept) and places.stores.all():
+                print_text("Nothing fits; `scaffold learn` lists everything.")
+            else:
+                print_text(NOTHING)
         else:
             _print_shown(places, shown, evaluate=evaluate)
             if len(found) > len(shown):
@@ -254,14 +259,6 @@ def forget(names: Sequence[str], *, as_json: bool) -> None:
 
 def _is_current(places: Places, learning: Learning) -> bool:
     return learning.is_current(places.clock.now())
-
-
-def _nothing_found_text(places: Places, query: Sequence[str], concept: str | None, *, hidden: int) -> str:
-    if hidden:
-        return f"{count_of(hidden, 'more learning')} not shown; `--all` shows them"
-    if (query or concept) and places.stores.all():
-        return "Nothing fits; `scaffold learn` lists everything."
-    return NOTHING
 
 
 def _print_json(places: Places, shown: Sequence[Learning]) -> None:

@@ -29,14 +29,14 @@ def send(action_name: str, words: tuple[str, ...], run_name: str | None) -> None
         # Cut off just above the longest message, so that its check still refuses a longer one.
         content = b"" if sys.stdin is None else sys.stdin.buffer.read(MAX_MESSAGE_CHARS * MAX_UTF8_BYTES + 1)
         text = content.decode(errors="surrogateescape")
-    run_async(_send_text(action_name, text, run_name))
 
+    async def send_text() -> None:
+        async with context_with_run(run_name) as (context, run):
+            action = find_action(context, run, action_name)
+            attempt = send_message(context, run, action, text)
+        if attempt is None:
+            print_text(f"no agent is working on {action.key}; its next attempt reads the message")
+        else:
+            print_text(f"{action.key}#{attempt.number} reads the message before its next request")
 
-async def _send_text(action_name: str, text: str, run_name: str | None) -> None:
-    async with context_with_run(run_name) as (context, run):
-        action = find_action(context, run, action_name)
-        attempt = send_message(context, run, action, text)
-    if attempt is None:
-        print_text(f"no agent is working on {action.key}; its next attempt reads the message")
-    else:
-        print_text(f"{action.key}#{attempt.number} reads the message before its next request")
+    run_async(send_text())

@@ -59,8 +59,12 @@ class DoctorCheck(Struct, frozen=True):
 async def check_machine(environ: Mapping[str, str]) -> Sequence[DoctorCheck]:
     """Check everything that does not depend on a repository."""
     dirs = user_dirs()
+    found, least = platform.python_version(), ".".join(map(str, MIN_PYTHON))
+    python = DoctorCheck("python", "ok", found)
+    if sys.version_info < MIN_PYTHON:
+        python = DoctorCheck("python", "fail", f"{found} is too old", f"Install Python {least} or newer.")
     return [
-        _check_python(),
+        python,
         await _check_git(environ),
         *(_check_folder(name, path) for name, path in (("data folder", dirs.data), ("cache folder", dirs.cache))),
         await _check_sandbox(environ),
@@ -69,12 +73,18 @@ async def check_machine(environ: Mapping[str, str]) -> Sequence[DoctorCheck]:
 
 async def check_repository(repository: Repository, environ: Mapping[str, str]) -> Sequence[DoctorCheck]:
     """Check the repository and Scaffold's state for it."""
-    return [
-        await _check_checkout(repository),
-        await _check_identity(repository),
-        *_check_configuration(repository, environ),
-        *await _check_state(repository, environ),
-    ]
+    try:
+        author, _ = await signatures(repository)
+        identity = DoctorCheck("identity", "ok", f"{author.name} <{author.email}>")
+    except RepositoryError as unfit:
+        identity = DoctorCheck("identity", "fail", unfit.what, unfit.fix)
+    try:
+        trust = folder_trust(repository.root)
+        settings = load_settings(repository.root, environ, {})
+        configuration = [_check_trust(trust, settings), _check_model(settings)]
+    except ScaffoldError as error:
+        configuration = [DoctorCheck("model", "fail", error.what, error.fix)]
+    return [await _check_checkout(repository), identity, *configuration, *await _check_state(repository, environ)]
 
 
 async def prune_worktrees(repository: Repository) -> Sequence[Path]:
@@ -85,14 +95,6 @@ async def prune_worktrees(repository: Repository) -> Sequence[Path]:
         # such as those on a disk that is not mounted.
         await remove(repository, worktree.path)
     return [worktree.path for worktree in stale]
-
-
-def _check_python() -> DoctorCheck:
-    least = ".".join(map(str, MIN_PYTHON))
-    found = platform.python_version()
-    if sys.version_info >= MIN_PYTHON:
-        return DoctorCheck("python", "ok", found)
-    return DoctorCheck("python", "fail", f"{found} is too old", f"Install Python {least} or newer.")
 
 
 async def _check_git(environ: Mapping[str, str]) -> DoctorCheck:
@@ -125,20 +127,16 @@ def _check_folder(name: str, path: Path) -> DoctorCheck:
 async def _check_sandbox(environ: Mapping[str, str]) -> DoctorCheck:
     finding = await detect_sandbox_level()
     if not finding.problem:
-        limits = "; ".join((finding.level, *level_limits(finding.level)))
-        return DoctorCheck("sandbox", "ok", await _bubblewrap_version(finding.program, environ) or limits)
+        if not finding.program:  # the kernel confines by itself
+            return DoctorCheck("sandbox", "ok", "; ".join((finding.level, *level_limits(finding.level))))
+        asked = [finding.program, "--version"]
+        finished = await run_command(asked, cwd=Path("/"), env=environ, timeout_s=VERSION_S)
+        version = finished.stdout.decode(errors="replace").strip() or "bubblewrap"
+        source = "" if str(Path(finding.program).parent) in FOLDERS else " from a wheel"
+        return DoctorCheck("sandbox", "ok", f"{version}{source}, {finding.program}")
     left = ("agents' commands need your approval",) if finding.level == "none" else ()
     message = "; ".join((*left, *level_limits(finding.level), finding.problem))
     return DoctorCheck("sandbox", "warn", f"{finding.level}: {message}", f"For a better one, {finding.fix}.")
-
-
-async def _bubblewrap_version(program: str, environ: Mapping[str, str]) -> str:
-    if not program:
-        return ""
-    finished = await run_command([program, "--version"], cwd=Path("/"), env=environ, timeout_s=VERSION_S)
-    version = finished.stdout.decode(errors="replace").strip() or "bubblewrap"
-    source = "" if str(Path(program).parent) in FOLDERS else " from a wheel"
-    return f"{version}{source}, {program}"
 
 
 async def _check_checkout(repository: Repository) -> DoctorCheck:
@@ -151,23 +149,6 @@ async def _check_checkout(repository: Repository) -> DoctorCheck:
         fix = "Runs start from the last commit; commit what they should build on."
         return DoctorCheck("repository", "warn", f"{where}, with uncommitted changes", fix)
     return DoctorCheck("repository", "ok", where)
-
-
-async def _check_identity(repository: Repository) -> DoctorCheck:
-    try:
-        author, _ = await signatures(repository)
-    except RepositoryError as unfit:
-        return DoctorCheck("identity", "fail", unfit.what, unfit.fix)
-    return DoctorCheck("identity", "ok", f"{author.name} <{author.email}>")
-
-
-def _check_configuration(repository: Repository, environ: Mapping[str, str]) -> Sequence[DoctorCheck]:
-    try:
-        trust = folder_trust(repository.root)
-        settings = load_settings(repository.root, environ, {})
-    except ScaffoldError as error:
-        return [DoctorCheck("model", "fail", error.what, error.fix)]
-    return [_check_trust(trust, settings), _check_model(settings)]
 
 
 def _check_trust(trust: TrustStatus, settings: Settings) -> DoctorCheck:

@@ -50,7 +50,13 @@ def doctor(*, fix: bool, gates: bool, as_json: bool) -> int:
 
     Runs none of the repository's code without `--gates`. Exit code 0 if nothing fails; warnings are allowed.
     """
-    checks = run_async(_run_checks(fix=fix, gates=gates))
+
+    async def run_checks() -> Sequence[DoctorCheck]:
+        # A trial shows each of its commands itself.
+        async with WorkLine(SystemClock(), quiet=gates).during(Activity(label="checks this machine and repository")):
+            return [*await _machine_checks(fix=fix), *await _repository_checks(fix=fix, gates=gates)]
+
+    checks = run_async(run_checks())
     healthy = not any(check.status == "fail" for check in checks)
     if as_json:
         print_json({"healthy": healthy, "checks": checks})
@@ -61,12 +67,6 @@ def doctor(*, fix: bool, gates: bool, as_json: bool) -> int:
             advice = layout.prose(INDENT, check.fix) if check.fix else []
             click.echo("\n".join([*layout.prose(head, check.message), *advice]))
     return 0 if healthy else 1
-
-
-async def _run_checks(*, fix: bool, gates: bool) -> Sequence[DoctorCheck]:
-    # A trial shows each of its commands itself.
-    async with WorkLine(SystemClock(), quiet=gates).during(Activity(label="checks this machine and repository")):
-        return [*await _machine_checks(fix=fix), *await _repository_checks(fix=fix, gates=gates)]
 
 
 async def _machine_checks(*, fix: bool) -> Sequence[DoctorCheck]:

@@ -19,9 +19,15 @@ def check_endpoints() -> list[DoctorCheck]:
     if not user_database(user_dirs().data).exists():
         return []
     try:
-        return [_endpoint_warning(name, state) for name, state in _parked_endpoints().items()]
+        parked = _parked_endpoints()
     except StoreError as error:
         return [DoctorCheck("user data", "fail", error.what, error.fix)]
+    now, warnings = SystemClock().now(), list[DoctorCheck]()
+    for name, state in parked.items():
+        until = local_time(now + timedelta(seconds=cooldown_left_s(state, now.timestamp())), now)
+        why = "does not answer" if is_unavailable(state) else "is rate limited"
+        warnings.append(DoctorCheck("endpoint", "warn", f"{name} {why}", f"It is asked again at {until}. {LIFTS}"))
+    return warnings
 
 
 def lift_parked() -> list[str]:
@@ -38,13 +44,6 @@ def _parked_endpoints(user: UserStore | None = None) -> dict[str, ThrottleState]
             return _parked_endpoints(opened)
     now_s = SystemClock().now().timestamp()
     return {name: state for name, state in user.endpoints.states().items() if cooldown_left_s(state, now_s) > 0.0}
-
-
-def _endpoint_warning(name: str, state: ThrottleState) -> DoctorCheck:
-    now = SystemClock().now()
-    until = now + timedelta(seconds=cooldown_left_s(state, now.timestamp()))
-    why = "does not answer" if is_unavailable(state) else "is rate limited"
-    return DoctorCheck("endpoint", "warn", f"{name} {why}", f"It is asked again at {local_time(until, now)}. {LIFTS}")
 
 
 def _open_user_store() -> UserStore:

@@ -44,26 +44,31 @@ def baseline(operation: str, run_name: str | None, *, as_json: bool) -> None:
         run = find_run_if_any(reader, run_name)
         found = reader.store.baselines.of_run(run.id) if reader and run else None
     if as_json:
-        print_json(_baseline_json(run, found))
+        shape = {
+            "run": run.id if run else None,
+            "base": run.base_sha if run else None,
+            "captured": found is not None,
+            "environment": found.environment.fingerprint if found else None,
+            "gates": [gate_summary(gate) for gate in found.runs] if found else [],
+        }
+        print_json(shape)
     elif run is None:
         print_text(no_run_text())
     else:
         click.echo("\n".join(_baseline_lines(run, found, layout_for(sys.stdout))))
 
 
-def _baseline_json(run: Run | None, found: Baseline | None) -> dict[str, object]:
-    return {
-        "run": run.id if run else None,
-        "base": run.base_sha if run else None,
-        "captured": found is not None,
-        "environment": found.environment.fingerprint if found else None,
-        "gates": [gate_summary(gate) for gate in found.runs] if found else [],
-    }
-
-
 def _baseline_lines(run: Run, found: Baseline | None, layout: Layout) -> Iterator[str]:
     if found is None:
-        yield from layout.prose("", f"Run {run.id} has no baseline: {_why_none(run)}", hang=2)
+        if not run.settings.gates.enabled:
+            why = "its gates are off."
+        elif isinstance(run.state, Failed):
+            why = run.state.reason
+        elif status_of(run.state) == "completed":
+            why = "it was reset."
+        else:
+            why = "it is captured when the run starts or continues."
+        yield from layout.prose("", f"Run {run.id} has no baseline: {why}", hang=2)
         return
     yield heading(f"Baseline of run {run.id} at {run.base_sha[:8]}")
     for shown in found.runs:
@@ -71,16 +76,6 @@ def _baseline_lines(run: Run, found: Baseline | None, layout: Layout) -> Iterato
     kinds = {shown.gate.kind for shown in found.runs}
     yield from (
         f"  {status_mark('skipped')} {pad(kind, 10)} not applicable" for kind in get_args(GateKind) if kind not in kinds
-    )
-
-
-def _why_none(run: Run) -> str:
-    if not run.settings.gates.enabled:
-        return "its gates are off."
-    if isinstance(run.state, Failed):
-        return run.state.reason
-    return (
-        "it is captured when the run starts or continues." if status_of(run.state) != "completed" else "it was reset."
     )
 
 

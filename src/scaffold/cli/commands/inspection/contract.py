@@ -16,7 +16,7 @@ from scaffold.cli.render.terminal.text_layout import Layout, layout_for
 from scaffold.cli.wiring import context_with_run
 from scaffold.core.model import Action, Attempt, Fact, FileGrant
 from scaffold.core.printable_text import count_of, printable
-from scaffold.core.proof.contract import ChangeReview, CheckResult, Contract, SealedContract, Verification
+from scaffold.core.proof.contract import Contract, SealedContract, Verification
 from scaffold.core.proof.gates import GateResult, TestFate
 from scaffold.host.process.async_runner import run_async
 from scaffold.plan.text.file_format import expectation_text, full_contract_document
@@ -134,7 +134,13 @@ def _text_sections(about: ContractView, layout: Layout) -> Iterator[Sequence[str
     if about.action.files or about.grants:
         yield [heading("Files it may change"), *_file_lines(about, layout)]
     checked = about.checked
-    yield from _failure_sections(about, layout)
+    for attempt in about.attempts:
+        # A failure of the checks is shown below with their output.
+        told = attempt is checked and attempt.verification is not None and not attempt.verification.passed
+        if attempt.error and not told:
+            lines = [heading(f"Attempt {attempt.number}: {attempt.outcome}"), *layout.prose("  ", attempt.error)]
+            by_checks = attempt.outcome in {"contract_failed", "gate_failed"} and about.logs
+            yield [*lines, f"  the whole output, if it is longer: {about.logs}"] if by_checks else lines
     if checked is not None and checked.verification is not None:
         yield from _check_sections(checked, checked.verification, layout)
     else:
@@ -145,38 +151,26 @@ def _text_sections(about: ContractView, layout: Layout) -> Iterator[Sequence[str
         yield [*layout.wrap(f"{status_mark(fact.state)} ", held), *shown]
 
 
-def _failure_sections(about: ContractView, layout: Layout) -> Iterator[Sequence[str]]:
-    # The attempt whose failed checks are shown with their output is left out.
-    for attempt in about.attempts:
-        told = attempt is about.checked and attempt.verification is not None and not attempt.verification.passed
-        if attempt.error and not told:
-            lines = [heading(f"Attempt {attempt.number}: {attempt.outcome}"), *layout.prose("  ", attempt.error)]
-            by_checks = attempt.outcome in {"contract_failed", "gate_failed"} and about.logs
-            yield [*lines, f"  the whole output, if it is longer: {about.logs}"] if by_checks else lines
-
-
 def _check_sections(attempt: Attempt, verification: Verification, layout: Layout) -> Iterator[Sequence[str]]:
-    about = f"Attempt {attempt.number}, checked at {verification.commit[:8]}"
-    doubts = [
-        line
-        for doubt in verification.doubts
-        for line in layout.prose("  ", f"{verification.strength}: {doubt.text}", hang=4)
-    ]
-    lines = verification.executed_lines
-    executed = [f"  changed lines: {lines.total}, executed by checks: {lines.executed}"] if lines else []
-    results = [
-        line for result in verification.results for line in _result_lines(result, verification.failed_on_base, layout)
-    ]
-    critic = [] if attempt.score is None else [f"  critic: {format_score(attempt.score)}"]
-    yield [heading(about), *doubts, *executed, *results, *critic, *_second_review(verification.review, layout)]
+    lines = [heading(f"Attempt {attempt.number}, checked at {verification.commit[:8]}")]
+    for doubt in verification.doubts:
+        lines += layout.prose("  ", f"{verification.strength}: {doubt.text}", hang=4)
+    if executed := verification.executed_lines:
+        lines.append(f"  changed lines: {executed.total}, executed by checks: {executed.executed}")
+    for result in verification.results:
+        before = " (failed before the work)" if result.name in verification.failed_on_base else ""
+        mark = status_mark(result.verdict)
+        lines += layout.wrap(f"  {mark} {result.verdict} ", f"{result.name}{before}")
+        if result.verdict != "pass":
+            lines += output_lines(result.detail, result.log, layout)
+    if attempt.score is not None:
+        lines.append(f"  critic: {format_score(attempt.score)}")
+    if (second := verification.review) is not None:
+        lines.append(f"  second review by {printable(second.model)}: {second.review.verdict}")
+        lines += layout.prose(OUTPUT_INDENT, review_text(second.review))
+    yield lines
     if verification.gates:
         yield [heading("Gates"), *(line for gate in verification.gates for line in _gate_lines(gate, layout))]
-
-
-def _second_review(review: ChangeReview | None, layout: Layout) -> Iterator[str]:
-    if review is not None:
-        yield f"  second review by {printable(review.model)}: {review.review.verdict}"
-        yield from layout.prose(OUTPUT_INDENT, review_text(review.review))
 
 
 def _file_lines(about: ContractView, layout: Layout) -> Iterator[str]:
@@ -186,21 +180,22 @@ def _file_lines(about: ContractView, layout: Layout) -> Iterator[str]:
         yield from layout.prose("  ", f"{grant.path}  added {by}: {grant.reason}", hang=4)
 
 
-def _without_checks(about: ContractView) -> str:
-    if is_audit(about.action):
-        return "An audit: it needs a verdict on each requirement, which counts as met only with lines that exist."
-    if is_review(about.action):
-        return "A review: it needs a verdict whose citations exist."
-    if about.drafter and about.phase is None and about.checked is None:
-        return "None yet: it is drafted before the work."
-    return "No checks: any change that lands is enough, and its facts are marked weak."
-
-
 def _contract_lines(about: ContractView, layout: Layout) -> Iterator[str]:
     held = about.action.contract
     if held is None or held.empty:
-        yield f"  {_without_checks(about)}"
+        if is_audit(about.action):
+            yield "  An audit: it needs a verdict on each requirement, which counts as met only with lines that exist."
+        elif is_review(about.action):
+            yield "  A review: it needs a verdict whose citations exist."
+        elif about.drafter and about.phase is None and about.checked is None:
+            yield "  None yet: it is drafted before the work."
+        else:
+            yield "  No checks: any change that lands is enough, and its facts are marked weak."
         return
+    yield from _command_lines(held, layout)
+
+
+def _command_lines(held: Contract, layout: Layout) -> Iterator[str]:
     if held.intent:
         yield from layout.prose("  ", held.intent)
     for check in held.commands:
@@ -211,13 +206,6 @@ def _contract_lines(about: ContractView, layout: Layout) -> Iterator[str]:
         yield from layout.wrap(OUTPUT_INDENT, f"{expectation_text(check.expect)}{need}")
     for name in ("must_exist", "must_not_exist", "must_not_change"):
         yield from (f"  {name}: {printable(glob)}" for glob in getattr(held, name))
-
-
-def _result_lines(result: CheckResult, red: Sequence[str], layout: Layout) -> Iterator[str]:
-    before = " (failed before the work)" if result.name in red else ""
-    yield from layout.wrap(f"  {status_mark(result.verdict)} {result.verdict} ", f"{result.name}{before}")
-    if result.verdict != "pass":
-        yield from output_lines(result.detail, result.log, layout)
 
 
 def _gate_lines(gate: GateResult, layout: Layout) -> Iterator[str]:

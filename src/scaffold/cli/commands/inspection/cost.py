@@ -36,7 +36,11 @@ def cost(run_name: str | None, *, as_json: bool) -> None:
     with store_reader_if_any(Path.cwd(), os.environ) as reader:
         run = find_run_if_any(reader, run_name)
         if reader is None or run is None:
-            _print_nothing(as_json=as_json)
+            if as_json:
+                splits: Json = {name: [] for name in ("purposes", "goals", "actions", "roles", "models")}
+                print_json({"run": None, "total": None, "budget": None, **splits})
+            else:
+                print_text(no_run_text())
             return
         view = read_run_view(reader, run)
         history = read_history(reader, view)
@@ -45,14 +49,6 @@ def cost(run_name: str | None, *, as_json: bool) -> None:
         print_json({"run": run.id, **_cost_json(view, costs)})
     else:
         click.echo("\n".join(_cost_lines(view, costs)))
-
-
-def _print_nothing(*, as_json: bool) -> None:
-    if as_json:
-        splits: Json = {name: [] for name in ("purposes", "goals", "actions", "roles", "models")}
-        print_json({"run": None, "total": None, "budget": None, **splits})
-    else:
-        print_text(no_run_text())
 
 
 def _cost_json(view: RunView, costs: RunCosts) -> Json:

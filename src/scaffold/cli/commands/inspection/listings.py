@@ -21,7 +21,7 @@ from scaffold.run.resources.attempt_resources import resources_in_use
 from scaffold.views.agent_list import read_held_back
 from scaffold.views.compliance import compliance_json, read_compliance
 from scaffold.views.name_lookup import find_goal
-from scaffold.views.run_json import Json, action_json, agent_json, fact_json, goal_json, held_back_json, queue_json
+from scaffold.views.run_json import action_json, agent_json, fact_json, goal_json, held_back_json, queue_json
 from scaffold.views.run_list import ListedRun, read_runs
 from scaffold.views.run_view import RunView, read_processes, read_run_view
 from scaffold.views.store_reader import StoreReader, find_run_if_any, no_run_error, store_reader_if_any
@@ -55,19 +55,16 @@ def tasks(goal_name: str | None, run_name: str | None, *, as_json: bool) -> None
     """Show the actions of a run, or of one GOAL, as a tree: status, effects with their evidence, results."""
     view, chosen = _read_view(run_name, goal_name)
     if as_json:
-        print_json(_tasks_json(view, chosen))
+        goals = chosen if view else ()
+        actions = [action_json(view, action) for goal in goals for action in view.actions_of(goal)] if view else []
+        facts = (
+            [{"goal_id": goal.id, **fact_json(fact)} for goal in goals for fact in view.facts[goal.id]] if view else []
+        )
+        print_json({"run": view.run.id if view else None, "actions": actions, "facts": facts})
     elif view is None:
         print_text(no_run_text())
     else:
         click.echo(format_tasks(view, chosen, layout_for(sys.stdout)))
-
-
-def _tasks_json(view: RunView | None, chosen: tuple[Goal, ...]) -> Json:
-    if view is None:
-        return {"run": None, "actions": [], "facts": []}
-    actions = [action_json(view, action) for goal in chosen for action in view.actions_of(goal)]
-    facts = [{"goal_id": goal.id, **fact_json(fact)} for goal in chosen for fact in view.facts[goal.id]]
-    return {"run": view.run.id, "actions": actions, "facts": facts}
 
 
 def _read_view(run_name: str | None, goal_name: str | None) -> tuple[RunView | None, tuple[Goal, ...]]:

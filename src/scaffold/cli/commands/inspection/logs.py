@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 from heapq import merge
 from itertools import repeat
@@ -85,7 +85,13 @@ def logs(action_name: str | None, run_name: str | None, *, follow: bool, full: b
     lines_of = whole_entry_lines if full else entry_lines
 
     def show(entry: JournalEntry, now: datetime) -> None:
-        click.echo(entry.line if as_json else _entry_text(entry, lines_of(entry.fields), now))
+        if as_json:
+            click.echo(entry.line)
+            return
+        # For example `12:03:04 store#1 shell: python -m pytest -q`.
+        head = f"{local_time(entry.at, now)} {paint(printable(_agent_label(entry.fields)), 'cyan')} "
+        text = "\n".join(lines_of(entry.fields))
+        click.echo("\n".join(layout_for(sys.stdout).wrap(head, text, hang=len(INDENT))))
 
     try:
         run_async(_print_logs(action_name, run_name, show, follow=follow))
@@ -120,15 +126,11 @@ def _new_entries(
     context: RunContext, run: Run, only: Action | None, tails: dict[Path, FileTail]
 ) -> Iterator[JournalEntry]:
     read = [tails.setdefault(path, FileTail(path)).lines() for path in _journal_files(context, run, only)]
-    files = [zip(_matching_entries(lines, run, only), repeat(number)) for number, lines in enumerate(read)]
-    return _drop_duplicates(merge(*files, key=lambda found: found[0].at))
-
-
-def _drop_duplicates(found: Iterable[tuple[JournalEntry, int]]) -> Iterator[JournalEntry]:
+    numbered = [zip(_matching_entries(lines, run, only), repeat(number)) for number, lines in enumerate(read)]
     # The store of a copied repository names the journals of the first one, too, which have the same entries. Within a
     # file, equal entries are two events.
     at, files = None, dict[bytes, int]()
-    for entry, number in found:
+    for entry, number in merge(*numbered, key=lambda found: found[0].at):
         if entry.at != at:
             at, files = entry.at, {}
         if files.setdefault(entry.line, number) == number:
@@ -167,12 +169,6 @@ PLANNING_ROLES = frozenset({"planner", "supervisor"})  # an action in their entr
 
 
 REVIEWER_ROLES = frozenset({"critic", "drafter"})  # they judge or prepare an attempt, and do none of its work
-
-
-def _entry_text(entry: JournalEntry, lines: Sequence[str], now: datetime) -> str:
-    # For example `12:03:04 store#1 shell: python -m pytest -q`.
-    head = f"{local_time(entry.at, now)} {paint(printable(_agent_label(entry.fields)), 'cyan')} "
-    return "\n".join(layout_for(sys.stdout).wrap(head, "\n".join(lines), hang=len(INDENT)))
 
 
 def _agent_label(fields: Fields) -> str:

@@ -63,19 +63,16 @@ async def _print_diff(target: str | None, run_name: str | None, *, stat: bool, a
             asked = ("diff-tree", "-r", *DIFF_OPTIONS, *form, change.base, change.commit, *chosen)
             patch = (await context.git(*asked)).out
     if as_json:
-        print_json(_diff_json(change, paths, patch))
+        shape = {
+            "action": change.action,
+            "commit": change.commit,
+            "base": change.base,
+            "paths": [os.fsencode(path).decode(errors="replace") for path in paths],
+            "patch": patch.decode(errors="replace"),
+        }
+        print_json(shape)
     else:
         print_patch(patch)
-
-
-def _diff_json(change: DiffRange, paths: tuple[str, ...], patch: bytes) -> dict[str, object]:
-    return {
-        "action": change.action,
-        "commit": change.commit,
-        "base": change.base,
-        "paths": [os.fsencode(path).decode(errors="replace") for path in paths],
-        "patch": patch.decode(errors="replace"),
-    }
 
 
 async def _resolve_range(context: RunContext, run: Run, target: str | None) -> DiffRange:
@@ -112,7 +109,11 @@ async def _action_range(context: RunContext, action: Action) -> DiffRange:
         return DiffRange(action=action.key, base=base, commit=landed.head_sha)
     kept = next((each for each in reversed(attempts) if each.head_sha), None)
     if kept is None or kept.head_sha is None:
-        return DiffRange(action=action.key, note=_no_change_note(context, action))
+        children = [child.key for child in context.store.actions.children(action.id)]
+        compound = f"is a compound: see its children {', '.join(children)}"
+        return DiffRange(
+            action=action.key, note=f"`{action.key}` {compound if children else 'has changed nothing yet'}"
+        )
     if await resolve(context.git, kept.head_sha) is None:
         raise _missing_commit(kept.head_sha)
     # A human approves the merge with what has landed, not the attempt's own commit.
@@ -122,13 +123,6 @@ async def _action_range(context: RunContext, action: Action) -> DiffRange:
     what = "is a candidate" if kept.phase in {"candidate", "landing"} and kept.status != "ended" else "was pinned"
     note = f"`{action.key}` has not landed; this {what} in attempt {kept.number}"
     return DiffRange(action=action.key, base=kept.base_sha, commit=kept.head_sha, note=note)
-
-
-def _no_change_note(context: RunContext, action: Action) -> str:
-    children = [child.key for child in context.store.actions.children(action.id)]
-    if children:
-        return f"`{action.key}` is a compound: see its children {', '.join(children)}"
-    return f"`{action.key}` has changed nothing yet"
 
 
 def _missing_commit(commit: Commit) -> GitError:

@@ -42,11 +42,20 @@ def _print_status(run_name: str | None, *, watch: bool, as_json: bool) -> None:
     with store_reader_if_any(Path.cwd(), os.environ) as reader:
         run = find_run_if_any(reader, run_name)
         if reader is None or run is None:
-            _show_nothing(as_json=as_json)
+            if as_json:
+                print_json(NO_RUN_JSON)
+            else:
+                print_text(no_run_text())
         elif watch and as_json:
             _watch_json(reader, run)
         elif watch:
-            _watch_run(reader, run)
+            # A dumb terminal gets no escape sequences.
+            show = redraw_frames(sys.stdout) if can_draw_on(sys.stdout) else print_changes()
+            while (view := read_summary(reader, run)).is_live:
+                show(view)
+                NEVER_SET.wait(REDRAW_S)
+            show(None)
+            _print_run(reader, run)
         elif as_json:
             print_json(run_view_json(_read_view(reader, run)))
         else:
@@ -65,16 +74,6 @@ def _watch_json(reader: StoreReader, run: Run) -> None:
         NEVER_SET.wait(REDRAW_S)
 
 
-def _watch_run(reader: StoreReader, run: Run) -> None:
-    # A dumb terminal gets no escape sequences.
-    show = redraw_frames(sys.stdout) if can_draw_on(sys.stdout) else print_changes()
-    while (view := read_summary(reader, run)).is_live:
-        show(view)
-        NEVER_SET.wait(REDRAW_S)
-    show(None)
-    _print_run(reader, run)
-
-
 def _print_run(reader: StoreReader, run: Run) -> None:
     latest = latest_run(reader.store)
     is_latest = latest is not None and latest.id == run.id
@@ -91,10 +90,3 @@ def _read_view(reader: StoreReader, run: Run) -> RunView:
     with importing():  # an event loop and git take longer to load than all the rest
         from scaffold.views.changes.taken_work import with_taken_in
     return with_taken_in(Path.cwd(), reader.store, view)
-
-
-def _show_nothing(*, as_json: bool) -> None:
-    if as_json:
-        print_json(NO_RUN_JSON)
-    else:
-        print_text(no_run_text())

@@ -7,7 +7,7 @@ job died; repeating the command continues it.
 import os
 import shlex
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta
 from pathlib import Path
 from threading import Event
@@ -128,7 +128,13 @@ def start_job(words: Sequence[str]) -> MemoryAnswer:
     """
     record = _jobs_folder() / f"{new_id()}.json"
     log = record.with_suffix(".log")
-    _prune_jobs(words)
+    # Records of processes that ended long ago, or with the same command here, which starts again now.
+    oldest, here = SystemClock().now() - KEPT, (str(Path.cwd()), tuple(words))
+    for path, job in _read_jobs():
+        again = (job.cwd, job.words) == here
+        if (again or job.started_at < oldest) and not is_alive(job.process):
+            path.with_suffix(".log").unlink(missing_ok=True)
+            path.unlink(missing_ok=True)
     argv = [*PROGRAM, "memory", "ingest", "--record", str(record), *words]
     process = start_detached(argv, cwd=Path.cwd(), env=os.environ, log=log)
     alive = True
@@ -204,22 +210,8 @@ def _write_job(record: Path, job: IngestionJob) -> None:
 
 
 def _read_jobs() -> list[tuple[Path, IngestionJob]]:
-    found = [(path, job) for path in _jobs_folder().glob("*.json") if (job := _read_job(path)) is not None]
+    found = list[tuple[Path, IngestionJob]]()
+    for path in _jobs_folder().glob("*.json"):
+        with suppress(OSError, msgspec.DecodeError):  # the job has finished since, or another version wrote it
+            found.append((path, msgspec.json.decode(path.read_bytes(), type=IngestionJob)))
     return sorted(found, key=lambda each: each[1].started_at)
-
-
-def _read_job(path: Path) -> IngestionJob | None:
-    try:
-        return msgspec.json.decode(path.read_bytes(), type=IngestionJob)
-    except (OSError, msgspec.DecodeError):
-        return None  # the job has finished since, or another version wrote it
-
-
-def _prune_jobs(words: Sequence[str]) -> None:
-    # Of processes that ended long ago, or with the same command here, which starts again now.
-    oldest, here = SystemClock().now() - KEPT, (str(Path.cwd()), tuple(words))
-    for path, job in _read_jobs():
-        again = (job.cwd, job.words) == here
-        if (again or job.started_at < oldest) and not is_alive(job.process):
-            path.with_suffix(".log").unlink(missing_ok=True)
-            path.unlink(missing_ok=True)

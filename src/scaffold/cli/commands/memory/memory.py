@@ -3,7 +3,7 @@
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, get_args
@@ -28,7 +28,7 @@ from scaffold.host.process.async_runner import run_async
 from scaffold.host.startup import importing
 from scaffold.memory.chunking.text_pieces import MAX_CHARS
 from scaffold.memory.documents.page_ranges import read_page_ranges
-from scaffold.memory.markdown import ReadMemory, is_export, memories_as_markdown, read_memories
+from scaffold.memory.markdown import is_export, memories_as_markdown, read_memories
 from scaffold.memory.memories import USER, Memories
 from scaffold.memory.notes import MemoryScope, MemoryType
 from scaffold.memory.opening import open_memories, open_user_memories
@@ -201,7 +201,14 @@ def ingest(paths: Sequence[Path], *, detach: bool, record: Path | None, **given:
     It may be killed at any time: the same command goes on where it was. An unchanged file is left as it is, a changed
     one takes the place of its former version.
     """
-    words = _ingest_arguments(paths, given)
+    usual = {"index": DOCUMENTS, "chunk_size": MAX_CHARS, "as_json": given["as_json"]}
+    words = list[str]()
+    for name, value in sorted(given.items()):
+        if value and value != usual.get(name):
+            option = f"--{name.replace('_', '-')}"
+            words.append(option if value is True else f"{option}={value}")
+    # Relative paths stay so: the background process has the same current folder.
+    words += [*(["--"] if any(str(path).startswith("-") for path in paths) else []), *map(str, paths)]
     if detach:
         read_page_ranges(given["pages"])  # wrong ones are said here
         print_answer(start_job(words), as_json=given["as_json"])
@@ -241,17 +248,6 @@ def _vector_progress() -> Iterator[Callable[[int], None]]:
         show("")
 
 
-def _ingest_arguments(paths: Sequence[Path], given: Mapping[str, Any]) -> list[str]:
-    # Relative paths stay so: the background process has the same current folder.
-    usual = {"index": DOCUMENTS, "chunk_size": MAX_CHARS, "as_json": given["as_json"]}
-    words: list[str] = []
-    for name, value in sorted(given.items()):
-        if value and value != usual.get(name):
-            option = f"--{name.replace('_', '-')}"
-            words.append(option if value is True else f"{option}={value}")
-    return [*words, *(["--"] if any(str(path).startswith("-") for path in paths) else []), *map(str, paths)]
-
-
 def _terminal_width() -> int:
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else 200
 
@@ -282,10 +278,10 @@ def import_memories(memories: Memories, file: Path, *, scope: MemoryScope | None
         what = f"{file} has {len(parts):,} parts: it is a document, and at most {MOST_PARTS} become memories"
         raise UsageError(what, "Write down in another file what is worth remembering of it.")
     for number, each in enumerate(parts, 1):
+        # Without a project here, only what is the user's own keeps its scope.
+        own = each.scope if each.scope == "user" or memories.has_project else None
         try:
-            done = memories.remember(
-                each.text, source=source, scope=_memory_scope(memories, scope, each), kind=each.kind
-            )
+            done = memories.remember(each.text, source=source, scope=own if scope is None else scope, kind=each.kind)
         except UsageError as error:
             refused.append(f"part {number} of the file: {error.what}")  # its text may be a secret
             continue
@@ -294,12 +290,6 @@ def import_memories(memories: Memories, file: Path, *, scope: MemoryScope | None
     if len(refused) > MOST_SHOWN:
         lines = [*lines[: MOST_SHOWN + 1], f"... {len(refused) - MOST_SHOWN} more"]
     return MemoryAnswer("\n".join(lines), {"added": new, "known": known, "refused": refused})
-
-
-def _memory_scope(memories: Memories, scope: MemoryScope | None, read: ReadMemory) -> MemoryScope | None:
-    if scope is not None:
-        return scope
-    return read.scope if read.scope == "user" or memories.has_project else None
 
 
 def _read_file(file: Path) -> str:

@@ -108,7 +108,11 @@ def _difference_lines(found: PlanDiff, before: str, after: str) -> Iterator[str]
     if found.goals_reordered:
         yield "~ the order of the goals"
     yield from _change_lines("action", found.actions_added, found.actions_removed, found.actions_changed)
-    yield from _shape_lines(found)
+    old, new = found.before, found.after
+    yield f"actions: {old.actions} -> {new.actions}, in parallel: {old.width} -> {new.width}"
+    yield f"actions in the longest chain: {len(old.critical_path)} -> {len(new.critical_path)}"
+    if old.valid != new.valid:
+        yield "valid now: the plan can reach its goals" if new.valid else "invalid now: the plan cannot reach its goals"
     yield from _finding_lines("new", found.findings_new, after)
     yield from _finding_lines("gone", found.findings_gone, before)
 
@@ -119,16 +123,6 @@ def _change_lines(
     yield from (f"+ {noun} {name}" for name in added)
     yield from (f"- {noun} {name}" for name in removed)
     yield from (f"~ {noun} {change.name}: {', '.join(change.fields)}" for change in changed)
-
-
-def _shape_lines(found: PlanDiff) -> Iterator[str]:
-    before, after = found.before, found.after
-    yield f"actions: {before.actions} -> {after.actions}, in parallel: {before.width} -> {after.width}"
-    yield f"actions in the longest chain: {len(before.critical_path)} -> {len(after.critical_path)}"
-    if before.valid != after.valid:
-        yield (
-            "valid now: the plan can reach its goals" if after.valid else "invalid now: the plan cannot reach its goals"
-        )
 
 
 def _finding_lines(word: str, findings: Sequence[Finding], name: str) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """`plan simulate`: a simulated execution of a plan, drawn as bars over time."""
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import click
 from rich.cells import cell_len
@@ -70,9 +70,14 @@ def _chart_lines(simulation: Simulation, layout: Layout) -> Iterator[str]:
         end_s = action.attempts[-1].end_s if action.landed_s is None else action.landed_s
         times = f"{format_seconds(_start_s(action))} - {format_seconds(end_s)}"
         key = clip_middle(action.key, label) if layout.is_limited else action.key
-        # A plan without work takes 0 s.
-        drawn = "".join(_bar_cells(action, max(1, simulation.makespan_s), bars))
-        yield f"{fill(key, label)} {drawn} {times}"
+        makespan_s = max(1, simulation.makespan_s)  # a plan without work takes 0 s
+        cells = [" "] * bars
+        # The wait first: attempts are drawn over it where both fall into one column.
+        if action.landed_s is not None:
+            _fill_cells(cells, action.attempts[-1].end_s, action.landed_s, makespan_s, WAIT)
+        for attempt in action.attempts:
+            _fill_cells(cells, attempt.start_s, attempt.end_s, makespan_s, WORK if attempt.succeeded else FAILED)
+        yield f"{fill(key, label)} {''.join(cells)} {times}"
     if len(begun) > ROWS:
         yield f"... and {len(begun) - ROWS} more"
     yield f"{WORK} works  {FAILED} fails  {WAIT} waits to land"
@@ -81,16 +86,6 @@ def _chart_lines(simulation: Simulation, layout: Layout) -> Iterator[str]:
 
 def _start_s(action: SimulatedAction) -> int:
     return action.attempts[0].start_s
-
-
-def _bar_cells(action: SimulatedAction, makespan_s: int, bars: int) -> Sequence[str]:
-    cells = [" "] * bars
-    # The wait first: attempts are drawn over it where both fall into one column.
-    if action.landed_s is not None:
-        _fill_cells(cells, action.attempts[-1].end_s, action.landed_s, makespan_s, WAIT)
-    for attempt in action.attempts:
-        _fill_cells(cells, attempt.start_s, attempt.end_s, makespan_s, WORK if attempt.succeeded else FAILED)
-    return cells
 
 
 def _fill_cells(cells: list[str], start_s: int, end_s: int, makespan_s: int, sign: str) -> None:

@@ -71,7 +71,9 @@ def check_plan_file(file: str) -> CheckedPlan:
     try:
         text = source.decode()
         if Path(name).name == PROMPT_FILE:
-            return _checked_prompt(name, text)
+            rounds = read_prompt_loop(text, name=name).max_rounds
+            note = f"{name} was taken for a prompt for at most {rounds} rounds; one that changes nothing is the last"
+            return CheckedPlan(name=name, plan=Plan(goals=()), report=_unreadable_report(()), notes=(note,))
         tasks = tasks_in(text, name)
         if tasks is not None:
             return _checked_tasks(name, tasks)
@@ -89,12 +91,6 @@ def check_plan_file(file: str) -> CheckedPlan:
         return CheckedPlan(name=name, plan=None, report=_unreadable_report(error.findings))
     report = lint(plan).after(warnings)
     return CheckedPlan(name=name, plan=plan, report=replace(report, findings=with_positions(report.findings, root)))
-
-
-def _checked_prompt(name: str, text: str) -> CheckedPlan:
-    rounds = read_prompt_loop(text, name=name).max_rounds
-    note = f"{name} was taken for a prompt for at most {rounds} rounds; one that changes nothing is the last"
-    return CheckedPlan(name=name, plan=Plan(goals=()), report=_unreadable_report(()), notes=(note,))
 
 
 def _checked_tasks(name: str, tasks: TaskSource) -> CheckedPlan:
