@@ -222,7 +222,12 @@ class EditorSession:
             return "max_turn_requests"
         except ScaffoldError as error:
             raise self._request_error(error) from error
-        self._post_usage()
+        agent = self.session.agent
+        if (window := agent.window_tokens) is not None:
+            spent = self.session.open_conversation.prior_usage + self.session.usage_counter.usage
+            cost = None if spent.cost_usd is None else schema.Cost(amount=spent.cost_usd, currency="USD")
+            usage = schema.UsageUpdate(session_update="usage_update", used=agent.tokens, size=window, cost=cost)
+            self._post_update(usage)
         return "refusal" if result.stop == "refused" else "end_turn"
 
     async def _run_turns(self, given: PromptContent) -> TurnResult:
@@ -236,14 +241,6 @@ class EditorSession:
             await peers.arrival()
             result = await self.session.turn(())
         return result
-
-    def _post_usage(self) -> None:
-        agent = self.session.agent
-        if (window := agent.window_tokens) is None:
-            return
-        spent = self.session.open_conversation.prior_usage + self.session.usage_counter.usage
-        cost = None if spent.cost_usd is None else schema.Cost(amount=spent.cost_usd, currency="USD")
-        self._post_update(schema.UsageUpdate(session_update="usage_update", used=agent.tokens, size=window, cost=cost))
 
     async def _ask_user(self, question: ApprovalQuestion) -> ApprovalAnswer:
         call_id = self._calls.question_call(question)

@@ -97,7 +97,9 @@ def _with_default_command(args: list[str]) -> list[str]:
         return args
     if is_piped(sys.stdin):
         return [*args[:first], "run", *asked]
-    return [*args[:first], "chat", *asked] if _is_attended() else args
+    # Both may be None: a daemon has no standard streams.
+    is_attended = all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout))
+    return [*args[:first], "chat", *asked] if is_attended else args
 
 
 def _count_group_options(args: Sequence[str]) -> int:
@@ -114,11 +116,6 @@ def _continue_hint(args: Sequence[str], prog: str) -> str:
     named = args[_count_group_options(args) :][:1]
     executes = not named or named[0] in EXECUTING
     return "Continue with `scaffold resume`." if executes else "Repeat the command to go on."
-
-
-def _is_attended() -> bool:
-    # Both may be None: a daemon has no standard streams.
-    return all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout))
 
 
 def run_command(command: click.Command, args: Sequence[str], *, prog: str, debug: bool = False) -> int:
@@ -179,7 +176,13 @@ def _os_error(error: OSError) -> tuple[str, str, int] | None:
     # Errors of the machine, such as a full disk, are not reported as bugs; None for any other.
     match error.errno:
         case errno.ENOSPC | errno.EDQUOT:
-            where = error.filename or ("standard output" if _is_output_full() else "")
+            where = error.filename
+            if not where:  # it may be about buffered output, which is dropped then
+                try:
+                    sys.stdout.flush()
+                except OSError:
+                    _drop_output()
+                    where = "standard output"
             what = f"the disk is full ({where})" if where else "the disk is full"
             return what, "Free some space, then continue.", FAILED
         case errno.EACCES | errno.EPERM | errno.EROFS if error.filename is not None:
@@ -193,16 +196,6 @@ def _os_error(error: OSError) -> tuple[str, str, int] | None:
             return "the current directory no longer exists", fix, USAGE
         case _:
             return None
-
-
-def _is_output_full() -> bool:
-    # An error without a file name may be about buffered output, which is dropped then.
-    try:
-        sys.stdout.flush()
-    except OSError:
-        _drop_output()
-        return True
-    return False
 
 
 def print_error(what: str, fix: str, code: int) -> int:

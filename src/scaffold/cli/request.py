@@ -24,7 +24,13 @@ def read_request(task: str | None, spec: str | None, stdin: TextIO | None) -> st
     if task is not None and task != STDIN:
         return _checked_text(task.encode(errors="surrogateescape"), "the task")
     if spec is not None and spec != STDIN:
-        return _checked_text(_read_file(spec), spec)
+        try:
+            with Path(spec).open("rb") as file:
+                content = file.read(MAX_BYTES + 1)
+        except OSError as error:
+            what = f"{spec} cannot be read: {(error.strerror or str(error)).lower()}"
+            raise UsageError(what, "Pass a text file, or `-` for standard input.") from error
+        return _checked_text(content, spec)
     if stdin is None or (task is None and spec is None and not is_piped(stdin)):
         raise UsageError(*NO_TASK)
     return _checked_text(stdin.buffer.read(MAX_BYTES + 1), "standard input")
@@ -36,15 +42,6 @@ def is_piped(stdin: TextIO | None) -> bool:
         return False
     mode = os.fstat(stdin.fileno()).st_mode
     return stat.S_ISFIFO(mode) or stat.S_ISREG(mode) or stat.S_ISSOCK(mode)
-
-
-def _read_file(spec: str) -> bytes:
-    try:
-        with Path(spec).open("rb") as file:
-            return file.read(MAX_BYTES + 1)
-    except OSError as error:
-        what = f"{spec} cannot be read: {(error.strerror or str(error)).lower()}"
-        raise UsageError(what, "Pass a text file, or `-` for standard input.") from error
 
 
 def _checked_text(content: bytes, name: str) -> str:

@@ -104,7 +104,8 @@ def tasks_in(text: str, path: str) -> TaskSource | None:
     requirements = (_read_text(str(beside / each)) for each in REQUIREMENTS_FILES) if task_format == "kiro" else ()
     criteria = next((each for each in requirements if each), "")
     document = read_tasks_of(task_format, text, name=path, requirements=criteria)
-    references = () if Path(path).name != TASKS_FILE else tuple(_reference_files(beside))
+    given = (beside / each for each in REFERENCE_FILES) if Path(path).name == TASKS_FILE else ()
+    references = tuple(os.path.relpath(each) for each in given if each.is_file())
     tasks = planned_tasks(document, references=references)
     if findings := tuple(_over_limits(tasks)):
         raise invalid_plan(path, with_task_positions(findings, document.tasks))
@@ -158,9 +159,3 @@ def _read_text(path: str) -> str | None:
         return content.decode()
     except UnicodeDecodeError:
         return None
-
-
-def _reference_files(folder: Path) -> Iterator[str]:
-    for name in REFERENCE_FILES:
-        if (folder / name).is_file():
-            yield os.path.relpath(folder / name)

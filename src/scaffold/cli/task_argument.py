@@ -50,7 +50,8 @@ def check_task(task: str, *, yes: bool) -> None:
         if is_plan
         else f"Pass a file that describes the task as {as_spec}.",
     )
-    if len(task.split()) == 1 and not yes and is_terminal(sys.stdin) and not _is_confirmed(task):
+    is_doubtful = len(task.split()) == 1 and not yes and is_terminal(sys.stdin)
+    if is_doubtful and not click.confirm(f"The task is only one word, {quoted(task)}. Go on?", err=True):
         raise UsageError("nothing was started", "Describe the task in a sentence.")
 
 
@@ -61,7 +62,3 @@ def read_task_source(find: Callable[[str], TaskSource | None], path: str) -> Tas
     except PlanInvalid as error:
         print_findings(error.findings, path)
         raise
-
-
-def _is_confirmed(task: str) -> bool:
-    return click.confirm(f"The task is only one word, {quoted(task)}. Go on?", err=True)

@@ -41,20 +41,17 @@ class LineHandler(logging.Handler):
         """Write the record as one line; a line that cannot be written is lost, and the logged work goes on."""
         at = datetime.fromtimestamp(record.created, tz=UTC).astimezone()
         with suppress(OSError):
-            text = printable(self._redact_text(record.getMessage()).replace("\n", "\\n"))
+            # Not before the first record: the option -C, which says where the command works, may follow --verbose.
+            if self._redactor is None:
+                checkouts = (find_checkout(each) for each in (Path.cwd(), *self._elsewhere))
+                folders = (Path.cwd(), *self._elsewhere, *(each for each in checkouts if each is not None))
+                self._redactor = redactor_for(os.environ, *dict.fromkeys(each.resolve() for each in folders))
+            text = printable(self._redactor.clean(record.getMessage()).replace("\n", "\\n"))
             self.write_line(f"{at:%H:%M:%S}.{at.microsecond // 1000:03} [{record.process}] {text}")
 
     def write_line(self, line: str) -> None:
         """Print the line on standard error; raises OSError."""
         _print_lines(line)
-
-    def _redact_text(self, text: str) -> str:
-        # Not before the first record: the option -C, which says where the command works, may follow --verbose.
-        if self._redactor is None:
-            checkouts = (find_checkout(each) for each in (Path.cwd(), *self._elsewhere))
-            folders = (Path.cwd(), *self._elsewhere, *(each for each in checkouts if each is not None))
-            self._redactor = redactor_for(os.environ, *dict.fromkeys(each.resolve() for each in folders))
-        return self._redactor.clean(text)
 
 
 class SharedFileHandler(LineHandler):
@@ -109,19 +106,19 @@ async def showing_others(file: Path | None) -> AsyncIterator[None]:
         yield
         return
     reader = _FileReader(file)
-    showing = asyncio.create_task(_show_new_lines(reader))
+
+    async def show_new_lines() -> None:
+        while True:
+            reader.show()
+            await asyncio.sleep(LOOK_S)
+
+    showing = asyncio.create_task(show_new_lines())
     try:
         yield
     finally:
         showing.cancel()
         await asyncio.wait([showing])
         reader.show()
-
-
-async def _show_new_lines(reader: "_FileReader") -> None:
-    while True:
-        reader.show()
-        await asyncio.sleep(LOOK_S)
 
 
 class _FileReader:

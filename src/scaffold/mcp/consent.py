@@ -54,7 +54,11 @@ class ConsentDesk:
             what = "this server is read-only: started without consent to changes, and the client cannot ask its user"
             raise ConsentRefused(what, f"Start it with `scaffold mcp --allow-{power}`.")
         if ctx.protocol_version not in MODERN_PROTOCOL_VERSIONS:
-            _require_agreed(await self._elicit_consent(ctx, question))
+            try:
+                answer = await ctx.session.elicit_form(question, dict(FORM), related_request_id=ctx.request_id)
+            except (NoBackChannelError, MCPError) as error:
+                raise ConsentRefused(f"the client could not ask the user: {error}", "Nothing was done.") from error
+            _require_agreed(answer)
             return None
         given = (params.input_responses or {}).get(CONSENT)
         if given is None or params.request_state not in self._open:
@@ -65,12 +69,6 @@ class ConsentDesk:
         self._open.discard(params.request_state)  # each consent counts once
         _require_agreed(given)
         return None
-
-    async def _elicit_consent(self, ctx: Context, question: str) -> ElicitResult:
-        try:
-            return await ctx.session.elicit_form(question, dict(FORM), related_request_id=ctx.request_id)
-        except (NoBackChannelError, MCPError) as error:
-            raise ConsentRefused(f"the client could not ask the user: {error}", "Nothing was done.") from error
 
 
 def can_ask(ctx: Context) -> bool:

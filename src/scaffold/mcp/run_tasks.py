@@ -9,7 +9,6 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS, ElicitResult, RequestParams
 
 from scaffold.core.errors import UsageError
-from scaffold.core.model import InboxItem
 from scaffold.core.states import Cancelled, Completed, Failed
 from scaffold.mcp.run_control import answer_question
 from scaffold.mcp.run_queries import read_run_and_summary, summary_json
@@ -60,11 +59,16 @@ def task_of(cwd: Path, task_id: str, *, asks: bool) -> Json:
             failed = isinstance(summary.run.state, Failed)
             return {**shared, "status": "completed", "result": tool_result(summary_json(summary), failed=failed)}
     if asks and (questions := [item for item in summary.inbox if item.kind == "question"]):
-        return {
-            **shared,
-            "status": "input_required",
-            "inputRequests": {item.id: _question_request(item) for item in questions},
+        answer = {"type": "string", "title": "Answer"}
+        schema = {"type": "object", "properties": {ANSWER: answer}, "required": [ANSWER]}
+        requests = {
+            item.id: {
+                "method": "elicitation/create",
+                "params": {"mode": "form", "message": item.text, "requestedSchema": schema},
+            }
+            for item in questions
         }
+        return {**shared, "status": "input_required", "inputRequests": requests}
     return {**shared, "status": "working"}
 
 
@@ -110,9 +114,3 @@ def _find_run(cwd: Path, task_id: str) -> tuple[str, RunSummary]:
     if run.id != task_id:
         raise unknown
     return run.id, summary
-
-
-def _question_request(item: InboxItem) -> Json:
-    schema = {"type": "object", "properties": {ANSWER: {"type": "string", "title": "Answer"}}, "required": [ANSWER]}
-    params = {"mode": "form", "message": item.text, "requestedSchema": schema}
-    return {"method": "elicitation/create", "params": params}

@@ -58,8 +58,16 @@ async def serve_streams(server: Server[Any], streams: ProtocolStreams) -> None:
     to_server, from_client = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     to_client, from_server = anyio.create_memory_object_stream[SessionMessage](0)
     async with line_transport(streams) as transport, asyncio.TaskGroup() as group:
+
+        async def forward_replies() -> None:
+            async with from_server:
+                async for each in from_server:
+                    # The client has gone away, and with it the reader of answers that were under way.
+                    with suppress(OSError):
+                        await transport.send(each.message.model_dump(mode="json", by_alias=True, exclude_unset=True))
+
         reading = group.create_task(_forward_requests(transport, to_server))
-        writing = group.create_task(_forward_replies(transport, from_server))
+        writing = group.create_task(forward_replies())
         try:
             await server.run(from_client, to_client, server.create_initialization_options())
         finally:
@@ -105,11 +113,3 @@ async def _forward_requests(transport: LineTransport, to_server: Any) -> None:
                 transport.post({"jsonrpc": "2.0", "id": message.get("id"), "error": error})
                 continue
             await to_server.send(SessionMessage(parsed))
-
-
-async def _forward_replies(transport: LineTransport, from_server: Any) -> None:
-    async with from_server:
-        async for each in from_server:
-            # The client has gone away, and with it the reader of answers that were under way.
-            with suppress(OSError):
-                await transport.send(each.message.model_dump(mode="json", by_alias=True, exclude_unset=True))

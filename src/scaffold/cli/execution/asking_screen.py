@@ -57,7 +57,20 @@ class TerminalLines:
     def start(self, take: Callable[[str | None], None]) -> None:
         """Call `take` with each input from now on, several lines if they were pasted; None for Ctrl-D."""
         self.discard()
-        asyncio.get_running_loop().add_reader(self._fd, lambda: take(self._read_lines()) if self.is_ours else None)
+
+        def take_input() -> None:
+            if not self.is_ours:
+                return
+            data = b""
+            with suppress(OSError):  # the terminal is gone: the same as Ctrl-D
+                # A terminal hands out one line a read.
+                while piece := os.read(self._fd, CHUNK):
+                    data += piece
+                    if not select.select([self._fd], [], [], 0)[0]:
+                        break
+            take(data.decode(errors="replace") if data else None)
+
+        asyncio.get_running_loop().add_reader(self._fd, take_input)
 
     def stop(self) -> None:
         """Stop reading; what was typed but not sent is discarded."""
@@ -71,21 +84,6 @@ class TerminalLines:
             termios.tcflush(self._fd, termios.TCIFLUSH)
         except termios.error:  # the terminal is gone; reading says so
             return
-
-    def _read_lines(self) -> str | None:
-        data = b""
-        # A terminal hands out one line a read.
-        while piece := self._read_chunk():
-            data += piece
-            if not select.select([self._fd], [], [], 0)[0]:
-                break
-        return data.decode(errors="replace") if data else None
-
-    def _read_chunk(self) -> bytes:
-        try:
-            return os.read(self._fd, CHUNK)
-        except OSError:
-            return b""
 
 
 Later = Literal["later"]

@@ -1,5 +1,6 @@
 """Write the report of a run as an HTML page."""
 
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -10,7 +11,6 @@ from scaffold.core.model import Run
 from scaffold.host.atomic_files import write_atomic
 from scaffold.host.startup import importing
 from scaffold.orchestrator.owner.run_lease import require_run
-from scaffold.policy.secret.redaction import Redactor
 from scaffold.run.context import RunContext
 from scaffold.views.changes.taken_work import with_taken
 from scaffold.views.run_history import RunCosts, RunHistory, read_history, run_costs
@@ -42,7 +42,12 @@ async def write_report(context: RunContext, run: Run) -> Path:
     view = await with_taken(context.git, context.store, read_run_view(context, run))
     history = read_history(context, view)
     redactor, bookings = context.redactor, context.store.bookings.of_run(run.id)
-    view, history, costs = _redact_content((view, history, run_costs(view, history.turns, bookings, history)), redactor)
+    content: Content = (view, history, run_costs(view, history.turns, bookings, history))
+    # Before rendering: the page cuts long texts, and half a secret would not be recognised. A secret such as
+    # `completed` is also a status: then the content no longer parses, and only the page redacts the texts.
+    with suppress(msgspec.ValidationError):
+        content = msgspec.convert(redactor.clean_all(msgspec.to_builtins(content)), Content)
+    view, history, costs = content
     with importing():  # needed only at the end of a run
         from scaffold.cli.render.html.page import report_page
     page = report_page(view, history, costs, root=context.repository.root, clean=redactor.clean)
@@ -55,13 +60,3 @@ async def write_report(context: RunContext, run: Run) -> Path:
         write_atomic(other, page.encode())
         return other
     return preferred
-
-
-def _redact_content(content: Content, redactor: Redactor) -> Content:
-    # Before rendering: the page cuts long texts, and half a secret would not be recognised.
-    try:
-        redacted: Content = msgspec.convert(redactor.clean_all(msgspec.to_builtins(content)), Content)
-    except msgspec.ValidationError:
-        # A secret such as `completed` is also a status, so the content no longer parses. The page redacts texts, too.
-        return content
-    return redacted

@@ -10,7 +10,7 @@ from scaffold.core.ids import AttemptId
 from scaffold.git.repository import Repository
 from scaffold.host.process.async_runner import run_async, watch_lifeline
 from scaffold.host.startup import relax_gc
-from scaffold.run.context import DATABASE_OUTAGE_S, FAULT_EXIT_CODE, RunContext
+from scaffold.run.context import DATABASE_OUTAGE_S, FAULT_EXIT_CODE
 from scaffold.worker.process import run_attempt
 
 
@@ -26,21 +26,16 @@ def run_worker(attempt: str, repository: Repository) -> int:
     watch_lifeline()
     relax_gc()
     try:
-        return run_async(
-            _execute_attempt(repository_context(repository, outage_s=DATABASE_OUTAGE_S), AttemptId(attempt))
-        )
+        context = repository_context(repository, outage_s=DATABASE_OUTAGE_S)
+        with closing(context.store):
+            run_async(run_attempt(context, AttemptId(attempt), log=_write_log))
+            return 0
     except StoreUnavailable as error:
         _write_log(error.in_full)
         return FAULT_EXIT_CODE
     except OSError as error:
         _write_log(f"{error}")
         return FAULT_EXIT_CODE
-
-
-async def _execute_attempt(context: RunContext, attempt_id: AttemptId) -> int:
-    with closing(context.store):
-        await run_attempt(context, attempt_id, log=_write_log)
-    return 0
 
 
 def _write_log(text: str) -> None:

@@ -66,7 +66,11 @@ async def run_oneshot(
         outcome = _OneshotOutcome("interrupted", f"interrupted: resume with `ralph --resume {conversation.id}`")
         raise
     finally:
-        _tell_denials(session)
+        if session is not None and session.denials:
+            by_tool = Counter(str(denial["tool"]) for denial in session.denials)
+            named = ", ".join(f"{tool} ({count})" if count > 1 else tool for tool, count in by_tool.items())
+            fix = "Allow what needs approval with `--allow`, `--allow-category` or `--yolo`."
+            print_text(f"denied: {count_of(len(session.denials), 'call')}: {named}. {fix}", err=True)
         reporter.result(
             result_json(
                 session=conversation.id,
@@ -78,15 +82,6 @@ async def run_oneshot(
             )
         )
     return outcome.code
-
-
-def _tell_denials(session: Session | None) -> None:
-    if session is not None and session.denials:
-        by_tool = Counter(str(denial["tool"]) for denial in session.denials)
-        named = ", ".join(f"{tool} ({count})" if count > 1 else tool for tool, count in by_tool.items())
-        count = count_of(len(session.denials), "call")
-        fix = "Allow what needs approval with `--allow`, `--allow-category` or `--yolo`."
-        print_text(f"denied: {count}: {named}. {fix}", err=True)
 
 
 async def _run_turns(task: OneshotTask, session: Session) -> _OneshotOutcome:

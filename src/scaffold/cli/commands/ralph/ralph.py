@@ -92,7 +92,10 @@ class RalphCommand(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the command line; a usage error is printed as the result if that is JSON."""
-        output = _json_format(args)
+        # By hand: the command line may not be parsed, and its error is JSON where that was asked for.
+        given = [after for word, after in pairwise((*args, "")) if word == FORMAT_FLAG]
+        given += [word.removeprefix(f"{FORMAT_FLAG}=") for word in args if word.startswith(f"{FORMAT_FLAG}=")]
+        output = next((each for each in JSON_FORMATS if each in given), None)
         try:
             return super().parse_args(ctx, args)
         except click.UsageError as problem:
@@ -100,13 +103,6 @@ class RalphCommand(click.Command):
                 raise
             _report_failure(output, UsageError(problem.format_message(), "Try `ralph --help`."))
             raise click.exceptions.Exit(USAGE) from problem
-
-
-def _json_format(args: Sequence[str]) -> OutputFormat | None:
-    # By hand: the command line could not be parsed, and its error is JSON where that was asked for.
-    given = [after for word, after in pairwise((*args, "")) if word == FORMAT_FLAG]
-    given += [word.removeprefix(f"{FORMAT_FLAG}=") for word in args if word.startswith(f"{FORMAT_FLAG}=")]
-    return next((output for output in JSON_FORMATS if output in given), None)
 
 
 @click.command(cls=RalphCommand)
@@ -181,7 +177,14 @@ def _start_session(flags: RalphFlags) -> int:
     for note in settings.notes:
         print_text(f"note: {note}", err=True)
     try:
-        return run_async(_run_session(flags, settings, _read_stdin(flags)))
+        piped = ""
+        if not (sys.stdin is None or sys.stdin.closed or sys.stdin.isatty()):
+            # A parent process may leave a pipe open as standard input and never write to it.
+            if flags.task and not select.select([sys.stdin], [], [], STDIN_WAIT_S)[0]:
+                print_text("note: no data on standard input; not waiting for any", err=True)
+            else:
+                piped = sys.stdin.buffer.read().decode(errors="replace")
+        return run_async(_run_session(flags, settings, piped))
     except (KeyboardInterrupt, asyncio.CancelledError):
         print_text("interrupted: the conversation is kept; resume it with `ralph -c`", err=True)
         return INTERRUPTED
@@ -192,16 +195,6 @@ def _report_failure(output: OutputFormat, error: ScaffoldError) -> None:
     reporter.result(
         result_json(session="", model="", result="", usage=Usage(), ending=Ending(stop="error", error=error.in_full))
     )
-
-
-def _read_stdin(flags: RalphFlags) -> str:
-    if sys.stdin is None or sys.stdin.closed or sys.stdin.isatty():
-        return ""
-    # A parent process may leave a pipe open as standard input and never write to it.
-    if flags.task and not select.select([sys.stdin], [], [], STDIN_WAIT_S)[0]:
-        print_text("note: no data on standard input; not waiting for any", err=True)
-        return ""
-    return sys.stdin.buffer.read().decode(errors="replace")
 
 
 async def _run_session(flags: RalphFlags, settings: Settings, piped: str) -> int:

@@ -13,7 +13,7 @@ from scaffold.cli.render.terminal.text_layout import print_text
 from scaffold.cli.wiring import context_with_run
 from scaffold.core.activity import Activity
 from scaffold.core.errors import ScaffoldError, UsageError
-from scaffold.core.model import Action, Goal, HaltRequest, Run
+from scaffold.core.model import Goal, HaltRequest, Run
 from scaffold.core.states import INTERRUPTED, Cancelled, GoalState, Paused, RunState, Saved, reason_of, status_of
 from scaffold.host.process.async_runner import run_async
 from scaffold.orchestrator.owner.run_files import write_run_files
@@ -75,19 +75,15 @@ async def _control_target(name: str | None, run_name: str | None, request: HaltR
         if name is None:
             await _halt_run(context, run, request)
         elif (action := action_if_any(context, run, name)) is not None:
-            await _control_action(context, run, action, request)
+            if request != "stop":
+                fix = f"End it for good with `scaffold stop {action.key}`, or {request} its goal."
+                raise UsageError(f"`{action.key}` is an action; only runs and goals can be {PAST[request]}", fix)
+            status = status_of((await request_action_stop(context, run, action)).state)
+            print_text(f"action {action.key} is {status}; its unfinished work is pinned: `scaffold salvage`")
         elif (goal := goal_if_any(context, run, name)) is not None:
             await control_goal(context, run, goal, request)
         else:
             await _halt_run(context, find_other_run(context, run, name), request)
-
-
-async def _control_action(context: RunContext, run: Run, action: Action, request: HaltRequest) -> None:
-    if request != "stop":
-        fix = f"End it for good with `scaffold stop {action.key}`, or {request} its goal."
-        raise UsageError(f"`{action.key}` is an action; only runs and goals can be {PAST[request]}", fix)
-    stopped = await request_action_stop(context, run, action)
-    print_text(f"action {action.key} is {status_of(stopped.state)}; its unfinished work is pinned: `scaffold salvage`")
 
 
 async def control_goal(context: RunContext, run: Run, goal: Goal, request: HaltRequest) -> None:

@@ -35,18 +35,19 @@ def demo(folder: Path | None, *, as_json: bool, quiet: bool) -> int:
     place = folder if folder is not None else Path(tempfile.mkdtemp(prefix="scaffold-demo-"))
     if place.exists() and any(place.iterdir()):
         raise UsageError(f"{place} is not empty", "Choose a folder that does not exist yet.")
-    return run_async(_run_demo(place.absolute(), as_json=as_json, quiet=quiet))
-
-
-async def _run_demo(place: Path, *, as_json: bool, quiet: bool) -> int:
+    place = place.absolute()
     # The sample's checks call `python`, which the machine may not have: this interpreter comes first on PATH.
     os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
     os.environ["VIRTUAL_ENV"] = sys.prefix  # our folder stays on PATH only if it is activated
-    with as_file(files(scaffold.cli) / "demo_files") as material:
-        await write_sample(material / "project", place)
-        context = await open_context(place, create=True)
-        with closing(context.store):
-            return await _start_demo_run(context, material, place, as_json=as_json, quiet=quiet)
+
+    async def run_demo() -> int:
+        with as_file(files(scaffold.cli) / "demo_files") as material:
+            await write_sample(material / "project", place)
+            context = await open_context(place, create=True)
+            with closing(context.store):
+                return await _start_demo_run(context, material, place, as_json=as_json, quiet=quiet)
+
+    return run_async(run_demo())
 
 
 async def write_sample(material: Path, place: Path) -> None:
@@ -71,7 +72,11 @@ def _sample_files(folder: Path) -> list[Path]:
 async def _start_demo_run(context: RunContext, material: Path, place: Path, *, as_json: bool, quiet: bool) -> int:
     text = (material / "plan.yaml").read_text()
     plan, _ = read_plan(text, name="plan.yaml")
-    model, digest = resolve_model(f"cassette:{_copy_cassette(material / 'cassette.yaml', place)}")
+    # In the sample's `.git`, so that the run can be resumed later.
+    cassette = place / ".git" / "scaffold" / "demo-cassette.yaml"
+    cassette.parent.mkdir(parents=True, exist_ok=True)
+    cassette.write_bytes((material / "cassette.yaml").read_bytes())
+    model, digest = resolve_model(f"cassette:{cassette}")
     settings = RunSettings(
         identity=RunIdentity(repository=str(place), author=DEMO_AUTHOR, committer=DEMO_AUTHOR),
         model=ModelSettings(name=model, cassette_hash=digest),
@@ -82,11 +87,3 @@ async def _start_demo_run(context: RunContext, material: Path, place: Path, *, a
         click.echo(f"The sample project is in {place}; one of its tests fails.", err=True)
         click.echo(f"The plan has {len(plan.actions)} actions in {len(plan.goals)} goals.\n", err=True)
     return await run_in_foreground(context, run.id, as_json=as_json, quiet=quiet)
-
-
-def _copy_cassette(cassette: Path, place: Path) -> Path:
-    # In the sample's `.git`, so that the run can be resumed later.
-    target = place / ".git" / "scaffold" / "demo-cassette.yaml"
-    target.parent.mkdir(parents=True, exist_ok=True)
-    target.write_bytes(cassette.read_bytes())
-    return target

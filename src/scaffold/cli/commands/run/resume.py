@@ -67,19 +67,15 @@ async def _resume_interrupted(name: str | None, flags: RunFlags) -> int:
             print_text("no run was interrupted", err=True)
             return OK
         wanted = None if name is None else find_run(context, name).id
-        starts = [await _continue_detached(context, run, flags) for run in left if wanted in {None, run.id}]
-        return OK if all(starts) else FAILED
-
-
-async def _continue_detached(context: RunContext, run: Run, flags: RunFlags) -> bool:
-    # One run that cannot start must not keep the others from starting.
-    try:
-        reconfigure_run(context, run, resume_settings(context, run, flags))
-        await continue_run(context, run.id, structs.replace(flags, detach=True))
-    except ScaffoldError as error:
-        print_text(f"run {run.id}: {error.in_full}", err=True)
-        return False
-    return True
+        code = OK
+        for run in (each for each in left if wanted in {None, each.id}):
+            try:
+                reconfigure_run(context, run, resume_settings(context, run, flags))
+                await continue_run(context, run.id, structs.replace(flags, detach=True))
+            except ScaffoldError as error:  # must not keep the others from starting
+                print_text(f"run {run.id}: {error.in_full}", err=True)
+                code = FAILED
+        return code
 
 
 async def _resume_run(name: str | None, flags: RunFlags) -> int:
@@ -161,18 +157,16 @@ async def _latest_to_resume(context: RunContext) -> Run:
     saved = next((run for run in context.store.runs.all() if isinstance(run.state, Saved)), None)
     executed = " and goes on by itself" if latest and is_executed(latest) else ""
     about = f"the latest, {latest.id}, is {status_of(latest.state)}{executed}" if latest else "there is no run"
-    raise UsageError(f"no run is interrupted or paused: {about}", _start_saved(saved) if saved else _fix_for(latest))
+    if saved:
+        fix = _start_saved(saved)
+    elif latest and is_executed(latest):
+        fix = f"Follow it with `scaffold attach {latest.id}`."
+    elif latest and isinstance(latest.state, Failed):
+        fix = f"Retry it with `scaffold retry {latest.id}`."
+    else:
+        fix = 'Start one with `scaffold run "TASK"`.'
+    raise UsageError(f"no run is interrupted or paused: {about}", fix)
 
 
 def _start_saved(run: Run) -> str:
     return f"Start it with `scaffold resume {run.id}`."
-
-
-def _fix_for(latest: Run | None) -> str:
-    match latest:
-        case Run(id=run_id) if is_executed(latest):
-            return f"Follow it with `scaffold attach {run_id}`."
-        case Run(id=run_id, state=Failed()):
-            return f"Retry it with `scaffold retry {run_id}`."
-        case _:
-            return 'Start one with `scaffold run "TASK"`.'

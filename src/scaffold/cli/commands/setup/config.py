@@ -3,7 +3,7 @@
 import json
 import os
 import sys
-from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import click
@@ -14,8 +14,8 @@ from scaffold.cli.render.terminal.text_layout import layout_for, print_text
 from scaffold.config.edit import set_in_file, unset_in_file
 from scaffold.config.schema.parsers import ConfigValue
 from scaffold.config.schema.table import SETTINGS, find_setting
-from scaffold.config.settings import IgnoredConfig, Settings, load_settings, user_config_file
-from scaffold.config.settings_file import SettingValue, parse_setting, read_settings
+from scaffold.config.settings import Settings, load_settings, user_config_file
+from scaffold.config.settings_file import parse_setting, read_settings
 from scaffold.config.trust_effects import format_setting
 from scaffold.core.errors import UsageError
 
@@ -36,10 +36,18 @@ def config(key: str | None, value: str | None, *, unset: bool, edit: bool, purpo
     """
     if key is not None:
         parse_setting(key, None)
-    _refuse_contradictions(key, value, unset=unset, edit=edit, purposes=purposes)
+    if unset and (key is None or value is not None):
+        fix = "Write it like `scaffold config --unset budget_usd`."
+        raise UsageError("--unset takes one setting and no value", fix)
+    if (edit and key is not None) or edit + purposes + unset > 1:
+        raise UsageError("these options cannot be combined", "Pass one of --edit, --list and --unset.")
     path = user_config_file()
     if edit:
-        _edit_file(path)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+        click.edit(filename=str(path))
+        read_settings(path)  # raises UsageError that names the line
+        print_text(f"{path} is valid", err=True)
         return
     if purposes:
         _print_purposes(key, as_json=as_json)
@@ -53,32 +61,7 @@ def config(key: str | None, value: str | None, *, unset: bool, edit: bool, purpo
             load_settings(Path.cwd(), os.environ, {key: parsed})  # raises UsageError for a tier that cannot be used
         set_in_file(path, key, parsed)
         print_text(f"{key} is set in {path}", err=True)
-    settings = load_settings(Path.cwd(), os.environ, {})
-    if as_json:
-        print_json(
-            {"values": _selected_values(settings, key), "ignored": [_ignored_json(each) for each in settings.ignored]}
-        )
-        return
-    click.echo("\n".join(_setting_lines(settings, key)))
-    for note in settings.notes:
-        print_note(note)
-
-
-def _refuse_contradictions(key: str | None, value: str | None, *, unset: bool, edit: bool, purposes: bool) -> None:
-    if unset and (key is None or value is not None):
-        raise UsageError(
-            "--unset takes one setting and no value", "Write it like `scaffold config --unset budget_usd`."
-        )
-    if (edit and key is not None) or edit + purposes + unset > 1:
-        raise UsageError("these options cannot be combined", "Pass one of --edit, --list and --unset.")
-
-
-def _edit_file(path: Path) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.touch()
-    click.edit(filename=str(path))
-    read_settings(path)  # raises UsageError that names the line
-    print_text(f"{path} is valid", err=True)
+    _print_settings(load_settings(Path.cwd(), os.environ, {}), key, as_json=as_json)
 
 
 def _print_purposes(key: str | None, *, as_json: bool) -> None:
@@ -92,28 +75,36 @@ def _print_purposes(key: str | None, *, as_json: bool) -> None:
     click.echo("\n".join(line for each in lines for line in each))
 
 
-def _selected_values(settings: Settings, key: str | None) -> dict[str, SettingValue]:
-    return {name: value for name, value in settings.values.items() if key in {None, name}}
-
-
-def _ignored_json(ignored: IgnoredConfig) -> dict[str, str | None]:
-    return {"path": ignored.path, "setting": ignored.setting or None, "origin": f"ignored: {ignored.reason}"}
-
-
-def _setting_lines(settings: Settings, key: str | None) -> Sequence[str]:
-    shown = {name: format_setting(held.value) for name, held in settings.values.items()}
-    wide = max(map(len, shown)) + 2
-    layout = layout_for(sys.stdout)
-    chosen = _selected_values(settings, key)
-    lines = (layout.wrap(f"{name:<{wide}}", f"{shown[name]}  ({held.origin})") for name, held in chosen.items())
-    return [line for each in lines for line in each]
+def _print_settings(settings: Settings, key: str | None, *, as_json: bool) -> None:
+    chosen = {name: value for name, value in settings.values.items() if key in {None, name}}
+    if as_json:
+        ignored = [
+            {"path": each.path, "setting": each.setting or None, "origin": f"ignored: {each.reason}"}
+            for each in settings.ignored
+        ]
+        print_json({"values": chosen, "ignored": ignored})
+        return
+    wide, layout = max(map(len, settings.values)) + 2, layout_for(sys.stdout)
+    lines = list[str]()
+    for name, held in chosen.items():
+        lines += layout.wrap(f"{name:<{wide}}", f"{format_setting(held.value)}  ({held.origin})")
+    click.echo("\n".join(lines))
+    for note in settings.notes:
+        print_note(note)
 
 
 def parse_value(key: str, text: str) -> ConfigValue:
     """Return the value of the setting `key` that `text` means; raise UsageError if it is invalid."""
     expected, setting = "", find_setting(key)
     is_list = setting is not None and setting.is_list
-    for meaning in _list_candidates(text) if is_list else _scalar_candidates(text):
+    meanings: list[object] = [text]
+    if is_list:
+        meanings = [_parse_list(text)]
+    else:
+        for number in (float, int):  # the most likely meaning first: a whole number, a number, text
+            with suppress(ValueError):
+                meanings.insert(0, number(text))
+    for meaning in meanings:
         try:
             return parse_setting(key, meaning)
         except ValueError as error:
@@ -122,21 +113,10 @@ def parse_value(key: str, text: str) -> ConfigValue:
     raise UsageError(f"`{key}` must be {expected}{given}", f"See `scaffold config {key}` for what it is now.")
 
 
-def _scalar_candidates(text: str) -> list[object]:
-    # The most likely meaning first: a whole number, a number, text.
-    meanings: list[object] = [text]
-    for number in (float, int):
-        try:
-            meanings.insert(0, number(text))
-        except ValueError:
-            continue
-    return meanings
-
-
-def _list_candidates(text: str) -> list[object]:
-    if text.lstrip().startswith("["):
-        try:
-            return [json.loads(text)]
-        except ValueError as error:
-            raise UsageError(f"this is not a JSON list: {error}", 'Write it like `["a", "b"]`, or `a, b`.') from error
-    return [[entry for entry in text.split(",") if entry.strip()]]
+def _parse_list(text: str) -> object:
+    if not text.lstrip().startswith("["):
+        return [entry for entry in text.split(",") if entry.strip()]
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise UsageError(f"this is not a JSON list: {error}", 'Write it like `["a", "b"]`, or `a, b`.') from error

@@ -35,7 +35,6 @@ from scaffold.verify.gates.detection import DetectedGates, detect_at_commit, det
 from scaffold.verify.gates.projects.project import ProjectKind
 from scaffold.verify.gates.runner_detection import missing_programs
 
-CommandsByKind = Mapping[Literal["setup"] | GateKind, str]
 AGENT_PROGRAMS = ("claude", "codex")
 KEY_VARIABLES = ("ANTHROPIC_API_KEY", "OPENAI_API_KEY")
 CHANGES = ("status", "--porcelain", "--untracked-files=normal", "--ignore-submodules=dirty")
@@ -53,7 +52,7 @@ class ProjectScan(Struct, frozen=True, kw_only=True):
     """The findings of `init`."""
 
     type: ProjectKind
-    gates: CommandsByKind
+    gates: Mapping[Literal["setup"] | GateKind, str]
     """Commands that prepare and check the project, by kind; missing kinds were not found."""
     sources: Mapping[GateKind, str]
     """The project's own file that a check was taken from, by kind; the others follow from configuration."""
@@ -135,12 +134,24 @@ def _init_project(*, agreed: bool, force: bool, dry_run: bool, as_json: bool) ->
     path = found.repository.root / CONFIGURATION
     written = not dry_run and _may_write(path, text, force=force, asking=asking)
     if written:
-        _write_configuration(path, text)
+        try:
+            write_atomic(path, text.encode())
+        except OSError as error:
+            what = f"{path} cannot be written: {error.strerror}"
+            raise UsageError(what, "Make the folder writable, or use `--dry-run`.") from error
     if as_json:
         print_json(_report_json(found, trial) | {"configuration": str(path), "written": written})
         return
-    print_text(_written_note(path, written=written, dry_run=dry_run), err=True)
-    _print_next(found, written=written)
+    if written:
+        print_text(f"wrote {path}", err=True)
+    elif dry_run or not os.path.lexists(path):
+        print_text(f"{path} was not written", err=True)
+    else:
+        print_text(f"{path} exists and was not changed; `--force` replaces it", err=True)
+    click.echo(f"\nA small first plan; save it as plan.yaml:\n\n{first_plan(found.findings)}")
+    model = "" if load_settings(found.repository.root, os.environ, {}).text("model") else " --model MODEL"
+    trust = "  scaffold trust                  # so that the configuration counts\n" if written else ""
+    click.echo(f"Next\n{trust}  scaffold plan check plan.yaml\n  scaffold run --plan plan.yaml{model}")
 
 
 async def _examine_repository() -> Examination:
@@ -227,30 +238,6 @@ def _print_file_lines(text: str) -> None:
     click.echo("\n".join(["", *lines, ""]), err=True)
 
 
-def _write_configuration(path: Path, text: str) -> None:
-    try:
-        write_atomic(path, text.encode())
-    except OSError as error:
-        raise UsageError(
-            f"{path} cannot be written: {error.strerror}", "Make the folder writable, or use `--dry-run`."
-        ) from error
-
-
-def _written_note(path: Path, *, written: bool, dry_run: bool) -> str:
-    if written:
-        return f"wrote {path}"
-    if dry_run or not os.path.lexists(path):
-        return f"{path} was not written"
-    return f"{path} exists and was not changed; `--force` replaces it"
-
-
-def _print_next(found: Examination, *, written: bool) -> None:
-    click.echo(f"\nA small first plan; save it as plan.yaml:\n\n{first_plan(found.findings)}")
-    model = "" if load_settings(found.repository.root, os.environ, {}).text("model") else " --model MODEL"
-    trust = "  scaffold trust                  # so that the configuration counts\n" if written else ""
-    click.echo(f"Next\n{trust}  scaffold plan check plan.yaml\n  scaffold run --plan plan.yaml{model}")
-
-
 def _report_json(found: Examination, trial: Trial | None) -> dict[str, object]:
     detection = found.detection
     results = {each.name: each for each in trial.gates} if trial else {}
@@ -290,20 +277,15 @@ def first_plan(findings: ProjectScan) -> str:
 
 def project_scan(detection: DetectedGates, environ: Mapping[str, str]) -> ProjectScan:
     """Return the detected gates by kind, and the findings about the environment."""
+    commands: dict[Literal["setup"] | GateKind, list[str]] = {"setup": list(detection.setup)} if detection.setup else {}
+    for gate in detection.gates:
+        there = f"(cd {shlex.quote(gate.folder)} && {gate.command})" if gate.folder else gate.command
+        commands.setdefault(gate.kind, []).append(there)
     return ProjectScan(
         type=detection.kind,
-        gates=_commands_by_kind(detection),
+        gates={kind: " && ".join(several) for kind, several in commands.items()},  # to be run in the root folder
         sources={gate.kind: detection.sources[gate.name] for gate in detection.gates if gate.name in detection.sources},
         advisory=tuple(gate.kind for gate in detection.gates if gate.advisory),
         agents=tuple(name for name in AGENT_PROGRAMS if shutil.which(name, path=environ.get("PATH", ""))),
         keys=tuple(name for name in KEY_VARIABLES if environ.get(name)),
     )
-
-
-def _commands_by_kind(detection: DetectedGates) -> CommandsByKind:
-    # As one command a kind, to be run in the root folder.
-    commands: dict[Literal["setup"] | GateKind, list[str]] = {"setup": list(detection.setup)} if detection.setup else {}
-    for gate in detection.gates:
-        there = f"(cd {shlex.quote(gate.folder)} && {gate.command})" if gate.folder else gate.command
-        commands.setdefault(gate.kind, []).append(there)
-    return {kind: " && ".join(several) for kind, several in commands.items()}

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import sys
+from collections.abc import Awaitable, Callable
 
 import click
 
@@ -42,10 +43,10 @@ def login(*, headless: bool, device: bool) -> int:
     url = codex_provider(os.environ).authorization_url(request)
     try:
         if device:
-            return run_async(_log_in_by_device())
+            return run_async(_log_in(lambda stored: stored.log_in_by_device(_show_code)))
         if headless:
             code = _pasted_code(url, request)
-            return run_async(_log_in(code, request))
+            return run_async(_log_in(lambda stored: stored.log_in(code, request.verifier)))
         return run_async(_log_in_by_browser(url, request))
     except (KeyboardInterrupt, asyncio.CancelledError):
         print_text("interrupted: you are not logged in; repeat `ralph login`", err=True)
@@ -82,14 +83,7 @@ async def _log_in_by_browser(url: str, request: AuthorizationRequest) -> int:
         click.echo(url, err=True)
         print_text("Waiting for your approval there; Ctrl-C cancels. Elsewhere: `ralph login --headless`.", err=True)
         code = await server.code()
-    return await _log_in(code, request)
-
-
-async def _log_in_by_device() -> int:
-    async with connect_login() as stored:
-        tokens, key = await stored.log_in_by_device(_show_code)
-    _print_logged_in(tokens, key)
-    return OK
+    return await _log_in(lambda stored: stored.log_in(code, request.verifier))
 
 
 def _show_code(code: DeviceCode) -> None:
@@ -116,14 +110,9 @@ def _pasted_code(url: str, request: AuthorizationRequest) -> str:
     raise UsageError("none of the pasted addresses answers this login", "Begin again with `ralph login --headless`.")
 
 
-async def _log_in(code: str, request: AuthorizationRequest) -> int:
+async def _log_in(ask: Callable[[SubscriptionTokens], Awaitable[tuple[Tokens, LoginKey]]]) -> int:
     async with connect_login() as stored:
-        tokens, key = await stored.log_in(code, request.verifier)
-    _print_logged_in(tokens, key)
-    return OK
-
-
-def _print_logged_in(tokens: Tokens, key: LoginKey) -> None:
+        tokens, key = await ask(stored)
     data = user_dirs().data
     keys = LoginKeys(data, os.environ)
     print_text(f"Logged in: {who(tokens.email, tokens.plan)}, account {tokens.account}.")
@@ -132,6 +121,7 @@ def _print_logged_in(tokens: Tokens, key: LoginKey) -> None:
         print_text(f"The keyring of this system is not used: {key.note}.")
     print_text(f"How safe that is: {keys.worth(key.place)}.")
     print_text("Use it: `ralph --model codex:NAME`; `ralph logout` deletes it.")
+    return OK
 
 
 async def _log_out() -> int:

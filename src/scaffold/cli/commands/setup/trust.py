@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 
 import click
@@ -61,7 +62,11 @@ def trust(folder: Path, *, show: bool, revoke: bool, agreed: bool, as_json: bool
         print_text("\n".join(_trust_lines(before, found)))
     if show:
         return _print_result(before, found, as_json=as_json)
-    _refuse_faulty(before.folder, found)
+    # What cannot be shown cannot be reviewed, so it cannot be trusted.
+    require_readable(before.folder)
+    if problem := next((effect.problem for effect in found if effect.problem), ""):
+        what = f"this folder cannot be trusted as it is: {problem.rstrip('.')}"
+        raise UsageError(what, "Fix the file, then repeat the command.")
     asking = not agreed and not before.trusted
     if asking and (as_json or not is_terminal(sys.stdin, sys.stderr)):
         raise UsageError(
@@ -71,35 +76,14 @@ def trust(folder: Path, *, show: bool, revoke: bool, agreed: bool, as_json: bool
         print_text("nothing changed", err=True)
         return FAILED
     # What was shown is trusted: the files may have changed while the user was reading.
-    _store_trust(before.folder)
+    with closing(open_user_store()) as store, store.transaction(durable=True):
+        store.trust.agree(before.folder.identity, before.folder.fingerprint, before.folder.digests)
     return _print_result(TrustStatus(before.folder, "trusted"), found, as_json=as_json, done=not before.trusted)
 
 
-def _refuse_faulty(folder: FolderConfig, found: Sequence[TrustFileEffect]) -> None:
-    # What cannot be shown cannot be reviewed, so it cannot be trusted.
-    require_readable(folder)
-    for effect in found:
-        if effect.problem:
-            what = f"this folder cannot be trusted as it is: {effect.problem.rstrip('.')}"
-            raise UsageError(what, "Fix the file, then repeat the command.")
-
-
-def _store_trust(folder: FolderConfig) -> None:
-    store = open_user_store()
-    try:
-        with store.transaction(durable=True):
-            store.trust.agree(folder.identity, folder.fingerprint, folder.digests)
-    finally:
-        store.close()
-
-
 def _revoke_trust(folder: FolderConfig, *, as_json: bool) -> int:
-    store = open_user_store()
-    try:
-        with store.transaction(durable=True):
-            agreements = store.trust.revoke(folder.identity)
-    finally:
-        store.close()
+    with closing(open_user_store()) as store, store.transaction(durable=True):
+        agreements = store.trust.revoke(folder.identity)
     if as_json:
         print_json({"folder": str(folder.top), "identity": folder.identity, "revoked": agreements})
     else:

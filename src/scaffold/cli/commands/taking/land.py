@@ -76,7 +76,11 @@ async def _land_work(run_name: str | None, how: LandHow | None, only: str | None
         settings = load_settings(context.repository.root, context.environ, {})
         for note in settings.notes:
             print_note(note)
-        _require_at_rest(run)
+        if (owner := executing_process(run)) is not None:
+            raise RunBusy(
+                f"process {owner.pid} is executing run {run.id}, and more may land",
+                f"Wait for its end with `scaffold attach {run.id}`, or stop it with `scaffold stop {run.id}`.",
+            )
         await settle_moves(context, run)
         action = find_landing_action(context, run, only) if only is not None else None
         wish = await read_wish(context, settings, how, action)
@@ -118,14 +122,6 @@ async def _prove_selection(context: RunContext, run: Run, work: TakenWork, *, as
     mark, told = ("warn", work.doubt) if work.doubt else ("ok", "its checks and all gates pass on this tree")
     click.echo("\n".join(layout.prose(f"  {status_mark(mark)} ", told)), err=as_json)
     return work
-
-
-def _require_at_rest(run: Run) -> None:
-    if (owner := executing_process(run)) is not None:
-        raise RunBusy(
-            f"process {owner.pid} is executing run {run.id}, and more may land",
-            f"Wait for its end with `scaffold attach {run.id}`, or stop it with `scaffold stop {run.id}`.",
-        )
 
 
 def _is_declined(question: str) -> bool:

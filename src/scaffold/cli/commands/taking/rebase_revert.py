@@ -14,7 +14,7 @@ from scaffold.cli.wiring import context_with_run
 from scaffold.core.model import Run
 from scaffold.core.printable_text import count_of, join_limited, printable
 from scaffold.host.process.async_runner import run_async
-from scaffold.landing.taking.open_work import OpenKind, OpenWork
+from scaffold.landing.taking.open_work import OpenKind
 from scaffold.landing.taking.rebase import Rebased, name_of
 from scaffold.landing.taking.revert import Reverted
 from scaffold.orchestrator.user_control.session_changes import rebase_run, revert_action
@@ -68,18 +68,14 @@ def _rebase_lines(run: Run, done: Rebased, layout: Layout) -> Iterator[str]:
     rows += [(name_of(each), f"in {run.base_branch} already, to be proven anew") for each in done.in_base]
     rows += [(key, "conflicts with the new base, is done again") for key in done.open_again]
     rows += [(key, f"waited to land, and {why}: it is done again") for key, why in done.withdrawn.items()]
-    rows += [(each.action, _open_work_text(each)) for each in done.open_work]
+    for each in done.open_work:
+        fits, if_not = OUTCOMES[each.kind]
+        conflict = f"conflicts with the new base in {join_limited(each.conflicts, MAX_PATHS)}: {if_not}"
+        rows.append((each.action, conflict if each.conflicts else fits))
     wide = max((len(name) for name, _ in rows), default=0)
     for name, what in rows:
         yield from layout.prose(f"  {printable(name):<{wide}}  ", what)
     yield from layout.prose("  ", f"prove it: scaffold resume {run.id}")
-
-
-def _open_work_text(work: OpenWork) -> str:
-    fits, if_not = OUTCOMES[work.kind]
-    if not work.conflicts:
-        return fits
-    return f"conflicts with the new base in {join_limited(work.conflicts, MAX_PATHS)}: {if_not}"
 
 
 @click.command()

@@ -41,9 +41,15 @@ def cleanup(*, dry: bool, as_json: bool) -> None:
     if as_json:
         print_json({"dry_run": dry, "steps": steps})
         return
+    will = {"kept": "keep", "removed": "remove", "pinned": "pin"}
     for step in steps:
-        print_text(f"{_step_verb(step, dry=dry)} {step.kind} {step.name}\n    {step.why}")
-    print_text(_summary_line(steps, dry=dry))
+        verb = will[step.verdict] if dry else step.verdict
+        print_text(f"{verb:<7} {step.kind} {step.name}\n    {step.why}")
+    if done := [step for step in steps if step.verdict != "kept"]:
+        would = "would be " if dry else ""
+        print_text(f"{count_of(len(done), 'item')} {would}cleaned up; `scaffold salvage` lists pinned work")
+    else:
+        print_text("nothing to clean up")
 
 
 async def _clean_up_runs(*, dry: bool, quiet: bool) -> Sequence[CleanupStep]:
@@ -54,19 +60,6 @@ async def _clean_up_runs(*, dry: bool, quiet: bool) -> Sequence[CleanupStep]:
         async with WorkLine(context.clock, quiet=quiet).during(work):
             settings = load_settings(context.repository.root, context.environ, {})
             return await clean_up(context, dry=dry, keep=keep_settings(settings))
-
-
-def _step_verb(step: CleanupStep, *, dry: bool) -> str:
-    if step.verdict == "kept":
-        return "kept   " if not dry else "keep   "
-    return step.verdict.ljust(7) if not dry else {"removed": "remove ", "pinned": "pin    "}[step.verdict]
-
-
-def _summary_line(steps: Sequence[CleanupStep], *, dry: bool) -> str:
-    done = [step for step in steps if step.verdict != "kept"]
-    if not done:
-        return "nothing to clean up"
-    return f"{count_of(len(done), 'item')} {'would be ' if dry else ''}cleaned up; `scaffold salvage` lists pinned work"
 
 
 @click.command()
@@ -105,18 +98,13 @@ async def _purge_state(
                 print_text(f"{'remove' if item.removed else 'keep  '} {item.kind} {item.name}{size}\n    {item.why}")
         if dry or not any(item.removed for item in items):
             return items, False
-        if not yes and not _is_confirmed():
+        if not yes and not is_terminal(sys.stdin):
+            fix = "Run it at a terminal or with `--yes`; `--dry-run` only shows the items."
+            raise UsageError("purge needs your confirmation", fix)
+        if not yes and not click.confirm(QUESTION, err=True):
             return items, False
         async with WorkLine(SystemClock(), quiet=quiet).during(Activity(label="removes it")):
             return await job.execute(), True
-
-
-def _is_confirmed() -> bool:
-    if not is_terminal(sys.stdin):
-        raise UsageError(
-            "purge needs your confirmation", "Run it at a terminal or with `--yes`; `--dry-run` only shows the items."
-        )
-    return click.confirm(QUESTION, err=True)
 
 
 def _format_bytes(size_bytes: int) -> str:

@@ -14,7 +14,6 @@ from scaffold.cli.render.terminal.text_layout import layout_for, print_text
 from scaffold.cli.wiring import context_if_any
 from scaffold.core.errors import GitError, UsageError
 from scaffold.core.printable_text import count_of
-from scaffold.git.client.command_line import Git
 from scaffold.git.commits import DIFF_OPTIONS
 from scaffold.git.repository import open_repository
 from scaffold.host.clock import SystemClock
@@ -68,7 +67,10 @@ async def _salvage_work(attempt: str | None, *, patch: bool, ignored: str | None
         return
     work = select_unlanded(found, attempt)
     if patch:
-        text = await _read_patch(git, work)
+        if work.base is None:
+            fix = f"Read its work with `git show {work.commit}`."
+            raise GitError(f"the base of attempt {work.attempt} is unknown", fix)
+        text = (await git("diff-tree", "-r", "-p", "--binary", *DIFF_OPTIONS, work.base, work.commit)).out
         if as_json:
             print_json({"attempt": _unlanded_json(work), "patch": text.decode(errors="replace")})
         else:
@@ -150,11 +152,3 @@ def _archive_json(archive: ArchivedFiles) -> dict[str, object]:
 
 def _path_text(name: str) -> str:
     return os.fsencode(name).decode(errors="replace")
-
-
-async def _read_patch(git: Git, work: UnlandedWork) -> bytes:
-    if work.base is None:
-        raise GitError(
-            f"the base of attempt {work.attempt} is unknown", f"Read its work with `git show {work.commit}`."
-        )
-    return (await git("diff-tree", "-r", "-p", "--binary", *DIFF_OPTIONS, work.base, work.commit)).out

@@ -42,7 +42,14 @@ def service(run_name: str | None, manager: str | None) -> None:
     It continues those of this repository, or only RUN. Keys of providers are not in it; it reads them from the file
     that it names. A run that you stopped or paused stays so.
     """
-    unit = _service_unit(repository_here(), None if run_name is None else run_async(_run_id(run_name)))
+
+    async def find_id() -> str:
+        async with context_if_any() as context:
+            if context is None:
+                raise no_run_error()
+            return find_run(context, run_name).id
+
+    unit = _service_unit(repository_here(), None if run_name is None else run_async(find_id()))
     if (manager or ("launchd" if sys.platform == "darwin" else "systemd")) == "launchd":
         click.echo(launchd_plist(unit), nl=False)
         place = f"~/Library/LaunchAgents/{unit.name}.plist"
@@ -53,13 +60,6 @@ def service(run_name: str | None, manager: str | None) -> None:
         steps = [f"systemctl --user enable {unit.name}", "loginctl enable-linger  # also at boot, before you log in"]
     more = "".join(f"\n  {step}" for step in steps)
     print_text(f"save it as {place}, put keys as NAME=VALUE lines in {unit.secrets}, then:{more}", err=True)
-
-
-async def _run_id(name: str) -> str:
-    async with context_if_any() as context:
-        if context is None:
-            raise no_run_error()
-        return find_run(context, name).id
 
 
 def _service_unit(repository: Repository, run_id: str | None) -> Service:
