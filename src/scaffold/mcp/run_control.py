@@ -14,7 +14,7 @@ from scaffold.core.ids import RunId
 from scaffold.core.printable_text import utf8_safe
 from scaffold.git.repository import open_repository
 from scaffold.host.clock import SystemClock
-from scaffold.host.process.command_runner import CommandResult, OutputCapture, run_command
+from scaffold.host.process.command_runner import OutputCapture, run_command
 from scaffold.host.user_dirs import user_dirs
 from scaffold.mcp.run_queries import opened_store
 from scaffold.orchestrator.user_control.inbox_decisions import InboxDecision, decide_items, send_message
@@ -55,7 +55,20 @@ class OwnProgram:
             run_command(argv, cwd=self._cwd, env=environ, timeout_s=timeout_s, stdin=stdin, output=OUTPUT)
         )
         # A caller that goes away must not cut a command off: a run would be left half started.
-        return _output_of(await asyncio.shield(running), timeout_s)
+        done = await asyncio.shield(running)
+        if done.exit_code == 0:
+            return done.stdout.decode(errors="replace")
+        fix = "`scaffold status` shows what became of it."
+        if done.timed_out:
+            raise ProgramFailed(f"this took longer than {timeout_s:.0f} s", fix)
+        lines = [line.strip() for line in done.stderr.decode(errors="replace").splitlines() if line.strip()]
+        start = next((number for number, line in enumerate(lines) if line.startswith("error: ")), None)
+        if start is None:
+            last = lines[-1] if lines else "it printed nothing"
+            raise ProgramFailed(f"the command ended with {done.exit_code}: {last}", "`scaffold status` shows the run.")
+        raise ProgramFailed(
+            lines[start].removeprefix("error: "), " ".join(lines[start + 1 :]) or "See `scaffold status`."
+        )
 
 
 class ProgramFailed(ScaffoldError):
@@ -120,16 +133,3 @@ async def _started_run(program: OwnProgram, words: Sequence[str], stdin: bytes) 
         except (msgspec.DecodeError, KeyError, TypeError):
             continue  # a line of another kind
     raise ProgramFailed("the run was not started, and the command gave no reason", "Try `scaffold run` in a terminal.")
-
-
-def _output_of(done: CommandResult, timeout_s: float) -> str:
-    if done.exit_code == 0:
-        return done.stdout.decode(errors="replace")
-    if done.timed_out:
-        raise ProgramFailed(f"this took longer than {timeout_s:.0f} s", "`scaffold status` shows what became of it.")
-    lines = [line.strip() for line in done.stderr.decode(errors="replace").splitlines() if line.strip()]
-    start = next((number for number, line in enumerate(lines) if line.startswith("error: ")), None)
-    if start is None:
-        last = lines[-1] if lines else "it printed nothing"
-        raise ProgramFailed(f"the command ended with {done.exit_code}: {last}", "`scaffold status` shows the run.")
-    raise ProgramFailed(lines[start].removeprefix("error: "), " ".join(lines[start + 1 :]) or "See `scaffold status`.")

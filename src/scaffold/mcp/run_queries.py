@@ -9,12 +9,12 @@ from typing import Any
 
 import msgspec
 
-from scaffold.core.model import Action, InboxItem, Run
+from scaffold.core.model import InboxItem, Run
 from scaffold.core.states import reason_of, status_of
 from scaffold.views.name_lookup import find_action, find_goal
 from scaffold.views.run_json import Json, action_json, agent_json, fact_json, run_json
 from scaffold.views.run_list import read_runs
-from scaffold.views.run_view import RunSummary, RunView, decision_commands, read_run_view, read_summary
+from scaffold.views.run_view import RunSummary, decision_commands, read_run_view, read_summary
 from scaffold.views.store_reader import StoreReader, find_run, no_run_error, store_reader_if_any
 
 MAX_RUNS = 50
@@ -69,7 +69,19 @@ def actions_json(cwd: Path, name: str | None, *, goal: str | None, status: str |
         if wanted in {None, action.goal_id} and status in {None, status_of(action.state)}
     ]
     shown = [
-        _action_summary(view, action, goals[action.goal_id]) for action in islice(found, offset, offset + MAX_ACTIONS)
+        {
+            "key": action.key,
+            "goal": goals[action.goal_id],
+            "kind": action.kind,
+            "role": action.role,
+            "title": action.title or action.description.partition("\n")[0][:200],
+            "status": status_of(action.state),
+            "reason": reason_of(action.state),
+            "attempts": len(view.attempts_of(action)),
+            "preconditions": list(action.preconditions),
+            "effects": list(action.effects),
+        }
+        for action in islice(found, offset, offset + MAX_ACTIONS)
     ]
     return plain({"run": run.id, "actions": shown, "total": len(found), "offset": offset})
 
@@ -127,18 +139,3 @@ def plain(value: Mapping[str, Any]) -> Json:
     """Return the value with JSON types only."""
     built: Json = msgspec.to_builtins(value)
     return built
-
-
-def _action_summary(view: RunView, action: Action, goal: str) -> Json:
-    return {
-        "key": action.key,
-        "goal": goal,
-        "kind": action.kind,
-        "role": action.role,
-        "title": action.title or action.description.partition("\n")[0][:200],
-        "status": status_of(action.state),
-        "reason": reason_of(action.state),
-        "attempts": len(view.attempts_of(action)),
-        "preconditions": list(action.preconditions),
-        "effects": list(action.effects),
-    }

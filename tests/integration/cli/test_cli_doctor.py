@@ -13,7 +13,7 @@ from inline_snapshot import snapshot
 
 from builders import begin, bubblewrap_or_skip, git, make_run
 from scaffold.cli.commands.doctor.checks import check_repository, prune_worktrees
-from scaffold.cli.commands.doctor.endpoint_checks import check_endpoints
+from scaffold.cli.commands.doctor.doctor import check_endpoints
 from scaffold.core.throttling import ThrottleState
 from scaffold.git.repository import open_repository
 from scaffold.host.clock import SystemClock

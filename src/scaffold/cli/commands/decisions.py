@@ -17,7 +17,7 @@ from scaffold.cli.render.terminal.text_layout import UNLIMITED, layout_for
 from scaffold.core.errors import UsageError
 from scaffold.core.model import DecisionScope, InboxVerdict
 from scaffold.core.printable_text import utf8_safe
-from scaffold.orchestrator.user_control.inbox_decisions import DECISION_HOURS, DecidedItem, InboxDecision, decide_items
+from scaffold.orchestrator.user_control.inbox_decisions import DECISION_HOURS, InboxDecision, decide_items
 from scaffold.views.store_reader import StoreReader, display_status, is_executed, store_reader_if_any
 from scaffold.views.text_format import brief
 
@@ -106,15 +106,13 @@ def _apply_decision(reader: StoreReader, names: Sequence[str], decision: InboxDe
         lines += layout.prose("", again if each.repeated else first + brief(item.text, UNLIMITED), hang=2)
     # A repeated decision changes nothing, so its words are lost; the user should know.
     unused = any(each.repeated and decision.words not in {None, each.item.answer} for each in decided)
-    click.echo("\n".join([*lines, *([UNUSED_WORDS] if unused else []), *_next_steps(reader, decided)]))
-
-
-def _next_steps(reader: StoreReader, decided: Sequence[DecidedItem]) -> Iterator[str]:
+    lines += [UNUSED_WORDS] if unused else []
     for run_id in dict.fromkeys(each.item.run_id for each in decided):
         run = reader.store.runs.get(run_id)
         if run is not None and is_executed(run):
-            yield f"  run {run_id} continues"
+            lines.append(f"  run {run_id} continues")
         elif run is not None and display_status(run) in {"paused", "interrupted"}:
-            yield f"  continue with `scaffold resume {run_id}`"
+            lines.append(f"  continue with `scaffold resume {run_id}`")
     if left := len(reader.store.inbox.open()):
-        yield f"  {left} more: `scaffold inbox`"
+        lines.append(f"  {left} more: `scaffold inbox`")
+    click.echo("\n".join(lines))

@@ -3,6 +3,8 @@
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import closing
+from datetime import timedelta
 from pathlib import Path
 
 import click
@@ -14,23 +16,26 @@ from scaffold.cli.commands.doctor.checks import (
     check_repository,
     prune_worktrees,
 )
-from scaffold.cli.commands.doctor.endpoint_checks import check_endpoints, lift_parked
 from scaffold.cli.commands.doctor.extension_checks import check_extensions, check_servers
 from scaffold.cli.commands.doctor.gate_checks import check_gates
 from scaffold.cli.commands.options import json_option
 from scaffold.cli.render.live.work_line import WorkLine
 from scaffold.cli.render.terminal.style import print_json, status_mark
 from scaffold.cli.render.terminal.text_layout import layout_for, print_text
-from scaffold.cli.wiring import dirs
 from scaffold.core.activity import Activity
-from scaffold.core.errors import NotInRepository, RepositoryError
+from scaffold.core.errors import NotInRepository, RepositoryError, StoreError
+from scaffold.core.throttling import ThrottleState, cooldown_left_s, is_unavailable
 from scaffold.git.repository import open_repository
 from scaffold.host.clock import SystemClock
 from scaffold.host.process.async_runner import run_async
+from scaffold.host.user_dirs import user_dirs
 from scaffold.run.trial.temporary_checkout import remove_dead_trials
+from scaffold.store.user_store import UserStore, user_database
+from scaffold.views.text_format import local_time
 
 INDENT = " " * 7
 NAME = 14  # columns of the names
+LIFTS = "`scaffold doctor --fix` lets the next request ask at once."
 
 
 @click.command()
@@ -92,9 +97,43 @@ async def _repository_checks(*, fix: bool, gates: bool) -> Sequence[DoctorCheck]
     if fix:
         for path in await prune_worktrees(repository):
             print_text(f"removed the record of the worktree {path}, whose folder is missing", err=True)
-        for place in await remove_dead_trials(repository, dirs().cache):
+        for place in await remove_dead_trials(repository, user_dirs().cache):
             print_text(f"removed {place.checkout}, which a killed command had left", err=True)
     return [
         *await check_repository(repository, os.environ),
         *await check_gates(repository, os.environ, attempt=gates),
     ]
+
+
+def check_endpoints() -> list[DoctorCheck]:
+    """Return a warning for each parked endpoint; empty if there is none."""
+    if not user_database(user_dirs().data).exists():
+        return []
+    try:
+        with closing(_open_user_store()) as user:
+            parked = _parked_endpoints(user)
+    except StoreError as error:
+        return [DoctorCheck("user data", "fail", error.what, error.fix)]
+    now, warnings = SystemClock().now(), list[DoctorCheck]()
+    for name, state in parked.items():
+        until = local_time(now + timedelta(seconds=cooldown_left_s(state, now.timestamp())), now)
+        why = "does not answer" if is_unavailable(state) else "is rate limited"
+        warnings.append(DoctorCheck("endpoint", "warn", f"{name} {why}", f"It is asked again at {until}. {LIFTS}"))
+    return warnings
+
+
+def lift_parked() -> list[str]:
+    """Let requests ask the parked endpoints again, and return their names."""
+    if not user_database(user_dirs().data).exists():
+        return []
+    with closing(_open_user_store()) as user, user.transaction():
+        return [name for name in _parked_endpoints(user) if user.endpoints.lift(name)]
+
+
+def _parked_endpoints(user: UserStore) -> dict[str, ThrottleState]:
+    now_s = SystemClock().now().timestamp()
+    return {name: state for name, state in user.endpoints.states().items() if cooldown_left_s(state, now_s) > 0.0}
+
+
+def _open_user_store() -> UserStore:
+    return UserStore.open(user_database(user_dirs().data), clock=SystemClock(), create=False)

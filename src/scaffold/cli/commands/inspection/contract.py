@@ -192,10 +192,6 @@ def _contract_lines(about: ContractView, layout: Layout) -> Iterator[str]:
         else:
             yield "  No checks: any change that lands is enough, and its facts are marked weak."
         return
-    yield from _command_lines(held, layout)
-
-
-def _command_lines(held: Contract, layout: Layout) -> Iterator[str]:
     if held.intent:
         yield from layout.prose("  ", held.intent)
     for check in held.commands:

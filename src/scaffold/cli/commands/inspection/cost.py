@@ -100,10 +100,12 @@ def _cost_table(title: str, lines: Sequence[CostLine]) -> Iterator[str]:
     yield ""
     yield heading(title)
     layout = layout_for(sys.stdout)
-    amounts = [
-        _format_amounts(line.usage) + ("" if line.seconds is None else f"  {format_seconds(line.seconds)}")
-        for line in lines
-    ]
+    amounts = list[str]()
+    for usage, seconds in ((line.usage, line.seconds) for line in lines):
+        cached = f"{usage.cached_input_tokens / usage.input_tokens:.0%} cached" if usage.input_tokens else ""
+        tokens = f"{usage.input_tokens:>11,} in  {usage.output_tokens:>9,} out"
+        text = f"{format_cost(usage.cost_usd):>12}  {tokens}  {cached}".rstrip()
+        amounts.append(text if seconds is None else f"{text}  {format_seconds(seconds)}")
     longest = max(cell_len(printable(line.name)) for line in lines)
     wide = min(MAX_NAME_CELLS, longest, max(MIN_NAME_CELLS, layout.columns - 2 - max(map(len, amounts))))
     for line, text in zip(lines, amounts, strict=True):
@@ -113,9 +115,3 @@ def _cost_table(title: str, lines: Sequence[CostLine]) -> Iterator[str]:
             yield f"  {' ' * wide}{text}"
         else:
             yield f"  {fill(line.name, wide)}{text}"
-
-
-def _format_amounts(usage: Usage) -> str:
-    cached = f"{usage.cached_input_tokens / usage.input_tokens:.0%} cached" if usage.input_tokens else ""
-    tokens = f"{usage.input_tokens:>11,} in  {usage.output_tokens:>9,} out"
-    return f"{format_cost(usage.cost_usd):>12}  {tokens}  {cached}".rstrip()

@@ -24,7 +24,7 @@ from scaffold.views.name_lookup import find_goal
 from scaffold.views.run_json import action_json, agent_json, fact_json, goal_json, held_back_json, queue_json
 from scaffold.views.run_list import ListedRun, read_runs
 from scaffold.views.run_view import RunView, read_processes, read_run_view
-from scaffold.views.store_reader import StoreReader, find_run_if_any, no_run_error, store_reader_if_any
+from scaffold.views.store_reader import find_run_if_any, no_run_error, store_reader_if_any
 
 STATUSES = (*RUN_TRANSITIONS, INTERRUPTED)
 NOT_AUDITED = "is not audited: start one with `scaffold run --spec FILE --until-complied`"
@@ -136,24 +136,20 @@ def audit(run_name: str | None, *, as_json: bool) -> None:
 def runs(statuses: Sequence[str], last: int | None, *, as_json: bool) -> None:
     """List the runs of this repository, the one in which something happened last first."""
     with store_reader_if_any(Path.cwd(), os.environ) as reader:
-        found = () if reader is None else read_runs(reader, statuses)[:last]
+        found: Sequence[ListedRun] = () if reader is None else read_runs(reader, statuses)[:last]
         if as_json:
-            print_json({"runs": _with_taken(reader, found)})
+            # Git is asked only if work may have been taken: it takes longer than all the rest.
+            if reader is not None and any(reader.store.branch_moves.done_of_run(each.id) for each in found):
+                with importing():
+                    from scaffold.views.changes.taken_work import runs_with_taken_in
+                found = runs_with_taken_in(Path.cwd(), reader.store, found)
+            print_json({"runs": found})
         elif reader is None or (not found and not statuses):
             print_text(no_run_text())
         else:
             click.echo(
                 runs_text(found, reader.clock.now(), layout_for(sys.stdout)) if found else "No run has this status."
             )
-
-
-def _with_taken(reader: StoreReader | None, found: Sequence[ListedRun]) -> Sequence[ListedRun]:
-    # Git is asked only if work may have been taken: it takes longer than all the rest.
-    if reader is None or not any(reader.store.branch_moves.done_of_run(each.id) for each in found):
-        return found
-    with importing():
-        from scaffold.views.changes.taken_work import runs_with_taken_in
-    return runs_with_taken_in(Path.cwd(), reader.store, found)
 
 
 @click.command()

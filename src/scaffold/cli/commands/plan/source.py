@@ -10,7 +10,7 @@ from scaffold.cli.exit_codes import INVALID
 from scaffold.cli.render.terminal.style import format_finding, print_json
 from scaffold.cli.render.terminal.text_layout import print_text
 from scaffold.cli.request import STDIN
-from scaffold.cli.specification import MARKDOWN, NO_TASKS, TaskSource, tasks_file, tasks_in
+from scaffold.cli.specification import MARKDOWN, NO_TASKS, tasks_file, tasks_in
 from scaffold.core.errors import PlanInvalid, UsageError
 from scaffold.core.plan import Finding, Plan
 from scaffold.core.printable_text import count_of
@@ -76,7 +76,10 @@ def check_plan_file(file: str) -> CheckedPlan:
             return CheckedPlan(name=name, plan=Plan(goals=()), report=_unreadable_report(()), notes=(note,))
         tasks = tasks_in(text, name)
         if tasks is not None:
-            return _checked_tasks(name, tasks)
+            plan = tasks.plan()
+            report = lint(plan).after(tasks.document.warnings)
+            report = replace(report, findings=with_task_positions(report.findings, tasks.document.tasks))
+            return CheckedPlan(name=name, plan=plan, report=report, notes=tuple(tasks.notes()))
         if name.endswith(MARKDOWN):
             what, fix = NO_TASKS
             unknown = Finding(
@@ -91,13 +94,6 @@ def check_plan_file(file: str) -> CheckedPlan:
         return CheckedPlan(name=name, plan=None, report=_unreadable_report(error.findings))
     report = lint(plan).after(warnings)
     return CheckedPlan(name=name, plan=plan, report=replace(report, findings=with_positions(report.findings, root)))
-
-
-def _checked_tasks(name: str, tasks: TaskSource) -> CheckedPlan:
-    plan = tasks.plan()
-    report = lint(plan).after(tasks.document.warnings)
-    findings = with_task_positions(report.findings, tasks.document.tasks)
-    return CheckedPlan(name=name, plan=plan, report=replace(report, findings=findings), notes=tuple(tasks.notes()))
 
 
 def print_invalid(examined: CheckedPlan, *, as_json: bool) -> int:

@@ -60,6 +60,12 @@ async def _serve_editor(flags: RalphFlags, streams: ProtocolStreams) -> None:
         from scaffold.acp.agent import EditorWork, serve_editor
         from scaffold.acp.editor_session import SessionSetup
     relax_gc()
+    try:
+        model = load_settings(flags.cwd, os.environ, {"model": flags.model}).model()
+        # Without a model, each session says itself what its model does not accept.
+        images = model is None or model_card(parse_model(model)).images
+    except ScaffoldError:
+        images = True
     store = open_user_store()
 
     def set_up(cwd: Path, stored: StoredConversation | None) -> SessionSetup:
@@ -77,15 +83,6 @@ async def _serve_editor(flags: RalphFlags, streams: ProtocolStreams) -> None:
         )
 
     try:
-        await serve_editor(EditorWork(set_up, _takes_images(flags)), store, streams)
+        await serve_editor(EditorWork(set_up, images), store, streams)
     finally:
         store.close()
-
-
-def _takes_images(flags: RalphFlags) -> bool:
-    try:
-        model = load_settings(flags.cwd, os.environ, {"model": flags.model}).model()
-        # Without a model, each session says itself what its model does not accept.
-        return model is None or model_card(parse_model(model)).images
-    except ScaffoldError:
-        return True

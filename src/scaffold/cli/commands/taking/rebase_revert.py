@@ -16,7 +16,6 @@ from scaffold.core.printable_text import count_of, join_limited, printable
 from scaffold.host.process.async_runner import run_async
 from scaffold.landing.taking.open_work import OpenKind
 from scaffold.landing.taking.rebase import Rebased, name_of
-from scaffold.landing.taking.revert import Reverted
 from scaffold.orchestrator.user_control.session_changes import rebase_run, revert_action
 from scaffold.views.name_lookup import find_landing_action
 
@@ -96,21 +95,18 @@ async def _revert_work(action_name: str, run_name: str | None, *, as_json: bool)
         done = await revert_action(context, run, find_landing_action(context, run, action_name))
         await write_end_report(context, run.id)
         if as_json:
-            print_json(_revert_json(run.id, done))
+            shape = {
+                "run": run.id,
+                "action": done.action.key,
+                "undone": done.undone,
+                "commit": done.commit,
+                "refuted": list(done.action.effects),
+                "stale": [fact.assertion for group in done.stale for fact in group.facts],
+            }
+            print_json(shape)
             return
         print_text(f"reverted {done.action.key} by {done.commit[:8]} on {run.session_branch}")
         if done.stale:
             checked = join_limited([group.label for group in done.stale], MAX_NAMES)
             print_text(f"  checked again: {checked}")
         print_text(f"  do it again: scaffold resume {run.id}")
-
-
-def _revert_json(run_id: str, done: Reverted) -> dict[str, object]:
-    return {
-        "run": run_id,
-        "action": done.action.key,
-        "undone": done.undone,
-        "commit": done.commit,
-        "refuted": list(done.action.effects),
-        "stale": [fact.assertion for group in done.stale for fact in group.facts],
-    }

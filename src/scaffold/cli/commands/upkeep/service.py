@@ -12,7 +12,6 @@ from msgspec import Struct
 from scaffold.cli.render.terminal.text_layout import print_text
 from scaffold.cli.wiring import PROGRAM, context_if_any, dirs, repository_here
 from scaffold.core.errors import UsageError
-from scaffold.git.repository import Repository
 from scaffold.host.process.async_runner import run_async
 from scaffold.run.context import repository_name, safe_file_name
 from scaffold.views.store_reader import find_run, no_run_error
@@ -49,7 +48,15 @@ def service(run_name: str | None, manager: str | None) -> None:
                 raise no_run_error()
             return find_run(context, run_name).id
 
-    unit = _service_unit(repository_here(), None if run_name is None else run_async(find_id()))
+    repository, run_id = repository_here(), None if run_name is None else run_async(find_id())
+    name = safe_file_name(repository_name(repository))
+    unit = Service(
+        name=f"scaffold-{name}" if run_id is None else f"scaffold-{name}-{run_id}",
+        repository=repository.root,
+        argv=[*PROGRAM, "resume", *([run_id] if run_id else []), "--interrupted"],
+        environ={name: os.environ[name] for name in VARIABLES if name in os.environ},
+        secrets=dirs().config / "service.env",
+    )
     if (manager or ("launchd" if sys.platform == "darwin" else "systemd")) == "launchd":
         click.echo(launchd_plist(unit), nl=False)
         place = f"~/Library/LaunchAgents/{unit.name}.plist"
@@ -60,17 +67,6 @@ def service(run_name: str | None, manager: str | None) -> None:
         steps = [f"systemctl --user enable {unit.name}", "loginctl enable-linger  # also at boot, before you log in"]
     more = "".join(f"\n  {step}" for step in steps)
     print_text(f"save it as {place}, put keys as NAME=VALUE lines in {unit.secrets}, then:{more}", err=True)
-
-
-def _service_unit(repository: Repository, run_id: str | None) -> Service:
-    name = safe_file_name(repository_name(repository))
-    return Service(
-        name=f"scaffold-{name}" if run_id is None else f"scaffold-{name}-{run_id}",
-        repository=repository.root,
-        argv=[*PROGRAM, "resume", *([run_id] if run_id else []), "--interrupted"],
-        environ={name: os.environ[name] for name in VARIABLES if name in os.environ},
-        secrets=dirs().config / "service.env",
-    )
 
 
 def systemd_unit(service: Service) -> str:
