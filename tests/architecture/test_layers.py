@@ -29,7 +29,7 @@ PLANTED = [
         LAYERS,
         {
             "git/planted.py": "from scaffold.host.startup import importing\n\ndef run():\n    with importing():\n"
-            "        from scaffold.cli.wiring import dirs\n    dirs()"
+            "        from scaffold.cli.wiring import open_context\n    open_context()"
         },
         "scaffold.git.planted -> scaffold.cli.wiring",
     ),

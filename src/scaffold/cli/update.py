@@ -3,7 +3,6 @@
 import shlex
 import sys
 from datetime import datetime, timedelta
-from pathlib import Path
 
 import click
 import msgspec
@@ -12,7 +11,6 @@ from msgspec import Struct
 from scaffold.cli.exit_codes import OK
 from scaffold.cli.render.terminal.style import is_ci, is_terminal
 from scaffold.cli.render.terminal.text_layout import print_text
-from scaffold.cli.wiring import dirs
 from scaffold.core.errors import UsageError
 from scaffold.host.atomic_files import write_atomic
 from scaffold.host.installation import (
@@ -23,6 +21,7 @@ from scaffold.host.installation import (
     other_processes,
 )
 from scaffold.host.process.async_runner import run_async
+from scaffold.host.user_dirs import user_dirs
 from scaffold.host.wall_clock import WallClock
 
 VALID = timedelta(hours=1)  # the package index is asked at most this often
@@ -44,7 +43,15 @@ def check_update() -> int:
     if is_ci():
         print_text(f"{installation.version}; updates are not checked in CI")
         return OK
-    last = _last_check(dirs().cache / "update.json", installation)
+    file, now = user_dirs().cache / "update.json", WallClock().now()
+    try:
+        last = msgspec.json.decode(file.read_bytes(), type=LastCheck)
+    except (OSError, msgspec.MsgspecError):
+        last = None
+    # Stored per installed version: after an update the old answer is wrong.
+    if last is None or last.version != installation.version or not timedelta() <= now - last.at < VALID:
+        last = LastCheck(installation.version, run_async(newer_version(installation)), now)
+        write_atomic(file, msgspec.json.encode(last))
     if not last.newer:
         print_text(f"{installation.version} is the newest release")
         return OK
@@ -72,7 +79,7 @@ def update() -> int:
         print_text("nothing was changed")
         return OK
     run_async(install_newest(installation))
-    (dirs().cache / "update.json").unlink(missing_ok=True)
+    (user_dirs().cache / "update.json").unlink(missing_ok=True)
     print_text(f"{newer} is installed")
     return OK
 
@@ -87,17 +94,3 @@ def _require_updatable() -> Installation:
     else:
         fix = "Install the new file or commit in the same way, or a release from a package index."
     raise UsageError(f"{installation.version} was installed from {installation.origin}, not from an index", fix)
-
-
-def _last_check(file: Path, installation: Installation) -> LastCheck:
-    # Stored per installed version: after an update the old answer is wrong.
-    now = WallClock().now()
-    try:
-        stored = msgspec.json.decode(file.read_bytes(), type=LastCheck)
-    except (OSError, msgspec.MsgspecError):
-        stored = None
-    if stored is not None and stored.version == installation.version and timedelta() <= now - stored.at < VALID:
-        return stored
-    asked = LastCheck(installation.version, run_async(newer_version(installation)), now)
-    write_atomic(file, msgspec.json.encode(asked))
-    return asked

@@ -12,7 +12,7 @@ from scaffold.git.repository import Repository, open_repository
 from scaffold.host.clock import SystemClock
 from scaffold.host.process.async_runner import run_async
 from scaffold.host.process.zygote_client import can_fork
-from scaffold.host.user_dirs import UserDirs, user_dirs
+from scaffold.host.user_dirs import user_dirs
 from scaffold.llm.registry.model_name import is_live
 from scaffold.orchestrator.owner.processes.local_engine import (
     FreshProcessStarter,
@@ -26,11 +26,6 @@ from scaffold.store.driver.location import StoreLocation, existing_state_locatio
 from scaffold.views.store_reader import find_run, no_run_error
 
 PROGRAM = (sys.executable, "-P", "-m", "scaffold")  # -P: a file in the repository must not shadow our modules
-
-
-def dirs() -> UserDirs:
-    """Return the user's directories."""
-    return user_dirs()
 
 
 def repository_here() -> Repository:
@@ -61,7 +56,7 @@ def context_at(
     """Open the store at `place` for the repository; without `create`, raises StoreEmpty if it is empty."""
     clock = SystemClock()
     store = Store.open(place, clock=clock, create=create, outage_s=outage_s)
-    return RunContext(repository=repository, store=store, clock=clock, cache=dirs().cache, environ=os.environ)
+    return RunContext(repository=repository, store=store, clock=clock, cache=user_dirs().cache, environ=os.environ)
 
 
 def processes_of(context: RunContext, run: Run) -> ZygoteProcessStarter | FreshProcessStarter:

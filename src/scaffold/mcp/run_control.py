@@ -58,9 +58,9 @@ class OwnProgram:
         done = await asyncio.shield(running)
         if done.exit_code == 0:
             return done.stdout.decode(errors="replace")
-        fix = "`scaffold status` shows what became of it."
         if done.timed_out:
-            raise ProgramFailed(f"this took longer than {timeout_s:.0f} s", fix)
+            what = f"this took longer than {timeout_s:.0f} s"
+            raise ProgramFailed(what, "`scaffold status` shows what became of it.")
         lines = [line.strip() for line in done.stderr.decode(errors="replace").splitlines() if line.strip()]
         start = next((number for number, line in enumerate(lines) if line.startswith("error: ")), None)
         if start is None:

@@ -17,9 +17,6 @@ from scaffold.views.changes.waiting_change import WaitingChange, read_waiting_ch
 from scaffold.views.run_view import RequestersByItem, requesters_by_item
 from scaffold.views.store_reader import StoreReader, store_reader_if_any
 
-NOTHING = "Nothing is waiting for you."
-NOTHING_EVER = "The inbox is empty."
-
 
 @click.command()
 @click.option("--all", "everything", is_flag=True, help="Include decided, expired and withdrawn items.")
@@ -35,7 +32,7 @@ def inbox(*, everything: bool, as_json: bool) -> None:
         if as_json:
             print_json({"inbox": [_item_json(item, who, _open_change(reader, item)) for item in items]})
         elif reader is None or not items:
-            print_text(NOTHING_EVER if everything else NOTHING)
+            print_text("The inbox is empty." if everything else "Nothing is waiting for you.")
         else:
             now, layout = reader.clock.now(), layout_for(sys.stdout)
             texts = (

@@ -8,7 +8,7 @@ import click
 
 from scaffold.cli.render.live.work_line import WorkLine
 from scaffold.cli.render.terminal.text_layout import layout_for
-from scaffold.cli.wiring import PROGRAM, dirs
+from scaffold.cli.wiring import PROGRAM
 from scaffold.config.permission_settings import detect_sandbox_level, sandbox_settings
 from scaffold.config.run.effective_settings import gate_settings
 from scaffold.config.settings import load_settings
@@ -16,12 +16,11 @@ from scaffold.core.ids import Commit
 from scaffold.git.repository import Repository
 from scaffold.host.clock import SystemClock
 from scaffold.host.slots import Slots
+from scaffold.host.user_dirs import user_dirs
 from scaffold.run.trial.gate_trial import TrialRequest, try_gates
 from scaffold.run.trial.gate_verdicts import GateTrial, Trial, keep_trial, latest_trial
 from scaffold.run.trial.temporary_checkout import remove_dead_trials, trial_place
 from scaffold.verify.gates.detection import DetectedGates
-
-CLEANER = (*PROGRAM, "trial-cleaner")
 
 
 async def run_trial(
@@ -29,7 +28,7 @@ async def run_trial(
 ) -> Trial:
     """Try the gates at the commit and return their results; print each command on standard error as it starts."""
     settings = load_settings(repository.root, os.environ, {})
-    gates, cache, clock = gate_settings(settings), dirs().cache, SystemClock()
+    gates, cache, clock = gate_settings(settings), user_dirs().cache, SystemClock()
     before = latest_trial(repository)
     took = {(each.folder, each.command): each.duration_s for each in before.gates} if before else {}
     shown = WorkLine(clock, last_s=lambda work: took.get((work.folder, work.command)), told=True)
@@ -43,7 +42,7 @@ async def run_trial(
         slots=Slots(cache / "slots", gates.slots),
         timeout_s=gates.timeout_s,
         clock=clock,
-        cleaner=CLEANER,
+        cleaner=(*PROGRAM, "trial-cleaner"),
         tell=lambda command: click.echo("\n".join(layout_for(sys.stderr).wrap("  running: ", command)), err=True),
         during=shown.during,
         on_result=on_result,

@@ -59,7 +59,17 @@ def doctor(*, fix: bool, gates: bool, as_json: bool) -> int:
     async def run_checks() -> Sequence[DoctorCheck]:
         # A trial shows each of its commands itself.
         async with WorkLine(SystemClock(), quiet=gates).during(Activity(label="checks this machine and repository")):
-            return [*await _machine_checks(fix=fix), *await _repository_checks(fix=fix, gates=gates)]
+            if fix:
+                for name in lift_parked():
+                    print_text(f"{name} may be asked again", err=True)
+            return [
+                *await check_machine(os.environ),
+                *check_endpoints(),
+                *await check_login(),
+                *await check_servers(),
+                *check_extensions(),
+                *await _repository_checks(fix=fix, gates=gates),
+            ]
 
     checks = run_async(run_checks())
     healthy = not any(check.status == "fail" for check in checks)
@@ -72,19 +82,6 @@ def doctor(*, fix: bool, gates: bool, as_json: bool) -> int:
             advice = layout.prose(INDENT, check.fix) if check.fix else []
             click.echo("\n".join([*layout.prose(head, check.message), *advice]))
     return 0 if healthy else 1
-
-
-async def _machine_checks(*, fix: bool) -> Sequence[DoctorCheck]:
-    if fix:
-        for name in lift_parked():
-            print_text(f"{name} may be asked again", err=True)
-    return [
-        *await check_machine(os.environ),
-        *check_endpoints(),
-        *await check_login(),
-        *await check_servers(),
-        *check_extensions(),
-    ]
 
 
 async def _repository_checks(*, fix: bool, gates: bool) -> Sequence[DoctorCheck]:

@@ -132,7 +132,11 @@ def _text_sections(about: ContractView, layout: Layout) -> Iterator[Sequence[str
         title = f"{title} ({about.phase}, sealed as {about.seals[-1].sha256[:12]})"
     yield [*map(heading, layout.wrap("", title, hang=2)), *_contract_lines(about, layout)]
     if about.action.files or about.grants:
-        yield [heading("Files it may change"), *_file_lines(about, layout)]
+        files = [heading("Files it may change"), *(f"  {printable(path)}" for path in about.action.files)]
+        for grant in about.grants:
+            by = "by rule, except what judges the work" if grant.by == "rule" else f"by a {grant.by}"
+            files += layout.prose("  ", f"{grant.path}  added {by}: {grant.reason}", hang=4)
+        yield files
     checked = about.checked
     for attempt in about.attempts:
         # A failure of the checks is shown below with their output.
@@ -171,13 +175,6 @@ def _check_sections(attempt: Attempt, verification: Verification, layout: Layout
     yield lines
     if verification.gates:
         yield [heading("Gates"), *(line for gate in verification.gates for line in _gate_lines(gate, layout))]
-
-
-def _file_lines(about: ContractView, layout: Layout) -> Iterator[str]:
-    yield from (f"  {printable(path)}" for path in about.action.files)
-    for grant in about.grants:
-        by = "by rule, except what judges the work" if grant.by == "rule" else f"by a {grant.by}"
-        yield from layout.prose("  ", f"{grant.path}  added {by}: {grant.reason}", hang=4)
 
 
 def _contract_lines(about: ContractView, layout: Layout) -> Iterator[str]:

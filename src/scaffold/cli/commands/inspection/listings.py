@@ -27,7 +27,6 @@ from scaffold.views.run_view import RunView, read_processes, read_run_view
 from scaffold.views.store_reader import find_run_if_any, no_run_error, store_reader_if_any
 
 STATUSES = (*RUN_TRANSITIONS, INTERRUPTED)
-NOT_AUDITED = "is not audited: start one with `scaffold run --spec FILE --until-complied`"
 
 
 @click.command()
@@ -123,7 +122,7 @@ def audit(run_name: str | None, *, as_json: bool) -> None:
     elif run is None:
         print_text(no_run_text())
     elif with_audits is None:
-        print_text(f"run {run.id} {NOT_AUDITED}")
+        print_text(f"run {run.id} is not audited: start one with `scaffold run --spec FILE --until-complied`")
     else:
         click.echo(audit_text(with_audits, layout_for(sys.stdout)))
 

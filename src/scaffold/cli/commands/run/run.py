@@ -68,7 +68,6 @@ from scaffold.run.task_list import read_list
 from scaffold.views.store_reader import is_interrupted
 
 MAX_NAMES = 8
-CONFIRMATION = "Start?"
 
 
 @click.command()
@@ -210,7 +209,7 @@ async def start(context: RunContext, run: Run, flags: RunFlags) -> int:
     # A user who is asked to start the plan sees it.
     if not (flags.quiet and flags.yes):
         await print_preview(context, run.id)
-    if not flags.yes and not (is_terminal(sys.stdin) and click.confirm(CONFIRMATION, err=True)):
+    if not flags.yes and not (is_terminal(sys.stdin) and click.confirm("Start?", err=True)):
         save_run(context, run.id)
         print_text(f"saved as run {run.id}; start it with `scaffold resume {run.id}`", err=True)
         await print_result(context, run.id, as_json=flags.as_json)

@@ -42,7 +42,6 @@ CHANGES = ("status", "--porcelain", "--untracked-files=normal", "--ignore-submod
 CONFIGURATION = PROJECT_FILES[0]
 NOTES = "NOTES.md"
 ANOTHER_COMMAND = "another command: `quality_gates.KIND` in the configuration, or `off`; set-up commands: `setup`"
-NO_TESTS = "no tests were found: give the actions of your plans contracts with checks"
 NOT_COMMITTED = "these checks are in files that are not committed: commit them first, because runs start from a commit"
 DIFFERENT = "your uncommitted changes would change this; a run starts from the last commit"
 NOTHING_RUN = "nothing was run: `scaffold init --yes` tries these commands once, in a sandbox and a temporary worktree"
@@ -177,7 +176,7 @@ def _summary_lines(found: Examination) -> list[str]:
     if findings.gates:
         lines += layout.prose("  ", ANOTHER_COMMAND)
     if "test" not in findings.gates:
-        lines += layout.prose("  ", NO_TESTS)
+        lines += layout.prose("  ", "no tests were found: give the actions of your plans contracts with checks")
     lines += labelled("agents", ", ".join(findings.agents) or "no other agent program on PATH")
     lines += labelled("keys", ", ".join(findings.keys) or "no API key of a provider in the environment")
     return lines + [line for note in found.notes for line in labelled("note", note)]

@@ -11,7 +11,7 @@ from scaffold.cli.commands.options import json_option
 from scaffold.cli.render.live.work_line import WorkLine
 from scaffold.cli.render.terminal.style import is_terminal, print_json
 from scaffold.cli.render.terminal.text_layout import print_text
-from scaffold.cli.wiring import context_if_any, dirs
+from scaffold.cli.wiring import context_if_any
 from scaffold.config.run.effective_settings import keep_settings
 from scaffold.config.settings import load_settings
 from scaffold.core.activity import Activity
@@ -20,6 +20,7 @@ from scaffold.core.printable_text import count_of
 from scaffold.git.repository import open_repository
 from scaffold.host.clock import SystemClock
 from scaffold.host.process.async_runner import run_async
+from scaffold.host.user_dirs import user_dirs
 from scaffold.orchestrator.upkeep.run_cleanup import CleanupStep, clean_up
 from scaffold.orchestrator.upkeep.state_removal import Purge, PurgeItem
 
@@ -89,7 +90,7 @@ async def _purge_state(
 ) -> tuple[Sequence[PurgeItem], bool]:
     repository = await open_repository(Path.cwd(), environ=os.environ)
     async with context_if_any() as context:
-        job = Purge(repository=repository, dirs=dirs(), context=context, unlanded=unlanded, everything=everything)
+        job = Purge(repository=repository, dirs=user_dirs(), context=context, unlanded=unlanded, everything=everything)
         async with WorkLine(SystemClock(), quiet=quiet).during(Activity(label="looks for what to remove")):
             items = await job.plan_purge()
         if not quiet:

@@ -10,9 +10,10 @@ import click
 from msgspec import Struct
 
 from scaffold.cli.render.terminal.text_layout import print_text
-from scaffold.cli.wiring import PROGRAM, context_if_any, dirs, repository_here
+from scaffold.cli.wiring import PROGRAM, context_if_any, repository_here
 from scaffold.core.errors import UsageError
 from scaffold.host.process.async_runner import run_async
+from scaffold.host.user_dirs import user_dirs
 from scaffold.run.context import repository_name, safe_file_name
 from scaffold.views.store_reader import find_run, no_run_error
 
@@ -55,7 +56,7 @@ def service(run_name: str | None, manager: str | None) -> None:
         repository=repository.root,
         argv=[*PROGRAM, "resume", *([run_id] if run_id else []), "--interrupted"],
         environ={name: os.environ[name] for name in VARIABLES if name in os.environ},
-        secrets=dirs().config / "service.env",
+        secrets=user_dirs().config / "service.env",
     )
     if (manager or ("launchd" if sys.platform == "darwin" else "systemd")) == "launchd":
         click.echo(launchd_plist(unit), nl=False)
