@@ -212,6 +212,7 @@ class EditorAgent:
             found = self._store.conversations.get(session_id)
         except UsageError:
             found = None
+        # The beginning of an id finds a conversation, but is the id of no session.
         if found is None or found.id != session_id:
             raise RequestError(-32002, f"there is no session `{session_id}`")
         return found

@@ -143,7 +143,7 @@ class EditorSession:
         except ScaffoldError as error:
             raise self._request_error(error) from error
         except BaseExceptionGroup as failed:
-            raise failed.exceptions[0] from None
+            raise failed.exceptions[0] from None  # the group has one task
         finally:
             self._turn = None
             self._calls.end_turn()
@@ -177,7 +177,7 @@ class EditorSession:
         """Cancel the running turn, and release the conversation."""
         if (turn := self._turn) is not None:
             self.cancel()
-            await asyncio.wait([turn])
+            await asyncio.wait([turn])  # not its result: that answers the prompt
         await self.current.close()
 
     def _on_opened(self, session: Session) -> None:

@@ -61,6 +61,7 @@ class ConsentDesk:
             _require_agreed(answer)
             return None
         given = (params.input_responses or {}).get(CONSENT)
+        # An answer to a question that is not open is no consent: the user is asked.
         if given is None or params.request_state not in self._open:
             number = new_id()
             self._open.add(number)

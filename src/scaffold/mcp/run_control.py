@@ -79,6 +79,7 @@ async def start_run(program: OwnProgram, request: str, flags: Sequence[str]) -> 
     """Start a run in the background, as `scaffold run --yes --detach` does, and return its id."""
     if not request.strip():
         raise UsageError("the request is empty", "Say what is to be done.")
+    # On standard input: a request may be longer than a command line can be.
     words = ("run", "--yes", "--detach", "--json", "--quiet", *flags, "--spec", "-")
     return await _started_run(program, words, utf8_safe(request).encode())
 
@@ -125,7 +126,7 @@ async def tell_agent(cwd: Path, run_name: str | None, action: str, text: str) ->
 
 async def _started_run(program: OwnProgram, words: Sequence[str], stdin: bytes) -> RunId:
     lines = (await program.output(words, stdin, START_TIMEOUT_S)).splitlines()
-    for line in reversed(lines):
+    for line in reversed(lines):  # the result comes last, after the events
         try:
             told = msgspec.json.decode(line, type=dict[str, msgspec.Raw])
             if msgspec.json.decode(told.get("type", msgspec.Raw(b'""'))) == "result":

@@ -17,7 +17,7 @@ from scaffold.views.run_list import read_runs
 from scaffold.views.run_view import RunSummary, decision_commands, read_run_view, read_summary
 from scaffold.views.store_reader import StoreReader, find_run, no_run_error, store_reader_if_any
 
-MAX_RUNS = 50
+MAX_RUNS = 50  # in one answer, which a model reads
 MAX_ACTIONS = 100  # in one answer; `offset` gets the others
 Read = Callable[[StoreReader], Json]
 

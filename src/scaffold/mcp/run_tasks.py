@@ -108,9 +108,9 @@ def tool_result(value: Mapping[str, Any], *, failed: bool = False) -> Json:
 def _find_run(cwd: Path, task_id: str) -> tuple[str, RunSummary]:
     unknown = MCPError(INVALID_PARAMS, f"there is no task `{task_id}`")
     try:
-        run, summary = read_run_and_summary(cwd, task_id or "-")
+        run, summary = read_run_and_summary(cwd, task_id or "-")  # an empty name would mean the latest run
     except UsageError as error:
         raise unknown from error
-    if run.id != task_id:
+    if run.id != task_id:  # the beginning of an id finds a run, but is the id of no task
         raise unknown
     return run.id, summary

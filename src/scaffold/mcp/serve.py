@@ -25,7 +25,7 @@ from scaffold.mcp.server import build_server
 from scaffold.mcp.tools import ServedPlace
 from scaffold.policy.secret.redaction import Redactor
 
-LOOPBACK = "127.0.0.1"
+LOOPBACK = "127.0.0.1"  # never another address: who reaches the server starts processes here
 
 
 class RunService(Struct, frozen=True, kw_only=True):
@@ -85,6 +85,7 @@ async def serve_http(server: Server[Any], port: int, tell: Callable[[str], None]
     listening = _open_socket(port)
     tell(f"http://{LOOPBACK}:{listening.getsockname()[1]}{path}")
     app = server.streamable_http_app(streamable_http_path=path, host=LOOPBACK)
+    # No access log: it would have the secret part of the address.
     config = uvicorn.Config(app, log_config=None, access_log=False, lifespan="on")
     await uvicorn.Server(config).serve(sockets=[listening])
 

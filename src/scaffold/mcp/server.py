@@ -94,6 +94,7 @@ class RunServer:
             knows_tasks = ctx.session.check_client_capability(
                 mcp_types.ClientCapabilities(extensions={TASKS_EXTENSION: {}})
             )
+            # For other clients a task would be an invalid answer.
             call = Call(ctx.session.report_progress, takes_tasks=is_modern and knows_tasks)
             found = await tool.run(self._place, args, call)
         except ScaffoldError as error:
@@ -103,6 +104,7 @@ class RunServer:
             task: Json = self._clean_all(new_task(self._place.cwd, found.run))
             return task
         value = self._clean_all(found)
+        # As text, too: not every client passes structured content on to its model.
         text = msgspec.json.encode(value).decode()
         return mcp_types.CallToolResult(
             content=[mcp_types.TextContent(type="text", text=text)], structured_content=dict(value)
@@ -162,6 +164,7 @@ class RunServer:
     async def cancel_task(self, _ctx: Context, params: TaskParams) -> Json:
         """Stop the run, if that is allowed; its work is pinned, and it can be resumed."""
         task = task_of(self._place.cwd, params.task_id, asks=False)
+        # A tool call can be answered with a question to the user, this request cannot.
         if not self._desk.allowed:
             raise MCPError(
                 mcp_types.INVALID_PARAMS,

@@ -198,7 +198,7 @@ async def _send_message(place: ServedPlace, args: SendMessage, _call: Call) -> J
 
 
 def _flag_words(flag: str, value: object) -> list[str]:
-    return [] if value is None else [f"{flag}={value}"]
+    return [] if value is None else [f"{flag}={value}"]  # as one word: the value may begin with a dash
 
 
 def _budget_flag(limit: float | None) -> list[str]:
