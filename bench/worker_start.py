@@ -16,7 +16,7 @@ from scaffold.host.process.zygote_client import Zygote, can_fork, open_zygote
 
 LONGEST_FORK_MS = 10.0
 MOST_MEGABYTES = 6.0
-LOADED = "import os, scaffold.cli.commands.processes.zygote"
+LOADED = "import os, scaffold.cli.commands.processes.worker"
 FRESH = f"{LOADED}\nos._exit(0)"
 WARM = f"""
 {LOADED}
