@@ -40,12 +40,8 @@ def short_line(text: str, limit: int) -> str:
 
 def json_escaped(text: str) -> str:
     """Return JSON with control, reordering and invisible characters written as JSON escapes; it means the same."""
-    return _UNSAFE.sub(lambda found: "".join(f"\\u{unit:04x}" for unit in _utf16_units(found[0])), text)
-
-
-def _utf16_units(char: str) -> tuple[int, ...]:
-    code = ord(char) - 0x10000
-    return (ord(char),) if code < 0 else (0xD800 + (code >> 10), 0xDC00 + (code & 0x3FF))
+    # JSON's escapes are units of UTF-16: characters above U+FFFF need two.
+    return _UNSAFE.sub(lambda found: f"\\u{found[0].encode('utf-16-be').hex('-', 2)}".replace("-", "\\u"), text)
 
 
 def utf8_safe(text: str) -> str:

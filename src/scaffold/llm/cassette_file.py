@@ -140,17 +140,14 @@ def _error_at_value(path: Path, root: yaml.Node | None, problem: str) -> ModelEr
     path_in_file = _PATH.search(problem)
     node = root
     for step in _STEP.finditer(path_in_file[1] if path_in_file else ""):
-        node = _child_node(node, step["key"], step["index"]) or node
+        child: yaml.Node | None = None
+        if isinstance(node, yaml.SequenceNode) and step["index"] and int(step["index"]) < len(node.value):
+            child = node.value[int(step["index"])]
+        elif isinstance(node, yaml.MappingNode):
+            child = next((value for name, value in node.value if name.value == step["key"]), None)
+        # A missing key has no line, so its mapping's is shown.
+        node = child or node
     return _file_error(path, _line_number(node) if node else None, problem)
-
-
-def _child_node(node: yaml.Node | None, key: str | None, index: str | None) -> yaml.Node | None:
-    if isinstance(node, yaml.SequenceNode) and index is not None and int(index) < len(node.value):
-        item: yaml.Node = node.value[int(index)]
-        return item
-    if isinstance(node, yaml.MappingNode):
-        return next((value for name, value in node.value if name.value == key), None)
-    return None
 
 
 def _line_number(node: yaml.Node) -> int:

@@ -17,7 +17,6 @@ from scaffold.core.conversation import (
     AssistantMessage,
     Caller,
     DeltaHandler,
-    Image,
     Reply,
     Request,
     Text,
@@ -207,7 +206,14 @@ class CassetteModel:
         return next((entry for entry in self._cassette.entries if entry.when.fits(request)), None)
 
     def _usage_of_reply(self, entry: CassetteEntry, request: Request) -> Usage:
-        used = entry.usage or _estimate_usage(entry, request)
+        used = entry.usage
+        if used is None:
+            # Estimated from the sizes of texts, as for live models.
+            tools = [(tool.name, tool.description, tool.schema) for tool in request.tools]
+            asked = (request.system, request.context, request.reminder, repr(request.messages), repr(tools))
+            answered = (entry.text, entry.thinking, repr([(call.name, call.args) for call in entry.tool_calls]))
+            sizes = (sum(map(len, texts)) // BYTES_PER_TOKEN for texts in (asked, answered))
+            used = CassetteUsage(input_tokens=next(sizes), output_tokens=next(sizes))
         usage = Usage(
             input_tokens=used.input_tokens,
             cached_input_tokens=used.cached_input_tokens,
@@ -218,15 +224,6 @@ class CassetteModel:
         return usage if entry.usage is not None else usage.as_estimate
 
 
-def _estimate_usage(entry: CassetteEntry, request: Request) -> CassetteUsage:
-    """Return the estimated usage of a reply that does not say it, from the sizes of texts as for live models."""
-    tools = [(tool.name, tool.description, tool.schema) for tool in request.tools]
-    asked = (request.system, request.context, request.reminder, repr(request.messages), repr(tools))
-    answered = (entry.text, entry.thinking, repr([(call.name, call.args) for call in entry.tool_calls]))
-    input_tokens, output_tokens = (sum(map(len, texts)) // BYTES_PER_TOKEN for texts in (asked, answered))
-    return CassetteUsage(input_tokens=input_tokens, output_tokens=output_tokens)
-
-
 def last_message_text(request: Request) -> str:
     """Return the text and tool results of the request's last message, joined by newlines."""
     if not request.messages:
@@ -234,17 +231,11 @@ def last_message_text(request: Request) -> str:
     last = request.messages[-1]
     if isinstance(last, AssistantMessage):
         return last.text
-    return "\n".join(_part_text(part) for part in last.parts)
-
-
-def _part_text(part: Text | Image | ToolResult) -> str:
-    match part:
-        case Text(text):
-            return text
-        case ToolResult():
-            return part.content
-        case Image():
-            return ""
+    # Images have no text, but keep their place.
+    return "\n".join(
+        part.text if isinstance(part, Text) else part.content if isinstance(part, ToolResult) else ""
+        for part in last.parts
+    )
 
 
 async def _inject_fault(fault: CassetteFault, silence_s: float | None) -> None:

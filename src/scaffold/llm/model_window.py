@@ -1,7 +1,7 @@
 """The context window of a live model: configured, of a provider's model, asked of a local server, named in an error."""
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -89,13 +89,12 @@ def served_window(body: bytes, name: str) -> int | None:
     # llama.cpp, whose names mean nothing unless it serves several models: the size of one slot.
     settings = value.get("default_generation_settings")
     slot = settings.get("n_ctx") if isinstance(settings, dict) else None
-    sizes = (slot, *(model.get(size) for model in _listed_models(value, name) for size in _SIZES))
+    # Ollama's tag `latest` may be left out.
+    mine = (
+        model
+        for models in (value.get(key) for key in _LISTS)
+        for model in (models if isinstance(models, list) else ())
+        if isinstance(model, dict) and {name, f"{name}:latest"} & {str(model.get(key)) for key in _NAMES}
+    )
+    sizes = (slot, *(model.get(size) for model in mine for size in _SIZES))
     return next((size for size in sizes if isinstance(size, int) and size >= MIN_WINDOW), None)
-
-
-def _listed_models(value: Mapping[str, Any], name: str) -> Iterator[Mapping[str, Any]]:
-    """Yield the entries of a list of models that have this name; Ollama's tag `latest` may be left out."""
-    for models in (value.get(key) for key in _LISTS):
-        for model in models if isinstance(models, list) else ():
-            if isinstance(model, dict) and {name, f"{name}:latest"} & {str(model.get(key)) for key in _NAMES}:
-                yield model

@@ -195,7 +195,12 @@ class RetryingModel:
     ) -> None:
         """Wait after a failed try; raise an error like `last` if the next try would start too late."""
         limits.failed(self._now(), self._patience.local_s if last.no_local_server else RETRY_S)
-        wait_s, parked = self._wait_s(last, tried), self._throttle.wait_s(self._inner.endpoint) > 0
+        wait_s = self._throttle.wait_s(self._inner.endpoint)
+        parked = wait_s > 0
+        # After a limit the throttle has parked the endpoint, or there is no cooldown to wait for.
+        if not parked and not last.limited:
+            longest = min(MAX_WAIT_S, FIRST_WAIT_S * 2.0 ** (tried - 1))
+            wait_s = max(self._rng.uniform(longest / 2, longest), last.retry_after_s or 0.0)
         if wait_s >= limits.left_s(self._now(), parked=parked):
             raise _given_up(last, tried, wait_s, away=parked) from last
         if listener.has_output:
@@ -230,16 +235,6 @@ class RetryingModel:
         finally:
             self._throttle.leave(ticket, verdict, retry_after_s=retry_after_s)
         return reply
-
-    def _wait_s(self, error: ModelError, tried: int) -> float:
-        """Return the seconds to wait; if the endpoint is parked, its shared cooldown."""
-        if parked_s := self._throttle.wait_s(self._inner.endpoint):
-            return parked_s
-        # The throttle has parked the endpoint, or there is no cooldown to wait for.
-        if error.limited:
-            return 0.0
-        longest = min(MAX_WAIT_S, FIRST_WAIT_S * 2.0 ** (tried - 1))
-        return max(self._rng.uniform(longest / 2, longest), error.retry_after_s or 0.0)
 
     def _now(self) -> float:
         return self._clock.monotonic()

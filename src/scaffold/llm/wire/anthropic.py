@@ -146,17 +146,14 @@ def _with_cache_marks(request: Request, pieces: Sequence[bytes], target: ModelTa
     used = [index for index, piece in enumerate(pieces) if piece]
     before = next((index for index in reversed(used[:-1]) if isinstance(messages[index], UserMessage)), None)
     after = {index: [_text_block(request.reminder)] for index in used[-1:] if request.reminder.strip()}
-    return [
-        _with_cache_mark(messages[index], target, after.get(index, []))
-        if index in {before, *used[-1:]}
-        else pieces[index]
-        for index in used
-    ]
-
-
-def _with_cache_mark(message: Message, target: ModelTarget, after: list[_Json]) -> bytes:
-    *others, end = _message_blocks(message, target)
-    return _encode_message(message, [*others, end | _CACHED, *after])
+    sent: list[bytes] = []
+    for index in used:
+        piece = pieces[index]
+        if index in {before, *used[-1:]}:
+            *others, end = _message_blocks(messages[index], target)
+            piece = _encode_message(messages[index], [*others, end | _CACHED, *after.get(index, [])])
+        sent.append(piece)
+    return sent
 
 
 def _encode_message(message: Message, blocks: list[_Json]) -> bytes:

@@ -244,8 +244,10 @@ def _wire_reply(
     if reason is None:
         raise unreadable_reply("it has no stop reason")
     calls = any(block.type == "tool_use" for block, _ in grown)
-    # Only with the stop reason is it known whether the calls may run.
-    stop = _stop_reason_of(reason, calls=calls)
+    # After an unknown reason calls count as truncated, so that they are not run.
+    stop = _STOPS.get(reason, "max_tokens" if calls else "end")
+    if stop in {"end", "paused", "tool_calls"}:
+        stop = "tool_calls" if calls else "paused" if stop == "paused" else "end"
     parts: list[Text | Thinking | ToolCall] = []
     ids: set[str] = set()
     for block, more in grown:
@@ -259,14 +261,6 @@ def _wire_reply(
             case "tool_use" if stop != "refused":
                 parts.append(_tool_call(block, more, ids, cut=stop == "max_tokens"))
     return WireReply(AssistantMessage(tuple(parts), target.model), (counts or _AnthropicUsage()).usage(), stop)
-
-
-def _stop_reason_of(reason: str, *, calls: bool) -> StopReason:
-    """Return the stop reason; after an unknown one calls count as truncated, so that they are not run."""
-    stop = _STOPS.get(reason, "max_tokens" if calls else "end")
-    if stop in {"end", "paused", "tool_calls"}:
-        return "tool_calls" if calls else "paused" if stop == "paused" else "end"
-    return stop
 
 
 def _tool_call(block: _ContentBlock, more: str, ids: set[str], *, cut: bool) -> ToolCall:

@@ -126,17 +126,13 @@ class EncodedMessages:
             piece = self._codec.message(message, self._target)
             self._messages.append(message)
             self._encoded.append(piece)
-            self._tokens += _estimate_tokens(message, piece)
+            # An image costs the same, whatever its size in bytes.
+            images = [part for part in message.parts if isinstance(part, Image)]
+            base64_size = sum((len(image.data) + 2) // 3 * 4 for image in images)
+            self._tokens += max(0, len(piece) - base64_size) // BYTES_PER_TOKEN + len(images) * IMAGE_TOKENS
         return self._encoded
 
     def tokens(self, messages: Sequence[Message]) -> int:
         """Return the estimated tokens of `messages`."""
         self.of(messages)
         return self._tokens
-
-
-def _estimate_tokens(message: Message, piece: bytes) -> int:
-    """Return an estimate from the encoded size; each image counts as IMAGE_TOKENS, whatever its size."""
-    images = [part for part in message.parts if isinstance(part, Image)]
-    base64_size = sum((len(image.data) + 2) // 3 * 4 for image in images)
-    return max(0, len(piece) - base64_size) // BYTES_PER_TOKEN + len(images) * IMAGE_TOKENS

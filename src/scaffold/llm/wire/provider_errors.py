@@ -204,13 +204,8 @@ def _classify_error(status: int, parsed: _ErrorBody) -> ProviderErrorKind:
     if status == 200:
         unacceptable = any(kind.startswith(("invalid", "unsupported")) for kind in parsed.kinds)
         return by_kind or ("final" if unacceptable else "passing")
-    return by_kind or _STATUSES.get(status) or _by_class(status)
-
-
-def _by_class(status: int) -> ProviderErrorKind:
-    if status >= 500:
-        return "passing"
-    return "unknown" if status < 400 else "final"  # a redirect: the address is not the provider's
+    # A redirect is final: the address is not the provider's.
+    return by_kind or _STATUSES.get(status) or ("passing" if status >= 500 else "unknown" if status < 400 else "final")
 
 
 def _model_error(

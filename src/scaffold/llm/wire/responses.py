@@ -111,14 +111,19 @@ class ResponsesCodec:
             match part:
                 case Thinking():
                     if part.signature and message.model == target.model:
-                        thoughts.append(_reasoning_item(part))
+                        summary = [{"type": "summary_text", "text": part.text}] if part.text else []
+                        name = {"id": part.id} if part.id else {}
+                        sealed = {"summary": summary, "encrypted_content": part.signature}
+                        thoughts.append({"type": "reasoning", **name, **sealed})
                 case Text() if part.text:
                     # Codex takes a list of parts; other servers plain text, without the id of the part.
                     content: list[_Item] = [{"type": "output_text", "text": part.text}]
                     items += [*thoughts, _message_item("assistant", content if self._codex else part.text)]
                     thoughts = []
                 case ToolCall():
-                    items += [*thoughts, _call_item(part)]
+                    called = {"name": wire_name(part.name), "arguments": encode_json(part.args).decode()}
+                    call_id = wire_id(part.id, PLAIN_ID)
+                    items += [*thoughts, {"type": "function_call", "call_id": call_id, **called}]
                     thoughts = []
         return items
 
@@ -149,18 +154,6 @@ def _user_items(message: UserMessage) -> list[_Item]:
         if isinstance(part, Image) or (isinstance(part, Text) and part.text)
     ]
     return [*results, _message_item("user", content)] if content else results
-
-
-def _reasoning_item(thought: Thinking) -> _Item:
-    summary = [{"type": "summary_text", "text": thought.text}] if thought.text else []
-    name = {"id": thought.id} if thought.id else {}
-    return {"type": "reasoning", **name, "summary": summary, "encrypted_content": thought.signature}
-
-
-def _call_item(call: ToolCall) -> _Item:
-    arguments = encode_json(call.args).decode()
-    name = wire_name(call.name)
-    return {"type": "function_call", "call_id": wire_id(call.id, PLAIN_ID), "name": name, "arguments": arguments}
 
 
 def _message_item(role: str, content: str | Sequence[_Item]) -> _Item:

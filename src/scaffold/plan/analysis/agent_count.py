@@ -69,7 +69,13 @@ def advise_agent_count(
     most = max(1, min(work.count, goal_agents * work.goals, limit, MAX_AGENTS)) if work.width > 1 else 1
     predictions = _predict_makespans(work, most)
     # There is always one: the largest number has no larger one to compare with.
-    best = next(each for each in predictions if _is_enough(each, predictions))
+    best = next(
+        each
+        for each in predictions
+        if each.makespan_s
+        <= (1 + ACCEPTABLE_LOSS)
+        * min((more.makespan_s for more in predictions if more.agents > each.agents), default=each.makespan_s)
+    )
     return AgentCountAdvice(
         agents=best.agents, why=_explain_choice(best, predictions, work, limit), predictions=predictions
     )
@@ -161,12 +167,6 @@ class _Work:
         return max(self._chain * TIMING.mean_s, TIMING.mean_s * max(shares), TIMING.landing_s * self.count, alone_s)
 
 
-def _is_enough(chosen: MakespanPrediction, predictions: Sequence[MakespanPrediction]) -> bool:
-    """Return whether every larger number of agents would save too little time to be worth it."""
-    larger = [each.makespan_s for each in predictions if each.agents > chosen.agents]
-    return chosen.makespan_s <= (1 + ACCEPTABLE_LOSS) * min(larger, default=chosen.makespan_s)
-
-
 def _explain_choice(
     best: MakespanPrediction, predictions: Sequence[MakespanPrediction], work: _Work, limit: int
 ) -> str:
@@ -209,19 +209,15 @@ def busiest_path(actions: Iterable[ActionSpec], seconds: Mapping[ActionKey, floa
         if action.key in seconds:
             for path in filter(None, map(_literal_path, action.files)):
                 users.setdefault(path, {})[action.key] = None
-    # All that name a path or a folder around it overlap with each other.
-    found = (_find_shared_path(path, users, seconds) for path in users)
-    return max((each for each in found if len(each.actions) > 1), key=lambda each: each.seconds, default=None)
-
-
-def _find_shared_path(
-    path: str, users: Mapping[str, Iterable[ActionKey]], seconds: Mapping[ActionKey, float]
-) -> SharedPath:
-    # A path overlaps with each folder around it, so the actions that name those count too.
-    parts = path.split("/")
-    around = ("/".join(parts[: depth + 1]) for depth in range(len(parts)))
-    keys = dict.fromkeys(key for folder in around for key in users.get(folder, ()))
-    return SharedPath(path, tuple(keys), sum(seconds[key] for key in keys))
+    found: list[SharedPath] = []
+    for path in users:
+        # A path overlaps with each folder around it, so the actions that name those count too.
+        parts = path.split("/")
+        around = ("/".join(parts[: depth + 1]) for depth in range(len(parts)))
+        keys = tuple(dict.fromkeys(key for folder in around for key in users.get(folder, ())))
+        if len(keys) > 1:
+            found.append(SharedPath(path, keys, sum(seconds[key] for key in keys)))
+    return max(found, key=lambda each: each.seconds, default=None)
 
 
 def _literal_path(path: str) -> str:

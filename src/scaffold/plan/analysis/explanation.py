@@ -1,6 +1,6 @@
 """Explanation of a plan: what runs when, which action provides what, how long it takes, where it is weak."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from msgspec import Struct
 
@@ -106,18 +106,14 @@ def _find_weaknesses(goal: GoalSpec, graph: DependencyGraph) -> Iterator[Finding
         elif action.kind == "primitive" and (action.contract is None or action.contract.empty):
             message = f"action `{action.key}` has no contract: the only check is that it changed something"
             yield goal_warning("no-contract", goal, action.key, message, "Add a command that shows its effects.")
-    for path, keys in _find_shared_files(goal, graph):
-        message = f"{quoted_list(keys)} may both change `{path}`, so they do not run at the same time"
-        fix = f"Let `{keys[1]}` wait for an effect of `{keys[0]}`, or assign the file to only one of them."
-        yield goal_warning("shared-file", goal, keys[1], message, fix)
-
-
-def _find_shared_files(goal: GoalSpec, graph: DependencyGraph) -> Iterator[tuple[str, Sequence[ActionKey]]]:
-    """Yield each path that several actions of one level name identically, with those actions."""
     for _, level in _levels_by_start(graph):
         users: dict[str, list[ActionKey]] = {}
         for index in level:
             # A file that an action names twice is not shared.
             for path in dict.fromkeys(goal.actions[index].files):
                 users.setdefault(path, []).append(goal.actions[index].key)
-        yield from ((path, keys) for path, keys in users.items() if len(keys) > 1)
+        for path, keys in users.items():
+            if len(keys) > 1:
+                message = f"{quoted_list(keys)} may both change `{path}`, so they do not run at the same time"
+                fix = f"Let `{keys[1]}` wait for an effect of `{keys[0]}`, or assign the file to only one of them."
+                yield goal_warning("shared-file", goal, keys[1], message, fix)

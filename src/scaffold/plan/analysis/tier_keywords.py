@@ -84,21 +84,16 @@ def _find_keywords(words: Sequence[str]) -> Iterator[_Hit]:
     """Yield the keywords in a text, the longest at each place; each word counts once."""
     at = 0
     while at < len(words):
-        found = next(iter(_keywords_at(words, at)), None)
+        begun = (
+            (tier, keyword)
+            for keyword, tier in _BY_FIRST_WORD.get(words[at], ())
+            if list(words[at : at + len(keyword.split())]) == keyword.split()
+        )
+        found = max(begun, key=lambda each: len(each[1].split()), default=None)
         if found is not None:
             # The first word of a request is mostly its verb.
             yield _Hit(*found, weight=2 if at == 0 else 1)
         at += len(found[1].split()) if found else 1
-
-
-def _keywords_at(words: Sequence[str], at: int) -> list[tuple[str, str]]:
-    """Return the keywords that begin at this word, each after its tier, the longest first."""
-    found = [
-        (tier, keyword)
-        for keyword, tier in _BY_FIRST_WORD.get(words[at], ())
-        if list(words[at : at + len(keyword.split())]) == keyword.split()
-    ]
-    return sorted(found, key=lambda each: -len(each[1].split()))
 
 
 # Built once: a request is looked up word by word.

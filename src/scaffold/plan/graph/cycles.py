@@ -29,7 +29,13 @@ def cycles(graph: DependencyGraph) -> Iterator[Cycle]:
         tuple(need for need in graph.needs(i) if any(giver != i for giver in graph.providers_of(need)))
         for i in range(len(graph.actions))
     ]
-    chaining = ForwardChaining([_chain_step(graph, index, own) for index, own in enumerate(needs)], graph.held)
+    # A compound gives what no child of it does, and lets its children run.
+    gives: list[Sequence[ChainToken]] = [
+        (*graph.gaps.get(index, ()), index) if index in graph.children else action.effects
+        for index, action in enumerate(graph.actions)
+    ]
+    steps = [ChainStep(frozenset(own), tuple(given)) for own, given in zip(needs, gives, strict=True)]
+    chaining = ForwardChaining(steps, graph.held)
     unmet = [tuple(need for need in own if need not in chaining.held) for own in needs]
 
     def edges(node: ChainToken) -> Sequence[ChainToken]:
@@ -40,13 +46,6 @@ def cycles(graph: DependencyGraph) -> Iterator[Cycle]:
         # In plan order, so that the same plan always gives the same findings.
         for index in sorted(node for node in component if isinstance(node, int)):
             yield from _cycles_from(index, graph, unmet, chaining)
-
-
-def _chain_step(graph: DependencyGraph, index: int, needs: Iterable[ChainToken]) -> ChainStep:
-    if index in graph.children:
-        # A compound gives what no child of it does, and lets its children run.
-        return ChainStep(frozenset(needs), (*graph.gaps.get(index, ()), index))
-    return ChainStep(frozenset(needs), graph.actions[index].effects)
 
 
 def _cycles_from(
@@ -60,20 +59,16 @@ def _cycles_from(
             following, _ = path.popitem()
         elif following in path:
             cycle = tuple(path.items())[tuple(path).index(following) :]
-            yield _rotate_cycle(cycle)
+            # It begins with the first action in plan order, whichever the search found first.
+            first = min(range(len(cycle)), key=lambda at: cycle[at][0])
+            actions, needs = zip(*cycle[first:], *cycle[:first], strict=True)
+            yield Cycle(actions, needs)
             # From here on the cycle counts as broken, so that only actions on another cycle are still stuck.
             chaining.apply_steps(index for index, _ in cycle)
         else:
             # A stuck action has an unmet need, and `needs` contains only those that another action provides.
             path[following] = next(need for need in unmet[following] if need not in chaining.held)
             following = next(giver for giver in graph.providers_of(path[following]) if giver != following)
-
-
-def _rotate_cycle(cycle: Sequence[tuple[int, ChainToken]]) -> Cycle:
-    # It begins with the first action in plan order, whichever the search found first.
-    first = min(range(len(cycle)), key=lambda index: cycle[index][0])
-    actions, needs = zip(*cycle[first:], *cycle[:first], strict=True)
-    return Cycle(actions, needs)
 
 
 def _strong_components(
