@@ -147,20 +147,21 @@ def rates_of(
     by_model: dict[str, list[VerdictOutcome]] = {model: [] for model in probes}
     for each in outcomes:
         by_model.setdefault(each.given.model, []).append(each)
-    return tuple(_reviewer_rates(model, by_model[model], probes.get(model, ())) for model in sorted(by_model))
-
-
-def _reviewer_rates(model: str, outcomes: Sequence[VerdictOutcome], probes: Sequence[ProbeAnswer]) -> ReviewerRates:
-    approved = [each for each in outcomes if each.given.verdict == "approve"]
-    rejected = [each for each in outcomes if each.given.verdict == "reject"]
-    return ReviewerRates(
-        model=model,
-        verdicts=len(outcomes),
-        approvals=len(approved),
-        decided=sum(each.agrees is not None for each in outcomes),
-        agreed=sum(each.agrees is True for each in outcomes),
-        stood=sum(each.fate == "landed" for each in approved),
-        overturned_approvals=sum(each.fate == "overturned" for each in approved),
-        overturned_rejections=sum(each.fate == "overturned" for each in rejected),
-        probe=standing_of(probes),
-    )
+    rates: list[ReviewerRates] = []
+    for model, own in sorted(by_model.items()):
+        approved = [each for each in own if each.given.verdict == "approve"]
+        rejected = [each for each in own if each.given.verdict == "reject"]
+        rates.append(
+            ReviewerRates(
+                model=model,
+                verdicts=len(own),
+                approvals=len(approved),
+                decided=sum(each.agrees is not None for each in own),
+                agreed=sum(each.agrees is True for each in own),
+                stood=sum(each.fate == "landed" for each in approved),
+                overturned_approvals=sum(each.fate == "overturned" for each in approved),
+                overturned_rejections=sum(each.fate == "overturned" for each in rejected),
+                probe=standing_of(probes.get(model, ())),
+            )
+        )
+    return tuple(rates)

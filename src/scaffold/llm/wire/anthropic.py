@@ -163,29 +163,24 @@ def _encode_message(message: Message, blocks: list[_Json]) -> bytes:
 
 def _message_blocks(message: Message, target: ModelTarget) -> list[_Json]:
     if isinstance(message, UserMessage):
-        results = [
+        results: list[_Json] = [
             {"type": "tool_result", "tool_use_id": wire_id(part.call_id, PLAIN_ID)}
             | _without_empty(content=part.content if part.content.strip() else None, is_error=part.failed)
             for part in message.parts
             if isinstance(part, ToolResult)
         ]
         # The API requires the results of the previous calls before anything else in the message.
-        return results + _user_blocks(message) or [_text_block(EMPTY_MESSAGE_TEXT)]
+        for part in message.parts:
+            if isinstance(part, Text) and part.text.strip():
+                results.append(_text_block(part.text))
+            elif isinstance(part, Image):
+                source = {"type": "base64", "media_type": part.media_type, "data": part.data}
+                results.append({"type": "image", "source": source})
+        return results or [_text_block(EMPTY_MESSAGE_TEXT)]
     mine = message.model == target.model
     blocks = [block for part in message.parts for block in _reply_blocks(part, mine=mine)]
     while blocks and blocks[-1]["type"] in _THOUGHTS:  # the API refuses a reply that ends in thoughts
         blocks.pop()
-    return blocks
-
-
-def _user_blocks(message: UserMessage) -> list[_Json]:
-    blocks = []
-    for part in message.parts:
-        if isinstance(part, Text) and part.text.strip():
-            blocks.append(_text_block(part.text))
-        elif isinstance(part, Image):
-            source = {"type": "base64", "media_type": part.media_type, "data": part.data}
-            blocks.append({"type": "image", "source": source})
     return blocks
 
 

@@ -135,21 +135,17 @@ def _user_messages(message: UserMessage) -> list[dict[str, object]]:
     messages: list[dict[str, object]] = [
         {"role": "tool", "tool_call_id": wire_id(result.call_id, _ID), "content": result.content} for result in results
     ]
-    content = _message_content([part for part in message.parts if not isinstance(part, ToolResult)])
+    parts = [part for part in message.parts if isinstance(part, Image) or (isinstance(part, Text) and part.text)]
+    # Plain text if there are no images, since many local servers accept nothing else.
+    content: str | list[dict[str, object]] = "\n".join(part.text for part in parts if isinstance(part, Text))
+    if any(isinstance(part, Image) for part in parts):
+        content = [
+            {"type": "image_url", "image_url": {"url": data_url(part)}}
+            if isinstance(part, Image)
+            else {"type": "text", "text": part.text}
+            for part in parts
+        ]
     return [*messages, {"role": "user", "content": content}] if content else messages
-
-
-def _message_content(parts: Sequence[Text | Image]) -> str | list[dict[str, object]]:
-    """Return plain text if there are no images, since many local servers accept nothing else."""
-    nonempty = [part for part in parts if isinstance(part, Image) or part.text]
-    if not any(isinstance(part, Image) for part in nonempty):
-        return "\n".join(part.text for part in nonempty if isinstance(part, Text))
-    return [
-        {"type": "image_url", "image_url": {"url": data_url(part)}}
-        if isinstance(part, Image)
-        else {"type": "text", "text": part.text}
-        for part in nonempty
-    ]
 
 
 def _assistant_message(message: AssistantMessage, target: ModelTarget) -> dict[str, object] | None:

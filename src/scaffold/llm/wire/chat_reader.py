@@ -162,7 +162,17 @@ class ChatReader:
             msgspec.structs.replace(part, field=self._thought_field) if isinstance(part, Thinking) else part
             for part in self._words.parts
         ]
-        return WireReply(AssistantMessage((*parts, *calls), self._target.model), self._reported_usage(), stop)
+        details = self._usage.prompt_tokens_details or _PromptTokenDetails()
+        input_tokens = self._usage.prompt_tokens or 0
+        usage = Usage(
+            input_tokens=input_tokens,
+            cached_input_tokens=details.cached_tokens or 0,
+            # Some providers count thoughts only in the total.
+            output_tokens=max(self._usage.completion_tokens or 0, (self._usage.total_tokens or 0) - input_tokens),
+            cost_usd=None,
+            requests=1,
+        )
+        return WireReply(AssistantMessage((*parts, *calls), self._target.model), usage, stop)
 
     def _add_chunk(self, chunk: _ChatChunk) -> Sequence[Delta]:
         if chunk.error:
@@ -216,16 +226,3 @@ class ChatReader:
         if self._calls:
             return "tool_calls"
         return "refused" if self._refused else "end"
-
-    def _reported_usage(self) -> Usage:
-        details = self._usage.prompt_tokens_details or _PromptTokenDetails()
-        input_tokens = self._usage.prompt_tokens or 0
-        # Some providers count thoughts only in the total.
-        output_tokens = max(self._usage.completion_tokens or 0, (self._usage.total_tokens or 0) - input_tokens)
-        return Usage(
-            input_tokens=input_tokens,
-            cached_input_tokens=details.cached_tokens or 0,
-            output_tokens=output_tokens,
-            cost_usd=None,
-            requests=1,
-        )

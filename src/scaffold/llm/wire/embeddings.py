@@ -53,22 +53,18 @@ def read_vectors(body: bytes, texts: int, *, ollama: bool) -> WireVectors:
         answer = decode_json(_OLLAMA, body)
         found = WireVectors(answer.embeddings, answer.prompt_eval_count)
     else:
-        found = _from_openai(decode_json(_OPENAI, body))
+        listed = decode_json(_OPENAI, body)
+        places, items = [each.index for each in listed.data], listed.data
+        # The wire numbers the vectors, and may send them in any order.
+        if sorted(place for place in places if place is not None) == list(range(len(items))):
+            items = sorted(items, key=lambda each: each.index or 0)
+        elif any(place is not None for place in places):
+            raise unreadable_reply("its vectors are not numbered from 0 on")
+        used = listed.usage or _EmbeddingUsage()
+        found = WireVectors([each.embedding for each in items], used.prompt_tokens or used.total_tokens)
     if len(found.vectors) != texts:
         raise unreadable_reply(f"it has {len(found.vectors)} vectors for {texts} texts")
     dimensions = {len(each) for each in found.vectors}
     if len(dimensions) != 1 or not 1 <= min(dimensions) <= MAX_DIMENSION:
         raise unreadable_reply(f"its vectors have {', '.join(map(str, sorted(dimensions)[:4]))} numbers")
     return found
-
-
-def _from_openai(answer: _OpenAI) -> WireVectors:
-    places = [each.index for each in answer.data]
-    items = answer.data
-    # The wire numbers the vectors, and may send them in any order.
-    if sorted(place for place in places if place is not None) == list(range(len(items))):
-        items = sorted(items, key=lambda each: each.index or 0)
-    elif any(place is not None for place in places):
-        raise unreadable_reply("its vectors are not numbered from 0 on")
-    used = answer.usage or _EmbeddingUsage()
-    return WireVectors([each.embedding for each in items], used.prompt_tokens or used.total_tokens)

@@ -174,7 +174,15 @@ class ResponsesReader:
             else:
                 parts += _item_text(item)
         kept = tuple(part for part in parts if stop != "refused" or not isinstance(part, ToolCall))
-        return WireReply(AssistantMessage(kept, self._target.model), _reported_usage(self._response.usage), stop)
+        reported = read_usage(_ResponsesUsage, self._response.usage) or _ResponsesUsage()
+        usage = Usage(
+            input_tokens=reported.input_tokens or 0,
+            cached_input_tokens=(reported.input_tokens_details or _InputTokenDetails()).cached_tokens or 0,
+            output_tokens=reported.output_tokens or 0,
+            cost_usd=None,
+            requests=1,
+        )
+        return WireReply(AssistantMessage(kept, self._target.model), usage, stop)
 
     def _read_turn_event(self, event: _ResponsesEvent, kind: str) -> Sequence[Delta]:
         if kind in {"response.completed", "response.incomplete", "response.failed"}:
@@ -265,16 +273,3 @@ def _stop_reason(response: _ResponseBodyJson, items: Sequence[_OutputItem], *, c
     if calling:
         return "tool_calls"
     return "refused" if any(part.refusal for item in items for part in item.content or ()) else "end"
-
-
-def _reported_usage(reported: object) -> Usage:
-    usage = read_usage(_ResponsesUsage, reported) or _ResponsesUsage()
-    details = usage.input_tokens_details or _InputTokenDetails()
-    input_tokens = usage.input_tokens or 0
-    return Usage(
-        input_tokens=input_tokens,
-        cached_input_tokens=details.cached_tokens or 0,
-        output_tokens=usage.output_tokens or 0,
-        cost_usd=None,
-        requests=1,
-    )

@@ -63,11 +63,24 @@ def explain(plan: Plan) -> Explanation:
 def _explain_goal(goal: GoalSpec) -> GoalExplanation:
     graph = DependencyGraph(goal)
     seconds = dict.fromkeys((action.key for action in goal.actions), float(AttemptTiming().mean_s))
+    needers: dict[Assertion, list[ActionKey]] = {}
+    for action in goal.actions:
+        for need in dict.fromkeys(action.preconditions):
+            needers.setdefault(need, []).append(action.key)
+    wanted = frozenset(goal.goal_state)
     # Without a limit on agents, so the levels show what could run at once and not what will.
     return GoalExplanation(
         name=goal.name,
         levels=tuple(tuple(goal.actions[index].key for index in level) for _, level in _levels_by_start(graph)),
-        supplies=tuple(_find_providers(goal, graph)),
+        supplies=tuple(
+            AssertionProviders(
+                assertion=assertion,
+                providers=tuple(goal.actions[provider].key for provider in providers),
+                needed_by=tuple(needers.get(assertion, ())),
+                wanted=assertion in wanted,
+            )
+            for assertion, providers in graph.providers.items()
+        ),
         critical_path=critical_path([graph]),
         width=width([graph]),
         # As many workers as actions, so that only the critical path counts.
@@ -80,21 +93,6 @@ def _levels_by_start(graph: DependencyGraph) -> list[tuple[float, list[int]]]:
     for index, start in graph.leaf_starts:
         levels.setdefault(start, []).append(index)
     return sorted(levels.items())
-
-
-def _find_providers(goal: GoalSpec, graph: DependencyGraph) -> Iterator[AssertionProviders]:
-    needers: dict[Assertion, list[ActionKey]] = {}
-    for action in goal.actions:
-        for need in dict.fromkeys(action.preconditions):
-            needers.setdefault(need, []).append(action.key)
-    wanted = frozenset(goal.goal_state)
-    for assertion, providers in graph.providers.items():
-        yield AssertionProviders(
-            assertion=assertion,
-            providers=tuple(goal.actions[provider].key for provider in providers),
-            needed_by=tuple(needers.get(assertion, ())),
-            wanted=assertion in wanted,
-        )
 
 
 def _find_weaknesses(goal: GoalSpec, graph: DependencyGraph) -> Iterator[Finding]:

@@ -21,6 +21,7 @@ CHARACTERS_PER_AUDIT = 12_000
 AUDITOR = "auditor"
 """The role of the agents that audit."""
 MAX_SHOWN = 10
+_AUDIT_TASK = "Say of each requirement below whether the work so far meets it, with the lines that show it."
 _RESERVED = re.compile(r"(?:audit|gaps)-\d")
 
 
@@ -127,13 +128,27 @@ def gaps_name(number: int) -> str:
 def audit_goal(number: int, requirements: Sequence[Requirement]) -> GoalSpec:
     """Return the goal of an audit of all requirements; many are divided among several actions."""
     parts = _split_requirements(requirements)
-    actions = tuple(_audit_action(number, part, place, len(parts)) for place, part in enumerate(parts, 1))
+    actions: list[ActionSpec] = []
+    for place, part in enumerate(parts, 1):
+        key = audit_key(number) if len(parts) == 1 else ActionKey(f"{audit_key(number)}.{place}")
+        span = part[0].id if len(part) == 1 else f"{part[0].id} to {part[-1].id}"
+        actions.append(
+            ActionSpec(
+                key=key,
+                title=f"Audit {number}: {span}",
+                description=_AUDIT_TASK,
+                acceptance=tuple(each.criterion for each in part),
+                role=AUDITOR,
+                method="audit",
+                effects=(Assertion(f"audited:{key}"),),
+            )
+        )
     # Each part is a goal state of its own, so that no requirement is left out if one auditor fails.
     return GoalSpec(
         name=audit_key(number),
         description=f"Audit {number} has a verdict on each of {count_of(len(requirements), 'requirement')}.",
         goal_state=tuple(effect for action in actions for effect in action.effects),
-        actions=actions,
+        actions=tuple(actions),
     )
 
 
@@ -149,17 +164,3 @@ def _split_requirements(requirements: Sequence[Requirement]) -> Sequence[Sequenc
             size = len(each.criterion)
         parts[-1].append(each)
     return parts
-
-
-def _audit_action(number: int, part: Sequence[Requirement], place: int, parts: int) -> ActionSpec:
-    key = audit_key(number) if parts == 1 else ActionKey(f"{audit_key(number)}.{place}")
-    span = part[0].id if len(part) == 1 else f"{part[0].id} to {part[-1].id}"
-    return ActionSpec(
-        key=key,
-        title=f"Audit {number}: {span}",
-        description="Say of each requirement below whether the work so far meets it, with the lines that show it.",
-        acceptance=tuple(each.criterion for each in part),
-        role=AUDITOR,
-        method="audit",
-        effects=(Assertion(f"audited:{key}"),),
-    )

@@ -32,7 +32,18 @@ class ReadyQueue:
         self._unmet: dict[ActionId, int] = {}
         self._ready: list[int] = []
         for action in self._actions.values():
-            self._add_action(action)
+            needs = set(action.preconditions)
+            for need in needs:
+                self._dependents.setdefault(need, []).append(action.id)
+            self._unmet[action.id] = len(needs - self._facts)
+            if action.parent_id is not None:
+                parent = self._actions.get(action.parent_id)
+                self._children.setdefault(action.parent_id, []).append(action.id)
+                # A parent that does not run counts as one more unmet need.
+                self._unmet[action.id] += parent is None or parent.status != "running"
+                if parent is not None:
+                    self._open_children[parent.id] += action.status in OPEN_STATUSES
+            self._update_ready(action.id)
 
     @property
     def facts(self) -> frozenset[Assertion]:
@@ -92,20 +103,6 @@ class ReadyQueue:
         if step := (action.status == "running") - (status == "running"):
             self._shift_unmet(self._children.get(action_id, ()), step)
         self._update_ready(action_id)
-
-    def _add_action(self, action: ActionNode) -> None:
-        needs = set(action.preconditions)
-        for need in needs:
-            self._dependents.setdefault(need, []).append(action.id)
-        self._unmet[action.id] = len(needs - self._facts)
-        if action.parent_id is not None:
-            parent = self._actions.get(action.parent_id)
-            self._children.setdefault(action.parent_id, []).append(action.id)
-            # A parent that does not run counts as one more unmet need.
-            self._unmet[action.id] += parent is None or parent.status != "running"
-            if parent is not None:
-                self._open_children[parent.id] += action.status in OPEN_STATUSES
-        self._update_ready(action.id)
 
     def _shift_unmet(self, actions: Collection[ActionId], step: int) -> None:
         for action_id in actions:

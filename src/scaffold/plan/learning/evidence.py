@@ -82,7 +82,15 @@ def score_of(learning: Learning, uses: Iterable[LearningUse], now: datetime) -> 
         expected=(1 + helpful) / (2 + sum(weight for weight, _ in weights)),
     )
     lift = None if score.too_few else _measure_lift(judged)
-    return _with_standing(score, lift)
+    standing: Standing = "unproven"
+    # Only if it holds whichever run is left out.
+    if lift is not None and lift.least > 0:
+        standing = "helps"
+    elif lift is not None and lift.most < 0:
+        standing = "harms"
+    elif score.used >= MAX_UNDECIDED:
+        standing = "no_lift"
+    return structs.replace(score, lift=lift, standing=standing)
 
 
 def scores_of(learnings: Sequence[Learning], uses: Sequence[LearningUse], now: datetime) -> Mapping[str, Score]:
@@ -129,15 +137,3 @@ def _landed_difference(judged: Sequence[LearningUse]) -> float | None:
             return None
         shares.append(sum(ends) / len(ends))
     return shares[0] - shares[1]
-
-
-def _with_standing(score: Score, lift: Lift | None) -> Score:
-    standing: Standing = "unproven"
-    # Only if it holds whichever run is left out.
-    if lift is not None and lift.least > 0:
-        standing = "helps"
-    elif lift is not None and lift.most < 0:
-        standing = "harms"
-    elif score.used >= MAX_UNDECIDED:
-        standing = "no_lift"
-    return structs.replace(score, lift=lift, standing=standing)

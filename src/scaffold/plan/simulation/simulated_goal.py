@@ -97,17 +97,10 @@ class GoalSimulator:
         slots = max(0, min(free, self._cap - self._working))
         if self.status != "active" or self._waits_at in {(slots, None), (slots, self._running.ended)}:
             return ()
-        view = self._goal_view(slots)
-        commands = decide(view)
-        # Only what is held back may start because something of another goal has landed.
-        self._waits_at = None if commands else (slots, self._running.ended if view.held_back else None)
-        return commands
-
-    def _goal_view(self, slots: int) -> GoalView:
         while self._unmet and not self.queue.lacking(self._unmet[-1:]):
             self._unmet.pop()
         ready, held_back = self._startable_actions(slots)
-        return GoalView(
+        view = GoalView(
             # The first is enough to know that the goal is not reached.
             unmet=tuple(self._unmet[-1:]),
             ready=ready,
@@ -120,6 +113,10 @@ class GoalSimulator:
             replans_left=0,
             can_decompose=False,
         )
+        commands = decide(view)
+        # Only what is held back may start because something of another goal has landed.
+        self._waits_at = None if commands else (slots, self._running.ended if view.held_back else None)
+        return commands
 
     def _startable_actions(self, slots: int) -> tuple[tuple[ReadyAction, ...], tuple[ActionId, ...]]:
         """Return the first ready actions, one more than `slots`, without those held back; and the first of these."""

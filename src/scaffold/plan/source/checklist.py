@@ -1,7 +1,7 @@
 """Checklists in Markdown: items with a tick, the lines below each, and the headings above."""
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from itertools import takewhile
 
 from msgspec import Struct
@@ -103,10 +103,7 @@ class Item(Struct, frozen=True):
 
 def lines_of(text: str) -> tuple[MarkdownLine, ...]:
     """Return the lines of a text without a byte order mark."""
-    return tuple(_markdown_lines(text))
-
-
-def _markdown_lines(text: str) -> Iterator[MarkdownLine]:
+    lines: list[MarkdownLine] = []
     fence = ""
     in_comment = False
     for number, match in enumerate(_LINE.finditer(text), 1):
@@ -124,7 +121,8 @@ def _markdown_lines(text: str) -> Iterator[MarkdownLine]:
             opened, closed = line.rfind("<!--"), line.rfind("-->")
             literal = literal or line.lstrip().startswith("<!--")
             in_comment = opened > closed or (in_comment and closed < 0)
-        yield MarkdownLine(number, match.start(), line, literal)
+        lines.append(MarkdownLine(number, match.start(), line, literal))
+    return tuple(lines)
 
 
 def heading(line: MarkdownLine) -> Heading | None:

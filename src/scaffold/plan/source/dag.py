@@ -51,7 +51,17 @@ def dag_findings(tasks: Sequence[TaskSpec]) -> tuple[Finding, ...]:
     keys = _all_keys(tasks)
     # Dependencies on unknown tasks are left out of the graph; `_check_dependencies` reports them.
     found = cycles(DependencyGraph(GoalSpec(name="tasks", actions=_task_actions(tasks))))
-    findings = [*_check_keys(keys), *_check_dependencies(tasks, keys)]
+    findings: list[Finding] = []
+    seen: Counter[ActionKey] = Counter()
+    for key in keys:
+        seen[key] += 1
+        if wrong := bad_key(key):
+            message = f"the task's key {quoted(key)} {wrong}"
+            findings.append(_error_finding("bad-value", key, message, "Give the task another key."))
+        elif seen[key] == 2:
+            message = f"more than one task has the key `{key}`"
+            findings.append(_error_finding("duplicate-key", key, message, "Give each task its own key."))
+    findings += _check_dependencies(tasks, keys)
     for cycle in found:
         on_cycle = [keys[index] for index in (*cycle.actions, cycle.actions[0])]
         message = f"tasks wait for each other: {' -> '.join(on_cycle)}"
@@ -95,19 +105,6 @@ def _dependency_key(dependency: int | str, keys: Sequence[ActionKey]) -> ActionK
         return ActionKey(dependency)
     # A model may count from 1, or count wrong.
     return keys[dependency] if 0 <= dependency < len(keys) else None
-
-
-def _check_keys(keys: Sequence[ActionKey]) -> Iterator[Finding]:
-    seen: Counter[ActionKey] = Counter()
-    for key in keys:
-        seen[key] += 1
-        if wrong := bad_key(key):
-            yield _error_finding(
-                "bad-value", key, f"the task's key {quoted(key)} {wrong}", "Give the task another key."
-            )
-        elif seen[key] == 2:
-            fix = "Give each task its own key."
-            yield _error_finding("duplicate-key", key, f"more than one task has the key `{key}`", fix)
 
 
 def _check_dependencies(tasks: Sequence[TaskSpec], keys: Sequence[ActionKey]) -> Iterator[Finding]:

@@ -196,7 +196,14 @@ def mark_done(text: str, tasks: Sequence[SourceTask], ids: Iterable[ActionKey]) 
     # With two tasks of one id it cannot be told which was done.
     found = {each for each in wanted if known.get(each) == 1}
     tree = TaskTree(tasks)
-    done = _complete_tasks(tree, found, {task.id for task in tasks if tree.done(task)})
+    before = {task.id for task in tasks if tree.done(task)}
+    done = {part.id for key in found for part in tree.subtree(tree.by_id[key])}
+    for key in found:
+        for ancestor in tree.ancestors(tree.by_id[key]):
+            # A task is complete once nothing required is left of it.
+            if not all(part.id in done or part.id in before for part in tree.required_parts(ancestor)):
+                break
+            done.add(ancestor.id)
     edits = [edit for task in tasks if task.id in done and known[task.id] == 1 for edit in task.done_edits]
     return MarkedText(edited(text, edits), tuple(each for each in wanted if each not in found))
 
@@ -211,18 +218,6 @@ def edited(text: str, edits: Iterable[TextEdit]) -> str:
         pieces += (body[end : edit.start], edit.text)
         end = edit.end
     return "".join((*pieces, body[end:]))
-
-
-def _complete_tasks(tree: TaskTree, marked: set[ActionKey], done: set[ActionKey]) -> set[ActionKey]:
-    """Return `marked`, the required parts of these, and each task whose required parts are all among them or done."""
-    result = {part.id for key in marked for part in tree.subtree(tree.by_id[key])}
-    for key in marked:
-        for ancestor in tree.ancestors(tree.by_id[key]):
-            # A task is complete once nothing required is left of it.
-            if not all(part.id in result or part.id in done for part in tree.required_parts(ancestor)):
-                break
-            result.add(ancestor.id)
-    return result
 
 
 def in_written_order(tasks: Sequence[SourceTask], sections: Sequence[int]) -> OrderedTasks:

@@ -1,6 +1,6 @@
 """Task lists of task-master (`tasks.json`): flat, or one list per tag; subtasks are parts of tasks."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from scaffold.core.ids import ActionKey
 from scaffold.core.plan import Finding
@@ -31,11 +31,17 @@ def read_task_master(text: str, *, name: str) -> TaskDocument:
     fields = FieldReader(notes, _select_tag(root, notes), LIST_KEY)
     fields.check((LIST_KEY,), required=(LIST_KEY,), closed=False)
     fields.never_empty(LIST_KEY)
-    tasks = tuple(_read_tasks(fields, JsonText(text.removeprefix("\ufeff"))))
+    source = JsonText(text.removeprefix("\ufeff"))
+    tasks: list[SourceTask] = []
+    for each, entry in list(mappings(fields.tables(LIST_KEY))):
+        task = _read_task(each, entry, source)
+        parts = list(mappings(each.tables("subtasks")))
+        siblings = frozenset(_part_id(part, task.id) for part, _ in parts)
+        tasks += (task, *(_read_task(part, node, source, parent=task.id, siblings=siblings) for part, node in parts))
     # Warnings are passed on with the tasks.
     if errors := tuple(finding for finding in found if finding.severity == "error"):
         raise invalid_plan(name, errors)
-    return TaskDocument(format="task-master", tasks=tasks, warnings=tuple(found))
+    return TaskDocument(format="task-master", tasks=tuple(tasks), warnings=tuple(found))
 
 
 def tags(root: PositionedNode) -> Mapping[str, MappingNode]:
@@ -67,17 +73,6 @@ def _select_tag(root: PositionedNode, notes: FindingCollector) -> PositionedNode
         fix = "Pass a file with another tag alone to work on that one."
         notes.add("unread-tag", root.mark, message, fix, severity="warning")
     return named[chosen]
-
-
-def _read_tasks(fields: FieldReader, source: JsonText) -> Iterator[SourceTask]:
-    listed = list(mappings(fields.tables(LIST_KEY)))
-    for each, entry in listed:
-        task = _read_task(each, entry, source)
-        yield task
-        parts = list(mappings(each.tables("subtasks")))
-        siblings = frozenset(_part_id(part, task.id) for part, _ in parts)
-        for part, node in parts:
-            yield _read_task(part, node, source, parent=task.id, siblings=siblings)
 
 
 def _part_id(fields: FieldReader, parent: ActionKey) -> ActionKey:

@@ -33,7 +33,12 @@ def planned_tasks(document: TaskDocument, *, references: Sequence[str] = ()) -> 
     # Done tasks stay done, optional or not.
     optional = {task.id for task in work if tree.optional(task)}.difference(done)
     open_tasks = {task.id: task for task in work if task.id not in optional and not tree.done(task)}
-    waits = {task.id: _waits_for(task, tree, open_tasks) for task in open_tasks.values()}
+    waits: dict[ActionKey, tuple[ActionKey, ...]] = {}
+    for task in open_tasks.values():
+        # A task with parts is not planned itself: its open parts are waited for.
+        needed = (group for key in tree.dependencies(task) if not tree.done(group := tree.by_id[key]))
+        parts = (each.id for group in needed for each in tree.work(group) if each.id in open_tasks)
+        waits[task.id] = tuple(dict.fromkeys(parts))
     held = _held_tasks(tree, open_tasks, waits)
     ordered = sorted(
         (task for task in open_tasks.values() if task.id not in held),
@@ -43,19 +48,13 @@ def planned_tasks(document: TaskDocument, *, references: Sequence[str] = ()) -> 
     unmarked = {
         task.id: "is not marked as done, although all its parts are"
         for task in tree.by_id.values()
-        if (parts := tree.required_parts(task)) and not tree.done(task) and all(map(tree.done, parts))
+        if (own := tree.required_parts(task)) and not tree.done(task) and all(map(tree.done, own))
     }
     return PlannedTasks(
         planned=tuple(_task_spec(task, tree, waits[task.id], references) for task in ordered),
         done=done,
         left_out={key: "is optional" for key in tree.by_id if key in optional} | held | unmarked,
     )
-
-
-def _waits_for(task: SourceTask, tree: TaskTree, open_tasks: Mapping[ActionKey, SourceTask]) -> tuple[ActionKey, ...]:
-    """Return the open tasks that a task waits for, instead of those that they complete."""
-    needed = (group for key in tree.dependencies(task) if not tree.done(group := tree.by_id[key]))
-    return tuple(dict.fromkeys(each.id for group in needed for each in tree.work(group) if each.id in open_tasks))
 
 
 def _held_tasks(

@@ -111,7 +111,21 @@ def read_edits(content: bytes, *, name: str) -> tuple[StepEdit, ...]:
     Raises PlanInvalid with all problems and their positions. Keys that no operation has are ignored. Whether the
     operations suit the workflow is decided by `apply_edit.py`.
     """
-    return edits_from_node(_parse_edits(content, name), name=name)
+    if len(content) > MAX_EDIT_BYTES:
+        what = f"the file has more than {MAX_EDIT_BYTES:,} bytes"
+        raise invalid_plan(name, (_edit_finding(TextPosition(1, 1), what, "Shorten reasons and descriptions."),))
+    try:
+        text = content.decode()
+    except UnicodeDecodeError as error:
+        # The text is valid up to the invalid byte, so that its position is known.
+        before = content[: error.start].decode()
+        mark = TextPosition(before.count("\n") + 1, len(before) - before.rfind("\n"))
+        raise invalid_plan(name, (_edit_finding(mark, "the text is not UTF-8", "Write the file as UTF-8."),)) from error
+    if not text.strip():
+        # Another process may read the folder between the creation of a file and its content.
+        fix = "Write the whole array into another file first, then rename that to this name."
+        raise invalid_plan(name, (_edit_finding(TextPosition(1, 1), "the file is empty", fix),))
+    return edits_from_node(parse_positioned(text, name=name), name=name)
 
 
 def edits_from_node(node: PositionedNode, *, name: str) -> tuple[StepEdit, ...]:
@@ -132,24 +146,6 @@ def edits_from_node(node: PositionedNode, *, name: str) -> tuple[StepEdit, ...]:
 
 
 EXAMPLE = '[{"operation": "skip", "target_step_id": "step-009", "reason": "..."}]'
-
-
-def _parse_edits(content: bytes, name: str) -> PositionedNode:
-    if len(content) > MAX_EDIT_BYTES:
-        what = f"the file has more than {MAX_EDIT_BYTES:,} bytes"
-        raise invalid_plan(name, (_edit_finding(TextPosition(1, 1), what, "Shorten reasons and descriptions."),))
-    try:
-        text = content.decode()
-    except UnicodeDecodeError as error:
-        # The text is valid up to the invalid byte, so that its position is known.
-        before = content[: error.start].decode()
-        mark = TextPosition(before.count("\n") + 1, len(before) - before.rfind("\n"))
-        raise invalid_plan(name, (_edit_finding(mark, "the text is not UTF-8", "Write the file as UTF-8."),)) from error
-    if not text.strip():
-        # Another process may read the folder between the creation of a file and its content.
-        fix = "Write the whole array into another file first, then rename that to this name."
-        raise invalid_plan(name, (_edit_finding(TextPosition(1, 1), "the file is empty", fix),))
-    return parse_positioned(text, name=name)
 
 
 def _edit_finding(mark: TextPosition, what: str, fix: str) -> Finding:

@@ -70,13 +70,25 @@ def read_contract(text: str, *, name: str) -> Contract:
 def parse_plan(root: PositionedNode, *, name: str) -> tuple[Plan, tuple[Finding, ...]]:
     """Return the same as `read_plan`, for text that is already parsed."""
     found: list[Finding] = []
-    plan = _read_plan(root, FindingCollector(found))
+    fields = FieldReader(FindingCollector(found), root, "plan")
+    fields.check(_PLAN, required=_PLAN)
+    if (version := fields.number("version")) is not None and version != VERSION:
+        fields.complain("version", f"version {quoted(str(version))} is not supported", f"Write `version: {VERSION}`.")
+    goals = fields.tables("goals")
+    fields.never_empty("goals")
+    specs = tuple(_read_goal(goal) for goal in goals)
+    seen: set[str] = set()
+    for goal, spec in zip(goals, specs, strict=True):
+        if spec.name and spec.name in seen:
+            message = f"another goal is also named `{spec.name}`"
+            goal.complain("name", message, "Give each goal its own name.", "duplicate-key")
+        seen.add(spec.name)
     # Problems of a goal are found after its actions' problems, but a reader expects them in the order of the text.
     found.sort(key=lambda finding: (finding.line or 0, finding.column or 0))
     # Warnings alone do not stop a plan.
     if errors := tuple(finding for finding in found if finding.severity == "error"):
         raise invalid_plan(name, errors)
-    return plan, tuple(found)
+    return Plan(goals=specs), tuple(found)
 
 
 def bad_key(key: str) -> str | None:
@@ -112,23 +124,6 @@ def bad_glob(glob: str) -> str | None:
     if glob.startswith("/") or ".." in glob.split("/"):
         return "is outside the repository: globs are relative, without `..`"
     return None
-
-
-def _read_plan(node: PositionedNode, notes: FindingCollector) -> Plan:
-    fields = FieldReader(notes, node, "plan")
-    fields.check(_PLAN, required=_PLAN)
-    if (version := fields.number("version")) is not None and version != VERSION:
-        fields.complain("version", f"version {quoted(str(version))} is not supported", f"Write `version: {VERSION}`.")
-    goals = fields.tables("goals")
-    fields.never_empty("goals")
-    specs = tuple(_read_goal(goal) for goal in goals)
-    seen: set[str] = set()
-    for goal, spec in zip(goals, specs, strict=True):
-        if spec.name and spec.name in seen:
-            message = f"another goal is also named `{spec.name}`"
-            goal.complain("name", message, "Give each goal its own name.", "duplicate-key")
-        seen.add(spec.name)
-    return Plan(goals=specs)
 
 
 def _read_goal(fields: FieldReader) -> GoalSpec:
@@ -314,18 +309,19 @@ def write_plan(plan: Plan) -> str:
 
 def plan_document(plan: Plan) -> dict[str, Any]:
     """Return the content of `write_plan` as plain values; as JSON, `read_plan` reads it back as the same plan."""
-    return {"version": VERSION, "goals": [_goal_entry(goal) for goal in plan.goals]}
-
-
-def _goal_entry(goal: GoalSpec) -> dict[str, Any]:
-    return _without_defaults(
-        {
-            "name": goal.name,
-            "description": goal.description,
-            "goal_state": list(goal.goal_state),
-            "persistent": goal.persistent,
-        }
-    ) | {"actions": [_action_entry(action) for action in goal.actions]}
+    goals = [
+        _without_defaults(
+            {
+                "name": goal.name,
+                "description": goal.description,
+                "goal_state": list(goal.goal_state),
+                "persistent": goal.persistent,
+            }
+        )
+        | {"actions": [_action_entry(action) for action in goal.actions]}
+        for goal in plan.goals
+    ]
+    return {"version": VERSION, "goals": goals}
 
 
 def _action_entry(action: ActionSpec) -> dict[str, Any]:
