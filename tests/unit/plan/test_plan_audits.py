@@ -4,7 +4,7 @@ from inline_snapshot import snapshot
 
 from scaffold.core.proof.contract import CheckResult, Citation, Verification
 from scaffold.core.proof.specification_audit import Audit, AuditedRequirement, AuditRound, Requirement, RequirementId
-from scaffold.plan.compliance.gap_tasks import gap_tasks
+from scaffold.plan.compliance.requirements import gap_tasks
 from scaffold.plan.compliance.rounds import (
     MAX_ROUNDS,
     REQUIREMENTS_PER_AUDIT,

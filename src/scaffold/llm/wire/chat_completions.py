@@ -124,10 +124,10 @@ def _with_reminder(request: Request, pieces: Sequence[bytes]) -> Sequence[bytes]
         return pieces
     *before, end = last.parts or (Text(""),)
     if isinstance(end, ToolResult):
-        end = structs.replace(end, content=f"{end.content}\n\n{request.reminder}")
-        return [*pieces[:-1], b",".join(map(encode_json, _user_messages(UserMessage((*before, end)))))]
-    added = UserMessage((*before, end, Text(f"\n{request.reminder}")))
-    return [*pieces[:-1], b",".join(map(encode_json, _user_messages(added)))]
+        added = (*before, structs.replace(end, content=f"{end.content}\n\n{request.reminder}"))
+    else:
+        added = (*before, end, Text(f"\n{request.reminder}"))
+    return [*pieces[:-1], b",".join(map(encode_json, _user_messages(UserMessage(added))))]
 
 
 def _user_messages(message: UserMessage) -> list[dict[str, object]]:

@@ -18,7 +18,7 @@ from scaffold.orchestrator.owner.run_baseline import regression_reason
 from scaffold.orchestrator.owner.run_end import FinalGateStatus
 from scaffold.orchestrator.planning.apply_plan import apply_changes
 from scaffold.orchestrator.planning.projects import project_changes, project_goal
-from scaffold.plan.compliance.gap_tasks import gap_tasks
+from scaffold.plan.compliance.requirements import gap_tasks
 from scaffold.plan.compliance.rounds import (
     CloseGaps,
     ComplianceView,

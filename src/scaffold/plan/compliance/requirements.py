@@ -1,17 +1,20 @@
-"""The requirements in the text of a specification: by their form, or by quotations of its lines."""
+"""The requirements in the text of a specification, by their form or by quotations of its lines; tasks for gaps."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import takewhile
 from typing import Literal
 
 from msgspec import Struct
 
+from scaffold.core.ids import ActionKey
 from scaffold.core.plan import headline
 from scaffold.core.printable_text import join_limited, printable
-from scaffold.core.proof.specification_audit import Requirement, RequirementId
+from scaffold.core.proof.specification_audit import AuditedRequirement, AuditRound, Requirement, RequirementId
+from scaffold.plan.compliance.rounds import gaps_name
 from scaffold.plan.message_text import quoted
 from scaffold.plan.source.checklist import MarkdownLine, heading, lines_of
+from scaffold.plan.source.dag import TaskSpec
 from scaffold.plan.source.task import SourceTask
 
 MAX_REQUIREMENTS = 400
@@ -19,6 +22,8 @@ MAX_REQUIREMENTS = 400
 MAX_TEXT_CHARS = 1_000
 """Of one requirement; the rest is only in the specification."""
 MAX_SHOWN = 3
+TITLE_CHARS = 100
+"""Of a task for a gap."""
 START_CHARS = 300
 """The part of a text that decides its form: the time for a longer one would grow with the square of its length."""
 MIN_IDENTIFIED = 2
@@ -106,6 +111,40 @@ def quoted_requirements(text: str, quotes: Sequence[str]) -> tuple[Requirement, 
     if len(found) > MAX_REQUIREMENTS:
         return f"{len(found)} requirements are more than the {MAX_REQUIREMENTS} of a run; quote the essential ones"
     return found
+
+
+def gap_tasks(
+    audit: AuditRound, requirements: Sequence[Requirement], gaps: Sequence[RequirementId]
+) -> tuple[TaskSpec, ...]:
+    """Return a task for each gap that an audit left, with what the audit says of it."""
+    said: Mapping[RequirementId, AuditedRequirement] = {each.id: each for each in audit.verdicts}
+    return tuple(
+        TaskSpec(
+            key=ActionKey(f"{gaps_name(audit.number)}/{each.id}"),
+            # The whole text is in the task; a title is one line of a list.
+            title=each.text if len(each.text) <= TITLE_CHARS else f"{each.text[: TITLE_CHARS - 1]}…",
+            description="\n".join(_gap_lines(audit, each, said.get(each.id))),
+            acceptance=(each.text,),
+        )
+        for each in requirements
+        if each.id in gaps
+    )
+
+
+def _gap_lines(audit: AuditRound, requirement: Requirement, said: AuditedRequirement | None) -> Iterator[str]:
+    yield f"Line {requirement.line} of the specification requires ({requirement.id}):"
+    yield f"> {requirement.text}"
+    yield ""
+    verdict = said.verdict if said else "unclear"
+    at = f" of {audit.commit[:8]}" if audit.commit else ""
+    yield f"An audit{at} found it {verdict}: {said.note if said and said.note else 'it gave no reason'}"
+    yield from (f"- {each.file}:{each.line} {each.note}".rstrip() for each in (said.citations if said else ()))
+    yield ""
+    # Auditors make mistakes: a task must be able to end without a change.
+    yield (
+        "Find out what is missing and add it, with tests that show it. The audit may be wrong: if the requirement is "
+        "met already, change nothing, and say where it is met."
+    )
 
 
 def _single_spaced(text: str) -> str:

@@ -113,7 +113,13 @@ def _read_story(fields: FieldReader, entry: MappingNode, source: JsonText, *, na
     """Return a story; in a list that is `nameless`, its description may stand for its id and its title."""
     title_key = first_key(fields, TITLE_KEYS if nameless else TITLE_KEYS[:2])
     derived = nameless and not fields.has("id")
-    story_id = _derive_key(fields.text(title_key)) if derived else fields.identifier("id", complaint=bad_key)
+    if derived:
+        text = fields.text(title_key)
+        # Words for people; the hash keeps it the same wherever the story stands, and apart from others.
+        words = re.findall("[a-z0-9]+", text.lower())[:MAX_KEY_WORDS] or ["story"]
+        story_id = "-".join((*words, sha256(" ".join(text.split()).encode(errors="replace")).hexdigest()[:6]))
+    else:
+        story_id = fields.identifier("id", complaint=bad_key)
     fields.notes = fields.notes.about(action=story_id)
     fields.check(("id", "title"), required=(title_key,) if derived else ("id", title_key), closed=False)
     title, description = " ".join(fields.text(title_key).split()), prose(fields, "description")
@@ -138,12 +144,6 @@ def _read_story(fields: FieldReader, entry: MappingNode, source: JsonText, *, na
         done_edits=() if done else source.edits(entry, mark, marks[0]),
         open_edits=source.edits(entry, mark, marks[1]) if done else (),
     )
-
-
-def _derive_key(text: str) -> str:
-    # Words for people; the hash keeps it the same wherever the story stands, and apart from others.
-    words = re.findall("[a-z0-9]+", text.lower())[:MAX_KEY_WORDS] or ["story"]
-    return "-".join((*words, sha256(" ".join(text.split()).encode(errors="replace")).hexdigest()[:6]))
 
 
 def _completion_state(fields: FieldReader, passes: str) -> tuple[str, bool, tuple[str, str]]:

@@ -1,13 +1,13 @@
 """A PRD as a goal: each story a compound, its steps the primitives of it."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from msgspec import structs
 
 from scaffold.core.errors import PlanInvalid
 from scaffold.core.ids import ActionKey
-from scaffold.core.plan import ActionSpec, Finding, GoalSpec, Plan
+from scaffold.core.plan import Finding, GoalSpec, Plan
 from scaffold.plan.source.dag import done_assertion
 from scaffold.plan.source.prd import by_priority
 from scaffold.plan.source.prompt_loop import request_title
@@ -38,7 +38,21 @@ def stories_goal(name: str, description: str, stories: Sequence[SourceTask]) -> 
         raise PlanInvalid(f"all stories of {name} pass already", "Set `passes` to false for those to be worked again.")
     records = ((story, structs.replace(new_record(story), steps=default_workflow())) for story in left)
     actions = tuple(action for story, record in records for action in (story_action(story), *step_actions(record)))
-    if findings := tuple(_steps_with_ids_of_stories(left, actions)):
+    # A story called `US-1/step-001` would be taken for a step of `US-1`.
+    counts = Counter(action.key for action in actions)
+    if findings := tuple(
+        Finding(
+            code="duplicate-key",
+            severity="error",
+            action=story.id,
+            message=f"the story `{story.id}` has the key of a step of another story",
+            fix="Give it another id.",
+            line=story.position.line,
+            column=story.position.column,
+        )
+        for story in left
+        if counts[story.id] > 1
+    ):
         raise PlanInvalid(findings[0].message, findings[0].fix, findings)
     return GoalSpec(
         name=name,
@@ -46,22 +60,6 @@ def stories_goal(name: str, description: str, stories: Sequence[SourceTask]) -> 
         goal_state=tuple(done_assertion(story.id) for story in left),
         actions=actions,
     )
-
-
-def _steps_with_ids_of_stories(stories: Sequence[SourceTask], actions: Sequence[ActionSpec]) -> Iterator[Finding]:
-    # A story called `US-1/step-001` would be taken for a step of `US-1`.
-    counts = Counter(action.key for action in actions)
-    for story in stories:
-        if counts[story.id] > 1:
-            yield Finding(
-                code="duplicate-key",
-                severity="error",
-                action=story.id,
-                message=f"the story `{story.id}` has the key of a step of another story",
-                fix="Give it another id.",
-                line=story.position.line,
-                column=story.position.column,
-            )
 
 
 def one_shot_plan(request: str) -> Plan:
