@@ -264,19 +264,15 @@ async def _inject_fault(fault: CassetteFault, silence_s: float | None) -> None:
                 transient=True,
             )
         case "hang":
-            await _hang_until(silence_s)
-
-
-async def _hang_until(silence_s: float | None) -> None:
-    try:
-        async with asyncio.timeout(silence_s):
-            await asyncio.Event().wait()
-    except TimeoutError as error:
-        raise ModelError(
-            f"the model did not answer within {silence_s:.0f} s",
-            "The cassette's `fault` causes this; lower its `times` to get the reply.",
-            transient=True,
-        ) from error
+            try:
+                async with asyncio.timeout(silence_s):
+                    await asyncio.Event().wait()
+            except TimeoutError as error:
+                raise ModelError(
+                    f"the model did not answer within {silence_s:.0f} s",
+                    "The cassette's `fault` causes this; lower its `times` to get the reply.",
+                    transient=True,
+                ) from error
 
 
 def _miss_error(path: Path, caller: Caller) -> CassetteMiss:

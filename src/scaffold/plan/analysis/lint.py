@@ -158,7 +158,7 @@ def lint(plan: Plan, facts: Mapping[str, Collection[Assertion]] = NO_FACTS) -> L
         for effect in graph.providers:
             providers.setdefault(effect, []).append(goal.name)
     # Reported once for each name, not once for each further occurrence.
-    findings = [*_repeated_names(plan), *_repeated_keys(plan)]
+    findings = [*_repetitions(plan)]
     for goal, graph in zip(plan.goals, graphs, strict=True):
         findings += GoalErrorFinder(goal, graph, providers).all()
         findings += story_errors(goal)
@@ -173,25 +173,21 @@ def lint(plan: Plan, facts: Mapping[str, Collection[Assertion]] = NO_FACTS) -> L
     )
 
 
-def _repeated_names(plan: Plan) -> Iterator[Finding]:
-    seen: Counter[str] = Counter()
+def _repetitions(plan: Plan) -> Iterator[Finding]:
+    names: Counter[str] = Counter()
     for goal in plan.goals:
-        seen[goal.name] += 1
-        if seen[goal.name] == 2:
+        names[goal.name] += 1
+        if names[goal.name] == 2:
             fix = "Give each goal its own name, or merge the two."
             yield goal_error("duplicate-key", goal, None, f"more than one goal is named `{goal.name}`", fix)
-
-
-def _repeated_keys(plan: Plan) -> Iterator[Finding]:
-    seen: Counter[ActionKey] = Counter()
+    keys: Counter[ActionKey] = Counter()
     for goal in plan.goals:
         for action in goal.actions:
-            seen[action.key] += 1
-            if seen[action.key] == 2:
+            keys[action.key] += 1
+            if keys[action.key] == 2:
                 fix = "Give each action its own key; keys are unique in the whole plan."
-                yield goal_error(
-                    "duplicate-key", goal, action.key, f"more than one action has the key `{action.key}`", fix
-                )
+                message = f"more than one action has the key `{action.key}`"
+                yield goal_error("duplicate-key", goal, action.key, message, fix)
 
 
 def goal_warning(code: WarningCode | WeaknessCode, goal: GoalSpec, action: str, message: str, fix: str) -> Finding:

@@ -189,18 +189,13 @@ class Board:
             return self.why_held_back(unit) is None
         known = self._verdicts.get(unit.files)
         if known is None:
-            known = self._verdicts[unit.files] = not self._is_met(unit) and self.why_held_back(unit) is None
+            # A path is looked up instead of compared: thousands of ready actions are asked about, and few of them run.
+            paths = unit.boundary.paths if self._by_path and unit.id not in self._by_id else ()
+            is_met = any(path in self._by_folder for path in paths) or any(
+                place in self._by_path for path in paths for place in (path, *above(path))
+            )
+            known = self._verdicts[unit.files] = not is_met and self.why_held_back(unit) is None
         return known
-
-    def _is_met(self, unit: WorkUnit) -> bool:
-        """Return whether a path of a unit with known files is equal to, around, or inside one that runs."""
-        # A path is looked up instead of compared: thousands of ready actions are asked about, and few of them run.
-        if not self._by_path or unit.id in self._by_id:
-            return False
-        paths = unit.boundary.paths
-        return any(path in self._by_folder for path in paths) or any(
-            place in self._by_path for path in paths for place in (path, *above(path))
-        )
 
     def why_held_back(self, unit: WorkUnit) -> HeldBack | None:
         """Return why a ready unit may not start beside what runs and is reserved; None if it may."""

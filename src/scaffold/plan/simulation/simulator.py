@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from scaffold.core.ids import ActionId, ActionKey
 from scaffold.core.plan import Plan
-from scaffold.plan.decide import Dispatch, GoalCommand
+from scaffold.plan.decide import Dispatch
 from scaffold.plan.graph.dependency_graph import makespan_bound
 from scaffold.plan.progress import PlanProgress
 from scaffold.plan.simulation.simulated_goal import WORKER_CAP, GoalSimulator, RunningActions
@@ -190,22 +190,19 @@ class _Simulator:
             for simulator in self._goals:
                 # One goal after the other: what it dispatches is not free for the next one.
                 for command in simulator.decide(self._free):
-                    self._execute_command(simulator, command)
                     busy = True
-
-    def _execute_command(self, simulator: GoalSimulator, command: GoalCommand) -> None:
-        if not isinstance(command, Dispatch):
-            simulator.execute(command, self.now)
-            return
-        self._free -= 1
-        simulator.dispatched(command.action)
-        key = ActionKey(command.action)
-        made = self.attempts.setdefault(key, [])
-        attempt = self._drawn[key][len(made)]
-        end = self.now + attempt.duration_s
-        made.append(SimulatedAttempt(start_s=self.now, end_s=end, succeeded=attempt.succeeds))
-        ended = self._handed_in if attempt.succeeds else self._fail_action
-        self._schedule_event(end, partial(ended, simulator, command.action))
+                    if not isinstance(command, Dispatch):
+                        simulator.execute(command, self.now)
+                        continue
+                    self._free -= 1
+                    simulator.dispatched(command.action)
+                    key = ActionKey(command.action)
+                    made = self.attempts.setdefault(key, [])
+                    attempt = self._drawn[key][len(made)]
+                    end = self.now + attempt.duration_s
+                    made.append(SimulatedAttempt(start_s=self.now, end_s=end, succeeded=attempt.succeeds))
+                    ended = self._handed_in if attempt.succeeds else self._fail_action
+                    self._schedule_event(end, partial(ended, simulator, command.action))
 
     def _fail_action(self, simulator: GoalSimulator, action: ActionId) -> None:
         self._free += 1
