@@ -51,9 +51,22 @@ class ResponsesCodec:
 
         Encrypted thoughts are sent back only to the model that produced them, and only before a text or call.
         """
-        if isinstance(message, UserMessage):
-            return b",".join(encode_json(item) for item in _user_items(message))
-        return b",".join(encode_json(item) for item in self._assistant_items(message, target))
+        if not isinstance(message, UserMessage):
+            return b",".join(map(encode_json, self._assistant_items(message, target)))
+        items: list[_Item] = []
+        content: list[_Item] = []
+        for part in message.parts:
+            match part:
+                case ToolResult():
+                    call_id = wire_id(part.call_id, PLAIN_ID)
+                    items.append({"type": "function_call_output", "call_id": call_id, "output": part.content})
+                case Image():
+                    content.append({"type": "input_image", "image_url": data_url(part), "detail": "auto"})
+                case Text() if part.text:
+                    content.append(_input_text(part.text))
+        # Results of calls come first, as in the other wires.
+        items += [_message_item("user", content)] if content else []
+        return b",".join(map(encode_json, items))
 
     def request(self, request: Request, pieces: Sequence[bytes], target: ModelTarget) -> bytes:
         """Return the request's body; the context follows the history, as it may change."""
@@ -138,22 +151,6 @@ def _reasoning_fields(request: Request, target: ModelTarget) -> _Item:
         return {"effort": "none" if support.form == "unknown" else support.off}
     summary = {} if _SUMMARY in target.refused else {"summary": "auto"}
     return {"effort": support.level(effort), **summary}
-
-
-def _user_items(message: UserMessage) -> list[_Item]:
-    results: list[_Item] = [
-        {"type": "function_call_output", "call_id": wire_id(part.call_id, PLAIN_ID), "output": part.content}
-        for part in message.parts
-        if isinstance(part, ToolResult)
-    ]
-    content: list[_Item] = [
-        {"type": "input_image", "image_url": data_url(part), "detail": "auto"}
-        if isinstance(part, Image)
-        else _input_text(part.text)
-        for part in message.parts
-        if isinstance(part, Image) or (isinstance(part, Text) and part.text)
-    ]
-    return [*results, _message_item("user", content)] if content else results
 
 
 def _message_item(role: str, content: str | Sequence[_Item]) -> _Item:

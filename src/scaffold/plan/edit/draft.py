@@ -169,9 +169,16 @@ class PlanDraft:
         plan = Plan(goals=tuple(each for each in self.plan.goals if each.name not in self.history.ended))
         # Lint sees what is left, so that a goal that has ended needs no plan any more.
         progress = settled_progress(plan, self.progress)
-        progress = replace(
-            progress, statuses={**progress.statuses, **dict.fromkeys(_unstartable_keys(plan, progress), "skipped")}
-        )
+        above = {action.key: action.parent for action in plan.actions}
+        lost: dict[ActionKey, str] = {}
+        # What is below a dead compound, at any height, ends with it.
+        for key, parent in above.items():
+            compound = parent
+            while compound is not None and progress.status(compound) not in DEAD_COMPOUND_STATUSES:
+                compound = above[compound]
+            if compound is not None and progress.status(key) in NEVER_STARTED_STATUSES:
+                lost[key] = "skipped"
+        progress = replace(progress, statuses={**progress.statuses, **lost})
         found = lint(without_dead_actions(plan, progress), progress.facts).findings
         return tuple(finding for finding in found if goal in {None, finding.goal})
 
@@ -385,17 +392,3 @@ def _known_assertions(goal: GoalSpec) -> dict[Assertion, None]:
     """Return all assertions in the goal state, effects and preconditions, in order."""
     of_actions = (name for action in goal.actions for name in (*action.effects, *action.preconditions))
     return dict.fromkeys((*goal.goal_state, *of_actions))
-
-
-def _unstartable_keys(plan: Plan, progress: PlanProgress) -> tuple[ActionKey, ...]:
-    """Return the actions that will never start because an ancestor compound is dead."""
-    above = {action.key: action.parent for action in plan.actions}
-    lost: list[ActionKey] = []
-    # An ancestor at any height is enough: what is below it ends with it.
-    for key, parent in above.items():
-        compound = parent
-        while compound is not None and progress.status(compound) not in DEAD_COMPOUND_STATUSES:
-            compound = above[compound]
-        if compound is not None and progress.status(key) in NEVER_STARTED_STATUSES:
-            lost.append(key)
-    return tuple(lost)
