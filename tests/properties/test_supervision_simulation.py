@@ -220,8 +220,8 @@ PLANTED = {
     ),
     "a step begins where its story did": (
         "orchestrator/dispatch.py",
-        "_Placed(kind, base, parent.id, last.head_sha)",
-        "_Placed(kind, base, parent.id)",
+        "_Placement(kind, base, parent.id, last.head_sha)",
+        "_Placement(kind, base, parent.id)",
     ),
     "a step that was added after an ended one is not the next": (
         "plan/story/actions.py",
