@@ -14,9 +14,6 @@ from scaffold.plan.collisions.rules import MOST_OVERTAKEN, Board, CollisionLimit
 from scaffold.store.database import Store
 from scaffold.store.run.plan.scheduling import StartableAction, WaitingWork, WorkPlace, WorkUnderWay
 
-ConflictsOf = Mapping[str, Mapping[str, tuple[str, ...]]]
-"""By ready action: the units with whose work its last work conflicts, and in which paths."""
-
 
 class RunBoard:
     """The running and the ready work of a run at one moment."""
@@ -31,10 +28,27 @@ class RunBoard:
             hotspots=frozenset(map(compared, scheduling.hotspots(run.id))),
             directory_agents=run.settings.scheduling.directory_agents,
         )
-        self._open = _without_held(store, run, scheduling.open_work(run.id))
-        self._conflicts = self._read_conflicts()
-        self._running = tuple(map(_running_unit, self._open))
-        self._reserved = self._read_reserved()
+        under_way = scheduling.open_work(run.id)
+        # A held candidate waits for others to land, so it must not keep them from starting.
+        if any(each.is_candidate for each in under_way):
+            held = {place.attempt_id for place in store.merge_queues.of_run(run.id) if place.state == "held"}
+            under_way = tuple(each for each in under_way if each.attempt_id not in held)
+        self._conflicts: dict[str, dict[str, tuple[str, ...]]] = {}
+        """By ready action: the units with whose work its last work conflicts, and in which paths."""
+        units = {each.attempt_id: _work_unit(each).id for each in under_way}
+        for each in scheduling.forecasts(run.id) if units else ():
+            if each.paths and each.attempt_id in units:
+                self._conflicts.setdefault(f"{each.action_id} {each.head}", {})[units[each.attempt_id]] = each.paths
+        self._running = tuple(map(_running_unit, under_way))
+        # Stories between two steps go first, then overdue actions: ready work must not overtake them for ever.
+        open_ids = {each.id for each in self._running}
+        begun = (
+            WorkUnit(id=each.id, key=each.key, files=each.files, touched=each.touched, has_begun=True)
+            for each in scheduling.begun(run.id)
+            if each.id not in open_ids
+        )
+        overdue = scheduling.held_back(run.id, overtaken=MOST_OVERTAKEN)
+        self._reserved = (*begun, *map(self.placed_unit, overdue))
 
     @property
     def running(self) -> tuple[WorkUnit, ...]:
@@ -72,25 +86,6 @@ class RunBoard:
             waiting = self.placed_unit(each)
             if waiting.id != unit.id and overtakes(unit, waiting, self.limits):
                 yield each.id
-
-    def _read_reserved(self) -> tuple[WorkUnit, ...]:
-        # Stories between two steps go first, then overdue actions: ready work must not overtake them for ever.
-        open_ids = {each.id for each in self._running}
-        begun = (each for each in self._store.scheduling.begun(self._run.id) if each.id not in open_ids)
-        overdue = self._store.scheduling.held_back(self._run.id, overtaken=MOST_OVERTAKEN)
-        story_units = (
-            WorkUnit(id=each.id, key=each.key, files=each.files, touched=each.touched, has_begun=True) for each in begun
-        )
-        return (*story_units, *map(self.placed_unit, overdue))
-
-    def _read_conflicts(self) -> ConflictsOf:
-        found: dict[str, dict[str, tuple[str, ...]]] = {}
-        units = {each.attempt_id: _work_unit(each).id for each in self._open}
-        forecasts = self._store.scheduling.forecasts(self._run.id) if units else ()
-        for each in forecasts:
-            if each.paths and each.attempt_id in units:
-                found.setdefault(f"{each.action_id} {each.head}", {})[units[each.attempt_id]] = each.paths
-        return found
 
 
 def is_all_held_back(store: Store, run: Run, goal_id: GoalId) -> bool:
@@ -187,14 +182,6 @@ class PassedActions:
 
 def _reads_only(action: StartableAction | WaitingWork) -> bool:
     return action.method == "audit" or is_review_role(action.role)
-
-
-def _without_held(store: Store, run: Run, found: tuple[WorkUnderWay, ...]) -> tuple[WorkUnderWay, ...]:
-    # A held candidate waits for others to land, so it must not keep them from starting.
-    if not any(each.is_candidate for each in found):
-        return found
-    held = {place.attempt_id for place in store.merge_queues.of_run(run.id) if place.state == "held"}
-    return tuple(each for each in found if each.attempt_id not in held)
 
 
 def _running_unit(work: WorkUnderWay) -> WorkUnit:

@@ -87,7 +87,11 @@ async def archive_ignored(
     nothing because of the files, git or the disk: a notice of the run says what is not kept.
     """
     try:
-        listed = [*(await git(*LIST_IGNORED, env=env)).records, *await _listed_in_submodules(context, git)]
+        listed = [*(await git(*LIST_IGNORED, env=env)).records]
+        # Git itself never enters submodules: it would obey what an agent put there.
+        registered = find_worktree(context.repository, git.cwd)
+        for path, inner in checked_out_submodules(registered) if registered is not None else ():
+            listed += [f"{path}/{entry}" for entry in (await inner(*LIST_IGNORED)).records]
     except GitError as error:
         what = utf8_safe(error.what.rstrip("."))
         warn(context, run.id, f"The ignored files of attempt {attempt.id} will be lost with its worktree: {what}.")
@@ -105,15 +109,6 @@ async def archive_ignored(
     left_out = await asyncio.to_thread(_copy_files, top, listed, archive, folders, sources, limit)
     if left_out.files or left_out.unseen:
         inform(context, run.id, _left_out_notice(left_out, attempt, run.settings.keep.ignored_mb))
-
-
-async def _listed_in_submodules(context: RunContext, git: Git) -> list[str]:
-    # Git itself never enters submodules: it would obey what an agent put there.
-    registered = find_worktree(context.repository, git.cwd)
-    found = list[str]()
-    for path, inner in checked_out_submodules(registered) if registered is not None else ():
-        found += [f"{path}/{entry}" for entry in (await inner(*LIST_IGNORED)).records]
-    return found
 
 
 def _left_out_notice(left_out: _LeftOut, attempt: Attempt, most_mb: float) -> str:
@@ -179,8 +174,12 @@ def _files_by_priority(top: Path, paths: Sequence[tuple[str, bool]], sources: Ma
     found = list[_IgnoredFile]()
     for path, secret in paths:
         try:
-            size = _regular_size(top / path)
-            if size is not None and not (path in sources and _same_content(sources[path], top / path)):
+            file, source = top / path, sources.get(path)
+            # A link could lead to a file of the user.
+            if file.is_symlink() or not file.is_file():
+                continue
+            size = file.stat().st_size
+            if source is None or source.stat().st_size != size or source.read_bytes() != file.read_bytes():
                 found.append(_IgnoredFile(path, size, secret))
         except FileNotFoundError:
             continue  # a process of the agent's that was left behind deleted it
@@ -217,15 +216,6 @@ def _files_in(top: Path, entry: str) -> Iterator[str]:
             # Not entered: a folder of a package manager may have 100,000 files.
             below[:] = [name for name in below if not is_reproducible(top, f"{here.as_posix()}/{name}/x")]
             yield from (f"{here.as_posix()}/{name}" for name in names)
-
-
-def _regular_size(path: Path) -> int | None:
-    # A link could lead to a file of the user.
-    return None if path.is_symlink() or not path.is_file() else path.stat().st_size
-
-
-def _same_content(source: Path, copy: Path) -> bool:
-    return source.stat().st_size == copy.stat().st_size and source.read_bytes() == copy.read_bytes()
 
 
 def _write_once(archive: Path, path: str, data: bytes) -> None:

@@ -73,7 +73,14 @@ async def merge_notes(context: RunContext, name: str, given: str, written: str) 
 
     What is there stays: others may have written meanwhile, and a copy may have been emptied.
     """
-    return await _append_notes(context, name, context.redactor.clean(_new_lines(given, written)))
+    # Lines are counted: one that is written twice is meant twice.
+    known, added = Counter(given.splitlines()), []
+    for line in written.splitlines():
+        if known[line]:
+            known[line] -= 1
+        else:
+            added.append(line)
+    return await _append_notes(context, name, context.redactor.clean("\n".join(added).strip("\n")))
 
 
 async def _append_notes(context: RunContext, name: str, added: str, *, once: bool = False) -> str | UnusableNotes:
@@ -91,17 +98,6 @@ async def _append_notes(context: RunContext, name: str, added: str, *, once: boo
         except OSError as error:
             return UnusableNotes(str(error))
     return text
-
-
-def _new_lines(given: str, written: str) -> str:
-    # Lines are counted: one that is written twice is meant twice.
-    known, added = Counter(given.splitlines()), []
-    for line in written.splitlines():
-        if known[line]:
-            known[line] -= 1
-        else:
-            added.append(line)
-    return "\n".join(added).strip("\n")
 
 
 def read_notes(path: Path | str, *, folder: int | None = None) -> str | UnusableNotes | None:

@@ -139,10 +139,18 @@ def _change_list(
 ) -> TodoList | Refusal:
     given = {name: change[name] for name in ("content", "status", "priority") if name in change}
     if "content" in given:
-        given["content"] = _plain_line(given["content"])
+        # A lone surrogate could not be stored, and a control character could change the screen.
+        plain = "".join(
+            each for each in given["content"] if each.isspace() or each.isprintable() or each > LAST_CONTROL
+        )
+        given["content"] = " ".join(plain.encode(errors="replace").decode().split())
         if not 0 < len(given["content"]) <= MAX_CHARS:
             return Refusal(f"`content` is empty or longer than {MAX_CHARS} characters.")
-    found = next((entry for entry in before.entries if entry.id == _entry_number(change.get("id"))), None)
+    value = change.get("id")
+    # Some models send the number as text.
+    text = str(value) if isinstance(value, int | str) and not isinstance(value, bool) else ""
+    number = int(text) if text.isascii() and text.isdigit() and len(text) <= 9 else None
+    found = next((entry for entry in before.entries if entry.id == number), None)
     if action == "create":
         return _create_entry(todos, given)
     if action == "set":
@@ -159,18 +167,6 @@ def _change_list(
     return _replace_entries(
         todos, tuple(msgspec.structs.replace(each, **given) if each.id == found.id else each for each in todos.entries)
     )
-
-
-def _entry_number(value: Any) -> int | None:
-    # Some models send the number as text.
-    text = str(value) if isinstance(value, int | str) and not isinstance(value, bool) else ""
-    return int(text) if text.isascii() and text.isdigit() and len(text) <= 9 else None
-
-
-def _plain_line(text: str) -> str:
-    # A lone surrogate could not be stored, and a control character could change the screen.
-    plain = "".join(each for each in text if each.isspace() or each.isprintable() or each > LAST_CONTROL)
-    return " ".join(plain.encode(errors="replace").decode().split())
 
 
 def _entry_ids(todos: TodoList) -> list[int]:

@@ -28,19 +28,19 @@ async def send_heartbeats(store: Store, attempt: Attempt, clock: Clock, limit: T
 
     If the attempt was ended, its next write raises StaleFence.
     """
-    heartbeats = asyncio.create_task(_heartbeat_loop(store, attempt, clock, limit))
+
+    async def beat() -> None:
+        while True:
+            await clock.sleep(HEARTBEAT_S)
+            # A heartbeat that fails must not end the attempt: the worker's next write says whether it was taken away.
+            with suppress(StaleFence, StoreError), store.transaction():
+                store.attempts.record_heartbeat(
+                    attempt.id, fence=attempt.fence, at=clock.monotonic(), ends_at=limit.ends_at
+                )
+
+    heartbeats = asyncio.create_task(beat())
     try:
         yield
     finally:
         heartbeats.cancel()
         await asyncio.wait([heartbeats])
-
-
-async def _heartbeat_loop(store: Store, attempt: Attempt, clock: Clock, limit: TimeLimit) -> None:
-    while True:
-        await clock.sleep(HEARTBEAT_S)
-        # A heartbeat that fails must not end the attempt: the worker's next write says whether it was taken away.
-        with suppress(StaleFence, StoreError), store.transaction():
-            store.attempts.record_heartbeat(
-                attempt.id, fence=attempt.fence, at=clock.monotonic(), ends_at=limit.ends_at
-            )

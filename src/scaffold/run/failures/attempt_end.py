@@ -89,16 +89,13 @@ def record_attempt_end(
         block_unreachable_actions(store, _action_of(store, attempt).goal_id)
         return
     store.actions.move(attempt.action_id, Pending())  # an action is blocked from pending only
-    item = _awaited_item(store, run, attempt, end)
+    if end.died:
+        item = record_death(store, run, attempt)
+    else:
+        item = record_loss(store, run, attempt) if end.outcome in LOSSES else end.item
     # A decision in the moment before has nothing left to wake the action up, so it must not be blocked any more.
     if item is not None and store.inbox.is_open(item):
         store.actions.move(attempt.action_id, blocked_on_inbox(item))
-
-
-def _awaited_item(store: Store, run: Run, attempt: Attempt, end: AttemptEnd) -> str | None:
-    if end.died:
-        return record_death(store, run, attempt)
-    return record_loss(store, run, attempt) if end.outcome in LOSSES else end.item
 
 
 def _final_failure(store: Store, run: Run, attempt: Attempt, end: AttemptEnd) -> Failed | None:
@@ -107,14 +104,10 @@ def _final_failure(store: Store, run: Run, attempt: Attempt, end: AttemptEnd) ->
         return None
     if end.permanent:
         return Failed(utf8_safe(end.error))
-    return Failed(_telling_reason(store, attempt, store.actions.failures(attempt.action_id)))
-
-
-def _telling_reason(store: Store, last: Attempt, failures: int) -> str:
     # A last timeout says less than the test that failed before it, so the most telling failure is named.
-    counted = [each for each in store.attempts.of_action(last.action_id) if each.outcome in COUNTED_FAILURES]
-    telling = most_telling(counted[-failures:])
-    return f"{telling.outcome} in attempt {telling.number} of {last.number}: {telling.error or ''}"
+    counted = [each for each in store.attempts.of_action(attempt.action_id) if each.outcome in COUNTED_FAILURES]
+    telling = most_telling(counted[-store.actions.failures(attempt.action_id) :])
+    return Failed(f"{telling.outcome} in attempt {telling.number} of {attempt.number}: {telling.error or ''}")
 
 
 def block_unreachable_actions(store: Store, goal_id: GoalId) -> None:

@@ -183,11 +183,8 @@ def _refusal_kind(attempt: Attempt) -> FailureKind:
     # Work is checked in a later phase: an attempt that ends while its agent works did not change what was refused.
     if attempt.phase == "executing":
         return "unimproved"
-    return "named" if _names_something(attempt.verification) else "refused"
-
-
-def _names_something(verification: Verification) -> bool:
     # A failed command tells only its output, which says less than a test, a finding or a path.
-    return any(gate.tests for gate in verification.broken_gates) or any(
-        result.exit_code is None and result.verdict == "fail" for result in verification.failures
+    names_something = any(gate.tests for gate in attempt.verification.broken_gates) or any(
+        result.exit_code is None and result.verdict == "fail" for result in attempt.verification.failures
     )
+    return "named" if names_something else "refused"

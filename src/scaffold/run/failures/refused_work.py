@@ -202,21 +202,21 @@ def _gate_refusal(gate: GateResult) -> RefusalReason:
     if gate.gate.runner == "exit":
         what = f"{subject} succeeded before the work and fails now."
         return RefusalReason(what=what, output=gate.detail.rstrip(), remedies=(REPAIR,))
-    told = gate.regressions or _named_regressions(gate)
+    told = gate.regressions
+    if not told:
+        kind: Literal["finding", "fails"] = "finding" if gate.gate.runner == "findings" else "fails"
+        new = [name for name, verdict in gate.tests.items() if verdict == "new_failure"]
+        told = tuple(Regression(name=name, kind=kind) for name in new[:MAX_TESTS])
+    by_kind = {"finding": FINDING_REMEDY, "fails": TEST_REMEDY, "missing": LOST_REMEDY, "skipped": LOST_REMEDY}
+    remedies = dict.fromkeys(by_kind[each.kind] for each in told)
     return RefusalReason(
         what=f"{subject}: {_regression_count(gate, told)}:",
         items=tuple(_regression_lines(told)),
         left_out=max(0, gate.counts.get("new_failure", 0) - len(told)),
         # A finding is all that its tool prints; of tests the output says more than their messages.
         output="" if any(each.message for each in told if each.kind == "finding") else gate.detail.rstrip(),
-        remedies=_gate_remedies(gate, told),
+        remedies=(HOOK_REMEDY,) if gate.gate.runner == "hooks" else tuple(remedies),
     )
-
-
-def _named_regressions(gate: GateResult) -> tuple[Regression, ...]:
-    kind: Literal["finding", "fails"] = "finding" if gate.gate.runner == "findings" else "fails"
-    new = [name for name, verdict in gate.tests.items() if verdict == "new_failure"]
-    return tuple(Regression(name=name, kind=kind) for name in new[:MAX_TESTS])
 
 
 def _regression_count(gate: GateResult, told: Sequence[Regression]) -> str:
@@ -226,13 +226,6 @@ def _regression_count(gate: GateResult, told: Sequence[Regression]) -> str:
     if any(each.kind == "finding" for each in told):
         return count_of(number, "new finding")
     return f"{count_of(number, 'test')} {'is' if number == 1 else 'are'} worse than before the work"
-
-
-def _gate_remedies(gate: GateResult, told: Sequence[Regression]) -> tuple[str, ...]:
-    if gate.gate.runner == "hooks":
-        return (HOOK_REMEDY,)
-    by_kind = {"finding": FINDING_REMEDY, "fails": TEST_REMEDY, "missing": LOST_REMEDY, "skipped": LOST_REMEDY}
-    return tuple(dict.fromkeys(by_kind[each.kind] for each in told))
 
 
 def _regression_lines(regressions: Sequence[Regression]) -> Iterator[str]:

@@ -49,7 +49,11 @@ def granted_extensions(store: Store, attempt: Attempt) -> int:
     """
     earlier = [each for each in store.attempts.of_action(attempt.action_id) if each.number < attempt.number]
     continued = takewhile(lambda each: each.outcome not in COUNTED_FAILURES, reversed(earlier))
-    return sum(_extensions_granted(store.inbox.answered(each.id)) for each in continued)
+    return sum(
+        is_about_soft_timeout(item) and (item.answer or "").strip().casefold().startswith(WAIT)
+        for each in continued
+        for item in store.inbox.answered(each.id)
+    )
 
 
 def withdraw_settled(store: Store, run: Run) -> bool:
@@ -73,12 +77,6 @@ def is_asked_in_time(store: Store, item: InboxItem) -> bool:
     """Return whether the attempt that the item is about still works."""
     attempt = store.attempts.get(item.attempt_id) if item.attempt_id else None
     return attempt is not None and attempt.status != "ended" and attempt.phase in WORKER_PHASES
-
-
-def _extensions_granted(answered: Sequence[InboxItem]) -> int:
-    return sum(
-        is_about_soft_timeout(each) and (each.answer or "").strip().casefold().startswith(WAIT) for each in answered
-    )
 
 
 def _duration_text(seconds: float) -> str:

@@ -102,7 +102,9 @@ async def environment_at(
         return CandidateEnvironment(fitting)
     found = await _set_up(context, run, base, commit, change, during)
     if isinstance(found, str):
-        return CandidateEnvironment(fitting, _missing_text(change, found))
+        names = names_of(change.added)  # a change that only removes dependencies lacks nothing
+        lacks = f"Not installed here: {join_limited(names, MAX_NAMED)}. {found}." if names else ""
+        return CandidateEnvironment(fitting, lacks)
     # The source folders that come first are a matter of the commit, not of what is installed.
     paths = {name: value for name, value in fitting.variables.items() if name == PYTHON_PATH}
     variables = {**found.variables, **paths}
@@ -129,14 +131,6 @@ async def _set_up(
             return environment
         case NotReady(what=what):
             return what
-
-
-def _missing_text(change: DependencyChange, why: str) -> str:
-    # A change that only removes dependencies lacks nothing.
-    names = names_of(change.added)
-    if not names:
-        return ""
-    return f"Not installed here: {join_limited(names, MAX_NAMED)}. {why}."
 
 
 def worktree_environment(context: RunContext, run: Run, worktree: Path, *, marks: Mapping[str, str]) -> dict[str, str]:

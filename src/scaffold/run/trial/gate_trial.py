@@ -66,22 +66,14 @@ async def try_gates(place: TrialPlace, request: TrialRequest) -> Trial:
         results = await _try_gates(place, request)
     trial = Trial(commit=request.commit, at=request.clock.now(), gates=(), setup=request.gates.setup)
     if isinstance(results, NotReady):
-        found = {"problem": _missing_dependency(results), "output": results.detail}
-        return structs.replace(trial, gates=_untried_gates(request), **found)
+        missing = missing_dependency(results.detail)
+        fix = f"{results.fix[:1].upper()}{results.fix[1:].rstrip('.')}."
+        problem = f"{results.what}{f' ({missing})' if missing else ''}. {fix}"
+        untried = tuple(_unavailable_gate(gate, NO_ENVIRONMENT) for gate in request.gates.gates)
+        for each in untried:
+            request.on_result(each)
+        return structs.replace(trial, gates=untried, problem=problem, output=results.detail)
     return structs.replace(trial, gates=tuple(results))
-
-
-def _missing_dependency(found: NotReady) -> str:
-    missing = missing_dependency(found.detail)
-    fix = f"{found.fix[:1].upper()}{found.fix[1:].rstrip('.')}."
-    return f"{found.what}{f' ({missing})' if missing else ''}. {fix}"
-
-
-def _untried_gates(request: TrialRequest) -> tuple[GateTrial, ...]:
-    found = tuple(_unavailable_gate(gate, NO_ENVIRONMENT) for gate in request.gates.gates)
-    for each in found:
-        request.on_result(each)
-    return found
 
 
 async def _try_gates(place: TrialPlace, request: TrialRequest) -> list[GateTrial] | NotReady:

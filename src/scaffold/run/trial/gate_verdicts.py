@@ -98,30 +98,20 @@ def _trial_verdict(run: GateRun) -> tuple[TrialVerdict, str, bool]:
         said = run.detail.partition("\n")[0] or "it ran nothing"
         return "ran_nothing", "no tests were collected" if run.gate.kind == "test" else said, False
     if problem := gate_problem(run):
-        return "cannot_judge", f"{problem}{_last_line(run)}", False
+        # The last line of an error is mostly its cause.
+        lines = [line.strip() for line in run.detail.splitlines() if line.strip()]
+        known = run.problem != "error" or missing_dependency(run.detail) is not None
+        cause = "" if known or len(lines) < 2 else f": {lines[-1][:MAX_LINE_CHARS]}"
+        return "cannot_judge", f"{problem}{cause}", False
     failed = [name for name, outcome in run.outcomes.items() if outcome in FAILING_OUTCOMES]
     if not failed:
-        return "passes", _passed_text(run), True
+        told = f"exit code {run.exit_code}" if set(run.outcomes) <= {EXIT_OUTCOME} else _outcome_counts(run)
+        return "passes", "no findings" if run.gate.runner == "findings" else told, True
     if failed == [EXIT_OUTCOME] and len(run.outcomes) == 1:
         informative = run.gate.runner != "exit"
         why = f"exit code {run.exit_code}" + ("" if informative else f"; it {UNINFORMATIVE}")
         return "fails", why, informative
     return "fails", _failed_text(run, failed), True
-
-
-def _last_line(run: GateRun) -> str:
-    # The last line of an error is mostly its cause.
-    lines = [line.strip() for line in run.detail.splitlines() if line.strip()]
-    known = run.problem != "error" or missing_dependency(run.detail) is not None
-    return "" if known or len(lines) < 2 else f": {lines[-1][:MAX_LINE_CHARS]}"
-
-
-def _passed_text(run: GateRun) -> str:
-    if run.gate.runner == "findings":
-        return "no findings"
-    if set(run.outcomes) <= {EXIT_OUTCOME}:
-        return f"exit code {run.exit_code}"
-    return _outcome_counts(run)
 
 
 def _failed_text(run: GateRun, failed: Sequence[str]) -> str:

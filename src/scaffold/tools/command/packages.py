@@ -75,8 +75,12 @@ def pip_install(workspace: Workspace, packages: Path) -> Tool:
     async def work(args: Mapping[str, Any]) -> ToolOutput:
         """Install the packages, or return why pip did not."""
         requirements = args["packages"]
-        if problem := _requirement_problem(requirements):
-            return failed_answer(problem)
+        # Options, paths and URLs never reach pip: they could run code or read files outside.
+        if not 0 < len(requirements) <= MAX_PACKAGES:
+            return failed_answer(f"`packages` has {len(requirements)} names; give 1 to {MAX_PACKAGES}.")
+        wrong = [each for each in requirements if not _REQUIREMENT.fullmatch(each) or each.lower().endswith(_ARCHIVES)]
+        if wrong:
+            return failed_answer(f"{wrong[0]!r} is not a package name; give names like `name` or `name>=1.2`.")
         if importlib.util.find_spec("pip") is None:
             return failed_answer(
                 "This Python installation has no pip; ask the user to install the package, or continue without it."
@@ -114,11 +118,3 @@ def pip_install(workspace: Workspace, packages: Path) -> Tool:
         category="network",
         run=work,
     )
-
-
-def _requirement_problem(requirements: list[str]) -> str | None:
-    # Options, paths and URLs never reach pip: they could run code or read files outside.
-    if not 0 < len(requirements) <= MAX_PACKAGES:
-        return f"`packages` has {len(requirements)} names; give 1 to {MAX_PACKAGES}."
-    wrong = [each for each in requirements if not _REQUIREMENT.fullmatch(each) or each.lower().endswith(_ARCHIVES)]
-    return f"{wrong[0]!r} is not a package name; give names like `name` or `name>=1.2`." if wrong else None

@@ -26,27 +26,22 @@ def main(paths: str, file: str, function: str | None = None) -> None:
     answer = os.fdopen(os.dup(1), "w", encoding="utf-8", errors="backslashreplace")
     os.dup2(2, 1)  # what the file prints must not mix with the answer
     sys.path += [str(Path(file).parent), *json.loads(paths)]
-    module = _load_file(Path(file))
-    with answer:
-        answer.write(_call_function(getattr(module, function)) if function else json.dumps(_describe_module(module)))
-
-
-def _load_file(file: Path) -> types.ModuleType:
-    spec = importlib.util.spec_from_file_location(file.stem, file)
+    name = Path(file).stem
+    spec = importlib.util.spec_from_file_location(name, Path(file))
     if spec is None or spec.loader is None:
         raise ImportError(f"{file} is not a Python file")
     module = importlib.util.module_from_spec(spec)
     # Before the code runs: dataclasses and type hints look their module up here.
-    sys.modules[file.stem] = module
+    sys.modules[name] = module
     spec.loader.exec_module(module)
-    return module
-
-
-def _call_function(function: Callable[..., Any]) -> str:
-    result = function(**json.load(sys.stdin.buffer))
-    if inspect.iscoroutine(result):
-        result = asyncio.run(result)
-    return result if isinstance(result, str) else json.dumps(result, ensure_ascii=False, default=str)
+    with answer:
+        if not function:
+            answer.write(json.dumps(_describe_module(module)))
+            return
+        result = getattr(module, function)(**json.load(sys.stdin.buffer))
+        if inspect.iscoroutine(result):
+            result = asyncio.run(result)
+        answer.write(result if isinstance(result, str) else json.dumps(result, ensure_ascii=False, default=str))
 
 
 def _describe_module(module: types.ModuleType) -> dict[str, Any]:
@@ -79,7 +74,9 @@ def _describe_function(name: str, function: Callable[..., Any]) -> dict[str, Any
             raise TypeError(f"takes `{parameter}`; name each parameter")
         if parameter.name not in hints:
             raise TypeError(f"has no type annotation for `{parameter.name}`")
-        doc = _parameter_doc(parameter.name, text)
+        pattern = rf"^\s*(?::param(?: \w+)? )?`*{re.escape(parameter.name)}`*\s*(?:\([^)]*\))?\s*:\s*(.+)$"
+        found = re.search(pattern, text, re.MULTILINE)
+        doc = found[1].strip() if found else ""
         properties[parameter.name] = _type_schema(hints[parameter.name]) | ({"description": doc} if doc else {})
         if parameter.default is parameter.empty:
             required.append(parameter.name)
@@ -102,12 +99,6 @@ def _type_schema(hint: Any) -> dict[str, Any]:
     if kind is None:
         raise TypeError(f"has a parameter of type {hint}; use str, int, float, bool, list, dict or Literal")
     return {"type": kind}
-
-
-def _parameter_doc(parameter: str, text: str) -> str:
-    pattern = rf"^\s*(?::param(?: \w+)? )?`*{re.escape(parameter)}`*\s*(?:\([^)]*\))?\s*:\s*(.+)$"
-    found = re.search(pattern, text, re.MULTILINE)
-    return found[1].strip() if found else ""
 
 
 if __name__ == "__main__":

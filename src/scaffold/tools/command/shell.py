@@ -60,13 +60,25 @@ def shell(workspace: Workspace, outputs: Path | None = None, in_background: Back
 
     async def work(args: Mapping[str, Any]) -> ToolOutput:
         """Run the command, or return why the system cannot take it."""
-        if problem := _command_problem(args["command"]):
-            return failed_answer(problem)
-        argv = [interpreter, "-c", args["command"]]
+        text = args["command"]
+        if "\0" in text or any("\ud800" <= character <= "\udfff" for character in text):
+            return failed_answer("`command` contains a NUL or a lone surrogate; write such characters as escapes.")
+        if len(text.encode()) > MAX_COMMAND_BYTES:
+            return failed_answer(
+                f"`command` has more than {MAX_COMMAND_BYTES} bytes; write it to a file with write_file and run that."
+            )
+        argv, nested = [interpreter, "-c", text], workspace.nested
         if in_background is not None and args.get("background"):
-            return await _start_background(workspace, in_background, argv, args)
+            before = () if nested is None else await asyncio.to_thread(nested.find)
+            spec = _command_spec(workspace, argv, args, None, b"", before)
+            return in_background.start(spec, lambda: () if nested is None else nested.move_new(before))
         answer = await run_call(workspace, argv, args, outputs)
-        hints = _patch_hint(args["command"], answer) + _lost_state_hint(args["command"], answer)
+        hints = _lost_state_hint(text, answer)
+        # Models that know a patch command from elsewhere run it here, too.
+        if answer.failed and f"{PATCH_TOOL}: " in answer.content and PATCH_TOOL in text:
+            hints = (
+                f"\n{PATCH_TOOL} is not a command here; call the tool {PATCH_TOOL} with the patch as `input`.{hints}"
+            )
         return structs.replace(answer, content=answer.content + hints)
 
     more = {"background": BACKGROUND_SCHEMA} if in_background is not None else {}
@@ -86,15 +98,6 @@ def shell(workspace: Workspace, outputs: Path | None = None, in_background: Back
         run=work,
         sandboxed=workspace.sandbox is not None,
     )
-
-
-async def _start_background(
-    workspace: Workspace, commands: BackgroundCommands, argv: Sequence[str], args: Mapping[str, Any]
-) -> ToolOutput:
-    nested = workspace.nested
-    before = () if nested is None else await asyncio.to_thread(nested.find)
-    spec = _command_spec(workspace, argv, args, None, b"", before)
-    return commands.start(spec, lambda: () if nested is None else nested.move_new(before))
 
 
 async def run_call(
@@ -181,16 +184,6 @@ def _landlock_limits(sandbox: SandboxSpec, *, has_broker: bool) -> str:
     return listening + (entries if sandbox.confinement.protected else "")
 
 
-def _patch_hint(command: str, answer: ToolOutput) -> str:
-    # Models that know a patch command from elsewhere run it here, too.
-    missing = answer.failed and f"{PATCH_TOOL}: " in answer.content and PATCH_TOOL in command
-    return (
-        f"\n{PATCH_TOOL} is not a command here; call the tool {PATCH_TOOL} with the patch as `input`."
-        if missing
-        else ""
-    )
-
-
 def _lost_state_hint(command: str, answer: ToolOutput) -> str:
     # Each call has a shell of its own, which models that know others do not expect.
     parts = [part.split() for part in _PART_ENDS.split(command.strip()) if part.strip()]
@@ -199,14 +192,6 @@ def _lost_state_hint(command: str, answer: ToolOutput) -> str:
         return ""
     again = " && ".join(map(" ".join, parts))
     return f"\n--- This lasted for this call only. Put it before the command that needs it: `{again} && COMMAND`"
-
-
-def _command_problem(command: str) -> str | None:
-    if "\0" in command or any("\ud800" <= character <= "\udfff" for character in command):
-        return "`command` contains a NUL or a lone surrogate; write such characters as escapes."
-    if len(command.encode()) > MAX_COMMAND_BYTES:
-        return f"`command` has more than {MAX_COMMAND_BYTES} bytes; write it to a file with write_file and run that."
-    return None
 
 
 def command_answer(report: CommandReport, if_late: str = "") -> ToolOutput:

@@ -292,22 +292,18 @@ def _open_private(path: str, flags: int) -> int:
 
 
 def _remove_old(outputs: Path, new: Collection[Path]) -> None:
-    number, room = 0, MAX_TOTAL_BYTES
-    # The new files come first and use up the room first.
-    for file, size in sorted(_by_age(outputs), key=lambda each: each[0] not in new):
-        number, room = number + 1, room - size
-        if file not in new and (number > MAX_FILES or room < 0):
-            with contextlib.suppress(OSError):  # a failed removal must not lose the command's answer
-                file.unlink()
-
-
-def _by_age(outputs: Path) -> Sequence[tuple[Path, int]]:
     found = []
     for file in outputs.glob("output-*.txt"):
         with contextlib.suppress(FileNotFoundError):  # another command removed it at its end
             status = file.lstat()
             found.append((status.st_mtime_ns, file, status.st_size))
-    return [(file, size) for _, file, size in sorted(found, reverse=True)]
+    number, room = 0, MAX_TOTAL_BYTES
+    # The new files come first and use up the room first.
+    for _, file, size in sorted(sorted(found, reverse=True), key=lambda each: each[1] not in new):
+        number, room = number + 1, room - size
+        if file not in new and (number > MAX_FILES or room < 0):
+            with contextlib.suppress(OSError):  # a failed removal must not lose the command's answer
+                file.unlink()
 
 
 def remove_expired(outputs: Path, *, conversation: str, now: datetime) -> None:
@@ -327,12 +323,7 @@ def _saved_conversations(outputs: Path) -> Iterator[_ConversationOutput]:
     # Another process may remove a folder meanwhile; it goes on from there.
     with contextlib.suppress(OSError):
         for folder in list(outputs.iterdir()):
-            status = [path.lstat() for path in _all_paths(folder)]
+            inside = (Path(parent, name) for parent, folders, files in walk(folder) for name in (*folders, *files))
+            status = [path.lstat() for path in (folder, *inside)]
             changed = datetime.fromtimestamp(max(each.st_mtime for each in status), UTC)
             yield _ConversationOutput(folder, sum(each.st_size for each in status), changed)
-
-
-def _all_paths(folder: Path) -> Iterator[Path]:
-    yield folder
-    for parent, folders, files in walk(folder):
-        yield from (Path(parent, name) for name in (*folders, *files))

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from scaffold.core.tool import Tool, ToolOutput
-from scaffold.host.process.command_runner import CommandResult, Containment, run_command
+from scaffold.host.process.command_runner import Containment, run_command
 from scaffold.tools.command.shell import DEFAULT_TIMEOUT_S, command_answer
 from scaffold.tools.command.spooled_output import CommandSpec, describe_exit, run_spooled
 from scaffold.tools.workspace import Workspace, failed_answer
@@ -92,7 +92,10 @@ async def _all_described(env: UserToolEnv, files: list[Path]) -> list[tuple[Path
 
 
 async def _read_tool_file(env: UserToolEnv, file: Path) -> _ToolFile | str:
-    finished = await _load_file(env, file)
+    command = _runner_command(env, file, env.load_time_s)
+    finished = await run_command(
+        command.argv, cwd=command.cwd, env=command.env, timeout_s=command.timeout_s, containment=Containment()
+    )
     if finished.timed_out:
         return f"{file}: loading it took more than {env.load_time_s:g} s; do work in functions, not at import."
     if finished.exit_code != 0:
@@ -127,13 +130,6 @@ def _make_tool(env: UserToolEnv, file: Path, function: _UserFunction) -> Tool:
         },
         category="python",
         run=work,
-    )
-
-
-async def _load_file(env: UserToolEnv, file: Path) -> CommandResult:
-    command = _runner_command(env, file, env.load_time_s)
-    return await run_command(
-        command.argv, cwd=command.cwd, env=command.env, timeout_s=command.timeout_s, containment=Containment()
     )
 
 

@@ -56,8 +56,11 @@ def apply_edits(text: str, changes: Sequence[LineEdit]) -> EditResult | Refusal:
         if later.start < earlier.end:
             return Refusal(f"Operations on {span_of(earlier)} and {span_of(later)} overlap; make them one operation.")
     for change in changes:
-        problem = _range_problem(change, lines) or _expected_mismatch(change, lines)
-        if problem:
+        last = len(lines) if change.end > change.start else len(lines) + 1
+        if change.start >= last or change.end > len(lines):
+            count = count_of(len(lines), "line")
+            return Refusal(f"Cannot change {span_of(change)}: the file has {count}; read it again.")
+        if problem := _expected_mismatch(change, lines):
             return problem
     return EditResult(_join_edited(text, lines, changes), edit_hunks(lines, changes))
 
@@ -96,13 +99,6 @@ def _block_lines(text: str) -> list[str]:
     return split_lines(text) if text else []
 
 
-def _range_problem(change: LineEdit, lines: Sequence[str]) -> Refusal | None:
-    last = len(lines) if change.end > change.start else len(lines) + 1
-    if change.start < last and change.end <= len(lines):
-        return None
-    return Refusal(f"Cannot change {span_of(change)}: the file has {count_of(len(lines), 'line')}; read it again.")
-
-
 def _expected_mismatch(change: LineEdit, lines: Sequence[str]) -> Refusal | None:
     # To the last space: a model that misremembers a line would change another one than it means.
     expected = change.expected
@@ -120,7 +116,9 @@ def _expected_mismatch(change: LineEdit, lines: Sequence[str]) -> Refusal | None
     blank = [_single_spaced(line) for line in current] == [_single_spaced(line) for line in expected]
     how = "differs in white space from" if blank else "does not match"
     shown = "\n".join(f"{change.start + n}\t{line[:400]}" for n, line in enumerate(current[:HINTED_LINES], 1))
-    elsewhere = _find_lines(lines, expected)
+    starts = (n for n, line in enumerate(lines) if expected and line == expected[0])
+    found = (n + 1 for n in starts if list(lines[n : n + len(expected)]) == list(expected))
+    elsewhere = [number for number, _ in zip(found, range(5), strict=False)]
     hint = f"It is at line {', '.join(map(str, elsewhere))}. " if elsewhere else ""
     return Refusal(
         f"`expected` {how} {span_of(change)}; nothing was changed. {hint}Current lines:\n{shown or '(no lines)'}"
@@ -131,18 +129,12 @@ def _single_spaced(line: str) -> str:
     return " ".join(line.split())
 
 
-def _find_lines(lines: Sequence[str], expected: Sequence[str]) -> list[int]:
-    if not expected:
-        return []
-    starts = (n for n, line in enumerate(lines) if line == expected[0])
-    found = (n + 1 for n in starts if list(lines[n : n + len(expected)]) == list(expected))
-    return [number for number, _ in zip(found, range(5), strict=False)]
-
-
 def _join_edited(text: str, lines: Sequence[str], changes: Sequence[LineEdit]) -> str:
     usual = dominant_line_end(text)
     old = text.split("\n")
-    ends = [_end_of(raw, is_last=number == len(old)) for number, raw in enumerate(old[: len(lines)], 1)]
+    ends = ["\r\n" if raw.endswith("\r") else "\n" for raw in old[: len(lines)]]
+    if len(old) <= len(lines):  # the last line has no newline
+        ends[-1] = ""
     final = ends[-1] if ends else usual
     kept: list[tuple[str, str]] = []
     at = 0
@@ -156,12 +148,6 @@ def _join_edited(text: str, lines: Sequence[str], changes: Sequence[LineEdit]) -
     whole = "".join(line + (end or usual) for line, end in kept[:-1])
     line, end = kept[-1]
     return whole + line + ((end or usual) if final or not line else "")
-
-
-def _end_of(raw: str, *, is_last: bool) -> str:
-    if is_last:
-        return ""
-    return "\r\n" if raw.endswith("\r") else "\n"
 
 
 def _edit_hunks(lines: Sequence[str], changes: Sequence[LineEdit]) -> Iterator[str]:

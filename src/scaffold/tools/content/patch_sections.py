@@ -63,7 +63,13 @@ def _section_edits(section: PatchSection, start: int) -> Iterator[LineEdit]:
 
 def _find_place(lines: Sequence[str], section: PatchSection) -> _SectionPlace | Refusal:
     if not section.old:
-        return _end_for_added(lines, section)
+        if lines and not section.at_end:
+            added = _join_lines([text for _, text in section.lines])
+            return Refusal(
+                "Where do these lines belong? Include a line before or after them, with a space before it, or put "
+                f"`*** End of File` after them:\n{added}"
+            )
+        return _SectionPlace(len(lines), exact=True)
     if missing := next(
         (anchor for anchor in section.anchors if not any(_is_anchor(line, anchor) for line in lines)), ""
     ):
@@ -71,17 +77,10 @@ def _find_place(lines: Sequence[str], section: PatchSection) -> _SectionPlace | 
     for exact, like in ((True, str), (False, str.rstrip)):
         if found := _behind_anchors(lines, section, _find_section(lines, section, like)):
             return _SectionPlace(found[0], exact) if len(found) == 1 else _ambiguous_refusal(lines, section, found)
-    return _not_found(lines, section)
-
-
-def _end_for_added(lines: Sequence[str], section: PatchSection) -> _SectionPlace | Refusal:
-    if lines and not section.at_end:
-        added = _join_lines([text for _, text in section.lines])
-        return Refusal(
-            "Where do these lines belong? Include a line before or after them, with a space before it, or put "
-            f"`*** End of File` after them:\n{added}"
-        )
-    return _SectionPlace(len(lines), exact=True)
+    text, old = _join_lines(lines), _join_lines(section.old)
+    behind = "".join(f" behind `{anchor}`" for anchor in section.anchors[-1:])
+    where = f"{behind} at the end of the file" if section.at_end else behind
+    return Refusal(f"These lines do not occur{where}:\n{old}\n{nearest_lines(text, old)}")
 
 
 def _find_section(lines: Sequence[str], section: PatchSection, like: Callable[[str], str]) -> list[int]:
@@ -125,13 +124,6 @@ def _ambiguous_refusal(lines: Sequence[str], section: PatchSection, found: Seque
         f"{_join_lines(section.old)}\n"
         f"The places are these; read the file if they do not tell which is meant:\n{lines_around(lines, found)}"
     )
-
-
-def _not_found(lines: Sequence[str], section: PatchSection) -> Refusal:
-    text, old = _join_lines(lines), _join_lines(section.old)
-    behind = "".join(f" behind `{anchor}`" for anchor in section.anchors[-1:])
-    where = f"{behind} at the end of the file" if section.at_end else behind
-    return Refusal(f"These lines do not occur{where}:\n{old}\n{nearest_lines(text, old)}")
 
 
 def _join_lines(lines: Sequence[str]) -> str:

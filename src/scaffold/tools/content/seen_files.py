@@ -153,7 +153,9 @@ class SeenFiles:
         if content is None:
             self.forget(path)
             return Refusal(f"{shown} was deleted since you read it; nothing was written. Repeat the call to create it.")
-        if _is_same(seen, content):
+        # Without the whole content before and now, the version of the file has to tell.
+        whole = seen.digest is not None and not content.cut
+        if seen.digest == hashlib.sha256(content.data).digest() if whole else seen.version == content.origin:
             return None
         del self._seen[path]
         self._remember_content(path, content, lines_known=seen.lines_known)
@@ -196,12 +198,6 @@ def _seen_file(version: str) -> _SeenFile | None:
         return _SeenFile(bytes.fromhex(version), None, FileVersion(0, 0, 0, 0), lines_known)
     except (ValueError, TypeError):
         return None
-
-
-def _is_same(seen: _SeenFile, content: FileContent) -> bool:
-    if seen.digest is None or content.cut:
-        return seen.version == content.origin
-    return seen.digest == hashlib.sha256(content.data).digest()
 
 
 def _original_lines(spans: Sequence[EditedSpan], edit: LineEdit) -> tuple[int, int]:

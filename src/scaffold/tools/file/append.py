@@ -44,7 +44,9 @@ def append_file(workspace: Workspace) -> Tool:
         if isinstance(added, Refusal):
             return failed_answer(added.reason)
         if is_new or workspace.seen.knows(target):
-            _remember_file(workspace, target, shown)
+            content = read_head(workspace.root, target, shown, limit_bytes=MAX_READ_BYTES)
+            if not isinstance(content, Refusal):
+                workspace.seen.record_change(target, content)
         count, note = added
         lines = len(split_lines(args["content"]))
         return ToolOutput(
@@ -65,12 +67,6 @@ def _change_since(workspace: Workspace, target: Path, shown: str) -> Refusal | N
         return None
     content = read_head(workspace.root, target, shown, limit_bytes=MAX_READ_BYTES) if target.exists() else None
     return content if isinstance(content, Refusal) else workspace.seen.change_since(target, content, shown)
-
-
-def _remember_file(workspace: Workspace, target: Path, shown: str) -> None:
-    content = read_head(workspace.root, target, shown, limit_bytes=MAX_READ_BYTES)
-    if not isinstance(content, Refusal):
-        workspace.seen.record_change(target, content)
 
 
 def _append_text(fd: int, content: str, shown: str, target: Path, *, is_new: bool) -> tuple[int, str] | Refusal:

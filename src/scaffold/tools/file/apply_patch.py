@@ -77,8 +77,13 @@ def apply_patch(workspace: Workspace) -> Tool:
             return failed_answer(f"{patched.reason}\nNothing was changed.")
         if refusal := change_files(workspace.root, [each for file in patched for each in file.planned]):
             return failed_answer(refusal.reason)
-        for file in patched:
-            _remember_file(workspace, file)
+        for each, edits in ((each, file.edits) for file in patched for each in file.planned):
+            if each.after is None:
+                workspace.seen.forget(each.path)
+            elif edits is None:
+                workspace.seen.record(each.path, whole_content(each.after))
+            else:
+                workspace.seen.record_edits(each.path, whole_content(each.after), edits)
         return ToolOutput("\n".join(file.report for file in patched))
 
     return Tool(
@@ -146,7 +151,13 @@ def _plan_update(workspace: Workspace, target: Path, file: FilePatch) -> _Patche
         if isinstance(found, Refusal):
             return Refusal(f"{file.path}: {found.reason}")
         data, patched = found
-    report = change_report(file.path, patched.outcome.diff) + _inexact_note(patched) if patched else ""
+    report = change_report(file.path, patched.outcome.diff) if patched else ""
+    if patched and patched.inexact:
+        lines = ", ".join(map(str, patched.inexact))
+        report += (
+            f"\nThe lines from {lines} on matched except for white space at their ends; those that stay were not "
+            "changed."
+        )
     if file.move_to is None:
         planned = PlannedFile(path=target, shown=file.path, before=content, after=data)
         return _PatchedFile(planned=(planned,), report=report, edits=patched.edits if patched else ())
@@ -204,25 +215,6 @@ def _patched_content(content: FileContent, file: FilePatch) -> tuple[bytes, Patc
     return encoded if isinstance(encoded, Refusal) else (decoded.encoding.bom + encoded, patched)
 
 
-def _inexact_note(patched: PatchedText) -> str:
-    if not patched.inexact:
-        return ""
-    lines = ", ".join(map(str, patched.inexact))
-    return (
-        f"\nThe lines from {lines} on matched except for white space at their ends; those that stay were not changed."
-    )
-
-
-def _remember_file(workspace: Workspace, file: _PatchedFile) -> None:
-    for each in file.planned:
-        if each.after is None:
-            workspace.seen.forget(each.path)
-        elif file.edits is None:
-            workspace.seen.record(each.path, whole_content(each.after))
-        else:
-            workspace.seen.record_edits(each.path, whole_content(each.after), file.edits)
-
-
 def change_files(root: Path, planned: Sequence[PlannedFile]) -> Refusal | None:
     """Write and delete the files below `root`; return why nothing was changed, or None.
 
@@ -241,17 +233,13 @@ def change_files(root: Path, planned: Sequence[PlannedFile]) -> Refusal | None:
 
 
 def _try_change(root: Path, file: PlannedFile) -> Refusal | None:
+    origin = file.before.origin if file.before else None
     try:
-        return _change_file(root, file)
+        if file.after is not None:
+            return replace_file(root, file.path, file.after, file.shown, origin=origin, mode=file.mode)
+        return None if origin is None else remove_file(root, file.path, file.shown, origin=origin)
     except OSError as error:
         return Refusal(f"{file.shown} cannot be changed ({error.strerror or error}); nothing was written.")
-
-
-def _change_file(root: Path, file: PlannedFile) -> Refusal | None:
-    origin = file.before.origin if file.before else None
-    if file.after is not None:
-        return replace_file(root, file.path, file.after, file.shown, origin=origin, mode=file.mode)
-    return None if origin is None else remove_file(root, file.path, file.shown, origin=origin)
 
 
 def _is_taken_back(root: Path, file: PlannedFile) -> bool:

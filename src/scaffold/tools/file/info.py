@@ -3,7 +3,7 @@
 import os
 import stat
 from collections.abc import Mapping
-from pathlib import Path, PurePath
+from pathlib import PurePath
 from typing import Any
 
 import msgspec
@@ -79,10 +79,11 @@ def _kind_details(readable: ReadablePath, deadline: Deadline, kind: str) -> Mapp
             with open_folder(readable.folder, readable.path) as folder:
                 return {"entries": len(os.listdir(folder))}  # noqa: PTH208 - of a descriptor
         case "link":
-            return {
-                "target": _json_safe(str(readable.path.readlink())),
-                "leads_to": _link_target(readable.folder, readable.path),
-            }
+            named = _json_safe(str(readable.path.readlink()))
+            target = resolve_inside(readable.folder, str(readable.path))
+            if isinstance(target, Refusal):
+                return {"target": named, "leads_to": "outside"}
+            return {"target": named, "leads_to": file_kind(target.lstat()) if target.exists() else "nothing"}
         case _:
             return {}
 
@@ -96,13 +97,6 @@ def _of_file(readable: ReadablePath, deadline: Deadline) -> Mapping[str, Any]:
     with open_file(readable.folder, readable.path, os.O_RDONLY) as fd:
         total = read_range(decode_chunks(fd, text, deadline), 1, 0, 0).total
     return {"encoding": text.name, "total_lines": None if deadline.expired else total}
-
-
-def _link_target(root: Path, link: Path) -> str:
-    target = resolve_inside(root, str(link))
-    if isinstance(target, Refusal):
-        return "outside"
-    return file_kind(target.lstat()) if target.exists() else "nothing"
 
 
 def _json_safe(name: str) -> str:

@@ -173,7 +173,9 @@ def list_dir(workspace: Workspace) -> Tool:
         if isinstance(readable, Refusal):
             return failed_answer(readable.reason)
         if not readable.path.is_dir():
-            return failed_answer(_no_folder(readable, args["path"]))
+            if readable.path.exists():
+                return failed_answer(f"{args['path']} is not a folder; list its parent folder.")
+            return failed_answer(missing_folder(readable.folder, args["path"]))
         with open_folder(readable.folder, readable.path) as folder:
             entries = sorted(name for name in os.listdir(folder) if name != ".git")  # noqa: PTH208 - of a descriptor
             lines = [line for name in entries[:MAX_ENTRIES] if (line := _folder_entry(folder, name))]
@@ -188,12 +190,6 @@ def list_dir(workspace: Workspace) -> Tool:
         category="file_read",
         run=run_in_thread(work),
     )
-
-
-def _no_folder(readable: ReadablePath, shown: str) -> str:
-    if readable.path.exists():
-        return f"{shown} is not a folder; list its parent folder."
-    return missing_folder(readable.folder, shown)
 
 
 def decode_file(readable: ReadablePath, shown: str) -> Decoded | Encoding | Refusal:
@@ -259,7 +255,11 @@ def _numbered_output(args: Mapping[str, Any], part: _FileExcerpt) -> ToolOutput:
         return ToolOutput(f"{path}: total_lines 0, the file is empty")
     requested_end = min(args.get("end_line", total), total)
     if not part.passage.lines:
-        return failed_answer(_past_end_message(path, total, counted=part.counted))
+        if part.counted:
+            return failed_answer(f"{path} has {count_of(total, 'line')}; ask for a range inside 1-{total}.")
+        return failed_answer(
+            f"Reading {path} timed out after {total} lines; read later ones with shell (sed -n, tail)."
+        )
     shown: list[str] = []
     room = MAX_ANSWER_CHARS
     for number, line in enumerate(part.passage.lines, start):
@@ -274,12 +274,6 @@ def _numbered_output(args: Mapping[str, Any], part: _FileExcerpt) -> ToolOutput:
     count = f"{total}" if part.counted else f"more than {total}"
     head = f"{path}: total_lines {count}, range {start}-{last}{_encoding_note(part.encoding)}"
     return ToolOutput("\n".join([head, *shown, *rest]))
-
-
-def _past_end_message(path: str, total: int, *, counted: bool) -> str:
-    if counted:
-        return f"{path} has {count_of(total, 'line')}; ask for a range inside 1-{total}."
-    return f"Reading {path} timed out after {total} lines; read later ones with shell (sed -n, tail)."
 
 
 def _encoding_note(encoding: Encoding) -> str:

@@ -91,7 +91,12 @@ def _piece_end(pattern: str, at: int) -> int:
         case "\\":
             return at + 2
         case "[":
-            return _class_end(pattern, at)
+            inner = at + (2 if pattern[at + 1] == "^" else 1)
+            if pattern[inner] == "]":  # a leading `]` is literal
+                inner += 1
+            while pattern[inner] != "]":
+                inner += 2 if pattern[inner] == "\\" else 1
+            return inner + 1
         case "(":
             inner = at + 1
             while pattern[inner] != ")":
@@ -103,19 +108,11 @@ def _piece_end(pattern: str, at: int) -> int:
             return at + 1
 
 
-def _class_end(pattern: str, at: int) -> int:
-    inner = at + (2 if pattern[at + 1] == "^" else 1)
-    if pattern[inner] == "]":  # a leading `]` is literal
-        inner += 1
-    while pattern[inner] != "]":
-        inner += 2 if pattern[inner] == "\\" else 1
-    return inner + 1
-
-
 def _literal_runs(pieces: list[str]) -> list[str]:
     runs = [""]
     for piece, after in zip_longest(pieces, pieces[1:], fillvalue=""):
-        plain = _literal_char(piece)
+        is_escaped = len(piece) == 2 and piece[0] == "\\" and piece[1].isascii() and not piece[1].isalnum()
+        plain = piece[-1] if piece in _PLAIN or is_escaped else ""
         # What follows makes this character optional, or may: a repetition can be zero times.
         if after[:1] in {"*", "?", "{"}:
             plain = ""
@@ -123,11 +120,3 @@ def _literal_runs(pieces: list[str]) -> list[str]:
         if not plain or after == "+":
             runs.append("")
     return runs
-
-
-def _literal_char(piece: str) -> str:
-    if piece in _PLAIN:
-        return piece
-    if len(piece) == 2 and piece[0] == "\\" and piece[1].isascii() and not piece[1].isalnum():
-        return piece[1]
-    return ""

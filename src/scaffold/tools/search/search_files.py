@@ -59,7 +59,10 @@ def search_files(workspace: Workspace, *, time_limit_s: float = TIME_LIMIT_S) ->
         files = await candidate_files(workspace, readable.path, re.compile(query.pattern))
         absolute = readable.folder != workspace.root
         search = SearchRequest(readable.folder.resolve(), readable.path, files, query, absolute)
-        if _may_take_long(query.pattern):
+        # `re` holds the GIL while it backtracks, so no other task would run.
+        # The question mark that opens a group, as in `(?:`, does not repeat anything.
+        plain = _GROUP.sub("(", _ESCAPED.sub("", query.pattern))
+        if any(mark in plain for mark in "*+{") or plain.count("?") > MAX_OPTIONAL:
             return await _search_in_process(workspace, search, time_limit_s)
         return await run_with_deadline(lambda _, deadline: _search_in_thread(search, deadline), time_limit_s)(args)
 
@@ -108,13 +111,6 @@ def _parse_request(workspace: Workspace, args: Mapping[str, Any]) -> tuple[Reada
         min(args.get("context_lines", 0), MAX_CONTEXT),
         min(args.get("max_matches", DEFAULT_MATCHES), MAX_MATCHES),
     )
-
-
-def _may_take_long(pattern: str) -> bool:
-    # `re` holds the GIL while it backtracks, so no other task would run.
-    # The question mark that opens a group, as in `(?:`, does not repeat anything.
-    plain = _GROUP.sub("(", _ESCAPED.sub("", pattern))
-    return any(mark in plain for mark in "*+{") or plain.count("?") > MAX_OPTIONAL
 
 
 def _search_in_thread(search: SearchRequest, deadline: Deadline) -> ToolOutput:

@@ -35,7 +35,11 @@ def read_page(html: str, url: str) -> Page:
     with contextlib.suppress(AssertionError):  # raised for some malformed declarations; keep the text before them
         reader.feed(html)
         reader.close()
-    return Page(" ".join("".join(reader.title).split()), _tidy_lines("".join(reader.parts)))
+    lines = (line.rstrip() for line in "".join(reader.parts).split("\n"))
+    # other text starts with at most one space; more than one means preformatted text, which keeps its indent
+    straight = "\n".join(line[1:] if line[:1] == " " and line[1:2] != " " else line for line in lines)
+    text = re.sub(r"\n{3,}", "\n\n", straight).strip("\n")
+    return Page(" ".join("".join(reader.title).split()), text)
 
 
 class _HtmlTextParser(HTMLParser):
@@ -106,13 +110,6 @@ class _HtmlTextParser(HTMLParser):
         label = "".join(self.parts[before:]).strip()
         if label and whole != label and not target.startswith("#") and whole.startswith(("http://", "https://")):
             self.parts.append(f" ({whole})")
-
-
-def _tidy_lines(text: str) -> str:
-    lines = (line.rstrip() for line in text.split("\n"))
-    # other text starts with at most one space; more than one means preformatted text, which keeps its indent
-    straight = "\n".join(line[1:] if line[:1] == " " and line[1:2] != " " else line for line in lines)
-    return re.sub(r"\n{3,}", "\n\n", straight).strip("\n")
 
 
 if __name__ == "__main__":

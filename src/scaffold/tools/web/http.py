@@ -119,10 +119,12 @@ async def _fetch_page(text: str, admits: AddressFilter) -> FetchResponse | Refus
     ) as session:
         # Redirects are followed here and not by aiohttp, so that each target is checked like the first URL.
         for _ in range(MAX_REDIRECTS + 1):
-            if problem := _url_problem(url):
-                return problem
+            if url.scheme not in {"http", "https"} or not url.host:
+                return Refusal(f"{url} is not an http:// or https:// URL; read files with read_file.")
+            if url.user is not None or url.password is not None:
+                return Refusal(f"The URL of {url.host} contains credentials, which are never sent; remove them.")
             # aiohttp does not ask the resolver about a host that is an address already.
-            if url.host and _is_address(url.host) and not admits(url.host):
+            if _is_address(url.host) and not admits(url.host):
                 raise _AddressDenied(url.host, url.host)
             async with session.get(url, allow_redirects=False) as response:
                 target = response.headers.get("Location")
@@ -130,14 +132,6 @@ async def _fetch_page(text: str, admits: AddressFilter) -> FetchResponse | Refus
                     return await _read_body(response)
                 url = url.join(URL(target))
     return Refusal(f"{text} redirects more than {MAX_REDIRECTS} times; try another source.")
-
-
-def _url_problem(url: URL) -> Refusal | None:
-    if url.scheme not in {"http", "https"} or not url.host:
-        return Refusal(f"{url} is not an http:// or https:// URL; read files with read_file.")
-    if url.user is not None or url.password is not None:
-        return Refusal(f"The URL of {url.host} contains credentials, which are never sent; remove them.")
-    return None
 
 
 def _is_address(host: str) -> bool:
