@@ -96,7 +96,11 @@ class Worker:
             run_context.store.attempts.claim(
                 attempt.id, fence=attempt.fence, worker=identity, worktree=str(folder), log_file=log_file
             )
-        ending = await self._run_with_timeout()
+        ending = await self._run_in_time()
+        # Its checks found nothing, its commands had no folder, and its agent may have made a new one.
+        failed = isinstance(ending, AttemptEnd) and ending.outcome in COUNTED_FAILURES
+        if failed and self._workspace is not None and self._workspace.is_gone:
+            ending = AttemptEnd("lost", f"the worktree {self._workspace.path} was removed")
         match ending:
             # The attempt's outcome is the owner's to write from here on.
             case CandidateReady():
@@ -134,14 +138,6 @@ class Worker:
                 written = await add_notes(run_context, SCRATCH, f"- {text}")
                 if isinstance(written, UnusableNotes):
                     self._records.warn(f"{text}. The notes of all agents do not say so: {written.why}.")
-
-    async def _run_with_timeout(self) -> CandidateReady | AttemptEnd:
-        ending = await self._run_in_time()
-        # Its checks found nothing, its commands had no folder, and its agent may have made a new one.
-        failed = isinstance(ending, AttemptEnd) and ending.outcome in COUNTED_FAILURES
-        if failed and self._workspace is not None and self._workspace.is_gone:
-            return AttemptEnd("lost", f"the worktree {self._workspace.path} was removed")
-        return ending
 
     async def _run_in_time(self) -> CandidateReady | AttemptEnd:
         limit = self._records.activity.limit

@@ -1,14 +1,13 @@
 """Run the attempt of a worker process, and record unexpected errors."""
 
 import traceback
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 
 from scaffold.agent.model_access import connect_run_model
 from scaffold.core.errors import GitError, StaleFence, StoreUnavailable
 from scaffold.core.ids import AttemptId
 from scaffold.core.ports import Model
-from scaffold.core.run_settings import RunSettings
 from scaffold.core.states import AttemptOutcome
 from scaffold.host.process_identity import own_identity
 from scaffold.llm.transport.live_context import Patience
@@ -71,7 +70,12 @@ async def connect_work_models(
     async with AsyncExitStack() as stack:
         model = await stack.enter_async_context(connect_run_model(work, patience=patience))
         opened, side = {(work.name, work.others): model}, dict[str, Model]()
-        for role in _side_roles(settings):
+        roles: Mapping[SideRole, bool] = {
+            "drafter": settings.planning.drafter,
+            "critic": settings.planning.critic,
+            "learner": settings.learning.extract,
+        }
+        for role in (each for each, is_used in roles.items() if is_used):
             own = settings.agent_model(role)
             place = (own.name, own.others)
             if place not in opened:
@@ -79,12 +83,3 @@ async def connect_work_models(
             if opened[place] is not model:
                 side[role] = opened[place]
         yield model, side
-
-
-def _side_roles(settings: RunSettings) -> Iterator[SideRole]:
-    if settings.planning.drafter:
-        yield "drafter"
-    if settings.planning.critic:
-        yield "critic"
-    if settings.learning.extract:
-        yield "learner"

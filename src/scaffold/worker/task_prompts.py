@@ -116,7 +116,10 @@ def _check_line(check: Check) -> str:
 
 
 def _verified_section(finished: Sequence[Action], facts: Sequence[Fact]) -> str:
-    landed = _first_lines([f"- {commit[:8]}: {effects}" for commit, effects in _proven_at(facts)], MAX_FACTS)
+    shown: dict[str, list[str]] = {}
+    for fact in facts:
+        shown.setdefault(fact.commit, []).append(fact.assertion)
+    landed = _first_lines([f"- {commit[:8]}: {', '.join(effects)}" for commit, effects in shown.items()], MAX_FACTS)
     paths = [f"- {path}" for path in sorted({path for fact in facts for path in fact.paths})]
     parts = [
         "# Commits of the work that you verify (see `git show COMMIT`)\n" + "\n".join(landed) if facts else "",
@@ -124,13 +127,6 @@ def _verified_section(finished: Sequence[Action], facts: Sequence[Fact]) -> str:
         _results_section("# What its agents reported", finished, each=VERIFIED_CHARS, total=ALL_VERIFIED_CHARS),
     ]
     return "\n\n".join(part for part in parts if part)
-
-
-def _proven_at(facts: Sequence[Fact]) -> list[tuple[str, str]]:
-    shown: dict[str, list[str]] = {}
-    for fact in facts:
-        shown.setdefault(fact.commit, []).append(fact.assertion)
-    return [(commit, ", ".join(effects)) for commit, effects in shown.items()]
 
 
 def _results_section(heading: str, actions: Sequence[Action], *, each: int, total: int) -> str:

@@ -100,7 +100,11 @@ class AttemptVerifier:
         request, environment = await self._with_environment(terms, head)
 
         async def clean_tree(commit: Commit) -> Tree:
-            return await self._clean_tree(commit, environment if commit == head else self._place.environment)
+            of_commit = environment if commit == head else self._place.environment
+            # Ignored files are deleted, since a candidate lands without them and must pass without them, too.
+            async with reprovision(of_commit, self._place.workspace.path):
+                self._clean = await self._check_out(commit)
+            return self._place.tree(commit, of_commit)
 
         tree = await clean_tree(head)
         clean = self._clean
@@ -141,12 +145,6 @@ class AttemptVerifier:
             place.run_context, place.task.run, base, head, during=place.activities.during, may_run=allowed
         )
         return with_environment(request, found.environment, lacks=found.lacks), found.environment
-
-    async def _clean_tree(self, commit: Commit, environment: CheckEnvironment | None) -> Tree:
-        # Ignored files are deleted, since a candidate lands without them and must pass without them, too.
-        async with reprovision(environment, self._place.workspace.path):
-            self._clean = await self._check_out(commit)
-        return self._place.tree(commit, environment)
 
     async def _prove_tree(self, request: ProofRequest, tree: Tree) -> Verification:
         observer = CheckObserver(await changed_code(tree.git, tree.base, tree.commit))
@@ -231,15 +229,12 @@ class AttemptVerifier:
             return passed
         # While the base is checked out, the worktree does not show the work: a rescue would find nothing.
         async with pinned_meanwhile(self._place.run_context, self._place.task.attempt.id, passed.commit):
-            self._base_results = await self._check_on_clean_base(after)
+            workspace = self._place.workspace
+            async with reprovision(self._place.environment, workspace.path):
+                await worktree.reset_and_clean(workspace.git, workspace.base)
+            self._base_results = await check_on_base(self._place, after)
             # All checks: only those that run are observed from inside.
             return await self.verify(passed.commit, accepted=passed.accepted)
-
-    async def _check_on_clean_base(self, contract: Contract) -> BaseCheckResults:
-        workspace = self._place.workspace
-        async with reprovision(self._place.environment, workspace.path):
-            await worktree.reset_and_clean(workspace.git, workspace.base)
-        return await check_on_base(self._place, contract)
 
     @property
     def _contract_with_timeouts(self) -> Contract | None:

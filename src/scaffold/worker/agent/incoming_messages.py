@@ -34,7 +34,12 @@ class IncomingMessages:
         attempt = self._attempt
         found = (*self._waiting_messages(attempt.action_id), *self._waiting_messages(attempt.id))
         self._looked = tuple(sorted(found, key=lambda envelope: envelope.seq))
-        return tuple(Text(self._message_prompt(envelope)) for envelope in self._looked)
+        prompts = []
+        for envelope in self._looked:
+            age = format_age(self._context.clock.now() - envelope.created_at)
+            text = self._context.redactor.clean(str(envelope.body.get("text", "")))
+            prompts.append(Text(f"{HEADS[envelope.sender].format(age=age)}\n{quote(text)}"))
+        return tuple(prompts)
 
     def take(self) -> None:
         """Mark the messages of the last `peek` as delivered: they are in the conversation now."""
@@ -51,8 +56,3 @@ class IncomingMessages:
         found = self._context.store.messages.peek(self._attempt.run_id, recipient, limit=MAX_MESSAGES)
         new = (envelope for envelope in found if envelope.seq not in self._delivered)
         return [envelope for envelope in new if envelope.sender in HEADS]
-
-    def _message_prompt(self, envelope: Envelope) -> str:
-        age = format_age(self._context.clock.now() - envelope.created_at)
-        text = self._context.redactor.clean(str(envelope.body.get("text", "")))
-        return f"{HEADS[envelope.sender].format(age=age)}\n{quote(text)}"

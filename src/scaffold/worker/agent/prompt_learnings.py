@@ -11,7 +11,6 @@ from scaffold.plan.learning.selection import prompt_section, select
 from scaffold.run.failures.ladder import attempt_fingerprint, verification_fingerprint
 from scaffold.run.failures.refused_work import summarize_failures
 from scaffold.run.learning.told_learnings import tell_unusable, told_stores
-from scaffold.store.user_store import UserStore
 from scaffold.worker.attempt_records import AttemptRecords
 
 
@@ -73,13 +72,9 @@ def _learnings_section(records: AttemptRecords, moment: LearningMoment, situatio
             run_context.store.learning_uses.add(attempt.id, moment, given=given, withheld=withheld)
             run_context.store.learnings.trigger(found)
         if stores.user is not None:
-            _trigger_in(records, stores.user, found)
+            try:
+                with stores.user.transaction():
+                    stores.user.learnings.trigger(found)
+            except StoreError as error:
+                tell_unusable(run_context, records.task.run, error)
     return run_context.redactor.clean(prompt_section(chosen.given, scores, moment))
-
-
-def _trigger_in(records: AttemptRecords, user: UserStore, found: list[str]) -> None:
-    try:
-        with user.transaction():
-            user.learnings.trigger(found)
-    except StoreError as error:
-        tell_unusable(records.run_context, records.task.run, error)

@@ -10,7 +10,6 @@ from scaffold.agent.prompts import system_prompt
 from scaffold.agent.turn_loop import Agent, AgentRecords, AgentSpec, TurnResult
 from scaffold.core.conversation import Caller, Delta, RetryWait
 from scaffold.core.ports import Model
-from scaffold.core.run_settings import ModelSettings, RunSettings
 from scaffold.core.tool import Tool
 from scaffold.worker.agent.watchdog import NoProgress, RepeatGuard, WatchedAgent, worktree_fingerprint
 from scaffold.worker.attempt_records import AttemptRecords
@@ -28,12 +27,6 @@ PROMPTS: Mapping[SideRole, str] = {
     "learner": "learner",
 }
 """The prompt of each role; `reviewer` has another name because an action may have that role, too."""
-
-
-def _model_settings(settings: RunSettings, role: SideRole) -> ModelSettings:
-    # The second reviewer's model is set apart from the models of the run's agents.
-    reviewer = settings.planning.reviewer
-    return reviewer.model if role == "reviewer" and reviewer is not None else settings.agent_model(role)
 
 
 def no_tools(_: Journal) -> Iterable[Tool]:
@@ -60,7 +53,9 @@ class SideAgent:
         pulse, task = records.activity, records.task
         run, attempt, key = task.run, task.attempt, task.action.key
         self.journal = records.open_journal(role=role)
-        own = _model_settings(run.settings, role)
+        # The second reviewer's model is set apart from the models of the run's agents.
+        reviewer = run.settings.planning.reviewer
+        own = reviewer.model if role == "reviewer" and reviewer is not None else run.settings.agent_model(role)
         repeats = RepeatGuard(partial(worktree_fingerprint, workspace.git, workspace.base))
         agent = Agent(
             model=model,

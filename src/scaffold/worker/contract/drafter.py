@@ -67,14 +67,17 @@ class ContractDrafter:
         self._place = place
         self._human = capabilities.human
         self._records = records
-        self._asked = 0
         self._side_agent = SideAgent(place.workspace, records, capabilities.model_of("drafter"), "drafter", event=event)
 
     async def contract(self, prompt: str) -> Contract:
         """Return a contract whose commands may be run; NoContract if the drafter gives none."""
-        self._asked = 0
+        asked = 0
         while True:
-            answer = _read_answer(await self._ask_drafter(prompt))
+            asked += 1
+            finish = await self._side_agent.turn(prompt)
+            if isinstance(finish, NoProgress):
+                raise NoContract(f"the drafter returned no contract: {finish.cause}", NO_CONTRACT_FIX)
+            answer = _read_answer(finish.text)
             if isinstance(answer, Contract):
                 # The drafter is a model: its commands are judged before anything is sealed.
                 denied = await self._denied_command(answer)
@@ -82,8 +85,9 @@ class ContractDrafter:
                     intent = answer.intent or intent_of(self._records.task.action)
                     return structs.replace(answer, intent=intent)
                 answer = _UnusableAnswer(denied)
-            if self._asked >= MAX_ASKS:
-                raise _no_contract(answer.why)
+            if asked >= MAX_ASKS:
+                why = f"the drafter returned no contract in {MAX_ASKS} answers: {answer.why}"
+                raise NoContract(why, NO_CONTRACT_FIX)
             prompt = unreadable_prompt(answer.why)
 
     async def strengthened(self, draft: Contract, prompt: str) -> Contract:
@@ -98,13 +102,6 @@ class ContractDrafter:
         if differences:
             raise NoContract(f"the final contract is weaker than the draft: {differences[0]}", "See `scaffold logs`.")
         return strengthen(draft, answer)
-
-    async def _ask_drafter(self, prompt: str) -> str:
-        self._asked += 1
-        finish = await self._side_agent.turn(prompt)
-        if isinstance(finish, NoProgress):
-            raise NoContract(f"the drafter returned no contract: {finish.cause}", NO_CONTRACT_FIX)
-        return finish.text
 
     async def _denied_command(self, contract: Contract) -> str:
         # A sandbox confines the commands; without one they are judged like an agent's calls.
@@ -139,10 +136,6 @@ def _read_answer(text: str) -> Contract | _UnusableAnswer:
     if len(contract.commands) > MAX_COMMANDS:
         return _UnusableAnswer(f"it has more than {MAX_COMMANDS} commands.")
     return contract
-
-
-def _no_contract(why: str) -> NoContract:
-    return NoContract(f"the drafter returned no contract in {MAX_ASKS} answers: {why}", NO_CONTRACT_FIX)
 
 
 async def _run_nothing(_: Mapping[str, Any]) -> ToolOutput:

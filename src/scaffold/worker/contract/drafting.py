@@ -1,5 +1,6 @@
 """Drafted contracts: written before the work, sealed out of its reach, and strengthened after it passed."""
 
+import contextlib
 from contextlib import nullcontext, suppress
 
 from scaffold.core.errors import CassetteMiss, ModelError
@@ -48,25 +49,22 @@ async def draft_contract(place: Workplace, capabilities: AgentCapabilities, reco
     can be read as a contract.
     """
     drafter = ContractDrafter(place, capabilities, records, "draft")
+    baseline = place.run_context.store.baselines.of_run(place.task.run.id)
+    context = DraftContext(
+        paths=await commits.listed_paths(place.workspace.git, place.workspace.base),
+        gates=tuple((run.gate.name, run.gate.command) for run in baseline.runs) if baseline else (),
+    )
     try:
-        contract = await drafter.contract(
-            draft_prompt(records.task.action, await _draft_context(place), records.task.attempt.briefing)
-        )
+        contract = await drafter.contract(draft_prompt(records.task.action, context, records.task.attempt.briefing))
     except CassetteMiss as missing:
         records.warn(f"No contract was drafted: {missing.what}")
         return None
     # A check that passes before the work cannot tell the work from no work, and its facts would be weak.
     if not required_names(contract).intersection((await check_on_base(place, contract)).failed_on_base):
-        contract = await _draft_again(drafter, contract)
+        # A weak contract is better than none: it stays if the second draft is unusable.
+        with contextlib.suppress(CassetteMiss, NoContract):
+            contract = await drafter.contract(holds_before_work_prompt(contract))
     return _seal_contract(records, "draft", contract)
-
-
-async def _draft_again(drafter: ContractDrafter, weak: Contract) -> Contract:
-    # A weak contract is better than none: `weak` stays if the second draft is unusable.
-    try:
-        return await drafter.contract(holds_before_work_prompt(weak))
-    except (CassetteMiss, NoContract):
-        return weak
 
 
 async def refine_contract(
@@ -89,14 +87,6 @@ async def refine_contract(
         records.inform(f"The contract of {action.key} stays as drafted: {error.what}")
         final = seal.contract
     return _seal_contract(records, "final", final)
-
-
-async def _draft_context(place: Workplace) -> DraftContext:
-    baseline = place.run_context.store.baselines.of_run(place.task.run.id)
-    return DraftContext(
-        paths=await commits.listed_paths(place.workspace.git, place.workspace.base),
-        gates=tuple((run.gate.name, run.gate.command) for run in baseline.runs) if baseline else (),
-    )
 
 
 def _seal_contract(records: AttemptRecords, phase: ContractPhase, contract: Contract) -> Contract:

@@ -35,7 +35,9 @@ async def take_up_turn(place: Workplace, records: AttemptRecords) -> WaitingTurn
     cannot be continued, a notice says why.
     """
     store, attempt = records.store, records.task.attempt
-    before = _last_executed(records)
+    earlier = store.attempts.of_action(attempt.action_id)
+    begun = [each for each in earlier if each.number < attempt.number and each.phase != "workspace"]
+    before = begun[-1] if begun else None
     turn = store.waiting_turns.get(before.id) if before else None
     if before is None or turn is None:
         return None
@@ -61,13 +63,6 @@ class Impossible(msgspec.Struct, frozen=True):
     """Earlier work cannot be taken up, and why."""
 
     why: str
-
-
-def _last_executed(records: AttemptRecords) -> Attempt | None:
-    attempt = records.task.attempt
-    earlier = records.store.attempts.of_action(attempt.action_id)
-    begun = [each for each in earlier if each.number < attempt.number and each.phase != "workspace"]
-    return begun[-1] if begun else None
 
 
 async def _restore_work(place: Workplace, before: Attempt) -> str | Impossible:

@@ -83,7 +83,10 @@ class FileRequests:
         self._store_grants([each for each in found if each.kind == "free"], "rule", reason)
         judging = [each for each in found if each.kind == "judges"]
         answer = await self._decide_judging(judging, reason) if judging else None
-        return _answer_output(found, answer)
+        approved = answer is not None and answer.approved
+        refused = any(each.kind == "forbidden" or (each.kind == "judges" and not approved) for each in found)
+        lines = [_answer_line(each, answer) for each in found]
+        return ToolOutput("\n".join([*lines, *([OTHERWISE] if refused else [])]), failed=refused)
 
     async def _decide_judging(self, judging: Sequence[RequestedEntry], reason: str) -> DeclarationAnswer:
         entries = tuple(sorted(each.entry for each in judging))
@@ -170,13 +173,6 @@ def _answer_of(item: InboxItem) -> DeclarationAnswer:
     said = f": {item.answer}" if item.answer else ""
     approved = item.state == "approved"
     return DeclarationAnswer(approved, f"a human {'approved' if approved else 'rejected'} it{said}")
-
-
-def _answer_output(found: Sequence[RequestedEntry], answer: DeclarationAnswer | None) -> ToolOutput:
-    approved = answer is not None and answer.approved
-    refused = any(each.kind == "forbidden" or (each.kind == "judges" and not approved) for each in found)
-    lines = [_answer_line(each, answer) for each in found]
-    return ToolOutput("\n".join([*lines, *([OTHERWISE] if refused else [])]), failed=refused)
 
 
 def _answer_line(entry: RequestedEntry, answer: DeclarationAnswer | None) -> str:

@@ -12,6 +12,7 @@ from scaffold.host.random_ids import new_id
 from scaffold.plan.learning.triples import read_triple
 from scaffold.run.failures.ladder import verification_fingerprint
 from scaffold.run.failures.refused_work import summarize_failures
+from scaffold.run.gate_logs import shown_path
 from scaffold.run.learning.stores import LearningStores
 from scaffold.worker.agent.capabilities import AgentCapabilities
 from scaffold.worker.agent.side_agent import SideAgent
@@ -74,7 +75,7 @@ class Learner:
             triple=triple,
             outcome="tests_pass",
             commit=passed.commit,
-            log=self._journal_path(),
+            log=shown_path(run_context.repository.root, run_context.journal(*self._records.task.journal_names)),
             fingerprint=verification_fingerprint(failed),
             source="agent",
             attempt=attempt.id,
@@ -84,9 +85,3 @@ class Learner:
         )
         with suppress(UsageError):  # the limit of learnings is reached
             LearningStores(run_context.store, None).add(learning)
-
-    def _journal_path(self) -> str:
-        run_context = self._records.run_context
-        path = run_context.journal(*self._records.task.journal_names)
-        root = run_context.repository.root
-        return str(path.relative_to(root) if path.is_relative_to(root) else path)

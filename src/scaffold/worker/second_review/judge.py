@@ -119,7 +119,10 @@ class ChangeJudge:
         lost: tuple[str, ...],
     ) -> ChangeReview | None:
         change = await change_hash(self._workspace, found.commit)
-        review = self._earlier_verdict(change, found, lost)
+        base, earlier = self._workspace.base, self._records.store.attempts.of_action(self._records.task.action.id)
+        stored = (each.verification.review for each in earlier if each.verification is not None)
+        reviews = (*self._given, *(each for each in stored if each is not None))
+        review = next((each for each in reversed(reviews) if each.holds_for(base, change, found.doubts, lost)), None)
         if review is None:
             review = await self._ask_reviewer(event, found, contract, reasons, change=change, lost=lost)
         if review is not None:
@@ -136,13 +139,6 @@ class ChangeJudge:
             protected=tuple(filter(areas.of, paths)),
             asked_about=paths_for_reviewer(self._records, paths),
         )
-
-    def _earlier_verdict(self, change: str, found: Verification, lost: tuple[str, ...]) -> ChangeReview | None:
-        base = self._workspace.base
-        earlier = self._records.store.attempts.of_action(self._records.task.action.id)
-        stored = (each.verification.review for each in earlier if each.verification is not None)
-        reviews = (*self._given, *(each for each in stored if each is not None))
-        return next((each for each in reversed(reviews) if each.holds_for(base, change, found.doubts, lost)), None)
 
     async def _ask_reviewer(
         self,

@@ -79,7 +79,10 @@ class SecondReviewer:
                 self._capabilities.human.deadline(spare_s=HAND_IN_RESERVE_S) as deadline,
                 self._opened_model() as model,
             ):
-                answer = await self._ask_for_verdict(model, question)
+                place, tools = self._place, partial(reading_tools, self._place, self._records)
+                agent = SideAgent(place.workspace, self._records, model, "reviewer", event=question.event, tools=tools)
+                git, base = place.run_context.git, place.workspace.base
+                answer: Review | str = await usable_verdict(agent.turn, question, git=git, base=base)
         except TimeoutError:
             if deadline is None or not deadline.expired():
                 raise
@@ -103,13 +106,6 @@ class SecondReviewer:
         patience = Patience(settings.limits.model_wait_s, self._records.activity.parked)
         async with connect_model(self.model_name, patience=patience, windows=settings.model.windows) as model:
             yield model
-
-    async def _ask_for_verdict(self, model: Model, question: ReviewQuestion) -> Review | str:
-        tools = partial(reading_tools, self._place, self._records)
-        agent = SideAgent(self._place.workspace, self._records, model, "reviewer", event=question.event, tools=tools)
-        return await usable_verdict(
-            agent.turn, question, git=self._place.run_context.git, base=self._place.workspace.base
-        )
 
 
 async def usable_verdict(turn: TakesTurn, question: ReviewQuestion, *, git: Git, base: Commit) -> Review | str:

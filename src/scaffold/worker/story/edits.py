@@ -2,7 +2,7 @@
 
 import contextlib
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -140,7 +140,9 @@ def _take_files(folder: EditFolder) -> _FolderContent:
     own = edit_file_name(folder.story)
     try:
         with folder.shared.opened(EDITS) as opened:
-            names = [own, *sorted(islice(_foreign_names(opened, own), MAX_FOREIGN))]
+            with os.scandir(opened) as entries:
+                found = (each.name for each in entries if each.name.endswith(".json") and each.name != own)
+                names = [own, *sorted(islice(found, MAX_FOREIGN))]
             content = {
                 name: read_untrusted(name, MAX_EDIT_BYTES, folder=opened) for name in names if _is_in(opened, name)
             }
@@ -155,11 +157,6 @@ def _take_files(folder: EditFolder) -> _FolderContent:
     stems = {name: utf8_safe(name.removesuffix(".json")) for name in content if name != own}
     foreign = tuple((f"{safe_file_name(stem)}.json", content[name]) for name, stem in stems.items())
     return _FolderContent(own=content.get(own), foreign=foreign)
-
-
-def _foreign_names(folder: int, own: str) -> Iterator[str]:
-    with os.scandir(folder) as entries:
-        yield from (each.name for each in entries if each.name.endswith(".json") and each.name != own)
 
 
 def _is_in(folder: int, name: str) -> bool:

@@ -54,7 +54,11 @@ def merge_note(merge: PreparedMerge) -> str:
 async def with_second_parent(place: Workplace, merge: PreparedMerge, work: WorkCommit) -> WorkCommit | Verification:
     """Return the work as a merge with the tip; a failed verification while files have conflict markers."""
     git, identity = place.workspace.git, place.task.run.settings.identity
-    left = [path for path in merge.paths if await _has_markers(place, work.head, path)]
+    left = []
+    for path in merge.paths:
+        found = await place.run_context.git("cat-file", "blob", f"{work.head}:{path}", ok=frozenset({0, 128}))
+        if any(line.startswith(_MARKERS) for line in found.out.decode("utf-8", "replace").splitlines()):
+            left.append(path)
     if left:
         names = join_limited([utf8_safe(path) for path in left], 20)
         problem = CheckResult(name=MARKERS_CHECK, verdict="fail", detail=f"These files have conflict markers: {names}")
@@ -68,9 +72,3 @@ async def with_second_parent(place: Workplace, merge: PreparedMerge, work: WorkC
         committer=identity.committer,
     )
     return structs.replace(work, head=head)
-
-
-async def _has_markers(place: Workplace, commit: Commit, path: str) -> bool:
-    found = await place.run_context.git("cat-file", "blob", f"{commit}:{path}", ok=frozenset({0, 128}))
-    lines = found.out.decode("utf-8", "replace").splitlines()
-    return any(line.startswith(_MARKERS) for line in lines)

@@ -138,7 +138,12 @@ async def rescue_work(context: RunContext, run: Run, attempt_id: AttemptId) -> C
     attempt = require_attempt(context.store, attempt_id)
     await pin_earlier_work(context, attempt)
     path = _folder_of(context, attempt)
-    pinned = await _rescued_commit(context, attempt)
+    ref = refs.rescue_ref(attempt.id)
+    pinned = await refs.resolve(context.git, ref)
+    # The user's `git gc` may have deleted a part of it; then the ref goes, and the work is pinned anew.
+    if pinned is not None and not await context.git.has_all(pinned, known=attempt.start):
+        await refs.delete(context.git, ref, old=pinned)
+        pinned = None
     if pinned is None and attempt.phase in UNPINNED_PHASES and path.is_dir():
         # The work ref is set if the worker died in `pinned_meanwhile` or just before it recorded its
         # candidate; what the worktree shows then is not, or not only, the work.
@@ -165,16 +170,6 @@ async def rescue_again(context: RunContext, run: Run, attempt_id: AttemptId) -> 
     if work is not None and await commits.tree_of(context.git, work) != await commits.tree_of(context.git, before):
         await refs.move(context.git, refs.rescue_ref(attempt_id), new=work, old=before, known=before)
     await _archive_if_present(context, run, attempt, _folder_of(context, attempt))
-    return work
-
-
-async def _rescued_commit(context: RunContext, attempt: Attempt) -> Commit | None:
-    # The user's `git gc` may have deleted a part of it; then the ref goes, and the work is pinned anew.
-    ref = refs.rescue_ref(attempt.id)
-    work = await refs.resolve(context.git, ref)
-    if work is not None and not await context.git.has_all(work, known=attempt.start):
-        await refs.delete(context.git, ref, old=work)
-        return None
     return work
 
 

@@ -42,22 +42,18 @@ async def commit_work(place: Workplace, records: AttemptRecords) -> WorkCommit |
         # An agent may have checked out another commit or rewritten history; its
         # work would then revert what it started from contains.
         if await commits.contains(git, head, start):
-            await _tell_changed_paths(place, records, head.commit)
+            task, base = records.task, place.workspace.base
+            is_known = task.action.files or (task.action.workspace == "parent" and task.parent and task.parent.files)
+            # Others that change the same paths are held back while this work is under way.
+            if head.commit != base and not is_known and task.run.settings.scheduling.collisions:
+                tracked = task.run.settings.landing.tracked_list
+                paths = await own_changed_paths(records.run_context.git, tracked, base, head.commit)
+                records.changed([utf8_safe(path) for path in paths], head.commit)
             return WorkCommit(head.commit, TreeId(head.tree))
     except GitError as error:
         return _failed_commit(start, f"{error.what}\n{error.fix}")
     fix = f"Go back with `git checkout --detach {start}` and make your changes there."
     return _failed_commit(start, f"HEAD does not contain the commit this task starts from. {fix}")
-
-
-async def _tell_changed_paths(place: Workplace, records: AttemptRecords, head: Commit) -> None:
-    # Others that change the same paths are held back while this work is under way.
-    task, base = records.task, place.workspace.base
-    is_known = task.action.files or (task.action.workspace == "parent" and task.parent and task.parent.files)
-    if head == base or is_known or not task.run.settings.scheduling.collisions:
-        return
-    paths = await own_changed_paths(records.run_context.git, task.run.settings.landing.tracked_list, base, head)
-    records.changed([utf8_safe(path) for path in paths], head)
 
 
 def step_ended(head: Commit, detail: str) -> Verification:
