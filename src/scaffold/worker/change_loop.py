@@ -225,22 +225,20 @@ class ChangeLoop:
         deadline: asyncio.Timeout | None = None
         try:
             async with limited as deadline:
-                finish = await self._take_turn(prompt)
-                return finish if isinstance(finish, AttemptEnd) else await self._evaluate_turn(finish, iteration)
+                try:
+                    finish = await self._agent.turn(prompt)
+                except (BudgetExceeded, ModelError) as error:
+                    # The budget and the model concern the improvement only, once something can be handed in.
+                    if self._passed is None:
+                        raise
+                    return AttemptEnd("executor_failed", error.in_full)
+                if isinstance(finish, NoProgress):
+                    return AttemptEnd(finish.outcome, finish.cause)
+                return await self._evaluate_turn(finish, iteration)
         except TimeoutError:
             if deadline is None or not deadline.expired():
                 raise
             return AttemptEnd("timeout", "the attempt timed out")
-
-    async def _take_turn(self, prompt: str | WaitingTurn) -> TurnResult | AttemptEnd:
-        try:
-            finish = await self._agent.turn(prompt)
-        except (BudgetExceeded, ModelError) as error:
-            # The budget and the model concern the improvement only, once something can be handed in.
-            if self._passed is None:
-                raise
-            return AttemptEnd("executor_failed", error.in_full)
-        return AttemptEnd(finish.outcome, finish.cause) if isinstance(finish, NoProgress) else finish
 
     async def _evaluate_turn(self, finish: TurnResult, iteration: int) -> NextStep | StepsAdded:
         records, settings = self._records, self._records.task.run.settings

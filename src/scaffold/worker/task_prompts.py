@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 
-from scaffold.core.model import Action, Fact, Goal
+from scaffold.core.model import Action, Fact
 from scaffold.core.plan import full_text
 from scaffold.core.printable_text import count_of, truncate_text
 from scaffold.core.proof.contract import Check, Contract, ExitCode, OutputContains, Verification
@@ -40,8 +40,11 @@ def task_prompt(task: Assignment, contract: Contract | None = None, declaration:
     facts = [f"- {fact.assertion} (shown at {fact.commit[:8]})" for fact in task.facts]
     parent = task.parent
     part_of = f"\nIt is a part of {parent.key}: {_first_sentences(full_text(parent))}" if parent else ""
+    goal = task.goal
+    # The description is the user's or planner's; the summary is a model's, and says what was done, not what to do.
+    so_far = f"\nSo far: {truncate_text(goal.summary, GOAL_CHARS)}" if goal.summary else ""
     parts = [
-        _goal_section(task.goal),
+        f"# Goal: {truncate_text(goal.name, GOAL_CHARS)}\n{_first_sentences(goal.description)}{so_far}".strip(),
         f"# Your task: {action.key} (role: {action.role})\n{truncate_text(full_text(action), TASK_CHARS)}{part_of}",
         clipped_section("# Another approach to take", action.guidance, TASK_CHARS),
         _files_section(declaration or Declaration(planned=action.files), asks=not reviews),
@@ -60,12 +63,6 @@ def failure_prompt(verification: Verification, *, asked_for_end: bool = False) -
     refused = "You asked to stop, but the work does not pass. " if asked_for_end else ""
     failures = summarize_failures(verification)
     return f"{refused}The work was checked and does not pass yet.\n\n{failures}\n\nSay so when you are done."
-
-
-def _goal_section(goal: Goal) -> str:
-    # The description is the user's or planner's; the summary is a model's, and says what was done, not what to do.
-    so_far = f"\nSo far: {truncate_text(goal.summary, GOAL_CHARS)}" if goal.summary else ""
-    return f"# Goal: {truncate_text(goal.name, GOAL_CHARS)}\n{_first_sentences(goal.description)}{so_far}".strip()
 
 
 def _first_sentences(text: str) -> str:

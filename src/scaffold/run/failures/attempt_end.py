@@ -112,19 +112,18 @@ def _final_failure(store: Store, run: Run, attempt: Attempt, end: AttemptEnd) ->
 
 def block_unreachable_actions(store: Store, goal_id: GoalId) -> None:
     """Block each pending action of the goal that can no longer become ready; the caller owns the transaction."""
-    nodes = [_action_node(action) for action in store.actions.of_goal(goal_id)]
+    nodes = [
+        ActionNode(
+            id=action.id,
+            parent_id=action.parent_id,
+            preconditions=action.preconditions,
+            effects=action.effects,
+            status="waiting" if awaited_inbox_id(action.state) else status_of(action.state),
+            kind=action.kind,
+        )
+        for action in store.actions.of_goal(goal_id)
+    ]
     store.actions.block(blocked_by_failure(nodes, store.facts.holding(goal_id)))
-
-
-def _action_node(action: Action) -> ActionNode:
-    return ActionNode(
-        id=action.id,
-        parent_id=action.parent_id,
-        preconditions=action.preconditions,
-        effects=action.effects,
-        status="waiting" if awaited_inbox_id(action.state) else status_of(action.state),
-        kind=action.kind,
-    )
 
 
 def require_attempt(store: Store, attempt_id: AttemptId) -> Attempt:

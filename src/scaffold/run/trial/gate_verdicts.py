@@ -1,7 +1,7 @@
 """What trying a gate once has shown: whether it can tell good work from bad here, and if not, what is missing."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from datetime import datetime
 from typing import Literal
@@ -111,15 +111,11 @@ def _trial_verdict(run: GateRun) -> tuple[TrialVerdict, str, bool]:
         informative = run.gate.runner != "exit"
         why = f"exit code {run.exit_code}" + ("" if informative else f"; it {UNINFORMATIVE}")
         return "fails", why, informative
-    return "fails", _failed_text(run, failed), True
-
-
-def _failed_text(run: GateRun, failed: Sequence[str]) -> str:
     if run.gate.runner == "findings":
-        return count_of(sum(run.counts.get(name, 1) for name in failed), "finding")
+        return "fails", count_of(sum(run.counts.get(name, 1) for name in failed), "finding"), True
     own = [name for name in failed if name not in run.refused]
     parts = [_outcome_counts(run)] + ([f"fails: {join_limited(own, MAX_NAMED)}"] if own else [])
-    return "; ".join([*parts, describe_refused(run.refused)] if run.refused else parts)
+    return "fails", "; ".join([*parts, describe_refused(run.refused)] if run.refused else parts), True
 
 
 def _outcome_counts(run: GateRun) -> str:

@@ -54,21 +54,17 @@ def _nearest_paths(wanted: str, paths: Iterator[str]) -> tuple[str, ...]:
     name = _last_name(wanted)
     matcher = SequenceMatcher(None, autojunk=False)
     matcher.set_seq2(name)
-    scored = ((_name_likeness(matcher, _last_name(path)), path) for path in paths)
-    near = [(score, SequenceMatcher(None, wanted, path).ratio(), path) for score, path in scored if score >= NEAR]
+    near = []
+    for path in paths:
+        matcher.set_seq1(_last_name(path))
+        # Cheap bounds first: a folder may have thousands of names.
+        if matcher.real_quick_ratio() >= NEAR and matcher.quick_ratio() >= NEAR and (score := matcher.ratio()) >= NEAR:
+            near.append((score, SequenceMatcher(None, wanted, path).ratio(), path))
     return tuple(path for _, _, path in nlargest(MAX_NAMED, near))
 
 
 def _last_name(path: str) -> str:
     return path.rstrip("/").rpartition("/")[2].casefold()
-
-
-def _name_likeness(matcher: "SequenceMatcher[str]", name: str) -> float:
-    # Cheap bounds first: a folder may have thousands of names.
-    matcher.set_seq1(name)
-    if matcher.real_quick_ratio() < NEAR or matcher.quick_ratio() < NEAR:
-        return 0.0
-    return matcher.ratio()
 
 
 def files_below(path: Path) -> Iterator[Path]:

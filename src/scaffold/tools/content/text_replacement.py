@@ -31,10 +31,18 @@ def replace_text(text: str, old: str, new: str, *, everywhere: bool) -> TextRepl
         return Refusal("`old` and `new` are equal; there is nothing to change.")
     found = list(_find_matches(text, old))
     if not found:
-        return Refusal(f"`old` does not occur; nothing was changed. {_why_not_found(text, old)}")
+        lines = old.removesuffix("\n").removesuffix("\r")
+        if old.endswith("\n") and any(end == len(text) for _, end in _find_matches(text, lines)):
+            why = "The file ends without a newline: leave it out of `old`, and of `new`."
+        else:
+            why = nearest_lines(text, old)
+        return Refusal(f"`old` does not occur; nothing was changed. {why}")
     if len(found) > 1 and not everywhere:
         return _several_places(text, list(_lines_at(text, (start for start, _ in found))))
-    if not everywhere and _begins_within_indentation(text, found[0][0], old, new):
+    # A match that begins within the indentation of its line: the model means another depth than the file has.
+    before = text[text.rfind("\n", 0, found[0][0]) + 1 : found[0][0]]
+    is_deeper = bool(old.strip()) and before.isspace() and _indent_of(old) not in {"", _indent_of(new)}
+    if is_deeper and not everywhere:
         line = next(_lines_at(text, [found[0][0]]))
         return Refusal(
             f"`old` begins within the indentation of line {line + 1}, so `new` would be indented wrongly; nothing was "
@@ -45,13 +53,6 @@ def replace_text(text: str, old: str, new: str, *, everywhere: bool) -> TextRepl
     return TextReplacement(_put_at(text, found, put), edits, edit_hunks(split_lines(text), edits), len(found))
 
 
-def _why_not_found(text: str, old: str) -> str:
-    lines = old.removesuffix("\n").removesuffix("\r")
-    if old.endswith("\n") and any(end == len(text) for _, end in _find_matches(text, lines)):
-        return "The file ends without a newline: leave it out of `old`, and of `new`."
-    return nearest_lines(text, old)
-
-
 def _several_places(text: str, lines: Sequence[int]) -> Refusal:
     named = ", ".join(str(line + 1) for line in lines[:MAX_PLACES])
     more = " and more" if len(lines) > MAX_PLACES else ""
@@ -60,12 +61,6 @@ def _several_places(text: str, lines: Sequence[int]) -> Refusal:
         "or set `replace_all`. Read the file if these lines do not tell which place is meant:\n"
         f"{lines_around(split_lines(text), lines)}"
     )
-
-
-def _begins_within_indentation(text: str, start: int, old: str, new: str) -> bool:
-    # Such a match has less indentation than its line: the model means another depth than the file has.
-    before = text[text.rfind("\n", 0, start) + 1 : start]
-    return bool(old.strip()) and before.isspace() and _indent_of(old) not in {"", _indent_of(new)}
 
 
 def _indent_of(text: str) -> str:

@@ -36,8 +36,11 @@ def append_file(workspace: Workspace) -> Tool:
         if target.is_dir():
             return failed_answer(f"{shown} is a folder; name a file in it.")
         is_new = not target.exists()
-        if changed := _change_since(workspace, target, shown):
-            return failed_answer(changed.reason)
+        if workspace.seen.knows(target):
+            found = read_head(workspace.root, target, shown, limit_bytes=MAX_READ_BYTES) if target.exists() else None
+            changed = found if isinstance(found, Refusal) else workspace.seen.change_since(target, found, shown)
+            if changed:
+                return failed_answer(changed.reason)
         with open_file(workspace.root, target, os.O_RDWR | os.O_APPEND | os.O_CREAT, make=True) as fd:
             added = _append_text(fd, args["content"], shown, target, is_new=is_new)
             size = os.fstat(fd).st_size
@@ -60,13 +63,6 @@ def append_file(workspace: Workspace) -> Tool:
         category="file_write",
         run=run_in_thread(work),
     )
-
-
-def _change_since(workspace: Workspace, target: Path, shown: str) -> Refusal | None:
-    if not workspace.seen.knows(target):
-        return None
-    content = read_head(workspace.root, target, shown, limit_bytes=MAX_READ_BYTES) if target.exists() else None
-    return content if isinstance(content, Refusal) else workspace.seen.change_since(target, content, shown)
 
 
 def _append_text(fd: int, content: str, shown: str, target: Path, *, is_new: bool) -> tuple[int, str] | Refusal:

@@ -139,8 +139,10 @@ async def restore_rejected_change(place: Workplace, records: AttemptRecords) -> 
     approach starts over. On a base that has moved, the files are merged with it; if that is not possible, the attempt
     starts over. HEAD does not move.
     """
-    git, before = place.workspace.git, _rejected_attempt(records)
-    if before is None or before.head_sha is None or records.task.attempt.alternative:
+    git, attempt = place.workspace.git, records.task.attempt
+    earlier = [each for each in records.store.attempts.of_action(attempt.action_id) if each.number < attempt.number]
+    before = next((each for each in reversed(earlier) if each.outcome in {"rejected", "landed", "recorded"}), None)
+    if before is None or before.outcome != "rejected" or before.head_sha is None or attempt.alternative:
         return None
     if await refs.resolve(place.run_context.git, before.head_sha) is None:
         return None
@@ -151,12 +153,3 @@ async def restore_rejected_change(place: Workplace, records: AttemptRecords) -> 
         return None
     await git("read-tree", "-u", "--reset", tree)
     return TreeId((await git("write-tree")).line)
-
-
-def _rejected_attempt(records: AttemptRecords) -> Attempt | None:
-    attempt = records.task.attempt
-    earlier = records.store.attempts.of_action(attempt.action_id)
-    for each in reversed(earlier):
-        if each.number < attempt.number and each.outcome in {"rejected", "landed", "recorded"}:
-            return each if each.outcome == "rejected" else None
-    return None

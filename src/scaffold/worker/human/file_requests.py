@@ -76,8 +76,17 @@ class FileRequests:
             problems.append(f"this task was granted {count_of(len(declaration.grants), 'entry', 'entries')} already")
         if problems:
             return ToolOutput(f"Not granted: {'; '.join(problems)}. {OTHERWISE}", failed=True)
-        workspace = self._place.workspace
-        found = await classify_requested(_judged_by(self._place, self._records), workspace.git, workspace.base, paths)
+        place, workspace, settings = self._place, self._place.workspace, self._records.task.run.settings
+        # The same inputs as the guard's, so that a granted path is not refused later.
+        judged_by = ProofRequest(
+            contract=contract_in_force(self._records.store, self._records.task.action.id),
+            files=declaration.files,
+            granted=declaration.by_rule,
+            areas=ProtectedAreas.with_added(settings.permissions.areas),
+            installed=place.environment.installed if place.environment else (),
+            baseline=place.baseline if settings.gates.enabled else None,
+        )
+        found = await classify_requested(judged_by, workspace.git, workspace.base, paths)
         reason = self._records.redactor.clean(utf8_safe(reason))
         # Before anyone is asked: the attempt may end while it waits for an answer.
         self._store_grants([each for each in found if each.kind == "free"], "rule", reason)
@@ -150,19 +159,6 @@ def grant_approved_requests(records: AttemptRecords) -> None:
             if _still_applies(item, now):
                 reason = str(item.detail.get("reason", ""))
                 store.file_grants.add(attempt.action_id, item.detail[FILES_KEY], by="human", reason=reason)
-
-
-def _judged_by(place: Workplace, records: AttemptRecords) -> ProofRequest:
-    # The same inputs as the guard's, so that a granted path is not refused later.
-    settings, declaration = records.task.run.settings, records.declaration
-    return ProofRequest(
-        contract=contract_in_force(records.store, records.task.action.id),
-        files=declaration.files,
-        granted=declaration.by_rule,
-        areas=ProtectedAreas.with_added(settings.permissions.areas),
-        installed=place.environment.installed if place.environment else (),
-        baseline=place.baseline if settings.gates.enabled else None,
-    )
 
 
 def _still_applies(item: InboxItem, now: datetime) -> bool:

@@ -136,8 +136,16 @@ class InboxApprover:
         An approval gate delegates to it.
         """
         asked, reason = self._without_worktree(request, decision)
-        worktree = WORKTREE_PLACEHOLDER if (asked, reason) != (request, decision) else ""
-        detail = _call_detail(asked, reason, worktree=worktree)
+        detail = {
+            "tool": asked.tool,
+            "category": asked.category,
+            "subject": utf8_safe(asked.subject),
+            "args": utf8_safe(asked.args),
+            # The decision is tied to this call, by its digest, and to the reason for asking.
+            "digest": asked.digest,
+            "reason": utf8_safe(reason.reason),
+            "worktree": WORKTREE_PLACEHOLDER if (asked, reason) != (request, decision) else "",
+        }
         clean = self._records.redactor.clean_all
         decided = await self._await_decision(self._new_item("approval", clean(_describe_call(asked)), clean(detail)))
         self._used.add(decided.id)
@@ -299,19 +307,3 @@ def _describe_call(request: PermissionRequest) -> str:
             return f"{request.tool} wants to reach {shown}"
         case "text":
             return f"{request.tool} wants to be called with {shown}"
-
-
-def _call_detail(request: PermissionRequest, decision: PolicyDecision, *, worktree: str) -> dict[str, Any]:
-    """Return the detail that a decision is tied to: this call, by its digest, and the reason for asking.
-
-    `worktree` is the placeholder used for the worktree's path; empty if none is used.
-    """
-    return {
-        "tool": request.tool,
-        "category": request.category,
-        "subject": utf8_safe(request.subject),
-        "args": utf8_safe(request.args),
-        "digest": request.digest,
-        "reason": utf8_safe(decision.reason),
-        "worktree": worktree,
-    }

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 from msgspec import Struct
 
-from scaffold.core.ids import ActionKey, Commit, RunId
+from scaffold.core.ids import ActionKey, RunId
 from scaffold.core.printable_text import count_of, join_limited
 from scaffold.core.proof.contract import ChangeReview, CheckResult, Contract, Doubt, Verification
 from scaffold.core.proof.reviewer_record import GivenVerdict
@@ -76,7 +76,15 @@ class ChangeJudge:
 
         Unchanged without a need for a review, or without a usable verdict.
         """
-        scope = await self._change_scope(passed.commit)
+        git, base, head = self._workspace.git, self._workspace.base, passed.commit
+        areas = ProtectedAreas.with_added(self._records.task.run.settings.permissions.areas)
+        paths = await commits.changed_paths(git, base, head)
+        scope = ChangeScope(
+            lines=await commits.changed_line_count(git, base, head),
+            packages=len(changed_packages(paths)),
+            protected=tuple(filter(areas.of, paths)),
+            asked_about=paths_for_reviewer(self._records, paths),
+        )
         task, share = self._records.task, self._settings.share
         sampled = is_sampled(task.run.id, task.action.key, share)
         reasons = review_reasons(passed.doubts, scope, sampled=sampled)
@@ -128,17 +136,6 @@ class ChangeJudge:
         if review is not None:
             self._given.append(review)
         return review
-
-    async def _change_scope(self, head: Commit) -> ChangeScope:
-        git, base = self._workspace.git, self._workspace.base
-        areas = ProtectedAreas.with_added(self._records.task.run.settings.permissions.areas)
-        paths = await commits.changed_paths(git, base, head)
-        return ChangeScope(
-            lines=await commits.changed_line_count(git, base, head),
-            packages=len(changed_packages(paths)),
-            protected=tuple(filter(areas.of, paths)),
-            asked_about=paths_for_reviewer(self._records, paths),
-        )
 
     async def _ask_reviewer(
         self,
