@@ -46,21 +46,19 @@ async def file_notes(context: RunContext, run_id: RunId, story: ActionKey, *, co
     if not source.is_file():  # the usual case takes no lock
         return
     async with FileLock(context.repository.common_dir / "scaffold" / f"{name}.lock", timeout_s=LOCK_TIMEOUT_S):
-        if source.is_file():
-            _move_aside(source, target, older=target if completed else source)
-
-
-def _move_aside(source: Path, target: Path, *, older: Path) -> None:
-    target.parent.mkdir(parents=True, exist_ok=True)
-    if not target.exists():
-        source.replace(target)
-        return
-    moved, there = source.read_bytes(), target.read_bytes()
-    first, second = (there, moved) if older == target else (moved, there)
-    # Killed between the two, it may have been added already.
-    if not (there.endswith(moved) if older == target else there.startswith(moved)):
-        write_atomic(target, first if not second else first.removesuffix(b"\n") + b"\n" + second)
-    source.unlink()
+        if not source.is_file():
+            return
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if not target.exists():
+            source.replace(target)
+            return
+        # The archive has the older notes.
+        moved, there = source.read_bytes(), target.read_bytes()
+        first, second = (there, moved) if completed else (moved, there)
+        # Killed between the two, it may have been added already.
+        if not (there.endswith(moved) if completed else there.startswith(moved)):
+            write_atomic(target, first if not second else first.removesuffix(b"\n") + b"\n" + second)
+        source.unlink()
 
 
 async def add_notes(context: RunContext, name: str, text: str) -> str | UnusableNotes:

@@ -25,8 +25,20 @@ _LINE_NUMBER = re.compile(r"[ +-]?\s*\d+(?:\t|[:-] )")
 
 def nearest_lines(text: str, old: str) -> str:
     """Return the lines of `text` that are most like `old`, with their numbers, or advice if none is like it."""
-    near = _most_similar_lines(split_lines(text), split_lines(old)) if text.count("\n") <= MAX_COMPARED_LINES else ""
-    return near or "Read the file to see what it contains."
+    advice = "Read the file to see what it contains."
+    # Comparing takes time for each line.
+    if text.count("\n") > MAX_COMPARED_LINES:
+        return advice
+    lines, wanted = split_lines(text), split_lines(old)
+    plain = without_line_numbers(wanted)
+    if plain is not None and (start := _same_words(lines, plain)) is not None:
+        shown = lines_shown(lines, start, start + min(len(wanted), SHOWN_LINES))
+        return f"Leave out the line numbers, in the new text too. The lines are:\n{shown}"
+    if (start := _same_words(lines, wanted)) is not None:
+        return f"These lines differ from it only in white space:\n{_where_it_differs(lines, wanted, start)}"
+    starts = [*_with_equal_lines(lines, wanted), *_with_similar_line(lines, wanted)]
+    start = max(starts, key=lambda start: _block_likeness(lines, wanted, start), default=None)
+    return advice if start is None else f"The lines most like it:\n{_where_it_differs(lines, wanted, start)}"
 
 
 def lines_around(lines: Sequence[str], starts: Sequence[int]) -> str:
@@ -47,19 +59,6 @@ def without_line_numbers(lines: Sequence[str]) -> Sequence[str] | None:
     if not lines or not all(map(_LINE_NUMBER.match, lines)):
         return None
     return [_LINE_NUMBER.sub("", line, count=1) for line in lines]
-
-
-def _most_similar_lines(lines: Sequence[str], wanted: Sequence[str]) -> str:
-    size = min(len(wanted), SHOWN_LINES)
-    plain = without_line_numbers(wanted)
-    if plain is not None and (start := _same_words(lines, plain)) is not None:
-        shown = lines_shown(lines, start, start + size)
-        return f"Leave out the line numbers, in the new text too. The lines are:\n{shown}"
-    if (start := _same_words(lines, wanted)) is not None:
-        return f"These lines differ from it only in white space:\n{_where_it_differs(lines, wanted, start)}"
-    starts = [*_with_equal_lines(lines, wanted), *_with_similar_line(lines, wanted)]
-    start = max(starts, key=lambda start: _block_likeness(lines, wanted, start), default=None)
-    return "" if start is None else f"The lines most like it:\n{_where_it_differs(lines, wanted, start)}"
 
 
 def _where_it_differs(lines: Sequence[str], wanted: Sequence[str], start: int) -> str:

@@ -88,19 +88,16 @@ def _line_edits(text: str, found: Sequence[tuple[int, int]], put: str) -> Iterat
             groups.append([])
         groups[-1].append(place)
     lines = _lines_at(text, (group[0][0] for group in groups))
-    yield from (_edit_of(text, group, put, line) for group, line in zip(groups, lines, strict=True))
-
-
-def _edit_of(text: str, group: Sequence[tuple[int, int]], put: str, first_line: int) -> LineEdit:
-    start, end = text.rfind("\n", 0, group[0][0]) + 1, group[-1][1]
-    places = [(first - start, last - start) for first, last in group]
-    new = _put_at(text[start:end], places, put)
-    # What follows the last place on its line, or is drawn up to it, belongs to the lines that change.
-    if text[end - 1] != "\n" or (new and not new.endswith("\n")):
-        next_end = text.find("\n", end)
-        end = len(text) if next_end < 0 else next_end + 1
+    for group, first_line in zip(groups, lines, strict=True):
+        start, end = text.rfind("\n", 0, group[0][0]) + 1, group[-1][1]
+        places = [(first - start, last - start) for first, last in group]
         new = _put_at(text[start:end], places, put)
-    return LineEdit(first_line, first_line + len(split_lines(text[start:end])), split_lines(new))
+        # What follows the last place on its line, or is drawn up to it, belongs to the lines that change.
+        if text[end - 1] != "\n" or (new and not new.endswith("\n")):
+            next_end = text.find("\n", end)
+            end = len(text) if next_end < 0 else next_end + 1
+            new = _put_at(text[start:end], places, put)
+        yield LineEdit(first_line, first_line + len(split_lines(text[start:end])), split_lines(new))
 
 
 def _lines_at(text: str, positions: Iterable[int]) -> Iterator[int]:

@@ -214,20 +214,16 @@ def _why_nothing(pattern: str) -> Sequence[str]:
 
 def _report_lines(found: Sequence[FileMatches], around: int) -> Iterator[tuple[str, bool]]:
     for hits in found:
-        if hits.shown:
-            yield printable_name(hits.path), False
-            yield from _match_passages(hits, around)
-
-
-def _match_passages(hits: FileMatches, around: int) -> Iterator[tuple[str, bool]]:
-    matching = frozenset(hits.shown)
-    previous = None
-    for index in sorted(hits.lines):
-        if around and previous is not None and index > previous + 1:
-            yield "--", False
-        mark = ":" if index in matching else "-"
-        yield f"{index + 1}{mark} {hits.lines[index]}", index in matching
-        previous = index
+        if not hits.shown:
+            continue
+        yield printable_name(hits.path), False
+        matching, previous = frozenset(hits.shown), None
+        for index in sorted(hits.lines):
+            if around and previous is not None and index > previous + 1:
+                yield "--", False
+            mark = ":" if index in matching else "-"
+            yield f"{index + 1}{mark} {hits.lines[index]}", index in matching
+            previous = index
 
 
 if __name__ == "__main__":

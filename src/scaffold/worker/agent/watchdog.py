@@ -4,9 +4,9 @@ import asyncio
 import contextlib
 import hashlib
 import os
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from msgspec import Struct
 
@@ -73,25 +73,24 @@ class RepeatGuard:
 
     async def watch(self, call: ToolCall, _tool: Tool | None, answer: ToolOutput, /) -> ToolOutput:
         """Return the answer to a call, which is counted if it failed; an `agent.ports.AnswerWatch`."""
-        if answer.failed:
-            await self._count_failure(call.name, call.args, answer.content)
+        if not answer.failed:
+            return answer
+        turn, failure = self._turn, call_fingerprint(call.name, call.args, answer.content)
+        tree = await self._tree()
+        self._seen = self._seen.after(FailedCall(turn=turn, call=failure, tree=tree))
+        times = self._seen.times(failure)
+        how = f"{call.name} failed the same way in {times} turns without any change in between"
+        if times == NUDGE_AT:
+            self._nudge_text = f"{how}. Try a different approach: one more turn like this ends the attempt."
+        elif times >= END_AT:
+            self.cause = f"no progress: {how}: {answer.content}"
+            self._closed.set()
+            await asyncio.Event().wait()  # wait to be cancelled by WatchedAgent: the model is not asked again
         return answer
 
     async def closed(self) -> None:
         """Return once the agent is to be stopped."""
         await self._closed.wait()
-
-    async def _count_failure(self, tool: str, args: Mapping[str, Any], answer: str) -> None:
-        turn, call, tree = self._turn, call_fingerprint(tool, args, answer), await self._tree()
-        self._seen = self._seen.after(FailedCall(turn=turn, call=call, tree=tree))
-        times = self._seen.times(call)
-        how = f"{tool} failed the same way in {times} turns without any change in between"
-        if times == NUDGE_AT:
-            self._nudge_text = f"{how}. Try a different approach: one more turn like this ends the attempt."
-        elif times >= END_AT:
-            self.cause = f"no progress: {how}: {answer}"
-            self._closed.set()
-            await asyncio.Event().wait()  # wait to be cancelled by WatchedAgent: the model is not asked again
 
 
 class WatchedAgent:
