@@ -8,8 +8,6 @@ from scaffold.git import commits
 from scaffold.git.client.command_line import Git
 
 GITIGNORE = ".gitignore"
-NONE_FOUND = 1
-"""Exit code of `git check-ignore` if none of the paths is ignored."""
 WILDCARDS = frozenset("*?[")
 """Characters that make a pattern match other names than itself."""
 
@@ -45,7 +43,8 @@ async def ignored_files(git: Git, patterns: Sequence[str], *, skipped: Sequence[
     # A file that the repository does not ignore could be committed by mistake, so it is left to the user.
     # `--no-index`: otherwise a file named `*.json` counts as tracked if `a.json` is. None of these files is tracked.
     args = ("check-ignore", "-z", "--stdin", "--no-index")
-    answer = await git(*args, stdin=paths, ok=frozenset({0, NONE_FOUND}))
+    # Exit code 1: none of the paths is ignored.
+    answer = await git(*args, stdin=paths, ok=frozenset({0, 1}))
     return tuple(sorted(path.removeprefix("./") for path in answer.records))
 
 

@@ -12,8 +12,6 @@ from scaffold.git.client.disabled_programs import FileStamp, file_stamp, is_unch
 MAX_MODULES = 1_000
 EMBEDDED = "embedded."
 """Prefix of the path of a repository inside the working tree whose settings git obeys but which are not listed."""
-_GITLINK = "160000 "
-_INCLUDES = ("include.", "includeif.")
 
 
 class _CachedNames(Struct, frozen=True):
@@ -66,7 +64,7 @@ async def _read_names(root: Path, environ: Mapping[str, str]) -> _CachedNames:
             inner += (await git("config", "--file", str(config), "--includes", "--list", "--name-only", "-z")).records
     # Relative to git's folder, as the index has them.
     entries = (await git("ls-files", "--stage", "-z", "--", ":/")).records
-    links = [entry.partition("\t")[2] for entry in entries if entry.startswith(_GITLINK)]
+    links = [entry.partition("\t")[2] for entry in entries if entry.startswith("160000 ")]
     embedded = [EMBEDDED + path for path in links if _is_embedded(root / path, folders[0] / "modules")]
     hook_names = [f"hook.{file.name}" for file in hook_files if not file.name.endswith(".sample")]
     names = frozenset([name for name, _ in own] + inner + embedded + hook_names)
@@ -78,7 +76,7 @@ async def _read_names(root: Path, environ: Mapping[str, str]) -> _CachedNames:
     return _CachedNames(
         names,
         {path: file_stamp(path) for path in watched},
-        lasting=not any(name.casefold().startswith(_INCLUDES) for name in names),
+        lasting=not any(name.casefold().startswith(("include.", "includeif.")) for name in names),
     )
 
 

@@ -46,7 +46,6 @@ COMPARISONS = {"<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": "!=", "!=": "==
 COMPARISONS |= {"in": "not in", "not in": "in"}
 BOUNDARIES = frozenset({"<", "<=", ">", ">="})
 ARITHMETIC = {"+": "-", "-": "+", "*": "+", "//": "/", "/": "*", "%": "*"}
-LOGIC = {"and": "or", "or": "and"}
 MOST_FAULTS = 60
 """About how many faults of one file are tried, spread over all of it, because each is parsed."""
 _ONLY_LEAVES = (ast.Raise, ast.Return, ast.Continue, ast.Break)
@@ -143,8 +142,10 @@ class _Finder:
 
     def all(self, tree: ast.Module) -> Iterator[Fault]:
         for node in ast.walk(tree):
-            for body in _statement_lists(node):
-                yield from self._removal_faults(body)
+            for name in ("body", "orelse", "finalbody"):
+                # The body of a lambda is an expression.
+                if isinstance(body := getattr(node, name, None), list):
+                    yield from self._removal_faults(body)
             if isinstance(node, ast.expr) and node.lineno in self._lines:
                 yield from self._expression_faults(node)
 
@@ -156,7 +157,7 @@ class _Finder:
             case ast.BinOp(left=left, right=right) if not (_is_text(left) or _is_text(right)):
                 yield from self._exchange_faults(left, right, ARITHMETIC, "operator")
             case ast.BoolOp(values=[left, right, *_]):
-                yield from self._exchange_faults(left, right, LOGIC, "operator")
+                yield from self._exchange_faults(left, right, {"and": "or", "or": "and"}, "operator")
             case ast.UnaryOp(op=ast.Not(), operand=operand):
                 yield self._make_fault(node, self._start_offset(node), self._start_offset(operand), b"", "operator")
             case ast.Constant(value=bool() as value):
@@ -223,13 +224,6 @@ class _Finder:
 
     def _end_offset(self, node: ast.expr) -> int:
         return self._starts[(node.end_lineno or node.lineno) - 1] + (node.end_col_offset or 0)
-
-
-def _statement_lists(node: ast.AST) -> Iterator[list[ast.stmt]]:
-    for name in ("body", "orelse", "finalbody"):
-        body = getattr(node, name, None)
-        if isinstance(body, list):
-            yield body
 
 
 def _is_text(node: ast.expr) -> bool:

@@ -61,8 +61,6 @@ async def classify_requested(
 
 
 class _Classifier:
-    """Classifies entries for one action on one base."""
-
     def __init__(self, request: ProofRequest, git: Git, base: Commit, layout: BaseLayout) -> None:
         self._request = request
         self._git = git

@@ -30,7 +30,6 @@ NARROWING = frozenset(
     {*("-m", "-k", "--ignore", "--ignore-glob", "--deselect"), *("--exclude", "--extend-exclude", "--extend-ignore")}
 )
 """Options without which a tool finds as much as with them, or more."""
-MODULE_SUFFIXES = (".py", ".pyi")
 
 
 class WeakenedGates(Struct, frozen=True):
@@ -141,7 +140,7 @@ def _command_paths(words: Sequence[str], files: ProjectFiles) -> list[str]:
 
 
 def _covered_files(gate: Gate, paths: Sequence[str], files: ProjectFiles) -> frozenset[str]:
-    about = [path for path in files.paths if path.endswith(MODULE_SUFFIXES)]
+    about = [path for path in files.paths if path.endswith((".py", ".pyi"))]
     about = list(filter(is_test_file, about)) if gate.kind == "test" else about
     return frozenset(
         each for each in about if not paths or any(each == path or each.startswith(f"{path}/") for path in paths)

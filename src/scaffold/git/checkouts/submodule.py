@@ -60,7 +60,8 @@ async def gitlinks(git: Git, *, index: Path | None = None, env: Mapping[str, str
     if not _may_have_gitlinks(index or git.registration / "index"):
         return ()
     entries = (await git("ls-files", "--stage", "-z", env=env)).records
-    return tuple(_parse_gitlink(entry) for entry in entries if entry.startswith(f"{GITLINK_MODE} "))
+    parts = (entry.partition("\t") for entry in entries if entry.startswith(f"{GITLINK_MODE} "))
+    return tuple(Gitlink(path, Commit(details.split()[1])) for details, _, path in parts)
 
 
 async def check_out_submodules(git: Git, *, within: str = "") -> tuple[MissingSubmodule, ...]:
@@ -215,11 +216,6 @@ def _may_have_gitlinks(index: Path) -> bool:
         return _GITLINK_BYTES in index.read_bytes() or any(index.parent.glob("sharedindex.*"))
     except FileNotFoundError:
         return False
-
-
-def _parse_gitlink(entry: str) -> Gitlink:
-    details, _, path = entry.partition("\t")
-    return Gitlink(path, Commit(details.split()[1]))
 
 
 async def _submodules_at(git: Git, at: Commit) -> tuple[Path, dict[str, str]]:

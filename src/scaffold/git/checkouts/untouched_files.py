@@ -5,6 +5,7 @@ for git as soon as it is checked out, and adding it stores another content.
 """
 
 import asyncio
+import contextlib
 import hashlib
 import os
 from collections.abc import Collection, Mapping
@@ -42,13 +43,11 @@ async def unstage_untouched(
 
 
 def _find_untouched(folder: Path, changed: Collection[FormerFile]) -> tuple[FormerFile, ...]:
-    return tuple(each for each in changed if _has_former_content(folder / each.path, each.former_id))
-
-
-def _has_former_content(file: Path, former_id: str) -> bool:
-    try:
-        content = file.read_bytes()
-    except OSError:
-        return False
-    digest = hashlib.sha1 if len(former_id) == _SHA1_LENGTH else hashlib.sha256
-    return digest(b"blob %d\0" % len(content) + content).hexdigest() == former_id
+    found = list[FormerFile]()
+    for each in changed:
+        with contextlib.suppress(OSError):
+            content = (folder / each.path).read_bytes()
+            digest = hashlib.sha1 if len(each.former_id) == _SHA1_LENGTH else hashlib.sha256
+            if digest(b"blob %d\0" % len(content) + content).hexdigest() == each.former_id:
+                found.append(each)
+    return tuple(found)

@@ -115,8 +115,12 @@ async def worktrees_on_branch(repo: Repository, branch: str) -> tuple[Worktree, 
     Includes worktrees in the middle of a rebase or bisect of the branch. Their HEAD is detached, but git moves the
     branch or returns to it at the end, and refuses to move it meanwhile.
     """
-    busy = tuple(each for each in _git_dirs(repo.common_dir) if branch in branches_of_operations(each))
-    if not busy and not _may_be_on_branch(repo.common_dir, branch):
+    # The git directories of the main worktree and of the linked ones.
+    git_dirs = (repo.common_dir, *sorted(repo.common_dir.glob("worktrees/*")))
+    busy = tuple(each for each in git_dirs if branch in branches_of_operations(each))
+    # We cannot read HEAD with the reftable backend, so it may be on the branch.
+    possible = busy or (repo.common_dir / "reftable").is_dir()
+    if not possible and not any(_head_has(each / "HEAD", f"ref: refs/heads/{branch}") for each in git_dirs):
         return ()
     main, *linked = await list_worktrees(repo)
     within = {None if each == repo.common_dir else checkout_of(each) for each in busy}
@@ -148,7 +152,9 @@ async def clean_without_submodules(git: Git, commit: Commit) -> None:
     links = await gitlinks(git)
     await asyncio.to_thread(empty_submodules, git, links)
     _forget_work(git, commit)
-    if not links and await _is_unchanged(git, commit):
+    # Checks often leave it clean; one git process then suffices instead of two. Changes in submodules are not seen.
+    is_unchanged = not links and _head_has(git.registration / "HEAD", commit) and not (await git(*STATUS)).out
+    if is_unchanged and not await asyncio.to_thread(_has_empty_folder, git.cwd):
         return
     await git("clean", "-ffdxq")
     await _check_out(git, commit)
@@ -157,16 +163,6 @@ async def clean_without_submodules(git: Git, commit: Commit) -> None:
 async def drop_submodules(git: Git) -> None:
     """Delete the checkouts of submodules; their commits stay in their repositories."""
     await asyncio.to_thread(empty_submodules, git, await gitlinks(git))
-
-
-async def _is_unchanged(git: Git, commit: Commit) -> bool:
-    """Return whether the worktree is a clean, detached checkout of `commit` with no ignored files.
-
-    Checks often leave it clean; one git process then suffices instead of two. Changes in submodules are not seen.
-    """
-    if not _head_has(git.registration / "HEAD", commit) or (await git(*STATUS)).out:
-        return False
-    return not await asyncio.to_thread(_has_empty_folder, git.cwd)
 
 
 def _has_empty_folder(top: Path) -> bool:
@@ -198,17 +194,6 @@ async def _check_out(git: Git, commit: Commit) -> None:
 def _delete_entries(git: Git, names: tuple[str, ...]) -> None:
     for name in names:
         delete_path(git.registration / name)
-
-
-def _may_be_on_branch(common: Path, branch: str) -> bool:
-    """Return whether some HEAD may be on `branch`; True with the reftable backend, which we cannot read."""
-    heads = (git_dir / "HEAD" for git_dir in _git_dirs(common))
-    return (common / "reftable").is_dir() or any(_head_has(head, f"ref: refs/heads/{branch}") for head in heads)
-
-
-def _git_dirs(common: Path) -> tuple[Path, ...]:
-    """Return the git directories of the main worktree, which is `common` itself, and of linked worktrees."""
-    return (common, *sorted(common.glob("worktrees/*")))
 
 
 def _head_has(head: Path, content: str) -> bool:

@@ -28,8 +28,6 @@ from scaffold.host.atomic_files import delete_path
 SPARE_PREFIX = "spare-"
 TAKEN_PREFIX = "taken-"
 LOCK_FILE = "locked"
-LOCK_REASON = "in use by scaffold\n"
-"""Content of the lock file that keeps git from pruning a worktree while it is being renamed."""
 
 
 def name_while_prepared(name: str) -> str:
@@ -69,7 +67,7 @@ class WorktreePool:
         registration = recycled or (await add_without_submodules(self._repo, taken, commit)).registration
         if not recycled:
             # Git prunes registrations whose checkout is missing, and during the rename this one is missing.
-            (registration / LOCK_FILE).write_text(LOCK_REASON)
+            (registration / LOCK_FILE).write_text("in use by scaffold\n")
         _move_worktree(registration, taken, final)
         git = self._repo.git.at(final, git_dir=registration)
         return PooledWorktree(git=git, missing=await check_out_submodules(git), fresh=not recycled)

@@ -11,8 +11,6 @@ from scaffold.core.ids import Commit
 from scaffold.host.clock import SystemClock
 from scaffold.host.process.command_runner import CommandResult
 
-DEFAULT_FIX = "run the command in that directory to see more, fix the cause, then retry"
-
 _LOCKED = re.compile(rb"(?:'(?P<file>[^'\n]+\.lock)': File exists)|could not lock config file")
 _FILTERED = re.compile(r"(?P<path>[^\n]+): (?:clean|smudge) filter '?(?P<name>[^'\n]+?)'? failed")
 _ABSENT = re.compile(r"transport '[^']*' not allowed|promisor remote|lazy fetching disabled")
@@ -49,13 +47,20 @@ def git_failure(args: tuple[str, ...], cwd: Path, finished: CommandResult) -> Gi
         # The lock is never removed: its owner is unknown and may still be running.
         if file is None:
             return GitError(f"{command}: git's config is locked", "another process is changing it; wait and retry")
-        path = Path(os.fsdecode(file))
+        held = Path(os.fsdecode(file))
         return GitError(
-            f"{command}: the lock {path} exists{_lock_age(path)}",
-            f"if no git command is running in that repository, `rm '{path}'`; then retry",
+            f"{command}: the lock {held} exists{_lock_age(held)}",
+            f"if no git command is running in that repository, `rm '{held}'`; then retry",
         )
     if filtered := _FILTERED.search(stderr):
-        return _filter_failure(_PREFIX.sub("", filtered["path"]), filtered["name"], cwd)
+        name = filtered["name"]
+        fix = f"only git-lfs may run; unset `filter={name}` for that path, or `git config filter.{name}.required false`"
+        if name == "lfs":
+            fix = (
+                "install git-lfs, remove `lfs.extension` and `lfs.customtransfer` from its config, then `git lfs pull`"
+            )
+        path = _PREFIX.sub("", filtered["path"])
+        return GitError(f"{path} in {cwd} needs the filter `{name}`, which failed or is not trusted", fix)
     if _ABSENT.search(stderr):
         return GitError(
             f"`{_command_text(args)}` needs objects that are missing in {cwd}: it is a partial clone",
@@ -67,7 +72,10 @@ def git_failure(args: tuple[str, ...], cwd: Path, finished: CommandResult) -> Gi
     lines = stderr.splitlines()
     reasons = [line for line in lines if line.startswith(("fatal:", "error:"))] or lines
     reason = " | ".join(reasons[-5:]) or "no error output"
-    return GitError(f"`{_command_text(args)}` in {cwd} {_describe_ending(finished)}: {reason}", DEFAULT_FIX)
+    return GitError(
+        f"`{_command_text(args)}` in {cwd} {_describe_ending(finished)}: {reason}",
+        "run the command in that directory to see more, fix the cause, then retry",
+    )
 
 
 def _lock_age(path: Path) -> str:
@@ -76,14 +84,6 @@ def _lock_age(path: Path) -> str:
     except OSError:
         return ""
     return f", created {max(0, int((SystemClock().now() - made).total_seconds()))} s ago"
-
-
-def _filter_failure(path: str, name: str, cwd: Path) -> GitError:
-    if name == "lfs":
-        fix = "install git-lfs, remove `lfs.extension` and `lfs.customtransfer` from its config, then `git lfs pull`"
-    else:
-        fix = f"only git-lfs may run; unset `filter={name}` for that path, or `git config filter.{name}.required false`"
-    return GitError(f"{path} in {cwd} needs the filter `{name}`, which failed or is not trusted", fix)
 
 
 def _command_text(args: tuple[str, ...]) -> str:

@@ -3,7 +3,7 @@
 import asyncio
 import os
 import secrets
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -214,11 +214,14 @@ class Git:
         stdin: bytes,
         limit_bytes: int | None,
     ) -> CommandResult:
+        # The file system decides about the case of names, whatever the repository's config says.
+        folds = "true" if (self.cwd / ".GIT").exists() else "false"
+        case = (("core.ignoreCase", folds),) if self._top and (self.cwd / ".git").exists() else ()
         once = partial(
             run_command,
             ("git", *args),
             cwd=self.cwd,
-            env=self._env | _config_variables((*CONFIG_OVERRIDES, *self._ignore_case(), *settings)) | dict(env),
+            env=self._env | _config_variables((*CONFIG_OVERRIDES, *case, *settings)) | dict(env),
             timeout_s=timeout_s,
             stdin=stdin,
             output=OutputCapture(limit_bytes=limit_bytes or OUTPUT_LIMIT_BYTES),
@@ -231,12 +234,6 @@ class Git:
                 await asyncio.sleep(pause_s * (1 + secrets.randbelow(1000) / 1000))
                 finished = await once()
         return finished
-
-    def _ignore_case(self) -> tuple[Setting, ...]:
-        # The file system decides, whatever the repository's config says.
-        if not self._top or not (self.cwd / ".git").exists():
-            return ()
-        return (("core.ignoreCase", "true" if (self.cwd / ".GIT").exists() else "false"),)
 
     async def _program_overrides(self, env: Mapping[str, str]) -> tuple[Setting, ...]:
         """Return the settings that turn off the programs configured here; cached until a config file changes."""
@@ -252,9 +249,8 @@ class Git:
         return cached.settings
 
 
-def _config_variables(settings: Iterable[Setting]) -> dict[str, str]:
+def _config_variables(pairs: Sequence[Setting]) -> dict[str, str]:
     # Unlike with `-c`, a name may contain `=`.
-    pairs = tuple(settings)
     names = {f"GIT_CONFIG_KEY_{number}": name for number, (name, _) in enumerate(pairs)}
     values = {f"GIT_CONFIG_VALUE_{number}": value for number, (_, value) in enumerate(pairs)}
     return names | values | {"GIT_CONFIG_COUNT": str(len(pairs))}

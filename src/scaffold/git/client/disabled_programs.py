@@ -18,7 +18,6 @@ HARMLESS_COMMANDS = frozenset({
 })  # fmt: skip
 """Commands that run no filter or driver with the options we pass."""
 
-FILTERS = ("process", "clean", "smudge")
 TEXT_MERGE = "git merge-file --marker-size=%L %A %O %B"
 """Git's built-in text merge, written as a merge driver."""
 LFS_PROGRAMS = ("lfs.customtransfer.", "lfs.extension.", "lfs.standalonetransferagent")
@@ -99,7 +98,7 @@ def _override_settings(names: set[str], path: str) -> Iterator[Setting]:
             yield "filter.lfs.required", "true"
         # An empty command makes git pass the contents on unchanged, unless the filter is `required`.
         elif section == "filter":
-            yield from ((f"filter.{name}.{key}", "") for key in FILTERS)
+            yield from ((f"filter.{name}.{key}", "") for key in ("process", "clean", "smudge"))
         elif section == "merge" and f"merge.{name}.driver" in names:
             yield f"merge.{name}.driver", TEXT_MERGE
         elif section == "hook" and name:  # git 2.54 and later also runs hooks named in the config

@@ -16,8 +16,6 @@ MAX_STEPS = 40
 
 
 class _FilesAndLinks(Struct, frozen=True):
-    """The files of a commit, and the links to them."""
-
     files: Mapping[str, str]
     """{path: blob id} of the regular files."""
     linked: Mapping[str, str]

@@ -16,7 +16,6 @@ from scaffold.git.trees.merge import REGULAR_MODES
 Attributes = Mapping[str, str]
 """The values of a path's attributes by name, as git writes them: `set`, `unset`, `unspecified`, or a text."""
 MERGE, FILTER = "merge", "filter"
-TREE_MODE = "040000"
 
 
 class NewFile(Struct, frozen=True):
@@ -89,7 +88,7 @@ async def tree_with(git: Git, tree: TreeId, path: str, *, mode: str, object_id: 
         made = TreeId((await git("mktree", "-z", "--missing", stdin=listed)).line)
         if not folder:
             return made
-        entry, path = f"{TREE_MODE} tree {made}", folder
+        entry, path = f"040000 tree {made}", folder
 
 
 async def _list_folder(git: Git, tree: str, folder: str) -> list[str]:

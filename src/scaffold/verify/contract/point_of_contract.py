@@ -16,8 +16,6 @@ from scaffold.verify.observation.observer import CheckObserver, Observation
 from scaffold.verify.observation.test_runs import ObservedOutcome
 from scaffold.verify.paths.conventions import is_test, is_test_file
 
-POINT_CHECK = "point of the contract"
-"""The name of the result."""
 MAX_TESTS = 20
 MAX_FILES = 5
 MAX_IN_DOUBT = 3
@@ -219,4 +217,6 @@ def _failed_result(found: Mapping[str, str]) -> CheckResult:
         f"Restore them in {join_limited(files, MAX_FILES)} and change the code until they pass. They may be renamed, "
         "parametrized or moved, as long as they would also pass as they were."
     )
-    return CheckResult(name=POINT_CHECK, verdict="fail", detail=utf8_safe("\n".join((why, *shown, *more, what))))
+    return CheckResult(
+        name="point of the contract", verdict="fail", detail=utf8_safe("\n".join((why, *shown, *more, what)))
+    )

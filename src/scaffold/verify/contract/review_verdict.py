@@ -201,7 +201,13 @@ async def judged_at(
     """
     cited = {citation.file for said in answer.requirements if said.id in asked for citation in said.citations}
     lines = await line_counts(git, commit, sorted(cited))
-    same = await _files_with(git, commit, specification, sorted(lines))
+    same = frozenset[str]()
+    if lines:
+        text = specification.encode("utf-8", "surrogateescape")
+        blob = (await git("hash-object", "--no-filters", "--stdin", stdin=text)).line
+        listed = await git("ls-tree", "-z", "-r", "--full-tree", commit)
+        entries = (entry.partition("\t") for entry in listed.records)
+        same = frozenset(path for meta, _, path in entries if path in lines and meta.split()[-1] == blob)
 
     def problem(citation: Citation) -> str | None:
         place = f"`{citation.file}:{citation.line}`"
@@ -211,15 +217,6 @@ async def judged_at(
         return None if wrong is None else f"{place} cannot be looked up: {wrong}"
 
     return judge_audit(answer, asked, problem)
-
-
-async def _files_with(git: Git, commit: Commit, text: str, files: Sequence[str]) -> frozenset[str]:
-    if not files:
-        return frozenset()
-    blob = (await git("hash-object", "--no-filters", "--stdin", stdin=text.encode("utf-8", "surrogateescape"))).line
-    listed = await git("ls-tree", "-z", "-r", "--full-tree", commit)
-    entries = (entry.partition("\t") for entry in listed.records)
-    return frozenset(path for meta, _, path in entries if path in files and meta.split()[-1] == blob)
 
 
 def audit_verification(audit: Audit, commit: Commit, redactor: Redactor) -> Verification:

@@ -86,13 +86,11 @@ def empty_changed_functions(before: Collection[bytes], after: Mapping[str, bytes
 
     A moved function counts as unchanged. Sources that cannot be parsed stay as they are.
     """
-    known = {_function_identity(name, node) for source in before for name, node in _find_functions(source)}
+    known = {(name, ast.dump(node)) for source in before for name, node in _find_functions(source)}
     sources: dict[str, bytes] = {}
     names: set[str] = set()
     for path, source in after.items():
-        changed = [
-            (name, node) for name, node in _find_functions(source) if _function_identity(name, node) not in known
-        ]
+        changed = [(name, node) for name, node in _find_functions(source) if (name, ast.dump(node)) not in known]
         if changed:
             functions = [node for _, node in changed]
             lines = source.splitlines(keepends=True)
@@ -123,10 +121,6 @@ def _find_functions(source: bytes) -> Iterator[tuple[str, Function]]:
                 yield f"{prefix}{child.name}", child
             else:
                 left.append((f"{prefix}{child.name}." if isinstance(child, ast.ClassDef) else prefix, child))
-
-
-def _function_identity(name: str, node: Function) -> tuple[str, str]:
-    return name, ast.dump(node)
 
 
 def _is_generator(node: Function) -> bool:

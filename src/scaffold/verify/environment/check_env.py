@@ -11,7 +11,6 @@ from scaffold.host.sandbox.confinement import SandboxSpec
 from scaffold.policy.secret.unreadable_files import secret_entry
 
 PYTHON_PATH = "PYTHONPATH"
-ENVIRONMENT_MARK = "pyvenv.cfg"
 TOP_PLACEHOLDER = "{top}"
 OTHER_INSTALLATIONS = ("VIRTUAL_ENV", "CONDA_PREFIX", "CONDA_DEFAULT_ENV")
 """Variables of an activated environment; dropped if the checks have their own."""
@@ -61,7 +60,7 @@ def with_shown_folders(environment: CheckEnvironment | None, sandbox: SandboxSpe
 def _may_be_shown(folder: Path) -> bool:
     # An agent could have replaced the folder by a link to anything else.
     target = folder.resolve()
-    return target == folder or (secret_entry(str(target)) is None and (target / ENVIRONMENT_MARK).is_file())
+    return target == folder or (secret_entry(str(target)) is None and (target / "pyvenv.cfg").is_file())
 
 
 def _fill_placeholder(text: str, top: Path) -> str:

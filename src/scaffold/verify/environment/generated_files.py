@@ -21,7 +21,6 @@ from scaffold.verify.gates.projects.project_files import ProjectFiles, as_table,
 from scaffold.verify.paths.conventions import PROSE_SUFFIXES, is_test
 
 MANIFESTS = ("pyproject.toml", "setup.cfg", "setup.py")
-BUILD_SCRIPT = "setup.py"
 COMPILED = ("*.so", "*.pyd", "*.mo")
 """Patterns of files that compilers of modules and message catalogs write next to sources."""
 EXTENSION_SUFFIXES = frozenset({".so", ".pyd"})
@@ -120,7 +119,7 @@ def may_be_input(path: str, packages: Collection[str]) -> bool:
     where = PurePosixPath(path)
     if where.suffix.removeprefix(".") in PROSE_SUFFIXES or any(part.startswith(".") for part in where.parts):
         return False
-    if where.name == BUILD_SCRIPT or not selects_dependencies(path):
+    if where.name == "setup.py" or not selects_dependencies(path):
         # The compiled form of a module is not copied, because it would hide changes of the module.
         return where.suffix != ".py" or not (is_test(path) or str(where.parent) in packages)
     return False

@@ -30,11 +30,9 @@ NODE_PATTERNS = (
     ".npmrc",
     ".yarnrc.yml",
 )
-OTHER_PATTERNS = ("go.*", "Cargo.*", "rust-toolchain*")
 OTHER = "other"
 NODE_KEYS = ("dependencies", "devDependencies", "optionalDependencies", "peerDependencies", "workspaces")
 PROJECT_KEYS = ("dependencies", "optional-dependencies", "requires-python", "scripts", "gui-scripts", "entry-points")
-SETUP_KEYS = ("install_requires", "python_requires")
 _NAME = re.compile(r"^[A-Za-z0-9@][\w.@/-]*")
 
 
@@ -151,7 +149,7 @@ async def _declared_dependencies(git: Git, commit: Commit) -> Mapping[str, froze
 
 
 def _folder_of(name: str) -> str:
-    for patterns, folder in ((NODE_PATTERNS, NODE_MODULES), (OTHER_PATTERNS, OTHER)):
+    for patterns, folder in ((NODE_PATTERNS, NODE_MODULES), (("go.*", "Cargo.*", "rust-toolchain*"), OTHER)):
         if any(fnmatchcase(name, pattern) for pattern in patterns):
             return folder
     return VENV
@@ -163,7 +161,8 @@ def _manifest_entries(files: ProjectFiles, path: str) -> Iterator[str]:
         yield from _flatten({key: manifest.get(key) for key in NODE_KEYS})
     elif path.endswith("setup.cfg"):
         options = ini_section(files.text(path), "options") or {}
-        yield from (line for key in SETUP_KEYS for line in options.get(key, "").split("\n") if line)
+        for key in ("install_requires", "python_requires"):
+            yield from filter(None, options.get(key, "").split("\n"))
         for name in ("options.extras_require", "options.entry_points"):
             yield from _flatten(dict(ini_section(files.text(path), name) or {}))
     else:

@@ -22,7 +22,6 @@ from scaffold.host.atomic_files import delete_path, write_atomic
 from scaffold.host.tree_copy import copy_tree
 from scaffold.verify.contract.check_runs import Tree, restore_tracked_files
 
-NOT_TRACKED = ("?? ", "!! ")
 MAX_BYTES = 1_000_000
 """Larger files are not rewritten: files with paths are smaller, programs are larger."""
 PATH_BEARING_FILES = (
@@ -41,8 +40,6 @@ _ACTIVATED = re.compile(
     rb"^(?P<sets>VIRTUAL_ENV=|set -gx VIRTUAL_ENV |setenv VIRTUAL_ENV )(?P<path>/[^\s'\"]*)$", re.MULTILINE
 )
 """An unquoted path in an activation script; venv quotes paths only if needed."""
-IGNORE_ALL = "*\n"
-"""The .gitignore of a copied folder, so that it is never part of the work, whatever the repository ignores."""
 STAGING_FOLDER = "staging"
 """The folder next to the golden environments for unfinished copies and the recorded states of copies."""
 
@@ -190,7 +187,8 @@ def _relocate_copy(staged: Path, made_for: str, top: str) -> None:
     relocate_copy(staged, made_for, top)
     ignore = staged / ".gitignore"
     if staged.is_dir() and not ignore.exists():
-        ignore.write_text(IGNORE_ALL)
+        # So that it is never part of the work, whatever the repository ignores.
+        ignore.write_text("*\n")
 
 
 def _has_room(top: Path, target: str) -> bool:
@@ -289,7 +287,7 @@ async def is_clean(environment: CheckEnvironment, tree: Tree) -> bool:
 
     def is_provisioned(line: str) -> bool:
         path = line[3:].rstrip("/")
-        return line.startswith(NOT_TRACKED) and any(path == each or path.startswith(f"{each}/") for each in targets)
+        return line.startswith(("?? ", "!! ")) and any(path == each or path.startswith(f"{each}/") for each in targets)
 
     if not all(map(is_provisioned, (await tree.git(*worktree.STATUS)).records)):
         return False

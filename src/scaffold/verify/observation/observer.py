@@ -130,8 +130,6 @@ class CheckObserver:
 
 
 class _NodeObservation(Struct, frozen=True):
-    """The observation of Node processes."""
-
     seen: bool
     complete: bool
     lines: Mapping[str, NodeLines]

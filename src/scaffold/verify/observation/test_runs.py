@@ -34,8 +34,6 @@ class TestRuns(Struct, frozen=True, kw_only=True):
 
 
 class _Process(Struct, frozen=True):
-    """The report of one process."""
-
     pid: str
     lines: Sequence[tuple[str, str]]
     """The first word of each line, and the rest."""

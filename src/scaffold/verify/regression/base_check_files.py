@@ -53,8 +53,6 @@ _TEXT = re.compile(r"-[A-Za-z]*[cep]|--eval|--print")
 MAX_NAMED = 3
 TEST_ROUNDS = 2
 """How often a test has to fail with the former settings, because it may be flaky."""
-HARMLESS_PART = " markers"
-"""The end of the setting that only names the markers of pytest."""
 BUILD_LIST = "go.mod"
 """It has no settings of tests and linters, and the work may need its new requirements to build."""
 CleanTree = Callable[[Commit], Awaitable[Tree]]
@@ -151,7 +149,7 @@ def _can_be_laxer(part: str) -> bool:
 
     A new marker makes nothing pass, and tests that use it may not load without it.
     """
-    return part != LOCAL_PART and not part.endswith(HARMLESS_PART)
+    return part != LOCAL_PART and not part.endswith(" markers")
 
 
 async def _failures_with_base_settings(

@@ -65,11 +65,12 @@ def compare_gate_runs(
     severity: dict[TestVerdict, int] = {verdict: rank for rank, verdict in enumerate(VERDICTS_WORST_FIRST)}
     failing = (name for name in verdicts if verdicts[name] != "pass")
     notable = sorted(failing, key=lambda name: (severity.get(verdicts[name], len(severity)), name))
+    worst: GateVerdict = next((each for each in VERDICTS_WORST_FIRST if each in verdicts.values()), "pass")
     # The tests that the sandbox kept from passing before, and that still fail.
     known = before.refused if before else {}
     return GateResult(
         gate=now.gate,
-        verdict=now.problem or _worst_verdict(verdicts.values()),
+        verdict=now.problem or worst,
         tests={name: verdicts[name] for name in notable[:MAX_TESTS]},
         regressions=regressions(before, now, verdicts, lost),
         refused={name: known[name] for name in sorted(known)[:MAX_TESTS] if verdicts.get(name) == "pre_existing"},
@@ -172,13 +173,6 @@ def _test_verdict(before: TestOutcome | None, now: TestOutcome) -> TestVerdict:
             return now
 
 
-def _worst_verdict(verdicts: Collection[TestVerdict]) -> GateVerdict:
-    for verdict in VERDICTS_WORST_FIRST:
-        if verdict in verdicts:
-            return verdict
-    return "pass"
-
-
 def _finding_count(run: GateRun, name: str) -> int:
     return run.counts.get(name, 1)
 
@@ -244,7 +238,13 @@ def regressions(
 ) -> tuple[Regression, ...]:
     """Return the first new failures by name, then the first of the tests `lost`, which passed before."""
     new = sorted(name for name, verdict in verdicts.items() if verdict == "new_failure" and name not in lost)
-    found = [each for name in new for each in _describe_failure(before, now, name)]
+    found = list[Regression]()
+    for name in new:
+        # Hooks may print findings or not.
+        if now.gate.runner == "findings" or name in now.lines:
+            found += _new_occurrences(before, now, name)
+        else:
+            found.append(Regression(name=name, kind="fails", message="\n".join(now.messages.get(name, ()))))
     gone = [
         Regression(
             name=name,
@@ -275,14 +275,6 @@ async def with_places(result: GateResult, tree: Tree) -> GateResult:
         else:
             placed.append(each)
     return structs.replace(result, regressions=tuple(placed))
-
-
-def _describe_failure(before: GateRun | None, now: GateRun, name: str) -> Iterator[Regression]:
-    # Hooks may print findings or not.
-    if now.gate.runner == "findings" or name in now.lines:
-        yield from _new_occurrences(before, now, name)
-    else:
-        yield Regression(name=name, kind="fails", message="\n".join(now.messages.get(name, ())))
 
 
 def _new_occurrences(before: GateRun | None, now: GateRun, name: str) -> Iterator[Regression]:

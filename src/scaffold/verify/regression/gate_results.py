@@ -164,8 +164,6 @@ def _fails_anew(before: GateRun | None, run: GateRun) -> list[str]:
 
 
 class _GateRunner:
-    """Runs and judges the gates of one candidate."""
-
     def __init__(self, request: ProofRequest, tree: Tree, change: ChangeImpact, memory: GateRunMemory) -> None:
         self._request = request
         self._tree = tree

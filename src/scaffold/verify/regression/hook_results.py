@@ -17,8 +17,6 @@ from scaffold.verify.regression.baseline_capture import hooks_apply
 from scaffold.verify.regression.comparison import FAILING_OUTCOMES, compare_gate_runs, with_renamed_files
 from scaffold.verify.regression.gate_run_memory import GateRunMemory
 
-NOT_OF_CHANGE = "No commit hook looks at a file of the change."
-
 
 def hook_key(environment: str, before: GateRun, base: TreeId) -> str:
     """Return the key under which a run on a change is stored, which includes the base of the change."""
@@ -43,7 +41,9 @@ class HookJudge(Struct, frozen=True):
         key = hook_key(self.memory.environment, self.before, base)
         run = await self._on_change(gate, key)
         if run.problem == "vacuous":
-            return GateResult(gate=gate, verdict="not_applicable", detail=NOT_OF_CHANGE)
+            return GateResult(
+                gate=gate, verdict="not_applicable", detail="No commit hook looks at a file of the change."
+            )
         if FAILING_OUTCOMES.isdisjoint(run.outcomes.values()):
             return compare_gate_runs(None, run)
         # Hooks look at the files of a change, so they may have nothing to do.

@@ -24,8 +24,6 @@ from scaffold.verify.locate_tests import files_with_tests, path_from_gate, path_
 from scaffold.verify.paths.conventions import is_test_file
 from scaffold.verify.proof_request import ProofRequest
 
-STABILITY = "stability"
-"""The name of the result that blocks."""
 HASH_SEED = "PYTHONHASHSEED"
 SEEDS: tuple[str | None, ...] = (None, "1", "2", "3")
 """One repetition each; None leaves the variable unset, as it is for users."""
@@ -54,8 +52,6 @@ class _Repeated(Struct, frozen=True, kw_only=True):
 
 
 class _Failure(Struct, frozen=True, kw_only=True):
-    """A repetition that failed."""
-
     seed: str | None = None
     detail: str
     before: tuple[Check, ...] = ()
@@ -98,7 +94,7 @@ async def unstable_result(
         f"{what} passed, and failed when repeated {how}{named}. The work must pass every time: it must not depend on "
         "the order of a set, on chance or on time."
     )
-    return CheckResult(name=STABILITY, verdict="fail", detail=utf8_safe(f"{why}\n{failure.detail}"))
+    return CheckResult(name="stability", verdict="fail", detail=utf8_safe(f"{why}\n{failure.detail}"))
 
 
 def _repeated_checks(request: ProofRequest, passed: Verification) -> Iterator[_Repeated]:
@@ -227,7 +223,6 @@ def _with_seed(tree: Tree, seed: str | None) -> Tree:
 
 
 def _failed_tests(run: GateRun) -> tuple[str, ...]:
-    """Return the failed tests, sorted; empty if the run does not report tests."""
     failed = (name for name, outcome in run.outcomes.items() if outcome in FAILED and name != EXIT_OUTCOME)
     return () if run.problem else tuple(sorted(failed))
 

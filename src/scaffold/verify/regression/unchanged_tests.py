@@ -15,7 +15,6 @@ from scaffold.verify.regression.selection.affected_tests import ChangeImpact
 from scaffold.verify.regression.selection.test_selection import LANGUAGE_FAMILIES
 
 STUBS = "pyi"
-PACKAGE_FILE = "__init__.py"
 CASE = "["
 """Separates the name of a test from the name of its case."""
 
@@ -30,7 +29,7 @@ def new_support_files(gate: Gate, change: ChangeImpact) -> tuple[str, ...]:
         for path in sorted(change.added)
         if change.is_test(path)
         and not change.is_test_file(path)
-        and path.rpartition("/")[2] != PACKAGE_FILE
+        and path.rpartition("/")[2] != "__init__.py"
         and path_from_gate(gate, path) is not None
     )
 

@@ -30,7 +30,6 @@ from scaffold.verify.services.specs import (
 READY_S = 60.0
 POLL_S = 0.05
 CONNECT_TIMEOUT_S = 1.0
-EMPTY_SHA256 = hashlib.sha256(b"").hexdigest()
 
 
 class Services(Struct, frozen=True):
@@ -78,7 +77,7 @@ async def run_with_services(
                 timed_out=False,
                 stdout=b"",
                 stderr=message.encode(),
-                stdout_sha256=EMPTY_SHA256,
+                stdout_sha256=hashlib.sha256(b"").hexdigest(),
                 truncated=False,
                 duration_s=0,
             )
@@ -115,7 +114,10 @@ async def services_up(services: Services, sandbox: SandboxSpec | None) -> AsyncI
         else:
             sockets = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix=temporary_prefix())))
             await stack.enter_async_context(forward_ports(sockets, sorted_ports(outside)))
-            yield RunningServices(inside, _with_socket_folder(sandbox, sockets), sockets)
+            confinement, folder = sandbox.confinement, sockets.resolve()  # noqa: ASYNC240 - our own new folder
+            shown, allowed = (*confinement.readable, folder), (*confinement.sockets, folder)
+            opened = structs.replace(confinement, readable=shown, sockets=allowed)
+            yield RunningServices(inside, structs.replace(sandbox, confinement=opened), sockets)
 
 
 async def prove_services(services: Services, sandbox: SandboxSpec | None, *, trusted: bool) -> NotReady | None:
@@ -238,10 +240,3 @@ async def _accepts_within(port: int, timeout_s: float) -> bool:
         if (found := await is_listening(port)) or loop.time() >= deadline:
             return found
         await asyncio.sleep(POLL_S)
-
-
-def _with_socket_folder(sandbox: SandboxSpec, sockets: Path) -> SandboxSpec:
-    confinement = sandbox.confinement
-    folder = sockets.resolve()
-    shown, allowed = (*confinement.readable, folder), (*confinement.sockets, folder)
-    return structs.replace(sandbox, confinement=structs.replace(confinement, readable=shown, sockets=allowed))

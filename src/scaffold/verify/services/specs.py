@@ -7,7 +7,6 @@ from pathlib import PurePosixPath
 
 from msgspec import Struct
 
-COMPOSE = "compose"
 HOST = "host"
 SYNTAX = "`compose [-f FILE]... [SERVICE...] @PORT...`, with files of the repository"
 MAX_PORT = 65_535
@@ -42,12 +41,17 @@ def parse_external(line: str) -> ExternalService | None:
     ValueError, with the expected syntax, for a malformed line.
     """
     kind = line.split(maxsplit=1)[0] if line.strip() else ""
-    if kind == COMPOSE:
+    if kind == "compose":
         return _parse_compose(line)
     words = line.split()[1:]
     if kind == HOST and words and all(_PORT.fullmatch(word) for word in words):
         return HostPorts(_parse_ports(words))
-    _check_ending(line)
+    # Ports at the end need a command before them.
+    ending = _ENDING.search(line)
+    if ending is not None:
+        if not ending.start():
+            raise ValueError(f"a list of commands, each before its ports, but `{line}` is not one")
+        _parse_ports(ending[0].split())
     return None
 
 
@@ -64,16 +68,6 @@ def sandbox_commands(lines: Sequence[str]) -> tuple[str, ...]:
 def sorted_ports(services: Sequence[ExternalService]) -> tuple[int, ...]:
     """Return all ports, each once, in ascending order: locking them in a fixed order avoids deadlocks."""
     return tuple(sorted({port for service in services for port in service.ports}))
-
-
-def _check_ending(line: str) -> None:
-    """Raise ValueError if a line ends with ports that have no command before them or are out of range."""
-    ending = _ENDING.search(line)
-    if ending is None:
-        return
-    if not ending.start():
-        raise ValueError(f"a list of commands, each before its ports, but `{line}` is not one")
-    _parse_ports(ending[0].split())
 
 
 def _parse_compose(line: str) -> ComposeSpec:

@@ -6,8 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Any
 
-import yaml
-
 from scaffold.core.printable_text import count_of
 from scaffold.core.proof.gates import Gate, GateKind, RunnerKind
 from scaffold.policy.path.globs import matches
@@ -84,7 +82,12 @@ def _package_project(files: ProjectFiles, manifest: Mapping[str, Any], packager:
     runners = {name: _script_runner(text, scripts) for name, text in scripts.items()}
     gates = tuple(_package_gates(files, scripts, runners, packager, folder))
     reasons = {gate.name: _gate_reason(files, gate, scripts, folder) for gate in gates}
-    return Project(gates=gates, tools=dict(_required_tools(gates, scripts, packager)), scripts=runners, reasons=reasons)
+    tools = dict[str, str]()
+    for gate in gates:
+        # The program that the gate's script starts with.
+        words = program_words(scripts.get(gate.command.rpartition(" ")[2], ""))
+        tools[gate.name] = words[0] if words else "tsc" if "tsc" in gate.command else packager
+    return Project(gates=gates, tools=tools, scripts=runners, reasons=reasons)
 
 
 def _gate_reason(files: ProjectFiles, gate: Gate, scripts: Mapping[str, str], folder: str) -> Reason:
@@ -114,13 +117,6 @@ def _has_tests(files: ProjectFiles, script: str, runner: RunnerKind) -> bool:
     return NO_TEST not in script and (any_name or any(_TEST_FILE.search(path) for path in files.paths))
 
 
-def _required_tools(gates: tuple[Gate, ...], scripts: Mapping[str, str], packager: str) -> Iterator[tuple[str, str]]:
-    """Yield (gate name, required program): the program that the gate's script starts with."""
-    for gate in gates:
-        words = program_words(scripts.get(gate.command.rpartition(" ")[2], ""))
-        yield gate.name, words[0] if words else "tsc" if "tsc" in gate.command else packager
-
-
 def _script_runner(script: str, scripts: Mapping[str, str]) -> RunnerKind:
     """Return the runner of a script; `exit` for one that does not accept report options.
 
@@ -148,7 +144,11 @@ def _starts_nodes_runner(script: str, scripts: Mapping[str, str], most: int) -> 
 
 def _workspace_folders(files: ProjectFiles, manifest: Mapping[str, Any]) -> tuple[str, ...]:
     named = manifest.get("workspaces")
-    globs = as_texts(named) or as_texts(as_table(named).get("packages")) or _pnpm_packages(files)
+    globs = (
+        as_texts(named)
+        or as_texts(as_table(named).get("packages"))
+        or as_texts(files.yaml("pnpm-workspace.yaml").get("packages"))
+    )
     kept = [str(PurePosixPath(each)) for each in globs if not each.startswith("!")]
     left_out = [str(PurePosixPath(each[1:])) for each in globs if each.startswith("!")]
     folders = [folder for folder in files.folders_of("package.json") if folder != "."]
@@ -157,10 +157,3 @@ def _workspace_folders(files: ProjectFiles, manifest: Mapping[str, Any]) -> tupl
 
 def _matches_any(globs: Sequence[str], folder: str) -> bool:
     return any(matches(glob, folder) and ("**" in glob or glob.count("/") == folder.count("/")) for glob in globs)
-
-
-def _pnpm_packages(files: ProjectFiles) -> tuple[str, ...]:
-    try:
-        return as_texts(as_table(yaml.safe_load(files.text("pnpm-workspace.yaml"))).get("packages"))
-    except (yaml.YAMLError, RecursionError, ValueError):
-        return ()

@@ -45,7 +45,6 @@ def session_calls(text: str) -> Iterator[SessionCall]:
 
 
 def _calls_in_order(tree: ast.AST, function: str) -> Iterator[tuple[str, ast.Call]]:
-    """Yield the calls in the order in which they are written, each with the function around it."""
     for node in ast.iter_child_nodes(tree):
         name = node.name if isinstance(node, ast.FunctionDef) else function
         if isinstance(node, ast.Call):

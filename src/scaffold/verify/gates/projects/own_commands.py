@@ -8,9 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from configparser import ConfigParser
 from configparser import Error as ConfigParserError
-from typing import Any
 
-import yaml
 from msgspec import Struct, structs
 
 from scaffold.policy.shell.command_decision import visible_commands
@@ -243,7 +241,7 @@ def _expand_variables(line: str, values: Mapping[str, str]) -> str:
 def _workflow_commands(files: ProjectFiles) -> Iterator[OwnCommand]:
     paths = (path for path in files.paths if path.startswith(f"{WORKFLOWS}/"))
     for path in sorted(path for path in paths if path.endswith((".yml", ".yaml"))):
-        for job in as_table(_load_yaml(files, path).get("jobs")).values():
+        for job in as_table(files.yaml(path).get("jobs")).values():
             steps = as_table(job).get("steps")
             for step in map(as_table, steps if isinstance(steps, list) else ()):
                 action, text = step.get("uses"), step.get("run")
@@ -271,7 +269,7 @@ def _script_commands(command: OwnCommand, files: ProjectFiles, most: int) -> Ite
 
 
 def _gitlab_commands(files: ProjectFiles) -> Iterator[OwnCommand]:
-    for job in _load_yaml(files, ".gitlab-ci.yml").values():
+    for job in files.yaml(".gitlab-ci.yml").values():
         script = as_table(job).get("script")
         for text in (script,) if isinstance(script, str) else as_texts(script):
             yield from _shell_commands(text, ".gitlab-ci.yml")
@@ -279,7 +277,7 @@ def _gitlab_commands(files: ProjectFiles) -> Iterator[OwnCommand]:
 
 def _other_ci(files: ProjectFiles) -> Iterator[OwnCommand]:
     for path in CI_FILES:
-        for text in _scripts_in(_load_yaml(files, path), MAX_DEPTH):
+        for text in _scripts_in(files.yaml(path), MAX_DEPTH):
             for command in _shell_commands(text, path):
                 yield structs.replace(command, exact=False)
 
@@ -296,7 +294,7 @@ def _scripts_in(value: object, depth: int) -> Iterator[str]:
 
 def _hook_commands(files: ProjectFiles) -> Iterator[OwnCommand]:
     name = ".pre-commit-config.yaml"
-    repositories = _load_yaml(files, name).get("repos")
+    repositories = files.yaml(name).get("repos")
     for repository in map(as_table, repositories if isinstance(repositories, list) else ()):
         hooks = repository.get("hooks")
         for hook in map(as_table, hooks if isinstance(hooks, list) else ()):
@@ -323,13 +321,6 @@ READERS: Sequence[Callable[[ProjectFiles], Iterator[OwnCommand]]] = (
         _hook_commands,
     ),
 )
-
-
-def _load_yaml(files: ProjectFiles, path: str) -> Mapping[str, Any]:
-    try:
-        return as_table(yaml.safe_load(files.text(path)))
-    except (yaml.YAMLError, RecursionError, ValueError):
-        return {}
 
 
 def _shell_commands(text: str, source: str) -> Iterator[OwnCommand]:

@@ -9,6 +9,8 @@ from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+import yaml
+
 from scaffold.core.ids import Commit
 from scaffold.git.client.command_line import Git
 from scaffold.git.commits import batch_contents, blob_sizes, listed_files, listed_paths
@@ -93,6 +95,13 @@ class ProjectFiles:
         try:
             return as_table(json.loads(self.text(path)))
         except (ValueError, RecursionError):
+            return {}
+
+    def yaml(self, path: str) -> Mapping[str, Any]:
+        """Return the table in a YAML file; empty if it cannot be parsed."""
+        try:
+            return as_table(yaml.safe_load(self.text(path)))
+        except (yaml.YAMLError, RecursionError, ValueError):
             return {}
 
     def line(self, path: str, *texts: str) -> int | None:

@@ -179,9 +179,7 @@ def _own_lines(text: str) -> tuple[str, ...]:
     """Return the lines of a tox setting that hold in every environment and use no variables of tox."""
     lines = (line.partition(" #")[0].strip() for line in text.splitlines())
     return tuple(
-        line
-        for line in lines
-        if line and not line.startswith("#") and "{" not in line and not re.match(r"[\w,.!-]+:\s", line)
+        line for line in lines if line and not line.startswith("#") and "{" not in line and not _FACTORS.match(line)
     )
 
 

@@ -55,7 +55,9 @@ def build_command(command: str, env: RunnerEnv) -> RunnerCommand:
     functions = [_FUNCTION.search(name) for name in env.only]
     names = sorted({found[1] for found in functions if found})
     some = f" -run '^({'|'.join(names)})$'" if names and all(functions) else ""
-    every = _EVERYTHING.sub(lambda _: shlex.join(_packages_of_files(env.only)) or "./...", command, count=1)
+    packages = {f"./{name.rpartition('/')[0]}" for name in env.only}
+    chosen = shlex.join(sorted(packages)) if all(name.endswith(".go") for name in env.only) else ""
+    every = _EVERYTHING.sub(lambda _: chosen or "./...", command, count=1)
     return RunnerCommand(command=_COMMAND.sub(f"go test -json{some}", every, count=1))
 
 
@@ -64,31 +66,24 @@ def can_select_packages(command: str) -> bool:
     return _EVERYTHING.search(command) is not None
 
 
-def _packages_of_files(only: Sequence[str]) -> list[str]:
-    """Return the packages of the files, relative to the working directory; empty unless all names are Go files."""
-    if not all(name.endswith(".go") for name in only):
-        return []
-    return sorted({f"./{name.rpartition('/')[0]}" for name in only})
-
-
 def read_report(ended: RunnerExit) -> RunnerResult:
     """Return the result of a run that was not killed."""
     events = tuple(_parse_events(ended.stdout))
     broken = {printable_test_name(event.import_path or event.package) for event in events if _is_final(event)} | {
         printable_test_name(found.decode(errors="replace")) for found in _BUILD_FAILED.findall(ended.stdout)
     }
-    if broken and ended.env.stand_ins is not None:
-        return _older_result(events, ended, broken)
-    if broken:
-        failure = load_failure("The build failed", sorted(broken))
-        return msgspec.structs.replace(failure, shown_output=_join_output(events))
-    if not events:
-        return unusable_result("error", f"The runner printed no report and exited with code {ended.exit_code}.")
     outcomes = worst_outcomes(
         (_test_name(event), OUTCOME_BY_ACTION[event.action])
         for event in events
         if event.test and event.action in OUTCOME_BY_ACTION
     )
+    if broken and ended.env.stand_ins is not None:
+        return _older_result(events, ended, broken, outcomes)
+    if broken:
+        failure = load_failure("The build failed", sorted(broken))
+        return msgspec.structs.replace(failure, shown_output=_join_output(events))
+    if not events:
+        return unusable_result("error", f"The runner printed no report and exited with code {ended.exit_code}.")
     # A test that ends the process, as by `os.Exit(0)`, has no final event; it must not go unnoticed.
     unfinished = {_test_name(event) for event in events if event.test and event.action == "run"} - outcomes.keys()
     outcomes |= dict.fromkeys(sorted(unfinished), "failed")
@@ -103,13 +98,10 @@ def read_report(ended: RunnerExit) -> RunnerResult:
     return msgspec.structs.replace(result, messages=messages, shown_output=_join_output(events))
 
 
-def _older_result(events: Sequence[GoTestEvent], ended: RunnerExit, broken: set[str]) -> RunnerResult:
+def _older_result(
+    events: Sequence[GoTestEvent], ended: RunnerExit, broken: set[str], outcomes: dict[str, TestOutcome]
+) -> RunnerResult:
     # Whole packages of an older version may fail to compile.
-    outcomes = worst_outcomes(
-        (_test_name(event), OUTCOME_BY_ACTION[event.action])
-        for event in events
-        if event.test and event.action in OUTCOME_BY_ACTION
-    )
     packages = {name.partition(" ")[0]: name for name in broken}
     said = f"{_join_output(events)}\n{ended.output.decode(errors='replace')}"
     unresolved = {

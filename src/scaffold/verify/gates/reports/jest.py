@@ -131,19 +131,18 @@ def _read_result(report: JestReport, top: Path, exit_code: int | None, *, whole:
         )
         return unusable_result("error", why, worst_outcomes(outcomes))
     result = match_exit_code(worst_outcomes(outcomes), exit_code, whole=whole)
-    said = [pair for suite in report.test_results for pair in _failure_messages(suite, top)]
+    said = [
+        (_test_name(suite, each, top), (failure_message(each.failure_messages[0]),))
+        for suite in report.test_results
+        for each in suite.assertion_results
+        if each.status == "failed" and each.failure_messages
+    ]
     return structs.replace(result, messages=dict(said[:MAX_MESSAGES]))
 
 
 def _test_outcomes(suite: JestSuite, top: Path) -> Iterator[tuple[str, TestOutcome]]:
     for each in suite.assertion_results:
         yield _test_name(suite, each, top), OUTCOME_BY_STATUS.get(each.status, "skipped")
-
-
-def _failure_messages(suite: JestSuite, top: Path) -> Iterator[tuple[str, tuple[str, ...]]]:
-    for each in suite.assertion_results:
-        if each.status == "failed" and each.failure_messages:
-            yield _test_name(suite, each, top), (failure_message(each.failure_messages[0]),)
 
 
 def _test_name(suite: JestSuite, test: JestTest, top: Path) -> str:

@@ -109,7 +109,12 @@ def _read_tap(text: str, ended: RunnerExit) -> RunnerResult:
     said = [(each.name, (each.message(ended.env.cwd),)) for each in numbered if each.outcome == "failed"]
     messages = {name: text for name, text in said[:MAX_MESSAGES] if any(text)}
     if ended.env.stand_ins is not None:
-        unresolved = dict(_unresolved_names(points))
+        # A file that could not be loaded has the name ANY_FILE: the report does not say which tests are in it.
+        unresolved = {
+            ANY_FILE if point.is_file else point.name: UnresolvedName(name)
+            for point in points
+            if point.outcome == "failed" and (name := unresolved_name(point.said))
+        }
         return RunnerResult(outcomes=outcomes, unresolved=unresolved, replaced=replaced, messages=messages)
     result = match_exit_code(outcomes, ended.exit_code, whole=ended.env.whole)
     return structs.replace(result, replaced=replaced, messages=messages)
@@ -127,17 +132,6 @@ def replaced_assertions(folder: Path) -> tuple[str, ...]:
         data = read_untrusted(path, MAX_BYTES)
         names.update([path.name] if isinstance(data, str) else data.decode(errors="replace").split())
     return tuple(sorted(map(printable_test_name, names)))
-
-
-def _unresolved_names(points: Sequence[TestPoint]) -> Iterator[tuple[str, UnresolvedName]]:
-    """Yield the names that failed tests of an older version could not resolve.
-
-    A file that could not be loaded has the name ANY_FILE: the report does not say which tests are in it.
-    """
-    for point in points:
-        name = unresolved_name(point.said) if point.outcome == "failed" else None
-        if name:
-            yield ANY_FILE if point.is_file else point.name, UnresolvedName(name)
 
 
 def _test_points(report: str, top: Path) -> Iterator[TestPoint]:
