@@ -304,7 +304,6 @@ def _new_test(change: PathChange) -> bool:
 
 
 def _blocking_result(name: str, problem: str, reasons: Iterable[Reason]) -> CheckResult | None:
-    """Return the result with the problem and the paths, one per line; None without paths."""
     lines = [f"{path} {why}" for path, why in reasons]
     if not lines:
         return None

@@ -70,7 +70,13 @@ async def snapshot_files(
     cache: Path, root: Path, names: Sequence[str], *, prefix: str = SNAPSHOT
 ) -> tuple[CopiedFile, ...] | NotReady:
     """Keep a copy of the files with the prepared environments, under a name that depends on their contents."""
-    if problem := _unprintable_problem(names) or await asyncio.to_thread(_too_much, root, names):
+    odd = next((name for name in names if utf8_safe(name) != name), None)
+    if odd is not None:
+        return NotReady(
+            what=f"{utf8_safe(odd)}, which {INCLUDE_FILE} names, cannot be copied: its name is not UTF-8",
+            fix=f"rename it, or take it out of {INCLUDE_FILE}",
+        )
+    if problem := await asyncio.to_thread(_too_much, root, names):
         return problem
     environments = cache / ENVIRONMENTS
     new = environments / f"files-{hash_lines([str(root)])}"
@@ -115,16 +121,6 @@ def _is_file(top: Path, name: str) -> bool:
         return stat.S_ISREG((top / name).lstat().st_mode)
     except OSError:
         return False
-
-
-def _unprintable_problem(names: Sequence[str]) -> NotReady | None:
-    odd = next((name for name in names if utf8_safe(name) != name), None)
-    if odd is None:
-        return None
-    return NotReady(
-        what=f"{utf8_safe(odd)}, which {INCLUDE_FILE} names, cannot be copied: its name is not UTF-8",
-        fix=f"rename it, or take it out of {INCLUDE_FILE}",
-    )
 
 
 def _too_much(root: Path, names: Sequence[str]) -> NotReady | None:

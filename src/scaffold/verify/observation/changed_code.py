@@ -172,18 +172,12 @@ def _marked_groups(
             number = number if lines else statement.lineno
             lines += found
         # Unless it can be left halfway, what follows a statement runs whenever that does.
-        if lines and _can_be_left(statement):
+        is_definition = isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
+        if lines and not is_definition and any(isinstance(node, _LEAVES) for node in ast.walk(statement)):
             yield MarkedLines(number, tuple(lines))
             lines = []
     if lines:
         yield MarkedLines(number, tuple(lines))
-
-
-def _can_be_left(statement: ast.stmt) -> bool:
-    """Return True if executing the statement may end before its end without an exception."""
-    if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-        return False
-    return any(isinstance(node, _LEAVES) for node in ast.walk(statement))
 
 
 def _has_effect(statement: ast.stmt, in_function: bool) -> bool:

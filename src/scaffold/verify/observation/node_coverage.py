@@ -127,7 +127,11 @@ def _seen_lines(script: Script, source: SourceLines) -> NodeLines:
     # A script that was compiled from the file by a tool has another length.
     if not whole or (whole[0].start_offset, whole[0].end_offset) != (0, length):
         return NodeLines(transformed=True)
-    starts = _line_starts(source.text)
+    # The offset of the first character of code in each line, in UTF-16 units.
+    starts, begin = list[int](), 0
+    for line in source.text.split("\n"):
+        starts.append(begin + _utf16_length(line[: len(line) - len(line.lstrip())]))
+        begin += _utf16_length(line) + 1
     at = {number: starts[number - 1] for number in source.changed}
     inner = [function for function in script.functions[1:] if function.ranges]
     return NodeLines(
@@ -146,15 +150,6 @@ def _run_count(script: Script, offset: int) -> int:
     parts = (part for function in script.functions for part in function.ranges)
     around = [part for part in parts if part.start_offset <= offset < part.end_offset]
     return min(around, key=lambda part: part.end_offset - part.start_offset).count if around else 0
-
-
-def _line_starts(text: str) -> list[int]:
-    """Return the offset of the first character of code in each line, in UTF-16 units."""
-    starts, at = list[int](), 0
-    for line in text.split("\n"):
-        starts.append(at + _utf16_length(line[: len(line) - len(line.lstrip())]))
-        at += _utf16_length(line) + 1
-    return starts
 
 
 def _utf16_length(text: str) -> int:

@@ -32,7 +32,6 @@ STARTUP_MODULES = ("sitecustomize", "usercustomize")
 """Modules that every Python interpreter runs at startup."""
 INSTALL_FOLDERS = frozenset({"node_modules", ".venv", "venv", "site-packages", "__pypackages__"})
 """Folders of installed packages."""
-BYTECODE_SUFFIXES = (".pyc", ".pyo")
 TASK_RUNNER_FILES = {
     "make": ("gnumakefile", "makefile"),
     "just": ("justfile", ".justfile"),
@@ -309,7 +308,7 @@ def autorun_reason(path: str) -> str | None:
         return "tells test runners which plugins to load"
     if not INSTALL_FOLDERS.isdisjoint((*folders, name)):
         return "is in a folder that is searched for installed packages"
-    if name.endswith(BYTECODE_SUFFIXES):
+    if name.endswith((".pyc", ".pyo")):
         return "is bytecode, which may run instead of its source"
     if name == ".env" or name.startswith(".env."):
         return "sets the environment of test runs"

@@ -49,10 +49,6 @@ def covers(entry: str, path: str) -> bool:
 
 def is_specific(entry: str) -> bool:
     """Return True if a segment of a glob names more than a file type."""
-    return any(_is_specific_segment(segment) for segment in entry.split("/") if segment not in {"", "."})
-
-
-def _is_specific_segment(segment: str) -> bool:
-    left = _WILD.sub("", segment)
+    parts = [(segment, _WILD.sub("", segment)) for segment in entry.split("/") if segment not in {"", "."}]
     # What is left of `*.py` is a file type, what is left of `test_*.py` names something.
-    return bool(left) and (left == segment or not left.startswith("."))
+    return any(left and (left == segment or not left.startswith(".")) for segment, left in parts)

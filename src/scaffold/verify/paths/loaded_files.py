@@ -34,8 +34,6 @@ SHORT_OPTIONS: Mapping[str, frozenset[str]] = {
     "-p": frozenset({"pytest", "py.test", "tsc"}),
 }
 """Short options with the programs for which their value is a file or module; `cp -r` and `mkdir -p` load nothing."""
-PLUGIN_PROGRAMS = frozenset({"pytest", "py.test"})
-"""The programs whose `-p` names a module."""
 SCRIPT_RUNNERS = frozenset(
     {
         *("mocha", "tape", "ava", "tap", "jasmine", "jest", "vitest", "lab", "uvu", "qunit", "nodeunit", "vows"),
@@ -179,7 +177,7 @@ def _loaded_by_options(folder: str, words: Sequence[str], paths: Collection[str]
             yield from filter(None, [_resolve_file(folder, each, paths) for each in value.split(",")])
         elif short in SHORT_OPTIONS and not programs.isdisjoint(SHORT_OPTIONS[short]):
             value = word[2:].removeprefix("=") or value
-            if short == "-p" and not PLUGIN_PROGRAMS.isdisjoint(programs):
+            if short == "-p" and not programs.isdisjoint({"pytest", "py.test"}):  # their `-p` names a module
                 inner = value.replace(".", "/")
                 endings = (f"{inner}.py", f"{inner}/__init__.py")
                 yield from (path for path in paths for end in endings if path == end or path.endswith(f"/{end}"))

@@ -237,7 +237,4 @@ def _script_shadows(added: Collection[str], before: Collection[str], after: froz
 
 def _import_path(path: str) -> str:
     """Return the path under which a script is imported: no suffix, no `/index`; a `.d.ts` file keeps its full path."""
-    if path.endswith(".d.ts"):
-        return path
-    stem = path.rpartition(".")[0]
-    return stem.removesuffix("/index")
+    return path if path.endswith(".d.ts") else path.rpartition(".")[0].removesuffix("/index")

@@ -303,19 +303,16 @@ def shown_name(gate: Gate, name: str) -> str:
 
 def doubts_about_tests(gates: Sequence[GateResult]) -> tuple[Doubt, ...]:
     """Return the doubts about passing gates: tests of the base that are gone, or have other expectations."""
-    return tuple(
-        Doubt(code, _tests_with_fate(gates, fate, words))
-        for fate, (code, words) in DOUBTS.items()
-        if any(fate in gate.base_tests.values() for gate in gates)
-    )
-
-
-def _tests_with_fate(gates: Sequence[GateResult], fate: TestFate, words: str) -> str:
-    """Return the number and names of the tests with a fate; for gates that name no tests, the commands."""
-    found = [(gate.gate, name) for gate in gates for name, given in gate.base_tests.items() if given == fate]
-    names = sorted({shown_name(gate, name) for gate, name in found})
-    unnamed = any(shown_name(gate, name) != name for gate, name in found)
-    return f"{'tests' if unnamed else count_of(len(found), 'test')} {words}: {join_limited(names, MAX_NAMED)}"
+    doubts = list[Doubt]()
+    for fate, (code, words) in DOUBTS.items():
+        found = [(gate.gate, name) for gate in gates for name, given in gate.base_tests.items() if given == fate]
+        if found:
+            names = sorted({shown_name(gate, name) for gate, name in found})
+            # Gates that name no tests are shown by their commands.
+            unnamed = any(shown_name(gate, name) != name for gate, name in found)
+            what = "tests" if unnamed else count_of(len(found), "test")
+            doubts.append(Doubt(code, f"{what} {words}: {join_limited(names, MAX_NAMED)}"))
+    return tuple(doubts)
 
 
 def judged_by_landings(names: Collection[str], gate: Gate, landed: Sequence[GateResult]) -> frozenset[str]:

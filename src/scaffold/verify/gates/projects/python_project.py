@@ -36,11 +36,8 @@ _PYTEST_NAME = re.compile(r"^pytest\b(?!-)", re.IGNORECASE)
 def read_python(files: ProjectFiles) -> Project:
     """Return the gates and the set-up of a Python project."""
     manifest = files.toml("pyproject.toml")
-    found = [
-        each
-        for each in (_test_gate(files, manifest), _lint_gate(files, manifest), _typecheck_gate(files, manifest))
-        if each
-    ]
+    readers = (_test_gate, _lint_gate, _typecheck_gate)
+    found = [each for read in readers if (each := read(files, manifest)) is not None]
     gates = tuple(gate for gate, _ in found)
     setup = setup_commands(files, manifest, gates)
     return Project(
@@ -54,13 +51,13 @@ def read_python(files: ProjectFiles) -> Project:
 def _test_gate(files: ProjectFiles, manifest: Mapping[str, Any]) -> tuple[Gate, Reason] | None:
     if reason := _pytest_reason(files, manifest):
         return Gate(kind="test", command=f"{PYTEST} -q", runner="pytest"), reason
-    tests = (path for path in sorted(files.paths) if is_python_test(path))
-    for path in tests:
+    for path in (path for path in sorted(files.paths) if is_python_test(path)):
         if found := _TEST_CASE.search(text := files.text(path)):
+            # Without any option unittest only searches packages.
+            folder = next((name for name in ("tests", "test") if files.at(name).paths), None)
+            discovery = f" discover -s {folder}" if folder and not files.has(f"{folder}/__init__.py") else ""
             reason = Reason(path, "has unittest tests", _line_at(text, found.start()))
-            return Gate(
-                kind="test", command=f"python3 -m unittest{_discovery_options(files)}", runner="unittest"
-            ), reason
+            return Gate(kind="test", command=f"python3 -m unittest{discovery}", runner="unittest"), reason
     return None
 
 
@@ -116,7 +113,12 @@ def _pytest_reason(files: ProjectFiles, manifest: Mapping[str, Any]) -> Reason |
         places = ("pytest.ini", "pyproject.toml", "setup.cfg", "tox.ini")
         line = next(((path, line) for path in places if (line := files.line(path, "python_files"))), None)
         return None if line is None else Reason(line[0], "names the files of pytest tests", line[1])
-    return _pytest_configured(files, manifest) or _pytest_used(files, tests)
+    if configured := _pytest_configured(files, manifest):
+        return configured
+    for path in tests:
+        if found := _FUNCTION.search(text := files.text(path)):
+            return Reason(path, "has pytest tests", _line_at(text, found.start()))
+    return None
 
 
 def _pytest_configured(files: ProjectFiles, manifest: Mapping[str, Any]) -> Reason | None:
@@ -137,19 +139,5 @@ def _pytest_configured(files: ProjectFiles, manifest: Mapping[str, Any]) -> Reas
     return None
 
 
-def _pytest_used(files: ProjectFiles, tests: list[str]) -> Reason | None:
-    for path in tests:
-        if found := _FUNCTION.search(text := files.text(path)):
-            return Reason(path, "has pytest tests", _line_at(text, found.start()))
-    return None
-
-
 def _line_at(text: str, offset: int) -> int:
     return text.count("\n", 0, offset) + 1
-
-
-def _discovery_options(files: ProjectFiles) -> str:
-    # Without any option unittest only searches packages.
-    folder = next((name for name in ("tests", "test") if files.at(name).paths), None)
-    needs_discovery = folder and not files.has(f"{folder}/__init__.py")
-    return f" discover -s {folder}" if needs_discovery else ""

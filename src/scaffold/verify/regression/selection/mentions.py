@@ -59,13 +59,6 @@ def exported(ending: str, text: str) -> frozenset[str]:
     return frozenset(names)
 
 
-def _parse_python(text: str) -> ast.Module:
-    try:
-        return ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError):
-        return ast.Module(body=[], type_ignores=[])
-
-
 async def mentioning(git: Git, names: Collection[str]) -> tuple[str, ...]:
     """Return the tracked files of a checkout that mention one of the names as a word, sorted; empty for too many."""
     wanted = sorted(name for name in names if len(name) >= SHORTEST_NAME)
@@ -122,7 +115,11 @@ async def texts(git: Git, wanted: Sequence[tuple[Commit, str]]) -> Mapping[tuple
 def _python_names(text: str | None) -> Mapping[str, str]:
     """Return the top-level names of a module with their definitions, without positions and docstrings."""
     names: dict[str, str] = {}
-    for node in _parse_python(text or "").body:
+    try:
+        body = ast.parse(text or "").body
+    except (SyntaxError, ValueError, RecursionError):
+        return {}
+    for node in body:
         for name in _bound_names(node):
             names[name] = names.get(name, "") + ast.dump(node)
     return names
