@@ -47,7 +47,13 @@ def with_shown_folders(environment: CheckEnvironment | None, sandbox: SandboxSpe
     """
     if environment is None or sandbox is None:
         return sandbox
-    shown = tuple(Path(folder).resolve() for folder in environment.shown if _may_be_shown(Path(folder)))
+    folders = ((Path(folder), Path(folder).resolve()) for folder in environment.shown)
+    # An agent could have replaced a folder by a link to anything else.
+    shown = tuple(
+        target
+        for folder, target in folders
+        if target == folder or (secret_entry(str(target)) is None and (target / "pyvenv.cfg").is_file())
+    )
     zone = sandbox.confinement
     files = {zone.writable[0] / file.target for file in environment.files}
     hidden = tuple(path for path in zone.hidden if path.parent.resolve() / path.name not in files)
@@ -55,12 +61,6 @@ def with_shown_folders(environment: CheckEnvironment | None, sandbox: SandboxSpe
     within = (file for file in sorted(files) if any(file.is_relative_to(folder) for folder in hidden))
     confinement = structs.replace(zone, hidden=hidden, readable=(*zone.readable, *shown, *within))
     return structs.replace(sandbox, confinement=confinement)
-
-
-def _may_be_shown(folder: Path) -> bool:
-    # An agent could have replaced the folder by a link to anything else.
-    target = folder.resolve()
-    return target == folder or (secret_entry(str(target)) is None and (target / "pyvenv.cfg").is_file())
 
 
 def _fill_placeholder(text: str, top: Path) -> str:

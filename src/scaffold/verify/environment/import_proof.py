@@ -248,16 +248,12 @@ def _import_names(inner: str, paths: Collection[str], root: str, *, spaces: bool
         names = list(parts[:-1])
     else:
         return
-    if len(names) > 1 and (not spaces or _within_package(names[:-1], paths, root)):
+    # The name of an enclosing package covers everything in it.
+    around = (_join_path(root, "/".join(names[:length])) for length in range(1, len(names)))
+    if len(names) > 1 and (not spaces or any(f"{folder}/__init__.py" in paths for folder in around)):
         return
     if spaces or not (names[0] in NOT_IMPORTABLE or names[0].startswith("test_")):
         yield ".".join(names)
-
-
-def _within_package(names: list[str], paths: Collection[str], root: str) -> bool:
-    # The name of an enclosing package covers everything in it.
-    around = (_join_path(root, "/".join(names[:length])) for length in range(1, len(names) + 1))
-    return any(f"{folder}/__init__.py" in paths for folder in around)
 
 
 def _join_path(folder: str, name: str) -> str:

@@ -39,7 +39,6 @@ TARGETS: Mapping[GateKind, tuple[str, ...]] = {
 """The names of targets by kind of gate, preferred ones first."""
 _TARGET = re.compile(r"^@?(?P<names>\w[^:=#\n]*?)\s*:(?![=:])", re.MULTILINE)
 MANIFEST = "Cargo.toml"
-DEPENDENCIES = ("dependencies", "dev-dependencies", "build-dependencies", "workspace")
 _TEST = re.compile(r"#\[(cfg\(test\)|(\w+::)?test\b)")
 _WORK_USE = re.compile(r"^(?:use)?\s+\.?/?([^\s()]+)\s*$", re.MULTILINE)
 MAX_PROJECTS = 20
@@ -51,7 +50,6 @@ BINARIES = "node_modules/.bin"
 PYTHON_TOOLS = frozenset({"ruff", "flake8", "pylint", "mypy", "pyright", "basedpyright", "stubtest", "ty"})
 NODE_TOOLS = frozenset({"eslint", "tsc", "biome", "prettier", "standard", "xo", "oxlint", "vue-tsc", "svelte-check"})
 """Tools that projects install into their own environment."""
-OWN_ENVIRONMENT = " in the project's environment"
 KIND_BY_FILE: tuple[tuple[str, ProjectKind], ...] = (
     ("go.mod", "go"),
     ("package.json", "node"),
@@ -234,7 +232,10 @@ def read_rust(files: ProjectFiles) -> Project:
     if test := _first_test(files):
         gates.insert(0, Gate(kind="test", command=f"cargo test{every}", runner="cargo"))
         reasons["test"] = test
-    needed = next((each for each in DEPENDENCIES if each in manifest), None)
+    needed = next(
+        (each for each in ("dependencies", "dev-dependencies", "build-dependencies", "workspace") if each in manifest),
+        None,
+    )
     setup = (f"cargo fetch{locked}",) if needed else ()
     requires = Reason(MANIFEST, "requires crates", files.line(MANIFEST, f"[{needed}"))
     return Project(
@@ -300,7 +301,7 @@ def _missing_place(tool: str, folders: tuple[Path, ...], environ: Mapping[str, s
     path = [environ.get("PATH", ""), *binaries]
     where = ""
     if tool in PYTHON_TOOLS and (programs := [folder for folder in own if not folder.endswith(BINARIES)]):
-        path, where = programs, OWN_ENVIRONMENT
+        path, where = programs, " in the project's environment"
     elif tool in NODE_TOOLS and any(Path(folder).is_dir() for folder in binaries):
         path, where = binaries, f" in {BINARIES}"
     return None if any(shutil.which(tool, path=each) for each in path) else where

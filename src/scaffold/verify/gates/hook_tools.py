@@ -24,7 +24,6 @@ from scaffold.verify.gates.reports.runner_result import (
     worst_outcomes,
 )
 
-NOTHING_TO_JUDGE = "No commit hook looks at any of the files."
 PRE_COMMIT_CRASHED = 3
 INTERRUPTED = 130
 _PRE_COMMIT_HOOK = re.compile(r"^(?P<name>\S.*?)\.{3,}(?:\([^()]*\))?(?P<status>Passed|Failed|Skipped)$")
@@ -33,7 +32,6 @@ _LEFTHOOK_SUMMARY = re.compile(r"^summary:", re.MULTILINE)
 _LEFTHOOK_HOOK = re.compile(r"^\s*(?P<status>[✓✔✗🥊])️?\s+(?P<name>\S.*?)(?: \([\d.]+ seconds\))?(?:: .*)?$")
 _LEFTHOOK_OUTPUT = re.compile(r"^┃\s+(?P<name>\S.*?) ❯")
 _LEFTHOOK_END = re.compile(r"^\s*─{5,}")
-PASSED_SIGNS = frozenset("✓✔")
 PRE_COMMIT_OUTCOMES: Mapping[str, TestOutcome] = {"Passed": "passed", "Failed": "failed", "Skipped": "skipped"}
 MAX_NAMES = 3
 
@@ -115,7 +113,7 @@ def _read_lefthook(text: str) -> Iterator[HookReport]:
             outputs.setdefault(name, []).append(line)
     for line in text[summary.end() :].splitlines():
         if hook := _LEFTHOOK_HOOK.match(line):
-            passed = hook["status"] in PASSED_SIGNS
+            passed = hook["status"] in {"✓", "✔"}
             said = "\n".join(outputs.get(hook["name"], ())).strip()
             yield HookReport(hook["name"], "passed" if passed else "failed", said)
 
@@ -211,4 +209,4 @@ def merged_results(results: Mapping[str, RunnerResult]) -> RunnerResult:
     )
     if any(outcome != "skipped" for outcome in merged.outcomes.values()):
         return merged
-    return unusable_result("vacuous", NOTHING_TO_JUDGE, merged.outcomes)
+    return unusable_result("vacuous", "No commit hook looks at any of the files.", merged.outcomes)

@@ -18,8 +18,6 @@ MISSING = frozenset({errno.ENOENT, errno.ENOTDIR})
 UNREACHABLE = frozenset({errno.ENETUNREACH, errno.EHOSTUNREACH, errno.ENETDOWN})
 SYSTEM_TEMPORARY = tuple(map(Path, ("/tmp", "/var/tmp", "/run")))  # noqa: S108 - compared only
 MAX_NAMED = 3
-PSEUDO_FOLDERS = tuple(map(Path, ("/proc", "/sys")))
-"""No sandbox decides access to these."""
 
 
 def sandbox_refusals(
@@ -51,7 +49,8 @@ def refusal_reason(error: OsFailure, zone: Confinement, cwd: Path) -> str | None
     path = Path(os.path.normpath(cwd / error.path))
     # Links in the folders above lead to the place that the sandbox judges.
     path = Path(os.path.realpath(path.parent)) / path.name
-    if any(path.is_relative_to(folder) for folder in PSEUDO_FOLDERS):
+    # No sandbox decides access to these.
+    if _is_below(path, (Path("/proc"), Path("/sys"))):
         return None
     is_writable = _is_below(path, (*zone.writable, zone.temporary))
     may_write = is_writable and not _is_below(path, (*zone.protected, *zone.hidden))

@@ -42,7 +42,6 @@ IDENTITY = {
     for field, value in (("NAME", "hooks"), ("EMAIL", "hooks@localhost"))
 }
 """Tools that stash unstaged changes make commits, which stay in the scratch repository."""
-UNTRUSTED = "the folder is not trusted; run `scaffold trust` to trust it"
 
 
 class HookInput(Struct, frozen=True, kw_only=True):
@@ -81,7 +80,7 @@ async def run_hooks(gate: Gate, tree: Tree, given: HookInput, *, environment: st
     left, runs, absent = given.staged, list[_ToolRun](), dict[str, str]()
     for tool, file in tools_in(await commits.listed_paths(tree.git, given.definitions)):
         if tree.hooks is None:
-            absent[tool.name] = UNTRUSTED
+            absent[tool.name] = "the folder is not trusted; run `scaffold trust` to trust it"
             continue
         hooks = _Hooks(tool, tree, tree.hooks)
         if not hooks.is_installed():

@@ -11,7 +11,6 @@ from scaffold.core.proof.gates import GateKind, RunnerKind
 PACKAGE_MANAGERS = ("npm", "pnpm", "yarn", "bun")
 PYTHON_PROGRAM = re.compile(r"python(\d(\.\d+)?)?")
 UNITTEST_MODULE = re.compile(r"(?<=-m )unittest(?=\s|$)")
-FINDING_KINDS = ("lint", "typecheck")
 
 _JOINED = {";", "|", "||", "&", ">", ">>", "<", "(", ")", "|&", ";;"}
 _ASSIGNED = re.compile(r"\w+=.*", re.DOTALL)
@@ -22,7 +21,7 @@ def detect_runner(kind: GateKind, command: str, scripts: Mapping[str, RunnerKind
 
     `exit` (only the exit code counts) if a command runs several programs or its own script.
     """
-    if kind in FINDING_KINDS:
+    if kind in {"lint", "typecheck"}:
         return "findings"
     words = program_words(command)
     if kind != "test" or not words:

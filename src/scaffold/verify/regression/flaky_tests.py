@@ -81,7 +81,7 @@ async def retry_new_failures(run: GateRun, doubtful: Sequence[str], rerun: Rerun
 async def retry_known_flaky(run: GateRun, known: Collection[str], rerun: Rerun, *, rounds: int) -> GateRun:
     """Return the run with each failed test that is `known` to be flaky marked flaky if it passes within `rounds`."""
     for _ in range(rounds):
-        still_failing = [name for name in sorted(known) if run.outcomes.get(name) in {"failed", "error"}]
+        still_failing = [name for name in sorted(known) if run.outcomes.get(name) in FAILING_OUTCOMES]
         if not still_failing or len(still_failing) > MAX_REPEATED:
             break
         run = _with_flaky(run, _passed_names(await rerun(still_failing), still_failing))

@@ -13,8 +13,6 @@ from scaffold.verify.gates.projects.project import Project, Reason
 from scaffold.verify.gates.projects.project_files import ProjectFiles, as_table, as_texts
 from scaffold.verify.gates.runner_detection import detect_runner, program_words, script_name
 
-NO_TEST = "no test specified"
-"""The text in the test script that `npm init` creates for a project without tests."""
 MANIFEST = "package.json"
 LOCK_FILES = {
     "pnpm-lock.yaml": "pnpm",
@@ -114,7 +112,8 @@ def _package_gates(
 
 def _has_tests(files: ProjectFiles, script: str, runner: RunnerKind) -> bool:
     any_name = runner in {"exit", "mocha", "node"}  # the files of these runners' tests cannot be recognised by name
-    return NO_TEST not in script and (any_name or any(_TEST_FILE.search(path) for path in files.paths))
+    # The script that `npm init` creates for a project without tests.
+    return "no test specified" not in script and (any_name or any(_TEST_FILE.search(path) for path in files.paths))
 
 
 def _script_runner(script: str, scripts: Mapping[str, str]) -> RunnerKind:

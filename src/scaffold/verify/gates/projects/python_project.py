@@ -10,8 +10,6 @@ from scaffold.verify.gates.projects.project_files import ProjectFiles, as_table,
 from scaffold.verify.gates.projects.python_requirements import requirement_names, setup_commands
 
 PYTEST = "python3 -m pytest"
-MYPY_SCOPES = frozenset({"files", "modules", "packages"})
-"""Settings that say what mypy checks if the command does not."""
 TOOL_BY_COMMAND: Mapping[str, str] = {
     f"{PYTEST} -q": PYTEST,
     "ruff check .": "ruff",
@@ -73,7 +71,8 @@ def _typecheck_gate(files: ProjectFiles, manifest: Mapping[str, Any]) -> tuple[G
     mypy = _mypy_settings(files, as_table(manifest.get("tool")))
     if mypy is not None:
         settings, path = mypy
-        command = "mypy" if MYPY_SCOPES.intersection(settings) else "mypy ."
+        # These settings say what mypy checks if the command does not.
+        command = "mypy ." if {"files", "modules", "packages"}.isdisjoint(settings) else "mypy"
         line = files.line(path, "[tool.mypy" if path == "pyproject.toml" else "[mypy")
         return Gate(kind="typecheck", command=command, runner="findings"), Reason(path, "configures mypy", line)
     pyright = _configuration_reason(files, manifest, "pyright", ("pyrightconfig.json",), ())

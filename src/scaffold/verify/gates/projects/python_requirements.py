@@ -25,7 +25,6 @@ LOCKED: Mapping[str, tuple[str, str]] = {
     "pdm.lock": ("pdm sync --dev", "PDM"),
 }
 """Lock files, with the command that installs from them and the program's name."""
-UV_DEFAULT_GROUPS = ("dev",)
 TEST_NAMES = ("test", "tests", "testing", "dev")
 """Names of extras, groups and environments for tests."""
 HATCH_TEST = "hatch-test"
@@ -234,7 +233,7 @@ def _uv_sync(manifest: Mapping[str, Any], tools: Sequence[str]) -> str:
     uv = as_table(as_table(manifest.get("tool")).get("uv"))
     chosen = uv.get("default-groups")
     known = groups(manifest)
-    default = as_texts(chosen) if isinstance(chosen, list) else tuple(known) if chosen == "all" else UV_DEFAULT_GROUPS
+    default = as_texts(chosen) if isinstance(chosen, list) else tuple(known) if chosen == "all" else ("dev",)
     listed = {name: group_requirements(known, name) for name in known}
     added = needed_names(listed, tools, default)
     covered = {requirement_name(each) for name in (*default, *added) for each in listed.get(name, ())}

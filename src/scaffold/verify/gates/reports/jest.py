@@ -38,7 +38,6 @@ _NOT_EXPORTED = re.compile(r"does not provide an export named '([^']+)'")
 _NO_MODULE = re.compile(r"(?:Cannot find module|Failed to load url|Failed to resolve import) ['\"]?(\.{1,2}/[^'\"\s]+)")
 REPORT = "report.json"
 TITLE_SEPARATOR = " > "
-NO_TESTS_MESSAGES = (b"No tests found", b"No test files found")
 OUTCOME_BY_STATUS: dict[str, TestOutcome] = {"passed": "passed", "failed": "failed", "focused": "passed"}
 
 
@@ -90,7 +89,7 @@ def read_report(ended: RunnerExit) -> RunnerResult:
     """Return the result of a run that was not killed."""
     data = read_untrusted(ended.env.folder / REPORT, MAX_BYTES)
     if isinstance(data, str):
-        if any(phrase in ended.output for phrase in NO_TESTS_MESSAGES):
+        if any(phrase in ended.output for phrase in (b"No tests found", b"No test files found")):
             return unusable_result("vacuous", "It found no tests.")
         return unusable_result("error", f"The runner wrote no usable report: {data} (exit code {ended.exit_code}).")
     try:

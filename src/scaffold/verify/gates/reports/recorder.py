@@ -21,7 +21,6 @@ from scaffold.verify.gates.reports.signed_record import judge_older_record, judg
 from scaffold.verify.gates.runner_detection import UNITTEST_MODULE
 
 RECORDER_FOLDER = Path(recorder.__file__).resolve().parent
-NOT_INSTALLED = b"No module named pytest"
 
 
 def _ask_pytest(command: str, env: RunnerEnv) -> RunnerCommand:
@@ -53,7 +52,7 @@ def _recorded_command(command: str, env: RunnerEnv, options: Mapping[str, str]) 
 def _read_result(ended: RunnerExit) -> RunnerResult:
     lines = read_record(ended.env.folder, ended.command.key)
     if isinstance(lines, str):
-        missing = NOT_INSTALLED in ended.stderr
+        missing = b"No module named pytest" in ended.stderr
         return unusable_result(
             "error", "pytest is not installed here." if missing else f"{lines} (Exit code {ended.exit_code}.)"
         )

@@ -163,9 +163,7 @@ def judge_record(lines: Sequence[RecordLine], exit_code: int | None, *, whole: b
     chosen = _selected_tests(lines)
     outcomes = _test_outcomes(lines, chosen)
     missing = sorted(chosen - outcomes.keys())
-    mismatch = (
-        _canary_mismatch([line for line in lines if isinstance(line, CanaryLine)]) if chosen and not missing else None
-    )
+    mismatch = _canary_mismatch(lines) if chosen and not missing else None
     if mismatch:
         return unusable_result("error", mismatch)
     if missing:
@@ -201,7 +199,7 @@ def judge_older_record(lines: Sequence[RecordLine]) -> RunnerResult:
     broken = [printable_test_name(line.name) for line in lines if isinstance(line, UncollectedLine)]
     chosen = _selected_tests(lines)
     outcomes: dict[str, TestOutcome] = {**_test_outcomes(lines, chosen), **dict.fromkeys(broken, "error")}
-    mismatch = _canary_mismatch([line for line in lines if isinstance(line, CanaryLine)]) if chosen else None
+    mismatch = _canary_mismatch(lines) if chosen else None
     if mismatch:
         return unusable_result("error", mismatch)
     unresolved = {
@@ -294,11 +292,12 @@ def _report_outcome(line: ReportLine) -> TestOutcome:
             return "skipped"
 
 
-def _canary_mismatch(canaries: Sequence[CanaryLine]) -> str | None:
+def _canary_mismatch(lines: Iterable[RecordLine]) -> str | None:
     """Return the reason not to trust the runner's report; None if it reported our canary tests correctly.
 
     A project fixture that fails for the canaries as well proves nothing.
     """
+    canaries = [line for line in lines if isinstance(line, CanaryLine)]
     if not canaries:
         return f"{LYING_RUNNER}: the two canary tests did not run."
     if all(any(phase.when == "setup" and phase.outcome != "passed" for phase in each.reports) for each in canaries):
