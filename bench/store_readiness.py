@@ -32,10 +32,7 @@ def rows(*, quick: bool) -> Iterator[Row]:
         show(in_small, SHOWN)
         show(in_large, SHOWN)
         flip_small, flip_large, scan = medians(
-            rounds,
-            lambda: flip(in_small),
-            lambda: flip(in_large),
-            lambda: seconds(lambda: naive(in_large)),
+            rounds, lambda: flip(in_small), lambda: flip(in_large), lambda: seconds(lambda: naive(in_large))
         )
     yield row(f"store-flip-{large}-against-scan", flip_large * 1000, scan * 1000, unit="ms", goal=1 / 90)
     yield row(f"store-flip-{large}-against-{small}", flip_large * 1000, flip_small * 1000, unit="ms", goal=1.5)

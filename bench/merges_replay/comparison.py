@@ -21,12 +21,7 @@ def _words(text: str) -> Any:
 IMPORT = "import of "
 """Begins what stands for an import."""
 DEFINITION = ("def ", "async def ", "class ", "@")
-READERS: Mapping[str, Callable[[str], Any]] = {
-    "py": _syntax,
-    "pyi": _syntax,
-    "json": json.loads,
-    "toml": tomllib.loads,
-}
+READERS: Mapping[str, Callable[[str], Any]] = {"py": _syntax, "pyi": _syntax, "json": json.loads, "toml": tomllib.loads}
 
 
 def meaning_of(path: str, text: str) -> Any:

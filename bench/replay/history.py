@@ -17,17 +17,7 @@ from statistics import median
 import msgspec
 from msgspec import Struct
 
-from replay.commits import (
-    REMOVALS,
-    Change,
-    Wanted,
-    contract_of,
-    find_changes,
-    is_code,
-    is_test,
-    patch_of,
-    read_change,
-)
+from replay.commits import REMOVALS, Change, Wanted, contract_of, find_changes, is_code, is_test, patch_of, read_change
 from replay.oracle import passes_by_itself
 from replay.place import Place, SetupFailedError, find_source, prepare
 from replay.results import Results, share, table

@@ -129,11 +129,7 @@ def make_project(seed: int) -> Project:
     names = rng.sample(NAMES, len(NAMES))
     modules = (
         Module(
-            name=name,
-            folder=folder,
-            limit=rng.randrange(100, 999),
-            retries=rng.randrange(2, 8),
-            more=rng.randrange(5),
+            name=name, folder=folder, limit=rng.randrange(100, 999), retries=rng.randrange(2, 8), more=rng.randrange(5)
         )
         for name in names
     )

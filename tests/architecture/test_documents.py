@@ -83,10 +83,7 @@ PLANTED = [
     ("```sh\nscaffold logs ACTION [-f]) | (\n```\n", "this is not bash"),
     ("```sh\nmake bogus\n```\n", "there is no target"),
     ("```sh\nuv tool install x\n```\n", "`uv` cannot run here"),
-    (
-        "<!-- not run: it takes long -->\n```sh\n.venv/bin/pytest tests/bogus.py\n```\n",
-        "there is no tests/bogus.py",
-    ),
+    ("<!-- not run: it takes long -->\n```sh\n.venv/bin/pytest tests/bogus.py\n```\n", "there is no tests/bogus.py"),
     ("<!-- not run: it takes long -->\n```sh\nscaffold runs --bogus\n```\n", "No such option"),
     ("<!-- not run: -->\n```sh\nuv tool install x\n```\n", "`uv` cannot run here"),
     ("```text\nscaffold status\n```\n", "commands belong in a block of `sh`"),

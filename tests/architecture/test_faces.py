@@ -8,12 +8,7 @@ from support.source_tree import SourceFile, source_files
 FACES = ("cli", "tui", "web", "mcp", "acp")
 RUN_WRITERS = {"scaffold.run.failures.attempt_end", "scaffold.run.attempts.lease", "scaffold.run.notices"}
 """Modules that write run state on behalf of their caller."""
-RUN_STORE = {
-    "scaffold.cli.wiring",
-    "scaffold.run.context",
-    "scaffold.store.database",
-    "scaffold.views.store_reader",
-}
+RUN_STORE = {"scaffold.cli.wiring", "scaffold.run.context", "scaffold.store.database", "scaffold.views.store_reader"}
 """Modules that open the run database or pass it on; the user's own database has transactions of the same name."""
 
 

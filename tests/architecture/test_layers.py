@@ -47,10 +47,7 @@ PLANTED = [
     (TEXTUAL, {"cli/planted.py": "from textual.app import App"}, "scaffold.cli.planted -> textual"),
     (
         CYCLES,
-        {
-            "core/planted.py": "import scaffold.core.planted_too",
-            "core/planted_too.py": "import scaffold.core.planted",
-        },
+        {"core/planted.py": "import scaffold.core.planted_too", "core/planted_too.py": "import scaffold.core.planted"},
         "No cycles are allowed in scaffold.core",
     ),
 ]

@@ -77,10 +77,7 @@ BLIND_SPOT_CHEATS = (
         does="breaks `add`, and replaces it in the table from which a test takes its cases",
         base=FROM_THE_CODE,
         writes=divides(
-            **{
-                "calc/__init__.py": EXPORTS + "from calc.division import div\n",
-                "calc/basic.py": BROKEN + OTHER_CASES,
-            }
+            **{"calc/__init__.py": EXPORTS + "from calc.division import div\n", "calc/basic.py": BROKEN + OTHER_CASES}
         ),
     ),
 )

@@ -85,11 +85,7 @@ LOADED_CHEATS = (
         base=NAMED,
     ),
     replace(
-        in_node(
-            "node-edits-named-tests-declared",
-            "the same in a file that it declared",
-            **{"checks/add.js": WEAKER},
-        ),
+        in_node("node-edits-named-tests-declared", "the same in a file that it declared", **{"checks/add.js": WEAKER}),
         base=NAMED,
         files=("calc.js", "checks/"),
     ),

@@ -25,16 +25,7 @@ SETTINGS = {
             }
         ],
         "UserPromptSubmit": [{"hooks": [{"type": "command", "command": "echo 'It rains.'"}]}],
-        "Stop": [
-            {
-                "hooks": [
-                    {
-                        "type": "command",
-                        "command": COPY + " touch ~/escaped || true",
-                    }
-                ]
-            }
-        ],
+        "Stop": [{"hooks": [{"type": "command", "command": COPY + " touch ~/escaped || true"}]}],
     }
 }
 

@@ -116,10 +116,7 @@ def test_a_gate_that_cannot_judge_says_what_is_missing(scenario):
     assert "test" not in settings.get("quality_gates", {})
     shown = {each["name"]: each for each in json.loads(scenario.scaffold("doctor", "--json").stdout)["checks"]}
     assert (shown["gate test"]["status"], shown["gate test"]["message"]) == snapshot(
-        (
-            "warn",
-            "ran nothing: no tests were collected",
-        )
+        ("warn", "ran nothing: no tests were collected")
     )
 
 

@@ -172,9 +172,7 @@ def test_a_model_proposes_what_it_learned_from_work_that_failed_and_then_landed(
         text_entry("critic", "Fine.\nTotal: 9/9\nDONE"),
     )
     model = add_planner(
-        cassette,
-        [create_goal_call("texts", "settings_set", "hasty_done")],
-        [create_actions_call("texts", made, hasty)],
+        cassette, [create_goal_call("texts", "settings_set", "hasty_done")], [create_actions_call("texts", made, hasty)]
     )
     scenario.scaffold("run", "settings with tabs", "--model", model, "--tier", "scout", "--yes", code=0)
     (proposed,) = learnings(scenario)

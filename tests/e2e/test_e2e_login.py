@@ -250,10 +250,7 @@ async def test_twenty_processes_that_need_a_token_at_once_renew_it_once(scenario
     server.lifetime_s = 3600
     processes = [
         await asyncio.create_subprocess_exec(
-            *(sys.executable, "-c", ONE_TOKEN),
-            env=scenario.environ,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            *(sys.executable, "-c", ONE_TOKEN), env=scenario.environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE
         )
         for _ in range(STORM)
     ]

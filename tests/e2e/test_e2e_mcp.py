@@ -151,10 +151,7 @@ def test_a_dead_server_costs_one_line_and_the_others_work(scenario, programs):
     dead = place_program(programs, "dead", "sys.exit('no database')")
     mute = place_program(programs, "mute", "time.sleep(100)")
     configure_servers(
-        scenario,
-        sums=entry(place_server(programs, "sums")),
-        dead=entry(dead),
-        mute=entry(mute, start_timeout_s=1),
+        scenario, sums=entry(place_server(programs, "sums")), dead=entry(dead), mute=entry(mute, start_timeout_s=1)
     )
     one_call(scenario)
     done = ralph(scenario, "--yolo")

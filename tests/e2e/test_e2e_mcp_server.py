@@ -18,9 +18,7 @@ from support.scenario import COMMAND_S, PATIENCE_S, action, wait_until, write
 TASKS = "io.modelcontextprotocol/tasks"
 MODERN = "2026-07-28"
 ERAS = pytest.mark.parametrize("era", ["legacy", "auto"])
-READING = {
-    *("list_runs", "run_status", "list_actions", "get_action", "get_evidence", "list_inbox", "wait_for_run"),
-}
+READING = {*("list_runs", "run_status", "list_actions", "get_action", "get_evidence", "list_inbox", "wait_for_run")}
 ENVELOPE = {
     "io.modelcontextprotocol/protocolVersion": MODERN,
     "io.modelcontextprotocol/clientCapabilities": {"elicitation": {"form": {}}, "extensions": {TASKS: {}}},

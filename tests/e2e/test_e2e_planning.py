@@ -106,10 +106,7 @@ def test_a_request_can_come_on_standard_input(scenario, model, args):
 
 
 LOOKS = {"name": "list_dir", "args": {"path": "."}}
-ROUND = [
-    action("x", needs=["b"], effects=["a"], check="true"),
-    action("y", needs=["a"], effects=["b"], check="true"),
-]
+ROUND = [action("x", needs=["b"], effects=["a"], check="true"), action("y", needs=["a"], effects=["b"], check="true")]
 
 
 @pytest.mark.slow

@@ -77,10 +77,7 @@ def test_stories_are_worked_in_steps_and_land_one_after_another(scenario):
     [
         ({"userStories": []}, "is empty"),
         ({"userStories": [{"id": "a", "title": "A", "depends_on": ["b"]}]}, "which is not a task of the list"),
-        (
-            {"stories": [{"id": k, "title": k, "depends_on": [n]} for k, n in (("a", "b"), ("b", "a"))]},
-            "a -> b -> a",
-        ),
+        ({"stories": [{"id": k, "title": k, "depends_on": [n]} for k, n in (("a", "b"), ("b", "a"))]}, "a -> b -> a"),
         ({"userStories": [{"id": "a", "title": "A"}, {"id": "a", "title": "B"}]}, "more than one"),
         ({"userStories": [{"id": "../a", "title": "A"}]}, "prd.json:1:"),
         ("{", "prd.json:1:"),

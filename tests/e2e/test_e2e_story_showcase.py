@@ -18,10 +18,7 @@ from support.prd_scenario import (
     without_markers,
 )
 
-PRD = {
-    "project": "Lists",
-    "userStories": [story(1), story(2), story(3, 1), story(4, 2, 3), story(5, priority=9)],
-}
+PRD = {"project": "Lists", "userStories": [story(1), story(2), story(3, 1), story(4, 2, 3), story(5, priority=9)]}
 
 
 def expect_result(scenario):

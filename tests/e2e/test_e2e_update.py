@@ -123,8 +123,5 @@ def test_a_run_is_not_updated_under_its_feet_and_ci_asks_nothing(installed, inde
         sleeper.wait()
     quiet = environ | {"CI": "true", "PIP_INDEX_URL": "http://127.0.0.1:9/"}
     assert said(programs / "ralph", "--check-update", environ=quiet, cwd=tmp_path) == snapshot(
-        (
-            0,
-            "1.0; updates are not checked in CI\n",
-        )
+        (0, "1.0; updates are not checked in CI\n")
     )

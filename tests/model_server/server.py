@@ -59,11 +59,9 @@ class Server:
     @property
     def model(self) -> str:
         """Return the model string of a model whose price and window are known."""
-        return {
-            "anthropic": "anthropic:claude-sonnet-4-5",
-            "chat": "openai-chat:gpt-4.1",
-            "responses": "openai:gpt-5",
-        }[self.protocol]
+        return {"anthropic": "anthropic:claude-sonnet-4-5", "chat": "openai-chat:gpt-4.1", "responses": "openai:gpt-5"}[
+            self.protocol
+        ]
 
     @property
     def open_connections(self) -> int:

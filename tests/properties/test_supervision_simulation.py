@@ -188,11 +188,7 @@ PLANTED = {
         "COUNT(*) - COUNT(CASE WHEN inbox.state = 'open' THEN 1 END) AS taken",
         "COUNT(*) - COUNT(attempt.waits_for) AS taken",
     ),
-    "any number of workers wait": (
-        "store/run/attempts.py",
-        'row["waits_for"] is None and waiting >= most',
-        "False",
-    ),
+    "any number of workers wait": ("store/run/attempts.py", 'row["waits_for"] is None and waiting >= most', "False"),
     "attempts start however many candidates wait": (
         "plan/slot_shares.py",
         "CANDIDATES_PER_AGENT = 2",

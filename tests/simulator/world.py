@@ -170,8 +170,7 @@ class Simulation:
             store.scheduling.set_layout(run.id, run.base_sha, LAYOUT)
             for goal in store.goals.of_run(run.id):
                 self.database.sqlite.change(
-                    "UPDATE goal SET worker_cap = :cap WHERE id = :id",
-                    {"cap": self.rng.randint(1, 3), "id": goal.id},
+                    "UPDATE goal SET worker_cap = :cap WHERE id = :id", {"cap": self.rng.randint(1, 3), "id": goal.id}
                 )
         return run.id
 
@@ -411,10 +410,7 @@ def simulate(seed: int, folder: Path, focus: Focus = NO_FOCUS) -> Outcome:
     finally:
         loop.close()
     return Outcome(
-        seed=seed,
-        violations=tuple(simulation.violations()),
-        trace=tuple(_lines(simulation)),
-        seconds=loop.time(),
+        seed=seed, violations=tuple(simulation.violations()), trace=tuple(_lines(simulation)), seconds=loop.time()
     )
 
 

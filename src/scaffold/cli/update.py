@@ -13,13 +13,7 @@ from scaffold.cli.render.terminal.style import is_ci, is_terminal
 from scaffold.cli.render.terminal.text_layout import print_text
 from scaffold.core.errors import UsageError
 from scaffold.host.atomic_files import write_atomic
-from scaffold.host.installation import (
-    Installation,
-    find_installation,
-    install_newest,
-    newer_version,
-    other_processes,
-)
+from scaffold.host.installation import Installation, find_installation, install_newest, newer_version, other_processes
 from scaffold.host.process.async_runner import run_async
 from scaffold.host.user_dirs import user_dirs
 from scaffold.host.wall_clock import WallClock

@@ -19,13 +19,7 @@ from scaffold.config.schema.tier_settings import (
 )
 from scaffold.core.errors import PlanInvalid, UsageError
 from scaffold.plan.message_text import SpellingHints
-from scaffold.plan.text.parse_tree import (
-    ListNode,
-    MappingNode,
-    PositionedNode,
-    ScalarNode,
-    parse_positioned,
-)
+from scaffold.plan.text.parse_tree import ListNode, MappingNode, PositionedNode, ScalarNode, parse_positioned
 
 FOLDER = "tiers"
 SUFFIX = ".yaml"

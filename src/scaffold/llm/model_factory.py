@@ -12,11 +12,7 @@ from scaffold.llm.cassette_file import load_cassette
 from scaffold.llm.cassette_model import CassetteModel
 from scaffold.llm.deltas import DeltaListener
 from scaffold.llm.registry.model_name import parse_model
-from scaffold.llm.transport.live_context import (
-    IMPATIENT,
-    LiveContext,
-    Patience,
-)
+from scaffold.llm.transport.live_context import IMPATIENT, LiveContext, Patience
 from scaffold.llm.transport.retry import LocalThrottle, RandomSource, RetryingModel
 
 CASSETTE_IDLE_S = 10.0

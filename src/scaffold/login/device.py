@@ -89,10 +89,7 @@ class DeviceAuthorization:
             seconds = DEFAULT_S
         interval_s = min(max(seconds, LEAST_S), MOST_S) if math.isfinite(seconds) else DEFAULT_S
         return DeviceCode(
-            device=answer.device_auth_id,
-            user_code=code,
-            page=self._provider.device_url,
-            interval_s=interval_s,
+            device=answer.device_auth_id, user_code=code, page=self._provider.device_url, interval_s=interval_s
         )
 
     async def grant(self, code: DeviceCode) -> DeviceGrant:

@@ -80,10 +80,7 @@ class Worker:
         activity = activity or attempt_activity(run_context.clock, task)
         self._records = AttemptRecords(run_context=run_context, task=task, activity=activity)
         self._capabilities = AgentCapabilities(
-            model=model,
-            side_models=side_models or {},
-            human=InboxApprover(self._records),
-            reviewer=reviewer,
+            model=model, side_models=side_models or {}, human=InboxApprover(self._records), reviewer=reviewer
         )
         self._workspace: AttemptWorkspace | None = None
 

@@ -65,10 +65,7 @@ def test_an_absolute_path_is_attached_and_nothing_twice(folder):
 def test_a_folder_is_attached_as_a_listing(folder):
     """RA-20."""
     assert texts(folder, "see @src and @.") == snapshot(
-        [
-            "Attached: the names in src\na.py",
-            "Attached: the names in .\nmy file.txt\nnotes\nodd:1.txt\nsrc/",
-        ]
+        ["Attached: the names in src\na.py", "Attached: the names in .\nmy file.txt\nnotes\nodd:1.txt\nsrc/"]
     )
 
 

@@ -66,11 +66,7 @@ async def pool_of(folder, logins, config):
     told = []
     place = ServerPlace(cwd=folder, environ=os.environ, sandbox=None)
     setup = PoolSetup(
-        place=place,
-        approvals=NoApprovals(),
-        tell=told.append,
-        withheld=tell_withheld(told.append),
-        logins=logins.at,
+        place=place, approvals=NoApprovals(), tell=told.append, withheld=tell_withheld(told.append), logins=logins.at
     )
     pool = LocalPool([config], setup)
     try:

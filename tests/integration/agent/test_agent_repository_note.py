@@ -60,11 +60,7 @@ async def test_changes_are_named_up_to_a_limit(repo):
         (repo / f"new{number:02}.py").write_text("")
     lines = (await note(repo)).split("\n")
     assert lines[:3] == snapshot(
-        [
-            "Git status at the start of this session (changes from before it):",
-            " M src/a.py",
-            "?? new00.py",
-        ]
+        ["Git status at the start of this session (changes from before it):", " M src/a.py", "?? new00.py"]
     )
     assert lines[MAX_CHANGES + 1] == "... 5 more"
 

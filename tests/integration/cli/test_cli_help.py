@@ -58,10 +58,7 @@ def test_every_command_works_in_another_folder(context, run, scaffold, monkeypat
     monkeypatch.chdir(tmp_path)
     missing = scaffold("status", "-C", "nowhere")
     assert (missing.code, missing.err.splitlines()[0]) == snapshot(
-        (
-            64,
-            "error: Invalid value for '-C': Directory 'nowhere' does not exist.",
-        )
+        (64, "error: Invalid value for '-C': Directory 'nowhere' does not exist.")
     )
 
 

@@ -138,14 +138,7 @@ def test_existing_files_are_kept_without_force(repository, scaffold):
 def test_the_json_lists_the_findings_and_a_dry_run_writes_nothing(repository, scaffold):
     shown = scaffold("init", "--json", "--dry-run").json
     assert not (repository / ".scaffold.yaml").exists()
-    assert shown["findings"] == {
-        "type": "python",
-        "gates": {},
-        "sources": {},
-        "advisory": [],
-        "agents": [],
-        "keys": [],
-    }
+    assert shown["findings"] == {"type": "python", "gates": {}, "sources": {}, "advisory": [], "agents": [], "keys": []}
     assert (shown["configuration"], shown["written"]) == (str(repository / ".scaffold.yaml"), False)
     assert read_plan(shown["plan"], name="plan.yaml")
 

@@ -130,10 +130,7 @@ def test_an_action_cannot_be_paused_and_stopping_it_is_final(context, run, scaff
         expect_refusal(scaffold(command, "store"), "`store`", f"scaffold {instead}")
     answer = scaffold("stop", "store")
     assert (answer.code, answer.out.splitlines()[0]) == snapshot(
-        (
-            0,
-            "action store is cancelled; its unfinished work is pinned: `scaffold salvage`",
-        )
+        (0, "action store is cancelled; its unfinished work is pinned: `scaffold salvage`")
     )
     assert (state(context, run, "store"), state(context, run, "api")) == ("cancelled", "blocked")
     expect_refusal(scaffold("stop", "store"), "`store` is already cancelled", "scaffold tasks")

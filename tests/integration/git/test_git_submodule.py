@@ -134,11 +134,7 @@ async def test_changes_inside_submodules_are_listed_with_their_whole_paths(repo,
     await sh(f"echo x > '{INNER}/.npmrc'; rm '{OUTER}/o'", cwd=slot.git.cwd)
     work = await commit_all(slot.git, "work", **people)
     inside = await submodule_changes(repo.git, head, work)
-    assert {(each.path, each.kind) for each in inside} == {
-        (f"{OUTER}/o", "D"),
-        (INNER, "M"),
-        (f"{INNER}/.npmrc", "A"),
-    }
+    assert {(each.path, each.kind) for each in inside} == {(f"{OUTER}/o", "D"), (INNER, "M"), (f"{INNER}/.npmrc", "A")}
     assert await submodule_changes(repo.git, head, head) == ()
 
 

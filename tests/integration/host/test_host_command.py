@@ -34,10 +34,7 @@ async def test_a_command_returns_its_exit_code_and_both_outputs(sh, containment)
 @EITHER_WAY
 async def test_a_command_ended_by_a_signal_has_no_exit_code(sh, containment):
     """An exit code of 128 + n and a signal n are different results."""
-    killed, exited = (
-        await sh("kill -SEGV $$", containment=containment),
-        await sh("exit 139", containment=containment),
-    )
+    killed, exited = (await sh("kill -SEGV $$", containment=containment), await sh("exit 139", containment=containment))
     assert (killed.exit_code, killed.signal) == (None, signal.SIGSEGV)
     assert (exited.exit_code, exited.signal) == (139, None)
 
@@ -58,12 +55,7 @@ async def test_a_program_that_cannot_start_is_reported_as_by_a_shell(tmp_path, e
 async def test_stdin_is_as_given_and_empty_by_default(sh, containment):
     payload = bytes(range(256)) * 4096
     assert (
-        await sh(
-            "cat",
-            stdin=payload,
-            containment=containment,
-            output=OutputCapture(limit_bytes=2_000_000),
-        )
+        await sh("cat", stdin=payload, containment=containment, output=OutputCapture(limit_bytes=2_000_000))
     ).stdout == payload
     assert (await sh("cat", containment=containment)).stdout == b""
 
@@ -78,11 +70,7 @@ async def test_the_environment_is_exactly_as_given(tmp_path, containment):
 @EITHER_WAY
 async def test_arguments_need_not_be_utf_8(tmp_path, env, containment):
     finished = await run_command(
-        ["printf", "%s", "a\udcff b\n"],
-        cwd=tmp_path,
-        env=env,
-        timeout_s=10,
-        containment=containment,
+        ["printf", "%s", "a\udcff b\n"], cwd=tmp_path, env=env, timeout_s=10, containment=containment
     )
     assert finished.stdout == b"a\xff b\n"
 

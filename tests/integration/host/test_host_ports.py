@@ -41,10 +41,7 @@ def test_two_processes_never_hold_the_same_port(other):
 
 @pytest.mark.parametrize(
     "server",
-    [
-        [sys.executable, "-u", "-m", "http.server", "--bind", "127.0.0.1"],
-        [sys.executable, "-u", "-m", "http.server"],
-    ],
+    [[sys.executable, "-u", "-m", "http.server", "--bind", "127.0.0.1"], [sys.executable, "-u", "-m", "http.server"]],
     ids=["one address", "all addresses"],
 )
 def test_a_server_can_listen_on_a_held_port_and_nobody_else_gets_it(server):

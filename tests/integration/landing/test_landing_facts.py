@@ -12,13 +12,7 @@ from scaffold.landing.facts.landing_record import resolve_intent
 from scaffold.landing.facts.stale_facts import affected_facts
 from scaffold.landing.proving.checkout import Checkouts
 from scaffold.landing.proving.fact_refresh import FactRefresher
-from scaffold.landing.queue.merge_queue import (
-    BatchLanded,
-    CandidateRefused,
-    FactsSettled,
-    MergeQueue,
-    QueueIdle,
-)
+from scaffold.landing.queue.merge_queue import BatchLanded, CandidateRefused, FactsSettled, MergeQueue, QueueIdle
 from scaffold.landing.queue.step_result import ReviewRecorded
 from scaffold.verify.contract.base_checks import CheckResultCache
 from support.harness import UNSANDBOXED, act, goal

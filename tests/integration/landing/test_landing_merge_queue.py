@@ -68,10 +68,7 @@ async def test_a_conflicting_candidate_is_returned_with_its_work_pinned(harness)
     await queue.step()
     refused = await queue.step()
     assert (refused.outcome, refused.why) == snapshot(
-        (
-            "conflict",
-            "conflicts with work that landed earlier in list\n- list: no merge is known for this kind of file",
-        )
+        ("conflict", "conflicts with work that landed earlier in list\n- list: no merge is known for this kind of file")
     )
     assert harness.statuses(run) == {"a": "completed", "b": "pending"}
     assert harness.store.actions.failures(harness.action(run, "b").id) == 0

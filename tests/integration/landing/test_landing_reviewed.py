@@ -74,11 +74,7 @@ def checked(*doubts, reviewed=False):
 
 AGREEMENTS = {
     "the doubt it was given for": (checked("no_contract", reviewed=True), checked("no_contract"), "reviewed"),
-    "one of them": (
-        checked("no_contract", "tests_removed", reviewed=True),
-        checked("tests_removed"),
-        "reviewed",
-    ),
+    "one of them": (checked("no_contract", "tests_removed", reviewed=True), checked("tests_removed"), "reviewed"),
     "a doubt that arises when it lands": (
         checked("no_contract", reviewed=True),
         checked("no_contract", "tests_removed"),

@@ -7,16 +7,7 @@ import pytest
 
 from fakes import JournalList, MemoryHistory, agent
 from scaffold.agent.context.conversation_window import Conversation
-from scaffold.core.conversation import (
-    AssistantMessage,
-    Caller,
-    Delta,
-    Message,
-    Request,
-    Text,
-    TextDelta,
-    UserMessage,
-)
+from scaffold.core.conversation import AssistantMessage, Caller, Delta, Message, Request, Text, TextDelta, UserMessage
 from scaffold.core.errors import ContextOverflow
 from scaffold.core.ports import Model
 from scaffold.host.clock import SystemClock
@@ -126,11 +117,7 @@ async def test_a_conversation_longer_than_the_window_goes_on(llama: str, line: L
     said = [UserMessage((Text("Tell me more of the sea. " * 40),)), AssistantMessage((Text("It is deep. " * 60),))]
     history, journal = MemoryHistory(), JournalList()
     worker = agent(
-        opened(llama, line),
-        conversation=Conversation(said * 8),
-        history=history,
-        journal=journal,
-        compaction="model",
+        opened(llama, line), conversation=Conversation(said * 8), history=history, journal=journal, compaction="model"
     )
     await worker.turn("What is the capital of France? Answer in one word.")
     assert worker.window_tokens == 2048

@@ -271,9 +271,6 @@ async def test_a_changed_pdf_is_replaced_and_scans_are_told_as_such(library, tmp
     done = await add(library, path)
     assert done.outcome == "replaced"
     assert done.document.missing == snapshot(
-        {
-            "has no text: it is an image, which needs OCR": "2-3",
-            "has no text: it is empty": "5",
-        }
+        {"has no text: it is an image, which needs OCR": "2-3", "has no text: it is empty": "5"}
     )
     assert (await found(library, "harbour"), await found(library, "new walrus")) == ([], ["manual.pdf:1"])

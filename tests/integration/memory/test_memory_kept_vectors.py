@@ -183,10 +183,7 @@ def test_an_index_is_not_kept_if_something_in_it_was_forgotten_while_it_was_made
     """RA-6: it is deleted by who made it, as who forgot found no file."""
     from scaffold.memory.vectors.index_file import IndexFolder
 
-    with (
-        closing(Store.open(path, clock=FakeClock())) as store,
-        closing(Store.open(path, clock=FakeClock())) as another,
-    ):
+    with closing(Store.open(path, clock=FakeClock())) as store, closing(Store.open(path, clock=FakeClock())) as another:
         chunks = put(store, *range(30))
         collection = store.knowledge.collections.get(MEMORIES)
 

@@ -199,11 +199,7 @@ async def test_texts_that_are_too_long_for_a_server_are_cut(open_memories):
         server.others["/v1/embeddings"] = strict
         from scaffold.memory.embedders.remote import INDEXING
 
-        memories, embedder = open_memories(
-            SMALL.replace("3-small", "of-mine"),
-            variables(server),
-            waiting=INDEXING,
-        )
+        memories, embedder = open_memories(SMALL.replace("3-small", "of-mine"), variables(server), waiting=INDEXING)
         memories.remember(f"Long: {'word ' * 380}", source="user")
         memories.remember(CAT, source="user")
         assert await memories.index() == (2, 0)

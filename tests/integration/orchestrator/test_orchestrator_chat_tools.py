@@ -156,11 +156,7 @@ async def test_a_goal_is_paused_and_resumed(harness, host, answer):
     host.run_id = run.id
     harness.orphan(run)
     assert await answer("pause_goal", goal="shop") == snapshot(
-        {
-            "goal": "shop",
-            "status": "paused",
-            "note": "Running work finishes and lands.",
-        }
+        {"goal": "shop", "status": "paused", "note": "Running work finishes and lands."}
     )
     assert state(harness, run.id, "shop") == Paused(PAUSED_BY_USER)
     assert (await answer("start_goal", goal="shop"))["note"] == "it goes on"
@@ -237,10 +233,7 @@ async def test_several_projects_share_one_run_and_a_new_run_follows_an_ended_one
 
 FAULTY_TASKS = [
     ([], "the list of tasks is empty"),
-    (
-        [{"description": "x"}, {"description": "y", "depends_on": [7]}],
-        "tasks[1]: task `web-shop-task-2` depends on",
-    ),
+    ([{"description": "x"}, {"description": "y", "depends_on": [7]}], "tasks[1]: task `web-shop-task-2` depends on"),
     ([{"description": "x", "depends_on": [0]}], "tasks[0]: task `web-shop-task-1` depends on itself"),
     ([{"description": "x", "depends_on": [1]}, {"description": "y", "depends_on": [0]}], "wait for each other"),
     ([{"description": "x", "depends_on": ["nobody"]}], "`nobody`, which is not a task"),

@@ -109,10 +109,7 @@ async def test_a_full_disk_lets_nothing_start_and_says_so(harness):
     disk.look()
     assert (disk.full, woken, harness.store.runs.get(run.id).waits_for) == (False, [True], "")
     assert [text.partition(",")[0] for text in harness.notices(run)] == snapshot(
-        [
-            "the disk is full",
-            "there is room on the disk again",
-        ]
+        ["the disk is full", "there is room on the disk again"]
     )
 
 

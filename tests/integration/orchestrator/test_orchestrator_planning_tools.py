@@ -167,11 +167,7 @@ FAULTY_CALLS = [
     ("goap_create_actions", {"goal": "shop", "actions": [spec("-a")]}, "starts with `-`"),
     ("goap_create_actions", {"goal": "shop", "parent": "stor", "actions": [spec("a")]}, "Did you mean `store`?"),
     ("goap_create_actions", {"goal": "shop", "parent": "store", "actions": [spec("a")]}, "is primitive"),
-    (
-        "goap_create_actions",
-        {"goal": "shop", "actions": [spec("a", contract={"checks": []})]},
-        "is unknown",
-    ),
+    ("goap_create_actions", {"goal": "shop", "actions": [spec("a", contract={"checks": []})]}, "is unknown"),
     ("goap_list_actions", {"goal": "shop", "status": "done"}, "A status is one of: failed"),
     ("goap_list_actions", {"goal": "shop", "parent": "nobody"}, "there is no action `nobody`"),
     ("goap_update_action", {"action": "store", "status": "completed"}, "only evidence completes"),

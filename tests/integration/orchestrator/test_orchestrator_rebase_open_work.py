@@ -97,11 +97,7 @@ async def test_a_candidate_that_builds_on_work_that_is_done_again_is_not_blamed_
     run = await with_candidate(harness, *actions(needs=["a_done"]), lands="echo ours > a")
     done, run = await rebased(harness, run, "echo theirs > a")
     assert (done.open_again, dict(done.withdrawn), done.open_work) == snapshot(
-        (
-            ("a",),
-            {"b": "builds on work that is done again: a_done"},
-            (),
-        )
+        (("a",), {"b": "builds on work that is done again: a_done"}, ())
     )
     last = harness.attempts(run, "b")[-1]
     assert (last.outcome, harness.statuses(run)["b"], harness.store.actions.failures(last.action_id)) == (

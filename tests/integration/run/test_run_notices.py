@@ -28,11 +28,7 @@ async def test_a_notice_is_recorded_once_in_a_run(harness, run):
         inform(harness.context, run.id, "the disk is full")
         warn(harness.context, run.id, "the disk is slow")
     assert notices(harness, run) == snapshot(
-        [
-            ("warning", "the disk is full"),
-            ("info", "the disk is full"),
-            ("warning", "the disk is slow"),
-        ]
+        [("warning", "the disk is full"), ("info", "the disk is full"), ("warning", "the disk is slow")]
     )
     other = await harness.own(goal("h", act("b")))
     warn(harness.context, other.id, "the disk is full")

@@ -70,11 +70,7 @@ async def test_every_file_tool_is_taken_back_at_once_with_bytes_and_mode(session
     assert not (root / "log").exists()
     assert not (root / "new" / "b.py").exists()
     assert undo_text(report).split("\n") == snapshot(
-        [
-            'undone, of the turn "change things":',
-            "  restored a.py",
-            "  removed log, new/b.py",
-        ]
+        ['undone, of the turn "change things":', "  restored a.py", "  removed log, new/b.py"]
     )
     assert undo_note(report).startswith("[The user took back changes of yours with /undo.")
     assert session.history.turns() == []

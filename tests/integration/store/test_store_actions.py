@@ -33,15 +33,7 @@ from scaffold.store.run.plan.facts import HOLDING_BY_CHECKSUM, UNCHECKED_STALE_O
 from scaffold.store.run.plan.goals import COUNT_UNFINISHED
 from scaffold.store.run.proof_records import LANDED_SETTLING_TESTS
 
-GIVEN = {
-    "goal_id": "run-1/shop",
-    "run_id": "run-1",
-    "free": 3,
-    "ask_after": 6,
-    "now": "2030",
-    "limit": 3,
-    "body": "{}",
-}
+GIVEN = {"goal_id": "run-1/shop", "run_id": "run-1", "free": 3, "ask_after": 6, "now": "2030", "limit": 3, "body": "{}"}
 SHOP = "run-1/shop"
 
 

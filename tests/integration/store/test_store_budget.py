@@ -361,11 +361,7 @@ async def test_reservations_of_a_dead_agent_of_a_session_count_as_spent(user: Us
 
 def used(tokens: int, *, cached: int = 0, usd: float | None = 0.0, estimated: int = 0) -> Usage:
     return Usage(
-        input_tokens=tokens + cached,
-        cached_input_tokens=cached,
-        cost_usd=usd,
-        requests=1,
-        estimated_tokens=estimated,
+        input_tokens=tokens + cached, cached_input_tokens=cached, cost_usd=usd, requests=1, estimated_tokens=estimated
     )
 
 

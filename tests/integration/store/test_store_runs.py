@@ -7,18 +7,7 @@ import pytest
 from inline_snapshot import snapshot
 from msgspec.structs import replace
 
-from builders import (
-    OWNER,
-    RIVAL,
-    SETTINGS,
-    a_run,
-    an_action,
-    an_attempt,
-    claim,
-    events_of,
-    store_run,
-    with_settings,
-)
+from builders import OWNER, RIVAL, SETTINGS, a_run, an_action, an_attempt, claim, events_of, store_run, with_settings
 from integration.store.builders import race
 from scaffold.core.errors import IllegalTransition, StaleFence
 from scaffold.core.events import NoticeRaised, RunClaimed, RunStatusChanged

@@ -155,11 +155,7 @@ async def test_stored_output_can_be_read_searched_and_listed(call, outputs):
     assert read.content == f"{file}: total_lines 2000000, range 1999999-2000000\n1999999\t1999999\n2000000\t2000000"
     for pattern in ("1234567$", "12345(67)+"):
         found = await call("search_files", pattern=pattern, path=file)
-        assert found.content.splitlines() == [
-            "total_matches_found 1, matched_files 1",
-            file,
-            "1234567: 1234567",
-        ]
+        assert found.content.splitlines() == ["total_matches_found 1, matched_files 1", file, "1234567: 1234567"]
     listed = await call("list_dir", path=str(outputs))
     assert Path(file).name in listed.content
     known = json.loads((await call("file_info", path=file)).content)

@@ -113,14 +113,7 @@ async def test_only_files_with_the_word_are_opened_in_walk_order(root, stand_in,
     found = await candidate_files(Workspace(root, {"PATH": str(path)}), root, re.compile("needle [12]"))
     assert found is not None
     names = [file.relative_to(root).as_posix() for file in found]
-    assert names == [
-        "a.py",
-        "marked.txt",
-        "wide.txt",
-        ".hidden/x",
-        "a/b.py",
-        "a.d/c.txt",
-    ]
+    assert names == ["a.py", "marked.txt", "wide.txt", ".hidden/x", "a/b.py", "a.d/c.txt"]
 
 
 async def test_a_ripgrep_in_the_workspace_is_not_run(root):

@@ -83,14 +83,7 @@ async def test_text_that_was_given_as_a_pattern_is_shown_as_one(root, search):
 async def test_context_lines_are_shown_once_around_matches(search):
     """RA-4."""
     apart = await search(pattern="needle", path="a.py", context_lines=1)
-    assert apart.content.splitlines()[2:] == [
-        "1- one",
-        "2: needle 1",
-        "3- three",
-        "4- four",
-        "5: needle 2",
-        "6- six",
-    ]
+    assert apart.content.splitlines()[2:] == ["1- one", "2: needle 1", "3- three", "4- four", "5: needle 2", "6- six"]
     far = await search(pattern="needle 1|six", path="a.py", context_lines=1)
     assert far.content.splitlines()[2:] == ["1- one", "2: needle 1", "3- three", "--", "5- needle 2", "6: six"]
 

@@ -48,11 +48,7 @@ async def test_a_deleted_line_is_cited_as_it_was_before_the_change(harness):
     deleted, fresh = ("list", 3, "", True), ("new", 1, "", True)
     assert await lacking(harness, deleted, ("new", 1), base=base) == []
     assert await lacking(harness, deleted, ("list", 3), fresh) == snapshot(
-        [
-            "list:3 (before the change)",
-            "list:3",
-            "new:1 (before the change)",
-        ]
+        ["list:3 (before the change)", "list:3", "new:1 (before the change)"]
     )
 
 

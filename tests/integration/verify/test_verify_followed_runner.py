@@ -68,7 +68,7 @@ async def test_tests_that_moved_to_pytest_run_there_and_keep_their_results(both,
     base = await both.commit({"calc.py": CALC, "tests/test_calc.py": CASES})
     captured = await both.capture(base, UNITTEST)
     assert sorted(captured.baseline.runs[0].outcomes) == [
-        *("test_calc.TestCalc.test_add", "test_calc.TestCalc.test_sub", "test_calc.TestMore.test_more"),
+        *("test_calc.TestCalc.test_add", "test_calc.TestCalc.test_sub", "test_calc.TestMore.test_more")
     ]
     head = await both.commit({"pyproject.toml": CONFIGURED, "tests/test_calc.py": functions})
     result = (await both.judge(captured, base, head, files=("tests/",)))["test"]

@@ -7,11 +7,7 @@ from integration.verify.builders import run_gate_once, write_files
 from scaffold.verify.gates.detection import detect_in_folder
 from scaffold.verify.locate_tests import path_of_test
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.timeout(200),
-    needs("cargo"),
-]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(200), needs("cargo")]
 
 PACKAGE = '[package]\nname = "shop-{}"\nversion = "0.1.0"\nedition = "2021"\n'
 CODE = "pub fn one() -> u8 { 1 }\n"

@@ -10,11 +10,7 @@ from scaffold.core.proof.gates import Gate
 from scaffold.verify.gates.detection import detect_in_folder
 from scaffold.verify.gates.observed_run import run_gate
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.timeout(200),
-    needs("go"),
-]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(200), needs("go")]
 
 GATE = Gate(kind="test", command="go test ./...", runner="go")
 MANIFEST = "module example.org/shop\n\ngo 1.19\n"

@@ -113,10 +113,7 @@ async def test_ruff_and_mypy_report_their_findings(tmp_path):
     ruff = await run_gate_once(tmp_path, Gate(kind="lint", command="ruff check --no-cache .", runner="findings"))
     assert dict(ruff.counts) == {"a.py: F401": 2}
     assert [said.replace("[*] ", "") for said in ruff.messages["a.py: F401"]] == snapshot(
-        [
-            "a.py: F401 `os` imported but unused",
-            "a.py: F401 `sys` imported but unused",
-        ]
+        ["a.py: F401 `os` imported but unused", "a.py: F401 `sys` imported but unused"]
     )
     mypy = await run_gate_once(
         tmp_path, Gate(kind="typecheck", command="mypy --cache-dir=/dev/null b.py", runner="findings")

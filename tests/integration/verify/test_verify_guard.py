@@ -76,11 +76,7 @@ REFUSED = [
         "echo 1 > calc/a.py; echo 'prune calc' > MANIFEST.in",
         "echo '# coding: unicode_escape' > calc/c.py",
     ],
-    [
-        "git rm -q tests/test_add.py",
-        "touch pytest.ini",
-        "echo 1 >> calc/basic.py; echo basic.py > calc/.ignore",
-    ],
+    ["git rm -q tests/test_add.py", "touch pytest.ini", "echo 1 >> calc/basic.py; echo basic.py > calc/.ignore"],
     ["git mv tests/test_add.py tests/add.txt", "git rm -q pyproject.toml"],
     ["rm -r tests; ln -s calc tests"],
 ]
@@ -228,11 +224,7 @@ HONEST = [
         "echo 'global-exclude *.py[cod]' > MANIFEST.in; echo 'prune tests' >> MANIFEST.in; echo > calc/a.py",
         "printf '# coding: gbk\\n# \\xc4\\xe3\\n' > calc/c.py; echo '# coding: latin-1' > calc/b.py",
     ),
-    (
-        (),
-        'echo \'"""Tests."""  # all of them\' > tests/__init__.py',
-        "git mv calc/basic.py calc/sums.py",
-    ),
+    ((), 'echo \'"""Tests."""  # all of them\' > tests/__init__.py', "git mv calc/basic.py calc/sums.py"),
     (
         ("calc/", "calc/.gitignore", "tests/", "login.py", "sitecustomize.py", "json.py"),
         "echo 1 >> calc/basic.py; echo basic.py > calc/.gitignore",

@@ -76,10 +76,7 @@ async def test_an_installation_that_cannot_be_overridden_is_named(project):
 
 async def test_an_installed_copy_is_not_the_checkouts_code(project):
     """Not even in the checkout's own virtual environment: it stays the base's code."""
-    install = (
-        f"'{PYTHON}' -m venv --without-pip .venv",
-        "cp -r src/calc .venv/lib/$(ls .venv/lib)/site-packages/",
-    )
+    install = (f"'{PYTHON}' -m venv --without-pip .venv", "cp -r src/calc .venv/lib/$(ls .venv/lib)/site-packages/")
     await project.harness.sh("rm -r .venv")
     environment = await project.prepared(*install)
     async with project.tree(environment) as tree:

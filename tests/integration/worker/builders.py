@@ -38,11 +38,7 @@ NO_DRAFTS: Mapping[str, Sequence[str]] = {}
 WITH_CRITIC = {**UNSANDBOXED, "critic": True, "threshold": 7}
 
 
-REVIEWED = {
-    **UNSANDBOXED,
-    "planner": True,
-    "reviewer": ReviewerSettings(model=ModelSettings(name="script")),
-}
+REVIEWED = {**UNSANDBOXED, "planner": True, "reviewer": ReviewerSettings(model=ModelSettings(name="script"))}
 
 
 def critique_text(score: int, words: str = "", *, end: str = "") -> str:

@@ -71,11 +71,7 @@ async def test_done_before_any_critique_ends_nothing(harness):
     """AL-5: a first answer cannot avoid the critic."""
     run = await begin(harness)
     await run_criticised(
-        harness,
-        run,
-        ["echo one > a", "echo two > a"],
-        {1: [critique_text(3)], 2: [critique_text(9)]},
-        words="DONE",
+        harness, run, ["echo one > a", "echo two > a"], {1: [critique_text(3)], 2: [critique_text(9)]}, words="DONE"
     )
     assert [score for _, score, _ in scores(harness, run)] == [3]
     assert await handed(harness, run) == "two"

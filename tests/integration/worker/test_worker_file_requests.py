@@ -104,11 +104,7 @@ async def test_a_grant_of_a_human_lets_the_work_change_a_test(harness):
 async def test_an_answer_in_time_lets_the_same_attempt_continue(harness):
     """BX-13."""
     run = await begin(harness, wait_s=LONG_S)
-    replies = (
-        call_entry(1, request("tests/test_it.py")),
-        call_entry(2, write("tests/test_it.py", TEST + "\n")),
-        DONE,
-    )
+    replies = (call_entry(1, request("tests/test_it.py")), call_entry(2, write("tests/test_it.py", TEST + "\n")), DONE)
     async with asyncio.TaskGroup() as group:
         work = group.create_task(worked(harness, run, *replies))
         group.create_task(human(harness, "approved", answer="fine"))
@@ -149,11 +145,7 @@ async def test_a_rejection_is_told_with_what_else_to_do_and_asked_once(harness):
 async def test_without_anyone_to_ask_what_judges_is_denied(harness):
     """AL-9: with --yolo no human answers; the work goes on."""
     run = await begin(harness, yolo=True)
-    replies = (
-        call_entry(1, request("conftest.py", "README")),
-        call_entry(2, write("list")),
-        DONE,
-    )
+    replies = (call_entry(1, request("conftest.py", "README")), call_entry(2, write("list")), DONE)
     ending, results, _ = await worked(harness, run, *replies)
     assert isinstance(ending, CandidateReady)
     assert results[0][0].splitlines()[:-1] == snapshot(
@@ -216,11 +208,7 @@ async def test_an_attempt_asks_a_handful_of_questions(harness):
 async def test_a_path_that_could_never_land_is_denied_at_once(harness):
     """AL-9: nobody is asked in vain."""
     run = await begin(harness, action={"contract": Contract(must_not_change=("README",))})
-    replies = (
-        call_entry(1, request("README", ".git/config")),
-        call_entry(2, request("../x")),
-        DONE,
-    )
+    replies = (call_entry(1, request("README", ".git/config")), call_entry(2, request("../x")), DONE)
     _, results, _ = await worked(harness, run, *replies)
     assert results[0][0].splitlines()[:-1] == snapshot(
         [

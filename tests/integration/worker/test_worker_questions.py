@@ -17,12 +17,7 @@ def ask(question, **more):
 
 async def heard(harness, tier, *calls, files=()):
     """Return what the calls of an agent in this tier answered, one a turn, and the ended attempt."""
-    run = await harness.own(
-        goal("g", act("a", files=tuple(files))),
-        sandbox="off",
-        inbox_wait_s=0.05,
-        tier=tier,
-    )
+    run = await harness.own(goal("g", act("a", files=tuple(files))), sandbox="off", inbox_wait_s=0.05, tier=tier)
     replies = [call_entry(turn, call) for turn, call in enumerate(calls, start=1)]
     model = RecordingModel(cassette_model(*replies, CassetteEntry(text="done")))
     attempt = await harness.queue(run, "a")
@@ -59,11 +54,7 @@ async def test_without_a_budget_the_agent_decides_and_its_assumption_is_kept(har
 async def test_a_question_that_is_not_asked_is_told_although_the_agent_says_nothing_of_its_decision(harness):
     """AL-17: the user sees that there was one; a repeated question takes nothing back."""
     run, _, _ = await heard(
-        harness,
-        "scout",
-        ask("Which word?"),
-        ask("Which end?", assumption="the left one"),
-        ask("Which end?"),
+        harness, "scout", ask("Which word?"), ask("Which end?", assumption="the left one"), ask("Which end?")
     )
     assert [(each.question, each.assumed) for each in harness.store.assumptions.of_run(run.id)] == [
         ("Which word?", ""),

@@ -4,14 +4,7 @@ import pytest
 from inline_snapshot import snapshot
 from msgspec import structs
 
-from integration.worker.builders import (
-    REVIEWED,
-    WITH_CRITIC,
-    claimed_attempt,
-    critique_text,
-    run_reviewed,
-    verdict,
-)
+from integration.worker.builders import REVIEWED, WITH_CRITIC, claimed_attempt, critique_text, run_reviewed, verdict
 from scaffold.core.proof.reviewer_record import ProbeAnswer
 from scaffold.landing.facts.effect_evidence import evidence_of
 from scaffold.landing.queue.merge_queue import MergeQueue

@@ -23,11 +23,7 @@ async def test_unknown_tools_and_wrong_arguments_come_back_as_failed_results():
     await agent(model, ECHO).turn("go")
     unknown, wrong, right = results_of(model.requests[1])
     assert unknown == snapshot(
-        (
-            "ecko",
-            "There is no tool `ecko`. Did you mean `echo`? echo needs `text` (string). The tools are: echo.",
-            True,
-        )
+        ("ecko", "There is no tool `ecko`. Did you mean `echo`? echo needs `text` (string). The tools are: echo.", True)
     )
     assert wrong == snapshot(("echo", "Not run: echo needs `text` (string); echo has no `txt`, it takes `text`.", True))
     assert right == ("echo", "<fine>", False)

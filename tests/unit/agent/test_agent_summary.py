@@ -135,10 +135,7 @@ def test_a_recap_includes_what_is_only_in_the_summary():
     assert lines[0] == snapshot("Resuming: Fix the clock. [an image]")
     assert "Done: 2 tool calls" in lines[1]
     assert lines[-2:] == snapshot(
-        [
-            "Stopped: after the model's last reply",
-            "Used so far: 0 tokens in, 0 out, 0 requests, cost unknown",
-        ]
+        ["Stopped: after the model's last reply", "Used so far: 0 tokens in, 0 out, 0 requests, cost unknown"]
     )
 
 

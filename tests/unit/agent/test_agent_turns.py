@@ -36,13 +36,7 @@ from scaffold.core.conversation import (
 from scaffold.core.errors import BudgetExceeded, ModelError, TurnLimitExceeded
 from scaffold.core.model import Usage
 from scaffold.core.tool import ToolOutput
-from scaffold.llm.cassette_model import (
-    CassetteEntry,
-    CassetteFault,
-    CassetteToolCall,
-    CassetteUsage,
-    RequestMatcher,
-)
+from scaffold.llm.cassette_model import CassetteEntry, CassetteFault, CassetteToolCall, CassetteUsage, RequestMatcher
 
 
 async def test_a_turn_ends_with_the_first_reply_without_calls_and_returns_its_text():

@@ -17,13 +17,7 @@ def test_a_conversation_is_divided_into_its_parts_without_a_rest():
     )
     parts = conversation_parts(conversation)
     assert [part.name for part in parts] == snapshot(
-        [
-            "summary of earlier messages",
-            "your messages",
-            "replies and tool calls",
-            "results of find",
-            "results of look",
-        ]
+        ["summary of earlier messages", "your messages", "replies and tool calls", "results of find", "results of look"]
     )
     assert [part.size for part in parts[1:]] == [11, 7 + 12, 50, 5]
     assert sum(part.size for part in parts) == conversation.size

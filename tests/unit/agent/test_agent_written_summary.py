@@ -190,11 +190,7 @@ async def test_the_summary_is_not_shown_as_a_reply_but_its_progress_is():
     heard = []
     model = RecordingModel(Streaming(text_reply(Text(WORDS)), text_reply(Text("Done."))), window_tokens=8_000)
     await agent(model, conversation=long_talk(), compaction="model", on_delta=heard.append).turn("go")
-    assert heard[:3] == [
-        RetryWait(1.0, "busy"),
-        ToolCallDelta(0, "summary", ""),
-        ToolCallDelta(0, "summary", WORDS),
-    ]
+    assert heard[:3] == [RetryWait(1.0, "busy"), ToolCallDelta(0, "summary", ""), ToolCallDelta(0, "summary", WORDS)]
     assert [delta.text for delta in heard if isinstance(delta, TextDelta)] == ["Done."]
 
 

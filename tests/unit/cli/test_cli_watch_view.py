@@ -130,13 +130,7 @@ def test_the_reason_for_waiting_comes_before_the_last_activity():
 def proving(last_s=70.0, **changes):
     work = Activity(label="test", command="python -m pytest -q tests", folder="")
     step = CurrentActivity(
-        run_id="r1",
-        attempt_id="a1",
-        fence=1,
-        stage="",
-        work=work,
-        since=NOW - timedelta(seconds=125),
-        last_s=last_s,
+        run_id="r1", attempt_id="a1", fence=1, stage="", work=work, since=NOW - timedelta(seconds=125), last_s=last_s
     )
     return worker(1, phase="verifying", activity=step, **changes)
 

@@ -92,10 +92,7 @@ def test_only_hosts_that_the_user_allows_are_kept():
     held = user(sandbox__hosts=("a.example", "b.example"))
     wanted = asked(sandbox__hosts=("b.example", "evil.example"))
     assert becomes(merge_project_settings, held, wanted) == snapshot(
-        (
-            ("b.example",),
-            ["your own configuration does not have evil.example"],
-        )
+        (("b.example",), ["your own configuration does not have evil.example"])
     )
 
 

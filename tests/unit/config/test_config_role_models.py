@@ -35,12 +35,7 @@ def test_without_a_model_of_its_own_a_run_has_those_of_its_tier():
         ("quick", "s", (), {}),
         ("scout", "s", (), {}),
         ("builder", "m", (), {"boilerplate": "s", "feature": "m", "architecture": "l", "review": "m"}),
-        (
-            "architect",
-            "l",
-            ("anthropic:m",),
-            {"boilerplate": "s", "feature": "m", "architecture": "l", "review": "m"},
-        ),
+        ("architect", "l", ("anthropic:m",), {"boilerplate": "s", "feature": "m", "architecture": "l", "review": "m"}),
     ]
     for tier, model, others, tasks in rows:
         found = resolved(tier=tier, **SIZES)

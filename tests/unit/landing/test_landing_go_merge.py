@@ -47,10 +47,7 @@ def test_requirements_of_both_sides_are_kept():
 
 REFUSED = {
     "both change a replacement": (("=> ../a", "=> ../b"), ("=> ../a", "=> ../c")),
-    "one lowers what the other raises": (
-        ("c v1.2.0", "c v1.1.0 // v1.2 is broken"),
-        ("c v1.2.0", "c v1.3.0"),
-    ),
+    "one lowers what the other raises": (("c v1.2.0", "c v1.1.0 // v1.2 is broken"), ("c v1.2.0", "c v1.3.0")),
     "one removes what the other raises": ((A, ""), ("a v1.0.0", "a v1.1.0")),
 }
 

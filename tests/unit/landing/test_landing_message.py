@@ -24,12 +24,7 @@ def test_the_commit_message_of_an_action_describes_its_task():
 def test_the_commit_of_a_story_has_its_id_and_title():
     """DR-11."""
     story = an_action(
-        "US-001",
-        title="A cart",
-        description="Keep it.",
-        acceptance=("it keeps two",),
-        kind="compound",
-        method="story",
+        "US-001", title="A cart", description="Keep it.", acceptance=("it keeps two",), kind="compound", method="story"
     )
     assert landing_message(RUN, story) == snapshot(
         "feat(ralph): US-001 - A cart\n\nKeep it.\n\nAccepted when:\n- it keeps two\n\n"

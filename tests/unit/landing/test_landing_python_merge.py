@@ -58,11 +58,7 @@ GIVE = "\n\ndef give(what):\n    return None\n"
 BUY = "def buy(what):\n    return what\n"
 
 MERGED = {
-    "both add a function in the same place": (
-        [(BUY, BUY + SELL)],
-        [(BUY, BUY + GIVE)],
-        [(BUY, BUY + SELL + GIVE)],
-    ),
+    "both add a function in the same place": ([(BUY, BUY + SELL)], [(BUY, BUY + GIVE)], [(BUY, BUY + SELL + GIVE)]),
     "both add a method in the same place": (
         [("        return False\n", "        return False\n\n    def a(self):\n        return 1\n")],
         [("        return False\n", "        return False\n\n    def b(self):\n        return 2\n")],
@@ -114,10 +110,7 @@ REFUSED = {
         [("    return what\n", "    return 1\n")],
         [("    return what\n", "    return 2\n")],
     ),
-    "both add a function of one name": (
-        [(BUY, BUY + SELL)],
-        [(BUY, BUY + SELL.replace("[what]", "what"))],
-    ),
+    "both add a function of one name": ([(BUY, BUY + SELL)], [(BUY, BUY + SELL.replace("[what]", "what"))]),
     "both add something of one name and different kinds": (
         [(BUY, BUY + SELL)],
         [("LIMIT = 3  # as agreed\n", "LIMIT = 3  # as agreed\nsell = 1\n")],
@@ -142,10 +135,7 @@ REFUSED = {
         [("\n\n" + BUY, ""), ("    buy(1)\n", "    pass\n")],
         [("        return False\n", "        return buy(2)\n\n    def more(self, buy):\n        return buy\n")],
     ),
-    "both change statements": (
-        [("    buy(1)\n", "    buy(2)\n")],
-        [("    buy(1)\n", "    buy(3)\n")],
-    ),
+    "both change statements": ([("    buy(1)\n", "    buy(2)\n")], [("    buy(1)\n", "    buy(3)\n")]),
 }
 
 

@@ -75,10 +75,7 @@ def test_entries_of_both_sides_are_kept_with_comments_and_layout():
 
 
 REFUSED = {
-    "both raise a requirement": (
-        [('"attrs>=21"', '"attrs>=22"')],
-        [('"attrs>=21"', '"attrs>=23"')],
-    ),
+    "both raise a requirement": ([('"attrs>=21"', '"attrs>=22"')], [('"attrs>=21"', '"attrs>=23"')]),
     "both add a requirement of one package": (
         [(CLICK, CLICK + '    "rich>=1",\n')],
         [(CLICK, CLICK + '    "rich>=2",\n')],

@@ -220,8 +220,7 @@ async def test_an_exhausted_quota_starts_no_cooldown():
     throttle = Watched(clock)
     with pytest.raises(ModelError):
         await ask(
-            Flaky(failures=1, error=ModelError("No credit.", "Pay.", limited=True), clock=clock),
-            throttle=throttle,
+            Flaky(failures=1, error=ModelError("No credit.", "Pay.", limited=True), clock=clock), throttle=throttle
         )
     assert throttle.wait_s(Flaky.endpoint) == 0
 

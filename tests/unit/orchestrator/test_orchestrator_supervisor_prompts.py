@@ -111,9 +111,7 @@ def test_a_failure_is_described_with_its_lesson_and_the_approach():
 @example(words="w" * 3_000, names=[f"{at:290}" for at in range(60)], still=True)
 @example(words="w " * 1_500, names=[f"name_{at}" for at in range(150)], still=True)
 @given(
-    words=st.text(max_size=3_000),
-    names=st.lists(st.text(min_size=1, max_size=300), max_size=60),
-    still=st.booleans(),
+    words=st.text(max_size=3_000), names=st.lists(st.text(min_size=1, max_size=300), max_size=60), still=st.booleans()
 )
 def test_a_prompt_stays_short_whatever_the_store_holds(words, names, still):
     """OR-4: no description, name, result or error makes a prompt long."""

@@ -273,10 +273,7 @@ units = st.lists(
 )
 layouts = st.sampled_from([SourceLayout(), SourceLayout(folders=("a", "b")), SourceLayout(packages=("a/a", "b"))])
 limits = st.builds(
-    CollisionLimits,
-    layout=layouts,
-    hotspots=st.frozensets(paths, max_size=2),
-    directory_agents=st.integers(1, 3),
+    CollisionLimits, layout=layouts, hotspots=st.frozensets(paths, max_size=2), directory_agents=st.integers(1, 3)
 )
 
 

@@ -119,10 +119,7 @@ TABLE = {
         view(ready=tuple(map(primitive, "abc")), slots=2),
         (Dispatch("A"), Dispatch("B")),
     ),
-    "a cap that was lowered starts nothing": (
-        view(ready=tuple(map(primitive, "ab")), slots=-1, running=3),
-        (),
-    ),
+    "a cap that was lowered starts nothing": (view(ready=tuple(map(primitive, "ab")), slots=-1, running=3), ()),
     "slots that other goals hold are waited for": (view(ready=(primitive("a"),), slots=0), ()),
     "slots are not waited for when nothing could use them": (view(slots=0), (FailGoal(STUCK),)),
     "a ready compound with children begins": (
@@ -171,11 +168,7 @@ TABLE = {
         (Replan(("x",), "`b` failed permanently", "G"),),
     ),
     "a child nobody needs any more asks for another way at the top": (
-        view(
-            exhausted=failed("b", parent="G"),
-            compounds=(begun("g", open_children=1),),
-            replans_left=1,
-        ),
+        view(exhausted=failed("b", parent="G"), compounds=(begun("g", open_children=1),), replans_left=1),
         (Replan(("done",), "`b` failed permanently"),),
     ),
     "a gap nobody can close is given up": (
@@ -194,16 +187,10 @@ TABLE = {
     ),
     "a human is waited for, and no other plan is asked for": (view(waiting=1, replans_left=1), ()),
     "a human is waited for whatever failed permanently": (view(waiting=1, exhausted=failed("a")), ()),
-    "what is ready starts while others wait for a human": (
-        view(waiting=1, ready=(primitive("a"),)),
-        (Dispatch("A"),),
-    ),
+    "what is ready starts while others wait for a human": (view(waiting=1, ready=(primitive("a"),)), (Dispatch("A"),)),
     "a goal that is reached waits for no human": (view(unmet=(), waiting=1), (CompleteGoal(),)),
     "what runs is waited for": (view(running=1, replans_left=1), ()),
-    "a deadlock asks for another plan": (
-        view(replans_left=1),
-        (Replan(("done",), "nothing is ready or running"),),
-    ),
+    "a deadlock asks for another plan": (view(replans_left=1), (Replan(("done",), "nothing is ready or running"),)),
     "a deadlock without replans fails, and says what cannot be reached": (view(), (FailGoal(STUCK),)),
     "a failure names the actions that failed permanently": (
         view(unmet=("x", "y"), exhausted=failed("a")),

@@ -285,14 +285,8 @@ def test_a_proposal_must_concern_an_assertion_of_the_goal():
     claims = (
         (ProposeAssertions("shop", {"stor": True}), ["`stor`", "`store`"]),
         (ProposeAssertions("shop", {}), ["empty"]),
-        (
-            ProposeAssertions("shop", {f"a{n}": True for n in range(MAX_ASSERTIONS + 1)}),
-            ["1001"],
-        ),
-        (
-            ProposeAssertions("shop", {"store": True}, evidence="\udcff"),
-            ["evidence"],
-        ),
+        (ProposeAssertions("shop", {f"a{n}": True for n in range(MAX_ASSERTIONS + 1)}), ["1001"]),
+        (ProposeAssertions("shop", {"store": True}, evidence="\udcff"), ["evidence"]),
         (ProposeAssertions("shop", {}, summary="x" * (MAX_TEXT_CHARS + 1)), ["summary"]),
         (ProposeAssertions("shap", {"store": True}), ["`shap`"]),
     )

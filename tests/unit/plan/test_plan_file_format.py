@@ -200,28 +200,16 @@ def test_a_value_of_the_wrong_type_is_refused_with_its_position():
         "kind: 3": snapshot((11, "kind: expected text, found the number `3`; put it in quotes")),
         "contract: {commands: [[a]]}": snapshot((27, "contract.commands[0]: expected a mapping, found a list")),
         "contract: {commands: [1]}": snapshot(
-            (
-                27,
-                "contract.commands[0].command: expected text, found the number `1`; put it in quotes",
-            )
+            (27, "contract.commands[0].command: expected text, found the number `1`; put it in quotes")
         ),
         "contract: {commands: [{command: a, required: x}]}": snapshot(
-            (
-                50,
-                "contract.commands[0].required: expected true or false, found the text `x`",
-            )
+            (50, "contract.commands[0].required: expected true or false, found the text `x`")
         ),
         "contract: {commands: [{command: a, timeout_s: x}]}": snapshot(
-            (
-                51,
-                "contract.commands[0].timeout_s: expected a number, found the text `x`",
-            )
+            (51, "contract.commands[0].timeout_s: expected a number, found the text `x`")
         ),
         "contract: {commands: [{command: a, timeout_s: yes}]}": snapshot(
-            (
-                51,
-                "contract.commands[0].timeout_s: expected a number, found the boolean `yes`",
-            )
+            (51, "contract.commands[0].timeout_s: expected a number, found the boolean `yes`")
         ),
         "? [a]\n    : b": snapshot((7, ": expected a key, found a list")),
     }

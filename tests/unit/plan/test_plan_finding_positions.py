@@ -51,13 +51,7 @@ def test_a_repeated_key_is_reported_at_its_second_position():
 
 
 def test_an_unknown_subject_has_no_position():
-    texts = {
-        "3",
-        "goals: 3",
-        "goals: [3]",
-        "goals: [{name: [g]}]",
-        "goals: [{name: g, actions: [{[a]: b}]}]",
-    }
+    texts = {"3", "goals: 3", "goals: [3]", "goals: [{name: [g]}]", "goals: [{name: g, actions: [{[a]: b}]}]"}
     finding = Finding(code="unused-effect", severity="warning", goal="g", action="a", message="m", fix="f")
     placed = [
         text for text in texts if with_positions([finding], parse_positioned(text, name="plan.yaml")) != (finding,)

@@ -172,12 +172,7 @@ def test_what_stands_below_the_parts_of_a_task_belongs_to_the_task():
 
 
 def test_criteria_are_referred_to_in_other_languages():
-    stated = {
-        "_需求：1.1-1.2_",
-        "需求: 1.1-1.2",
-        "**验证: 需求 1.1, 1.2**",
-        "**Validates: Requirements 1.1, 1.2**",
-    }
+    stated = {"_需求：1.1-1.2_", "需求: 1.1-1.2", "**验证: 需求 1.1, 1.2**", "**Validates: Requirements 1.1, 1.2**"}
     for words in stated:
         found = by_id(f"- [ ] 1. a\n  - b\n  - {words}\n", REQUIREMENTS)["1"].acceptance
         assert len(found) == 2, words

@@ -77,10 +77,7 @@ def test_each_error_of_a_call_has_its_position():
         ([STORE, None], ["wrong-type actions[1]"]),
         ([STORE | {"key": 3}], ["wrong-type actions[0].key 3"]),
         ([STORE, {"key": "x"}], ["missing-key actions[1] description", "missing-key actions[1] effects"]),
-        (
-            [STORE | {"keey": 1, "priority": 2}],
-            ["unknown-key actions[0] keey", "unknown-key actions[0] priority"],
-        ),
+        ([STORE | {"keey": 1, "priority": 2}], ["unknown-key actions[0] keey", "unknown-key actions[0] priority"]),
         ([STORE | {"title": "a\nb"}], ["bad-value actions[0].title a\\nb"]),
         ([STORE | {"type": "CHORE"}], ["bad-value actions[0].type CHORE"]),
         ([STORE | {"kind": "task"}], ["bad-value actions[0].kind task"]),

@@ -103,11 +103,7 @@ def test_a_statement_ends_with_the_text():
 
 def test_a_task_that_depends_on_a_later_one_comes_after_it():
     tasks = by_id("- [ ] T001 a (depends on T003)\n- [ ] T002 b\n- [ ] T003 c\n")
-    assert {key: each.depends_on for key, each in tasks.items()} == {
-        "T001": ("T003",),
-        "T002": (),
-        "T003": ("T002",),
-    }
+    assert {key: each.depends_on for key, each in tasks.items()} == {"T001": ("T003",), "T002": (), "T003": ("T002",)}
 
 
 def test_a_story_that_depends_on_itself_names_nothing():

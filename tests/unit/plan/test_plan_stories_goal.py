@@ -76,11 +76,6 @@ def test_one_request_is_a_story_in_the_default_steps():
     assert (goal.name, goal.description, goal.goal_state) == ("one-shot", "Fix the lamp", ("done:US-001",))
     story = goal.actions[0]
     assert (story.key, story.title, story.description, story.acceptance) == snapshot(
-        (
-            "US-001",
-            "Fix the lamp",
-            "Fix the lamp\n\nIt is off.",
-            (),
-        )
+        ("US-001", "Fix the lamp", "Fix the lamp\n\nIt is off.", ())
     )
     assert len(goal.actions) == 11

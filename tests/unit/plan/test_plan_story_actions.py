@@ -3,17 +3,7 @@
 from msgspec.structs import replace
 
 from scaffold.core.plan import GoalSpec, Plan, TaskText, text_fields
-from scaffold.core.states import (
-    Blocked,
-    Cancelled,
-    Completed,
-    Failed,
-    Landing,
-    Pending,
-    Running,
-    Skipped,
-    Verifying,
-)
+from scaffold.core.states import Blocked, Cancelled, Completed, Failed, Landing, Pending, Running, Skipped, Verifying
 from scaffold.plan.analysis.lint import lint
 from scaffold.plan.story.actions import step_actions, step_status, story_action, story_status
 from support.stories import apply, claimed, op, story, working_on

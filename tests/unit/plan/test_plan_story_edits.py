@@ -18,18 +18,7 @@ from scaffold.plan.story.apply_edit import (
 from scaffold.plan.story.record import default_workflow
 from scaffold.plan.story.step_edit import MAX_EDIT_BYTES, edits_from_node, problems_in, read_edits
 from scaffold.plan.text.parse_tree import node_from_value
-from support.stories import (
-    apply,
-    at,
-    complete,
-    ids,
-    new,
-    next_step,
-    op,
-    request,
-    start,
-    working_on,
-)
+from support.stories import apply, at, complete, ids, new, next_step, op, request, start, working_on
 
 FILE = "US-001.json"
 

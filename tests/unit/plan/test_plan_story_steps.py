@@ -10,19 +10,7 @@ from scaffold.plan.story.actions import new_record
 from scaffold.plan.story.apply_edit import with_rebase_step
 from scaffold.plan.story.record import StepRecord, add_usage, default_workflow, next_ids, reset
 from scaffold.plan.story.step_type import DEFAULT_WORKFLOW, MANDATORY, STEP_TYPES
-from support.stories import (
-    USAGE,
-    apply,
-    at,
-    claimed,
-    complete,
-    ids,
-    new,
-    next_step,
-    op,
-    story,
-    working_on,
-)
+from support.stories import USAGE, apply, at, claimed, complete, ids, new, next_step, op, story, working_on
 
 MINUTES = {
     "context_gathering": 15,

@@ -122,10 +122,7 @@ def test_subagents_are_listed_and_shown():
     """RA-18, SC-19."""
     subagents = (subagent(1), subagent(2, status="running", ended_at=None, result=None))
     assert answer(ShowAgents(), subagents=subagents).split("\n") == snapshot(
-        [
-            "sub-1  success    30 s  count the beans",
-            "sub-2  running    1 m 30 s  count the beans",
-        ]
+        ["sub-1  success    30 s  count the beans", "sub-2  running    1 m 30 s  count the beans"]
     )
     for name in ("1", "sub-1", "abc/sub-1"):
         assert "result: seven" in answer(ShowAgents(name), subagents=subagents)

@@ -97,10 +97,7 @@ def test_an_unexpected_line_is_shown_with_the_lines_where_the_text_occurs():
     refused = outcome("a\nb\nc\nb\n", replace(1, "x", expected="b"))
     assert isinstance(refused, Refusal)
     assert refused.reason.splitlines() == snapshot(
-        [
-            "`expected` does not match line 1; nothing was changed. It is at line 2, 4. Current lines:",
-            "1\ta",
-        ]
+        ["`expected` does not match line 1; nothing was changed. It is at line 2, 4. Current lines:", "1\ta"]
     )
 
 

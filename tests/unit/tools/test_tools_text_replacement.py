@@ -32,14 +32,7 @@ def test_the_exact_text_is_replaced_and_the_change_is_shown():
     """RA-4."""
     found = replaced(CODE, "a + 1", "a + 3")
     assert found.text == CODE.replace("a + 1", "a + 3")
-    assert list(found.diff) == [
-        "@@ -1,4 +1,4 @@",
-        " def first(a):",
-        "-    return a + 1",
-        "+    return a + 3",
-        " ",
-        " ",
-    ]
+    assert list(found.diff) == ["@@ -1,4 +1,4 @@", " def first(a):", "-    return a + 1", "+    return a + 3", " ", " "]
 
 
 def test_text_that_occurs_more_than_once_is_refused_with_each_place_and_lines_around_it():

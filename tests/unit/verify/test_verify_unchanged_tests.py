@@ -6,11 +6,7 @@ from scaffold.core.proof.gates import Gate, GateRun
 from scaffold.verify.regression.base_tests import LaidRun
 from scaffold.verify.regression.selection.affected_tests import ChangeImpact
 from scaffold.verify.regression.selection.test_selection import Selection
-from scaffold.verify.regression.unchanged_tests import (
-    fates_without_support,
-    new_support_files,
-    replaced_cases,
-)
+from scaffold.verify.regression.unchanged_tests import fates_without_support, new_support_files, replaced_cases
 
 TEST = Gate(kind="test", command="pytest", runner="pytest")
 CHANGE = ChangeImpact(

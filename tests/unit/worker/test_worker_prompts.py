@@ -42,10 +42,7 @@ def test_a_prompt_has_goal_task_paths_and_completion_criteria():
     """OR-9, SC-13: the goal in short, the task, the role, the relevant paths, and the contract."""
     contract = Contract(
         intent="It sells.",
-        commands=(
-            Check(command="make test"),
-            Check(command="./shop", expect=OutputContains("sold"), required=False),
-        ),
+        commands=(Check(command="make test"), Check(command="./shop", expect=OutputContains("sold"), required=False)),
         must_exist=("api.py",),
         must_not_exist=("**/*.orig",),
         must_not_change=("tests/**",),

@@ -43,10 +43,7 @@ def require_dollars(flag: str, value: float) -> None:
 
 
 budget_usd_option = click.option(
-    "--budget-usd",
-    type=DOLLARS,
-    metavar="X",
-    help="Spending limit, in dollars; replaces the tier's limit in tokens.",
+    "--budget-usd", type=DOLLARS, metavar="X", help="Spending limit, in dollars; replaces the tier's limit in tokens."
 )
 budget_tokens_option = click.option(
     "--budget-tokens",

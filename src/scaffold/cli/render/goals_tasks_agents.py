@@ -23,10 +23,7 @@ INDENT = "  "
 NO_PROCESSES = "No process is running."
 MAX_HELD_BACK = 10
 NO_PLAN = "There is no plan yet."
-STATE_MARKS: Mapping[str, str] = {
-    "done": "completed",
-    "waiting_approval": "blocked",
-}
+STATE_MARKS: Mapping[str, str] = {"done": "completed", "waiting_approval": "blocked"}
 """The status with the same mark, for agent states that are not a status."""
 
 

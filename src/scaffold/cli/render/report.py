@@ -138,11 +138,7 @@ def _is_told(action: Action, attempts: Sequence[Attempt]) -> bool:
 
 
 def _action_lines(
-    action: Action,
-    attempts: Sequence[Attempt],
-    facts: Mapping[Assertion, Fact],
-    actions: ActionsById,
-    layout: Layout,
+    action: Action, attempts: Sequence[Attempt], facts: Mapping[Assertion, Fact], actions: ActionsById, layout: Layout
 ) -> Iterator[str]:
     status = status_of(action.state)
     tried = attempts if isinstance(action.state, Completed) else ()

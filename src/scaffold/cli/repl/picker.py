@@ -79,9 +79,7 @@ class ConversationPicker:
         self._filter = Buffer(multiline=False, on_text_changed=lambda _: self._select_index(0))
         self._selected = 0
         line = Window(
-            BufferControl(self._filter),
-            height=1,
-            get_line_prefix=lambda _line, _wrap: [("class:prompt", "resume › ")],
+            BufferControl(self._filter), height=1, get_line_prefix=lambda _line, _wrap: [("class:prompt", "resume › ")]
         )
         rows = [line, Window(FormattedTextControl(self._choice_rows), dont_extend_height=True)]
         rows.append(Window(FormattedTextControl(self._hint_row), height=1, dont_extend_height=True))

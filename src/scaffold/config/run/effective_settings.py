@@ -284,8 +284,7 @@ def landing_settings(settings: Settings) -> LandingSettings:
 def scheduling_settings(settings: Settings) -> SchedulingSettings:
     """Return the settings for what may run at the same time."""
     return SchedulingSettings(
-        collisions=settings.text("collisions") != OFF,
-        directory_agents=int(settings.number("agents_per_directory")),
+        collisions=settings.text("collisions") != OFF, directory_agents=int(settings.number("agents_per_directory"))
     )
 
 

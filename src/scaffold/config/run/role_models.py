@@ -15,11 +15,7 @@ WAYS_TO_A_MODEL = (
     "Pass `--model anthropic:NAME`, `--model cassette:FILE` or another model string, or set SCAFFOLD_MODEL; "
     "`scaffold demo` needs neither."
 )
-STAND_INS = {
-    "small": ("medium", "large"),
-    "medium": ("large", "small"),
-    "large": ("medium", "small"),
-}
+STAND_INS = {"small": ("medium", "large"), "medium": ("large", "small"), "large": ("medium", "small")}
 """The sizes that take the place of one that is not configured, the nearest first."""
 
 

@@ -73,8 +73,7 @@ LOWER = MergeRule("lower it", _at_most)
 RAISE = MergeRule("raise it", _at_least)
 # A project may say how it is tested, but not that it is not.
 NOT_OFF = MergeRule(
-    "name a command",
-    lambda held, wanted: MergeResult(held, ONLY_YOURS) if wanted == OFF else MergeResult(wanted),
+    "name a command", lambda held, wanted: MergeResult(held, ONLY_YOURS) if wanted == OFF else MergeResult(wanted)
 )
 
 

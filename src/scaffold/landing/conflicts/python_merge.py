@@ -135,10 +135,7 @@ def _merge_text(base: Entity | None, ours: Entity, theirs: Entity) -> str:
 
 
 def merge_order(
-    base: Sequence[EntityKey],
-    ours: Sequence[EntityKey],
-    theirs: Sequence[EntityKey],
-    chosen: Container[EntityKey],
+    base: Sequence[EntityKey], ours: Sequence[EntityKey], theirs: Sequence[EntityKey], chosen: Container[EntityKey]
 ) -> list[EntityKey]:
     """Return all keys in an order that fits each side; raise NotMergeable if both sides reorder existing entities.
 

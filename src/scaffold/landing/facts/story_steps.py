@@ -12,13 +12,7 @@ from scaffold.core.states import Blocked, Completed, Failed, Pending, Skipped
 from scaffold.git import commits, refs
 from scaffold.landing.facts.effect_evidence import evidence_of
 from scaffold.plan.story.actions import step_actions, step_key
-from scaffold.plan.story.apply_edit import (
-    EditsApplied,
-    EditsKnown,
-    EditsRejected,
-    RestartsExhausted,
-    with_rebase_step,
-)
+from scaffold.plan.story.apply_edit import EditsApplied, EditsKnown, EditsRejected, RestartsExhausted, with_rebase_step
 from scaffold.plan.story.record import StoryRecord
 from scaffold.run.attempts.lease import owner_transaction
 from scaffold.run.context import RunContext

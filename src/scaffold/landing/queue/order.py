@@ -159,12 +159,7 @@ class QueueOrder:
                 self._overtaken[attempt_id] += sum(each in landed for each in ordered[place:])
 
     def show(
-        self,
-        lanes: Sequence[Lane],
-        *,
-        gates: int,
-        merging: Mapping[AttemptId, str],
-        awaiting: Mapping[AttemptId, str],
+        self, lanes: Sequence[Lane], *, gates: int, merging: Mapping[AttemptId, str], awaiting: Mapping[AttemptId, str]
     ) -> None:
         """Store the order for users; the gates of the first `gates` lanes run.
 

@@ -17,13 +17,7 @@ from scaffold.git.trees.tree_file import NewFile
 from scaffold.host.atomic_files import read_untrusted, write_atomic
 from scaffold.host.process.command_runner import CommandResult, Containment, run_command
 from scaffold.host.sandbox.confinement import SandboxSpec
-from scaffold.landing.conflicts.lock_files import (
-    MAX_BYTES,
-    LockTool,
-    lock_tool,
-    require_versions,
-    text_to_start_from,
-)
+from scaffold.landing.conflicts.lock_files import MAX_BYTES, LockTool, lock_tool, require_versions, text_to_start_from
 from scaffold.landing.conflicts.merge_ladder import HelpersAnswer
 from scaffold.landing.conflicts.not_mergeable import NotMergeable
 from scaffold.landing.conflicts.resolution import ReadFile, read_text

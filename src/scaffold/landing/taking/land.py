@@ -26,14 +26,7 @@ from scaffold.host.random_ids import new_id
 from scaffold.landing.facts.landing_record import session_tip
 from scaffold.landing.taking.base_branch import BranchPlace, advance, find_branch
 from scaffold.landing.taking.proven_trees import doubt_of
-from scaffold.landing.taking.remake import (
-    CommitStyle,
-    CommitText,
-    Remaker,
-    apply_work,
-    remake,
-    squash_message,
-)
+from scaffold.landing.taking.remake import CommitStyle, CommitText, Remaker, apply_work, remake, squash_message
 from scaffold.run.attempts.assignment import inherited_preconditions
 from scaffold.run.context import RunContext
 from scaffold.views.changes.session_commits import SessionCommit, commits_between, needed_for, paths_by_commit

@@ -98,11 +98,7 @@ class PlanningPhase:
         self._turn = asyncio.create_task(self._plan_with_retries())
         chores = [
             asyncio.create_task(chore)
-            for chore in (
-                self._watch_control_requests(),
-                renew_lease(self._context, self.run),
-                self._models.watch(),
-            )
+            for chore in (self._watch_control_requests(), renew_lease(self._context, self.run), self._models.watch())
         ]
         try:
             await asyncio.wait((self._turn, *chores), return_when=asyncio.FIRST_COMPLETED)
@@ -194,9 +190,7 @@ class PlanningPhase:
             case PlanRejected(findings=findings, why=why):
                 self._fail_run(f"the plan was rejected: {why}")
                 raise PlanInvalid(
-                    clip(f"run {run_id} has no valid plan: {why}", MAX_REASON_CHARACTERS),
-                    _retry_hint(run_id),
-                    findings,
+                    clip(f"run {run_id} has no valid plan: {why}", MAX_REASON_CHARACTERS), _retry_hint(run_id), findings
                 )
             case ModelFailed(error=error):
                 self._fail_run(f"no plan: {error}")

@@ -127,9 +127,7 @@ async def _prepare_and_capture(context: RunContext, run: Run, during: During) ->
     gates, setup, sandbox = run.settings.gates, run.settings.environment.setup, run.settings.sandbox
     detection = apply_gate_settings(await detect_at_commit(context.git, run.base_sha), gates.given, gates.off)
     detection = msgspec.structs.replace(
-        detection,
-        gates=detection.gates if gates.enabled else (),
-        setup=detection.setup if setup is None else setup,
+        detection, gates=detection.gates if gates.enabled else (), setup=detection.setup if setup is None else setup
     )
     try:
         found = await probe_level(context.repository.root, context.environ, cache=context.cache / LEVEL_CACHE)

@@ -52,12 +52,7 @@ def unwrapped_tool(tool: Tool) -> Tool:
 
 
 async def plan_run(
-    context: RunContext,
-    run: Run,
-    model: Model,
-    *,
-    watch: ToolWrapper = unwrapped_tool,
-    limit: TimeLimit | None = None,
+    context: RunContext, run: Run, model: Model, *, watch: ToolWrapper = unwrapped_tool, limit: TimeLimit | None = None
 ) -> PlanningResult:
     """Let the planner plan a run that this process owns, within `limit`, and return the result.
 

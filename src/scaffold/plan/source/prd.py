@@ -6,16 +6,7 @@ from hashlib import sha256
 
 from scaffold.core.ids import ActionKey
 from scaffold.core.plan import Finding
-from scaffold.plan.source.json_tasks import (
-    JsonText,
-    criteria,
-    first_key,
-    mappings,
-    named,
-    paragraphs,
-    priority,
-    prose,
-)
+from scaffold.plan.source.json_tasks import JsonText, criteria, first_key, mappings, named, paragraphs, priority, prose
 from scaffold.plan.source.task import SourceTask, TaskDocument
 from scaffold.plan.text.fields import FieldReader, FindingCollector
 from scaffold.plan.text.file_format import bad_key

@@ -138,7 +138,7 @@ def _plain_words(simple: SimpleCommand) -> tuple[str, ...]:
     # Otherwise `git -C . push` would slip past a rule that denies `git push`.
     while words[0] == "git" and len(words) > 1 and words[1].startswith("-"):
         takes_value = words[1] in {
-            *("-C", "-c", "--git-dir", "--work-tree", "--namespace", "--config-env", "--super-prefix"),
+            *("-C", "-c", "--git-dir", "--work-tree", "--namespace", "--config-env", "--super-prefix")
         }
         del words[1 : 3 if takes_value else 2]
     return tuple(words)

@@ -18,13 +18,7 @@ from scaffold.memory.documents.reader_sandbox import ReaderPlace, reader_place
 from scaffold.policy.path.containment import Refusal
 from scaffold.tools.content.near_paths import missing_file
 from scaffold.tools.content.safe_open import open_file, unreadable_reason
-from scaffold.tools.workspace import (
-    MAX_ANSWER_CHARS,
-    Workspace,
-    failed_answer,
-    printable_name,
-    resolve_readable,
-)
+from scaffold.tools.workspace import MAX_ANSWER_CHARS, Workspace, failed_answer, printable_name, resolve_readable
 
 PAGES_AT_ONCE = 25
 TIME_LIMIT_S = 60.0

@@ -44,11 +44,7 @@ LIFTS = "`scaffold doctor --fix` lets the next request ask at once."
     is_flag=True,
     help="Remove git's records of Scaffold's worktrees whose folders are missing; ask endpoints again that are down.",
 )
-@click.option(
-    "--gates",
-    is_flag=True,
-    help="Run set-up and each gate once, in a sandbox and a temporary worktree.",
-)
+@click.option("--gates", is_flag=True, help="Run set-up and each gate once, in a sandbox and a temporary worktree.")
 @json_option
 def doctor(*, fix: bool, gates: bool, as_json: bool) -> int:
     """Check this machine, this repository and its gates, and show how to fix problems.
@@ -96,10 +92,7 @@ async def _repository_checks(*, fix: bool, gates: bool) -> Sequence[DoctorCheck]
             print_text(f"removed the record of the worktree {path}, whose folder is missing", err=True)
         for place in await remove_dead_trials(repository, user_dirs().cache):
             print_text(f"removed {place.checkout}, which a killed command had left", err=True)
-    return [
-        *await check_repository(repository, os.environ),
-        *await check_gates(repository, os.environ, attempt=gates),
-    ]
+    return [*await check_repository(repository, os.environ), *await check_gates(repository, os.environ, attempt=gates)]
 
 
 def check_endpoints() -> list[DoctorCheck]:

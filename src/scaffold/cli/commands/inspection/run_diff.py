@@ -127,6 +127,5 @@ async def _action_range(context: RunContext, action: Action) -> DiffRange:
 
 def _missing_commit(commit: Commit) -> GitError:
     return GitError(
-        f"commit {commit[:12]} is no longer in this repository",
-        "It may have been pruned; its changes cannot be shown.",
+        f"commit {commit[:12]} is no longer in this repository", "It may have been pruned; its changes cannot be shown."
     )

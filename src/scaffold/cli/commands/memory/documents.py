@@ -36,12 +36,7 @@ from scaffold.host.user_dirs import user_dirs
 from scaffold.memory.documents.library import DocumentLibrary
 from scaffold.policy.secret.sources import redactor_for
 from scaffold.session.memory.answer import MemoryAnswer
-from scaffold.session.memory.document_commands import (
-    document_forgotten,
-    document_list,
-    open_library,
-    passages_if_any,
-)
+from scaffold.session.memory.document_commands import document_forgotten, document_list, open_library, passages_if_any
 from scaffold.session.memory.embedding import EmbedderSource, MemoryAccess
 from scaffold.views.text_format import local_time
 

@@ -30,9 +30,7 @@ def shared_options(function: Callable[..., Any]) -> Callable[..., Any]:
             help="How commands of agents are confined; with `off` each one needs your approval.",
         ),
         click.option(
-            "--tier",
-            metavar="TIER",
-            help=f"The effort of the run: {', '.join(BUILT_IN_TIERS)}, or a tier of your own.",
+            "--tier", metavar="TIER", help=f"The effort of the run: {', '.join(BUILT_IN_TIERS)}, or a tier of your own."
         ),
         click.option("--greenfield", is_flag=True, help="Fast-forward the base branch when the run has completed."),
         click.option("--pr", is_flag=True, help="Push, and open a pull request, when the run has completed."),

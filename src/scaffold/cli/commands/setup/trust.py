@@ -21,11 +21,7 @@ from scaffold.core.errors import UsageError
 from scaffold.core.printable_text import printable
 from scaffold.policy.trust_decision import FolderConfig, TrustState, TrustStatus
 
-STATUS_TEXT = {
-    "trusted": "is trusted",
-    "changed": "is no longer trusted",
-    "unknown": "is not trusted",
-}
+STATUS_TEXT = {"trusted": "is trusted", "changed": "is no longer trusted", "unknown": "is not trusted"}
 
 
 class TrustReport(Struct, frozen=True):

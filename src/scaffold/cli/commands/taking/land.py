@@ -39,11 +39,7 @@ from scaffold.run.context import RunContext
 from scaffold.views.name_lookup import find_landing_action
 from scaffold.views.store_reader import executing_process
 
-VERBS: Mapping[LandHow, str] = {
-    "ff": "fast-forward",
-    "squash": "one commit on",
-    "pr": "pull request into",
-}
+VERBS: Mapping[LandHow, str] = {"ff": "fast-forward", "squash": "one commit on", "pr": "pull request into"}
 PROTECTED_BRANCHES = ("main", "master", "dev")  # besides those of the setting
 
 

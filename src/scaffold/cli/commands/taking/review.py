@@ -8,13 +8,7 @@ import click
 from scaffold.cli.commands.inspection.open import show_report
 from scaffold.cli.commands.options import json_option, pageable
 from scaffold.cli.render.changes.review_text import commit_lines, file_lines, files_by_risk, review_json, summary_lines
-from scaffold.cli.render.changes.reviewer_text import (
-    cost_text,
-    probe_json,
-    rates_json,
-    rates_lines,
-    reply_lines,
-)
+from scaffold.cli.render.changes.reviewer_text import cost_text, probe_json, rates_json, rates_lines, reply_lines
 from scaffold.cli.render.changes.waiting_change_text import change_json, change_lines
 from scaffold.cli.render.cost_terms import billing_note
 from scaffold.cli.render.inbox_text import item_text

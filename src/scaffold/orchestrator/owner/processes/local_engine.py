@@ -68,12 +68,7 @@ class ZygoteProcessStarter:
     """
 
     def __init__(
-        self,
-        main: ProcessMain,
-        *,
-        zygote: Callable[[int], Sequence[str]],
-        log: Path,
-        timeout_s: float = FORK_TIMEOUT_S,
+        self, main: ProcessMain, *, zygote: Callable[[int], Sequence[str]], log: Path, timeout_s: float = FORK_TIMEOUT_S
     ) -> None:
         """`zygote` returns the command line for the descriptor that carries fork requests; its output goes to `log`."""
         self._main = main

@@ -13,16 +13,7 @@ from typing import Any, Generator  # noqa: UP035 - that of collections.abc has n
 import pytest
 from _pytest import runner
 from scaffold_originals import ReplacedFunctions  # type: ignore[import-not-found]
-from scaffold_recorder import (  # type: ignore[import-not-found]
-    Note,
-    derived,
-    message_of,
-    open_record,
-    restore,
-    system_errors,
-    take_order,
-    tidy,
-)
+from scaffold_recorder import Note, derived, message_of, open_record, restore, system_errors, take_order, tidy  # type: ignore[import-not-found]
 from scaffold_stand_ins import StandIns  # type: ignore[import-not-found]
 
 WORKER_INPUT_KEY = "scaffold_recorder"
