@@ -15,7 +15,7 @@ from scaffold.cli.global_options import add_global_options
 from scaffold.host.startup import importing
 
 
-class Entry(NamedTuple):
+class EntryPoint(NamedTuple):
     """A command: where it is, what it does, and the examples that its `--help` ends with; hidden without a summary."""
 
     target: str
@@ -25,13 +25,13 @@ class Entry(NamedTuple):
     """Words in capitals stand for names."""
 
 
-COMMANDS: Mapping[str, Entry] = {
-    "init": Entry(
+COMMANDS: Mapping[str, EntryPoint] = {
+    "init": EntryPoint(
         "scaffold.cli.commands.setup.init:init",
         "Examine this repository and write a commented configuration.",
         ("scaffold init",),
     ),
-    "run": Entry(
+    "run": EntryPoint(
         "scaffold.cli.commands.run.run:run",
         "Plan a task and execute it: agents work, evidence decides, what passes lands.",
         (
@@ -40,52 +40,52 @@ COMMANDS: Mapping[str, Entry] = {
             "scaffold run --plan plan.yaml --yes --detach",
         ),
     ),
-    "status": Entry(
+    "status": EntryPoint(
         "scaffold.cli.commands.inspection.status:status",
         "Show a run: goals, actions, evidence, inbox.",
         ("scaffold status", "scaffold status --watch", "scaffold status RUN --json"),
     ),
-    "inbox": Entry(
+    "inbox": EntryPoint(
         "scaffold.cli.commands.inbox:inbox",
         "Show what is waiting for you: approvals and questions.",
         ("scaffold inbox", "scaffold inbox --all --json"),
     ),
-    "review": Entry(
+    "review": EntryPoint(
         "scaffold.cli.commands.taking.review:review",
         "Show the work of a run: weak facts, commits with evidence, the diff by risk.",
         ("scaffold review", "scaffold review --stat", "scaffold review RUN --web"),
     ),
-    "land": Entry(
+    "land": EntryPoint(
         "scaffold.cli.commands.taking.land:land",
         "Take the work of a run: fast-forward, one commit, or a pull request.",
         ("scaffold land", "scaffold land --squash", "scaffold land --only ACTION", "scaffold land RUN --pr"),
     ),
-    "revert": Entry(
+    "revert": EntryPoint(
         "scaffold.cli.commands.taking.rebase_revert:revert",
         "Undo the work of an action on the session branch, and open it again.",
         ("scaffold revert ACTION", "scaffold revert ACTION --run RUN"),
     ),
-    "rebase": Entry(
+    "rebase": EntryPoint(
         "scaffold.cli.commands.taking.rebase_revert:rebase",
         "Carry the work of a run over to the new tip of its base branch.",
         ("scaffold rebase", "scaffold rebase RUN && scaffold resume RUN"),
     ),
-    "stop": Entry(
+    "stop": EntryPoint(
         "scaffold.cli.commands.run.control:stop",
         "Stop a run or a goal cleanly, or cancel an action; no work is lost.",
         ("scaffold stop", "scaffold stop GOAL", "scaffold stop ACTION"),
     ),
-    "resume": Entry(
+    "resume": EntryPoint(
         "scaffold.cli.commands.run.resume:resume",
         "Continue an interrupted or paused run, or a paused goal.",
         ("scaffold resume", "scaffold resume RUN --budget-usd 10", "scaffold resume --interrupted"),
     ),
-    "doctor": Entry(
+    "doctor": EntryPoint(
         "scaffold.cli.commands.doctor.doctor:doctor",
         "Check this machine and repository, and show how to fix problems.",
         ("scaffold doctor", "scaffold doctor --json"),
     ),
-    "plan": Entry(
+    "plan": EntryPoint(
         "scaffold.cli.commands.plan.check:plan",
         "Turn a task into a plan file; check, explain, compare and simulate plans.",
         (
@@ -94,82 +94,82 @@ COMMANDS: Mapping[str, Entry] = {
             "scaffold plan simulate plan.yaml --agents 4",
         ),
     ),
-    "runs": Entry(
+    "runs": EntryPoint(
         "scaffold.cli.commands.inspection.listings:runs",
         "List the runs of this repository.",
         ("scaffold runs", "scaffold runs --status paused --status saved", "scaffold runs -n 1 --json"),
     ),
-    "queue": Entry(
+    "queue": EntryPoint(
         "scaffold.cli.commands.inspection.listings:queue",
         "Show the candidates of a run that wait to land.",
         ("scaffold queue", "scaffold queue --json"),
     ),
-    "cost": Entry(
+    "cost": EntryPoint(
         "scaffold.cli.commands.inspection.cost:cost",
         "Show what a run cost, by goal, role and model.",
         ("scaffold cost", "scaffold cost RUN --json"),
     ),
-    "attach": Entry(
+    "attach": EntryPoint(
         "scaffold.cli.commands.run.control:attach",
         "Watch a background run; Ctrl-C does not stop it.",
         ("scaffold attach", "scaffold attach RUN --json"),
     ),
-    "goals": Entry(
+    "goals": EntryPoint(
         "scaffold.cli.commands.inspection.listings:goals",
         "List the goals of a run: what holds and what is missing.",
         ("scaffold goals", "scaffold goals --json"),
     ),
-    "tasks": Entry(
+    "tasks": EntryPoint(
         "scaffold.cli.commands.inspection.listings:tasks",
         "Show the actions of a run as a tree.",
         ("scaffold tasks", "scaffold tasks GOAL"),
     ),
-    "audit": Entry(
+    "audit": EntryPoint(
         "scaffold.cli.commands.inspection.listings:audit",
         "Show the requirements of a run, and what its last audit says of each.",
         ("scaffold audit", "scaffold audit RUN --json"),
     ),
-    "agents": Entry(
+    "agents": EntryPoint(
         "scaffold.cli.commands.inspection.listings:agents",
         "Show every process of a run: its work and its cost.",
         ("scaffold agents", "scaffold agents --json"),
     ),
-    "logs": Entry(
+    "logs": EntryPoint(
         "scaffold.cli.commands.inspection.logs:logs",
         "Show the replies and tool calls of an action's agents.",
         ("scaffold logs ACTION", "scaffold logs -f"),
     ),
-    "path": Entry(
+    "path": EntryPoint(
         "scaffold.cli.commands.inspection.path:path",
         "Print the worktree in which an action's agent is working.",
         ('cd "$(scaffold path ACTION)"',),
     ),
-    "send": Entry(
+    "send": EntryPoint(
         "scaffold.cli.commands.send:send",
         "Send a message to the agent of an action.",
         ('scaffold send ACTION "use sqlite, not files"', "scaffold send ACTION - < notes.md"),
     ),
-    "open": Entry(
+    "open": EntryPoint(
         "scaffold.cli.commands.inspection.open:open_report",
         "Open the report of a run in your browser, or print its path.",
         ("scaffold open", "scaffold open RUN --json"),
     ),
-    "diff": Entry(
+    "diff": EntryPoint(
         "scaffold.cli.commands.inspection.run_diff:diff",
         "Show the changes of an action or a run.",
         ("scaffold diff ACTION", "scaffold diff RUN"),
     ),
-    "contract": Entry(
+    "contract": EntryPoint(
         "scaffold.cli.commands.inspection.contract:contract",
         "Show the checks that an action must pass.",
         ("scaffold contract ACTION", "scaffold contract ACTION --json"),
     ),
-    "baseline": Entry(
+    "baseline": EntryPoint(
         "scaffold.cli.commands.inspection.baseline:baseline",
         "Show the gate results before the work, or reset them.",
         ("scaffold baseline", "scaffold baseline reset"),
     ),
-    "learn": Entry(
+    "learn": EntryPoint(
         "scaffold.cli.commands.learn:learn",
         "Show what earlier work showed, and what of it helped; add to it.",
         (
@@ -178,7 +178,7 @@ COMMANDS: Mapping[str, Entry] = {
             "scaffold learn --evaluate",
         ),
     ),
-    "memory": Entry(
+    "memory": EntryPoint(
         "scaffold.cli.commands.memory.memory:memory",
         "Show, search, correct and delete what `ralph` remembers; add to it.",
         (
@@ -187,7 +187,7 @@ COMMANDS: Mapping[str, Entry] = {
             "scaffold memory export memories.md",
         ),
     ),
-    "item": Entry(
+    "item": EntryPoint(
         "scaffold.cli.commands.item:item",
         "Keep tasks and epics outside of any plan; agents file here what they find.",
         (
@@ -196,55 +196,55 @@ COMMANDS: Mapping[str, Entry] = {
             "scaffold item block ITEM waits for the new server",
         ),
     ),
-    "approve": Entry(
+    "approve": EntryPoint(
         "scaffold.cli.commands.decisions:approve",
         "Approve a request of an agent.",
         ("scaffold approve ID", "scaffold approve ID --for run --hours 2"),
     ),
-    "reject": Entry(
+    "reject": EntryPoint(
         "scaffold.cli.commands.decisions:reject",
         "Reject a request of an agent; the agent reads your reason.",
         ('scaffold reject ID --why "use the file tools"',),
     ),
-    "answer": Entry(
+    "answer": EntryPoint(
         "scaffold.cli.commands.decisions:answer", "Answer an agent's question.", ('scaffold answer ID "sqlite"',)
     ),
-    "retry": Entry(
+    "retry": EntryPoint(
         "scaffold.cli.commands.run.control:retry",
         "Retry a failed action, goal or run.",
         ("scaffold retry ACTION", "scaffold retry && scaffold resume"),
     ),
-    "pause": Entry(
+    "pause": EntryPoint(
         "scaffold.cli.commands.run.control:pause",
         "Start nothing new in a run or a goal; running work finishes.",
         ("scaffold pause", "scaffold pause GOAL"),
     ),
-    "cancel": Entry(
+    "cancel": EntryPoint(
         "scaffold.cli.commands.run.control:cancel",
         "End a run or a goal for good; landed work stays, other work stays pinned.",
         ("scaffold cancel RUN", "scaffold cancel GOAL"),
     ),
-    "cleanup": Entry(
+    "cleanup": EntryPoint(
         "scaffold.cli.commands.upkeep.cleanup:cleanup",
         "Remove leftovers of ended and interrupted runs; unlanded work is pinned first.",
         ("scaffold cleanup --dry-run", "scaffold cleanup"),
     ),
-    "service": Entry(
+    "service": EntryPoint(
         "scaffold.cli.commands.upkeep.service:service",
         "Print a systemd or launchd unit that continues interrupted runs after a reboot.",
         ("scaffold service", "scaffold service RUN"),
     ),
-    "salvage": Entry(
+    "salvage": EntryPoint(
         "scaffold.cli.commands.upkeep.salvage:salvage",
         "List unlanded work, or make a branch of it.",
         ("scaffold salvage", "scaffold salvage ATTEMPT"),
     ),
-    "purge": Entry(
+    "purge": EntryPoint(
         "scaffold.cli.commands.upkeep.cleanup:purge",
         "Remove Scaffold's state of this repository; with `--all`, your settings, too.",
         ("scaffold purge --dry-run",),
     ),
-    "config": Entry(
+    "config": EntryPoint(
         "scaffold.cli.commands.setup.config:config",
         "Print every setting with its value and origin, or set one.",
         (
@@ -254,59 +254,59 @@ COMMANDS: Mapping[str, Entry] = {
             "scaffold config --list",
         ),
     ),
-    "completion": Entry(
+    "completion": EntryPoint(
         "scaffold.cli.commands.setup.completion:completion",
         "Print what makes your shell complete commands, actions, runs and settings.",
         ('eval "$(scaffold completion bash)"', "scaffold completion fish | source"),
     ),
-    "trust": Entry(
+    "trust": EntryPoint(
         "scaffold.cli.commands.setup.trust:trust",
         "Review a folder's own configuration, and trust it.",
         ("scaffold trust --show", "scaffold trust --yes"),
     ),
-    "mcp": Entry(
+    "mcp": EntryPoint(
         "scaffold.cli.commands.mcp:mcp",
         "Serve this repository's runs to other programs, by the Model Context Protocol.",
         ("scaffold mcp", "scaffold mcp --allow-start", "scaffold mcp --http 0"),
     ),
-    "demo": Entry(
+    "demo": EntryPoint(
         "scaffold.cli.commands.run.demo:demo",
         "Watch a whole run on a sample project, without an API key.",
         ("scaffold demo", "scaffold demo --dir /tmp/demo"),
     ),
-    "chat": Entry("scaffold.cli.commands.run.chat:chat_plan"),
-    "worker": Entry("scaffold.cli.commands.processes.worker:worker"),
-    "background": Entry("scaffold.cli.commands.processes.background:background"),
-    "supervisor": Entry("scaffold.cli.commands.processes.supervisor:supervisor"),
-    "zygote": Entry("scaffold.cli.commands.processes.zygote:zygote"),
-    "subagent": Entry("scaffold.cli.commands.processes.subagent:subagent"),
-    "trial-cleaner": Entry("scaffold.cli.commands.processes.trial_cleaner:trial_cleaner"),
-    "login": Entry(
+    "chat": EntryPoint("scaffold.cli.commands.run.chat:chat_plan"),
+    "worker": EntryPoint("scaffold.cli.commands.processes.worker:worker"),
+    "background": EntryPoint("scaffold.cli.commands.processes.background:background"),
+    "supervisor": EntryPoint("scaffold.cli.commands.processes.supervisor:supervisor"),
+    "zygote": EntryPoint("scaffold.cli.commands.processes.zygote:zygote"),
+    "subagent": EntryPoint("scaffold.cli.commands.processes.subagent:subagent"),
+    "trial-cleaner": EntryPoint("scaffold.cli.commands.processes.trial_cleaner:trial_cleaner"),
+    "login": EntryPoint(
         "scaffold.cli.commands.setup.login:login",
         "Log in with your ChatGPT subscription, for models such as `codex:gpt-5`.",
         ("ralph login", "ralph login --headless"),
     ),
-    "logout": Entry(
+    "logout": EntryPoint(
         "scaffold.cli.commands.setup.login:logout",
         "Delete that login for good, and ask the provider to revoke it.",
         ("ralph logout",),
     ),
-    "whoami": Entry(
+    "whoami": EntryPoint(
         "scaffold.cli.commands.setup.login:whoami",
         "Show with which subscription you are logged in.",
         ("ralph whoami", "ralph whoami --json"),
     ),
-    "permissions": Entry(
+    "permissions": EntryPoint(
         "scaffold.cli.commands.setup.permissions:permissions",
         "Show what agents may do: `permissions check -- COMMAND`.",
         ("scaffold permissions check -- git push --force",),
     ),
-    "ralph": Entry(
+    "ralph": EntryPoint(
         "scaffold.cli.commands.ralph.ralph:ralph",
         "Work with one agent (the same as the command `ralph`).",
         ('ralph "fix the failing test"', "ralph -c", "git diff | ralph -p 'review this'"),
     ),
-    "acp": Entry(
+    "acp": EntryPoint(
         "scaffold.cli.commands.ralph.editor:acp",
         "Let an editor work with `ralph`, by the Agent Client Protocol: `ralph acp`.",
         ("ralph acp", "ralph acp --model anthropic:claude-sonnet-4-5"),

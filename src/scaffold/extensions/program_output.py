@@ -66,7 +66,7 @@ class LineReader:
         return TooLong(int(found[1]))
 
 
-class OutputSink:
+class CallbackSink:
     """Passes output on as it arrives."""
 
     def __init__(self, take: Callable[[bytes], object]) -> None:

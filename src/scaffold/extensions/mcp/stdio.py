@@ -16,8 +16,8 @@ from scaffold.core.printable_text import short_line
 from scaffold.extensions.mcp.server_config import ServerConfig
 from scaffold.extensions.program_output import (
     MAX_MESSAGE_BYTES,
+    CallbackSink,
     LineReader,
-    OutputSink,
     ProtocolBroken,
     TooLong,
     exit_reason,
@@ -65,8 +65,8 @@ class ProgramStreams:
         self._over = False
         self._process = PipedProcess(
             command,
-            OutputSink(self._read_output),
-            OutputSink(self._read_stderr),
+            CallbackSink(self._read_output),
+            CallbackSink(self._read_stderr),
             lambda result: self._end_with_error(exit_reason(result, self._stderr)),
         )
 

@@ -13,8 +13,8 @@ from scaffold.core.printable_text import short_line
 from scaffold.extensions.plugins.manifest import MAX_NAME_CHARS, Manifest, read_manifest
 from scaffold.extensions.program_output import (
     MAX_MESSAGE_BYTES,
+    CallbackSink,
     LineReader,
-    OutputSink,
     ProtocolBroken,
     TooLong,
     exit_reason,
@@ -93,8 +93,8 @@ class Plugin:
         self._unasked = 0
         self._process = PipedProcess(
             command,
-            OutputSink(self._read_output),
-            OutputSink(self._read_stderr),
+            CallbackSink(self._read_output),
+            CallbackSink(self._read_stderr),
             lambda result: self._end_with_error(exit_reason(result, self._stderr)),
         )
 
