@@ -50,7 +50,7 @@ def settings_in_tier(
     tier, reason = guess.tier, _tier_reason(guess)
     chosen = _tier_settings(tier, start, environ, flags, trust_once=trust_once)
     if question.needs_planner and not chosen.tier().decompose:
-        reason = f"{quoted_list(guess.words)} calls for {tier}, but this needs a planner"
+        reason = f"{_words_call(guess)} for {tier}, but this needs a planner"
         chosen = _tier_settings(DEFAULT_TIER, start, environ, flags, trust_once=trust_once)
     return SettingsInTier(chosen, TierChoice(confidence=guess.confidence, found_words=guess.words, reason=reason))
 
@@ -58,8 +58,13 @@ def settings_in_tier(
 def _tier_reason(guess: TierGuess) -> str:
     if not guess.words:
         return "no word of the request suggests another tier"
-    words, verb = quoted_list(guess.words), "call" if len(guess.words) > 1 else "calls"
-    return f"{words} {verb} for {guess.leaning}, but not clearly" if guess.leaning else f"the request has {words}"
+    if guess.leaning:
+        return f"{_words_call(guess)} for {guess.leaning}, but not clearly"
+    return f"the request has {quoted_list(guess.words)}"
+
+
+def _words_call(guess: TierGuess) -> str:
+    return f"{quoted_list(guess.words)} {'call' if len(guess.words) > 1 else 'calls'}"
 
 
 def _tier_settings(
