@@ -150,7 +150,7 @@ async def _repository(folder: Path, actions: int, *, contract: Contract | None =
     run = take_over_run(context, opened.id)
     with context.store.transaction():
         context.store.runs.move(run.id, Active(), fence=run.fence)
-        for each in context.store.goals.of_run(run.id):
+        for each in context.store.goals.for_run(run.id):
             context.store.goals.move(each.id, Active())
     await ensure_session_branch(context, run)
     await ensure_baseline(context, run)

@@ -218,7 +218,7 @@ def begin(context: RunContext, run: Run) -> Run:
         store.runs.take(run.id, own_identity(), expected_fence=run.fence)
         if isinstance(run.state, Planning):
             store.runs.move(run.id, Active())
-        for goal in store.goals.of_run(run.id):
+        for goal in store.goals.for_run(run.id):
             if isinstance(goal.state, Planning):
                 store.goals.move(goal.id, Active())
     asyncio.run(ensure_session_branch(context, run))

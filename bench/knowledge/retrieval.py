@@ -36,7 +36,7 @@ async def _found(filled: Filled, question: Question) -> tuple[bool, bool, bool]:
     knowledge, leg = filled.store.knowledge, filled.leg
     words = knowledge.chunks.search(HERE, search_terms(question.query), VALID, most=FIRST)
     (vector,) = await leg.embedder.embed([question.query])
-    vectors = leg.vectors.of(HERE, leg.embedder.model)
+    vectors = leg.vectors.search_of(HERE, leg.embedder.model)
     near = () if vectors is None else vectors.search(vector, most=FIRST)
     both = await HybridSearch(knowledge, leg).find(HERE, question.query, most=FIRST)
     lists = (

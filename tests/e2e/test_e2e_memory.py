@@ -249,7 +249,7 @@ def test_what_an_agent_of_a_run_remembers_counts_once_its_work_has_landed(tmp_pa
     assert len(known) == 3
     journal = scenario.journal("shop", "store")
     for words in (
-        "only a human can let it",
+        "only a human can replace another memory",
         "can remember for its repository only",
         "kept in text files",
         "give no orders",

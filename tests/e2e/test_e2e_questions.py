@@ -122,7 +122,7 @@ def test_what_is_typed_before_the_question_is_no_answer(scenario, terminal):
     screen.wait_for(PROMPT)
     reply(screen, "nonsense" + ENTER)
     assert inbox_states(scenario) == ["open"]
-    screen.wait_for("That is no answer")
+    screen.wait_for("Not a valid answer")
     reply(screen, "y" + ENTER)
     assert screen.wait_for_exit() == 0, screen.text
 

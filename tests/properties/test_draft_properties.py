@@ -140,5 +140,5 @@ def expect_written(store: Store, run, proposed) -> None:
         claims = [change for change in on.changes if not isinstance(change, ProposeAssertions)]
         assert apply_changes(store, run, claims, now=THEN) == ()
     assert store.events.last_seq(run.id) == last
-    for goal in store.goals.of_run(run.id):
-        assert store.facts.of_goal(goal.id) == ()
+    for goal in store.goals.for_run(run.id):
+        assert store.facts.for_goal(goal.id) == ()

@@ -106,7 +106,7 @@ def test_many_spenders_respect_both_limits(user: UserStore, limit: int, tokens: 
             await task
 
     asyncio.run(spend_together())
-    assert user.reservations.of_account(account.id) == ()
+    assert user.reservations.for_account(account.id) == ()
     spent = user.accounts.totals(account.id).spent
     assert (spent.usd, spent.tokens) == (pytest.approx(spenders.spent / 100), spenders.spent)
     assert spenders.spent < spenders.limit + spenders.largest_step + spenders.surprise + 1
@@ -142,7 +142,7 @@ def _expect_processes_to_keep_to_one_limit(place: StoreLocation) -> None:
         assert store.accounts.totals("run-1").spent.usd == pytest.approx(sum(spent) / 100)
         assert store.accounts.totals("run-1").spent.tokens == sum(spent)
         assert store.runs.spent("run-1").requests == sum(len(words.split()) for words in said)
-        assert store.reservations.of_account("run-1") == ()
+        assert store.reservations.for_account("run-1") == ()
         assert 100 <= sum(spent) <= 102
         assert all(spent), "somebody starves"
 

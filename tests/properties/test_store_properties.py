@@ -84,7 +84,7 @@ class History:
 
     def check(self) -> None:
         """Compare the store with the definition of `core.model.Action.unmet`, counted from scratch."""
-        stored = {action.id: action for action in self.store.actions.of_goal(self.goal.id)}
+        stored = {action.id: action for action in self.store.actions.for_goal(self.goal.id)}
         running = {action.id for action in stored.values() if action.state == parse_action_state("running", None)}
         unmet = {
             action.id: len(set(action.preconditions) - self.facts)

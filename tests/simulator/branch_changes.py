@@ -51,8 +51,8 @@ class BranchChanges:
             self._left -= 1
             theirs = self._rng.choice(("THEIRS.md", *SHARED))
             return {theirs: f"theirs {self._left}"}
-        landed = {each.action_id for each in store.attempts.of_run(run.id) if each.outcome == "landed"}
-        actions = [each for each in store.actions.of_run(run.id) if each.id in landed]
+        landed = {each.action_id for each in store.attempts.for_run(run.id) if each.outcome == "landed"}
+        actions = [each for each in store.actions.for_run(run.id) if each.id in landed]
         if not actions:
             return None
         self._left -= 1
@@ -90,7 +90,7 @@ def what_a_revert_undoes_holds_no_longer(store: Store, run: Run, event: ActionRe
         return
     if isinstance(action.state, Completed):
         yield f"{action.key} was reverted and is still completed"
-    facts = store.facts.of_goal(action.goal_id)
+    facts = store.facts.for_goal(action.goal_id)
     shown_by = {fact.assertion: _provider(store, fact) for fact in facts}
     fallen = {*action.effects}
     while more := {each for each, by in shown_by.items() if by and each not in fallen and fallen & {*by.preconditions}}:

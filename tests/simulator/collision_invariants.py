@@ -26,7 +26,7 @@ def count_able_to_start(store: Store, run: Run, goal: Goal) -> int:
         is_full = _is_in_shared(action) and in_shared >= run.settings.scheduling.directory_agents
         meets = not touched.isdisjoint(action.files) or any(_collide(action, other) for other in running)
         if is_full or not action.files or meets:
-            able += not action.files and not store.attempts.of_action(action.id)
+            able += not action.files and not store.attempts.for_action(action.id)
             continue
         running.append(action)
         in_shared += _is_in_shared(action)
@@ -38,7 +38,7 @@ def nothing_runs_beside_what_it_collides_with(store: Store, run: Run, event: Att
     """AL-4: no two actions that may change the same files run, or wait to land, at the same time."""
     if not run.settings.scheduling.collisions:
         return
-    held = {each.attempt_id for each in store.merge_queues.of_run(run.id) if each.state == "held"}
+    held = {each.attempt_id for each in store.merge_queues.for_run(run.id) if each.state == "held"}
     changing = _changing(store, run)
     for action, _ in changing:
         for other, attempt in changing:

@@ -157,7 +157,7 @@ def caps_are_kept(store: Store, run: Run) -> Iterator[str]:
     if len(working) < 2:
         return
     goals = Counter(action.goal_id for each in working if (action := store.actions.get(each.action_id)))
-    for goal in store.goals.of_run(run.id):
+    for goal in store.goals.for_run(run.id):
         if goals[goal.id] > goal.worker_cap:
             yield f"{goals[goal.id]} attempts run in {goal.name}, which allows {goal.worker_cap}"
 
@@ -168,7 +168,7 @@ def slots_are_shared_in_turn(store: Store, run: Run, event: AttemptQueued) -> It
     action = store.actions.by_key(run.id, event.action)
     before = working.get(action.goal_id, 1) - 1 if action else 0
     owed = 0
-    for goal in store.goals.of_run(run.id):
+    for goal in store.goals.for_run(run.id):
         held = working.get(goal.id, 0)
         ready = count_able_to_start(store, run, goal)
         if isinstance(goal.state, Active) and store.goals.unmet(goal.id):
@@ -209,7 +209,7 @@ def one_attempt_at_a_time(store: Store, run: Run) -> Iterator[str]:
 
 def replans_are_bounded(store: Store, run: Run) -> Iterator[str]:
     """OR-3: no more replans than allowed happen without a new fact."""
-    for goal in store.goals.of_run(run.id):
+    for goal in store.goals.for_run(run.id):
         fruitless = store.turns.count_without_progress_of_goal(goal.id, "replan")
         if fruitless > run.settings.limits.replans:
             yield f"{goal.name} was replanned {fruitless} times without a new fact"
@@ -263,8 +263,8 @@ class FinalState:
         self.worktrees = worktrees
         self.trace = checker.trace
         self.reported = checker.reported
-        self.attempts = store.attempts.of_run(run.id)
-        self.goals = store.goals.of_run(run.id)
+        self.attempts = store.attempts.for_run(run.id)
+        self.goals = store.goals.for_run(run.id)
         tip = objects.refs[f"refs/heads/{run.session_branch}"]
         self.branch = [commit for commit in objects.history(tip) if commit not in set(objects.history(run.base_sha))]
         self.moved = {
@@ -303,7 +303,7 @@ class FinalState:
 def what_is_completed_has_its_work(end: FinalState) -> Iterator[str]:
     """BX-2: an action is completed by an attempt, and no longer once its work is gone."""
     did = {each.action_id for each in end.attempts if each.outcome in {"landed", "recorded"}}
-    for action in end.store.actions.of_run(end.run.id):
+    for action in end.store.actions.for_run(end.run.id):
         if action.kind == "primitive" and isinstance(action.state, Completed) and action.id not in did:
             yield f"{action.key} is completed, but no attempt of it landed"
 
@@ -315,10 +315,10 @@ def no_branch_move_is_half_done(end: FinalState) -> Iterator[str]:
 
 def what_holds_was_proven_after_its_revert(end: FinalState) -> Iterator[str]:
     """BX-1: the evidence of work that was undone proves nothing any more."""
-    actions = {action.key: action for action in end.store.actions.of_run(end.run.id)}
+    actions = {action.key: action for action in end.store.actions.for_run(end.run.id)}
     for event in reverted(end.trace):
         action = actions[event.action]
-        for fact in end.store.facts.of_goal(action.goal_id):
+        for fact in end.store.facts.for_goal(action.goal_id):
             holds = fact.assertion in action.effects and fact.state == "holds"
             if holds and not end.objects.contains(fact.commit, end.now(event.commit)):
                 yield f"{fact.assertion} holds at {fact.commit}, before {event.commit} undid it"
@@ -328,7 +328,7 @@ def facts_are_proven_by_landed_attempts(end: FinalState) -> Iterator[str]:
     """BX-2: each fact that holds was shown by an attempt that landed or had nothing to change, at a commit there."""
     attempts = {attempt.id: attempt for attempt in end.attempts}
     for goal in end.goals:
-        for fact in end.store.facts.of_goal(goal.id):
+        for fact in end.store.facts.for_goal(goal.id):
             if fact.state != "holds":  # refuted, or not shown anew since a revert or rebase
                 continue
             by = {attempts.get(each.attempt_id) for each in fact.evidence if each.attempt_id}
@@ -431,7 +431,7 @@ def nothing_is_left_running(end: FinalState) -> Iterator[str]:
     if run.owner is not None and not isinstance(run.state, Completed | Failed | Cancelled):
         yield "the run has an owner"
     if not isinstance(run.state, Paused):
-        busy = [action.key for action in store.actions.of_run(run.id) if status_of(action.state) in BUSY]
+        busy = [action.key for action in store.actions.for_run(run.id) if status_of(action.state) in BUSY]
         yield from (f"{key} is still running" for key in busy)
 
 
@@ -450,7 +450,7 @@ def events_match_the_rows(end: FinalState) -> Iterator[str]:
                 from_events["attempt", f"{key} {number}"] = outcome, error
     rows = {("run", ""): (status_of(end.run.state), reason_of(end.run.state))}
     rows |= {("goal", goal.name): (status_of(goal.state), reason_of(goal.state)) for goal in end.goals}
-    actions = end.store.actions.of_run(end.run.id)
+    actions = end.store.actions.for_run(end.run.id)
     rows |= {("action", each.key): (status_of(each.state), reason_of(each.state)) for each in actions}
     keys = {action.id: action.key for action in actions}
     ended = [attempt for attempt in end.attempts if attempt.outcome is not None]

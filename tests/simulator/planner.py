@@ -147,7 +147,7 @@ class SimulatedPlanner:
         """Sometimes return another approach for one failed action that had none yet."""
         failed = [
             action
-            for action in self._context.store.actions.of_goal(goal_id)
+            for action in self._context.store.actions.for_goal(goal_id)
             if action.kind == "primitive" and isinstance(action.state, Failed) and not action.extra_attempts
         ]
         if not failed or not self._faults.happens(0.4):

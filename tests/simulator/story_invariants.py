@@ -37,7 +37,7 @@ def own_failures_allowed(run: Run, action: Action) -> int:
 def has_used_its_restarts(store: Store, run: Run, key: str) -> bool:
     """DR-4: the fourth restart of a step fails its story, which is found when the step is recorded."""
     action = store.actions.by_key(run.id, ActionKey(key))
-    attempts = store.attempts.of_action(action.id) if action is not None and is_step(action) else ()
+    attempts = store.attempts.for_action(action.id) if action is not None and is_step(action) else ()
     return sum(each.outcome in RESTARTS for each in attempts) >= MAX_RESTARTS
 
 
@@ -54,7 +54,7 @@ def steps_begin_in_order(store: Store, run: Run, event: AttemptQueued) -> Iterat
     later = [each.key for each in steps[len(before) + 1 :] if not isinstance(each.state, Skipped)]
     if (action.role == "final_review") == bool(later):
         yield f"{action.key} is a {action.role}, and {later} follow it"
-    attempts = store.attempts.of_workspace(action.parent_id)
+    attempts = store.attempts.for_workspace(action.parent_id)
     own = attempts[-1]
     recorded = [each for each in attempts[:-1] if each.outcome == "recorded"]
     if recorded and own.start != recorded[-1].head_sha:
@@ -83,7 +83,7 @@ def a_story_lands_with_all_its_steps(end: "FinalState") -> Iterator[str]:
         if landed.outcome != "landed" or not landed.workspace or not landed.head_sha:
             continue
         files = end.objects.files(landed.head_sha)
-        earlier = _before(end.store.attempts.of_workspace(landed.workspace), landed)
+        earlier = _before(end.store.attempts.for_workspace(landed.workspace), landed)
         recorded = dict[str, str]()
         for attempt in earlier:
             path = _own_file(end, attempt)
@@ -129,7 +129,7 @@ def edits_are_applied_once(end: "FinalState") -> Iterator[str]:
     for story in _stories(end):
         counts = Counter(
             (str(entry.details.get("edit_hash")), str(entry.details))
-            for entry in end.store.story_histories.of_story(story.id)
+            for entry in end.store.story_histories.for_story(story.id)
             if entry.action == "workflow_edit" and "edit_hash" in entry.details
         )
         yield from (f"{story.key} has {what} {count} times" for (_, what), count in counts.items() if count > 1)
@@ -146,7 +146,7 @@ def stories_are_as_their_steps(end: "FinalState") -> Iterator[str]:
                 each.outcome == "restarted"
                 for action in end.store.actions.children(story.id)
                 if action.key.endswith(step.id)
-                for each in end.store.attempts.of_action(action.id)
+                for each in end.store.attempts.for_action(action.id)
             )
             if asked > MAX_RESTARTS:
                 yield f"{step.id} of {story.key} began again {asked} times"
@@ -155,7 +155,7 @@ def stories_are_as_their_steps(end: "FinalState") -> Iterator[str]:
 
 
 def _stories(end: "FinalState") -> list[Action]:
-    actions = end.store.actions.of_run(end.run.id)
+    actions = end.store.actions.for_run(end.run.id)
     return [each for each in actions if each.kind == "compound" and each.method == "story"]
 
 

@@ -77,7 +77,7 @@ async def answer_at_random(simulation: "Simulation") -> None:
 
 def _perform(simulation: "Simulation", request: str) -> None:
     goal = simulation.rng.choice(_goals(simulation))
-    actions = simulation.context.store.actions.of_goal(goal.id)
+    actions = simulation.context.store.actions.for_goal(goal.id)
     match request.split():
         case ["retry", "goal"]:
             _retry(simulation, goal)
@@ -118,4 +118,4 @@ def _retry(simulation: "Simulation", what: Goal | Action) -> None:
 
 
 def _goals(simulation: "Simulation") -> tuple[Goal, ...]:
-    return simulation.context.store.goals.of_run(simulation.run_id)
+    return simulation.context.store.goals.for_run(simulation.run_id)

@@ -168,7 +168,7 @@ class Simulation:
         with store.transaction():
             # A run reads it from git before it begins.
             store.scheduling.set_layout(run.id, run.base_sha, LAYOUT)
-            for goal in store.goals.of_run(run.id):
+            for goal in store.goals.for_run(run.id):
                 self.database.sqlite.change(
                     "UPDATE goal SET worker_cap = :cap WHERE id = :id", {"cap": self.rng.randint(1, 3), "id": goal.id}
                 )
@@ -195,7 +195,7 @@ class Simulation:
             return True
         if self.under_faults or isinstance(run.state, Failed):
             return not self.under_faults
-        goals = self.context.store.goals.of_run(self.run_id)
+        goals = self.context.store.goals.for_run(self.run_id)
         open_goals = [goal for goal in goals if not isinstance(goal.state, Completed | Failed | Cancelled)]
         # What was handed in waits for an owner, even in a goal that its user has set aside.
         waits = self.context.store.attempts.ids_waiting_to_land(self.run_id)
@@ -423,13 +423,13 @@ async def _simulated(seed: int, folder: Path, loop: VirtualLoop, focus: Focus) -
 def _lines(simulation: Simulation) -> list[str]:
     """Return the events, with keys for the ids that differ from run to run."""
     store = simulation.context.store
-    keys = {action.id: action.key for action in store.actions.of_run(simulation.run_id)}
+    keys = {action.id: action.key for action in store.actions.for_run(simulation.run_id)}
     names = (
         keys
         | {simulation.run_id: "RUN", f"pid={os.getpid()}": "pid=owner"}
-        | {goal.id: goal.name for goal in store.goals.of_run(simulation.run_id)}
+        | {goal.id: goal.name for goal in store.goals.for_run(simulation.run_id)}
     )
-    for attempt in store.attempts.of_run(simulation.run_id):
+    for attempt in store.attempts.for_run(simulation.run_id):
         names[attempt.id] = f"{keys[attempt.action_id]}#{attempt.number}"
     names |= {item.id: f"item {place}" for place, item in enumerate(store.inbox.all())}
     lines = [f"{each.seq} {each.at:%H:%M:%S.%f} {each.event}" for each in simulation.checker.trace]

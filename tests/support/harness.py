@@ -183,7 +183,7 @@ class Harness:
         with self.store.transaction():
             if not isinstance(taken.state, Active):
                 self.store.runs.move(run.id, Active())
-            for each in self.store.goals.of_run(run.id):
+            for each in self.store.goals.for_run(run.id):
                 if isinstance(each.state, Planning | Paused):
                     self.store.goals.move(each.id, Active())
         return self.store.runs.get(run.id)
@@ -276,7 +276,7 @@ class Harness:
         return found
 
     def attempts(self, run: Run, key: str) -> tuple[Attempt, ...]:
-        return self.store.attempts.of_action(self.action(run, key).id)
+        return self.store.attempts.for_action(self.action(run, key).id)
 
     def attempt(self, attempt_id: AttemptId) -> Attempt:
         found = self.store.attempts.get(attempt_id)
@@ -285,7 +285,7 @@ class Harness:
 
     def statuses(self, run: Run) -> dict[str, str]:
         """Return the status of every action by its key."""
-        return {action.key: status_of(action.state) for action in self.store.actions.of_run(run.id)}
+        return {action.key: status_of(action.state) for action in self.store.actions.for_run(run.id)}
 
     def move(self, item: Goal | Action, *states: Any) -> None:
         """Bring a goal or an action into these states, one after another."""
@@ -312,7 +312,7 @@ class Harness:
 
     def facts(self, run: Run) -> set[str]:
         """Return the assertions that hold in any goal."""
-        return {fact for each in self.store.goals.of_run(run.id) for fact in self.store.facts.holding(each.id)}
+        return {fact for each in self.store.goals.for_run(run.id) for fact in self.store.facts.holding(each.id)}
 
     async def tip(self, run: Run) -> str:
         return await session_tip(self.context, run)

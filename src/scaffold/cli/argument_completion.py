@@ -86,10 +86,10 @@ OFFERS: Mapping[str, Callable[[click.Context], Offer]] = {
         lambda reader: ((each.id, f"{display_status(each)}: {each.request[:60]}") for each in reader.store.runs.all())
     ),
     "GOAL": _from_latest_run(
-        lambda reader, run: ((each.name, status_of(each.state)) for each in reader.store.goals.of_run(run))
+        lambda reader, run: ((each.name, status_of(each.state)) for each in reader.store.goals.for_run(run))
     ),
     "ACTION": _from_latest_run(
-        lambda reader, run: ((each.key, status_of(each.state)) for each in reader.store.actions.of_run(run))
+        lambda reader, run: ((each.key, status_of(each.state)) for each in reader.store.actions.for_run(run))
     ),
     "ID": _from_store(lambda reader: ((each.id, each.text[:60]) for each in reader.store.inbox.open())),
     "ITEM": _from_store(

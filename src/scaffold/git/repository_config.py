@@ -31,7 +31,7 @@ class RepositoryConfig:
         self._environ = environ
         self._cache: dict[Path, _CachedNames] = {}
 
-    async def of(self, root: Path) -> frozenset[str]:
+    async def program_settings(self, root: Path) -> frozenset[str]:
         """Return the names of the settings of the repository around `root` and its submodules; `hook.NAME` per hook.
 
         Empty outside a repository. Raises GitError.

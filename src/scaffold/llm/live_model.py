@@ -179,7 +179,7 @@ class LiveModel:
         return HttpRequest(
             url=self._endpoint.url,
             headers={name: value for name, value in self._endpoint.headers.items() if name not in target.refused},
-            body=self._codec.request(request, pieces.of(request.messages), target),
+            body=self._codec.request(request, pieces.encode(request.messages), target),
             deadlines=self._deadlines,
         )
 

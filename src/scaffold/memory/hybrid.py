@@ -135,7 +135,7 @@ class HybridSearch:
     ) -> Sequence[tuple[int, float]]:
         if self._leg is None:
             return ()
-        vectors = self._leg.vectors.of(collection, self._leg.embedder.model)
+        vectors = self._leg.vectors.search_of(collection, self._leg.embedder.model)
         if vectors is None and not self._knowledge.chunks.count(collection):
             return ()
         try:

@@ -18,7 +18,7 @@ class NearestChunks(Protocol):
 class VectorSearches(Protocol):
     """The vectors of a database, by collection."""
 
-    def of(self, collection: CollectionName, model: str) -> NearestChunks | None:
+    def search_of(self, collection: CollectionName, model: str) -> NearestChunks | None:
         """Return the vectors of a collection; None if it has none by this model."""
 
     def make_index(self, collection: CollectionName, model: str) -> bool:

@@ -49,7 +49,7 @@ OUTCOMES: Mapping[AttemptOutcome, str] = {
 async def brief_next_attempt(context: RunContext, action_id: ActionId, tip: Commit) -> tuple[str, bool]:
     """Return what the next attempt should know, and whether it is to take another approach."""
     store, action = context.store, context.store.actions.get(action_id)
-    briefing = await attempt_briefing(context, store.attempts.of_action(action_id), tip)
+    briefing = await attempt_briefing(context, store.attempts.for_action(action_id), tip)
     failed = () if action is None else counted_failures(store, action)
     if not failed or failed[-1].escalation != "alternative":
         return briefing, False

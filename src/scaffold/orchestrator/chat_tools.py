@@ -226,7 +226,7 @@ def _list_tool(control: ChatRunControl, name: str, description: str, *, projects
         run = control.run()
         if run is None:
             return {what: [], "note": "There is no run yet."}
-        goals = control.context.store.goals.of_run(run.id)
+        goals = control.context.store.goals.for_run(run.id)
         listed = {goal.name for goal in goals if not projects or _is_project(control.context, goal)}
         summary = read_summary(control.context, run)
         lines: Iterator[dict[str, Any]] = (
@@ -314,7 +314,7 @@ def _find_run_and_goal(control: ChatRunControl, args: Args, *, projects: bool) -
 
 
 def _is_project(context: RunContext, goal: Goal) -> bool:
-    return any(action.method == PROJECT_METHOD for action in context.store.actions.of_goal(goal.id))
+    return any(action.method == PROJECT_METHOD for action in context.store.actions.for_goal(goal.id))
 
 
 async def plan_and_confirm(context: RunContext, run_id: RunId, dialog: StartDialog) -> str:

@@ -130,7 +130,7 @@ async def queue_attempt(context: RunContext, run: Run, goal_id: GoalId, action_i
         # A second step at the same time would reset the worktree of the first.
         if store.attempts.is_in_use(attempt.workspace):
             return None
-        if slots.picker is not None and not _starts_beside(store, slots.picker.of_run, action_id):
+        if slots.picker is not None and not _starts_beside(store, slots.picker.for_run, action_id):
             return None
         store.goals.record_slot(goal_id)
         store.attempts.open(attempt)
@@ -225,5 +225,5 @@ def _new_pairs(store: Store, run: Run, action: WaitingWork) -> list[WorkUnderWay
 
 
 def _base_of(store: Store, placed: WorkUnderWay | WaitingWork) -> Commit:
-    last = store.attempts.of_action(placed.id)[-1]
+    last = store.attempts.for_action(placed.id)[-1]
     return last.base_sha

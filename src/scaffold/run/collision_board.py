@@ -31,7 +31,7 @@ class RunBoard:
         under_way = scheduling.open_work(run.id)
         # A held candidate waits for others to land, so it must not keep them from starting.
         if any(each.is_candidate for each in under_way):
-            held = {place.attempt_id for place in store.merge_queues.of_run(run.id) if place.state == "held"}
+            held = {place.attempt_id for place in store.merge_queues.for_run(run.id) if place.state == "held"}
             under_way = tuple(each for each in under_way if each.attempt_id not in held)
         self._conflicts: dict[str, dict[str, tuple[str, ...]]] = {}
         """By ready action: the units with whose work its last work conflicts, and in which paths."""
@@ -108,7 +108,7 @@ def held_back_actions(store: Store, run: Run) -> Mapping[ActionId, HeldBack]:
     of_run = RunBoard(store, run)
     board, found = of_run.board(), dict[ActionId, HeldBack]()
     known = dict[tuple[str, ...], HeldBack]()
-    for goal in store.goals.of_run(run.id):
+    for goal in store.goals.for_run(run.id):
         for action in store.scheduling.ready(goal.id) if isinstance(goal.state, Active) else ():
             unit = of_run.unit(action)
             if action.kind == "compound" or board.may_start(unit):
@@ -134,7 +134,7 @@ class StartPicker:
         self._board: Board | None = None
 
     @functools.cached_property
-    def of_run(self) -> RunBoard:
+    def for_run(self) -> RunBoard:
         """What runs."""
         return RunBoard(self._store, self._run)
 
@@ -152,11 +152,11 @@ class StartPicker:
     def _startable_actions(self, goal_id: GoalId) -> Iterator[StartableAction]:
         passed = self._of_goal(goal_id)
         if self._board is None:
-            self._board = self.of_run.board()
+            self._board = self.for_run.board()
         # What was passed over stays held back: picking others cannot free it.
         for action in self._rest[goal_id]:
             if action.kind == "primitive":
-                unit = self.of_run.unit(action)
+                unit = self.for_run.unit(action)
                 if not self._board.may_start(unit):
                     passed.held_back.append(action.id)
                     continue

@@ -98,7 +98,7 @@ async def archive_ignored(
         return
     if not listed:
         return
-    baseline = context.store.baselines.of_run(run.id)
+    baseline = context.store.baselines.for_run(run.id)
     environment = baseline.environment if baseline else None
     folders = [copied.target for copied in environment.copies] if environment else []
     sources = (

@@ -151,4 +151,4 @@ def stored_todos(opened: OpenConversation) -> Todos:
 
 def stored_seen_files(opened: OpenConversation) -> SeenFiles:
     """Return what the conversation knows of files; its history stores the changes."""
-    return SeenFiles(opened.store.seen_files.of(opened.id))
+    return SeenFiles(opened.store.seen_files.versions_in(opened.id))

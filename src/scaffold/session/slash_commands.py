@@ -269,7 +269,7 @@ def _session_info(target: CurrentConversation, width: int, commands: Sequence[Co
 
 def _stored_info(target: OneshotTarget, stored: StoredConversation, width: int) -> ConversationInfo:
     state = target.store.conversations.state(stored.id)
-    subagents = target.store.subagents.of_parent(stored.id)
+    subagents = target.store.subagents.for_parent(stored.id)
     return ConversationInfo(
         model=target.model,
         models=_known_models(),

@@ -92,7 +92,7 @@ class LearningUses(TableGateway):
         """Record for an attempt that continues an earlier one what that was given."""
         self._connection.write(CARRY, from_id=earlier, to_id=later)
 
-    def of_attempt(self, attempt_id: AttemptId) -> frozenset[str]:
+    def for_attempt(self, attempt_id: AttemptId) -> frozenset[str]:
         """Return the ids of the learnings that were given to the attempt, or withheld from it."""
         rows = self._connection.rows(USED_IN, attempt_id=attempt_id)
         return frozenset(row["learning_id"] for row in rows)
@@ -101,7 +101,7 @@ class LearningUses(TableGateway):
         """Return which learnings were first given (True) or withheld in a shared worktree; its work is one."""
         return {row["learning_id"]: bool(row["given"]) for row in self._connection.rows(OF_WORKSPACE, name=workspace)}
 
-    def of_learnings(self, learning_ids: Sequence[str]) -> tuple[LearningUse, ...]:
+    def for_learnings(self, learning_ids: Sequence[str]) -> tuple[LearningUse, ...]:
         """Return the uses of these learnings, oldest first for each; those of steps are left out."""
         uses = []
         for row in (row for each in learning_ids for row in self._connection.rows(OF_LEARNING, id=each)):
@@ -154,7 +154,7 @@ class Learnings(TableGateway):
         row = self._connection.row(GET, id=learning_id)
         return None if row is None else _read_learning(row)
 
-    def of_chunks(self, chunks: Iterable[ChunkId]) -> Iterator[Learning]:
+    def for_chunks(self, chunks: Iterable[ChunkId]) -> Iterator[Learning]:
         """Yield the learnings whose chunks these are, in that order."""
         ids = {f"id{place}": each for place, each in enumerate(chunks)}
         if not ids:
@@ -185,7 +185,7 @@ class Learnings(TableGateway):
         """Return what the user prefers, oldest first."""
         return self._select_learnings(PREFERENCES)
 
-    def of_failure(self, fingerprint: str) -> tuple[Learning, ...]:
+    def for_failure(self, fingerprint: str) -> tuple[Learning, ...]:
         """Return the learnings that came from a failure with this fingerprint."""
         return self._select_learnings(WITH_FINGERPRINT, fingerprint=fingerprint)
 

@@ -88,7 +88,7 @@ class Bookings(TableGateway):
             unpriced=max(1, usage.requests) if usage.cost_usd is None else 0,
         )
 
-    def of_run(self, run_id: RunId) -> tuple[Booking, ...]:
+    def for_run(self, run_id: RunId) -> tuple[Booking, ...]:
         """Return the bookings of a run."""
         return tuple(
             Booking(
@@ -196,7 +196,7 @@ class Reservations(TableGateway):
         rows = self._connection.write_returning(RELEASE, id=reservation)
         return _read_reservation(rows[0]) if rows else None
 
-    def of_account(self, account: str) -> tuple[Reservation, ...]:
+    def for_account(self, account: str) -> tuple[Reservation, ...]:
         """Return the account's reservations, granted and waiting, in order."""
         return tuple(map(_read_reservation, self._connection.rows(OF_ACCOUNT, account=account)))
 

@@ -126,7 +126,7 @@ def declared_protected_paths(changed: Iterable[str], files: Sequence[str], areas
 
     A human has to approve them.
     """
-    protected = (path for path in changed if areas.of(path) or protected_entry(path))
+    protected = (path for path in changed if areas.area_of(path) or protected_entry(path))
     return tuple(path for path in protected if is_declared_specifically(path, files))
 
 
@@ -145,7 +145,7 @@ def undeclared_protected_files(changes: Iterable[PathChange], request: ProofRequ
 def undeclared_protected_paths(changes: Iterable[PathChange], request: ProofRequest) -> Iterator[Reason]:
     """Yield the changed paths in protected areas that the action did not declare; new tests are exempt."""
     for change in changes:
-        area = request.areas.of(change.path)
+        area = request.areas.area_of(change.path)
         if area and not is_declared_specifically(change.path, request.files) and not _new_test(change):
             yield change.path, f"is in the protected area `{area}`"
 

@@ -114,7 +114,7 @@ class _Classifier:
         known = path in self._layout.paths
         change = PathChange(path, "M" if known else "A")
         new_test = not known and is_test(path)
-        area = None if new_test else self._request.areas.of(path)
+        area = None if new_test else self._request.areas.area_of(path)
         entry = protected_entry(path)
         if entry and not (new_test and entry.startswith("*.")):
             return f"is protected as `{entry}`"

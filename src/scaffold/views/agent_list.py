@@ -200,7 +200,7 @@ def _waiting_rows(store: Store, work: AgentListInput) -> Iterator[AgentRow]:
         for action in store.actions.waiters(work.run.id, item.id):
             if action.id not in shown:
                 shown.add(action.id)
-                attempts = store.attempts.of_action(action.id)
+                attempts = store.attempts.for_action(action.id)
                 yield AgentRow(
                     role=action.role,
                     goal=work.goals[action.goal_id].name,
@@ -237,5 +237,5 @@ def read_held_back(reader: StoreAccess, run: Run) -> tuple[HeldBackAction, ...]:
         return ()
     with store.snapshot():
         found = held_back_actions(store, run)
-        keys = {action.id: action.key for action in store.actions.of_run(run.id)} if found else {}
+        keys = {action.id: action.key for action in store.actions.for_run(run.id)} if found else {}
     return tuple(HeldBackAction(keys[action_id], why) for action_id, why in found.items())

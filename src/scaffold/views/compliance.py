@@ -55,7 +55,7 @@ def read_compliance(store: Store, run: Run) -> Compliance | None:
     """Return a run's compliance; None for a run whose specification is not audited."""
     if not run.settings.planning.until_complied:
         return None
-    goals = store.goals.of_run(run.id)
+    goals = store.goals.for_run(run.id)
     audits = [(number, goal) for goal in goals if (number := _audit_number(store, goal))]
     rounds = tuple(
         _audit_round(store, number, goal)
@@ -64,7 +64,7 @@ def read_compliance(store: Store, run: Run) -> Compliance | None:
     )
     last = rounds[-1].number if rounds else 0
     return Compliance(
-        requirements=store.requirements.of_run(run.id),
+        requirements=store.requirements.for_run(run.id),
         audits=rounds,
         has_tasks=any(goal.name == gaps_name(last) for goal in goals),
         auditing=next((number for number, _ in audits if number > last), None),
@@ -104,14 +104,14 @@ def _requirement_json(compliance: Compliance, requirement: Requirement) -> dict[
 def _audit_number(store: Store, goal: Goal) -> int | None:
     """Return the number of the audit that a goal is about; None for other goals."""
     found = _NUMBER.fullmatch(goal.name)
-    actions = store.actions.of_goal(goal.id) if found else ()
+    actions = store.actions.for_goal(goal.id) if found else ()
     return int(found[1]) if found and any(action.method == "audit" for action in actions) else None
 
 
 def _audit_round(store: Store, number: int, goal: Goal) -> AuditRound:
     made: list[Attempt] = []
-    for action in store.actions.of_goal(goal.id):
-        attempts = store.attempts.of_action(action.id) if action.method == "audit" else ()
+    for action in store.actions.for_goal(goal.id):
+        attempts = store.attempts.for_action(action.id) if action.method == "audit" else ()
         # Of an audit that was repeated, the attempt that was recorded last counts.
         made += [each for each in attempts if each.outcome == "recorded"][-1:]
     verdicts = [each for attempt in made if (audit := audit_in(attempt.verification)) for each in audit.requirements]

@@ -12,7 +12,7 @@ def find_action(context: StoreAccess, run: Run, name: str) -> Action:
     found = action_if_any(context, run, name)
     if found is not None:
         return found
-    hint = SpellingHints(action.key for action in context.store.actions.of_run(run.id)).hint(name)
+    hint = SpellingHints(action.key for action in context.store.actions.for_run(run.id)).hint(name)
     raise UsageError(f"run {run.id} has no action `{name}`", f"{hint}`scaffold tasks --run {run.id}` lists them.")
 
 
@@ -33,8 +33,8 @@ def find_other_run(context: StoreAccess, run: Run, name: str) -> Run:
     """Return the run whose id starts with `name`, or raise UsageError; `name` is no goal or action of `run`."""
     if not name or context.store.runs.by_prefix(name.removeprefix("session-")):
         return find_run(context, name)
-    goals = (goal.name for goal in context.store.goals.of_run(run.id))
-    hint = SpellingHints([*goals, *(action.key for action in context.store.actions.of_run(run.id))]).hint(name)
+    goals = (goal.name for goal in context.store.goals.for_run(run.id))
+    hint = SpellingHints([*goals, *(action.key for action in context.store.actions.for_run(run.id))]).hint(name)
     what = f"`{name}` is neither a run of this repository nor a goal or action of run {run.id}"
     raise UsageError(what, f"{hint}`scaffold tasks --run {run.id}` lists its goals and actions.")
 
@@ -44,7 +44,7 @@ def find_goal(context: StoreAccess, run: Run, name: str) -> Goal:
     found = goal_if_any(context, run, name)
     if found is not None:
         return found
-    hint = SpellingHints(goal.name for goal in context.store.goals.of_run(run.id)).hint(name)
+    hint = SpellingHints(goal.name for goal in context.store.goals.for_run(run.id)).hint(name)
     raise UsageError(f"run {run.id} has no goal `{name}`", f"{hint}`scaffold goals --run {run.id}` lists them.")
 
 

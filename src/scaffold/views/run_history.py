@@ -71,7 +71,7 @@ def read_history(reader: StoreAccess, view: RunView) -> RunHistory:
             for attempts in view.attempts.values()
             for attempt in attempts
         },
-        turns=reader.store.turns.of_run(view.run.id),
+        turns=reader.store.turns.for_run(view.run.id),
         warnings=tuple(warnings[-MAX_WARNINGS:]),
     )
 

@@ -43,7 +43,7 @@ def read_runs(reader: StoreAccess, statuses: Collection[str] = ()) -> tuple[List
 
 def _listed_run(reader: StoreAccess, run: Run) -> ListedRun:
     store, spent = reader.store, reader.store.runs.spent(run.id)
-    goals = store.goals.of_run(run.id)
+    goals = store.goals.for_run(run.id)
     tallies = [Counter(store.actions.tally(goal.id)) - Counter(store.actions.tally_steps(goal.id)) for goal in goals]
     return ListedRun(
         id=run.id,

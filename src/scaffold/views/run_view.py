@@ -295,11 +295,11 @@ def decision_commands(item: InboxItem) -> tuple[str, ...]:
 def _run_summary(reader: StoreAccess, run: Run) -> RunSummary:
     store = reader.store
     run = store.runs.get(run.id) or run
-    goals = store.goals.of_run(run.id)
+    goals = store.goals.for_run(run.id)
     turns = store.turns.open_of_run(run.id)
     inbox = store.inbox.open_of_run(run.id)
     status = display_status(run)
-    activities = store.activities.of_run(run.id, fence=run.fence) if is_executed(run) else ()
+    activities = store.activities.for_run(run.id, fence=run.fence) if is_executed(run) else ()
     open_work = AgentListInput(
         run=run,
         status=status,
@@ -331,15 +331,15 @@ def _run_summary(reader: StoreAccess, run: Run) -> RunSummary:
 def _run_view(reader: StoreAccess, run: Run) -> RunView:
     store = reader.store
     summary = _run_summary(reader, run)
-    goals = store.goals.of_run(run.id)
-    actions = store.actions.of_run(run.id)
-    attempts = sorted(store.attempts.of_run(run.id), key=lambda attempt: (attempt.action_id, attempt.number))
+    goals = store.goals.for_run(run.id)
+    actions = store.actions.for_run(run.id)
+    attempts = sorted(store.attempts.for_run(run.id), key=lambda attempt: (attempt.action_id, attempt.number))
     by_action = {action_id: tuple(group) for action_id, group in groupby(attempts, lambda attempt: attempt.action_id)}
     # Candidates also wait for a human while no process executes the run. The queue of an owner that is gone says
     # nothing about the others.
     subjects = {item.id: subject.landing for item in summary.inbox if (subject := subject_of(item)) is not None}
     places = {each: QueuePlace(attempt_id=each, state="approval", detail=item) for item, each in subjects.items()}
-    places |= {place.attempt_id: place for place in store.merge_queues.of_run(run.id) if summary.is_live}
+    places |= {place.attempt_id: place for place in store.merge_queues.for_run(run.id) if summary.is_live}
     order = [*places]
     waiting = store.attempts.waiting_to_land(run.id)
     processes = {goal.supervisor for goal in goals} | {each.worker for each in attempts if each.outcome is None}
@@ -354,14 +354,14 @@ def _run_view(reader: StoreAccess, run: Run) -> RunView:
         goals=goals,
         actions=actions,
         attempts=by_action,
-        grants=store.file_grants.of_run(run.id),
-        facts={goal.id: store.facts.of_goal(goal.id) for goal in goals},
+        grants=store.file_grants.for_run(run.id),
+        facts={goal.id: store.facts.for_goal(goal.id) for goal in goals},
         # Those that were handed in since are last, in that order.
         queue=tuple(sorted(waiting, key=lambda each: order.index(each.id) if each.id in places else len(order))),
         places=places,
         held_back=held_back_actions(store, run) if summary.is_live else {},
         unreliable_reviewer=_unreliable_reviewer(reader, run),
-        assumptions=store.assumptions.of_run(run.id),
+        assumptions=store.assumptions.for_run(run.id),
         slots_taken={goal: use.taken for goal, use in store.attempts.slots(run.id).items()},
         progress=found,
         failures=store.actions.failures_of_run(run.id),

@@ -36,7 +36,7 @@ ORPHANED = "orchestrator restart — agent not found"
 
 def story_record(store: Store, story: Action) -> StoryRecord:
     """Return the record of a story, which is a compound with the method `story`."""
-    attempts = {each: store.attempts.of_action(each.id) for each in store.actions.children(story.id)}
+    attempts = {each: store.attempts.for_action(each.id) for each in store.actions.children(story.id)}
     steps = tuple(_step_record(action, tried) for action, tried in attempts.items())
     begun = [each.started_at for tried in attempts.values() for each in tried if each.started_at is not None]
     ended = [step.completed_at for step in steps if step.completed_at is not None]
@@ -50,7 +50,7 @@ def story_record(store: Store, story: Action) -> StoryRecord:
         steps=steps,
     )
     executed = [entry for action, tried in attempts.items() for entry in _attempt_entries(action, tried)]
-    edits = store.story_histories.of_story(story.id)
+    edits = store.story_histories.for_story(story.id)
     # In this order where they happened at the same time.
     claimed = [story_entry(record, "story_claimed", record.claimed_at)] if record.claimed_at else []
     completed = [story_entry(record, "story_completed", record.completed_at)] if record.completed_at else []
@@ -60,7 +60,7 @@ def story_record(store: Store, story: Action) -> StoryRecord:
 
 def has_stories(store: Store, run: Run) -> bool:
     """Return whether the run's plan has a story."""
-    return any(map(_is_story, store.actions.of_run(run.id)))
+    return any(map(_is_story, store.actions.for_run(run.id)))
 
 
 def all_stories(store: Store, run: Run, folder: Path) -> tuple[StoryRecord, ...]:
@@ -68,7 +68,7 @@ def all_stories(store: Store, run: Run, folder: Path) -> tuple[StoryRecord, ...]
 
     Paths of log files are relative to `folder`, where they are in it.
     """
-    records = [story_record(store, each) for each in store.actions.of_run(run.id) if _is_story(each)]
+    records = [story_record(store, each) for each in store.actions.for_run(run.id) if _is_story(each)]
     claimed = sorted((each for each in records if each.claimed_at), key=lambda each: str(each.claimed_at))
     numbers = {each.story_id: number for number, each in enumerate(claimed, 1)}
     stories: list[StoryRecord] = []

@@ -123,7 +123,7 @@ class Worker:
         await write_rescue_diff(run_context, attempt.id)
         ended = run_context.store.attempts.get(attempt.id)
         if ended is not None and ended.escalation is not None:
-            same = first_same(run_context.store.attempts.of_action(ended.action_id), ended)
+            same = first_same(run_context.store.attempts.for_action(ended.action_id), ended)
             self._records.open_journal().note("notice", text=failure_text(ended, ended.escalation, same))
         if ended is not None and ending.outcome != "waiting":
             keep_edits_of_failed(run_context, self._task, ended)

@@ -50,7 +50,7 @@ def everything(path):
 
 def test_every_process_is_listed_with_its_activity(context, run, scaffold, journal):
     """SC-19, AL-3: orchestrator, supervisor and workers: pid, liveness, phase, tokens, cost, the last activity."""
-    (goal,) = context.store.goals.of_run(run.id)
+    (goal,) = context.store.goals.for_run(run.id)
     with context.store.transaction():
         context.store.goals.supervise(goal.id, DEAD, was=None)
     attempt = work(context, run, "store")
@@ -122,7 +122,7 @@ def test_an_agent_that_stopped_to_wait_still_needs_the_user(context, run, scaffo
 
 def test_a_supervisors_planning_turn_is_shown_with_its_subject(context, run, scaffold):
     """OR-8: status and agents tell the same turn."""
-    (goal,) = context.store.goals.of_run(run.id)
+    (goal,) = context.store.goals.for_run(run.id)
     store = context.store.actions.by_key(run.id, "store")
     with context.store.transaction():
         context.store.goals.supervise(goal.id, own_identity(), was=None)

@@ -74,11 +74,11 @@ def test_a_baseline_that_is_reset_is_captured_again(context, run, scaffold):
     begin(context, run)
     in_use = scaffold("baseline", "reset")
     assert (in_use.code, in_use.out, f"scaffold stop {run.id}" in in_use.err) == (64, "", True)
-    assert context.store.baselines.of_run(run.id) is not None
+    assert context.store.baselines.for_run(run.id) is not None
     with context.store.transaction():
         context.store.runs.move(run.id, Failed("stopped"))
     assert scaffold("baseline", "reset").code == 0
-    assert context.store.baselines.of_run(run.id) is None
+    assert context.store.baselines.for_run(run.id) is None
     assert context.store.baselines.find(TEST, "t1", "env-1") is None
     assert (mirror.exists(), scaffold("baseline", "--json").json["captured"]) == (False, False)
     assert scaffold("baseline", "reset", "--json").json == {"run": run.id, "reset": False}

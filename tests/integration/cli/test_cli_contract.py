@@ -80,7 +80,7 @@ Attempt 1, checked at COMMIT
 def test_a_second_review_is_shown_with_its_citations(context, run, scaffold):
     """AL-23."""
     land(context, run, "store", {"store.py": "x = 1\n"})
-    attempt = context.store.attempts.of_action(context.store.actions.by_key(run.id, "store").id)[-1]
+    attempt = context.store.attempts.for_action(context.store.actions.by_key(run.id, "store").id)[-1]
     cited = (Citation("store.py", 1, "keeps it"), Citation("old.py", 2, "gone", before=True))
     review = ChangeReview(
         review=Review(verdict="approve", citations=cited, summary="It is right."),

@@ -69,7 +69,7 @@ def test_facts_are_shown_with_evidence_and_results_with_their_first_line(context
 
 def test_a_weak_or_stale_fact_is_marked(context, run, scaffold):
     land(context, run, "store", {"store.py": "x = 1\n"})
-    (goal,) = context.store.goals.of_run(run.id)
+    (goal,) = context.store.goals.for_run(run.id)
     with context.store.transaction():
         context.store.facts.invalidate(goal.id, "store_works", "stale")
         context.store.facts.record(
@@ -155,7 +155,7 @@ def test_status_says_when_landing_holds_the_run_back(context, scaffold):
 def test_an_action_of_a_paused_goal_says_so_and_how_to_resume_it(context, run, scaffold):
     assert "scaffold resume shop" not in scaffold("status").out
     with context.store.transaction():
-        context.store.goals.move(context.store.goals.of_run(run.id)[0].id, Paused(PAUSED_BY_USER))
+        context.store.goals.move(context.store.goals.for_run(run.id)[0].id, Paused(PAUSED_BY_USER))
     (line,) = [line for line in lines_of(scaffold) if "pending store" in line]
     assert line == snapshot("· pending store (implementation) ready, but its goal is paused")
     assert scaffold("goals", "--json").json["goals"][0]["agent_state"] == "paused"
@@ -181,7 +181,7 @@ def test_the_agent_state_of_a_goal_is_that_of_its_supervisor(context, plan, scaf
     for state in (Completed(), Failed("no way")):
         run = begin(context, make_run(context, plan))
         with context.store.transaction():
-            context.store.goals.move(context.store.goals.of_run(run.id)[0].id, state)
+            context.store.goals.move(context.store.goals.for_run(run.id)[0].id, state)
         shown = scaffold("goals", "--json").json["goals"][0]
         states[shown["status"]] = shown["agent_state"]
     assert states == {"completed": "done", "failed": "failed"}

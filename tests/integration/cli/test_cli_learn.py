@@ -144,7 +144,7 @@ def test_the_evidence_of_a_learning_is_what_became_of_attempts(context: RunConte
     for number in range(8):
         run = begin(context, make_run(context, plan.replace("shop", f"shop{number}")))
         land(context, run, "store", {f"store{number}.py": f"kept = {number}\n"})
-        attempt = context.store.attempts.of_run(run.id)[0]
+        attempt = context.store.attempts.for_run(run.id)[0]
         use = {"given": [name], "withheld": []} if number < 5 else {"given": [], "withheld": [name]}
         with context.store.transaction():
             context.store.learning_uses.add(attempt.id, "start", **use)

@@ -184,7 +184,7 @@ def test_arguments_and_results_are_shown_whole_if_asked_for(context, plan, scaff
 
 def test_planning_agents_are_named_by_role(context, run, scaffold):
     """SC-6, OR-8: the planner's and the supervisors' entries appear among those of the workers."""
-    (goal,) = context.store.goals.of_run(run.id)
+    (goal,) = context.store.goals.for_run(run.id)
     store = context.store.actions.by_key(run.id, "store")
     for name, fields in (
         ("planner", {"role": "planner"}),

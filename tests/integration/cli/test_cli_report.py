@@ -15,7 +15,7 @@ from scaffold.views.run_view import read_run_view
 def show(context, run):
     """Return what shows the fact of a landed action anew, as it is said."""
     landed = land(context, run, "store", {"store.py": "x = 1\n"})
-    (goal,) = context.store.goals.of_run(run.id)
+    (goal,) = context.store.goals.for_run(run.id)
 
     def again(kind, detail, *, doubts=(), reviewed=False):
         shown = Evidence(kind=kind, command=None, exit_code=None, commit=landed, at=context.clock.now(), detail=detail)
@@ -62,7 +62,7 @@ def test_a_fact_that_is_not_proven_is_marked_with_its_reason_wherever_it_is_show
 def test_the_report_lists_what_is_weak_first_then_what_is_reviewed_then_what_is_proven(context, run):
     """BX-1, AL-23: each with its reasons, and reviewed facts with who agreed."""
     landed = land(context, run, "store", {"store.py": "x = 1\n"})
-    (goal,) = context.store.goals.of_run(run.id)
+    (goal,) = context.store.goals.for_run(run.id)
     doubts = (Doubt("tests_removed", "2 tests were removed"), Doubt("suppressions", "1 new noqa"))
     review = Evidence(
         kind="review",

@@ -177,7 +177,7 @@ def test_the_commands_of_another_run_than_the_latest_name_it(context, plan, scaf
     """SC-19: without a name they would be about the latest."""
     done = begin(context, make_run(context, plan))
     with context.store.transaction():
-        for goal in context.store.goals.of_run(done.id):
+        for goal in context.store.goals.for_run(done.id):
             context.store.goals.move(goal.id, Completed())
         context.store.runs.move(done.id, Completed())
     assert "  scaffold tasks  " in scaffold("status").out

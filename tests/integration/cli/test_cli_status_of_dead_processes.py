@@ -18,7 +18,7 @@ DEAD = ProcessIdentity(1, "long ago", "another boot")
 def test_no_agent_of_an_interrupted_run_is_shown_as_running(context, run, scaffold):
     """SC-19, AL-3b: what the dead left in the store is not what is going on."""
     work(context, run, "store", worker=DEAD)
-    (goal,) = context.store.goals.of_run(run.id)
+    (goal,) = context.store.goals.for_run(run.id)
     with context.store.transaction():
         context.store.goals.supervise(goal.id, DEAD, was=None)
         context.store.runs.take(run.id, DEAD, expected_fence=run.fence)
@@ -31,7 +31,7 @@ def test_no_agent_of_an_interrupted_run_is_shown_as_running(context, run, scaffo
 
 def test_an_interrupted_run_lasted_until_the_last_change(context, run, scaffold):
     """AL-27: not until its owner took it."""
-    store, _ = context.store.actions.of_run(run.id)
+    store, _ = context.store.actions.for_run(run.id)
     picture = read_run_view(context, run)
     later = msgspec.structs.replace(store, updated_at=run.updated_at + timedelta(minutes=5))
     summary = msgspec.structs.replace(picture.summary, status="interrupted", is_live=False)
@@ -41,7 +41,7 @@ def test_an_interrupted_run_lasted_until_the_last_change(context, run, scaffold)
 
 def test_a_failed_goal_says_why_and_a_failed_run_in_full(context, run, scaffold):
     """AL-10, SC-19: on the screen and for scripts; for example if the environment is not ready, without an action."""
-    (goal,) = context.store.goals.of_run(run.id)
+    (goal,) = context.store.goals.for_run(run.id)
     with context.store.transaction():
         context.store.goals.move(goal.id, Failed("out of reach"))
     assert scaffold("status", "--json").json["goals"][0]["reason"] == "out of reach"

@@ -150,7 +150,7 @@ def test_a_goal_is_paused_and_cancelled_by_name(context, run, scaffold):
 
 
 def test_a_failed_goal_can_only_be_retried_or_cancelled(context, run, scaffold):
-    (goal,) = context.store.goals.of_run(run.id)
+    (goal,) = context.store.goals.for_run(run.id)
     with context.store.transaction():
         context.store.goals.move(goal.id, Failed("no way"))
     for command in ("stop", "pause", "resume"):
@@ -187,7 +187,7 @@ def test_an_action_of_another_run_is_not_retried_by_its_id(context, plan, run, s
 
 def test_goals_of_a_paused_run_stay_paused(context, run, scaffold):
     scaffold("pause")
-    (goal,) = context.store.goals.of_run(run.id)
+    (goal,) = context.store.goals.for_run(run.id)
     assert isinstance(goal.state, Paused)
     assert goal.state != Paused(PAUSED_BY_USER)
     scaffold("pause", "shop")

@@ -74,7 +74,7 @@ def test_a_story_says_which_step_failed_it(context, run, scaffold):
 
 def test_a_retry_says_what_it_cannot_do_again(context, run, scaffold):
     """DR-17: a step that the user stopped has ended for good."""
-    goal = context.store.goals.of_run(run.id)[0]
+    goal = context.store.goals.for_run(run.id)[0]
     move(context, run, Cancelled(), "US-1/step-001")
     with context.store.transaction():
         block_unreachable_actions(context.store, goal.id)

@@ -16,7 +16,7 @@ def shop(tmp_path):
 
 
 async def settings(root):
-    return await RepositoryConfig(os.environ).of(root)
+    return await RepositoryConfig(os.environ).program_settings(root)
 
 
 async def test_settings_of_the_repository_count_and_the_user_s_do_not(shop, tmp_path, monkeypatch):
@@ -53,19 +53,19 @@ async def test_settings_of_submodules_count_at_any_depth(shop):
 async def test_settings_are_read_again_only_after_a_change(shop):
     """RA-14: a new setting, hook, or worktree setting."""
     known = RepositoryConfig(os.environ)
-    before = await known.of(shop)
-    assert await known.of(shop) is before
+    before = await known.program_settings(shop)
+    assert await known.program_settings(shop) is before
     await Git(shop, environ=os.environ)("config", "core.fsmonitor", "theirs")
-    assert "core.fsmonitor" in await known.of(shop)
+    assert "core.fsmonitor" in await known.program_settings(shop)
     hooks = shop / ".git" / "hooks"
     hooks.mkdir(exist_ok=True)
-    await known.of(shop)
+    await known.program_settings(shop)
     (hooks / "post-index-change").write_text("")
-    assert "hook.post-index-change" in await known.of(shop)
+    assert "hook.post-index-change" in await known.program_settings(shop)
     (shop / ".git" / "modules" / "lib").mkdir(parents=True)
     (shop / ".git" / "modules" / "lib" / "HEAD").write_text("")
     (shop / ".git" / "modules" / "lib" / "config").write_text("[core]\n\tpager = theirs\n")
-    assert "core.pager" in await known.of(shop)
+    assert "core.pager" in await known.program_settings(shop)
 
 
 async def test_settings_with_includes_are_never_cached(shop, tmp_path):
@@ -73,9 +73,9 @@ async def test_settings_with_includes_are_never_cached(shop, tmp_path):
     (tmp_path / "more").write_text("")
     await Git(shop, environ=os.environ)("config", "include.path", str(tmp_path / "more"))
     known = RepositoryConfig(os.environ)
-    assert "core.pager" not in await known.of(shop)
+    assert "core.pager" not in await known.program_settings(shop)
     (tmp_path / "more").write_text("[core]\n\tpager = theirs\n")
-    assert "core.pager" in await known.of(shop)
+    assert "core.pager" in await known.program_settings(shop)
 
 
 async def test_an_unreadable_repository_is_an_error(shop):

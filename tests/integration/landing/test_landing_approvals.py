@@ -46,7 +46,7 @@ async def test_a_candidate_waits_while_another_one_that_was_approved_lands(harne
     assert isinstance(await queue.step(), BatchLanded)
     assert isinstance(await queue.step(), QueueIdle)
     assert open_items(harness) == {"a": asked["a"]}, "what landed elsewhere changes nothing of it"
-    (place,) = harness.store.merge_queues.of_run(run.id)
+    (place,) = harness.store.merge_queues.for_run(run.id)
     assert (place.state, place.detail, place.lane) == ("approval", asked["a"].id, None)
     assert await refs.resolve(harness.context.git, refs.review_ref(place.attempt_id)) is not None
     await queue.close()
@@ -64,7 +64,7 @@ async def test_another_owner_asks_nothing_again(harness):
     assert harness.store.inbox.open() == (item,)
     decide(harness, item)
     assert isinstance(await MergeQueue(harness.context, run).step(), BatchLanded)
-    fact = harness.store.facts.of_goal(harness.action(run, "a").goal_id)[0]
+    fact = harness.store.facts.for_goal(harness.action(run, "a").goal_id)[0]
     assert (fact.reviewed, [each.kind for each in fact.evidence][-1]) == (True, "human")
 
 

@@ -104,7 +104,7 @@ async def test_candidates_of_other_files_are_proven_side_by_side_and_land_at_onc
     assert await harness.landed(made.run) == ["a", "b", "c"]
     reflog = await harness.sh(f"git reflog show --format=%H {made.run.session_branch} --")
     assert len(reflog.split()) == 2, "it was created, and moved once"
-    facts = harness.store.facts.of_goal(harness.action(made.run, "a").goal_id)
+    facts = harness.store.facts.for_goal(harness.action(made.run, "a").goal_id)
     assert {fact.commit for fact in facts} == {landed.commit}
     for fact, attempt in zip(facts, attempts, strict=True):
         own = harness.store.attempts.get(attempt.id).head_sha
@@ -126,7 +126,7 @@ async def test_candidates_of_one_file_are_proven_side_by_side_and_land_one_after
     steps = await made.until_idle()
     assert [each.attempts for each in steps] == [(one.id,), (two.id,)]
     assert len(made.gate_runs) == 2
-    facts = harness.store.facts.of_goal(harness.action(made.run, "a").goal_id)
+    facts = harness.store.facts.for_goal(harness.action(made.run, "a").goal_id)
     assert len(harness.facts(made.run)) == 2
     assert {fact.commit for fact in facts} == {steps[1].commit}
 
@@ -168,7 +168,7 @@ async def test_of_candidates_that_all_conflict_each_but_the_first_is_done_again_
     steps = await made.until_idle()
     assert [type(step) for step in steps] == [BatchLanded, CandidateRefused]
     assert made.ended("conflict") == ["b"]
-    places = harness.store.merge_queues.of_run(made.run.id)
+    places = harness.store.merge_queues.for_run(made.run.id)
     assert [(place.state, place.waits_for) for place in places] == [("held", ("b",)), ("held", ("b",))]
     for key, next_one in zip("bcd", ("c", "d", None), strict=True):
         await made.hand_in(key, **{key: f"sed -i s/$(sed -n 2p list)/{key}/ list"})
@@ -234,7 +234,7 @@ async def test_people_see_the_lanes_and_what_each_candidate_waits_for(harness, l
     step = asyncio.create_task(made.queue.step())
     await poll_until(lambda: made.gate_runs)
     keys = {attempt.id: key for key in "abcd" for attempt in harness.attempts(made.run, key)}
-    places = harness.store.merge_queues.of_run(made.run.id)
+    places = harness.store.merge_queues.for_run(made.run.id)
     shown = [(keys[each.attempt_id], each.state, each.lane, each.waits_for, each.conflicts) for each in places]
     assert shown == [
         ("a", "gates", 1, (), {}),

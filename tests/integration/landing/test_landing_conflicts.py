@@ -25,7 +25,7 @@ async def test_functions_of_both_sides_land_and_the_evidence_says_that_they_were
     )
     assert told(harness, run) == {"shop.py": "resolved"}
     evidence = [
-        each for fact in harness.store.facts.of_goal(harness.action(run, "b").goal_id) for each in fact.evidence
+        each for fact in harness.store.facts.for_goal(harness.action(run, "b").goal_id) for each in fact.evidence
     ]
     (merge,) = [each for each in evidence if each.kind == "merge"]
     assert "shop.py" in merge.detail

@@ -62,7 +62,7 @@ async def test_died_after_the_branch_moved(harness, died):
     assert await resolve_intent(harness.context, run, intent) == "recorded"
     expect_landed_once(harness, run)
     assert status_of(harness.action(run, "a").state) == "completed"
-    (fact,) = harness.store.facts.of_goal(harness.action(run, "a").goal_id)
+    (fact,) = harness.store.facts.for_goal(harness.action(run, "a").goal_id)
     assert [each.command for each in fact.evidence] == ["test -f a"]
 
 

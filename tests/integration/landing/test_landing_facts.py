@@ -41,7 +41,7 @@ async def others_commit(harness, run, command):
 
 
 def fact(harness, run, key):
-    facts = [each for one in harness.store.goals.of_run(run.id) for each in harness.store.facts.of_goal(one.id)]
+    facts = [each for one in harness.store.goals.for_run(run.id) for each in harness.store.facts.for_goal(one.id)]
     return next(each for each in facts if each.assertion == f"{key}_done")
 
 
@@ -233,7 +233,7 @@ async def test_a_fact_refuted_in_a_failed_goal_is_provided_again_after_a_retry(h
     """SC-5: no action waits for one that will not run."""
     run, queue = await begin(harness, goal("g", act("a", check=MORE), act("b")))
     await land(harness, run, queue, "a", "echo more >> list")
-    (one,) = harness.store.goals.of_run(run.id)
+    (one,) = harness.store.goals.for_run(run.id)
     harness.move(one, Failed("for a reason"))
     await others_commit(harness, run, "echo > list")
     await queue.recheck_facts()
@@ -247,7 +247,7 @@ async def test_a_fact_refuted_in_an_ended_goal_that_does_not_need_it_is_left(har
     run, queue = await begin(harness, goal("g", act("a", check=MORE), act("b"), wants=["b_done"]))
     await land(harness, run, queue, "a", "echo more >> list")
     await land(harness, run, queue, "b", "echo x > b")
-    (one,) = harness.store.goals.of_run(run.id)
+    (one,) = harness.store.goals.for_run(run.id)
     harness.move(one, Completed())
     await others_commit(harness, run, "echo > list")
     await queue.recheck_facts()

@@ -32,7 +32,7 @@ async def test_a_candidate_lands_as_one_commit_and_its_effect_becomes_a_fact(har
     message = await harness.sh(f"git log -1 --format=%B {run.session_branch}")
     assert message.strip() == f"a: Make a.\n\nWell.\n\nScaffold-Run: {run.id}\nScaffold-Action: a"
     assert await harness.sh(f"git rev-list --count {run.base_sha}..{run.session_branch}") == "1"
-    (fact,) = harness.store.facts.of_goal(harness.action(run, "a").goal_id)
+    (fact,) = harness.store.facts.for_goal(harness.action(run, "a").goal_id)
     assert (fact.assertion, fact.state, fact.strength, fact.commit, fact.paths) == (
         "a_done", "holds", "proven", landed.commit, ("a", "b"),
     )  # fmt: skip
@@ -118,7 +118,7 @@ async def test_a_landing_takes_over_what_the_workers_checks_executed(harness):
     run, queue = await begin(harness, act("a", check=f"{sys.executable} -c 'import calc; calc.sub'"))
     await harness.work(run, "a", "printf '\\n\\ndef sub(a, b):\\n    return a - b\\n' >> calc.py")
     assert isinstance(await queue.step(), BatchLanded)
-    (fact,) = harness.store.facts.of_goal(harness.action(run, "a").goal_id)
+    (fact,) = harness.store.facts.for_goal(harness.action(run, "a").goal_id)
     assert (fact.strength, [each.code for each in fact.doubts]) == ("weak", ["not_executed"])
     (attempt,) = harness.attempts(run, "a")
     assert attempt.verification.executed_lines == ExecutedLines(total=1, executed=0)
@@ -130,7 +130,7 @@ async def test_a_landing_without_a_contract_is_a_weak_fact(harness):
     run, queue = await begin(harness, act("a"))
     await harness.work(run, "a", "echo x > a")
     assert isinstance(await queue.step(), BatchLanded)
-    (fact,) = harness.store.facts.of_goal(harness.action(run, "a").goal_id)
+    (fact,) = harness.store.facts.for_goal(harness.action(run, "a").goal_id)
     assert (fact.strength, [each.code for each in fact.doubts]) == ("weak", ["no_contract"])
     assert [(each.kind, each.exit_code) for each in fact.evidence] == [("change", None)]
 
@@ -141,7 +141,7 @@ async def test_a_doubt_that_only_the_worker_looks_for_stays_with_the_fact(harnes
     run, queue = await begin(harness, act("a", contract=Contract(commands=(Check(command="python3 test_a.py"),))))
     await harness.work(run, "a", "printf 'def f():\\n    return 1\\n' > a.py; echo 'import a; a.f()' > test_a.py")
     assert isinstance(await queue.step(), BatchLanded)
-    (fact,) = harness.store.facts.of_goal(harness.action(run, "a").goal_id)
+    (fact,) = harness.store.facts.for_goal(harness.action(run, "a").goal_id)
     assert [each.text for each in fact.doubts] == snapshot(["the checks also pass if f does nothing"])
 
 
@@ -246,7 +246,7 @@ async def test_names_that_are_not_utf_8_land_and_conflict_like_others(harness):
     await harness.run_attempt(first, {"a": [f"echo a > {odd}"]})
     await harness.run_attempt(second, {"b": [f"echo b > {odd}"]})
     assert isinstance(await queue.step(), BatchLanded)
-    (fact,) = harness.store.facts.of_goal(harness.action(run, "a").goal_id)
+    (fact,) = harness.store.facts.for_goal(harness.action(run, "a").goal_id)
     assert fact.paths == ("caf\\udce9\nbar",)
     refused = await queue.step()
     assert refused.outcome == "conflict"

@@ -98,6 +98,6 @@ async def test_the_queue_shows_what_will_conflict_with_the_committed_work_of_run
     await harness.work(run, "b", "sed -i 3s/^/other/ list; echo x > README")
     queue = MergeQueue(harness.context, run)
     assert isinstance(await queue.step(), BatchLanded)
-    (place,) = harness.store.merge_queues.of_run(run.id)
+    (place,) = harness.store.merge_queues.for_run(run.id)
     assert (place.lane, place.conflicts) == (1, {"a": ("list",)})
     await queue.close()

@@ -55,7 +55,7 @@ async def test_candidates_in_conflict_in_a_lock_file_alone_both_land(lock_tool, 
     assert names == ['name = "a"', 'name = "m"', 'name = "z"']
     assert landed.startswith("version = 2\n")
     assert told(harness, run) == {"uv.lock": "resolved"}
-    facts = harness.store.facts.of_goal(harness.action(run, "b").goal_id)
+    facts = harness.store.facts.for_goal(harness.action(run, "b").goal_id)
     merges = [each.detail for fact in facts for each in fact.evidence if each.kind == "merge"]
     assert any("`uv lock --offline`" in each for each in merges)
 
@@ -216,8 +216,8 @@ async def test_others_land_while_a_merge_agent_is_asked_and_its_answer_counts_on
     run, queue, merger, attempts = asked
     assert await queue.step() == BatchLanded(await harness.tip(run), (attempts["c"].id,))
     step = asyncio.create_task(queue.step())
-    await poll_until(lambda: merger.questions and len(harness.store.merge_queues.of_run(run.id)) == 1)
-    (place,) = harness.store.merge_queues.of_run(run.id)
+    await poll_until(lambda: merger.questions and len(harness.store.merge_queues.for_run(run.id)) == 1)
+    (place,) = harness.store.merge_queues.for_run(run.id)
     merger.may_answer.set()
     assert await step == BatchLanded(await harness.tip(run), (attempts["b"].id,))
     assert (place.attempt_id, place.state) == (attempts["b"].id, "merging")

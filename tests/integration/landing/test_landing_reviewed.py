@@ -23,7 +23,7 @@ async def begin(harness, *actions):
 
 
 def fact_of(harness, run, key):
-    facts = harness.store.facts.of_goal(harness.action(run, key).goal_id)
+    facts = harness.store.facts.for_goal(harness.action(run, key).goal_id)
     return next(fact for fact in facts if fact.assertion == f"{key}_done")
 
 

@@ -39,7 +39,7 @@ async def land(harness, run, queue, key, command):
 
 
 def fact_of(harness, run, assertion):
-    facts = harness.store.facts.of_goal(harness.action(run, "a").goal_id)
+    facts = harness.store.facts.for_goal(harness.action(run, "a").goal_id)
     return next((fact for fact in facts if fact.assertion == assertion), None)
 
 

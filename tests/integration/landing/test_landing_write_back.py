@@ -86,7 +86,7 @@ async def test_tasks_that_land_together_are_marked_each_by_its_own_commit(harnes
     for number, key in enumerate(landed):
         commit = f"{run.session_branch}~{len(landed) - 1 - number}"
         assert await listed(harness, run, commit) == marked(*landed[: number + 1])
-        (fact,) = [each for each in harness.store.facts.of_goal(harness.action(run, key).goal_id)
+        (fact,) = [each for each in harness.store.facts.for_goal(harness.action(run, key).goal_id)
                    if each.assertion == f"{key}_done"]  # fmt: skip
         assert (fact.strength, fact.paths) == ("proven", (key,))
     assert (harness.repo / PLACE).read_bytes() == LIST.encode()
@@ -104,7 +104,7 @@ async def test_what_agents_mark_themselves_does_no_harm_and_does_not_count(harne
     )
     assert all(isinstance(each, BatchLanded) for each in await land_all(harness, run))
     assert await listed(harness, run) == marked("T001", "T002", "T003").replace("T002 two", "T002 two, and more")
-    paths = {fact.assertion: fact.paths for fact in harness.store.facts.of_goal(harness.action(run, "T001").goal_id)}
+    paths = {fact.assertion: fact.paths for fact in harness.store.facts.for_goal(harness.action(run, "T001").goal_id)}
     assert paths == {"T001_done": ("T001",), "T002_done": ("T002", PLACE), "T003_done": ("T003",)}
 
 
@@ -196,7 +196,7 @@ async def test_a_landing_that_died_is_recorded_without_the_list(harness, run):
     intent = await interrupted_landing(harness, run, "T001", new)
     await refs.move(git, intent.ref, new=new, old=run.base_sha)
     assert await resolve_intent(harness.context, run, intent) == "recorded"
-    (fact,) = harness.store.facts.of_goal(harness.action(run, "T001").goal_id)
+    (fact,) = harness.store.facts.for_goal(harness.action(run, "T001").goal_id)
     assert fact.paths == ("T001",)
     assert await own_changed_paths(git, None, run.base_sha, new) == ("T001", PLACE)
     assert await own_fingerprint(git, LISTED, run.base_sha, new) == await own_fingerprint(

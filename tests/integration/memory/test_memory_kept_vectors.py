@@ -59,7 +59,7 @@ def nearest(path: Path, number: int, *, most: int = 1, dimension: int = 8, model
     with closing(Store.open(path, clock=FakeClock())) as store:
         from scaffold.memory.vectors.database_search import open_searches
 
-        found = open_searches(store.knowledge, path.parent / "cache").of(MEMORIES, model)
+        found = open_searches(store.knowledge, path.parent / "cache").search_of(MEMORIES, model)
         hits = found.search(unit(number, dimension), most=most)
         return [each.id for each in store.knowledge.chunks.with_numbers(seq for seq, _ in hits)]
 

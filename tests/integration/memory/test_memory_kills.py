@@ -112,7 +112,7 @@ def results(folder: Path, support: Any, expected: Expected) -> None:
         vectors = [support.vector_of(text) for text in list(known.values())[:8]]
 
         def nearest() -> list[tuple[tuple[int, float], ...]]:
-            return [searches.of(MEMORIES, "hash").search(each, most=5) for each in vectors]
+            return [searches.search_of(MEMORIES, "hash").search(each, most=5) for each in vectors]
 
         with_cache = nearest()
         delete_path(folder / "cache")

@@ -79,7 +79,7 @@ async def test_a_lost_or_broken_index_file_changes_no_result(memories: Memories,
         )
         store.knowledge.collections.set_model(MEMORIES, leg.embedder.model, 384)
         store.knowledge.embeddings.put(leg.embedder.model, list(zip(chunks, rows[1:], strict=True)))
-    search = leg.vectors.of(MEMORIES, leg.embedder.model)
+    search = leg.vectors.search_of(MEMORIES, leg.embedder.model)
     queries = rows[100:120]
     exact = [search.search(each, most=5) for each in queries]
     assert (await memories.index())[1] == 1
@@ -93,7 +93,7 @@ async def test_a_lost_or_broken_index_file_changes_no_result(memories: Memories,
         from scaffold.memory.vectors.database_search import open_searches
 
         fresh = open_searches(store.knowledge, file.parent)
-        again = [fresh.of(MEMORIES, leg.embedder.model).search(each, most=5) for each in queries]
+        again = [fresh.search_of(MEMORIES, leg.embedder.model).search(each, most=5) for each in queries]
         assert [[key for key, _ in each] for each in again] == [[key for key, _ in each] for each in exact]
     file.write_bytes(content)
     memories.forget([memories.by_prefix(chunks[100].id)[0]])

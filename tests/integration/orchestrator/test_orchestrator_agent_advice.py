@@ -18,7 +18,7 @@ def notices(harness, run):
 async def test_a_plan_that_grows_gets_more_agents_up_to_those_of_the_tier(harness):
     """BX-18: replanning that widens the plan raises the number again, and says so once."""
     run = await harness.own(goal("g", act("a"), act("b", needs=["a_done"])))
-    (the_goal,) = harness.store.goals.of_run(run.id)
+    (the_goal,) = harness.store.goals.for_run(run.id)
     assert (run.agents, run.advice) == snapshot((1, "no two actions can run in parallel"))
     assert slots_by_goal(harness.store, run) == {the_goal.id: 1}
     advisor = AgentAdvisor(harness.context, run)

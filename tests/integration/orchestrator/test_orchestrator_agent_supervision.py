@@ -84,7 +84,7 @@ async def test_an_agent_is_woken_only_by_news_and_completes_the_goal(harness):
     assert why(harness, run) is None
     land(harness, run, "b")
     assert why(harness, run) is None, "the goal state holds, which needs no agent to see"
-    assert [(turn.event, turn.outcome) for turn in harness.store.turns.of_run(run.id)] == [("judge", "done")] * 2
+    assert [(turn.event, turn.outcome) for turn in harness.store.turns.for_run(run.id)] == [("judge", "done")] * 2
 
 
 async def test_earlier_news_is_read_from_the_store_by_the_next_supervisor(harness):
@@ -100,7 +100,7 @@ async def test_earlier_news_is_read_from_the_store_by_the_next_supervisor(harnes
     assert why(harness, run) == "attempt 1 of `a` ended: executor_failed (no disk); `a` is pending"
     assert why(harness, run, "blog") == snapshot("the goal has started")
     await judge(harness, run, ScriptedAgentModel(), "an attempt ended")
-    assert [turn.outcome for turn in harness.store.turns.of_run(run.id)] == ["done", "failed"]
+    assert [turn.outcome for turn in harness.store.turns.for_run(run.id)] == ["done", "failed"]
     assert why(harness, run) == snapshot("your last turn was interrupted; the steps you took in it are done")
 
 

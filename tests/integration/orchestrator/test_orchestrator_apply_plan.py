@@ -62,7 +62,7 @@ def test_a_proposal_is_stored_unchanged_with_its_events(store, run):
         draft.apply(change)
     assert write(store, run, *LAYOUT) == LAYOUT
     assert stored_plan(store, run) == draft.plan
-    assert [(each.key, each.position, each.method) for each in store.actions.of_run(run.id)] == [
+    assert [(each.key, each.position, each.method) for each in store.actions.for_run(run.id)] == [
         ("build", 0, "htn"),
         ("door", 1, "single"),
         ("walls", 2, "single"),
@@ -81,13 +81,13 @@ def test_a_stored_proposal_is_not_stored_again(store, run):
     before = events_of(store)
     assert write(store, run, *LAYOUT) == ()
     assert events_of(store) == before
-    assert len(store.actions.of_run(run.id)) == 3
+    assert len(store.actions.for_run(run.id)) == 3
 
 
 def test_goals_wait_for_their_run_unless_it_is_active_or_they_are_persistent(store, run):
     """SC-9: a persistent goal is active at once."""
     write(store, run, CreateGoal(SHOP), CreateGoal(replace(SHOP, name="watch", persistent=True)))
-    assert [goal.state for goal in store.goals.of_run(run.id)] == [Planning(), Active()]
+    assert [goal.state for goal in store.goals.for_run(run.id)] == [Planning(), Active()]
     with store.transaction():
         store.runs.move(run.id, Active())
     write(store, run, CreateGoal(replace(SHOP, name="later")))
@@ -144,10 +144,10 @@ def test_a_dropped_compound_drops_its_remaining_children(store, run):
     """SC-12."""
     write(store, run, *LAYOUT)
     write(store, run, UpdateAction("build", "skipped", "bought"))
-    assert {action.state for action in store.actions.of_run(run.id)} == {Skipped("bought")}
+    assert {action.state for action in store.actions.for_run(run.id)} == {Skipped("bought")}
     write(store, run, CreateActions("shop", (replace(BUILD, key="rent"),)))
     write(store, run, UpdateAction("rent", "skipped", "too dear"))
-    assert [action.state for action in store.actions.of_run(run.id)] == [Skipped("bought")] * 3 + [Skipped("too dear")]
+    assert [action.state for action in store.actions.for_run(run.id)] == [Skipped("bought")] * 3 + [Skipped("too dear")]
 
 
 def test_a_proposed_assertion_becomes_an_event_and_never_a_fact(store, run):
@@ -160,7 +160,7 @@ def test_a_proposed_assertion_becomes_an_event_and_never_a_fact(store, run):
         AssertionProposed("shop", "walls", False, "I saw it"),
     ]
     assert goal.summary == "nearly there"
-    assert store.facts.of_goal(goal.id) == ()
+    assert store.facts.for_goal(goal.id) == ()
     write(store, run, ProposeAssertions("shop", {}, summary="nearly there"))
     assert len(events_of(store)) == 5
 

@@ -39,7 +39,7 @@ async def test_what_a_dead_process_had_sent_is_booked_when_its_run_is_recovered(
     dead.set_tries(await dead.reserve(ASKED), 0)
     for _ in range(2):
         await recover_run(harness.context, run)
-    assert harness.store.reservations.of_account(run.id) == ()
+    assert harness.store.reservations.for_account(run.id) == ()
     assert harness.store.accounts.totals(run.id).spent == Amount(0.5, 400)
 
 

@@ -191,7 +191,7 @@ async def test_a_project_is_a_goal_with_dependent_tasks(harness, host, answer):
     assert made["tasks"] == 3
     assert made["created"] is True
     assert host.asked == snapshot([("open", "A shop on the web.")])
-    actions = harness.store.actions.of_run(host.run_id)
+    actions = harness.store.actions.for_run(host.run_id)
     assert [(each.key, each.method, each.preconditions) for each in actions] == [
         ("web-shop-task-1", "dag", ()),
         ("web-shop-task-2", "dag", ("done:web-shop-task-1",)),
@@ -209,7 +209,7 @@ async def test_creating_the_same_project_again_changes_nothing(harness, host, an
     await answer("create_project", **PROJECT)
     again = await answer("create_project", **PROJECT)
     assert (again["created"], again["note"]) == snapshot((False, "An identical project already exists."))
-    assert len(harness.store.actions.of_run(host.run_id)) == 3
+    assert len(harness.store.actions.for_run(host.run_id)) == 3
     other = PROJECT | {"description": "Another shop."}
     assert await refusal("create_project", **other) == snapshot(
         "goal `Web Shop` already exists with a different description or goal state. Leave it as it is and add "
@@ -222,13 +222,13 @@ async def test_several_projects_share_one_run_and_a_new_run_follows_an_ended_one
     await answer("create_project", **PROJECT)
     first = host.run_id
     await answer("create_project", name="Lab", description="x", tasks=[{"description": "Look."}])
-    assert [each.name for each in harness.store.goals.of_run(first)] == ["Web Shop", "Lab"]
+    assert [each.name for each in harness.store.goals.for_run(first)] == ["Web Shop", "Lab"]
     with harness.store.transaction():
         harness.store.runs.move(first, Active())
         harness.store.runs.move(first, Completed())
     await answer("create_project", name="Attic", description="x", tasks=[{"description": "Look."}])
     assert host.run_id != first
-    assert len(harness.store.goals.of_run(first)) == 2
+    assert len(harness.store.goals.for_run(first)) == 2
 
 
 FAULTY_TASKS = [
@@ -257,7 +257,7 @@ async def test_a_large_project_is_created_in_one_call(harness, host, answer):
     """OR-2."""
     tasks = [{"description": f"Step {n}.", "depends_on": [n - 1] if n else []} for n in range(80)]
     assert (await answer("create_project", name="!!", description="x", tasks=tasks))["tasks"] == 80
-    assert harness.store.actions.of_run(host.run_id)[79].key == "project-task-80"
+    assert harness.store.actions.for_run(host.run_id)[79].key == "project-task-80"
 
 
 async def test_a_project_starts_on_request(harness, host, answer):
@@ -284,7 +284,7 @@ async def test_a_goal_and_its_actions_are_created_as_a_planner_does_and_wait_for
     run = host.run()
     assert lint(stored_plan(harness.store, run)).findings == ()
     assert state(harness, run.id, "shop") == Paused(PAUSED_BY_USER)
-    assert [each.state for each in harness.store.actions.of_run(run.id)] == [Pending()]
+    assert [each.state for each in harness.store.actions.for_run(run.id)] == [Pending()]
     assert (await answer("goap_create_goal", **GOAL))["note"] == snapshot("An identical goal already exists.")
     assert (await answer("start_goal", goal="shop"))["note"] == "it goes on"
     assert state(harness, run.id, "shop") == Active()
@@ -312,7 +312,7 @@ async def test_actions_are_not_added_to_a_goal_at_work(harness, host, refusal):
         "goal `shop` is being worked on, so new actions would start at once. Pause it with pause_goal, add them, "
         "and start it again once the user agrees."
     )
-    assert [each.key for each in harness.store.actions.of_run(host.run_id)] == ["store"]
+    assert [each.key for each in harness.store.actions.for_run(host.run_id)] == ["store"]
 
 
 async def test_a_goal_that_is_refused_opens_no_run(host, refusal):

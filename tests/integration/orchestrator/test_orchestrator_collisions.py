@@ -22,8 +22,8 @@ def reason(harness, run, key):
 
 def decided(harness, run, name="g"):
     """Return the keys of the actions that the supervisor of a goal would start now."""
-    (found,) = [each for each in harness.store.goals.of_run(run.id) if each.name == name]
-    keys = {each.id: each.key for each in harness.store.actions.of_run(run.id)}
+    (found,) = [each for each in harness.store.goals.for_run(run.id) if each.name == name]
+    keys = {each.id: each.key for each in harness.store.actions.for_run(run.id)}
     commands = decide(read_goal_view(harness.store, run, found))
     assert all(isinstance(each, Dispatch) for each in commands)
     return [keys[each.action] for each in commands]
@@ -68,7 +68,7 @@ async def test_a_goal_whose_ready_work_is_held_back_takes_no_slot_from_others(ha
     first = goal("first", act("a", files=("src/x",)))
     second = goal("second", act("b", files=("src/x",)))
     run = await harness.own(first, second, goal("third", act("c")), agents=2)
-    goals = {each.name: each.id for each in harness.store.goals.of_run(run.id)}
+    goals = {each.name: each.id for each in harness.store.goals.for_run(run.id)}
     assert slots_by_goal(harness.store, run) == {goals["first"]: 1, goals["third"]: 1}
     assert await starts(harness, run, "a")
     assert slots_by_goal(harness.store, run) == {goals["third"]: 1}
@@ -178,6 +178,6 @@ async def test_no_stream_of_others_starves_an_action(harness):
     assert decided(harness, run) == ["whole"]
     # A goal that starts nothing keeps nothing free.
     with harness.store.transaction():
-        (the_goal,) = harness.store.goals.of_run(run.id)
+        (the_goal,) = harness.store.goals.for_run(run.id)
         harness.store.goals.move(the_goal.id, Paused("a break"))
     assert reason(harness, run, "s7") is None

@@ -29,14 +29,14 @@ async def failed(harness, *actions, keys=("b",)):
     """Return a run that has failed because actions have used up their attempts, as its owner leaves it."""
     run = await harness.own(goal("g", *(actions or CHAIN)), attempts=1)
     with harness.store.transaction():
-        for each in harness.store.actions.of_run(run.id):
+        for each in harness.store.actions.for_run(run.id):
             if each.kind == "compound":
                 harness.store.actions.move(each.id, Running())
     for key in keys:
         attempt = await harness.queue(run, key)
         end_attempt(harness.store, run, attempt.id, AttemptEnd("contract_failed", "a check failed"))
     with harness.store.transaction():
-        for each in harness.store.actions.of_run(run.id):
+        for each in harness.store.actions.for_run(run.id):
             if each.kind == "compound":
                 harness.store.actions.move(each.id, Failed("its child failed"))
         harness.store.goals.move(harness.goal(run).id, Failed("an action failed"))
@@ -201,7 +201,7 @@ async def test_only_failures_can_be_retried(harness):
 async def test_the_end_of_a_run_follows_from_its_goals(harness):
     """SC-3: completed when all are, failed when one is, open while one is."""
     run = await harness.own(goal("g", act("a")), goal("h", act("b")))
-    first, second = harness.store.goals.of_run(run.id)
+    first, second = harness.store.goals.for_run(run.id)
     assert state_from_goals(harness.store, run.id) is None
     harness.move(first, Completed())
     assert state_from_goals(harness.store, run.id) is None

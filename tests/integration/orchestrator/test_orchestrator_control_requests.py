@@ -37,7 +37,7 @@ def leave(harness, control):
 
 
 def goals(harness, run):
-    return {each.name: status_of(each.state) for each in harness.store.goals.of_run(run.id)}
+    return {each.name: status_of(each.state) for each in harness.store.goals.for_run(run.id)}
 
 
 def work_for(*keys):

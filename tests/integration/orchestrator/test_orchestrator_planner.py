@@ -69,7 +69,7 @@ def test_a_request_becomes_goals_and_actions_in_the_store(context, tmp_path):
     assert (hello.type, hello.notes) == ("FEATURE", "One line.")
     assert hello.contract is not None
     assert world.preconditions == ("hello_there",)
-    (turn,) = context.store.turns.of_run(run.id)
+    (turn,) = context.store.turns.for_run(run.id)
     assert (turn.event, turn.outcome, turn.goal_id) == ("plan", "done", None)
 
 
@@ -79,7 +79,7 @@ def test_a_turn_without_proposals_is_unsound_and_stores_nothing(context, tmp_pat
     ending = laid_out(context, run, tmp_path, "no", "no", "no", "no")
     assert isinstance(ending, PlanRejected)
     assert [finding.code for finding in ending.findings] == ["no-goal"]
-    assert context.store.goals.of_run(run.id) == ()
+    assert context.store.goals.for_run(run.id) == ()
 
 
 def test_the_planner_reads_the_whole_request(context, tmp_path):
@@ -90,7 +90,7 @@ def test_the_planner_reads_the_whole_request(context, tmp_path):
     path.write_text(yaml.safe_dump({"version": 1, "replies": [said, {"when": {"role": "planner"}, "text": "again"}]}))
     model = open_model(f"cassette:{path}", clock=SystemClock(), rng=Random(0))
     assert isinstance(asyncio.run(plan_run(context, run, model)), PlanRejected)
-    assert context.store.turns.of_run(run.id)[0].usage.requests == 3
+    assert context.store.turns.for_run(run.id)[0].usage.requests == 3
 
 
 def test_the_planner_reads_files_but_no_secrets_and_writes_none(context):

@@ -138,7 +138,7 @@ async def test_a_plan_is_drafted_call_by_call_before_anything_is_stored(store, p
     made = await ask(proposals, "goap_create_actions", goal="shop", parent="all", actions=children)
     assert made == {"goal": "shop", "created": ["store", "api"]}
     assert (await ask(proposals, "goap_get_goal", goal="shop"))["actions"] == {"pending": 3}
-    assert store.goals.of_run("run-1") == ()
+    assert store.goals.for_run("run-1") == ()
     with store.transaction():
         apply_changes(store, proposals.run, proposals.draft.changes, now=THEN)
     assert read_draft(store, proposals.run).plan == proposals.draft.plan

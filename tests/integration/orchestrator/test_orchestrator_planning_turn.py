@@ -44,18 +44,18 @@ async def planned(harness, **settings):
 
 def ask(harness, run, model, *, context=None, also=lambda store: None):
     """Have the compound broken down."""
-    (shop,) = harness.store.goals.of_run(run.id)
+    (shop,) = harness.store.goals.for_run(run.id)
     request = TurnRequest(event="decompose", prompt="Break it down.", goal=shop, action=harness.action(run, "build"))
     conditions = TurnRules(tools=supervisor_tools, faults=compound_plan_check("shop", "build", ()), extra_changes=also)
     return run_proposal_turn(context or harness.context, run, model, request, conditions)
 
 
 def turns(harness, run):
-    return [(turn.outcome, turn.error) for turn in harness.store.turns.of_run(run.id)]
+    return [(turn.outcome, turn.error) for turn in harness.store.turns.for_run(run.id)]
 
 
 def keys(harness, run):
-    return [action.key for action in harness.store.actions.of_run(run.id)]
+    return [action.key for action in harness.store.actions.for_run(run.id)]
 
 
 def expect_untouched(harness, run):
@@ -72,7 +72,7 @@ async def test_a_proposal_is_stored_when_the_agent_says_it_is_done(harness):
     assert isinstance(ending, PlanWritten)
     assert (ending.text, len(ending.changes)) == ("two children", 1)
     assert keys(harness, run) == ["build", "schema", "pages"]
-    (turn,) = harness.store.turns.of_run(run.id)
+    (turn,) = harness.store.turns.for_run(run.id)
     assert (turn.outcome, turn.usage.requests, turn.usage.cost_usd) == ("done", 2, 1.0)
     events = [each.event for each in harness.store.events.since(run.id, 0)]
     assert events[-2:] == [
@@ -307,7 +307,7 @@ async def test_an_interrupted_turn_is_stored_completely_or_not_at_all(harness):
             store.close()
         cut = clock.cut
         expect_all_or_nothing(harness, run)
-        close_lost_turns(harness.store, run, harness.store.goals.of_run(run.id)[0].id)
+        close_lost_turns(harness.store, run, harness.store.goals.for_run(run.id)[0].id)
         assert harness.store.turns.open_of_run(run.id) == ()
         if keys(harness, run) == ["build"]:
             assert isinstance(await ask(harness, run, ScriptedAgentModel(WHOLE, "done")), PlanWritten)

@@ -64,7 +64,7 @@ async def test_a_candidate_lands_on_the_new_base_with_its_own_change_alone(harne
     assert await changed_paths(harness.context.git, f"{tip}^", tip) == ("b",)
     assert await changed_paths(harness.context.git, run.base_sha, tip) == ("a", "b")
     assert (await harness.show(f"{tip}:other"), harness.facts(run)) == ("theirs", {"a_done", "b_done"})
-    (fact,) = [fact for fact in harness.store.facts.of_goal(waits_goal(harness, run)) if fact.assertion == "b_done"]
+    (fact,) = [fact for fact in harness.store.facts.for_goal(waits_goal(harness, run)) if fact.assertion == "b_done"]
     assert fact.commit == tip
     release_run(harness.store, run)
     assert (await prepare(harness.context, run, LandWish(how="ff", message=""))).is_proven

@@ -119,7 +119,7 @@ def rival(harness):
 
 async def decide_once(harness, run):
     """Let a supervisor look at the run's goal once, and return the goal as it is then."""
-    (the_goal,) = harness.store.goals.of_run(run.id)
+    (the_goal,) = harness.store.goals.for_run(run.id)
     supervisor = Supervisor(harness.context, run, the_goal.id, Wakeup(), planner=NoPlanner(), tell=lambda: None)
     pursuing = asyncio.create_task(supervisor.run())
     await asyncio.sleep(0)
@@ -149,7 +149,7 @@ async def test_a_supervisor_decides_on_one_state_and_holds_up_nobody_who_writes(
 async def test_what_others_write_after_the_decision_counts_when_it_is_stored(harness, rival):
     """OR-3, SC-3: a goal is not completed by a decision that is no longer right."""
     run = await harness.own(goal("g", act("a")))
-    (the_goal,) = harness.store.goals.of_run(run.id)
+    (the_goal,) = harness.store.goals.for_run(run.id)
     with harness.store.transaction():
         harness.store.facts.record(the_goal.id, "a_done", commit=run.base_sha, paths=(), evidence=())
     transaction, refuted = harness.store.transaction, []

@@ -32,7 +32,7 @@ async def owner_of(harness, run, work):
 
 
 def goals(harness, run):
-    return {each.name: status_of(each.state) for each in harness.store.goals.of_run(run.id)}
+    return {each.name: status_of(each.state) for each in harness.store.goals.for_run(run.id)}
 
 
 @pytest.mark.slow
@@ -104,7 +104,7 @@ async def test_the_caps_of_run_and_goal_limit_the_agents(harness):
     run = await harness.open_run(
         goal("g", *(act(f"g{n}") for n in range(5))), goal("h", *(act(f"h{n}") for n in range(3))), agents=4
     )
-    names = {action.id: action.key for action in harness.store.actions.of_run(run.id)}
+    names = {action.id: action.key for action in harness.store.actions.for_run(run.id)}
     crowds: list[list[str]] = []
     full = asyncio.Event()
 

@@ -32,7 +32,7 @@ async def test_a_repository_without_gates_has_an_empty_baseline_and_needs_no_wor
     for settings in ({}, gated(f"touch {tmp_path}/ran") | {"gates": False}):
         run = await harness.own(goal("g", act("a")), **settings)
         await ensure_baseline(harness.context, run)
-        assert harness.store.baselines.of_run(run.id).runs == ()
+        assert harness.store.baselines.for_run(run.id).runs == ()
         assert not harness.context.landing_folder(run.id).exists()
     assert not (tmp_path / "ran").exists()
 
@@ -51,7 +51,7 @@ async def test_the_gates_are_known_before_the_first_attempt(harness):
     assert captured < next(at for at, event in enumerate(kept) if isinstance(event, AttemptQueued))
     assert (kept[captured].gate, kept[captured].commit, kept[captured].reused) == ("test", run.base_sha, False)
     assert (harness.context.projections / "baselines" / f"{run.id}.json").read_bytes().startswith(b"{")
-    (fact,) = harness.store.facts.of_goal(harness.action(run, "a").goal_id)
+    (fact,) = harness.store.facts.for_goal(harness.action(run, "a").goal_id)
     assert [(each.kind, each.command) for each in fact.evidence] == [("contract", MORE), ("gate", GATE.command)]
     assert await harness.worktrees(spare=False) == 0
 
@@ -81,7 +81,7 @@ async def test_a_gate_that_cannot_run_ends_the_run_before_money_is_spent(harness
     assert isinstance(harness.store.runs.get(run.id).state, Failed)
     assert harness.store.runs.get(run.id).owner is None
     assert harness.events(run, AttemptQueued) == []
-    assert harness.store.baselines.of_run(run.id) is None
+    assert harness.store.baselines.for_run(run.id) is None
     assert await harness.worktrees() == 0
     tool.write_text("#!/bin/sh\n")
     tool.chmod(0o755)
@@ -102,7 +102,7 @@ async def test_an_interrupted_baseline_leaves_a_run_that_can_continue(harness, t
     run_owner.request_stop("stopped")
     ending = await asyncio.wait_for(carried, 10)
     assert isinstance(ending.state, Paused)
-    assert harness.store.baselines.of_run(run.id) is None
+    assert harness.store.baselines.for_run(run.id) is None
     assert await harness.worktrees() == 0
     go.touch()
     assert (await harness.run_to_end(run, a=["echo more >> list"])).state == Completed()
@@ -189,7 +189,7 @@ async def test_a_superseded_owner_captures_nothing(harness):
     harness.orphan(run)
     with pytest.raises(StaleFence):
         await ensure_baseline(harness.context, run)
-    assert harness.store.baselines.of_run(run.id) is None
+    assert harness.store.baselines.for_run(run.id) is None
 
 
 async def test_a_goal_is_not_given_up_while_one_of_its_facts_is_rechecked(harness):
@@ -202,7 +202,7 @@ async def test_a_goal_is_not_given_up_while_one_of_its_facts_is_rechecked(harnes
     with harness.store.transaction():
         harness.store.actions.move(harness.action(mine, "b").id, Skipped("not needed"))
         harness.store.facts.invalidate(harness.action(mine, "a").goal_id, "a_done", "stale")
-    (one,) = harness.store.goals.of_run(mine.id)
+    (one,) = harness.store.goals.for_run(mine.id)
     assert decide(read_goal_view(harness.store, mine, one)) == ()
     await others_commit(harness, mine, "git rm -q a")
     await queue.recheck_facts()
@@ -214,7 +214,7 @@ async def test_a_weak_fact_is_shown_again_by_the_gates(harness):
     """BX-1, BX-5: a weak fact whose paths are touched stays weak, and says which gates allowed the change."""
     run = await harness.open_run(goal("g", act("a"), act("b", needs=["a_done"], check="grep -q again list")), **gated())
     await harness.run_to_end(run, a=["echo more >> list"], b=["echo again >> list"])
-    facts = {each.assertion: each for each in harness.store.facts.of_goal(harness.action(run, "a").goal_id)}
+    facts = {each.assertion: each for each in harness.store.facts.for_goal(harness.action(run, "a").goal_id)}
     assert facts["a_done"].strength == "weak"
     assert facts["a_done"].commit == facts["b_done"].commit
     assert [(each.kind, each.commit == facts["b_done"].commit) for each in facts["a_done"].evidence] == [

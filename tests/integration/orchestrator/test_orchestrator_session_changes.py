@@ -35,7 +35,7 @@ async def landed(harness, *specs, **commands):
     queue = MergeQueue(harness.context, run)
     for key, command in commands.items():
         with harness.store.transaction():
-            for each in harness.store.actions.of_run(run.id):
+            for each in harness.store.actions.for_run(run.id):
                 if each.kind == "compound" and isinstance(each.state, Pending):
                     harness.store.actions.move(each.id, Running())
         await harness.work(run, key, command)
@@ -111,7 +111,7 @@ async def test_a_failed_run_can_be_resumed_after_its_branch_was_changed(harness,
         await commit_on_base(harness, "echo z > c")
         await rebase_run(harness.context, run)
     assert isinstance(harness.store.runs.get(run.id).state, Paused)
-    assert [type(each.state) for each in harness.store.goals.of_run(run.id)] == [Paused]
+    assert [type(each.state) for each in harness.store.goals.for_run(run.id)] == [Paused]
     assert harness.statuses(run)["b"] == "pending"
 
 
@@ -129,7 +129,7 @@ async def test_a_run_without_landed_work_is_refused_before_anything_moves(harnes
     with pytest.raises(UsageError, match="nothing has landed"):
         await rebase_run(harness.context, harness.store.runs.get(run.id))
     assert await harness.sh("git for-each-ref") == before
-    assert harness.store.branch_moves.of_run(run.id) == ()
+    assert harness.store.branch_moves.for_run(run.id) == ()
 
 
 @pytest.mark.slow

@@ -71,7 +71,7 @@ def supervised(harness):
     async def supervised(run, planner=None):
         """Supervise all goals of a run in one process; yield its exit code to come, its errors, and its decisions."""
         context = await open_context(harness.repo, cache=harness.context.cache, environ=harness.context.environ)
-        goals, errors = [each.id for each in context.store.goals.of_run(run.id)], []
+        goals, errors = [each.id for each in context.store.goals.for_run(run.id)], []
         decisions = Decisions(context.store)
         task = asyncio.create_task(supervise_goals(context, run, goals, planner or NoPlanner(), errors.append))
         try:
@@ -97,7 +97,7 @@ async def ended(task):
 async def test_a_cancelled_goal_ends_its_own_turn_alone(harness, supervised):
     """SC-17, OR-8: the other goals of the process go on."""
     run = await harness.own(goal("one", BIG), goal("two", act("b", kind="compound", effects=("y",))), planner=True)
-    one, two = (each.id for each in harness.store.goals.of_run(run.id))
+    one, two = (each.id for each in harness.store.goals.for_run(run.id))
     planner = SlowPlanner()
     async with supervised(run, planner) as (task, _, _):
         await poll_until(lambda: len(planner.thinking) == 2)
@@ -113,7 +113,7 @@ async def test_a_cancelled_goal_ends_its_own_turn_alone(harness, supervised):
 async def test_a_paused_goal_finishes_the_turn_that_it_is_in(harness, supervised):
     """SC-17: a turn costs money, and is no more lost than the work of an agent."""
     run = await harness.own(goal("one", BIG), planner=True)
-    (one,) = (each.id for each in harness.store.goals.of_run(run.id))
+    (one,) = (each.id for each in harness.store.goals.for_run(run.id))
     planner = SlowPlanner()
     planner.result = PlanRejected((), "no")
     async with supervised(run, planner) as (task, _, _):
@@ -131,7 +131,7 @@ async def test_a_paused_goal_finishes_the_turn_that_it_is_in(harness, supervised
 async def test_a_goal_that_is_active_again_is_supervised_by_the_same_process(harness, supervised):
     """SC-16: paused and resumed while another goal keeps the process alive."""
     run = await harness.own(goal("one", act("a")), goal("two", act("b")), agents=1)
-    one = harness.store.goals.of_run(run.id)[0].id
+    one = harness.store.goals.for_run(run.id)[0].id
     move(harness, one, Paused("a break"))
     async with supervised(run) as (task, _, _):
         await poll_until(lambda: harness.statuses(run)["b"] == "running")
@@ -158,7 +158,7 @@ async def test_a_goal_that_is_active_again_is_supervised_by_the_same_process(har
 async def test_the_exit_code_says_which_goal_ended_the_process(harness, supervised, error, code):
     """SC-16, AL-21: the owner need not search for the culprit."""
     run = await harness.own(goal("one", BIG), goal("two", act("b", kind="compound", effects=("y",))), planner=True)
-    goals = [each.id for each in harness.store.goals.of_run(run.id)]
+    goals = [each.id for each in harness.store.goals.for_run(run.id)]
     planner = SlowPlanner()
     async with supervised(run, planner) as (task, errors, _):
         await poll_until(lambda: len(planner.thinking) == 2)
@@ -177,7 +177,7 @@ async def test_the_exit_code_says_which_goal_ended_the_process(harness, supervis
 async def test_a_commit_wakes_the_goal_it_concerns_and_one_that_waits_for_a_slot(harness, supervised):
     """OR-8: the others stay asleep, however many there are."""
     run = await harness.own(*(goal(f"g{n}", act(f"a{n}"), act(f"b{n}")) for n in range(6)), agents=2)
-    goals = [each.id for each in harness.store.goals.of_run(run.id)]
+    goals = [each.id for each in harness.store.goals.for_run(run.id)]
     async with supervised(run) as (_, _, decisions):
         await poll_until(lambda: len(harness.store.attempts.open_of_run(run.id)) == 2)
         wake_up(harness.context.wake_fifo(run.id, goals[0]))
@@ -212,7 +212,7 @@ async def quiet(decisions, expected=None):
 async def test_changes_are_read_from_the_events_alone(harness):
     """OR-8: a heartbeat concerns no goal, an action its goal, a new owner all of them."""
     run = await harness.own(goal("one", act("a")), goal("two", act("b")))
-    one, two = (each.id for each in harness.store.goals.of_run(run.id))
+    one, two = (each.id for each in harness.store.goals.for_run(run.id))
     changes = GoalChanges(harness.store, run.id)
     with harness.store.transaction():
         harness.store.runs.record_heartbeat(run.id, fence=run.fence, at=1.0)

@@ -43,7 +43,7 @@ async def test_a_goal_that_is_reached_or_paused_keeps_no_slot_free(harness):
     """SC-15: what is ready there is not needed."""
     first, second, third = goal("first", act("a"), wants=["x"]), goal("second", act("b")), goal("third", act("c"))
     run = await harness.own(first, second, third, agents=1)
-    reached, paused, other = harness.store.goals.of_run(run.id)
+    reached, paused, other = harness.store.goals.for_run(run.id)
     assert slots_by_goal(harness.store, run) == {reached.id: 1}
     with harness.store.transaction():
         harness.store.facts.record(reached.id, "x", commit=run.base_sha, paths=(), evidence=())
@@ -56,7 +56,7 @@ async def test_a_goal_that_is_reached_or_paused_keeps_no_slot_free(harness):
 async def test_an_action_that_is_no_longer_ready_does_not_start(harness):
     """SC-4, BX-1: a fact went stale between the decision and the transaction that opens the attempt."""
     run = await harness.own(goal("g", act("a"), act("b", needs=["a_done"])))
-    (the_goal,) = harness.store.goals.of_run(run.id)
+    (the_goal,) = harness.store.goals.for_run(run.id)
     with harness.store.transaction():
         harness.store.facts.record(the_goal.id, "a_done", commit=run.base_sha, paths=(), evidence=())
         harness.store.facts.invalidate(the_goal.id, "a_done", "stale")

@@ -46,7 +46,7 @@ async def test_a_new_input_opens_a_run_that_this_process_owns_and_the_same_one_i
     assert isinstance(started, RunOpened)
     assert harness.store.runs.get(started.run.id) == started.run
     assert started.run.owner == own_identity()
-    assert [each.name for each in harness.store.goals.of_run(started.run.id)] == ["g"]
+    assert [each.name for each in harness.store.goals.for_run(started.run.id)] == ["g"]
     run = await opened_by_another(harness)
     again = await start_run_once(harness.context, work(), settings(harness))
     assert isinstance(again, RunExecutedElsewhere)

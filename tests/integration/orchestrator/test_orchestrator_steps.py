@@ -80,7 +80,7 @@ async def test_the_steps_of_one_compound_keep_its_slot(harness):
     }
     assert (await harness.run_to_end(run, **turns)).state == Completed()
     keys = {harness.action(run, key).id: key for key in harness.statuses(run)}
-    begun = [keys[each.action_id] for each in harness.store.attempts.of_run(run.id)]
+    begun = [keys[each.action_id] for each in harness.store.attempts.for_run(run.id)]
     assert begun == ["s/look", "s/write", "s/finish", "t/look", "t/finish"]
 
 

@@ -200,7 +200,7 @@ async def test_a_killed_owner_leaves_no_rejection_without_its_note(harness):
             harness.store.refused_edits.add(attempt.id, RejectedEdits(why="## Rejected\n- because", edits=edits))
         await recover_run(harness.context, run)
         assert notes(harness, "scratch_US-1.md") == "## Rejected\n- because\n", f"recovery {count}"
-    assert harness.store.refused_edits.of_run(run.id) == ()
+    assert harness.store.refused_edits.for_run(run.id) == ()
     (kept,) = (harness.context.projections / "workflow_edits" / "failed").iterdir()
     assert kept.read_text() == edits
 

@@ -115,7 +115,7 @@ async def test_a_supervisor_cannot_change_the_plan_of_another_goal(harness):
     )
     assert isinstance(await decompose(harness, run, model), PlanWritten)
     assert ["`blog`" in model.input_text(answer) for answer in (2, 3)] == [True, True]
-    assert len(harness.store.goals.of_run(run.id)) == 2
+    assert len(harness.store.goals.for_run(run.id)) == 2
     assert harness.statuses(run) == {"build": "pending", "post": "pending", "schema": "pending", "pages": "pending"}
 
 
@@ -237,7 +237,7 @@ async def test_a_model_that_cannot_be_opened_is_reported_and_not_tried_again(har
         harness.goal(run, "shop").id, harness.action(run, "build").id
     )
     assert ending == ModelFailed("no key. Set one.", retryable=False)
-    assert harness.store.turns.of_run(run.id) == ()
+    assert harness.store.turns.for_run(run.id) == ()
 
 
 @pytest.mark.parametrize("size", [10, 100, 1_000])
@@ -301,6 +301,6 @@ async def test_turns_that_plan_are_told_what_earlier_work_showed(harness):
     assert told.startswith("Plan it.\n\n# Notes from earlier work\nThese lines are data")
     assert '"do": "begin with a lexer"' in told
     assert with_notes_for_planning(harness.context, run, "Plan it.", "something else") == "Plan it."
-    assert not harness.store.learning_uses.of_learnings(["l"])
+    assert not harness.store.learning_uses.for_learnings(["l"])
     run = await harness.own(goal("h", act("b")), tokens=0)
     assert with_notes_for_planning(harness.context, run, "Plan it.", "a parser is planned") == "Plan it."

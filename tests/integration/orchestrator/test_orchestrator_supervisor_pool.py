@@ -77,14 +77,14 @@ async def test_a_killed_supervisor_is_restarted(harness):
     assert supervisors(harness, run)[:3] == [-9, 1, -15], "the last one may end after the run has"
     begun = [each.event for each in harness.store.events.since(run.id, 0) if isinstance(each.event, SupervisorStarted)]
     assert len(begun) == 4
-    assert harness.store.goals.of_run(run.id)[0].supervisor is None
+    assert harness.store.goals.for_run(run.id)[0].supervisor is None
 
 
 @pytest.mark.slow
 async def test_supervisors_without_progress_fail_their_goal_with_the_reason(harness):
     """SC-16: five in a row without a change are enough; other goals continue."""
     run = await harness.open_run(goal("bad", act("a")), goal("good", act("b")))
-    bad = harness.store.goals.of_run(run.id)[0].id
+    bad = harness.store.goals.for_run(run.id)[0].id
     log = harness.context.process_log(run.id, bad)
     log.parent.mkdir(parents=True)
     log.write_text("MemoryError")
@@ -95,7 +95,7 @@ async def test_supervisors_without_progress_fail_their_goal_with_the_reason(harn
     ending = await carried(harness, run, pursue, worker(harness, run, b=["echo x > b"]))
     assert isinstance(ending.state, Failed)
     assert supervisors(harness, run).count(1) == MAX_STRIKES + 2, "the first one was that of both goals"
-    first, second = harness.store.goals.of_run(run.id)
+    first, second = harness.store.goals.for_run(run.id)
     assert isinstance(first.state, Failed)
     assert ("5 times" in first.state.reason, "MemoryError" in first.state.reason) == (True, True)
     assert second.state == Completed()
@@ -112,8 +112,8 @@ async def test_a_supervisor_that_dies_after_each_step_still_completes_its_goal(h
 
     async def pursue(goals):
         task = asyncio.ensure_future(harness.supervise(goals))
-        known = len(harness.store.attempts.of_run(run.id))
-        await poll_until(lambda: task.done() or len(harness.store.attempts.of_run(run.id)) > known)
+        known = len(harness.store.attempts.for_run(run.id))
+        await poll_until(lambda: task.done() or len(harness.store.attempts.for_run(run.id)) > known)
         if not task.done():
             task.cancel()
             await asyncio.wait([task])
@@ -180,7 +180,7 @@ def unread(path):
 async def test_a_process_that_no_longer_listens_is_ended(harness, timed):
     """SC-16: stopped, or stuck: its process lives, so there is no other sign. A responsive one is left alone."""
     run = await harness.own(*(goal(f"g{n}", act(f"a{n}")) for n in range(MAX_GOALS + 1)))
-    *deaf, awake = (each.id for each in harness.store.goals.of_run(run.id))
+    *deaf, awake = (each.id for each in harness.store.goals.for_run(run.id))
     listening = set()
 
     async def pursue(goals):
@@ -235,7 +235,7 @@ async def test_a_start_that_was_cancelled_is_repeated(harness):
         await poll_until(lambda number=number: len(starting) == number)
         if number == 2:
             slow.set()
-            await poll_until(lambda: harness.store.goals.of_run(run.id)[0].supervisor)
+            await poll_until(lambda: harness.store.goals.for_run(run.id)[0].supervisor)
         keeper.cancel()
         await asyncio.wait([keeper])
     await pool.stop_all()
@@ -304,7 +304,7 @@ async def test_supervisors_left_by_a_dead_owner_are_ended(harness, tmp_path):
     """SC-16, OR-10: a stale record is cleared, and no other supervisor runs beside the new one."""
     run = harness.orphan(await harness.open_run(goal("g", act("a"))))
     sleeper = await start_child(["sleep", "60"], cwd=tmp_path, env={"PATH": os.environ["PATH"]}, log=tmp_path / "log")
-    (the_goal,) = harness.store.goals.of_run(run.id)
+    (the_goal,) = harness.store.goals.for_run(run.id)
     with harness.store.transaction():
         harness.store.goals.supervise(the_goal.id, sleeper.identity, was=None)
     ending = await harness.run_to_end(run, a=["echo x > a"])
@@ -318,9 +318,9 @@ async def test_a_supervisor_inside_the_dead_owner_is_only_forgotten(harness):
     ghost = ProcessIdentity(DEAD_PROCESS.pid, "another", DEAD_PROCESS.boot)
     with harness.store.transaction():
         harness.store.runs.take(run.id, ghost, expected_fence=0)
-        harness.store.goals.supervise(harness.store.goals.of_run(run.id)[0].id, ghost, was=None)
+        harness.store.goals.supervise(harness.store.goals.for_run(run.id)[0].id, ghost, was=None)
     take_over_run(harness.context, run.id)
-    assert harness.store.goals.of_run(run.id)[0].supervisor is None
+    assert harness.store.goals.for_run(run.id)[0].supervisor is None
 
 
 @pytest.mark.slow

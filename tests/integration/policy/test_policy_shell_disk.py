@@ -316,10 +316,10 @@ async def test_file_tools_follow_links_and_fold_case(root, workspace):
 async def test_repository_settings_that_run_programs_make_reading_ask(shop, tmp_path):
     """RA-14: plain `git status` runs `core.fsmonitor` and hooks, `diff` a filter; scanned in a real repository."""
     workspace = WorkspacePaths(root=str(shop), home=str(tmp_path), files=DiskFileSystem())
-    assert await said("git status", workspace, await RepositoryConfig(os.environ).of(shop)) == "allow"
+    assert await said("git status", workspace, await RepositoryConfig(os.environ).program_settings(shop)) == "allow"
     git = Git(shop, environ=os.environ)
     await git("config", "filter.x.clean", "./evil")
-    settings = await RepositoryConfig(os.environ).of(shop)
+    settings = await RepositoryConfig(os.environ).program_settings(shop)
     commands = ["git status", "git diff", "git rev-parse HEAD", "ls"]
     assert [await said(command, workspace, settings) for command in commands] == ["ask", "ask", "allow", "allow"]
 
@@ -329,9 +329,9 @@ async def test_an_active_hook_counts_and_a_sample_does_not(shop, tmp_path):
     hooks = shop / ".git" / "hooks"
     hooks.mkdir(exist_ok=True)
     (hooks / "pre-commit.sample").write_text("")
-    assert not any(name.startswith("hook.") for name in await RepositoryConfig(os.environ).of(shop))
+    assert not any(name.startswith("hook.") for name in await RepositoryConfig(os.environ).program_settings(shop))
     (hooks / "post-index-change").write_text("")
-    settings = await RepositoryConfig(os.environ).of(shop)
+    settings = await RepositoryConfig(os.environ).program_settings(shop)
     workspace = WorkspacePaths(root=str(shop), home=str(tmp_path), files=DiskFileSystem())
     assert "hook.post-index-change" in settings
     assert await said("git status", workspace, settings) == "ask"
@@ -353,11 +353,11 @@ async def test_a_repository_inside_the_working_tree_counts_if_the_index_links_to
     }
     await git("commit", "--allow-empty", "-m", "first", env=someone)
     await git("config", "core.fsmonitor", "./evil")
-    assert await said("git status", workspace, await ours.of(shop)) == "allow"
+    assert await said("git status", workspace, await ours.program_settings(shop)) == "allow"
     outer = Git(shop, environ=os.environ)
     head = (await git("rev-parse", "HEAD")).line
     await outer("update-index", "--add", "--cacheinfo", f"160000,{head},vendor/lib")
-    settings = await ours.of(shop)
+    settings = await ours.program_settings(shop)
     commands = ["git status", "git diff", "git log", "ls vendor"]
     assert [await said(command, workspace, settings) for command in commands] == ["ask", "ask", "allow", "allow"]
     answer = await decide_command(
@@ -365,18 +365,18 @@ async def test_a_repository_inside_the_working_tree_counts_if_the_index_links_to
     )
     assert answer.reason.endswith("the repository inside vendor/lib, by that repository's settings")
     (inner / ".git").rename(shop / "elsewhere")
-    assert await said("git status", workspace, await ours.of(shop)) == "allow"
+    assert await said("git status", workspace, await ours.program_settings(shop)) == "allow"
     (inner / ".git").write_text("gitdir: ../../elsewhere\n")
-    assert await said("git status", workspace, await ours.of(shop)) == "ask"
+    assert await said("git status", workspace, await ours.program_settings(shop)) == "ask"
     (shop / ".git" / "modules").mkdir()
     (shop / "elsewhere").rename(shop / ".git" / "modules" / "lib")
     (inner / ".git").write_text("gitdir: ../../.git/modules/lib\n")
-    assert "core.fsmonitor" in await ours.of(shop)
+    assert "core.fsmonitor" in await ours.program_settings(shop)
 
 
 async def test_a_folder_without_a_repository_has_no_settings(tmp_path):
     """RA-14."""
-    assert await RepositoryConfig(os.environ).of(tmp_path / "nowhere") == frozenset()
+    assert await RepositoryConfig(os.environ).program_settings(tmp_path / "nowhere") == frozenset()
 
 
 async def test_a_parser_that_cannot_run_is_an_error_with_a_fix(workspace):

@@ -38,7 +38,7 @@ async def settle():
 
 
 def shown(context, run):
-    return [step.work for step in context.store.activities.of_run(run.id, fence=run.fence)]
+    return [step.work for step in context.store.activities.for_run(run.id, fence=run.fence)]
 
 
 async def test_what_lasts_is_recorded_while_it_lasts(context, run, clock):

@@ -108,7 +108,7 @@ async def test_a_learning_about_the_failure_grants_one_more_attempt(harness, con
     assert rungs(harness, run)[-1] == rung
     if rung == "learning":
         await fail(harness, run, "OSError: 4")
-        assert harness.store.learning_uses.of_attempt(harness.attempts(run, "a")[-1].id) == {"l"}
+        assert harness.store.learning_uses.for_attempt(harness.attempts(run, "a")[-1].id) == {"l"}
         assert rungs(harness, run)[-1] == "failed"
 
 

@@ -51,7 +51,7 @@ class ComparedVectors:
     def __init__(self, knowledge: KnowledgeTables) -> None:
         self._knowledge = knowledge
 
-    def of(self, collection: CollectionName, model: str) -> "ComparedVectors":
+    def search_of(self, collection: CollectionName, model: str) -> "ComparedVectors":
         return self
 
     def make_index(self, collection: CollectionName, model: str) -> bool:

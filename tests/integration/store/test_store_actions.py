@@ -92,8 +92,8 @@ def test_actions_come_in_plan_order(store: Store) -> None:
     with store.transaction():
         store.goals.add(a_goal("web"))
         store.actions.add([an_action("web", goal=a_goal("web"), position=0)])
-    assert [a.key for a in store.actions.of_run("run-1")] == ["web", "part/1", "part/2", "part/3", "part"]
-    assert [a.key for a in store.actions.of_goal(SHOP)] == ["part/1", "part/2", "part/3", "part"]
+    assert [a.key for a in store.actions.for_run("run-1")] == ["web", "part/1", "part/2", "part/3", "part"]
+    assert [a.key for a in store.actions.for_goal(SHOP)] == ["part/1", "part/2", "part/3", "part"]
     assert [a.key for a in store.actions.children(part.id)] == ["part/1", "part/2", "part/3"]
     assert store.actions.has_children(part.id)
     assert not store.actions.has_children("run-1/part/1")
@@ -299,7 +299,7 @@ def test_skipping_leaves_out_started_and_ended_actions(store: Store) -> None:
     already = len(events_of(store))
     with store.transaction():
         store.actions.skip_pending(SHOP, "goal reached")
-    states = [action.state for action in store.actions.of_goal(SHOP)]
+    states = [action.state for action in store.actions.for_goal(SHOP)]
     assert states == [Running(), Skipped("goal reached"), Skipped("goal reached"), Cancelled()]
     assert events_of(store)[already:] == [ActionStatusChanged(key, "skipped", "goal reached") for key in "bc"]
 
@@ -340,7 +340,7 @@ def test_actions_move_along_a_path_together_and_record_every_step(store: Store) 
     store_run(store, first, second)
     with store.transaction():
         store.actions.move_each((first, second), Running(), Verifying(), Landing(), Completed())
-    assert [action.state for action in store.actions.of_goal(SHOP)] == [Completed(), Completed()]
+    assert [action.state for action in store.actions.for_goal(SHOP)] == [Completed(), Completed()]
     steps = ["running", "verifying", "landing", "completed"]
     assert events_of(store) == [ActionStatusChanged(key, step, None) for key in ("a", "b") for step in steps]
     assert store.actions.tally(SHOP) == {"completed": 2}
@@ -354,7 +354,7 @@ def test_a_path_with_an_illegal_step_moves_nothing(store: Store) -> None:
     assert caught.value.what == snapshot("action 'b' cannot go from failed to running")
     with pytest.raises(IllegalTransition, match="'a'"), store.transaction():
         store.actions.move_each((first,), Running(), Completed())
-    assert store.actions.of_goal(SHOP) == (first, second)
+    assert store.actions.for_goal(SHOP) == (first, second)
 
 
 def test_actions_move_together_only_if_none_has_changed_meanwhile(store: Store) -> None:

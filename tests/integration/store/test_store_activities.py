@@ -35,24 +35,24 @@ def test_each_attempt_and_the_owner_have_one_step(store: Store, clock: FakeClock
     own, first = _step(clock, GATE, None), _step(clock, CHECK)
     for step in (_step(clock, WAIT), own, first):
         _set(store, step)
-    assert store.activities.of_run("run-1", fence=1) == (own, first)
+    assert store.activities.for_run("run-1", fence=1) == (own, first)
     with store.transaction():
         store.activities.clear(first)
-    assert store.activities.of_run("run-1", fence=1) == (own,)
+    assert store.activities.for_run("run-1", fence=1) == (own,)
 
 
 def test_what_a_process_of_an_earlier_owner_did_does_not_count(store: Store, clock: FakeClock) -> None:
     """AL-27: a killed process leaves its step behind; clearing it later leaves that of the next one alone."""
     dead = _step(clock, CHECK, fence=1)
     _set(store, dead)
-    assert store.activities.of_run("run-1", fence=2) == ()
+    assert store.activities.for_run("run-1", fence=2) == ()
     living = _step(clock, GATE, fence=2)
     _set(store, living)
     with store.transaction():
         store.activities.clear(dead)
-    assert store.activities.of_run("run-1", fence=2) == (living,)
+    assert store.activities.for_run("run-1", fence=2) == (living,)
     _set(store, dead)
-    assert store.activities.of_run("run-1", fence=2) == (living,), "it was late"
+    assert store.activities.for_run("run-1", fence=2) == (living,), "it was late"
 
 
 def test_a_step_tells_how_long_the_same_command_took_last(store: Store, clock: FakeClock) -> None:
@@ -64,4 +64,4 @@ def test_a_step_tells_how_long_the_same_command_took_last(store: Store, clock: F
     part = Activity(label="a part of test", command=GATE.command, folder=GATE.folder, is_whole=False)
     for number, work in enumerate((GATE, CHECK, part, WAIT)):
         _set(store, _step(clock, work, f"a{number}"))
-    assert [step.last_s for step in store.activities.of_run("run-1", fence=1)] == [9.25, None, None, None]
+    assert [step.last_s for step in store.activities.for_run("run-1", fence=1)] == [9.25, None, None, None]

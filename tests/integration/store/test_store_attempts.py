@@ -79,12 +79,12 @@ def test_an_action_has_one_open_attempt_at_a_time(store: Store) -> None:
     events = events_of(store)
     with store.transaction(), pytest.raises(IllegalTransition):
         store.attempts.open(an_attempt(ACTION, 2))
-    assert store.attempts.of_action(ACTION.id) == (store.attempts.get(FIRST.id),)
+    assert store.attempts.for_action(ACTION.id) == (store.attempts.get(FIRST.id),)
     assert events_of(store) == events
     _end(store)
     with store.transaction():
         store.attempts.open(an_attempt(ACTION, 2))
-    assert [attempt.status for attempt in store.attempts.of_action(ACTION.id)] == ["ended", "queued"]
+    assert [attempt.status for attempt in store.attempts.for_action(ACTION.id)] == ["ended", "queued"]
 
 
 def test_a_shared_worktree_has_one_open_attempt_at_a_time(store: Store) -> None:
@@ -100,7 +100,7 @@ def test_a_shared_worktree_has_one_open_attempt_at_a_time(store: Store) -> None:
     with store.transaction():
         store.attempts.end(first.id, outcome="lost")
         store.attempts.open(second)
-    assert [each.status for each in store.attempts.of_workspace("story")] == ["ended", "queued"]
+    assert [each.status for each in store.attempts.for_workspace("story")] == ["ended", "queued"]
     assert not store.attempts.is_in_use("")
 
 
@@ -146,7 +146,7 @@ def test_attempts_come_in_the_order_they_were_opened(store: Store) -> None:
         store.attempts.open(web)
         store.attempts.end(FIRST.id, outcome="lost")
         store.attempts.open(an_attempt(ACTION, 2))
-    assert [attempt.id for attempt in store.attempts.of_run("run-1")] == [FIRST.id, web.id, "run-1/api#2"]
+    assert [attempt.id for attempt in store.attempts.for_run("run-1")] == [FIRST.id, web.id, "run-1/api#2"]
     assert [attempt.id for attempt in store.attempts.open_of_run("run-1")] == [web.id, "run-1/api#2"]
 
 

@@ -50,13 +50,13 @@ def test_a_run_keeps_its_baseline_until_it_is_dropped(store, run):
         fingerprint="e1", path=("/v/bin",), copies=(CopiedFolder(source="/g", target="v", made_for="/m"),)
     )
     baseline = Baseline(environment=environment, runs=(shown(commit=run.base_sha),))
-    assert store.baselines.of_run(run.id) is None
+    assert store.baselines.for_run(run.id) is None
     with store.transaction():
         store.baselines.hold(run.id, baseline, "t1")
-    assert store.baselines.of_run(run.id) == baseline
+    assert store.baselines.for_run(run.id) == baseline
     with store.transaction():
         store.baselines.drop(run.id, results=True)
-    assert store.baselines.of_run(run.id) is None
+    assert store.baselines.for_run(run.id) is None
     assert store.baselines.find(TEST, "t1", "e1") is None
 
 
@@ -64,7 +64,7 @@ def test_a_baseline_that_was_found_at_another_commit_of_the_same_tree_is_the_run
     """AL-10: that commit may have been removed with the branch of another run."""
     with store.transaction():
         store.baselines.hold(run.id, Baseline(environment=CheckEnvironment(fingerprint="e1"), runs=(shown(),)), "t1")
-    assert [each.commit for each in store.baselines.of_run(run.id).runs] == [run.base_sha]
+    assert [each.commit for each in store.baselines.for_run(run.id).runs] == [run.base_sha]
 
 
 def test_results_stay_when_only_the_baseline_is_dropped(store, run):
@@ -72,7 +72,7 @@ def test_results_stay_when_only_the_baseline_is_dropped(store, run):
     with store.transaction():
         store.baselines.hold(run.id, Baseline(environment=CheckEnvironment(fingerprint="e1"), runs=(shown(),)), "t1")
         store.baselines.drop(run.id, results=False)
-    assert store.baselines.of_run(run.id) is None
+    assert store.baselines.for_run(run.id) is None
     assert store.baselines.find(TEST, "t1", "e1") == shown()
 
 
@@ -80,4 +80,4 @@ def test_a_repository_without_gates_has_a_baseline_too(store, run):
     empty = Baseline(environment=CheckEnvironment(fingerprint="e1"), runs=())
     with store.transaction():
         store.baselines.hold(run.id, empty, "t1")
-    assert store.baselines.of_run(run.id) == empty
+    assert store.baselines.for_run(run.id) == empty

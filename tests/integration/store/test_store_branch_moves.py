@@ -44,7 +44,7 @@ def test_a_move_is_open_until_it_is_known_to_have_happened(store):
     (done,) = store.branch_moves.done_of_run(RUN)
     assert (done.id, done.url, done.takes_work) == ("two", "https://example.invalid/1", True)
     assert done.commits == _move("two").commits
-    assert len(store.branch_moves.of_run(RUN)) == 2
+    assert len(store.branch_moves.for_run(RUN)) == 2
 
 
 def test_who_saw_the_branch_move_is_right(store):

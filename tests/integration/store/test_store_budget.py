@@ -128,7 +128,7 @@ async def test_a_sessions_request_above_its_whole_limit_is_refused(user: UserSto
     budget = session_budget(user, "session-1", limit_usd=1.0, clock=clock, owner=ME)
     with pytest.raises(BudgetExceeded, match=r"\$1\.01"):
         await budget.reserve(cost(1.01))
-    assert user.reservations.of_account("session-1") == ()
+    assert user.reservations.for_account("session-1") == ()
     await _spend(budget, 1.0)
 
 
@@ -178,7 +178,7 @@ async def test_requests_wait_while_the_rest_of_the_budget_is_reserved(
     await pass_time(clock, 0.1)
     with pytest.raises(BudgetExceeded):
         await late
-    assert run.reservations.of_account("run-1") == ()
+    assert run.reservations.for_account("run-1") == ()
 
 
 async def test_the_longest_waiting_request_comes_first(run: Store, second: Store, clock: FakeClock) -> None:
@@ -216,7 +216,7 @@ async def test_a_cancelled_request_leaves_the_queue(run: Store, clock: FakeClock
     first.settle(reservation, cost(0.2))
     await pass_time(clock, 0.1)
     assert next_one.done()
-    assert [each.id for each in run.reservations.of_account("run-1")] == [next_one.result()]
+    assert [each.id for each in run.reservations.for_account("run-1")] == [next_one.result()]
 
 
 async def test_waiting_does_not_lock_the_database(run: Store, second: Store, clock: FakeClock) -> None:
@@ -233,7 +233,7 @@ async def test_an_unknown_price_is_stored_and_counts_as_zero(run: Store, clock: 
     budget = a_budget(run, clock)
     reservation = await budget.reserve(cost(None))
     assert run.reservations.held("run-1").usd == 0
-    assert [each.estimate.cost_usd for each in run.reservations.of_account("run-1")] == [None]
+    assert [each.estimate.cost_usd for each in run.reservations.for_account("run-1")] == [None]
     budget.settle(reservation, cost(None))
     assert run.runs.spent("run-1") == cost(None)
     await _spend(a_budget(run, clock, B), 1.0)
@@ -261,7 +261,7 @@ async def test_a_dead_process_in_the_queue_blocks_no_one(run: Store, clock: Fake
     reservation = await first.reserve(cost(1.0))
     waiting = asyncio.create_task(a_budget(run, clock, B).reserve(cost(0.5)))
     await run_ready_tasks()
-    dead = msgspec.structs.replace(run.reservations.of_account("run-1")[1], id="dead", owner=OWNER)
+    dead = msgspec.structs.replace(run.reservations.for_account("run-1")[1], id="dead", owner=OWNER)
     with run.transaction():
         run.reservations.ask(dead)
         run._connection.write("UPDATE reservation SET position = 0 WHERE id = 'dead'")
@@ -298,7 +298,7 @@ async def test_a_process_declared_dead_by_mistake_gets_an_error(run: Store, cloc
     waiting = asyncio.create_task(a_budget(run, clock, B).reserve(cost(0.5)))
     await run_ready_tasks()
     with run.transaction():
-        run.reservations.free(run.reservations.of_account("run-1")[1].id)
+        run.reservations.free(run.reservations.for_account("run-1")[1].id)
     await pass_time(clock, 0.1)
     with pytest.raises(StoreError):
         await waiting
@@ -356,7 +356,7 @@ async def test_reservations_of_a_dead_agent_of_a_session_count_as_spent(user: Us
     mine = session_budget(user, "s", limit_usd=9.0, clock=clock, owner=ME)
     mine.settle(await mine.reserve(cost(None)), cost(None))
     assert user.accounts.totals("s").spent.usd == 0.75
-    assert user.reservations.of_account("s") == ()
+    assert user.reservations.for_account("s") == ()
 
 
 def used(tokens: int, *, cached: int = 0, usd: float | None = 0.0, estimated: int = 0) -> Usage:
@@ -424,7 +424,7 @@ async def test_each_role_and_model_has_its_own_booking_and_an_unknown_price_hide
     for role, usd in (("implementation", 0.6), ("critic", 0.25), ("implementation", None)):
         budget = a_budget(run, clock, role=role)
         budget.settle(await budget.reserve(used(10, usd=usd)), used(10, usd=usd))
-    bookings = {each.spender.role: each for each in run.bookings.of_run("run-1")}
+    bookings = {each.spender.role: each for each in run.bookings.for_run("run-1")}
     assert {role: (each.usage.requests, each.usage.cost_usd) for role, each in bookings.items()} == {
         "implementation": (2, None),
         "critic": (1, 0.25),

@@ -55,7 +55,7 @@ def test_only_one_of_two_processes_reads_a_document_further(store: Store) -> Non
     with pytest.raises(StaleFence), store.transaction():
         store.knowledge.documents.move(begun, further)
     assert store.knowledge.documents.get(begun.id) == further
-    assert store.knowledge.documents.of_source(DOCUMENTS, "file:a.pdf") == (further,)
+    assert store.knowledge.documents.for_source(DOCUMENTS, "file:a.pdf") == (further,)
 
 
 def test_chunks_of_a_new_version_are_found_once_it_is_complete(store: Store) -> None:

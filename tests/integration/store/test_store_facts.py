@@ -32,7 +32,7 @@ def _withdraw(store: Store, state: str, assertion: str = "a") -> None:
 
 
 def _unmet(store: Store) -> list[int]:
-    return [action.unmet for action in store.actions.of_goal(SHOP)]
+    return [action.unmet for action in store.actions.for_goal(SHOP)]
 
 
 def _fact(commit: str = HEAD, state: str = "holds") -> Fact:
@@ -50,7 +50,7 @@ def _fact(commit: str = HEAD, state: str = "holds") -> Fact:
 def test_a_fact_reads_back_with_its_evidence_and_lowers_the_unmet_count_of_its_consumers(store: Store) -> None:
     assert _unmet(store) == [2, 1]
     _show(store)
-    assert store.facts.of_goal(SHOP) == (_fact(),)
+    assert store.facts.for_goal(SHOP) == (_fact(),)
     assert events_of(store) == [FactStateChanged("shop", "a", "holds", HEAD)]
     assert _unmet(store) == [1, 0]
 
@@ -62,7 +62,7 @@ def test_newer_evidence_replaces_older_and_counts_once(store: Store) -> None:
         store.facts.record_all(
             SHOP, ["a", "a"], commit=HEAD, doubts=(DOUBT,), paths=["shop/store.py"], evidence=[some_evidence(HEAD)]
         )
-    assert store.facts.of_goal(SHOP) == (_fact(HEAD),)
+    assert store.facts.for_goal(SHOP) == (_fact(HEAD),)
     assert _unmet(store) == [1, 0]
     assert [event.commit for event in events_of(store)] == [BASE, HEAD]
 
@@ -79,7 +79,7 @@ def test_a_withdrawn_fact_counts_as_unmet_and_may_be_shown_again(store: Store) -
             _withdraw(store, state, assertion="never shown")
             assert events_of(store) == events
         holds = state == "holds"
-        assert store.facts.of_goal(SHOP) == (_fact(state=state),)
+        assert store.facts.for_goal(SHOP) == (_fact(state=state),)
         assert store.facts.holding(SHOP) == (frozenset({"a"}) if holds else frozenset())
         assert _unmet(store) == ([1, 0] if holds else [2, 1])
         assert events_of(store)[-1] == FactStateChanged("shop", "a", state, HEAD)
@@ -99,7 +99,7 @@ def test_holding_and_counting_leave_out_what_does_not_hold(store: Store) -> None
     assert store.facts.lacking(SHOP, ("c", "b", "a")) == ("c", "a")
     assert store.facts.count_holding("run-1") == 2
     assert store.facts.count_holding("run-2") == 1
-    assert [fact.assertion for fact in store.facts.of_goal(SHOP)] == ["b", "c"]
+    assert [fact.assertion for fact in store.facts.for_goal(SHOP)] == ["b", "c"]
 
 
 def test_facts_are_found_by_the_paths_they_depend_on(store: Store) -> None:
@@ -127,7 +127,7 @@ def test_the_facts_of_some_assertions_come_by_name_whatever_their_state(store: S
     for assertion in ("b", "a", "c"):
         _show(store, assertion)
     _withdraw(store, "stale", "a")
-    found = store.facts.of_assertions(SHOP, ("b", "a", "b", "never shown"))
+    found = store.facts.for_assertions(SHOP, ("b", "a", "b", "never shown"))
     assert [(fact.assertion, fact.state) for fact in found] == [("a", "stale"), ("b", "holds")]
 
 

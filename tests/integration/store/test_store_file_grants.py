@@ -28,12 +28,12 @@ def test_a_grant_is_stored_with_its_event(store: Store, clock: FakeClock) -> Non
     """AL-9, BX-13: the plan's own files stay as they are."""
     _grant(store, "b.py", "docs/")
     _grant(store, "conftest.py", by="human", reason="a fixture")
-    assert store.file_grants.of_action(ACTION) == (
+    assert store.file_grants.for_action(ACTION) == (
         FileGrant(path="b.py", by="rule", reason="needed", at=clock.now()),
         FileGrant(path="docs/", by="rule", reason="needed", at=clock.now()),
         FileGrant(path="conftest.py", by="human", reason="a fixture", at=clock.now()),
     )
-    assert store.file_grants.of_run("run-1") == {ACTION: store.file_grants.of_action(ACTION)}
+    assert store.file_grants.for_run("run-1") == {ACTION: store.file_grants.for_action(ACTION)}
     assert store.actions.get(ACTION).files == ("a.py", "tests/")
     assert [event for event in events_of(store) if isinstance(event, FilesGranted)] == [
         FilesGranted("x", ("b.py", "docs/"), "rule", "needed"),
@@ -46,7 +46,7 @@ def test_a_repeated_grant_changes_nothing(store: Store) -> None:
     _grant(store, "b.py")
     _grant(store, "b.py", "c.py", reason="again")
     _grant(store, "b.py", by="human")
-    grants = store.file_grants.of_action(ACTION)
+    grants = store.file_grants.for_action(ACTION)
     assert [(grant.path, grant.by, grant.reason) for grant in grants] == [
         ("b.py", "rule", "needed"),
         ("c.py", "rule", "again"),

@@ -36,7 +36,7 @@ def test_goals_come_in_the_order_they_were_added(store: Store) -> None:
         for name in ("web", "api", "shop"):
             store.goals.add(a_goal(name))
             store.goals.add(a_goal(name, run_id="run-2"))
-    assert [goal.name for goal in store.goals.of_run("run-1")] == ["web", "api", "shop"]
+    assert [goal.name for goal in store.goals.for_run("run-1")] == ["web", "api", "shop"]
     assert store.goals.by_name("run-2", "api") == a_goal("api", run_id="run-2")
     assert store.goals.by_name("run-2", "nobody") is None
 

@@ -145,7 +145,7 @@ def waiting(store: Store, *actions: Action, item: InboxItem) -> InboxItem:
 
 
 def states(store: Store) -> dict[str, str]:
-    return {action.key: status_of(action.state) for action in store.actions.of_run("run-1")}
+    return {action.key: status_of(action.state) for action in store.actions.for_run("run-1")}
 
 
 @pytest.fixture

@@ -89,7 +89,7 @@ def test_a_vector_comes_later_and_goes_with_its_text(store: Store) -> None:
     with store.transaction():
         knowledge.collections.set_model(MEMORIES, "m", 2)
         embeddings.put("m", [(one, VECTOR), (msgspec.structs.replace(other, sha256="older"), VECTOR)])
-    assert embeddings.of_chunk(one) == VECTOR
+    assert embeddings.for_chunk(one) == VECTOR
     assert embeddings.missing(MEMORIES, most=9) == (other.seq,)
     seen = embeddings.moment().number
     with store.transaction():

@@ -49,8 +49,8 @@ def test_a_learning_is_stored_changed_and_forgotten(store: Store) -> None:
     assert (found(store, "localhost"), found(store, "make")) == ([], ["a"])
     assert store.learnings.concepts() == {"build": ("a",)}
     assert store.learnings.with_concept("build") == (changed,)
-    assert store.learnings.of_failure("f1") == (changed,)
-    assert store.learnings.of_failure("") == ()
+    assert store.learnings.for_failure("f1") == (changed,)
+    assert store.learnings.for_failure("") == ()
     assert store.learnings.same(changed.triple) == changed
     with store.transaction():
         store.knowledge.forget(["a"])
@@ -109,10 +109,10 @@ def test_what_a_learning_did_is_computed_from_the_end_of_the_attempt(file_store:
             file_store.learning_uses.add(attempt, "start", given=[given], withheld=[withheld])
             if outcome is not None:
                 file_store.attempts.end(attempt, outcome=outcome)
-        uses = file_store.learning_uses.of_learnings([given, withheld, "c"])
+        uses = file_store.learning_uses.for_learnings([given, withheld, "c"])
         assert [(each.learning, each.given) for each in uses] == [(given, True), (withheld, False)]
         (found[outcome, kind],) = {each.helped for each in uses}
-        assert file_store.learning_uses.of_attempt(attempt) == {given, withheld}
+        assert file_store.learning_uses.for_attempt(attempt) == {given, withheld}
     assert found == helped
 
 
@@ -127,7 +127,7 @@ def test_work_that_was_undone_did_not_help(store: Store, clock: FakeClock) -> No
         store.attempts.end("run-1/x#1", outcome="landed", head_sha=HEAD)
         store.attempts.open(an_attempt(action, 2))
         store.learning_uses.carry("run-1/x#1", "run-1/x#2")
-    first, second = store.learning_uses.of_learnings(["a"])
+    first, second = store.learning_uses.for_learnings(["a"])
     assert (first.given, first.moment, first.helped) == (True, "start", True)
     assert (second.given, second.helped) == (True, None)
     with store.transaction():
@@ -136,7 +136,7 @@ def test_work_that_was_undone_did_not_help(store: Store, clock: FakeClock) -> No
         )
         store.branch_moves.add(move)
         store.branch_moves.settle("m", done=True)
-    assert store.learning_uses.of_learnings(["a"])[0].helped is False
+    assert store.learning_uses.for_learnings(["a"])[0].helped is False
 
 
 def test_the_steps_of_a_compound_are_one_piece_of_work(store: Store) -> None:
@@ -153,4 +153,4 @@ def test_the_steps_of_a_compound_are_one_piece_of_work(store: Store) -> None:
         store.learning_uses.add("run-1/z#1", "start", given=["a"], withheld=["b"])
     assert store.learning_uses.decided_in("story") == {"a": True, "b": False}
     assert store.learning_uses.decided_in("") == {}
-    assert [each.given for each in store.learning_uses.of_learnings(["a", "b"])] == [True, False]
+    assert [each.given for each in store.learning_uses.for_learnings(["a", "b"])] == [True, False]

@@ -15,7 +15,7 @@ def test_a_database_in_memory_works_fully_and_leaves_nothing_behind(tmp_path, mo
     other = context_at(real.repository, IN_MEMORY, create=True)
     try:
         run = make_run(context, PLAN)
-        assert [goal.name for goal in context.store.goals.of_run(run.id)] == ["g"]
+        assert [goal.name for goal in context.store.goals.for_run(run.id)] == ["g"]
         assert (other.store.runs.latest(), real.store.runs.latest()) == (None, None)
     finally:
         for each in (real, context, other):

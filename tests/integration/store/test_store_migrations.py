@@ -83,7 +83,7 @@ def test_a_backup_precedes_a_migration(path: Path, clock: FakeClock, new: Path) 
     assert sorted(entry.name for entry in path.parent.iterdir()) == ["state.db", f"state.db.bak-{NOW}"]
     with closing(Store.open(path.with_name(f"state.db.bak-{NOW}"), clock=clock, create=False)) as copy:
         assert _version(copy) == NOW
-        assert copy.actions.of_run("run-1") == (an_action("a"),)
+        assert copy.actions.for_run("run-1") == (an_action("a"),)
 
 
 def test_without_space_for_a_backup_nothing_is_migrated(path: Path, clock: FakeClock, new: Path) -> None:

@@ -59,7 +59,7 @@ def put(store: Store, collection: CollectionName, vectors: list[bytes], *, model
 def found(store: Store, collection: CollectionName, vector: bytes, *, model: str = "m", **options: Any) -> Any:
     from scaffold.memory.vectors.database_search import open_searches
 
-    return open_searches(store.knowledge, Path("unused")).of(collection, model).search(vector, **options)
+    return open_searches(store.knowledge, Path("unused")).search_of(collection, model).search(vector, **options)
 
 
 def exact(store: Store, collection: CollectionName, vector: bytes, **options: Any) -> dict[int, float]:

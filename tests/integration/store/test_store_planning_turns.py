@@ -53,7 +53,7 @@ def test_a_turn_records_events_when_it_begins_and_ends(store: Store) -> None:
     assert [turn.id for turn in store.turns.open_of_run("run-1")] == ["t1"]
     end(store, "t1", "refused")
     assert store.turns.open_of_run("run-1") == ()
-    (kept,) = store.turns.of_run("run-1")
+    (kept,) = store.turns.for_run("run-1")
     assert (kept.outcome, kept.error, kept.ended_at is not None) == ("refused", "why", True)
     events = [recorded.event for recorded in store.events.since("run-1", 0)]
     assert PlanningTurnStarted("decompose", "shop", "a") in events

@@ -53,7 +53,7 @@ def test_repositories_on_one_server_do_not_see_each_other(
         with theirs.transaction():
             theirs.runs.add(a_run("run-1", request="something else"))
         assert store.runs.latest() == a_run()
-        assert theirs.actions.of_run("run-1") == ()
+        assert theirs.actions.for_run("run-1") == ()
         assert store.data_version() == before
     with closing(Store.open(nowhere, clock=clock, create=False)) as again:
         assert again.runs.get("run-1").request == "something else"
@@ -195,7 +195,7 @@ def test_texts_sort_by_their_bytes(emptied: PostgresLocation, store: Store) -> N
     with store.transaction():
         for assertion in ("b", "B", "a_b", "ab", "ä"):
             store.facts.record("run-1/shop", assertion, commit="c", paths=(), evidence=())
-    assert [fact.assertion for fact in store.facts.of_goal("run-1/shop")] == ["B", "a_b", "ab", "b", "ä"]
+    assert [fact.assertion for fact in store.facts.for_goal("run-1/shop")] == ["B", "a_b", "ab", "b", "ä"]
     columns = "SELECT DISTINCT collation_name FROM information_schema.columns"
     assert _do(emptied, f"{columns} WHERE table_schema = '{emptied.schema}' AND data_type = 'text'") == [("C",)]
 

@@ -33,7 +33,7 @@ def test_the_final_contract_applies_once_there_is_one(store: Store) -> None:
     assert store.seals.in_force(ACTION).contract == store.actions.get(ACTION).contract == DRAFT
     _seal(store, "final", FINAL)
     assert store.seals.in_force(ACTION).contract == store.actions.get(ACTION).contract == FINAL
-    assert [(seal.phase, seal.contract) for seal in store.seals.of_action(ACTION)] == [
+    assert [(seal.phase, seal.contract) for seal in store.seals.for_action(ACTION)] == [
         ("draft", DRAFT),
         ("final", FINAL),
     ]

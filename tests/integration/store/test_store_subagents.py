@@ -62,7 +62,7 @@ def test_a_subagent_reads_back_with_every_field(user: UserStore, neighbour: User
 
 def test_each_session_has_its_own_numbers(user: UserStore) -> None:
     assert [add(user, parent) for parent in ("ann", "ben", "ann")] == ["ann/sub-1", "ben/sub-1", "ann/sub-2"]
-    assert [each.id for each in user.subagents.of_parent("ann")] == ["ann/sub-1", "ann/sub-2"]
+    assert [each.id for each in user.subagents.for_parent("ann")] == ["ann/sub-1", "ann/sub-2"]
     assert end(user, "ann/sub-1", "timeout", "too long")
     assert (user.subagents.running("ann"), user.subagents.running("ben")) == (1, 1)
 

@@ -166,7 +166,7 @@ def test_a_write_that_violates_a_constraint_is_an_error_that_names_it(store: Sto
     ):
         store.goals.add(a_goal(id="another-id"))
     assert store._connection.driver.name in caught.value.what
-    assert len(store.goals.of_run("run-1")) == 1
+    assert len(store.goals.for_run("run-1")) == 1
 
 
 def test_dangling_references_are_refused_at_the_commit_at_the_latest(store: Store) -> None:
@@ -179,7 +179,7 @@ def test_dangling_references_are_refused_at_the_commit_at_the_latest(store: Stor
     ):
         with pytest.raises(StoreError, match=r"(?i)foreign key"), store.transaction():
             change()
-    assert store.actions.of_run("run-1") == store.attempts.of_run("run-1") == ()
+    assert store.actions.for_run("run-1") == store.attempts.for_run("run-1") == ()
 
 
 def test_a_change_of_what_is_missing_is_an_error_that_names_it(store: Store) -> None:
@@ -234,7 +234,7 @@ def test_a_corrupt_file_is_an_error(path: Path, clock: FakeClock) -> None:
     content[4096:] = b"\xff" * (len(content) - 4096)
     path.write_bytes(content)
     with pytest.raises(StoreError, match="is corrupt"), closing(Store.open(path, clock=clock)) as store:
-        store.actions.of_run("run-1")
+        store.actions.for_run("run-1")
 
 
 def test_wrong_use_of_the_driver_stays_a_programming_error(store: Store) -> None:
@@ -271,7 +271,7 @@ def test_a_killed_process_leaves_the_database_consistent(place: StoreLocation, c
         child.wait(timeout=60)
     with closing(Store.open(place, clock=clock)) as store:
         assert [run.id for run in store.runs.all()] == ["kept"]
-        assert store.actions.of_run("lost") == ()
+        assert store.actions.for_run("lost") == ()
         if isinstance(place, Path):
             assert [row[0] for row in store._connection.rows("PRAGMA integrity_check")] == ["ok"]
         with store.transaction():

@@ -49,7 +49,7 @@ async def worked(harness, run, *replies, reviewer=None):
 
 
 def grants(harness, run):
-    return [(each.path, each.by) for each in harness.store.file_grants.of_action(harness.action(run, "a").id)]
+    return [(each.path, each.by) for each in harness.store.file_grants.for_action(harness.action(run, "a").id)]
 
 
 async def test_ordinary_files_are_granted_at_once(harness):

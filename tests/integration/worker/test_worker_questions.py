@@ -46,7 +46,7 @@ async def test_without_a_budget_the_agent_decides_and_its_assumption_is_kept(har
         ]
     )
     assert items(harness) == ()
-    (kept,) = harness.store.assumptions.of_run(run.id)
+    (kept,) = harness.store.assumptions.for_run(run.id)
     assert (kept.question, kept.assumed) == ("Which word?", "the first one")
     assert ended.outcome != "waiting"
 
@@ -56,7 +56,7 @@ async def test_a_question_that_is_not_asked_is_told_although_the_agent_says_noth
     run, _, _ = await heard(
         harness, "scout", ask("Which word?"), ask("Which end?", assumption="the left one"), ask("Which end?")
     )
-    assert [(each.question, each.assumed) for each in harness.store.assumptions.of_run(run.id)] == [
+    assert [(each.question, each.assumed) for each in harness.store.assumptions.for_run(run.id)] == [
         ("Which word?", ""),
         ("Which end?", "the left one"),
     ]

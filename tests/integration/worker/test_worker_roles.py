@@ -49,7 +49,7 @@ async def test_a_prompt_has_the_facts_and_results_of_its_preconditions(harness):
         await queue.step()
     _, request = await worked(harness, run, "b", CassetteEntry(text="done"))
     text = request.messages[0].parts[0].text
-    facts = {fact.assertion: fact.commit[:8] for fact in harness.store.facts.of_goal(harness.action(run, "a").goal_id)}
+    facts = {fact.assertion: fact.commit[:8] for fact in harness.store.facts.for_goal(harness.action(run, "a").goal_id)}
     holding = "\n".join(f"- {name} (shown at {facts[name]})" for name in ("a_done", "other_done"))
     assert f"# What already holds\n{holding}\n" in text
     assert text.endswith("# What was done before\n## a: Do a.\ndone with a")
@@ -110,7 +110,7 @@ async def test_a_tester_without_a_change_is_done_if_the_checks_pass_on_what_it_v
     assert ended == dict.fromkeys(UNCHANGED, "contract_failed")
     assert (await worked(harness, run, "t", done))[0] == CandidateReady(tip)
     assert await queue.step() == ReviewRecorded(tip)
-    facts = {each.assertion: each for each in harness.store.facts.of_goal(harness.goal(run).id)}
+    facts = {each.assertion: each for each in harness.store.facts.for_goal(harness.goal(run).id)}
     assert (facts["t_done"].commit, facts["t_done"].strength, facts["t_done"].paths) == (tip, "proven", ("a",))
     assert [(each.kind, each.command, each.exit_code) for each in facts["t_done"].evidence] == [("contract", PASSES, 0)]
 

@@ -68,7 +68,7 @@ async def test_a_rejection_goes_back_to_the_agent_with_its_citations(harness):
     assert "The check `second review` failed" in back
     assert "- a:1: not one" in back
     assert (verification(harness, run).strength, harness.attempts(run, "a")[0].iteration) == ("reviewed", 2)
-    given = harness.store.review_verdicts.of_action(harness.action(run, "a").id)
+    given = harness.store.review_verdicts.for_action(harness.action(run, "a").id)
     assert sorted(each.verdict for each in given) == ["approve", "reject"]
     (rates,) = reviewer_rates(harness.context, harness.context.clock)
     assert (rates.model, rates.approvals, rates.rejections, rates.stood) == ("script", 1, 1, 0)

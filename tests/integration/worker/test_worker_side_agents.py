@@ -43,7 +43,7 @@ async def test_a_reviewers_own_model_is_waited_for_in_the_open_and_booked_as_its
     assert harness.notices(run) == snapshot(
         ["a waits for the model of its reviewer, for 30 s at least: it does not answer"]
     )
-    (booking,) = harness.store.bookings.of_run(run.id)
+    (booking,) = harness.store.bookings.for_run(run.id)
     assert (booking.spender.role, booking.spender.model) == ("reviewer", "cassette:/judge.yaml")
     assert (booking.usage.requests, booking.usage.counted_tokens) == (2, 620)
 

@@ -114,7 +114,7 @@ async def test_when_as_many_wait_as_there_are_agents_another_one_ends_at_once(ha
 async def test_what_its_goal_does_not_want_now_is_not_waited_for_at_a_terminal(harness, what):
     """BX-13, SC-17: a pause lets running work end, and one that waits for a human does not run."""
     run = await begin(harness, wait_s=0.05)
-    (the_goal,) = harness.store.goals.of_run(run.id)
+    (the_goal,) = harness.store.goals.for_run(run.id)
     # It asks at its first look; its time is over when it looks again, and by then the question is at a terminal.
     looks = Looks(before=lambda: looks.decisions == 1 and sit_at(harness, *open_ids(harness)))
     attempt, model = await harness.queue(run, "a"), scripted_model({"a": [DEED]})

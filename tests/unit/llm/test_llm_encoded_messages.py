@@ -25,19 +25,19 @@ def pieces():
 def test_a_turn_encodes_only_new_messages():
     codec, encoded = pieces()
     messages = [said("a"), said("b")]
-    encoded.of(messages)
+    encoded.encode(messages)
     messages.append(said("c"))
-    assert len(encoded.of(messages)) == 3
+    assert len(encoded.encode(messages)) == 3
     assert codec.encoded == messages
-    encoded.of(tuple(messages))
+    encoded.encode(tuple(messages))
     assert len(codec.encoded) == 3
 
 
 def test_a_rewritten_conversation_is_encoded_again():
     codec, encoded = pieces()
     first, last = said("a"), said("b")
-    encoded.of([first, last])
-    encoded.of([said("summary"), last])
+    encoded.encode([first, last])
+    encoded.encode([said("summary"), last])
     assert len(codec.encoded) == 4
     assert encoded.tokens([last]) == 10
     assert len(codec.encoded) == 5
@@ -46,14 +46,14 @@ def test_a_rewritten_conversation_is_encoded_again():
 def test_a_rewound_conversation_loses_its_end():
     _, encoded = pieces()
     messages = [said("a"), said("b")]
-    encoded.of(messages)
-    assert len(encoded.of(messages[:1])) == 1
+    encoded.encode(messages)
+    assert len(encoded.encode(messages[:1])) == 1
 
 
 def test_equal_messages_are_not_taken_for_the_same_object():
     codec, encoded = pieces()
-    encoded.of([said("a")])
-    encoded.of([said("a")])
+    encoded.encode([said("a")])
+    encoded.encode([said("a")])
     assert len(codec.encoded) == 2
 
 

@@ -49,7 +49,7 @@ async def test_a_failing_model_is_asked_again():
     """AL-13: an outage says nothing of the conflict."""
     store = SimpleNamespace(
         actions=SimpleNamespace(by_key=lambda *_: SimpleNamespace(id="a", key="a")),
-        attempts=SimpleNamespace(of_action=lambda _: (SimpleNamespace(id="one"),)),
+        attempts=SimpleNamespace(for_action=lambda _: (SimpleNamespace(id="one"),)),
         events=SimpleNamespace(has_notice=lambda *_: True),
         transaction=nullcontext,
     )

@@ -29,7 +29,7 @@ def test_areas_match_by_glob_type_and_whole_words():
         "token.py": "token",
         "HTTPAuthHeader.go": "auth",
     }
-    assert {path: ProtectedAreas().of(path) for path in expected} == expected
+    assert {path: ProtectedAreas().area_of(path) for path in expected} == expected
 
 
 def test_a_word_within_a_word_does_not_match():
@@ -38,13 +38,13 @@ def test_a_word_within_a_word_does_not_match():
         *("dataclasses.py", "author/controller.py", "tokenize.py", "keyboard.py", "monkey.py", "oracle.py"),
         *("authors.md", "secretary.txt", "blogins.py", "schematic.py", "sqlite3.py", "scroller.py"),
     ]  # fmt: skip
-    assert [path for path in paths if ProtectedAreas().of(path) is not None] == []
+    assert [path for path in paths if ProtectedAreas().area_of(path) is not None] == []
 
 
 def test_areas_are_configurable():
     """AL-18."""
     areas = ProtectedAreas(globs=("billing/**",), words=("invoice",), types=(".rb",))
-    assert [areas.of(path) for path in ("billing/a", "new_invoices.py", "a.rb", "auth/x")] == [
+    assert [areas.area_of(path) for path in ("billing/a", "new_invoices.py", "a.rb", "auth/x")] == [
         "billing/**",
         "invoice",
         ".rb",
@@ -56,7 +56,7 @@ def test_areas_are_configurable():
 def test_hardly_any_standard_library_file_is_flagged():
     """AL-18, RA-14: fewer than 2% of its files lie in an area by our words, and none but certificates is a secret."""
     names = [str(path.relative_to(LIBRARY)) for path in LIBRARY.rglob("*.py") if "site-packages" not in path.parts]
-    flagged = [name for name in names if ProtectedAreas().of(name)]
+    flagged = [name for name in names if ProtectedAreas().area_of(name)]
     assert len(names) > 500
     assert len(flagged) <= 0.02 * len(names), flagged
     assert [name for name in names if secret_entry(name)] == []

@@ -19,7 +19,7 @@ def test_file_tools_are_free_in_the_worktree_and_commands_in_a_sandbox():
         ("plugin", True): "ask",
     }
     assert {
-        (category, confined): worker_rules(PermissionSettings(), confined=confined).of(category)
+        (category, confined): worker_rules(PermissionSettings(), confined=confined).decision_for(category)
         for category, confined in table
     } == table
 
@@ -51,6 +51,6 @@ def test_the_users_category_settings_only_restrict_a_worker():
     assert {
         (category, asked, confined): worker_rules(
             PermissionSettings(approvals={category: asked}), confined=confined
-        ).of(category)
+        ).decision_for(category)
         for category, asked, confined in table
     } == table

@@ -61,7 +61,7 @@ def _agent_info(context: MessagingContext) -> Tool:
         store = context.session.store
         listed = store.conversations.listed(context.session.cwd, limit=MAX_CONVERSATIONS)
         others = [each for each in listed if each.id != context.session.id and _is_alive(each)]
-        running = [each for each in store.subagents.of_parent(context.session.id) if each.status == "running"]
+        running = [each for each in store.subagents.for_parent(context.session.id) if each.status == "running"]
         info = {
             "agent_id": context.session.id,
             "parent_id": None,

@@ -153,7 +153,7 @@ class SubagentPool:
 
     def subagents(self) -> tuple[StoredSubagent, ...]:
         """Return all subagents of the session, in the order they were started."""
-        return self._store.subagents.of_parent(self._me)
+        return self._store.subagents.for_parent(self._me)
 
     async def spawn(self, task: SubagentTask) -> StoredSubagent:
         """Start a subagent and return it: running, or failed if its process did not start. May raise ScaffoldError."""

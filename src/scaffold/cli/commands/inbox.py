@@ -27,7 +27,7 @@ def inbox(*, everything: bool, as_json: bool) -> None:
     with store_reader_if_any(Path.cwd(), os.environ) as reader:
         items = () if reader is None else reader.store.inbox.all() if everything else reader.store.inbox.open()
         runs = dict.fromkeys(item.run_id for item in items)
-        actions = [action for run in runs for action in reader.store.actions.of_run(run)] if reader else []
+        actions = [action for run in runs for action in reader.store.actions.for_run(run)] if reader else []
         who = requesters_by_item(items, actions)
         if as_json:
             print_json({"inbox": [_item_json(item, who, _open_change(reader, item)) for item in items]})

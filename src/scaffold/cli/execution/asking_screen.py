@@ -167,7 +167,7 @@ class AskingScreen:
     def _ask_item(self, item: InboxItem, *, others: int) -> None:
         self._asked = item
         self._screen.pause()
-        who = requesters_by_item([item], self._context.store.actions.of_run(self._run.id))
+        who = requesters_by_item([item], self._context.store.actions.for_run(self._run.id))
         more = f"\n{count_of(others, 'question')} after this one" if others else ""
         change = read_waiting_change(self._context.store, item)
         layout = layout_for(sys.stdout)

@@ -58,7 +58,7 @@ async def continue_run(context: RunContext, run_id: RunId, flags: RunFlags) -> i
 
 async def run_to_end(context: RunContext, run_id: RunId, *, as_json: bool = False, quiet: bool = False) -> int:
     """Continue a run until it ends or has to pause; return the exit code. Raises as `ensure_planned` does."""
-    if not context.store.goals.of_run(run_id):
+    if not context.store.goals.for_run(run_id):
         code = await ensure_planned(context, run_id, as_json=as_json, quiet=quiet)
         if code is not None:
             return code
@@ -74,7 +74,7 @@ async def ensure_planned(
 
     Raises as `PlanningPhase.run_to_end` does; JSON output ends with the result in every case.
     """
-    if context.store.goals.of_run(run_id):
+    if context.store.goals.for_run(run_id):
         return None
     try:
         code = await run_planning(context, run_id, as_json=as_json, quiet=quiet)
@@ -150,7 +150,7 @@ async def run_planning(
 
 
 def _stopped_note(context: RunContext, run_id: RunId, stopped: StopCause) -> str:
-    if context.store.goals.of_run(run_id):
+    if context.store.goals.for_run(run_id):
         return f"{stopped} with its plan; `scaffold resume {run_id}` starts it"
     why = reason_of(require_run(context.store, run_id).state) if stopped == "unavailable" else stopped
     again = "" if stopped == "cancelled" else f"; `scaffold resume {run_id}` plans again"

@@ -232,8 +232,8 @@ async def print_end(context: RunContext, run: Run, *, as_json: bool) -> int:
         case Completed():
             return OK
         case Failed():
-            turns = context.store.turns.of_run(run.id)
-            is_rejected = bool(turns) and turns[-1].outcome == "refused" and not context.store.goals.of_run(run.id)
+            turns = context.store.turns.for_run(run.id)
+            is_rejected = bool(turns) and turns[-1].outcome == "refused" and not context.store.goals.for_run(run.id)
             return INVALID if is_rejected else FAILED
         case Cancelled():
             return FAILED

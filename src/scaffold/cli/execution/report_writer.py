@@ -41,7 +41,7 @@ async def write_report(context: RunContext, run: Run) -> Path:
     """Write the report of a run as it is now, in place of an earlier one, and return its path; OSError if it cannot."""
     view = await with_taken(context.git, context.store, read_run_view(context, run))
     history = read_history(context, view)
-    redactor, bookings = context.redactor, context.store.bookings.of_run(run.id)
+    redactor, bookings = context.redactor, context.store.bookings.for_run(run.id)
     content: Content = (view, history, run_costs(view, history.turns, bookings, history))
     # Before rendering: the page cuts long texts, and half a secret would not be recognised. A secret such as
     # `completed` is also a status: then the content no longer parses, and only the page redacts the texts.

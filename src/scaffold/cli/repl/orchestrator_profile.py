@@ -191,7 +191,7 @@ def inbox_text(context: RunContext) -> str:
     items = store.inbox.open()
     if not items:
         return NOTHING
-    actions = [action for run in dict.fromkeys(item.run_id for item in items) for action in store.actions.of_run(run)]
+    actions = [action for run in dict.fromkeys(item.run_id for item in items) for action in store.actions.for_run(run)]
     who, now, layout = requesters_by_item(items, actions), context.clock.now(), layout_for(sys.stdout)
     changes = {item.id: change_lines(read_waiting_change(store, item), layout) for item in items}
     texts = [item_text(item, who[item.id], now, layout, changes[item.id]) for item in items]

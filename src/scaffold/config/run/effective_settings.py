@@ -328,7 +328,7 @@ def resume_settings(context: RunContext, run: Run, flags: RunFlags) -> RunSettin
     """
     settings, root, once = run.settings, context.repository.root, flags.trust_once
     # With a baseline the gates are settled: results of other gates could not be compared with it.
-    if context.store.baselines.of_run(run.id) is None:
+    if context.store.baselines.for_run(run.id) is None:
         trust = folder_trust(root, once=once)
         settings = with_gates(settings, load_settings(root, context.environ, {}, trust_once=once), trust)
     return _with_flags(context, run, settings, flags)

@@ -211,7 +211,7 @@ def _dependency_paths(store: Store, action: Action, verification: Verification) 
     if is_audit(action):
         return frozenset()
     needs = inherited_preconditions(store, action)
-    changed = {path for fact in store.facts.of_assertions(action.goal_id, needs) for path in fact.paths}
+    changed = {path for fact in store.facts.for_assertions(action.goal_id, needs) for path in fact.paths}
     cited = {utf8_safe(each.file) for review in reviews(verification) for each in review.citations}
     return frozenset(changed | cited)
 

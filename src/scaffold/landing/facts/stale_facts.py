@@ -116,13 +116,13 @@ def affected_facts(
 
 def all_facts(store: Store, run: Run) -> tuple[ProvenFacts, ...]:
     """Return the facts that hold in any goal of the run."""
-    facts = [fact for goal in store.goals.of_run(run.id) for fact in store.facts.of_goal(goal.id)]
+    facts = [fact for goal in store.goals.for_run(run.id) for fact in store.facts.for_goal(goal.id)]
     return group_by_action(_with_providers(store, [fact for fact in facts if fact.state == "holds"]))
 
 
 def dependent_facts(store: Store, action: Action) -> tuple[ProvenFacts, ...]:
     """Return the facts that hold and whose actions build on the effects of `action`, directly or through others."""
-    holding = [fact for fact in store.facts.of_goal(action.goal_id) if fact.state == "holds"]
+    holding = [fact for fact in store.facts.for_goal(action.goal_id) if fact.state == "holds"]
     groups = group_by_action(_with_providers(store, holding), besides=(action.id,))
     needs = {each.action.id: inherited_preconditions(store, each.action) for each in groups}
     lost, found = {*action.effects}, dict[ActionId, ProvenFacts]()

@@ -69,7 +69,7 @@ async def record_step(context: RunContext, run: Run, attempt: Attempt, action: A
 async def note_refused_edits(context: RunContext, run: Run) -> None:
     """Note in each story which edits were rejected and why, also those that a killed owner did not note."""
     store = context.store
-    for each in store.refused_edits.of_run(run.id):
+    for each in store.refused_edits.for_run(run.id):
         keep_unused_edits(context, each.attempt, each.story, each.refusal.edits)
         written = await add_notes(context, notes_of_story(each.story), each.refusal.why)
         text = f"{each.step} asked for changes of its story's steps that were rejected."
@@ -122,7 +122,7 @@ async def unpin_contained(context: RunContext, attempt: Attempt, *, landed: bool
     last = attempt.head_sha if landed or not recorded else recorded[-1].head_sha
     keeper = attempt.id if landed or not recorded else recorded[-1].id
     pins = await refs.list_refs(context.git, refs.REF_PREFIX)
-    for earlier in store.of_workspace(attempt.workspace):
+    for earlier in store.for_workspace(attempt.workspace):
         for ref in (refs.work_ref(earlier.id), refs.rescue_ref(earlier.id)):  # `cleanup` moves the pin to a rescue ref
             pin = pins.get(ref)
             if pin is None or last is None or earlier.id == keeper:
@@ -170,7 +170,7 @@ def _write_story(context: RunContext, story: Action, before: StoryRecord, after:
     for replaced in [stored.pop(key) for key in [*stored] if key not in keys]:
         if not isinstance(replaced.state, Pending):
             continue  # replaced by an earlier edit, and skipped
-        if store.attempts.of_action(replaced.id):
+        if store.attempts.for_action(replaced.id):
             store.actions.move(replaced.id, Skipped("replaced by other steps"))
         else:
             store.actions.remove(replaced)

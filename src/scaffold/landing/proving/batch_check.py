@@ -81,7 +81,7 @@ class BatchVerifier:
         # The tip may need packages that the base did not.
         baseline = msgspec.structs.replace(baseline, environment=found.environment)
         # In the order of the landings.
-        attempts = [each for each in self._context.store.attempts.of_run(self._run.id) if each.outcome == "landed"]
+        attempts = [each for each in self._context.store.attempts.for_run(self._run.id) if each.outcome == "landed"]
         ordered = sorted(attempts, key=lambda each: each.ended_at or each.queued_at)
         request = ProofRequest(
             baseline=baseline,

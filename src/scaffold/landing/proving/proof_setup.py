@@ -36,7 +36,7 @@ class ProofSetup:
     def baseline(self) -> Baseline | None:
         """The run's baseline; cached, since it does not change during the run."""
         if self._baseline is None:
-            self._baseline = self.context.store.baselines.of_run(self.run.id)
+            self._baseline = self.context.store.baselines.for_run(self.run.id)
         return self._baseline
 
     @property

@@ -127,7 +127,7 @@ class ChangeApprovals:
             return False
         store = self._context.store
         failed = [
-            each.number for each in store.attempts.of_action(rejected.action_id) if each.outcome in COUNTED_FAILURES
+            each.number for each in store.attempts.for_action(rejected.action_id) if each.outcome in COUNTED_FAILURES
         ]
         return sum(number > asked.attempt for number in failed) > store.actions.failures(rejected.action_id)
 
@@ -151,7 +151,7 @@ class ChangeApprovals:
 
     def answers(self, subject: ChangeSubject, action: ActionId) -> ChangeAnswers:
         """Return the questions and answers about a change, as stored now."""
-        return answers_about(subject, self._context.store.inbox.of_action(action), self._context.clock.now())
+        return answers_about(subject, self._context.store.inbox.for_action(action), self._context.clock.now())
 
     async def end(self, attempt_id: AttemptId) -> None:
         """Withdraw the question about a candidate that no longer waits to land."""
@@ -182,7 +182,9 @@ class ChangeApprovals:
     async def _protected_paths(self, old: Commit, new: Commit) -> tuple[str, ...]:
         git = self._context.git
         areas = ProtectedAreas.with_added(self._run.settings.permissions.areas)
-        paths = [path for path in await commits.changed_paths(git, old, new) if areas.of(path) or protected_entry(path)]
+        paths = [
+            path for path in await commits.changed_paths(git, old, new) if areas.area_of(path) or protected_entry(path)
+        ]
         inner = [each.path for each in await commits.submodule_changes(git, old, new) if protected_entry(each.path)]
         return tuple(utf8_safe(path) for path in (*paths, *inner))
 

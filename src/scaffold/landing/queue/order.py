@@ -226,7 +226,7 @@ class QueueOrder:
     async def _queued_candidate(self, attempt: Attempt) -> QueuedCandidate:
         action, _ = self._with_action(attempt)
         needs = frozenset(action.preconditions)
-        facts = self._context.store.facts.of_assertions(action.goal_id, needs)
+        facts = self._context.store.facts.for_assertions(action.goal_id, needs)
         return QueuedCandidate(
             id=attempt.id,
             # As text, like the stored paths of facts.

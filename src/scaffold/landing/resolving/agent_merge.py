@@ -73,7 +73,7 @@ def _why_not_asked(context: RunContext, run: Run, action: Action, files: Sequenc
     contract = contract_in_force(context.store, action.id)
     if contract is None or not any(check.required for check in contract.commands):
         return "no check of the action could show that its work still holds"
-    baseline = context.store.baselines.of_run(run.id)
+    baseline = context.store.baselines.for_run(run.id)
     if baseline is None or not any(each.gate.kind == "test" for each in baseline.runs):
         return "the repository has no tests that could show that both sides still hold"
     return ""

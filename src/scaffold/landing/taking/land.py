@@ -156,7 +156,7 @@ async def _commits_left(
     For a pull request, whose branch is pushed as a whole, also those that it has as other commits, unless it has all.
     """
     git, store = context.git, context.store
-    if head == run.base_sha and not any(each.outcome == "landed" for each in store.attempts.of_run(run.id)):
+    if head == run.base_sha and not any(each.outcome == "landed" for each in store.attempts.for_run(run.id)):
         raise UsageError(
             f"nothing has landed on {run.session_branch}, so there is nothing to take",
             f"`scaffold status {run.id}` shows how far the run is.",
@@ -182,7 +182,7 @@ async def _select_commits(
     context: RunContext, run: Run, only: Action, left: Sequence[SessionCommit]
 ) -> Mapping[Commit, str]:
     """Return {commit of the action or of one that it needs: reason}; raises UsageError if it has not landed."""
-    attempts = context.store.attempts.of_action(only.id)
+    attempts = context.store.attempts.for_action(only.id)
     # A reverted action has a landed attempt, too, but is open again.
     if not isinstance(only.state, Completed) or not any(each.outcome == "landed" for each in attempts):
         raise UsageError(
@@ -190,7 +190,7 @@ async def _select_commits(
             f"`scaffold status {run.id}` shows what has; a compound is taken by its children.",
         )
     paths = await paths_by_commit(context.git, run, left)
-    actions = context.store.actions.of_run(run.id)
+    actions = context.store.actions.for_run(run.id)
     builds_on = {action.id: inherited_preconditions(context.store, action) for action in actions}
     return needed_for(only.key, left, paths, builds_on, actions)
 
@@ -223,7 +223,7 @@ async def _make_commits(
 def _create_remaker(context: RunContext, run: Run, style: CommitStyle) -> Remaker:
     earlier = {
         commit.old: commit.new
-        for move in context.store.branch_moves.of_run(run.id)
+        for move in context.store.branch_moves.for_run(run.id)
         if move.purpose in {"ff", "pr"}
         for commit in move.commits
         if commit.old != commit.new
@@ -235,7 +235,7 @@ async def _squash_commits(
     context: RunContext, run: Run, wish: LandWish, chosen: Sequence[SessionCommit], *, tree: str, onto: Commit
 ) -> tuple[Mapping[Commit, Commit], Commit]:
     identity: RunIdentity = run.settings.identity
-    message = squash_message(run, context.store.goals.of_run(run.id), chosen, wish.message)
+    message = squash_message(run, context.store.goals.for_run(run.id), chosen, wish.message)
     text = CommitText(author=identity.author, authored_at="", committer=identity.committer, message=message)
     new = await remake(context, tree, text, parents=[onto], style=wish.style)
     return {each.commit: new for each in chosen}, new

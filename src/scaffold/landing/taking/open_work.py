@@ -33,8 +33,8 @@ class OpenWork(Struct, frozen=True, kw_only=True):
 async def open_work(context: RunContext, run: Run, tip: Commit) -> tuple[OpenWork, ...]:
     """Return the work that has not landed, in plan order, with its conflicts with `tip`."""
     found: list[OpenWork] = []
-    for action in context.store.actions.of_run(run.id):
-        attempts = context.store.attempts.of_action(action.id)
+    for action in context.store.actions.for_run(run.id):
+        attempts = context.store.attempts.for_action(action.id)
         if not attempts or isinstance(action.state, Cancelled | Skipped):
             continue
         last = attempts[-1]

@@ -40,10 +40,10 @@ async def doubt_of(context: RunContext, run: Run, new: Commit, *, head: Commit) 
 def _with_gates(context: RunContext, run: Run, checked: Collection[Fact], *, head: Commit) -> bool:
     if isinstance(run.state, Completed) and any(fact.commit == head for fact in checked):
         return True
-    baseline = context.store.baselines.of_run(run.id)
+    baseline = context.store.baselines.for_run(run.id)
     if not run.settings.gates.enabled or (baseline is not None and not baseline.runs):
         return True
-    attempts = context.store.attempts.of_run(run.id)
+    attempts = context.store.attempts.for_run(run.id)
     # A landing is proven even if no gate runs on its paths.
     landed = {each.verification.commit for each in attempts if each.outcome == "landed" and each.verification}
     return any(
@@ -53,4 +53,4 @@ def _with_gates(context: RunContext, run: Run, checked: Collection[Fact], *, hea
 
 
 def _run_facts(context: RunContext, run: Run) -> list[Fact]:
-    return [fact for goal in context.store.goals.of_run(run.id) for fact in context.store.facts.of_goal(goal.id)]
+    return [fact for goal in context.store.goals.for_run(run.id) for fact in context.store.facts.for_goal(goal.id)]

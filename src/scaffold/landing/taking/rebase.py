@@ -133,7 +133,7 @@ async def lost_landings(context: RunContext, run: Run, move: BranchMove) -> tupl
     """Return the attempts whose commit was neither carried over nor is part of the new base."""
     carried = {each.old for each in move.commits}
     found: list[AttemptId] = []
-    for attempt in context.store.attempts.of_run(run.id):
+    for attempt in context.store.attempts.for_run(run.id):
         head = attempt.head_sha if attempt.outcome == "landed" else None
         if head is not None and head not in carried and not await is_contained(context.git, head, move.new):
             found.append(attempt.id)
@@ -182,7 +182,7 @@ def record_rebased(
         _reopen_action(store, attempt, f"conflicts with the new base {move.head[:8]}") for attempt in lost
     )
     withdrawn = dict(_withdraw_candidates(store, run, shaken))
-    for goal in store.goals.of_run(run.id):
+    for goal in store.goals.for_run(run.id):
         if isinstance(goal.state, Completed) and store.goals.unmet(goal.id):
             store.goals.move(goal.id, Active())
     done = Rebased(
@@ -226,7 +226,7 @@ def _carry_facts(store: Store, group: ProvenFacts, move: BranchMove) -> None:
 
 
 def _relocate_attempts(store: Store, run: Run, commits: Mapping[Commit, Commit | None]) -> None:
-    for attempt in store.attempts.of_run(run.id):
+    for attempt in store.attempts.for_run(run.id):
         if attempt.outcome == "landed" and attempt.head_sha is not None and attempt.head_sha in commits:
             store.attempts.relocate(attempt.id, commits[attempt.head_sha])
 

@@ -91,7 +91,7 @@ async def require_not_checked_out(context: RunContext, run: Run, command: str) -
 
 
 def _landed_commit(store: Store, run: Run, action: Action) -> Commit:
-    landed = [each.head_sha for each in store.attempts.of_action(action.id) if each.outcome == "landed"]
+    landed = [each.head_sha for each in store.attempts.for_action(action.id) if each.outcome == "landed"]
     if action.kind == "compound":
         children = ", ".join(child.key for child in store.actions.children(action.id))
         raise UsageError(f"`{action.key}` is a compound and has no commit", f"Revert its children: {children}.")
@@ -179,7 +179,7 @@ def record_reverted(store: Store, run: Run, move: BranchMove, changed: Sequence[
     groups = {each.action.id: each for each in affected_facts(store, run, changed, besides=(action.id,))}
     groups |= {each.action.id: each for each in dependent_facts(store, action)}
     undo_action(store, action)
-    doubt_memories(store, (each.id for each in store.attempts.of_action(action.id)))
+    doubt_memories(store, (each.id for each in store.attempts.for_action(action.id)))
     stale = tuple(each for each in groups.values() if each.recheck != "nothing")
     for group in stale:
         mark_stale(store, group)

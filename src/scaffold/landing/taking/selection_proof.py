@@ -30,7 +30,7 @@ async def prove_selection(context: RunContext, run: Run, work: TakenWork, *, dur
     setup, front = ProofSetup(context, run), Checkouts(context, run, [LANDING])
     refresher = FactRefresher(context, run, front, lambda: setup.baseline)
     taken = {each.action for each in work.commits if each.action}
-    actions = [each for each in context.store.actions.of_run(run.id) if each.key in taken]
+    actions = [each for each in context.store.actions.for_run(run.id) if each.key in taken]
     contracts = {
         each.key: await _landed_contract(context, each, setup.baseline) for each in actions if not is_review(each)
     }
@@ -60,7 +60,7 @@ async def prove_selection(context: RunContext, run: Run, work: TakenWork, *, dur
 
 async def _landed_contract(context: RunContext, action: Action, baseline: Baseline | None) -> Contract:
     # With the timeouts that were used when its work landed.
-    landed = [each for each in context.store.attempts.of_action(action.id) if each.outcome == "landed"]
+    landed = [each for each in context.store.attempts.for_action(action.id) if each.outcome == "landed"]
     if not landed:
         return contract_in_force(context.store, action.id) or Contract()
     return await contract_with_timings(context, landed[-1], baseline) or Contract()

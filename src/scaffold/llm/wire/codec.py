@@ -116,7 +116,7 @@ class EncodedMessages:
         self._encoded: list[bytes] = []
         self._tokens = 0
 
-    def of(self, messages: Sequence[Message]) -> Sequence[bytes]:
+    def encode(self, messages: Sequence[Message]) -> Sequence[bytes]:
         """Return the encoded `messages`; the result is valid until the next call."""
         known = self._messages
         # By identity: comparing the contents of a long history would cost as much as encoding it.
@@ -134,5 +134,5 @@ class EncodedMessages:
 
     def tokens(self, messages: Sequence[Message]) -> int:
         """Return the estimated tokens of `messages`."""
-        self.of(messages)
+        self.encode(messages)
         return self._tokens

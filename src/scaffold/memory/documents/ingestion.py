@@ -78,7 +78,7 @@ class Ingestion:
         digest = hashlib.sha256("\n".join(parts).encode()).hexdigest()
         # Some pages of a file are another document than all of them.
         source = f"{SOURCE}{opened.name}" + ("" if options.pages.is_all else f"{PAGES_OF}{options.pages}")
-        versions = self._database.knowledge.documents.of_source(self._index, source)
+        versions = self._database.knowledge.documents.for_source(self._index, source)
         known = next((each for each in versions if each.sha256 == digest), None)
         if known is not None and known.state == "read":
             return self._ingested_document(known, "unchanged")
@@ -168,7 +168,7 @@ class Ingestion:
         with self._database.transaction(durable=True):
             knowledge.collections.ensure(self._index)
             begun = None
-            for each in knowledge.documents.of_source(self._index, source):
+            for each in knowledge.documents.for_source(self._index, source):
                 if each.sha256 == digest:
                     begun = each
                 elif each.state == "reading":
@@ -204,7 +204,7 @@ class Ingestion:
         return now
 
     def _former_versions(self, source: str) -> list[Document]:
-        versions = self._database.knowledge.documents.of_source(self._index, source)
+        versions = self._database.knowledge.documents.for_source(self._index, source)
         return [each for each in versions if each.state == "read"]
 
     def _require_room(self, opened: OpenedFile, options: ReadingOptions, source: str) -> None:

@@ -144,7 +144,7 @@ class Indexes:
             _require_unchanged(place)
             before = self._require_item(place, item)
             if packed is None and place.has_given_vectors:
-                packed = knowledge.embeddings.of_chunk(before)  # another text does not take it away
+                packed = knowledge.embeddings.for_chunk(before)  # another text does not take it away
             content = before.text
             if text is not None and place.has_given_vectors:
                 content = self._optional_text(text)
@@ -175,7 +175,7 @@ class Indexes:
         """Return an item and its vector; None if it has none."""
         for place in self._require_places(index_name(name)):
             if (chunk := self._find_item(place, item)) is not None:
-                vector = place.database.knowledge.embeddings.of_chunk(chunk)
+                vector = place.database.knowledge.embeddings.for_chunk(chunk)
                 return chunk, None if vector is None else _unpack_vector(vector)
         raise _no_item(item, name)
 
@@ -189,7 +189,7 @@ class Indexes:
             if not stored.dimension:
                 continue  # nothing in it has a vector
             query = _pack_vector(vector, stored)
-            vectors = self._vector_leg(place).vectors.of(stored.name, stored.model)
+            vectors = self._vector_leg(place).vectors.search_of(stored.name, stored.model)
             among = None if wanted == VALID else knowledge.chunks.numbers(stored.name, wanted)
             near = dict(vectors.search(query, most=most, among=among)) if vectors is not None else {}
             found += [FoundChunk(chunk, near[chunk.seq]) for chunk in knowledge.chunks.with_numbers(near)]
@@ -260,7 +260,7 @@ class Indexes:
         # It is stored, and found by its words, even if that fails.
         try:
             embeddings = place.database.knowledge.embeddings
-            bare = [each for each in added.chunks if embeddings.of_chunk(each) is None]
+            bare = [each for each in added.chunks if embeddings.for_chunk(each) is None]
             await embed_chunks(place.database, self._vector_leg(place), place.collection.name, bare)
         except (EmbeddingError, StoreError, UsageError) as error:
             return structs.replace(added, problem=error.in_full)

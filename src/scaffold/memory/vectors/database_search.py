@@ -129,7 +129,7 @@ class OpenVectorSearches:
         self._folder = folder
         self._exact_until = exact_until
 
-    def of(self, collection: CollectionName, model: str) -> OpenVectorSearch | ServerSearch | None:
+    def search_of(self, collection: CollectionName, model: str) -> OpenVectorSearch | ServerSearch | None:
         """Return the vectors of a collection; None if it has none by this model."""
         stored = self._stored_collection(collection, model)
         if stored is None:

@@ -132,7 +132,7 @@ def _open_attempts(store: Store, request: ControlRequest) -> tuple[Attempt, ...]
 def _affected_actions(store: Store, request: ControlRequest) -> tuple[Action, ...]:
     # All actions of the goal, or one action with its descendants.
     if request.action_id is None:
-        return store.actions.of_goal(request.goal_id)
+        return store.actions.for_goal(request.goal_id)
     action = store.actions.get(request.action_id)
     found = [] if action is None else [action]
     for each in found:

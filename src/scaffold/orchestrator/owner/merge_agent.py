@@ -68,7 +68,7 @@ class MergeAgent:
         store, redactor = self._context.store, self._context.redactor
         is_final = True
         action = store.actions.by_key(self._run.id, question.action)
-        attempts = store.attempts.of_action(action.id) if action else ()
+        attempts = store.attempts.for_action(action.id) if action else ()
         if action is None or not attempts:
             raise LookupError(question.action)
         attempt = attempts[-1]

@@ -76,8 +76,8 @@ def _next_of_prompt(context: RunContext, run: Run) -> RoundAdded | RoundsOver:
     # Until a round changes nothing, or there have been too many.
     store, loop = context.store, PromptLoop(prompt=run.request, max_rounds=run.settings.planning.rounds)
     with owner_transaction(store, run, durable=True):
-        actions = [action for action in store.actions.of_run(run.id) if action.method == "round"]
-        attempts = store.attempts.of_action(actions[-1].id) if actions else ()
+        actions = [action for action in store.actions.for_run(run.id) if action.method == "round"]
+        attempts = store.attempts.for_action(actions[-1].id) if actions else ()
         if not attempts or attempts[-1].outcome != "landed":
             return RoundsOver()
         if len(actions) >= loop.max_rounds:
@@ -93,7 +93,7 @@ def _next_audit(context: RunContext, run: Run, tip: Commit) -> RoundAdded | Roun
         compliance = read_compliance(store, run)
         if compliance is None or not compliance.requirements:
             return RoundsOver("the run has no requirements to audit")
-        cancelled = [goal.name for goal in store.goals.of_run(run.id) if isinstance(goal.state, Cancelled)]
+        cancelled = [goal.name for goal in store.goals.for_run(run.id) if isinstance(goal.state, Cancelled)]
         if cancelled:
             return RoundsOver(f"{compliance.summary}, and {', '.join(cancelled)} was cancelled")
         view = ComplianceView(

@@ -26,7 +26,7 @@ async def continue_after_death(context: RunContext, run: Run, code: int) -> None
     """Tell the user that the run's owner died with `code` (negative: a signal), and recover what it left."""
     died = f"The process that executed the run died ({describe_exit_code(code)})"
     warn(context, run.id, f"{died}; process {own_identity().pid} continues it.")
-    if context.store.goals.of_run(run.id):  # a run without a plan has nothing to recover, and is planned again
+    if context.store.goals.for_run(run.id):  # a run without a plan has nothing to recover, and is planned again
         await recover_from_dead_owner(context, run)
 
 

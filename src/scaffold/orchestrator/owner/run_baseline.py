@@ -62,7 +62,7 @@ async def ensure_baseline(context: RunContext, run: Run) -> None:
     Only the run's owner may call this, before the first model request. Fails the run and raises EnvironmentNotReady if
     results of checks would not be reliable. An interrupted capture starts over.
     """
-    if context.store.baselines.of_run(run.id) is not None:
+    if context.store.baselines.for_run(run.id) is not None:
         return
     activities = ActivityRecorder(context, run, stage=PREPARING)
     async with activities.during(CHECK_ENVIRONMENT):
@@ -89,7 +89,7 @@ def reset_baseline(context: RunContext, run: Run) -> bool:
 
     Raises UsageError while any run is active, because runs share the gate results of a tree.
     """
-    baseline = context.store.baselines.of_run(run.id)
+    baseline = context.store.baselines.for_run(run.id)
     if baseline is None:
         return False
     for each in context.store.runs.all():

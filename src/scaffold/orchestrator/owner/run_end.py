@@ -66,7 +66,7 @@ def unfinished_cause(cause: EndCause) -> PauseCause | Literal["cancelled"]:
 def state_from_goals(store: Store, run_id: RunId) -> Completed | Failed | Cancelled | None:
     """Return the final state that follows from the run's goals; None if one is not over, or there are none yet."""
     # Asked at every wake-up of the owner, so the goals are read only once all have ended.
-    goals = () if store.goals.count_unfinished(run_id) else store.goals.of_run(run_id)
+    goals = () if store.goals.count_unfinished(run_id) else store.goals.for_run(run_id)
     if not goals:
         return None
     reasons = [f"{goal.name}: {goal.state.reason}" for goal in goals if isinstance(goal.state, Failed)]
@@ -114,7 +114,7 @@ def pause_if_waiting(store: Store, run: Run, awaiting: Mapping[AttemptId, str] =
     `awaiting`: the candidates that wait for an approval, each with its inbox item.
     """
     # Most runs do not wait for a human, and the transaction would take the write lock at every wake-up.
-    if not awaiting and not any(store.actions.waiting(goal.id) for goal in store.goals.of_run(run.id)):
+    if not awaiting and not any(store.actions.waiting(goal.id) for goal in store.goals.for_run(run.id)):
         return False
     # A question that is asked at a terminal may be answered at any time.
     if asked_items(store, run.id):
@@ -123,7 +123,7 @@ def pause_if_waiting(store: Store, run: Run, awaiting: Mapping[AttemptId, str] =
     with owner_transaction(store, run, durable=True):
         # An expired item releases its action, which asks again.
         store.inbox.expire(run.id)
-        goals = [goal for goal in store.goals.of_run(run.id) if isinstance(goal.state, Active | Paused)]
+        goals = [goal for goal in store.goals.for_run(run.id) if isinstance(goal.state, Active | Paused)]
         # An open attempt may make other actions ready. Checked in the transaction, because supervisors queue attempts
         # at any time.
         open_ones = {each.id for each in store.attempts.open_of_run(run.id)}
@@ -134,7 +134,7 @@ def pause_if_waiting(store: Store, run: Run, awaiting: Mapping[AttemptId, str] =
         idle = not busy and not any(decide(read_goal_view(store, run, goal)) for goal in goals)
         waiting = idle and (bool(awaiting) or any(store.actions.waiting(goal.id) for goal in goals))
         if waiting:
-            awaited = {awaited_inbox_id(action.state) for action in store.actions.of_run(run.id)} - {None}
+            awaited = {awaited_inbox_id(action.state) for action in store.actions.for_run(run.id)} - {None}
             open_items = awaited | {*awaiting.values()}
             items = count_of(len(open_items), "item")
             state = Paused(f"waits for a human: {items}")
@@ -145,7 +145,7 @@ def pause_if_waiting(store: Store, run: Run, awaiting: Mapping[AttemptId, str] =
 
 def can_start(store: Store, run: Run) -> bool:
     """Return whether an active goal can do something now, other than wait for candidates to land."""
-    active = [goal for goal in store.goals.of_run(run.id) if isinstance(goal.state, Active)]
+    active = [goal for goal in store.goals.for_run(run.id) if isinstance(goal.state, Active)]
     return any(decide(read_goal_view(store, run, goal)) for goal in active)
 
 
@@ -162,7 +162,7 @@ def fail_run(store: Store, run: Run, reason: str) -> None:
     """Fail an owned run and its unfinished goals, and release it; `retry` can reopen it."""
     with store.transaction(durable=True):
         store.runs.check(run.id, fence=run.fence)
-        for goal in store.goals.of_run(run.id):
+        for goal in store.goals.for_run(run.id):
             if isinstance(goal.state, Planning | Active | Paused):
                 store.goals.move(goal.id, Failed(reason))
         store.runs.move(run.id, Failed(reason), fence=run.fence)
@@ -183,7 +183,7 @@ def save_run(context: RunContext, run_id: RunId) -> None:
 
 
 def _pause_goals(store: Store, run: Run, state: Paused) -> None:
-    for goal in store.goals.of_run(run.id):
+    for goal in store.goals.for_run(run.id):
         if isinstance(goal.state, Planning | Active):
             store.goals.move(goal.id, state)
 
@@ -209,9 +209,9 @@ def cancel_attempts(store: Store, run: Run) -> None:
 
 def _cancel_work(store: Store, run: Run) -> None:
     """Cancel all actions and goals that are not over."""
-    for action in store.actions.of_run(run.id):
+    for action in store.actions.for_run(run.id):
         if isinstance(action.state, Pending | Blocked | Running):
             store.actions.move(action.id, Cancelled())
-    for goal in store.goals.of_run(run.id):
+    for goal in store.goals.for_run(run.id):
         if isinstance(goal.state, Planning | Active | Paused):
             store.goals.move(goal.id, Cancelled())

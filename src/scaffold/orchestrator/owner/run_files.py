@@ -45,7 +45,7 @@ class RunFiles:
         """Bring the files in line with the store."""
         if await self._workflow_state.write():
             # The notes of completed stories go to the archive, and come back if a story is reopened.
-            for action in self._context.store.actions.of_run(self._run.id):
+            for action in self._context.store.actions.for_run(self._run.id):
                 if action.method == "story" and action.kind == "compound":
                     with contextlib.suppress(OSError):
                         completed = isinstance(action.state, Completed)
@@ -170,7 +170,7 @@ class MarkedCopy:
         listed = self._run.settings.landing.write_back
         if self._path is None or listed is None:
             return
-        actions = self._context.store.actions.of_run(self._run.id)
+        actions = self._context.store.actions.for_run(self._run.id)
         done = frozenset(each.key for each in actions if isinstance(each.state, Completed))
         with contextlib.suppress(OSError, PlanInvalid, UnicodeDecodeError):
             now = done, _modified_ns(listed)

@@ -54,7 +54,7 @@ def claim_run(store: Store, run: Run, *, restart: bool = False) -> None:
         store.runs.move(run.id, Active(), fence=run.fence)
     store.runs.take(run.id, me, expected_fence=run.fence)
     # A supervisor inside of the previous owner's process must not be killed as an orphan.
-    for goal in store.goals.of_run(run.id):
+    for goal in store.goals.for_run(run.id):
         if goal.supervisor is not None and goal.supervisor == run.owner:
             store.goals.supervise(goal.id, None, was=goal.supervisor)
     if run.owner != me and not restart:

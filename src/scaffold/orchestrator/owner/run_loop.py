@@ -189,7 +189,7 @@ class RunOwner:
         with owner_transaction(store, self.run, durable=True):
             if not isinstance(require_run(store, self.run.id).state, Active):
                 store.runs.move(self.run.id, Active(), fence=self.run.fence)
-            for goal in store.goals.of_run(self.run.id):
+            for goal in store.goals.for_run(self.run.id):
                 # A goal that the user paused on its own stays paused when the run is resumed.
                 if isinstance(goal.state, Planning | Paused) and goal.state != Paused(PAUSED_BY_USER):
                     store.goals.move(goal.id, Active())
@@ -290,7 +290,9 @@ class RunOwner:
         if isinstance(exited, AttemptExit):
             attempt = store.attempts.get(exited.attempt_id)
             return attempt.error or "" if attempt else ""
-        errors = [turn.error for turn in store.turns.of_run(self.run.id) if turn.goal_id in exited.goals and turn.error]
+        errors = [
+            turn.error for turn in store.turns.for_run(self.run.id) if turn.goal_id in exited.goals and turn.error
+        ]
         return errors[-1] if errors else ""
 
     async def _end_overdue_workers(self) -> None:
@@ -408,7 +410,7 @@ class RunOwner:
         return bool(unfinished) and all(goal.state == Paused(PAUSED_BY_USER) for goal in unfinished)
 
     def _run_goals(self) -> tuple[Goal, ...]:
-        return self._context.store.goals.of_run(self.run.id)
+        return self._context.store.goals.for_run(self.run.id)
 
     async def _end_run(self) -> RunEnding:
         # The engine has ended them, but their exits are no longer handled.

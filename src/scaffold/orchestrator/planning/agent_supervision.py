@@ -97,7 +97,7 @@ def _ended_turns(store: Store, run: Run, goal_id: GoalId) -> tuple[PlanningTurn,
     # Oldest first.
     return tuple(
         turn
-        for turn in store.turns.of_run(run.id)
+        for turn in store.turns.for_run(run.id)
         if turn.goal_id == goal_id and turn.event == "judge" and turn.outcome is not None
     )
 

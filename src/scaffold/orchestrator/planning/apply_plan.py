@@ -43,12 +43,12 @@ from scaffold.store.database import Store
 
 def stored_plan(store: Store, run: Run) -> Plan:
     """Return the run's goals and actions as a plan, in the order they were added."""
-    return _build_plan(store.goals.of_run(run.id), store.actions.of_run(run.id))
+    return _build_plan(store.goals.for_run(run.id), store.actions.for_run(run.id))
 
 
 def read_draft(store: Store, run: Run) -> PlanDraft:
     """Return a draft of the run's current plan, without changes."""
-    goals, actions = store.goals.of_run(run.id), store.actions.of_run(run.id)
+    goals, actions = store.goals.for_run(run.id), store.actions.for_run(run.id)
     progress = PlanProgress(
         statuses={
             action.key: WAITING if awaited_inbox_id(action.state) else status_of(action.state) for action in actions

@@ -92,16 +92,16 @@ class BranchEvidence:
 
     def _known_programs(self) -> Iterator[str]:
         # The programs of the run's own checks and gates may be installed in their environment only.
-        baseline = self._context.store.baselines.of_run(self._run.id)
+        baseline = self._context.store.baselines.for_run(self._run.id)
         for run in baseline.runs if baseline else ():
             yield run.gate.command.split(maxsplit=1)[0]
-        for action in self._context.store.actions.of_run(self._run.id):
+        for action in self._context.store.actions.for_run(self._run.id):
             for check in action.contract.commands if action.contract else ():
                 yield check.command.split(maxsplit=1)[0]
 
     async def _check_command(self, command: str) -> Finding:
         store, run = self._context.store, self._run
-        refresher = FactRefresher(self._context, run, self._checkouts, lambda: store.baselines.of_run(run.id))
+        refresher = FactRefresher(self._context, run, self._checkouts, lambda: store.baselines.for_run(run.id))
         tip = await session_tip(self._context, run)
         try:
             (result,) = await refresher.run_contract(

@@ -61,7 +61,7 @@ async def plan_run(
     prompt = REQUEST_PROMPT.format(agents=run.settings.tier.agents, request=run.request.strip())
     read_tools = read_only_tools(context, run)
     audited = run.settings.planning.until_complied
-    listing = RequirementListing(run.request) if audited and not context.store.requirements.of_run(run.id) else None
+    listing = RequirementListing(run.request) if audited and not context.store.requirements.for_run(run.id) else None
 
     def tools(proposals: ProposalTarget) -> tuple[Tool, ...]:
         listed = [listing.tool()] if listing else []

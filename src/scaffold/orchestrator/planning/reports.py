@@ -44,7 +44,7 @@ STATUS_ORDER = (
 
 def find_goal(proposals: ProposalTarget, name: str) -> GoalSpec:
     """Return the goal with that name or id; raises ChangeRejected if there is none."""
-    by_id = (goal.name for goal in proposals.store.goals.of_run(proposals.run.id) if goal.id == name)
+    by_id = (goal.name for goal in proposals.store.goals.for_run(proposals.run.id) if goal.id == name)
     draft = proposals.draft
     # A name wins over an id; the last call raises with a hint at similar names.
     return draft.goal(name) or draft.known_goal(next(by_id, name))
@@ -52,7 +52,7 @@ def find_goal(proposals: ProposalTarget, name: str) -> GoalSpec:
 
 def find_action(proposals: ProposalTarget, name: str) -> ActionSpec:
     """Return the action with that key or id; raises ChangeRejected if there is none."""
-    by_id = (action.key for action in proposals.store.actions.of_run(proposals.run.id) if action.id == name)
+    by_id = (action.key for action in proposals.store.actions.for_run(proposals.run.id) if action.id == name)
     draft = proposals.draft
     return draft.action(name) or draft.known_action(next(by_id, name))
 
@@ -182,7 +182,7 @@ def results_report(proposals: ProposalTarget, goal: GoalSpec, keys: Sequence[Act
 
 def _result_entry(proposals: ProposalTarget, action: Action, share: int) -> dict[str, Any]:
     status = status_of(action.state)
-    attempts = proposals.store.attempts.of_action(action.id)
+    attempts = proposals.store.attempts.for_action(action.id)
     error = attempts[-1].error if attempts and status != "completed" else None
     fields = {
         "action": action.key,
@@ -254,10 +254,10 @@ def _claim_notes(
 
 def stored_goal(proposals: ProposalTarget, name: str) -> Goal | None:
     """Return the stored goal; None if it is only proposed."""
-    return next((goal for goal in proposals.store.goals.of_run(proposals.run.id) if goal.name == name), None)
+    return next((goal for goal in proposals.store.goals.for_run(proposals.run.id) if goal.name == name), None)
 
 
 def stored_actions(proposals: ProposalTarget, goal: str) -> dict[ActionKey, Action]:
     """Return the stored actions of a goal by key, in plan order; empty if the goal is only proposed."""
     stored = stored_goal(proposals, goal)
-    return {} if stored is None else {action.key: action for action in proposals.store.actions.of_goal(stored.id)}
+    return {} if stored is None else {action.key: action for action in proposals.store.actions.for_goal(stored.id)}

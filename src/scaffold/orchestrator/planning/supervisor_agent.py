@@ -91,7 +91,7 @@ class SupervisorAgent:
         compound = None if compound_id is None else _require_action(store, compound_id)
         context = self._goal_context(goal, compound, "replan")
         before = context.turns[-1] if context.turns else None
-        still = is_replan_stuck(context.failures, before, len(store.facts.of_goal(goal_id)))
+        still = is_replan_stuck(context.failures, before, len(store.facts.for_goal(goal_id)))
         request = self._turn_request("replan", replan_prompt(context, unmet, why, still=still), goal, compound)
         return await self._run_proposal_turn(
             request, self._turn_rules(goal, compound, lambda store: store.actions.mark_failures_handled(goal_id))
@@ -150,7 +150,7 @@ class SupervisorAgent:
 
     def _goal_context(self, goal: Goal, compound: Action | None, event: PlanningEvent) -> GoalContext:
         store = self._run_context.store
-        actions = store.actions.of_goal(goal.id)
+        actions = store.actions.for_goal(goal.id)
         about = None if compound is None else compound.id
         failed = [action for action in actions if action.kind == "primitive" and isinstance(action.state, Failed)]
         latest = sorted(failed, key=lambda action: action.updated_at, reverse=True)[:MAX_FAILURES]
@@ -161,11 +161,11 @@ class SupervisorAgent:
             actions=actions,
             ready=store.actions.ready(goal.id, MAX_READY),
             failures=tuple(
-                FailedAction(action=action, attempts=store.attempts.of_action(action.id)) for action in latest
+                FailedAction(action=action, attempts=store.attempts.for_action(action.id)) for action in latest
             ),
             turns=tuple(
                 turn
-                for turn in store.turns.of_run(self._run.id)
+                for turn in store.turns.for_run(self._run.id)
                 if (turn.goal_id, turn.event, turn.action_id) == (goal.id, event, about)
             ),
             compound=compound,

@@ -190,7 +190,7 @@ class Supervisor:
         """Return `reason` with the actions that a human gave up, or else with the error of the goal's last turn."""
         if given_up := given_up_actions(self._context.store, self._goal_id):
             return f"{reason}, as a human gave up {quoted_list(given_up)}"
-        turns = [turn for turn in self._context.store.turns.of_run(self._run.id) if turn.goal_id == self._goal_id]
+        turns = [turn for turn in self._context.store.turns.for_run(self._run.id) if turn.goal_id == self._goal_id]
         # The decision only knows that nothing is left to do; the last turn says why planning did not help.
         if turns and turns[-1].outcome in {"refused", "failed"}:
             return f"{reason}; the last {turns[-1].event} {turns[-1].outcome}: {turns[-1].error}"

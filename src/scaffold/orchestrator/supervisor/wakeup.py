@@ -61,7 +61,7 @@ class GoalChanges:
 
     def _concerned_goals(self, event: Event) -> Iterable[GoalId]:
         if isinstance(event, RunClaimed | RunStatusChanged):
-            return [goal.id for goal in self._store.goals.of_run(self._run_id)]
+            return [goal.id for goal in self._store.goals.for_run(self._run_id)]
         # An event about one goal has a field `goal` with its name, or `action` with the key of one of its actions.
         name, key = getattr(event, "goal", None), getattr(event, "action", None)
         goal_id = self._goal_named(name) if name is not None else None if key is None else self._goal_of(key)

@@ -88,7 +88,7 @@ async def _clean_up_or_keep(context: RunContext, run: Run, *, dry: bool) -> list
 
 
 async def _find_leftovers(context: RunContext, run: Run) -> Leftovers:
-    attempts = {attempt.id: attempt for attempt in context.store.attempts.of_run(run.id)}
+    attempts = {attempt.id: attempt for attempt in context.store.attempts.for_run(run.id)}
     kept = await refs.list_refs(context.git, refs.work_ref(AttemptId("")))
     pins = tuple(
         (ref, commit, attempts[of]) for ref, commit in kept.items() if (of := refs.attempt_id_of(ref)) in attempts

@@ -253,7 +253,7 @@ def retry_run(store: Store, run: Run) -> None:
     """Reopen a failed run and its failed goals; the run is paused afterwards, and `resume` continues it."""
     _require_failed(run.state, f"run {run.id}")
     with store.transaction(durable=True):
-        for goal in store.goals.of_run(run.id):
+        for goal in store.goals.for_run(run.id):
             if isinstance(goal.state, Failed):
                 retry_failed_goal(store, run.id, goal)
         now = store.runs.get(run.id)
@@ -264,8 +264,8 @@ def retry_run(store: Store, run: Run) -> None:
 def stopped_for_good(store: Store, run: Run) -> tuple[Action, ...]:
     """Return the actions that the user stopped for good, but on which unfinished ones depend."""
     found: list[Action] = []
-    for goal in store.goals.of_run(run.id):
-        actions = store.actions.of_goal(goal.id)
+    for goal in store.goals.for_run(run.id):
+        actions = store.actions.for_goal(goal.id)
         needed = {need for each in actions if isinstance(each.state, Pending | Blocked) for need in each.preconditions}
         made = {effect for each in actions if not isinstance(each.state, Cancelled) for effect in each.effects}
         missing = needed - made

@@ -134,7 +134,7 @@ def send_message(context: RunContext, run: Run, action: Action, text: str) -> At
         context.store.messages.send(
             run.id, sender=HUMAN, recipient=action.id, body={"text": context.redactor.clean(message)}
         )
-    attempts = context.store.attempts.of_action(action.id)
+    attempts = context.store.attempts.for_action(action.id)
     is_read = attempts and attempts[-1].status != "ended" and attempts[-1].phase in WORKER_PHASES
     return attempts[-1] if is_read else None
 

@@ -35,7 +35,7 @@ class ProtectedAreas(Struct, frozen=True, kw_only=True):
             globs=(*AREA_GLOBS, *added.globs), words=(*AREA_WORDS, *added.words), types=(*AREA_TYPES, *added.types)
         )
 
-    def of(self, path: str) -> str | None:
+    def area_of(self, path: str) -> str | None:
         """Return the glob, word or extension that protects `path` (relative, with `/`); None without one."""
         folded = path.casefold()
         for glob in self.globs:

@@ -111,7 +111,7 @@ def context_for(rules: RuleSet, workspace: WorkspacePaths, tool: str) -> Decisio
         workspace=workspace,
         allow=tuple(rule for rule in rules.allow if rule.is_for(tool)),
         deny=tuple(rule for rule in rules.deny if rule.is_for(tool)),
-        reading_allowed=rules.of("shell") != "deny",
+        reading_allowed=rules.decision_for("shell") != "deny",
     )
 
 
@@ -215,7 +215,7 @@ def _changes_nothing(request: PermissionRequest, found: PolicyDecision | None) -
 
 def _by_category(request: PermissionRequest, rules: RuleSet, found: PolicyDecision | None) -> PolicyDecision:
     # The user's own `allow` for a category answers the question in `found`.
-    decision = rules.of(request.category, confined=request.confined)
+    decision = rules.decision_for(request.category, confined=request.confined)
     # A default of `allow`, such as python in a sandbox, does not answer a question that a path or a rule raises.
     asks = found is not None and not (decision == "allow" and request.category in rules.categories)
     if asks and STRICTNESS[decision] < STRICTNESS["ask"]:
@@ -234,7 +234,7 @@ def _category_reason(request: PermissionRequest, rules: RuleSet, decision: str) 
         case "deny":
             return f"{request.category} is disabled here"
         case _:
-            areas = (rules.areas.of(path) for path in request.paths) if request.category == "file_write" else ()
+            areas = (rules.areas.area_of(path) for path in request.paths) if request.category == "file_write" else ()
             area = next((area for area in areas if area), None)
             note = f"; the path is in a protected area ({area})" if area else ""
             return f"{request.tool} needs approval ({request.category}){note}"

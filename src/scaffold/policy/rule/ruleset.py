@@ -46,7 +46,7 @@ class RuleSet(Struct, frozen=True, kw_only=True):
     areas: ProtectedAreas = ProtectedAreas()
     """Protected areas; approval questions mention them."""
 
-    def of(self, category: ToolCategory, *, confined: bool = False) -> Decision:
+    def decision_for(self, category: ToolCategory, *, confined: bool = False) -> Decision:
         """Return the decision for a category; `confined` means that the tool runs in a sandbox."""
         default: Decision = "allow" if category == "python" and confined else DEFAULT_DECISIONS[category]
         return self.categories.get(category, default)

@@ -69,7 +69,7 @@ async def decide_command(command: str, context: DecisionContext, parser: Command
 
 def decide_parsed(parsed: ParseResult, context: DecisionContext) -> PolicyDecision:
     """Return whether the parsed command may run from the workspace's root, with the rule and the reason."""
-    return _CommandDecision(context).of(parsed)
+    return _CommandDecision(context).decide(parsed)
 
 
 def visible_commands(text: str) -> tuple[SimpleCommand, ...]:
@@ -93,7 +93,7 @@ class _CommandDecision:
             workspace=context.workspace, deny=context.deny, reads_of=self._read_access, scan=visible_commands
         )
 
-    def of(self, parsed: ParseResult) -> PolicyDecision:
+    def decide(self, parsed: ParseResult) -> PolicyDecision:
         """Return the strictest decision over all simple commands; the first denial ends the search."""
         commands = parsed.commands if isinstance(parsed, ParsedCommand) else parsed.seen
         judged: list[PolicyDecision] = []
@@ -119,7 +119,7 @@ class _CommandDecision:
         return max(judged, key=lambda each: (STRICTNESS[each.decision], each.rule != "read-only"))
 
     def _read_access(self, simple: SimpleCommand) -> ReadAccess | None:
-        access = self._analysis.of(simple.words, frozenset({self._workspace.root}))
+        access = self._analysis.analyze(simple.words, frozenset({self._workspace.root}))
         return access if isinstance(access, ReadAccess) else None
 
     def _decide_one(
@@ -166,7 +166,7 @@ class _CommandDecision:
     def _decide_command(
         self, simple: SimpleCommand, folders: frozenset[str], before: Sequence[SimpleCommand]
     ) -> PolicyDecision:
-        access = self._analysis.of(simple.words, folders, pipeline_before(simple, before))
+        access = self._analysis.analyze(simple.words, folders, pipeline_before(simple, before))
         if isinstance(access, ReadAccess):
             access = self._too_far(access, folders)
             if access is None:

@@ -107,7 +107,7 @@ class ShellCommandPolicy:
         # Reading the settings runs git, which most commands do not need.
         if "git" not in command:
             return context
-        settings = await self._settings.of(Path(context.workspace.root))
+        settings = await self._settings.program_settings(Path(context.workspace.root))
         return msgspec.structs.replace(context, settings=settings)
 
 

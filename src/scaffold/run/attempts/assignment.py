@@ -81,7 +81,7 @@ def read_assignment(store: Store, attempt_id: AttemptId) -> Assignment:
     needs = inherited_preconditions(store, action)
     # A child builds on what its compound waited for, so inherited preconditions count as its own.
     before = {each.id: each for need in needs for each in store.actions.providers(goal.id, need)}
-    relevant = store.facts.of_assertions(goal.id, (*needs, *goal.desired))
+    relevant = store.facts.for_assertions(goal.id, (*needs, *goal.desired))
     return Assignment(
         run=run,
         goal=goal,
@@ -114,4 +114,4 @@ def inherited_preconditions(store: Store, action: Action) -> tuple[Assertion, ..
 
 def read_declaration(store: Store, action: Action) -> Declaration:
     """Return the action's declaration as it is now."""
-    return Declaration(planned=action.files, grants=store.file_grants.of_action(action.id))
+    return Declaration(planned=action.files, grants=store.file_grants.for_action(action.id))

@@ -105,7 +105,7 @@ def _final_failure(store: Store, run: Run, attempt: Attempt, end: AttemptEnd) ->
     if end.permanent:
         return Failed(utf8_safe(end.error))
     # A last timeout says less than the test that failed before it, so the most telling failure is named.
-    counted = [each for each in store.attempts.of_action(attempt.action_id) if each.outcome in COUNTED_FAILURES]
+    counted = [each for each in store.attempts.for_action(attempt.action_id) if each.outcome in COUNTED_FAILURES]
     telling = most_telling(counted[-store.actions.failures(attempt.action_id) :])
     return Failed(f"{telling.outcome} in attempt {telling.number} of {attempt.number}: {telling.error or ''}")
 
@@ -121,7 +121,7 @@ def block_unreachable_actions(store: Store, goal_id: GoalId) -> None:
             status="waiting" if awaited_inbox_id(action.state) else status_of(action.state),
             kind=action.kind,
         )
-        for action in store.actions.of_goal(goal_id)
+        for action in store.actions.for_goal(goal_id)
     ]
     store.actions.block(blocked_by_failure(nodes, store.facts.holding(goal_id)))
 

@@ -32,7 +32,7 @@ def ask_about_failure(store: Store, run: Run, action_id: ActionId) -> None:
     action = store.actions.get(action_id)
     if action is None or not isinstance(action.state, Failed):
         return
-    failed = [each for each in store.attempts.of_action(action_id) if each.outcome in COUNTED_FAILURES]
+    failed = [each for each in store.attempts.for_action(action_id) if each.outcome in COUNTED_FAILURES]
     times = count_of(len(failed), "attempt")
     text = f"`{action.key}` failed after {times}, and the planner found no other way. How should it go on?"
     detail = {
@@ -63,7 +63,7 @@ def ask_about_failure(store: Store, run: Run, action_id: ActionId) -> None:
 
 def given_up_actions(store: Store, goal_id: GoalId) -> tuple[ActionKey, ...]:
     """Return the failed actions of a goal that a human has given up, in plan order."""
-    failed = ((each.key, each.state) for each in store.actions.of_goal(goal_id))
+    failed = ((each.key, each.state) for each in store.actions.for_goal(goal_id))
     return tuple(key for key, state in failed if isinstance(state, Failed) and state.reason.startswith(GIVEN_UP))
 
 

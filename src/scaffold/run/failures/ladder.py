@@ -77,7 +77,7 @@ def escalate(store: Store, run: Run, attempt: Attempt, action: Action, *, perman
 def counted_failures(store: Store, action: Action) -> Sequence[Attempt]:
     """Return the failed attempts that count, oldest first: those since a human last granted attempts."""
     failures = store.actions.failures(action.id)
-    counted = [each for each in store.attempts.of_action(action.id) if each.outcome in COUNTED_FAILURES]
+    counted = [each for each in store.attempts.for_action(action.id) if each.outcome in COUNTED_FAILURES]
     return counted[-failures:] if failures else []
 
 
@@ -93,7 +93,7 @@ def has_planner(store: Store, run: Run, goal_id: GoalId, *, failed: bool) -> boo
 
     An audit that has `failed` is not replanned: other actions are no audit.
     """
-    return run.settings.planning.planner and not (failed and any(map(is_audit, store.actions.of_goal(goal_id))))
+    return run.settings.planning.planner and not (failed and any(map(is_audit, store.actions.for_goal(goal_id))))
 
 
 def has_new_learning(store: Store, run: Run, attempt: Attempt, action: Action, fingerprint: str) -> bool:
@@ -108,7 +108,7 @@ def has_new_learning(store: Store, run: Run, attempt: Attempt, action: Action, f
     shown = summarize_failures(attempt.verification) if attempt.verification and refused else attempt.error or ""
     situation = Situation(shown, read_declaration(store, action).files, fingerprint)
     stores = LearningStores(store, None)
-    known = {name for each in store.attempts.of_action(action.id) for name in store.learning_uses.of_attempt(each.id)}
+    known = {name for each in store.attempts.for_action(action.id) for name in store.learning_uses.for_attempt(each.id)}
     # A preference fits everything, so it says nothing about this failure.
     found = [each for each in stores.candidates(situation) if each.is_current(now) and not each.preference]
     chosen = select(matches(found, situation), stores.scores(found, now), tokens=tokens)

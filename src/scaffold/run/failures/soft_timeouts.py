@@ -47,7 +47,7 @@ def granted_extensions(store: Store, attempt: Attempt) -> int:
 
     It continues the ones before it that did not fail: a crash must not take away what was granted.
     """
-    earlier = [each for each in store.attempts.of_action(attempt.action_id) if each.number < attempt.number]
+    earlier = [each for each in store.attempts.for_action(attempt.action_id) if each.number < attempt.number]
     continued = takewhile(lambda each: each.outcome not in COUNTED_FAILURES, reversed(earlier))
     return sum(
         is_about_soft_timeout(item) and (item.answer or "").strip().casefold().startswith(WAIT)

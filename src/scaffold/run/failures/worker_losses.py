@@ -48,7 +48,7 @@ def record_loss(store: Store, run: Run, attempt: Attempt) -> str | None:
     """
     if attempt.outcome is None or attempt.outcome not in LOSSES:
         return None
-    ended = store.attempts.of_action(attempt.action_id)
+    ended = store.attempts.for_action(attempt.action_id)
     lost = sum(1 for _ in takewhile(lambda each: each.outcome == attempt.outcome, reversed(ended)))
     if lost % MAX_LOST_IN_A_ROW:
         return None

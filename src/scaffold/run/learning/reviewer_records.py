@@ -40,10 +40,10 @@ def _copy_run(context: RunContext, run_id: RunId) -> None:
             JudgedAction(
                 run_id=run_id,
                 key=action.key,
-                attempts=store.attempts.of_action(action.id),
-                items=store.inbox.of_action(action.id),
+                attempts=store.attempts.for_action(action.id),
+                items=store.inbox.for_action(action.id),
             ),
-            store.review_verdicts.of_action(action.id),
+            store.review_verdicts.for_action(action.id),
             reverted,
         )
     ]

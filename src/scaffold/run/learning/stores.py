@@ -78,7 +78,7 @@ class LearningStores(Struct, frozen=True):
                 await fill_in_vectors(store, leg, LEARNINGS, most=FILLED_BY_SEARCH)
             search = HybridSearch(store.knowledge, leg)
             hits = await search.find(LEARNINGS, text, EVERYTHING, most=MOST_FOUND, vectors=vectors)
-            found += store.learnings.of_chunks(each.chunk.id for each in hits if each.by_words or _is_near(each))
+            found += store.learnings.for_chunks(each.chunk.id for each in hits if each.by_words or _is_near(each))
         return tuple(found)
 
     async def near(self, text: str) -> Sequence[tuple[Learning, float]]:
@@ -92,7 +92,7 @@ class LearningStores(Struct, frozen=True):
                 search = HybridSearch(store.knowledge, leg)
                 hits = await search.find(LEARNINGS, text, CONFIRMED, most=MOST_FOUND, vectors=vectors)
                 cosines = {each.chunk.id: each.cosine or 0.0 for each in hits if _is_near(each)}
-                found += ((each, cosines[ChunkId(each.id)]) for each in store.learnings.of_chunks(cosines))
+                found += ((each, cosines[ChunkId(each.id)]) for each in store.learnings.for_chunks(cosines))
         return found
 
     def candidates(self, situation: Situation) -> tuple[Learning, ...]:
@@ -102,8 +102,8 @@ class LearningStores(Struct, frozen=True):
         for store in self._open_stores:
             hits = HybridSearch(store.knowledge).by_words(LEARNINGS, query, CONFIRMED, most=MOST_FOUND)
             learnings = store.learnings
-            by_words = learnings.of_chunks(each.chunk.id for each in hits)
-            for each in (*learnings.of_failure(situation.fingerprint), *learnings.preferences(), *by_words):
+            by_words = learnings.for_chunks(each.chunk.id for each in hits)
+            for each in (*learnings.for_failure(situation.fingerprint), *learnings.preferences(), *by_words):
                 found[each.id] = each
         return tuple(found.values())
 
@@ -113,12 +113,12 @@ class LearningStores(Struct, frozen=True):
 
     def uses(self, learning: Learning) -> tuple[LearningUse, ...]:
         """Return the uses of a learning in this repository, oldest first."""
-        return self.repository.learning_uses.of_learnings([learning.id]) if self.repository is not None else ()
+        return self.repository.learning_uses.for_learnings([learning.id]) if self.repository is not None else ()
 
     def scores(self, learnings: Sequence[Learning], now: datetime) -> Mapping[str, Score]:
         """Return the score of each learning by id, from the attempts in this repository."""
         ids = [each.id for each in learnings]
-        uses = self.repository.learning_uses.of_learnings(ids) if self.repository is not None else ()
+        uses = self.repository.learning_uses.for_learnings(ids) if self.repository is not None else ()
         return scores_of(learnings, uses, now)
 
     def add(self, learning: Learning, *, supersedes: Learning | None = None) -> tuple[Learning, bool]:

@@ -251,7 +251,7 @@ def tool_listing(tools: Sequence[Tool], rules: RuleSet, width: int) -> str:
             else:
                 families[tool.group.family] += 1
         names += (f"{count_of(count, 'tool')} of the {family}" for family, count in families.items())
-        rows.append((f"{each}: {decisions[rules.of(each)]}", ", ".join(names)))
+        rows.append((f"{each}: {decisions[rules.decision_for(each)]}", ", ".join(names)))
     allowed = [f"allowed by rule: {rule}" for rule in rules.allow]
     return "\n".join([*_two_columns(rows, width, indent=""), *allowed, "Protected files are never written."])
 

@@ -99,7 +99,7 @@ class Embeddings(TableGateway):
         rows = self._connection.rows(LAST_UNTIL, collection=collection, number=number, most=most)
         return tuple(map(_stored_vector, rows))
 
-    def of_chunk(self, chunk: Chunk) -> bytes | None:
+    def for_chunk(self, chunk: Chunk) -> bytes | None:
         """Return the chunk's vector; None if it has none."""
         row = self._connection.row(OF_CHUNK, chunk=chunk.seq)
         return None if row is None else bytes(row["vector"])

@@ -86,7 +86,7 @@ class Documents(TableGateway):
         row = self._connection.row(GET_DOCUMENT, id=document)
         return None if row is None else _read_document(row)
 
-    def of_source(self, collection: CollectionName, source: str) -> tuple[Document, ...]:
+    def for_source(self, collection: CollectionName, source: str) -> tuple[Document, ...]:
         """Return the versions of a document, the oldest first."""
         return tuple(map(_read_document, self._connection.rows(OF_SOURCE, collection=collection, source=source)))
 

@@ -52,11 +52,11 @@ class FileGrants(RunTableGateway):
         if new:
             self._events.append(action["run_id"], FilesGranted(action["key"], tuple(new), by, reason))
 
-    def of_action(self, action_id: ActionId) -> tuple[FileGrant, ...]:
+    def for_action(self, action_id: ActionId) -> tuple[FileGrant, ...]:
         """Return the grants of the action."""
         return tuple(map(_read_grant, self._connection.rows(GRANTS_OF_ACTION, action_id=action_id)))
 
-    def of_run(self, run_id: RunId) -> Mapping[ActionId, tuple[FileGrant, ...]]:
+    def for_run(self, run_id: RunId) -> Mapping[ActionId, tuple[FileGrant, ...]]:
         """Return the grants of the run's actions; actions without any are left out."""
         by_action = groupby(self._connection.rows(GRANTS_OF_RUN, run_id=run_id), lambda row: row["action_id"])
         return {action_id: tuple(map(_read_grant, rows)) for action_id, rows in by_action}
@@ -69,7 +69,7 @@ class Assumptions(RunTableGateway):
         """Store an assumption; one that says nothing replaces none."""
         self._connection.write(ADD_ASSUMPTION, run_id=run_id, **struct_columns(assumption))
 
-    def of_run(self, run_id: RunId) -> tuple[Assumption, ...]:
+    def for_run(self, run_id: RunId) -> tuple[Assumption, ...]:
         """Return the run's assumptions."""
         rows = self._connection.rows(ASSUMPTIONS_OF_RUN, run_id=run_id)
         return tuple(read_struct(Assumption, row) for row in rows)

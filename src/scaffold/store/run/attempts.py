@@ -194,7 +194,7 @@ class Attempts(RunTableGateway):
         row = self._connection.row(LAST_IN_WORKSPACE, name=name)
         return None if row is None else _read_attempt(row)
 
-    def of_workspace(self, name: str) -> tuple[Attempt, ...]:
+    def for_workspace(self, name: str) -> tuple[Attempt, ...]:
         """Return the attempts in a shared worktree, oldest first."""
         return tuple(map(_read_attempt, self._connection.rows(OF_WORKSPACE, name=name)))
 
@@ -206,11 +206,11 @@ class Attempts(RunTableGateway):
         """Return the number for the action's next attempt, from 1."""
         return int(self._connection.rows(NEXT_NUMBER, action_id=action_id)[0]["number"])
 
-    def of_action(self, action_id: ActionId) -> tuple[Attempt, ...]:
+    def for_action(self, action_id: ActionId) -> tuple[Attempt, ...]:
         """Return the action's attempts by number."""
         return tuple(map(_read_attempt, self._connection.rows(OF_ACTION, action_id=action_id)))
 
-    def of_run(self, run_id: RunId) -> tuple[Attempt, ...]:
+    def for_run(self, run_id: RunId) -> tuple[Attempt, ...]:
         """Return the run's attempts in the order they were opened."""
         return tuple(map(_read_attempt, self._connection.rows(OF_RUN, run_id=run_id)))
 

@@ -48,7 +48,7 @@ class Activities(TableGateway):
         attempt_id = activity.attempt_id or OF_RUN_ITSELF
         self._connection.write(CLEAR, run_id=activity.run_id, attempt_id=attempt_id, fence=activity.fence)
 
-    def of_run(self, run_id: RunId, *, fence: int) -> tuple[CurrentActivity, ...]:
+    def for_run(self, run_id: RunId, *, fence: int) -> tuple[CurrentActivity, ...]:
         """Return what processes of the run's owner with this fence are doing, the owner's own first."""
         return tuple(map(_read_activity, self._connection.rows(OF_RUN, run_id=run_id, fence=fence)))
 

@@ -164,7 +164,7 @@ class Inbox(RunTableGateway):
         """Return the items approved for an action, valid or not."""
         return tuple(map(self._read_item, self._connection.rows(APPROVED, action_id=action_id)))
 
-    def of_action(self, action_id: ActionId) -> tuple[InboxItem, ...]:
+    def for_action(self, action_id: ActionId) -> tuple[InboxItem, ...]:
         """Return what was asked for an action, in any state."""
         return tuple(map(self._read_item, self._connection.rows(OF_ACTION, action_id=action_id)))
 

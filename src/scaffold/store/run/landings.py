@@ -76,7 +76,7 @@ class MergeQueues(TableGateway):
         """Store the arrangement, unless a later owner has stored one."""
         self._connection.write(SET_QUEUE, run_id=run_id, fence=fence, places=PLACES.write(tuple(places)))
 
-    def of_run(self, run_id: RunId) -> tuple[QueuePlace, ...]:
+    def for_run(self, run_id: RunId) -> tuple[QueuePlace, ...]:
         """Return the places as last stored: some candidates may have landed since."""
         row = self._connection.row(GET_QUEUE, run_id=run_id)
         return () if row is None else PLACES.read(row["places"])
@@ -117,7 +117,7 @@ class BranchMoves(TableGateway):
         """Return the run's open moves, oldest first."""
         return tuple(map(_read_move, self._connection.rows(OPEN_MOVES, run_id=run_id)))
 
-    def of_run(self, run_id: RunId) -> tuple[BranchMove, ...]:
+    def for_run(self, run_id: RunId) -> tuple[BranchMove, ...]:
         """Return all moves of the run, also those that did not happen, oldest first."""
         return tuple(map(_read_move, self._connection.rows(MOVES_OF_RUN, run_id=run_id)))
 

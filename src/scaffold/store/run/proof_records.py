@@ -71,7 +71,7 @@ class ReviewVerdicts(TableGateway):
         columns = struct_columns(given, given_at=format_time(given.at))
         self._connection.write(ADD_VERDICT, run_id=run_id, action_id=action_id, **columns)
 
-    def of_action(self, action_id: ActionId) -> tuple[GivenVerdict, ...]:
+    def for_action(self, action_id: ActionId) -> tuple[GivenVerdict, ...]:
         """Return the verdicts about the changes of an action, oldest first."""
         rows = self._connection.rows(VERDICTS_OF_ACTION, action_id=action_id)
         return tuple(read_struct(GivenVerdict, row, at=parse_time(row["given_at"])) for row in rows)
@@ -112,7 +112,7 @@ class Baselines(TableGateway):
             at=self._now_text(),
         )
 
-    def of_run(self, run_id: RunId) -> Baseline | None:
+    def for_run(self, run_id: RunId) -> Baseline | None:
         """Return the run's baseline; None if it was not captured yet, or was dropped."""
         row = self._connection.row(BASELINE_OF_RUN, run_id=run_id)
         if row is None:
@@ -158,7 +158,7 @@ class SealedContracts(RunTableGateway):
         """
         body = CONTRACT_JSON.write(contract) or ""
         digest = _body_digest(body)
-        existing = next((seal for seal in self.of_action(action_id) if seal.phase == phase), None)
+        existing = next((seal for seal in self.for_action(action_id) if seal.phase == phase), None)
         if existing is not None:
             if existing.sha256 != digest:
                 raise illegal_transition("contract", action_id, f"sealed as {existing.sha256[:12]}", digest[:12])
@@ -187,7 +187,7 @@ class SealedContracts(RunTableGateway):
             raise StoreError(what, "The database was changed by another program. Start a new run for this work.")
         return seal
 
-    def of_action(self, action_id: ActionId) -> tuple[SealedContract, ...]:
+    def for_action(self, action_id: ActionId) -> tuple[SealedContract, ...]:
         """Return the action's sealed contracts, the draft first; empty if its contract was given in the plan."""
         return tuple(map(_read_seal, self._connection.rows(SEALS_OF_ACTION, action_id=action_id)))
 

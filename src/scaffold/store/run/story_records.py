@@ -47,7 +47,7 @@ class RefusedEditsOfStories(TableGateway):
         """Store that the edits of an attempt were rejected."""
         self._connection.write(SET_REFUSED, id=attempt, refused=REFUSAL.write(refusal))
 
-    def of_run(self, run_id: RunId) -> tuple[RefusedEdits, ...]:
+    def for_run(self, run_id: RunId) -> tuple[RefusedEdits, ...]:
         """Return those whose notes are missing, oldest first."""
         return tuple(
             RefusedEdits(
@@ -66,10 +66,10 @@ class StoryHistories(TableGateway):
 
     def add(self, story_id: ActionId, entries: Sequence[HistoryEntry]) -> None:
         """Add entries at the end."""
-        first = len(self.of_story(story_id))
+        first = len(self.for_story(story_id))
         for position, entry in enumerate(entries, first):
             self._connection.write(ADD_HISTORY, story_id=story_id, position=position, entry=ENTRY.write(entry))
 
-    def of_story(self, story_id: ActionId) -> tuple[HistoryEntry, ...]:
+    def for_story(self, story_id: ActionId) -> tuple[HistoryEntry, ...]:
         """Return the entries, oldest first."""
         return tuple(ENTRY.read(row["entry"]) for row in self._connection.rows(HISTORY_OF_STORY, story_id=story_id))

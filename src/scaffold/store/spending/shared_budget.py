@@ -166,7 +166,7 @@ def settle_dead_owners(account: BudgetAccount, *, but: ProcessIdentity) -> None:
     `but` is a process known to be alive: this one.
     """
     # Without the lock: the common case has no dead owner, and `free` returns a reservation to one caller only.
-    reservations = account.reservations.of_account(account.id)
+    reservations = account.reservations.for_account(account.id)
     dead = {owner for owner in {each.owner for each in reservations} - {but} if not is_alive(owner)}
     # Most calls end here, without the lock that all writers share.
     if not dead:

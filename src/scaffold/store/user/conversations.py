@@ -82,7 +82,7 @@ class SeenFileVersions(TableGateway):
             else:
                 self._connection.write(SET_VERSION, id=conversation_id, path=path, version=version, at=at)
 
-    def of(self, conversation_id: ConversationId) -> Mapping[str, str]:
+    def versions_in(self, conversation_id: ConversationId) -> Mapping[str, str]:
         """Return the versions by absolute path, those stored last at the end."""
         return {row["path"]: row["version"] for row in self._connection.rows(VERSIONS, id=conversation_id)}
 

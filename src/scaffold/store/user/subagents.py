@@ -138,7 +138,7 @@ class Subagents(TableGateway):
             raise StoreError(f"there is no subagent {subagent_id!r}", "Only sessions start subagents.")
         return _read_subagent(row)
 
-    def of_parent(self, parent: ConversationId) -> tuple[StoredSubagent, ...]:
+    def for_parent(self, parent: ConversationId) -> tuple[StoredSubagent, ...]:
         """Return the session's subagents, running and ended, in the order they were started."""
         return tuple(map(_read_subagent, self._connection.rows(OF_PARENT, parent=parent)))
 

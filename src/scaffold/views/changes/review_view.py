@@ -172,7 +172,7 @@ class _RiskJudge(Struct, frozen=True, kw_only=True):
             return "checks", why
         if parts := self.settings.get(path):
             return "checks", f"has settings that determine check results: {', '.join(parts[:3])}"
-        if area := self.areas.of(path):
+        if area := self.areas.area_of(path):
             return "protected", f"is in a protected area: {area}"
         if change.kind != "D":
             return self._extent_risk(path)
@@ -188,9 +188,9 @@ class _RiskJudge(Struct, frozen=True, kw_only=True):
 
 
 def _judging_commands(store: Store, run: Run) -> tuple[str, ...]:
-    baseline = store.baselines.of_run(run.id)
+    baseline = store.baselines.for_run(run.id)
     gates = [each.gate.command for each in baseline.runs] if baseline else []
-    contracts = [action.contract for action in store.actions.of_run(run.id) if action.contract]
+    contracts = [action.contract for action in store.actions.for_run(run.id) if action.contract]
     return tuple(dict.fromkeys([*gates, *(check.command for each in contracts for check in each.commands)]))
 
 

@@ -27,8 +27,8 @@ class SessionCommit(Struct, frozen=True, kw_only=True):
 
 async def commits_between(git: Git, store: Store, run: Run, *, old: Commit, new: Commit) -> tuple[SessionCommit, ...]:
     """Return the commits since the run's base that `new` contains and `old` does not, parents before their children."""
-    keys = {action.id: action.key for action in store.actions.of_run(run.id)}
-    landed = landed_commits(store.attempts.of_run(run.id))
+    keys = {action.id: action.key for action in store.actions.for_run(run.id)}
+    landed = landed_commits(store.attempts.for_run(run.id))
     args = ("rev-list", "--reverse", "--topo-order", "--no-commit-header", f"--format={LOG_FORMAT}%x00")
     # Each commit's fields end in NUL and a newline; a subject has neither.
     records = (await git(*args, new, f"^{old}", f"^{run.base_sha}")).out.decode(errors="replace").split("\0")[:-1]

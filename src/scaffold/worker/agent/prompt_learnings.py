@@ -47,7 +47,7 @@ def last_failure(records: AttemptRecords) -> Verification | None:
 def last_failed_attempt(records: AttemptRecords) -> Attempt | None:
     """Return the last attempt of the action that failed; None if none did."""
     attempt = records.task.attempt
-    earlier = records.store.attempts.of_action(attempt.action_id)
+    earlier = records.store.attempts.for_action(attempt.action_id)
     failed = [each for each in earlier if each.number < attempt.number and each.outcome in COUNTED_FAILURES]
     return failed[-1] if failed else None
 
@@ -59,7 +59,7 @@ def _learnings_section(records: AttemptRecords, moment: LearningMoment, situatio
     if not tokens:
         return ""
     with told_stores(run_context, records.task.run) as stores:
-        now, known = run_context.clock.now(), run_context.store.learning_uses.of_attempt(attempt.id)
+        now, known = run_context.clock.now(), run_context.store.learning_uses.for_attempt(attempt.id)
         candidates = [each for each in stores.candidates(situation) if each.is_current(now) and each.id not in known]
         scores = stores.scores(candidates, now)
         decided = run_context.store.learning_uses.decided_in(attempt.workspace)

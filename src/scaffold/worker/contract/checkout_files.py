@@ -18,7 +18,7 @@ def write_contract_files(context: RunContext, action_id: ActionId) -> None:
     action = context.store.actions.get(action_id)
     if action is None or action.contract is None:
         return
-    name, seals = safe_file_name(action.key), context.store.seals.of_action(action_id)
+    name, seals = safe_file_name(action.key), context.store.seals.for_action(action_id)
     if not seals:
         _write_file(context, name, action.contract)
     for seal in seals:
@@ -38,5 +38,5 @@ def ignore_projections(context: RunContext) -> None:
 def write_projections(context: RunContext, run: Run) -> None:
     """Write `.scaffold/.gitignore` and the contracts of a run; raises OSError if the checkout is not writable."""
     ignore_projections(context)
-    for action in context.store.actions.of_run(run.id):
+    for action in context.store.actions.for_run(run.id):
         write_contract_files(context, action.id)

@@ -49,7 +49,7 @@ async def draft_contract(place: Workplace, capabilities: AgentCapabilities, reco
     can be read as a contract.
     """
     drafter = ContractDrafter(place, capabilities, records, "draft")
-    baseline = place.run_context.store.baselines.of_run(place.task.run.id)
+    baseline = place.run_context.store.baselines.for_run(place.task.run.id)
     context = DraftContext(
         paths=await commits.listed_paths(place.workspace.git, place.workspace.base),
         gates=tuple((run.gate.name, run.gate.command) for run in baseline.runs) if baseline else (),
@@ -95,7 +95,7 @@ def _seal_contract(records: AttemptRecords, phase: ContractPhase, contract: Cont
     with records.transaction(durable=True) as attempt:
         # An attempt that died after sealing leaves its contract to the next one;
         # a second draft could ask for something else.
-        existing = next((seal for seal in store.seals.of_action(attempt.action_id) if seal.phase == phase), None)
+        existing = next((seal for seal in store.seals.for_action(attempt.action_id) if seal.phase == phase), None)
         seal = existing or store.seals.add(attempt.action_id, phase, contract)
     try_write_contract_files(records)
     return seal.contract

@@ -35,7 +35,7 @@ async def take_up_turn(place: Workplace, records: AttemptRecords) -> WaitingTurn
     cannot be continued, a notice says why.
     """
     store, attempt = records.store, records.task.attempt
-    earlier = store.attempts.of_action(attempt.action_id)
+    earlier = store.attempts.for_action(attempt.action_id)
     begun = [each for each in earlier if each.number < attempt.number and each.phase != "workspace"]
     before = begun[-1] if begun else None
     turn = store.waiting_turns.get(before.id) if before else None
@@ -140,7 +140,7 @@ async def restore_rejected_change(place: Workplace, records: AttemptRecords) -> 
     starts over. HEAD does not move.
     """
     git, attempt = place.workspace.git, records.task.attempt
-    earlier = [each for each in records.store.attempts.of_action(attempt.action_id) if each.number < attempt.number]
+    earlier = [each for each in records.store.attempts.for_action(attempt.action_id) if each.number < attempt.number]
     before = next((each for each in reversed(earlier) if each.outcome in {"rejected", "landed", "recorded"}), None)
     if before is None or before.outcome != "rejected" or before.head_sha is None or attempt.alternative:
         return None

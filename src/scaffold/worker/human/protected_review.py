@@ -114,7 +114,7 @@ async def restore_waiting_change(workspace: AttemptWorkspace, records: AttemptRe
     """
     store, base = records.store, workspace.base
     attempt = records.task.attempt
-    earlier = [each for each in store.attempts.of_action(attempt.action_id) if each.number < attempt.number]
+    earlier = [each for each in store.attempts.for_action(attempt.action_id) if each.number < attempt.number]
     before = earlier[-1] if earlier else None
     # Only a wait for approval leaves finished work; any other end means that the work is to be redone.
     if before is None or before.outcome != "waiting" or before.base_sha != base or before.head_sha is None:

@@ -39,7 +39,7 @@ class AgentQuestions:
     async def _why_not_asked(self, question: HumanQuestion) -> str:
         store, task = self._records.store, self._records.task
         # Questions of the run, e.g. after the last failure, do not count against the agents' budget.
-        items = filter(is_asked_by_agent, store.inbox.of_action(task.action.id))
+        items = filter(is_asked_by_agent, store.inbox.for_action(task.action.id))
         asked = [item.detail["question"] for item in items]
         # An earlier attempt asked the same, so the answer interrupts no one again.
         if self._records.redactor.clean(utf8_safe(question.text)) in asked:
@@ -53,7 +53,7 @@ class AgentQuestions:
         return why_not_asked(agent, question.kind)
 
     def _failed_executions(self) -> int:
-        attempts = self._records.store.attempts.of_action(self._records.task.action.id)
+        attempts = self._records.store.attempts.for_action(self._records.task.action.id)
         own = self._records.task.attempt.id
         failed = sum(max(1, each.iteration) for each in attempts if each.outcome in COUNTED_FAILURES)
         now = next((each for each in attempts if each.id == own), None)
@@ -68,7 +68,7 @@ class AgentQuestions:
         new = await git("ls-files", "--others", "--exclude-standard", "-z", "--", ":/")
         areas = ProtectedAreas.with_added(self._records.task.run.settings.permissions.areas)
         paths: Iterable[str] = (*self._records.declaration.all, *changed.records, *new.records)
-        return next((path for path in paths if areas.of(path) or protected_entry(path)), "")
+        return next((path for path in paths if areas.area_of(path) or protected_entry(path)), "")
 
     def _note_assumption(self, question: HumanQuestion) -> None:
         store, task, clean = self._records.store, self._records.task, self._records.redactor.clean

@@ -82,7 +82,7 @@ class ChangeJudge:
         scope = ChangeScope(
             lines=await commits.changed_line_count(git, base, head),
             packages=len(changed_packages(paths)),
-            protected=tuple(filter(areas.of, paths)),
+            protected=tuple(filter(areas.area_of, paths)),
             asked_about=paths_for_reviewer(self._records, paths),
         )
         task, share = self._records.task, self._settings.share
@@ -127,7 +127,7 @@ class ChangeJudge:
         lost: tuple[str, ...],
     ) -> ChangeReview | None:
         change = await change_hash(self._workspace, found.commit)
-        base, earlier = self._workspace.base, self._records.store.attempts.of_action(self._records.task.action.id)
+        base, earlier = self._workspace.base, self._records.store.attempts.for_action(self._records.task.action.id)
         stored = (each.verification.review for each in earlier if each.verification is not None)
         reviews = (*self._given, *(each for each in stored if each is not None))
         review = next((each for each in reversed(reviews) if each.holds_for(base, change, found.doubts, lost)), None)

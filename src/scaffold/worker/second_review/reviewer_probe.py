@@ -135,7 +135,7 @@ class ReviewerProbe:
         store, git = self._context.store, self._context.git
         found = list[LandedChange]()
         for run in runs:
-            for attempt in store.attempts.of_run(run.id):
+            for attempt in store.attempts.for_run(run.id):
                 action = store.actions.get(attempt.action_id)
                 head, verification = attempt.head_sha, attempt.verification
                 if attempt.outcome != "landed" or action is None or head is None or verification is None:

@@ -124,7 +124,7 @@ async def pin_earlier_work(context: RunContext, attempt: Attempt) -> None:
     """
     if not attempt.workspace or attempt.phase != UNOPENED_PHASE:
         return
-    began = [each for each in context.store.attempts.of_workspace(attempt.workspace) if each.phase != UNOPENED_PHASE]
+    began = [each for each in context.store.attempts.for_workspace(attempt.workspace) if each.phase != UNOPENED_PHASE]
     run = context.store.runs.get(attempt.run_id)
     if run is None or not began or began[-1].phase not in UNPINNED_PHASES or began[-1].head_sha is not None:
         return
@@ -199,7 +199,7 @@ async def copied_files(context: RunContext, run_id: RunId, base: Commit) -> comm
     They are the user's own and no part of the work, even if an agent stops ignoring them, adds them to the index, or
     renames the folder around them. None if there are none.
     """
-    baseline = context.store.baselines.of_run(run_id)
+    baseline = context.store.baselines.for_run(run_id)
     copied = (*baseline.environment.files, *baseline.environment.built) if baseline else ()
     files = {file.target: Path(file.source) for file in copied}
     if not files:

@@ -109,7 +109,7 @@ async def open_workplace(
     """Yield the workplace in this worktree, with a sandbox as long as the block runs."""
     run, attempt = task.run, task.attempt
     activities = ActivityRecorder(context, run, attempt_id=attempt.id)
-    baseline = context.store.baselines.of_run(run.id)
+    baseline = context.store.baselines.for_run(run.id)
     environment = baseline.environment if baseline else None
     if environment is not None:
         found = await environment_at(context, run, environment, workspace.base, during=activities.during)

@@ -42,7 +42,7 @@ def baseline(operation: str, run_name: str | None, *, as_json: bool) -> None:
         return
     with store_reader_if_any(Path.cwd(), os.environ) as reader:
         run = find_run_if_any(reader, run_name)
-        found = reader.store.baselines.of_run(run.id) if reader and run else None
+        found = reader.store.baselines.for_run(run.id) if reader and run else None
     if as_json:
         shape = {
             "run": run.id if run else None,

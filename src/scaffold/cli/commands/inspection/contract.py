@@ -79,12 +79,12 @@ class ContractView(Struct, frozen=True, kw_only=True):
 async def _read_contract(name: str, run_name: str | None) -> ContractView:
     async with context_with_run(run_name) as (context, run):
         action = find_landing_action(context, run, name)
-        attempts = context.store.attempts.of_action(action.id)
-        facts = context.store.facts.of_goal(action.goal_id)
+        attempts = context.store.attempts.for_action(action.id)
+        facts = context.store.facts.for_goal(action.goal_id)
         return ContractView(
             action=action,
-            grants=context.store.file_grants.of_action(action.id),
-            seals=context.store.seals.of_action(action.id),
+            grants=context.store.file_grants.for_action(action.id),
+            seals=context.store.seals.for_action(action.id),
             checked=next((each for each in reversed(attempts) if each.verification is not None), None),
             attempts=attempts,
             logs=shown_path(context.repository.root, logs) if (logs := context.gate_logs(run.id)).is_dir() else "",

@@ -44,7 +44,7 @@ def cost(run_name: str | None, *, as_json: bool) -> None:
             return
         view = read_run_view(reader, run)
         history = read_history(reader, view)
-        costs = run_costs(view, history.turns, reader.store.bookings.of_run(run.id), history)
+        costs = run_costs(view, history.turns, reader.store.bookings.for_run(run.id), history)
     if as_json:
         print_json({"run": run.id, **_cost_json(view, costs)})
     else:

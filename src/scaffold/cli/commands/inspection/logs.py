@@ -141,13 +141,13 @@ def _journal_files(context: RunContext, run: Run, only: Action | None) -> Iterab
     # Each once: the journals of goals, and the log files of attempts and turns.
     store = context.store.attempts
     if only is None:
-        attempts = store.of_run(run.id)
+        attempts = store.for_run(run.id)
     else:  # the steps of a compound may share a worktree
-        attempts = store.of_workspace(only.id) if only.kind == "compound" else store.of_action(only.id)
-    turns = [turn for turn in context.store.turns.of_run(run.id) if only is None or turn.action_id == only.id]
+        attempts = store.for_workspace(only.id) if only.kind == "compound" else store.for_action(only.id)
+    turns = [turn for turn in context.store.turns.for_run(run.id) if only is None or turn.action_id == only.id]
     written = [*(attempt.log_file for attempt in attempts), *(turn.log_file for turn in turns)]
     named = [Path(name) for name in written if name]
-    goals = {goal.id: goal for goal in context.store.goals.of_run(run.id)}
+    goals = {goal.id: goal for goal in context.store.goals.for_run(run.id)}
     if only is not None:
         parent = context.store.actions.get(only.parent_id) if only.parent_id else None
         return dict.fromkeys([context.journal(*journal_names(goals[only.goal_id], only, parent)), *named])

@@ -34,7 +34,7 @@ def path(action_name: str, run_name: str | None, *, as_json: bool) -> None:
         action = find_action(reader, run, action_name)
         store = reader.store.attempts
         held_back = next((each.why for each in read_held_back(reader, run) if each.key == action.key), None)
-        attempts = store.of_workspace(action.id) if action.kind == "compound" else store.of_action(action.id)
+        attempts = store.for_workspace(action.id) if action.kind == "compound" else store.for_action(action.id)
     last = attempts[-1] if attempts else None
     at_work = last is not None and last.status == "claimed" and last.phase in WORKER_PHASES
     folder = last.worktree if last is not None and at_work else None

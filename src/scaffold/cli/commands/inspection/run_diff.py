@@ -100,7 +100,7 @@ async def _run_range(context: RunContext, run: Run) -> DiffRange:
 async def _action_range(context: RunContext, action: Action) -> DiffRange:
     # The steps of a compound may share a worktree; the last step has the work of all.
     store = context.store.attempts
-    attempts = store.of_workspace(action.id) if action.kind == "compound" else store.of_action(action.id)
+    attempts = store.for_workspace(action.id) if action.kind == "compound" else store.for_action(action.id)
     landed = next((each for each in reversed(attempts) if each.outcome == "landed" and each.head_sha), None)
     if landed is not None and landed.head_sha is not None:
         base = await resolve(context.git, f"{landed.head_sha}^")

@@ -128,13 +128,13 @@ NO_PROGRESS = frozenset({None, "lost", "cancelled", "unavailable", "no_access"})
 
 def progress_mark(store: Store, goal: Goal) -> ProgressMark:
     """Return a value that changes when anything happens in the goal."""
-    facts = len(store.facts.of_goal(goal.id))
+    facts = len(store.facts.for_goal(goal.id))
     return (type(goal.state).__name__, store.actions.tally(goal.id), facts, store.goals.last_slot(goal.id))
 
 
 def run_progress(store: Store, run_id: RunId) -> str:
     """Return a text that changes with the progress of a run whose dead owner has been recovered."""
     # Lost attempts are not progress: an owner that dies again and again loses some each time.
-    goals = [progress_mark(store, goal)[:3] for goal in store.goals.of_run(run_id)]
-    ended = sum(1 for each in store.attempts.of_run(run_id) if each.outcome not in NO_PROGRESS)
+    goals = [progress_mark(store, goal)[:3] for goal in store.goals.for_run(run_id)]
+    ended = sum(1 for each in store.attempts.for_run(run_id) if each.outcome not in NO_PROGRESS)
     return hashlib.sha256(repr((goals, ended)).encode()).hexdigest()[:16]

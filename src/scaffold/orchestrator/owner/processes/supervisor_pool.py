@@ -156,7 +156,7 @@ class SupervisorPool:
 
     async def _start_missing(self) -> float | None:
         """Start missing supervisors; return the seconds until the next delayed one, None if there is none."""
-        goals = [self._activated_if_retried(goal) for goal in self._context.store.goals.of_run(self._run.id)]
+        goals = [self._activated_if_retried(goal) for goal in self._context.store.goals.for_run(self._run.id)]
         supervised = {goal: process for process in self._processes.values() for goal in process.goals}
         for goal in goals:
             if goal.id in supervised:
@@ -235,7 +235,7 @@ class SupervisorPool:
 async def end_orphaned_supervisors(context: RunContext, run: Run) -> None:
     """Kill the supervisors that a dead owner left, and remove them from the store."""
     store = context.store
-    for goal in store.goals.of_run(run.id):
+    for goal in store.goals.for_run(run.id):
         if goal.supervisor is not None:
             if goal.supervisor != own_identity():
                 await kill_orphan(goal.supervisor)

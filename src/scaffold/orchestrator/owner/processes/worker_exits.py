@@ -62,7 +62,7 @@ class AttemptLauncher:
         again = [each for each in queued if each.number > 1]
         if not again or budget_use(self._store, self._run).reached is None:
             return False
-        earlier = (self._store.attempts.of_action(each.action_id) for each in again)
+        earlier = (self._store.attempts.for_action(each.action_id) for each in again)
         return any(attempts[-2].outcome == "budget" for attempts in earlier if len(attempts) > 1)
 
     def has_started(self, attempt: Attempt) -> bool:

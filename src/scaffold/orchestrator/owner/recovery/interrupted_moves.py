@@ -52,7 +52,7 @@ async def record_rebase(context: RunContext, run: Run, move: BranchMove) -> Reba
 def _pause_run(store: Store, run: Run, paused: Paused) -> None:
     if not isinstance(require_run(store, run.id).state, Paused):
         store.runs.move(run.id, paused, fence=run.fence)
-    for goal in store.goals.of_run(run.id):
+    for goal in store.goals.for_run(run.id):
         if isinstance(goal.state, Planning | Active):
             store.goals.move(goal.id, paused)
         elif isinstance(goal.state, Failed):

@@ -133,7 +133,7 @@ async def remove_stale_worktrees(context: RunContext, run: Run) -> None:
     # A killed git leaves incomplete registrations.
     parts = [each.name for each in unfinished_registrations(context.repository.common_dir)]
     if parts:
-        named = {worktree_pool.name_while_prepared(each.id) for each in context.store.attempts.of_run(run.id)}
+        named = {worktree_pool.name_while_prepared(each.id) for each in context.store.attempts.for_run(run.id)}
         registered |= {folder / name for name in named if any(part.startswith(name) for part in parts)}
     for path in sorted(registered.union(folder.iterdir() if folder.is_dir() else ())):
         attempt = context.store.attempts.last_in_workspace(path.name)
@@ -143,7 +143,7 @@ async def remove_stale_worktrees(context: RunContext, run: Run) -> None:
             await rescue_and_remove(context, run, attempt.id)
     await _delete_refs_of_landing(context, run)
     kept = await refs.list_refs(context.git, refs.work_ref(AttemptId("")))
-    for attempt in context.store.attempts.of_run(run.id) if kept else ():
+    for attempt in context.store.attempts.for_run(run.id) if kept else ():
         ref = refs.work_ref(attempt.id)
         # The landing deletes it, unless the owner died after the branch had moved.
         if attempt.outcome == "landed" and ref in kept:
@@ -172,13 +172,13 @@ async def remove_leftovers(context: RunContext, run: Run) -> None:
     stays. Only the run's owner may call this.
     """
     store = context.store
-    known = store.attempts.of_run(run.id)
+    known = store.attempts.for_run(run.id)
     attempts = [each.id for each in known]
-    baseline = store.baselines.of_run(run.id)
+    baseline = store.baselines.for_run(run.id)
     worktrees = {context.worktree_of(each) for each in known}
     gone = [each for each in (*worktrees, context.landing_folder(run.id)) if not each.exists()]
     forget_copies(baseline.environment if baseline else None, gone)
-    goals = [goal.id for goal in store.goals.of_run(run.id)]
+    goals = [goal.id for goal in store.goals.for_run(run.id)]
     _remove_empty(context.process_log(run.id, each) for each in (*attempts, *goals))
     # In a thread, because deleting thousands of cache files would block the heartbeats.
     await asyncio.to_thread(_remove_files, context, run)

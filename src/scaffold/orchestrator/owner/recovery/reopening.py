@@ -11,7 +11,7 @@ from scaffold.store.database import Store
 
 def retry_failed_goal(store: Store, run_id: RunId, goal: Goal) -> None:
     """Reopen a failed goal and all its failed actions."""
-    for action in store.actions.of_goal(goal.id):
+    for action in store.actions.for_goal(goal.id):
         reopen_failed(store, action.id)
     reopen_goal(store, run_id, goal.id)
 

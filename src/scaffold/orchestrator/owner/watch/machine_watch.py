@@ -82,7 +82,7 @@ class MachineWatch:
         # times of files.
         now = self._context.clock.now().timestamp()
         if not 0 <= now - self._used_at < USE_S:
-            baseline = self._context.store.baselines.of_run(self._run.id)
+            baseline = self._context.store.baselines.for_run(self._run.id)
             if baseline is not None:
                 self._used_at = now
                 self._use.note(self._context.cache / ENVIRONMENTS, baseline.environment)

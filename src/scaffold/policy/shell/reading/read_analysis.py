@@ -34,7 +34,9 @@ class ReadAnalyzer(Struct, frozen=True):
     settings: frozenset[str]
     """Names of the repository's own settings, as in `DecisionContext`."""
 
-    def of(self, words: tuple[Word, ...], folders: frozenset[str], pipeline: Sequence[SimpleCommand] = ()) -> Analysis:
+    def analyze(
+        self, words: tuple[Word, ...], folders: frozenset[str], pipeline: Sequence[SimpleCommand] = ()
+    ) -> Analysis:
         """Return the reads of a command in one of `folders`; `pipeline` are the commands before it, up to its pipe."""
         if not words or not words[0].literal:
             return None
@@ -68,7 +70,7 @@ class ReadAnalyzer(Struct, frozen=True):
         return found
 
     def _analyse_inner(self, inner: InnerCommand, folders: frozenset[str]) -> Analysis:
-        access = self.of(inner.words, folders)
+        access = self.analyze(inner.words, folders)
         if not isinstance(access, ReadAccess):
             name = inner.words[0].text
             return f"runs `{name}`, which {access}" if isinstance(access, str) else access or f"runs `{name}`"

@@ -191,11 +191,11 @@ class Actions(RunTableGateway):
         row = self._connection.row(BY_KEY, run_id=run_id, key=key)
         return None if row is None else _read_action(row)
 
-    def of_goal(self, goal_id: GoalId) -> tuple[Action, ...]:
+    def for_goal(self, goal_id: GoalId) -> tuple[Action, ...]:
         """Return all actions of the goal."""
         return self._select_actions(OF_GOAL, goal_id=goal_id)
 
-    def of_run(self, run_id: RunId) -> tuple[Action, ...]:
+    def for_run(self, run_id: RunId) -> tuple[Action, ...]:
         """Return all actions of the run."""
         return self._select_actions(OF_RUN, run_id=run_id)
 
@@ -221,7 +221,7 @@ class Actions(RunTableGateway):
 
     def tally(self, goal_id: GoalId) -> dict[str, int]:
         """Return the number of actions per status; statuses without actions are left out."""
-        return self._tally.of_goal(goal_id)
+        return self._tally.for_goal(goal_id)
 
     def tally_steps(self, goal_id: GoalId) -> dict[str, int]:
         """Return the number of steps per status: of actions that share the worktree of their compound, which lands."""

@@ -142,7 +142,7 @@ class Facts(RunTableGateway):
         only_orders = orders_only(EVIDENCE.read(row["evidence"]))
         self._append_events(goal_id, (assertion,), state, row["commit_sha"], only_orders=only_orders)
 
-    def of_goal(self, goal_id: GoalId) -> tuple[Fact, ...]:
+    def for_goal(self, goal_id: GoalId) -> tuple[Fact, ...]:
         """Return the goal's facts in any state, by name."""
         return tuple(map(_read_fact, self._connection.rows(OF_GOAL, goal_id=goal_id)))
 
@@ -151,7 +151,7 @@ class Facts(RunTableGateway):
         row = self._connection.row(GET, goal_id=goal_id, assertion=assertion)
         return None if row is None else _read_fact(row)
 
-    def of_assertions(self, goal_id: GoalId, assertions: Iterable[Assertion]) -> tuple[Fact, ...]:
+    def for_assertions(self, goal_id: GoalId, assertions: Iterable[Assertion]) -> tuple[Fact, ...]:
         """Return the goal's facts of these assertions in any state, by name; reads no others."""
         found = (self.get(goal_id, each) for each in sorted({*assertions}))
         return tuple(fact for fact in found if fact is not None)

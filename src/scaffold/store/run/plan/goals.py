@@ -70,7 +70,7 @@ class StatusCounts:
         """Add `actions`, which may be negative, to the count of a status."""
         self._changes[goal_id, status] += actions
 
-    def of_goal(self, goal_id: GoalId) -> dict[str, int]:
+    def for_goal(self, goal_id: GoalId) -> dict[str, int]:
         """Return the goal's counts; statuses without actions are left out."""
         self.flush()
         return {row["status"]: row["action_count"] for row in self._connection.rows(COUNTS_OF_GOAL, goal_id=goal_id)}
@@ -101,7 +101,7 @@ class Requirements(TableGateway):
                 ADD_REQUIREMENT, run_id=run_id, position=position, name=each.id, text=each.text, line=each.line
             )
 
-    def of_run(self, run_id: RunId) -> tuple[Requirement, ...]:
+    def for_run(self, run_id: RunId) -> tuple[Requirement, ...]:
         """Return the requirements; empty for a run that is not audited, or whose planner has not listed them yet."""
         return tuple(
             Requirement(id=RequirementId(row["name"]), text=row["text"], line=row["line"])
@@ -134,7 +134,7 @@ class Goals(RunTableGateway):
         row = self._connection.row(GET, id=goal_id)
         return None if row is None else _read_goal(row)
 
-    def of_run(self, run_id: RunId) -> tuple[Goal, ...]:
+    def for_run(self, run_id: RunId) -> tuple[Goal, ...]:
         """Return the run's goals in the order they were added."""
         return tuple(map(_read_goal, self._connection.rows(OF_RUN, run_id=run_id)))
 
@@ -196,7 +196,7 @@ class Goals(RunTableGateway):
     def resting(self, run_id: RunId) -> tuple[Goal, ...]:
         """Return the run's active goals that start no attempt now, because their workers died."""
         now = self._clock.now()
-        rested = (goal for goal in self.of_run(run_id) if isinstance(goal.state, Active))
+        rested = (goal for goal in self.for_run(run_id) if isinstance(goal.state, Active))
         return tuple(goal for goal in rested if goal.rest is not None and goal.rest.includes(now))
 
     def forget_deaths(self, goal_id: GoalId) -> None:

@@ -74,7 +74,7 @@ class PlanningTurns(RunTableGateway):
         """End a turn whose process is gone; raise StaleFence if it has already ended."""
         self.end(turn_id, "lost", error="the process that asked has exited")
 
-    def of_run(self, run_id: RunId) -> tuple[PlanningTurn, ...]:
+    def for_run(self, run_id: RunId) -> tuple[PlanningTurn, ...]:
         """Return the run's turns."""
         return tuple(map(_read_turn, self._connection.rows(OF_RUN, run_id=run_id)))
 
