@@ -57,7 +57,7 @@ def opened(folder: Path) -> Iterator[Memories]:
         cache = folder / "cache"
         memories = Memories(MemoryDatabases(store, None, cache), clock=SystemClock(), redactor=Redactor())
         searches = open_searches(store.knowledge, index_folder(cache, store.name), exact_until=EXACT_UNTIL)
-        memories._legs["project"] = VectorLeg(HashEmbedder(), searches)
+        memories.databases.legs["project"] = VectorLeg(HashEmbedder(), searches)
         yield memories
 
 

@@ -65,7 +65,9 @@ async def test_vectors_and_an_index_that_cannot_be_written_leave_search_as_it_wa
     from scaffold.memory.vectors.database_search import open_searches
 
     memories, searches = memories_by_meaning, open_searches
-    memories._legs["project"] = VectorLeg(Numbers(512), searches(store.knowledge, tmp_path / "cache", exact_until=3))
+    memories.databases.legs["project"] = VectorLeg(
+        Numbers(512), searches(store.knowledge, tmp_path / "cache", exact_until=3)
+    )
     for number in range(9):
         memories.remember(f"The zebra number {number}", source="user")
     with at_most(store, 0):
@@ -76,7 +78,7 @@ async def test_vectors_and_an_index_that_cannot_be_written_leave_search_as_it_wa
     resource.setrlimit(resource.RLIMIT_FSIZE, (2_000, limits[1]))
     try:
         with pytest.raises(OSError) as caught:  # noqa: PT011 - its number is looked at
-            memories._legs["project"].vectors.make_index(MEMORIES, "numbers-512")
+            memories.databases.legs["project"].vectors.make_index(MEMORIES, "numbers-512")
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert caught.value.errno == errno.EFBIG
@@ -94,7 +96,9 @@ async def test_a_model_of_another_dimension_is_not_compared_with_the_former_one(
     memories, searches = memories_by_meaning, open_searches
     memories.remember("The zebra is striped", source="user")
     for dimension in (32, 8, 32):
-        memories._legs["project"] = VectorLeg(Numbers(dimension), searches(store.knowledge, tmp_path / "cache"))
+        memories.databases.legs["project"] = VectorLeg(
+            Numbers(dimension), searches(store.knowledge, tmp_path / "cache")
+        )
         assert len(await memories.find("zebra", most=3)) == 1
         await memories.index()
         (found,) = await memories.find("The zebra is striped", most=3)

@@ -108,7 +108,7 @@ def results(folder: Path, support: Any, expected: Expected) -> None:
             first = asyncio.run(memories.find(text, most=3))[0]
             assert (first.memory.id, first.hit.cosine) == (memory, pytest.approx(1, abs=2e-3))
         asyncio.run(memories.find("nothing", most=1))
-        searches = memories._legs["project"].vectors
+        searches = memories.databases.legs["project"].vectors
         vectors = [support.vector_of(text) for text in list(known.values())[:8]]
 
         def nearest() -> list[tuple[tuple[int, float], ...]]:

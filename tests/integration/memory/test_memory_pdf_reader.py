@@ -99,7 +99,7 @@ async def test_what_cannot_be_read_is_said(tmp_path):
     """RA-9."""
     contents = {
         b"": "empty",
-        b"hello": "no PDF",
+        b"hello": "not a PDF",
         b"%PDF-1.7\n": "damaged",
         GOOD[: len(GOOD) // 2]: "damaged",
         b"%PDF-1.7\n" + bytes(range(256)) * 100: "damaged",

@@ -53,7 +53,7 @@ async def test_half_a_model_file_leaves_search_by_words(memories: Memories, stor
     from scaffold.memory.vectors.database_search import open_searches
 
     leg = VectorLeg(MiniLM(tmp_path / "half.onnx"), open_searches(store.knowledge, tmp_path / "cache"))
-    memories._legs["project"] = leg
+    memories.databases.legs["project"] = leg
     assert await best(memories, "cat") == CAT
     *_, last = (await searched(memories, "cat", width=80)).text.splitlines()
     assert "by words alone" in last

@@ -88,7 +88,7 @@ async def test_what_cannot_be_read_or_stored_is_said(workspace, store_pdf):
         "pipe.pdf": "pipe",
         "out.pdf": "outside the workspace",
         ".env": "contains secrets",
-        "a.md": "no PDF",
+        "a.md": "not a PDF",
         "a.pdf 9": "page 9",
         "a.pdf 2-1": "ends before",
     }
