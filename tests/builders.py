@@ -68,11 +68,17 @@ FOUND: list[DetectedLevel] = []
 """The sandbox of this machine, once it was looked for."""
 
 
+@cache
+def is_usable(program: str) -> bool:
+    """Return whether a program is on PATH; those of rustup are proxies, which do nothing without a toolchain."""
+    asked = f"{program} --version >/dev/null 2>&1" if program in {"cargo", "rustc"} else "true"
+    return shutil.which(program) is not None and os.system(asked) == 0
+
+
 def needs(*programs: str) -> pytest.MarkDecorator:
     """Return a mark that skips a test unless all these programs are on PATH; the reason names those that are not."""
-    lacking = [OPTIONAL.get(name, name) for name in programs if shutil.which(name) is None]
-    reason = f"{' and '.join(lacking)} {'is' if len(lacking) == 1 else 'are'} not installed"
-    return pytest.mark.skipif(bool(lacking), reason=reason)
+    lacking = [OPTIONAL.get(name, name) for name in programs if not is_usable(name)]
+    return pytest.mark.skipif(bool(lacking), reason=f"not installed: {', '.join(lacking)}")
 
 
 async def bubblewrap_or_skip() -> DetectedLevel:
