@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -233,6 +234,17 @@ async def test_two_commands_at_once_have_stocks_of_their_own(zone):
         running = [group.create_task(zone.run("sh", "-c", script)) for script in scripts]
     assert [each.result().stdout for each in running] == [b"0\n", b"1\n", b"2\n", b"3\n"]
     assert left_in(zone.work / ".git") == []
+
+
+def test_a_folder_that_another_broker_takes_for_abandoned_is_made_again(tmp_path):
+    """BX-9: between its creation and its lock, another command's broker may remove it."""
+    parent = os.open(tmp_path, os.O_RDONLY)
+    with ThreadPoolExecutor(8) as pool:
+        made = list(pool.map(lambda _: stock.OwnFolder(parent, "x-"), range(400)))
+    assert all(os.fstat(each.fd).st_nlink for each in made)
+    for each in made:
+        os.close(each.fd)
+    os.close(parent)
 
 
 async def test_without_a_broker_entries_at_the_top_cannot_be_changed(zone):

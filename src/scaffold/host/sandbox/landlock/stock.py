@@ -4,7 +4,7 @@ import errno
 import fcntl
 import os
 
-from scaffold.host.folder_tree import open_folder, remove_tree
+from scaffold.host.folder_tree import OPENING, open_folder, remove_tree
 from scaffold.host.sandbox.landlock.domain import CHANGING, OF_FILES, LandlockDomain, RawSyscalls
 
 FILES, FOLDERS = 480, 32
@@ -30,11 +30,14 @@ class OwnFolder:
         for _ in range(ATTEMPTS):
             self._name = f"{prefix}{os.getpid()}-{os.urandom(4).hex()}"
             os.mkdir(self._name, 0o700, dir_fd=parent)
-            self.fd = os.open(self._name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
+            try:
+                self.fd = os.open(self._name, OPENING, dir_fd=parent)
+            except FileNotFoundError:  # another broker took it for an abandoned one, and has removed it
+                continue
             try:
                 # Never waited for: a command can lock any file that it can read. The kernel releases it when we end.
                 fcntl.flock(self.fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:  # another broker took it for an abandoned one
+            except OSError:  # another broker is about to remove it
                 os.close(self.fd)
                 continue
             if os.fstat(self.fd).st_nlink > 0:
@@ -58,7 +61,7 @@ class Stock(OwnFolder):
         self.folders: list[tuple[str, int]] = []
         for name in (f"d{each}" for each in range(FOLDERS)):
             os.mkdir(name, 0o700, dir_fd=self.fd)
-            fd = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=self.fd)
+            fd = os.open(name, OPENING, dir_fd=self.fd)
             self.folders.append((name, fd))
 
     def allow(self, domain: LandlockDomain) -> None:
