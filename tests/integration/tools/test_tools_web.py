@@ -111,7 +111,7 @@ def only_this(address):
 def fetch(site):
     """Fetch a page of the site, which is allowed; its name needs a lookup."""
 
-    async def fetch(page, time_limit_s=1.5, **args):
+    async def fetch(page, time_limit_s=30, **args):
         return await web_fetch(admits=only_this, time_limit_s=time_limit_s).run(
             {"url": f"http://localhost:{site[0]}/{page}", **args}
         )
