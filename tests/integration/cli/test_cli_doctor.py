@@ -200,8 +200,9 @@ def test_fix_prunes_only_worktrees_with_missing_folders(context, plan, scaffold,
         shutil.rmtree(folder)  # noqa: TID251
     assert repository_checks()["worktrees"].status == "warn"
     answer = scaffold("doctor", "--fix", "--json")
-    assert answer.err.count("\n") == 1
-    assert str(gone) in answer.err
+    # On a busy machine a line about the work itself may come first.
+    (removed,) = [line for line in answer.err.splitlines() if line.startswith("removed")]
+    assert str(gone) in removed
     assert checks(answer)["worktrees"]["status"] == "ok"
     assert str(theirs) in git(repository, "worktree", "list"), "the user's own worktrees are none of our business"
 
