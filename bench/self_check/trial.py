@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from scaffold.agent.io_port import AgentIO
 from scaffold.agent.modes import CurrentMode
-from scaffold.agent.repeated_failures import RepeatNotes
+from scaffold.agent.repeated_calls import RepeatNotes
 from scaffold.agent.turn_loop import Agent, AgentRecords, AgentSpec
 from scaffold.core.conversation import Caller
 from scaffold.core.errors import ModelError

@@ -10,7 +10,7 @@ MODELS = "llm/"
 SENDER = "agent/turn_loop.py"
 EMBEDDER = "memory/embedders/remote.py"
 """Asks for vectors, which no agent does."""
-WRAPPERS = {"orchestrator/planning/loop_guard.py", "agent/extensions/opened_plugins.py"}
+WRAPPERS = {"agent/extensions/opened_plugins.py"}
 """Models that pass a request on to the one they wrap."""
 LEDGER = {"store/spending/shared_budget.py", "store/spending/run_budget.py"}
 DECORATORS = {"worker/activity_clock.py"}

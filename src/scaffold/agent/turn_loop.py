@@ -1,5 +1,6 @@
 """One agent: a conversation between a model and its tools, turn by turn."""
 
+import asyncio
 from collections.abc import Sequence
 from functools import partial
 from typing import Literal
@@ -14,6 +15,7 @@ from scaffold.agent.context.window_use import WindowPart, WindowUse, conversatio
 from scaffold.agent.io_port import NO_IO, AgentIO, FixedContext, NullHistory, PromptContext
 from scaffold.agent.journal import Journal
 from scaffold.agent.prompts import summary_writer_prompt
+from scaffold.agent.repeated_calls import MAX_REPEATS, LoopDetected, RepeatedExchanges
 from scaffold.agent.reply_problems import call_in_text, cutoff_error, no_answer_error
 from scaffold.agent.toolbox import UNKNOWN_RESULT, ToolBatch, Toolbox
 from scaffold.core.conversation import (
@@ -50,9 +52,15 @@ CALL_IN_TEXT = (
     "Your last reply has a tool call in its text, and text runs nothing. Call the tool itself; if the text is your "
     "answer, send it once more."
 )
+IN_A_LOOP = (
+    "with nothing new in between. Do something else: finish, or say what is in the way. To wait for something, wait in "
+    "one call."
+)
 REFUSED = "Not run: the reply that contained this call was a refusal."
 COMPACTION = "compaction"
 """The event of requests for a summary."""
+WAIT_S = 2.0
+"""Calls that take longer are no loop: agents poll what they wait for."""
 MAX_CUTOFFS = 3  # replies cut off in a row after which a turn fails: another try would be cut off as well
 
 
@@ -70,6 +78,8 @@ class AgentSpec(Struct, frozen=True, kw_only=True):
     """Who writes the summary of messages that are dropped; code if the model cannot."""
     must_answer: bool = False
     """Whether its last reply is what was asked for: an empty one after tools is nudged once, then an error."""
+    may_repeat: bool = False
+    """Whether it may get the same answers again and again, and is only told so: its user sees it, and can stop it."""
     whole_prompt: bool = False
     """Whether the prompt of its first turn is never cut: if that does not fit into the model's window, it fails."""
 
@@ -120,6 +130,8 @@ class Agent:
         self._tools = self.toolbox.offered(self.conversation)
         self._gauge = initial_estimate(brief.system, brief.context.text(), self._tools)
         self._batch: ToolBatch | None = None  # the calls that run now
+        self._exchanges = RepeatedExchanges()
+        self._is_warned = False  # of a loop, in this turn
 
     @property
     def waiting_turn(self) -> WaitingTurn | None:
@@ -172,9 +184,11 @@ class Agent:
 
         An empty prompt starts a turn about incoming messages alone; a waiting turn of another process continues with
         the calls that have no results. Raises TurnLimitExceeded if the requests are used
-        up, BudgetExceeded if no further request may start, another ModelError if there is no complete reply. The
-        conversation up to that point is kept.
+        up, BudgetExceeded if no further request may start, LoopDetected if calls keep getting the same answers, another
+        ModelError if there is no complete reply. The conversation up to that point is kept.
         """
+        self._exchanges.clear()
+        self._is_warned = False
         worked = await self._begin_turn(prompt)
         before, usage, cuts = self._requests, Usage(), 0
         nudges = set[str]()
@@ -183,6 +197,7 @@ class Agent:
             if incoming:
                 self._records.journal.note("news", text=_plain_text(incoming))
                 self._hand_in(incoming)
+                self._exchanges.clear()
                 # Only now are they in the history; a crash before this line delivers them again, but loses none.
                 self._io.incoming.take()
             reply = await self._next_reply()
@@ -244,12 +259,23 @@ class Agent:
     async def _run_calls(self, calls: Sequence[ToolCall], ended: Sequence[ToolResult] = ()) -> None:
         # Results that exist before an interruption are kept.
         self._batch = batch = self.toolbox.batch(calls, ended)
+        begun = asyncio.get_running_loop().time()
         try:
             await batch.run()
         finally:
             self._batch = None
             # Providers refuse a conversation with an unanswered call, so every call gets a result even now.
             self._add_user_parts(batch.results)
+        waited = asyncio.get_running_loop().time() - begun > WAIT_S
+        if waited or (tool := self._exchanges.add(calls, batch.results)) is None:
+            return
+        how = f"`{tool}` gave the same answer to the same call {MAX_REPEATS} times"
+        if self._is_warned and not self._brief.may_repeat:
+            raise LoopDetected(f"the agent was stopped in a loop: {how}", "Its journal shows what it tried to do.")
+        self._is_warned = True
+        self._exchanges.clear()
+        end = "" if self._brief.may_repeat else " Another round like this ends your turn."
+        self._add_user_parts((Text(f"{how}, {IN_A_LOOP}{end}"),))
 
     async def _next_reply(self) -> Reply:
         try:

@@ -22,7 +22,7 @@ from scaffold.agent.io_port import AgentIO, HeldIncoming, MergedIncoming
 from scaffold.agent.journal import approval_logger
 from scaffold.agent.messages.mailbox import ClaimedSession
 from scaffold.agent.model_access import connect_model, resolve_model, unenforced_limit_notice
-from scaffold.agent.repeated_failures import RepeatNotes
+from scaffold.agent.repeated_calls import RepeatNotes
 from scaffold.agent.session_context import SessionContext, SessionEnvironment, folder_note
 from scaffold.agent.skills import skill_folders, skill_tools
 from scaffold.agent.subagents.peers import Peers
@@ -357,6 +357,7 @@ class Session:
             effort=first_effort(self.open_conversation, options.chosen_effort) or options.effort,
             compaction=options.compaction,
             must_answer=True,
+            may_repeat=options.attended and self._parent is None,
         )
 
     def _make_peers(self) -> Peers:

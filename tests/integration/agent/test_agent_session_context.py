@@ -1,3 +1,4 @@
+import itertools
 from datetime import UTC, datetime
 
 import pytest
@@ -97,8 +98,10 @@ async def test_todos_survive_a_compaction(context_of):
     """RA-10, RA-5: they are listed after it, although the calls that created them are gone."""
     todos = Todos()
 
+    said = itertools.count()
+
     async def chatter():
-        return ToolOutput("words " * 4_000)
+        return ToolOutput(f"{next(said)} " + "words " * 4_000)
 
     turns = [call_entry(1, ("TodoWrite", {"todos": [{"content": "mend the clock"}]}))]
     turns += [call_entry(number, ("chatter", {})) for number in range(2, 20)]

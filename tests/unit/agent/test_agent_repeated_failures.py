@@ -3,7 +3,7 @@
 import pytest
 
 from fakes import tool
-from scaffold.agent.repeated_failures import RepeatNotes
+from scaffold.agent.repeated_calls import RepeatNotes
 from scaffold.agent.toolbox import Toolbox
 from scaffold.core.conversation import ToolCall
 from scaffold.core.tool import ToolOutput

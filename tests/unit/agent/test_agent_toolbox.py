@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from fakes import MemoryHistory, RecordingModel, agent, call_entry, cassette_model, tool
+from scaffold.agent.repeated_calls import LoopDetected
 from scaffold.agent.toolbox import MAX_PARALLEL_CALLS, NOT_DECIDED, NOT_STARTED, UNKNOWN_RESULT, Toolbox
 from scaffold.core.conversation import ToolCall, ToolResult
 from scaffold.core.errors import HumanDecisionRequired
@@ -189,14 +190,20 @@ async def test_results_finished_before_an_interruption_are_in_history_and_conver
     assert len(model.requests[1].messages[-1].parts) == 3
 
 
-async def test_repeated_equal_reads_never_end_a_session():
-    """RA-19: an agent may wait for something by reading it again and again."""
+@pytest.mark.parametrize("may_repeat", [True, False])
+async def test_equal_answers_end_the_turn_of_an_agent_that_works_alone(may_repeat):
+    """RA-19, BX-12: an agent may wait for something by reading it again and again, if its user sees that."""
     room = Room()
     looks = [call_entry(turn, ("file", {"text": "a"})) for turn in range(1, 61)]
-    finish = await agent(cassette_model(*looks, CassetteEntry(text="there it is")), room.note("file")).turn(
-        "wait for it"
-    )
-    assert (finish.text, finish.requests) == ("there it is", 61)
+    waiting = agent(
+        cassette_model(*looks, CassetteEntry(text="there it is")), room.note("file"), may_repeat=may_repeat
+    ).turn("wait for it")
+    if may_repeat:
+        finish = await waiting
+        assert (finish.text, finish.requests) == ("there it is", 61)
+    else:
+        with pytest.raises(LoopDetected, match="`file` gave the same answer to the same call 3 times"):
+            await waiting
 
 
 async def test_a_null_inside_a_list_counts_as_omitted():

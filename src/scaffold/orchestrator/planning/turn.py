@@ -14,6 +14,7 @@ from msgspec import Struct
 from scaffold.agent.io_port import AgentIO
 from scaffold.agent.journal import JournalFile
 from scaffold.agent.prompts import system_prompt
+from scaffold.agent.repeated_calls import LoopDetected
 from scaffold.agent.turn_loop import Agent, AgentRecords, AgentSpec, TurnResult
 from scaffold.core.conversation import Caller
 from scaffold.core.errors import (
@@ -34,7 +35,6 @@ from scaffold.core.tool import Tool
 from scaffold.host.process_identity import own_identity
 from scaffold.host.random_ids import new_id
 from scaffold.orchestrator.planning.apply_plan import apply_changes, read_draft
-from scaffold.orchestrator.planning.loop_guard import LoopDetected, LoopGuardModel
 from scaffold.orchestrator.planning.proposals import DraftProposals
 from scaffold.plan.edit.draft import ChangeRejected, DraftChange, PlanDraft
 from scaffold.run.attempts.lease import owner_transaction
@@ -196,7 +196,7 @@ class _OpenTurn:
         own = settings.agent_model(self.request.role)
         action, planner = self.request.action, self.request.role == "planner"
         return Agent(
-            model=LoopGuardModel(model),
+            model=model,
             tools=tools,
             brief=AgentSpec(
                 caller=Caller(

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from scaffold.agent.repeated_failures import FailedCall, RepeatedFailures, call_fingerprint
+from scaffold.agent.repeated_calls import FailedCall, LoopDetected, RepeatedFailures, call_fingerprint
 from scaffold.agent.turn_loop import TurnResult
 from scaffold.core.conversation import Text, ToolCall, WaitingTurn
 from scaffold.core.errors import GitError
@@ -104,7 +104,7 @@ class WatchedAgent:
         self._nudged = False
 
     async def turn(self, prompt: str | WaitingTurn) -> TurnResult | NoProgress:
-        """Run the agent's turn; NoProgress if it is idle again after a nudge, or repeats a failing call."""
+        """Run the agent's turn; NoProgress if it is idle again after a nudge, or repeats its calls."""
         finish = await self._until_stuck(prompt)
         # One nudge for the whole attempt, not for each turn: a second timeout shows that it did not help.
         if isinstance(finish, NoProgress) and finish.outcome == "timeout" and not self._nudged:
@@ -133,7 +133,10 @@ class WatchedAgent:
             await asyncio.wait(tasks)
         # The turn may have ended in the moment it was cancelled; its result counts then.
         if not turn.cancelled():
-            return turn.result()
+            try:
+                return turn.result()
+            except LoopDetected as loop:
+                return NoProgress("executor_failed", f"no progress: {loop.what}")
         if self._repeats.cause:
             return NoProgress("executor_failed", self._repeats.cause)
         return NoProgress("timeout", f"no output, no tool call and no model reply for {self._idle_s:g} s")

@@ -1,20 +1,24 @@
-"""Calls that fail the same way again, with no change in between: counted, and pointed out to the agent."""
+"""Calls that are made again with the same answer: counted, pointed out to the agent, and at last ended."""
 
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
 from msgspec import Struct
 
-from scaffold.core.conversation import ToolCall
+from scaffold.core.conversation import ToolCall, ToolResult
+from scaffold.core.errors import ModelError
 from scaffold.core.tool import Tool, ToolOutput
 from scaffold.tools.content.seen_files import CURRENT_REPLY
 from scaffold.tools.read_cache import is_read_only
 
 NOTE_AT = 3  # replies with the same failing call from which on its answer says so
+MAX_REPEATS = 3
+"""How often the same call gets the same answer, with nothing new in between, in a loop."""
 
 # Addresses, durations and process ids differ each time the same test fails.
 _VARYING = re.compile(r"0x[0-9a-f]+|\d+(?:\.\d+)?")
@@ -24,6 +28,39 @@ def call_fingerprint(tool: str, args: Mapping[str, Any], answer: str) -> str:
     """Return a fingerprint of a call and its answer; numbers in the answer, e.g. durations, do not count."""
     same = json.dumps([tool, args, _VARYING.sub("#", answer)], sort_keys=True)
     return hashlib.sha256(same.encode()).hexdigest()
+
+
+class LoopDetected(ModelError):
+    """The agent is in a loop; another request to its model would only cost more."""
+
+
+class RepeatedExchanges:
+    """Counts the calls of an agent that got the same answers, since it last heard something new."""
+
+    def __init__(self) -> None:
+        self._seen: set[tuple[str, bytes, str]] = set()
+        self._repeats = Counter[tuple[str, bytes, str]]()
+
+    def clear(self) -> None:
+        """Forget all: whatever the agent has just been told may be a reason to call again."""
+        self._seen.clear()
+        self._repeats.clear()
+
+    def add(self, calls: Sequence[ToolCall], results: Sequence[ToolResult]) -> str | None:
+        """Count the exchanges of a reply; return the tool that gave an answer for the `MAX_REPEATS`th time, if any."""
+        # A set, because the order of parallel calls and duplicates in one reply do not matter. Sorted arguments,
+        # because models vary the order of keys.
+        exchanges = {
+            (call.name, msgspec.json.encode(call.args, order="sorted"), result.content)
+            for call, result in zip(calls, results, strict=True)
+        }
+        # One new exchange makes a reply progress, however many old ones it repeats.
+        if exchanges <= self._seen:
+            self._repeats.update(exchanges)
+        else:
+            self._repeats.clear()
+        self._seen |= exchanges
+        return next((each[0] for each in exchanges if self._repeats[each] == MAX_REPEATS - 1), None)
 
 
 class FailedCall(Struct, frozen=True, kw_only=True):
