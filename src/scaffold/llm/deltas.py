@@ -1,4 +1,4 @@
-"""Deltas of a request: a handler that counts broken tries, and the deltas of a complete reply."""
+"""Deltas of a request: handlers that count broken tries and end endless replies, and those of a complete reply."""
 
 from collections.abc import Callable
 
@@ -17,6 +17,11 @@ from scaffold.core.conversation import (
     ToolCall,
     ToolCallDelta,
 )
+from scaffold.core.errors import ModelError
+from scaffold.llm.wire.codec import BYTES_PER_TOKEN
+
+ENDLESS_CHARS, MAX_PERIOD = 12_000, 400
+"""A reply whose last so many characters repeat a piece of at most so many will go on so."""
 
 
 def ignore_tries(tries: int, /) -> None:
@@ -70,6 +75,38 @@ class DeltaListener:
     def void_tries(self) -> int:
         """The number of discarded tries with output, including the current unfinished one."""
         return self._broken + self.has_output
+
+
+class EndlessReplyGuard:
+    """Passes the deltas of a reply on; raises ModelError when it repeats itself, or goes beyond its limit."""
+
+    def __init__(self, model: str, most_tokens: float, on_delta: DeltaHandler) -> None:
+        """`most_tokens` are compared with an estimate, so they should have a margin."""
+        self._model = model
+        self._most = int(most_tokens) * BYTES_PER_TOKEN
+        self.on_delta = on_delta
+        self._tail = ""
+        self._size = self._looked_at = 0
+
+    def __call__(self, delta: Delta) -> None:
+        """Pass on the next delta; ModelError if the reply is not worth waiting for."""
+        text = delta.text if isinstance(delta, TextDelta | ThinkingDelta) else ""
+        text = delta.arguments if isinstance(delta, ToolCallDelta) else text
+        self._size += len(text)
+        self._tail = (self._tail + text)[-ENDLESS_CHARS:]
+        self.on_delta(delta)
+        how = ""
+        if self._size > self._most:
+            how = f"went on beyond its limit, and was ended after about {self._size // BYTES_PER_TOKEN:,} tokens"
+        elif self._size - self._looked_at > MAX_PERIOD and len(self._tail) == ENDLESS_CHARS:
+            self._looked_at = self._size
+            period = ENDLESS_CHARS - MAX_PERIOD - self._tail.rfind(self._tail[-MAX_PERIOD:], 0, -1)
+            if period <= MAX_PERIOD and self._tail[period:] == self._tail[:-period]:
+                again = " ".join(self._tail[-period:].split())[:60]
+                how = f'repeated "{again}" without an end, and was ended'
+        if how:
+            fix = "Try again, with another model if it does so again; a local server may need a penalty on repetition."
+            raise ModelError(f"the reply of {self._model} {how}", fix)
 
 
 def emit_deltas(message: AssistantMessage, on_delta: DeltaHandler) -> None:

@@ -11,7 +11,7 @@ from scaffold.core.errors import ContextOverflow, ModelAccessDenied, ModelError
 from scaffold.core.model import Usage
 from scaffold.core.ports import Clock
 from scaffold.core.tool import Tool
-from scaffold.llm.deltas import emit_deltas
+from scaffold.llm.deltas import EndlessReplyGuard, emit_deltas
 from scaffold.llm.model_window import ModelWindow
 from scaffold.llm.registry.cards import ModelCard, model_card
 from scaffold.llm.registry.model_name import ModelName
@@ -49,10 +49,14 @@ DEFAULT_OUTPUT_TOKENS = 1_000
 """Expected output of an agent's first turn, besides its thoughts; later it is the most that a turn had so far."""
 INPUT_MARGIN = 0.1
 """A request's input may exceed the estimate by this fraction."""
+OUTPUT_MARGIN = 1.5
+"""A reply may exceed its limit by this factor before we hang up, because its tokens are estimated."""
 SURELY_TOO_LONG = 1.5
 """A request whose estimated size is this many windows is not sent."""
 MIN_OUTPUT_TOKENS = 1_000
 """Always requested, even if the window has less left: then the provider reports that the conversation is too long."""
+MAX_OUTPUT_TOKENS = 64_000
+"""A streamed reply that grows beyond this, where nothing else limits it, never ends."""
 DEFAULT_DEADLINES = Deadlines()
 REASONING_DEADLINES = Deadlines(idle_s=300.0)
 """For models that may think for minutes before they send the first byte."""
@@ -95,6 +99,8 @@ class LiveModel:
         self._last = Usage()
         self._most_output = 0
         self._guessed = 0
+        self._is_limited = bool(endpoint.window_urls)
+        """Whether a limit is sent that is not the model's own: local servers often have none."""
 
     def _use_codec(self, codec: Codec, target: ModelTarget) -> None:
         self._codec, self._target = codec, target
@@ -147,6 +153,11 @@ class LiveModel:
         while True:
             try:
                 return await self._reply_once(request, on_delta, silence_s)
+            except ContextOverflow:
+                if not self._is_limited:
+                    raise
+                # Servers that count the limit as used may refuse it, because our estimate of the rest is rough.
+                self._is_limited = False
             except RequestRejected as error:
                 plainer = self._plainer_request(request, error)
                 if plainer is None:
@@ -169,19 +180,23 @@ class LiveModel:
 
     def _http_request(self, request: Request, target: ModelTarget) -> HttpRequest:
         pieces = self._pieces if target is self._target else EncodedMessages(self._codec, target)
-        window = self._window.tokens
-        limits = [most for most in (request.max_output_tokens, self._card.max_output_tokens) if most is not None]
-        if window is not None and limits:
-            # Some providers require that the output limit fits in the rest of the window.
-            left = window - int(self.estimate(request).input_tokens * (1 + INPUT_MARGIN))
-            most = min(*limits, max(left, MIN_OUTPUT_TOKENS))
-            request = msgspec.structs.replace(request, max_output_tokens=most)
+        limit = self._output_limit(request)
+        if limit is not None:
+            request = msgspec.structs.replace(request, max_output_tokens=limit)
         return HttpRequest(
             url=self._endpoint.url,
             headers={name: value for name, value in self._endpoint.headers.items() if name not in target.refused},
             body=self._codec.request(request, pieces.encode(request.messages), target),
             deadlines=self._deadlines,
         )
+
+    def _output_limit(self, request: Request) -> int | None:
+        limits = [most for most in (request.max_output_tokens, self._card.max_output_tokens) if most is not None]
+        if self._window.tokens is not None and (limits or self._is_limited):
+            # Some providers require that the output limit fits in the rest of the window.
+            left = self._window.tokens - int(self.estimate(request).input_tokens * (1 + INPUT_MARGIN))
+            limits.append(max(left, MIN_OUTPUT_TOKENS))
+        return min(limits, default=None)
 
     def _sizes_text(self, request: Request) -> str:
         window, needed = self._window.tokens, self.estimate(request).input_tokens
@@ -201,7 +216,9 @@ class LiveModel:
             async with silence.timeout, self._wire.post(post) as answer:
                 first = await answer.read()
                 silence.broken()
-                wire_reply = await self._read_body(_ResponseBody(answer, first, silence), on_delta)
+                most = self._output_limit(request) or MAX_OUTPUT_TOKENS
+                watched = EndlessReplyGuard(self._card.model, most * OUTPUT_MARGIN, on_delta)
+                wire_reply = await self._read_body(_ResponseBody(answer, first, silence), watched)
         except TimeoutError as error:
             # One of the caller, who shows the reply, says nothing about the model.
             if not silence.timeout.expired():
@@ -219,17 +236,17 @@ class LiveModel:
         self._most_output = max(self._most_output, usage.output_tokens)
         return Reply(message=wire_reply.message, usage=usage, stop=wire_reply.stop)
 
-    async def _read_body(self, body: "_ResponseBody", on_delta: DeltaHandler) -> WireReply:
+    async def _read_body(self, body: "_ResponseBody", watched: EndlessReplyGuard) -> WireReply:
         kind = body.answer.headers.get("content-type", "").lower()
         if not 200 <= body.answer.status < 300:
             raise await self._read_refusal(body)
         # Some servers call a stream plain text; no JSON begins like one.
         if kind.startswith("text/event-stream") or body.begins_with(STREAM_STARTS):
-            return await self._read_stream(body, on_delta)
+            return await self._read_stream(body, watched)
         if kind.startswith("text/html"):
             raise unreadable_reply("it is a web page")
         reply = self._codec.whole(await body.whole(MAX_REPLY_BYTES), self._target)
-        emit_deltas(reply.message, on_delta)
+        emit_deltas(reply.message, watched.on_delta)
         return reply
 
     async def _read_stream(self, body: "_ResponseBody", on_delta: DeltaHandler) -> WireReply:

@@ -277,11 +277,19 @@ async def test_an_endless_stream_is_ended_by_the_total_deadline():
     """RA-21: total deadline."""
 
     async def ask(wire):
-        asked = await reply_after(wire, Turn(text="and so on ", endless=True))
+        asked = await reply_after(wire, Turn(text="and so on ", endless=True, drip_s=0.01))
         (reason,) = [delta.reason for delta in asked.heard if isinstance(delta, StreamReset)]
         assert "0.6 s" in reason
 
     await at_once(*map(ask, WIRES))
+
+
+@pytest.mark.parametrize("wire", WIRES)
+async def test_a_reply_that_repeats_itself_is_ended(wire):
+    """RA-10: nobody pays for the rest of it, and the same request is not sent again."""
+    server, error, _ = await error_of(wire, Turn(text="and so on ", endless=True), deadlines=Deadlines())
+    assert 'repeated "' in error.what
+    assert len(server.requests) == 1
 
 
 async def test_an_endless_stream_without_content_is_ended_by_its_size():
