@@ -1,4 +1,4 @@
-"""One of six words for the state of a task or an agent, shown beside the exact status."""
+"""A plain word for the state of a task or an agent, shown beside the exact status."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -11,25 +11,21 @@ from scaffold.core.states import (
     ActionState,
     Active,
     AttemptOutcome,
-    Blocked,
     Cancelled,
     Completed,
     Failed,
-    Landing,
     Paused,
-    Pending,
     Planning,
-    Running,
-    Skipped,
-    Verifying,
     reason_of,
+    status_of,
 )
 from scaffold.plan.failures.worker_deaths import TELL_AFTER, must_ask
 from scaffold.views.text_format import local_time
 
 ENDING: Mapping[HaltRequest, str] = {"pause": "pausing", "stop": "stopping", "cancel": "cancelling"}
 
-TaskState = Literal["pending", "in_progress", "verifying", "blocked", "done", "failed"]
+TASK_WORDS: Mapping[str, str] = {"running": "in_progress", "landing": "verifying", "completed": "done"}
+"""The words of tasks that are not those of their actions."""
 AgentState = Literal["pending", "running", "paused", "waiting_approval", "done", "failed"]
 
 STATE_BY_OUTCOME: Mapping[AttemptOutcome, AgentState] = {
@@ -50,23 +46,9 @@ def where_landed(attempt: Attempt) -> str:
     return "its change was in the base already" if attempt.outcome == "landed" else attempt.outcome or "done"
 
 
-def task_state(state: ActionState) -> TaskState:
-    """Return the word for a task; a skipped one is done, a cancelled one has failed."""
-    match state:
-        case Pending():
-            return "pending"
-        case Running():
-            return "in_progress"
-        case Verifying() | Landing():
-            return "verifying"
-        case Blocked():
-            return "blocked"
-        case Completed() | Skipped():
-            return "done"
-        case Failed() | Cancelled():
-            return "failed"
-        case _:
-            assert_never(state)
+def task_state(state: ActionState) -> str:
+    """Return the word for a task: that of its action, or a plainer one."""
+    return TASK_WORDS.get(status_of(state), status_of(state))
 
 
 def goal_reason(goal: Goal, now: datetime) -> str | None:

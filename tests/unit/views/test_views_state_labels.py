@@ -17,9 +17,9 @@ def test_every_status_of_an_action_has_its_word():
         "verifying": "verifying",
         "landing": "verifying",
         "completed": "done",
-        "skipped": "done",
+        "skipped": "skipped",
         "failed": "failed",
-        "cancelled": "failed",
+        "cancelled": "cancelled",
         "blocked": "blocked",
     }
     assert {status: task_state(parse_action_state(status, "because")) for status in table} == table
