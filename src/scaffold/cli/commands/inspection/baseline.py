@@ -17,7 +17,7 @@ from scaffold.cli.wiring import context_with_run
 from scaffold.core.model import Run
 from scaffold.core.printable_text import count_of
 from scaffold.core.proof.gates import Baseline, GateKind, GateRun
-from scaffold.core.states import Failed, status_of
+from scaffold.core.states import Failed
 from scaffold.host.process.async_runner import run_async
 from scaffold.orchestrator.owner.run_baseline import reset_baseline
 from scaffold.verify.regression.baseline_capture import ADVISORY, gate_summary, uninformative_reason
@@ -43,6 +43,8 @@ def baseline(operation: str, run_name: str | None, *, as_json: bool) -> None:
     with store_reader_if_any(Path.cwd(), os.environ) as reader:
         run = find_run_if_any(reader, run_name)
         found = reader.store.baselines.for_run(run.id) if reader and run else None
+        # Attempts start only once there is a baseline.
+        was_reset = bool(reader and run and not found and reader.store.attempts.for_run(run.id))
     if as_json:
         shape = {
             "run": run.id if run else None,
@@ -55,17 +57,17 @@ def baseline(operation: str, run_name: str | None, *, as_json: bool) -> None:
     elif run is None:
         print_text(no_run_text())
     else:
-        click.echo("\n".join(_baseline_lines(run, found, layout_for(sys.stdout))))
+        click.echo("\n".join(_baseline_lines(run, found, was_reset, layout_for(sys.stdout))))
 
 
-def _baseline_lines(run: Run, found: Baseline | None, layout: Layout) -> Iterator[str]:
+def _baseline_lines(run: Run, found: Baseline | None, was_reset: bool, layout: Layout) -> Iterator[str]:
     if found is None:
         if not run.settings.gates.enabled:
             why = "its gates are off."
+        elif was_reset:
+            why = "it was reset."
         elif isinstance(run.state, Failed):
             why = run.state.reason
-        elif status_of(run.state) == "completed":
-            why = "it was reset."
         else:
             why = "it is captured when the run starts or continues."
         yield from layout.prose("", f"Run {run.id} has no baseline: {why}", hang=2)
