@@ -10,7 +10,7 @@ from scaffold.core.errors import UsageError
 from scaffold.core.plan import Finding, Plan
 from scaffold.core.printable_text import count_of, join_limited
 from scaffold.core.proof.specification_audit import Requirement
-from scaffold.orchestrator.planning.projects import project_goal
+from scaffold.orchestrator.planning.projects import task_list_plan
 from scaffold.plan.compliance.requirements import requirements_of
 from scaffold.plan.edit.proposal_limits import MAX_ASSERTIONS, problems_of
 from scaffold.plan.source.dag import dag_goal
@@ -55,7 +55,7 @@ class TaskSource(Struct, frozen=True, kw_only=True):
             stories = stories_goal(name.stem, f"All stories of {name.name} are done.", self.document.tasks)
             return Plan(goals=(stories,))
         goal = name.parent.name if name.name == TASKS_FILE else name.stem
-        return Plan(goals=(project_goal(goal, f"All tasks of {name.name} are done.", self.tasks.planned),))
+        return task_list_plan(goal, name.name, self.tasks.planned)
 
     def requirements(self) -> tuple[Requirement, ...]:
         """Return what audits check: the criteria, or else the titles, of tasks that are done or planned."""

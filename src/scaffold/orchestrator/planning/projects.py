@@ -44,6 +44,12 @@ def project_goal(name: str, description: str, tasks: Sequence[TaskSpec]) -> Goal
     return spec
 
 
+def task_list_plan(name: str, file: str, tasks: Sequence[TaskSpec]) -> Plan:
+    """Return the plan with one goal, reached when all tasks of a user's file are done; raises as `project_goal`."""
+    goal = project_goal(name, f"All tasks of {file} are done.", tasks)
+    return Plan(goals=(replace(goal, actions=tuple(replace(each, method=PROJECT_METHOD) for each in goal.actions)),))
+
+
 def _message_with_index(finding: Finding, indexes: Mapping[ActionKey | None, int]) -> str:
     return (
         finding.message if finding.action is None else f"tasks[{indexes[ActionKey(finding.action)]}]: {finding.message}"

@@ -20,7 +20,7 @@ from scaffold.core.errors import PlanInvalid, UsageError
 from scaffold.core.plan import Plan, headline
 from scaffold.core.printable_text import count_of
 from scaffold.core.proof.specification_audit import Requirement
-from scaffold.orchestrator.planning.projects import project_goal
+from scaffold.orchestrator.planning.projects import task_list_plan
 from scaffold.orchestrator.user_control.open_run import RunInput, reject_childless_compounds
 from scaffold.plan.analysis.lint import lint
 from scaffold.plan.compliance.requirements import MAX_REQUIREMENTS, requirements_in
@@ -201,8 +201,7 @@ def _read_task_list(path: str) -> tuple[str, Plan]:
         raise PlanInvalid(f"{path} is nested too deeply", TASKS_HINT) from error
     if not tasks:
         raise PlanInvalid(f"{path} has no tasks", TASKS_HINT)
-    stem = Path(path).stem
-    return text, Plan(goals=(project_goal(stem, f"All tasks of {Path(path).name} are done.", read_tasks(tasks)),))
+    return text, task_list_plan(Path(path).stem, Path(path).name, read_tasks(tasks))
 
 
 def _read_text(path: str) -> str:
