@@ -232,8 +232,7 @@ def test_purging_everything_spares_the_worktrees_of_other_repositories(scenario)
 def test_a_folder_that_is_a_link_is_never_purged(scenario):
     """BX-3"""
     one_that_fails(scenario)
-    precious = scenario.home / "precious"
-    precious.mkdir()
+    precious = (scenario.home / "scaffold" / "data").rename(scenario.home / "precious")
     (precious / "x").write_text("mine")
     (scenario.home / "scaffold" / "data").symlink_to(precious)
     scenario.json("purge", "--all", "--yes")

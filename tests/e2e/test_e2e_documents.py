@@ -15,6 +15,7 @@ import pytest
 import yaml
 
 from support.documents import PAGES, ROOT, Block, blocks
+from support.samples import sign_state
 from support.scenario import COMMAND_S, Scenario, calls_entry, create_actions, text_entry, write
 
 pytestmark = pytest.mark.slow
@@ -98,6 +99,7 @@ def test_the_commands_of_a_page_work_as_they_are_written(page: str, prepared: Pr
     for number, block in enumerate(to_run(page)):
         folder = tmp_path / str(number)
         shutil.copytree(prepared.folder, folder, symlinks=True)
+        sign_state(folder / "repo" / ".git" / "scaffold" / "state.db", home=folder / "home" / "scaffold")
         done = subprocess.run(
             ["bash", "-uo", "pipefail", "-c", script(block, prepared.names, folder)],
             cwd=folder / "repo",

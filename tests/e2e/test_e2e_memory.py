@@ -18,6 +18,7 @@ from scaffold.store.database import Store
 from scaffold.store.driver.location import database_path
 from scaffold.store.user_store import UserStore, user_database
 from support.crash_points import CrashPoint
+from support.samples import user_at
 from support.scenario import Scenario, action, plan_of, write
 
 FACT = "The integration tests need Redis on port 6380."
@@ -59,7 +60,8 @@ async def ralph(scenario, server, *args):
 def opened(scenario):
     """Open the memories as another process does."""
     data, clock = Path(scenario.environ["SCAFFOLD_HOME"]) / "data", SystemClock()
-    store = Store.open(database_path(scenario.repo / ".git"), clock=clock)
+    with user_at(data.parent):
+        store = Store.open(database_path(scenario.repo / ".git"), clock=clock)
     with closing(store), closing(UserStore.open(user_database(data), clock=clock)) as user:
         yield Memories(MemoryDatabases(store, user, scenario.home / "cache"), clock=clock, redactor=Redactor())
 

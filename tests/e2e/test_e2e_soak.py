@@ -17,6 +17,7 @@ from soak_test.checker import Checker
 from soak_test.place import Place
 from soak_test.soak import Soak, SoakSettings
 from soak_test.workload import Workload
+from support.samples import sign_state
 
 ROOT = Path(__file__).parents[2]
 SETTINGS = SoakSettings(
@@ -44,6 +45,7 @@ class Copy:
     def __init__(self, place, soak, folder):
         shutil.copytree(place.folder, folder, symlinks=True)
         self.place = Place(folder)
+        sign_state(self.place.common_dir / "scaffold" / "state.db", home=self.place.home / "scaffold")
         self.user = soak.user
         self.workload = soak.workload
         self.branch = self.place.run()["session_branch"]

@@ -106,7 +106,7 @@ async def harness(
 ) -> AsyncIterator[Harness]:
     """A repository with a store, whose workers and supervisors are tasks of this process."""
     if "home" not in request.fixturenames:
-        monkeypatch.setenv("SCAFFOLD_HOME", str(tmp_path / "user"))  # not what the machine's user has there
+        monkeypatch.setenv("SCAFFOLD_HOME", str(tmp_path / "scaffold home"))  # not what the machine's user has there
     harness = await Harness.build(tmp_path)
     yield harness
     harness.store.close()

@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+import os
 import subprocess  # noqa: TID251 - spenders are real processes
 import sys
 from collections.abc import Iterator
@@ -30,7 +31,7 @@ from support.postgres import new_location
 from support.property_examples import up_to
 
 NUMBERS = itertools.count()
-BESIDE_TESTS = {"PYTHONPATH": str(Path(__file__).parents[1])}
+BESIDE_TESTS = {"PYTHONPATH": str(Path(__file__).parents[1]), "SCAFFOLD_HOME": os.environ["SCAFFOLD_HOME"]}
 
 cents = st.integers(0, 40)
 requests = st.lists(st.tuples(cents, cents, st.integers(0, 30)), max_size=6)

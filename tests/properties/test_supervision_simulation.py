@@ -272,7 +272,11 @@ def test_a_planted_bug_is_found(bug, tmp_path):
     (tmp_path / "src" / "scaffold" / file).write_text(text)
     found = subprocess.run(
         [sys.executable, "-m", "simulator", "0", str(MAX_SEEDS), FOCUS_OF.get(bug, "")],
-        env={"PYTHONPATH": f"{tmp_path / 'src'}:{ROOT / 'tests'}", "PATH": os.environ["PATH"]},
+        env={
+            "PYTHONPATH": f"{tmp_path / 'src'}:{ROOT / 'tests'}",
+            "PATH": os.environ["PATH"],
+            "SCAFFOLD_HOME": str(tmp_path / "home"),
+        },
         capture_output=True,
         text=True,
         check=False,

@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 
 from scaffold.host.atomic_files import delete_path
-from support.samples import folder_until_exit
+from support.samples import folder_until_exit, sign_state
 from support.scenario import Scenario, action, plan_of, write
 
 
@@ -44,6 +44,7 @@ def landed_run(folder: Path) -> Scenario:
     shutil.copytree(_sample() / "home", made.home, symlinks=True)
     delete_path(made.repo)
     shutil.copytree(_sample() / "repo", made.repo, symlinks=True)
+    sign_state(made.repo / ".git" / "scaffold" / "state.db", home=made.home / "scaffold")
     made.git("update-index", "--refresh", "-q")
     return made
 

@@ -25,6 +25,8 @@ def begin(config: pytest.Config) -> None:
     config.stash[FOLDER] = Path(tempfile.mkdtemp(prefix="scaffold-tests-"))
     config.stash[FOLDER].chmod(0o1777)  # like /tmp: some tests are another user
     os.environ["TMPDIR"] = str(config.stash[FOLDER])
+    # States are signed with a key in it: that of the tests, not that of whoever runs them.
+    os.environ["SCAFFOLD_HOME"] = str(config.stash[FOLDER] / "user")
     tempfile.tempdir = None
 
 

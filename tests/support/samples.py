@@ -4,12 +4,19 @@ import atexit
 import os
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
 from functools import cache
 from pathlib import Path
 
+import pytest
+
 from scaffold.host.clock import FakeClock
+from scaffold.host.user_dirs import user_dirs
 from scaffold.store.database import Store
+from scaffold.store.driver.connection import Connection
+from scaffold.store.driver.signature import sign
+from scaffold.store.driver.sqlite import SqliteDriver
 
 
 def folder_until_exit() -> Path:
@@ -40,3 +47,27 @@ def place_empty_store(path: Path) -> None:
     """Put a store at `path` as its first opening would make it; that one takes 130 statements."""
     path.parent.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(_empty_store(), path)
+    sign_state(path)
+
+
+def sign_state(path: Path, *, home: Path | None = None) -> None:
+    """Let a copy of a state at `path` be that of the user with this SCAFFOLD_HOME, by default of this process."""
+    with user_at(home or user_dirs().data.parent), closing(SqliteDriver(path, create=False, timeout_s=10)) as driver:
+        connection = Connection(driver)
+        with connection.transaction():
+            sign(connection, path)
+
+
+@contextmanager
+def user_at(home: Path) -> Iterator[None]:
+    """Let this process be the user with this SCAFFOLD_HOME in the block, so that his states are its own."""
+    with pytest.MonkeyPatch.context() as environ:
+        environ.setenv("SCAFFOLD_HOME", str(home))
+        yield
+
+
+def share_key() -> None:
+    """Let `unprivileged` code be the same user to whom the states of this process belong."""
+    folder = user_dirs().data
+    folder.chmod(0o755)
+    (folder / "state.key").chmod(0o644)

@@ -66,6 +66,10 @@ class StoreEmpty(StoreError):
     """The database exists but has no tables: its creation was interrupted, so it never held a run."""
 
 
+class ForeignState(StoreError):
+    """The database was made by someone else, e.g. it came with a repository, so nothing of it may be used."""
+
+
 class IllegalTransition(ScaffoldError):
     """The requested state change is not in the transition table for the current state."""
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec import Struct, field, structs
 
-from scaffold.core.errors import EmbeddingError, UsageError
+from scaffold.core.errors import EmbeddingError, ForeignState, UsageError
 from scaffold.core.knowledge import (
     DECIDED_BY,
     LEARNINGS,
@@ -54,6 +54,8 @@ class MemoryDatabases(Struct, frozen=True):
     """Whether a search looks at vectors, too, which takes more memory."""
     embedder: Embedder | None = None
     """None for the model that comes with the extra `memory`."""
+    left_out: ForeignState | None = None
+    """Why the repository's is not there although it exists: someone else made it."""
     legs: dict[MemoryScope, VectorLeg | None] = field(default_factory=dict)
     """Search by vector in each, once it is open: it takes long to load."""
 

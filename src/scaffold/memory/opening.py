@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager, nullcontext, suppress
 from pathlib import Path
 
-from scaffold.core.errors import NotInRepository, StoreEmpty
+from scaffold.core.errors import ForeignState, NotInRepository, StoreEmpty
 from scaffold.git.common_dir import find_common_dir
 from scaffold.host.user_dirs import user_dirs
 from scaffold.host.wall_clock import WallClock
@@ -40,13 +40,21 @@ def open_user_memories() -> Iterator[UserStore]:
 def open_databases(
     cwd: Path, user: UserStore | None, *, create: bool = False, embedder: Embedder | None = None
 ) -> Iterator[MemoryDatabases]:
-    """Open the databases of the repository around `cwd` and of the user; with `create`, the repository's is made."""
-    store = None
+    """Open the databases of the repository around `cwd` and of the user; with `create`, the repository's is made.
+
+    The repository's is left out if someone else made it; with `create`, that raises ForeignState.
+    """
+    store, left_out = None, None
     # Outside of a repository, or before its first run, only the user's memories are there.
     with suppress(NotInRepository, StoreEmpty):
         common = find_common_dir(cwd)
         find = state_location if create else existing_state_location
         if (place := find(common, os.environ)) is not None:
-            store = Store.open(place, clock=WallClock(), create=create)
+            try:
+                store = Store.open(place, clock=WallClock(), create=create)
+            except ForeignState as foreign:
+                if create:
+                    raise
+                left_out = foreign
     with nullcontext() if store is None else closing(store):
-        yield MemoryDatabases(store, user, user_dirs().cache, embedder=embedder)
+        yield MemoryDatabases(store, user, user_dirs().cache, embedder=embedder, left_out=left_out)

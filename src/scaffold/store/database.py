@@ -9,7 +9,8 @@ from scaffold.store.driver.connection import Connection, DatabaseDriver
 from scaffold.store.driver.gateway import BaseStore
 from scaffold.store.driver.location import StoreLocation
 from scaffold.store.driver.schema import MIGRATIONS, SchemaSource, open_connection
-from scaffold.store.driver.sqlite import SqliteDriver
+from scaffold.store.driver.signature import ForeignUse
+from scaffold.store.driver.sqlite import IN_MEMORY, SqliteDriver
 from scaffold.store.knowledge.tables import KnowledgeTables
 from scaffold.store.learnings import Learnings, LearningUses
 from scaffold.store.messages import Messages
@@ -93,6 +94,7 @@ class Store(BaseStore):
         timeout_s: float = 10.0,
         outage_s: float = 0.0,
         migrations: Path = MIGRATIONS,
+        foreign: ForeignUse = "refuse",
     ) -> "Store":
         """Open the database at `location` and migrate its schema; with `create`, a missing one is created.
 
@@ -100,10 +102,12 @@ class Store(BaseStore):
         and blocks this process, for a server that is away. Raises StoreError and changes nothing
         if the database is missing (without `create`), inaccessible, corrupt, foreign, too new, or of an older version
         and in use by a run. With `create` it must be writable; without, a read-only database can be opened, and its
-        transactions raise StoreError.
+        transactions raise StoreError. `foreign` says what becomes of one that another user made: ForeignState, unless
+        it is only shown, or adopted.
         """
         driver = open_driver(location, create=create, timeout_s=timeout_s, outage_s=outage_s)
-        return cls(open_connection(driver, SchemaSource(migrations, IN_USE), clock, create=create), clock)
+        schema = SchemaSource(migrations, IN_USE, None if location == IN_MEMORY else location, foreign)
+        return cls(open_connection(driver, schema, clock, create=create), clock)
 
     def snapshot(self) -> AbstractContextManager[None]:
         """Return a block whose reads fit together: they show the data as it was at the first of them.

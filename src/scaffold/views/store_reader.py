@@ -1,6 +1,6 @@
 """The store and the time, for commands that only read; opened without git, models and an event loop."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Protocol
@@ -42,19 +42,26 @@ class StoreReader(Struct, frozen=True):
 
 
 @contextmanager
-def store_reader_if_any(cwd: Path, environ: Mapping[str, str]) -> Iterator[StoreReader | None]:
-    """Open the store of the repository around `cwd`; yield None if it has none, and create nothing."""
+def store_reader_if_any(
+    cwd: Path, environ: Mapping[str, str], *, show: Callable[[str], object] | None = None
+) -> Iterator[StoreReader | None]:
+    """Open the store of the repository around `cwd`; yield None if it has none, and create nothing.
+
+    `show` receives a line about a state that someone else made, which can only be read; without it, ForeignState.
+    """
     place = existing_state_location(find_common_dir(cwd), environ)
     if place is None:
         yield None
         return
     clock = WallClock()
     try:
-        store = Store.open(place, clock=clock, create=False)
+        store = Store.open(place, clock=clock, create=False, foreign="show" if show else "refuse")
     except StoreEmpty:
         yield None
         return
     with closing(store):
+        if show and store.foreign:
+            show(store.foreign)
         yield StoreReader(store, clock)
 
 

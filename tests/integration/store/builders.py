@@ -1,5 +1,6 @@
 """Builders for tests of the store: connections or processes that act at the same time."""
 
+import os
 import subprocess  # noqa: TID251 - the tests are about other processes
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -12,7 +13,7 @@ from scaffold.host.clock import FakeClock
 from scaffold.store.database import Store
 from scaffold.store.driver.location import StoreLocation
 
-BESIDE_TESTS = {"PYTHONPATH": str(Path(__file__).parents[2])}
+BESIDE_TESTS = {"PYTHONPATH": str(Path(__file__).parents[2]), "SCAFFOLD_HOME": os.environ["SCAFFOLD_HOME"]}
 
 
 def race(place: StoreLocation, refusal: type[ScaffoldError], change: Callable[[Store, int], Any]) -> list[Any]:

@@ -1,6 +1,7 @@
 """Budgets: reserved before a request, settled after it, one limit for all processes."""
 
 import asyncio
+import os
 import signal
 import subprocess  # noqa: TID251 - the test is about killing another process
 import sys
@@ -53,7 +54,7 @@ asyncio.run(a_budget(store, clock, A, owner=own_identity()).reserve(cost(0.7)))
 print("reserved", flush=True)
 sys.stdin.read()
 """
-BESIDE_TESTS = {"PYTHONPATH": str(Path(__file__).parents[2])}
+BESIDE_TESTS = {"PYTHONPATH": str(Path(__file__).parents[2]), "SCAFFOLD_HOME": os.environ["SCAFFOLD_HOME"]}
 
 
 def cost(usd: float | None) -> Usage:

@@ -17,6 +17,7 @@ from scaffold.store.driver.connection import Connection
 from scaffold.store.driver.location import StoreLocation
 from scaffold.store.driver.schema import MIGRATIONS
 from support.postgres import new_location
+from support.samples import share_key
 
 NOW = len(list(MIGRATIONS.glob("*.sql")))
 NEXT = NOW + 1
@@ -81,7 +82,7 @@ def test_a_backup_precedes_a_migration(path: Path, clock: FakeClock, new: Path) 
         assert not [*path.parent.glob("*.bak-*")]
         Store.open(path, clock=clock, migrations=new).close()
     assert sorted(entry.name for entry in path.parent.iterdir()) == ["state.db", f"state.db.bak-{NOW}"]
-    with closing(Store.open(path.with_name(f"state.db.bak-{NOW}"), clock=clock, create=False)) as copy:
+    with closing(Store.open(path.with_name(f"state.db.bak-{NOW}"), clock=clock, create=False, foreign="show")) as copy:
         assert _version(copy) == NOW
         assert copy.actions.for_run("run-1") == (an_action("a"),)
 
@@ -168,6 +169,7 @@ def test_an_old_database_on_a_read_only_medium_is_an_error(public: Path, clock: 
     Store.open(path, clock=clock).close()
     new = Path(shutil.copytree(new, public / "new"))
     public.chmod(0o555)
+    share_key()
     with unprivileged(), pytest.raises(StoreError, match="older scaffold") as caught:
         Store.open(path, clock=clock, create=False, migrations=new)
     assert "writable" in caught.value.fix

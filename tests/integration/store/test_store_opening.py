@@ -18,6 +18,7 @@ from scaffold.core.errors import StoreEmpty, StoreError, StoreUnavailable
 from scaffold.host.clock import FakeClock
 from scaffold.store.database import Store
 from scaffold.store.driver.schema import MIGRATIONS
+from support.samples import share_key
 
 OPEN_WHEN_TOLD = """
 import sys
@@ -124,6 +125,7 @@ def test_a_read_only_database_can_be_read(public: Path, clock: FakeClock) -> Non
                 writer.close()
             path.chmod(file)
             path.parent.chmod(directory)
+            share_key()
             with unprivileged(), closing(Store.open(path, clock=clock, create=False)) as store:
                 assert store.runs.all() == (a_run(),), (oct(file), oct(directory), in_use)
                 with pytest.raises(StoreUnavailable, match=re.escape(str(path))), store.transaction():

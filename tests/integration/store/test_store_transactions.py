@@ -15,6 +15,7 @@ import pytest
 from inline_snapshot import snapshot
 
 from builders import OWNER, SETTINGS, a_goal, a_run, an_action, an_attempt, events_of, location_arguments, store_run
+from integration.store.builders import BESIDE_TESTS
 from scaffold.core.errors import StaleFence, StoreError, StoreUnavailable
 from scaffold.core.events import NoticeRaised
 from scaffold.core.states import Active, Running
@@ -259,7 +260,7 @@ def test_a_change_that_finds_its_row_changed_is_refused(store: Store) -> None:
 @pytest.mark.slow
 def test_a_killed_process_leaves_the_database_consistent(place: StoreLocation, clock: FakeClock) -> None:
     """BX-8: committed changes stay, others are gone, and the next process can continue."""
-    environment = {"PYTHONPATH": str(Path(__file__).parents[2])}
+    environment = BESIDE_TESTS
     with subprocess.Popen(
         [sys.executable, "-c", WRITE_AND_WAIT, *location_arguments(place)],
         stdin=subprocess.PIPE,

@@ -10,7 +10,7 @@ import click
 from scaffold.cli.commands.options import json_option, pageable
 from scaffold.cli.render.changes.waiting_change_text import change_json, change_lines
 from scaffold.cli.render.inbox_text import item_text
-from scaffold.cli.render.terminal.style import print_json
+from scaffold.cli.render.terminal.style import print_json, print_note
 from scaffold.cli.render.terminal.text_layout import layout_for, print_text
 from scaffold.core.model import InboxItem
 from scaffold.views.changes.waiting_change import WaitingChange, read_waiting_change
@@ -24,7 +24,7 @@ from scaffold.views.store_reader import StoreReader, store_reader_if_any
 @pageable
 def inbox(*, everything: bool, as_json: bool) -> None:
     """Show what waits for you, oldest first: the request, its reason, and the commands that decide."""
-    with store_reader_if_any(Path.cwd(), os.environ) as reader:
+    with store_reader_if_any(Path.cwd(), os.environ, show=print_note) as reader:
         items = () if reader is None else reader.store.inbox.all() if everything else reader.store.inbox.open()
         runs = dict.fromkeys(item.run_id for item in items)
         actions = [action for run in runs for action in reader.store.actions.for_run(run)] if reader else []

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
-from scaffold.core.errors import ScaffoldError
+from scaffold.core.errors import ForeignState, ScaffoldError
 from scaffold.core.ports import Budget, History
 from scaffold.core.tool import Tool, ToolOutput
 from scaffold.host.startup import importing
@@ -16,6 +16,9 @@ from scaffold.tools.workspace import Workspace
 class SessionMemories(MemoryActions, Protocol):
     """The agent's memory: its tools, and the texts that go with its messages."""
 
+    left_out: ForeignState | None
+    """Why the repository's memories did not go with the last message."""
+
     async def context_for(self, message: str) -> str:
         """Return the memories that go with a message."""
         ...
@@ -27,6 +30,7 @@ class LazyMemories:
     def __init__(self, access: MemoryAccess) -> None:
         self._access = access
         self._loaded: SessionMemories | None = None
+        self._told_left_out = False
         self._indexes: VectorDatabase | None = None
 
     def pay_by(self, budget: Budget, history: History) -> None:
@@ -71,6 +75,9 @@ class LazyMemories:
                 found = await self._loaded_actions().context_for(message)
         except ScaffoldError as error:
             tell(f"no memories go with this message: {error.what}")
+        if self._loaded and self._loaded.left_out and not self._told_left_out:
+            self._told_left_out = True  # once is enough in a session
+            tell(self._loaded.left_out.in_full)
         embedding = self._access.embedding
         if embedding is not None and (trouble := embedding.first_trouble()):
             tell(f"memories are found by their words alone: {trouble}")

@@ -2,7 +2,7 @@
 
 from contextlib import AbstractContextManager
 
-from scaffold.core.errors import ScaffoldError
+from scaffold.core.errors import ForeignState, ScaffoldError
 from scaffold.core.tool import ToolOutput
 from scaffold.memory.memories import Memories, find_memory
 from scaffold.memory.notes import scope_of, type_of
@@ -16,6 +16,7 @@ class OpenedMemories:
 
     def __init__(self, access: MemoryAccess) -> None:
         self._access = access
+        self.left_out: ForeignState | None = None
 
     def remember(self, content: str, kind: str, scope: str, supersedes: str) -> ToolOutput:
         """Store a memory of the agent, which is unconfirmed."""
@@ -54,6 +55,7 @@ class OpenedMemories:
     async def context_for(self, message: str) -> str:
         """Return the memories that go with a message."""
         with self._open_memories() as memories:
+            self.left_out = memories.databases.left_out
             return await recalled_for(memories, message)
 
     def _open_memories(self, *, create: bool = False) -> AbstractContextManager[Memories]:

@@ -107,6 +107,8 @@ class Connection:
 
     def __init__(self, driver: DatabaseDriver) -> None:
         self.driver = driver
+        self.foreign: str | None = None
+        """Why nothing of the database counts, though it is shown."""
         self._deferred: list[DeferredWrites] = []
         self._in_snapshot = False
 

@@ -27,6 +27,8 @@ class BaseStore:
         self._connection = connection
         self.name = connection.driver.name
         """The file, or the server's address without secrets; for messages."""
+        self.foreign = connection.foreign
+        """A line about the user who made it, if that is someone else; None for one's own."""
 
     def transaction(self, *, durable: bool = False) -> AbstractContextManager[None]:
         """Return a block whose changes are committed together at its end, or rolled back if it raises.

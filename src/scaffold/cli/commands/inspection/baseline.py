@@ -11,7 +11,7 @@ import click
 
 from scaffold.cli.commands.options import json_option, pageable, run_option
 from scaffold.cli.render.status_text import no_run_text
-from scaffold.cli.render.terminal.style import heading, output_lines, print_json, status_mark
+from scaffold.cli.render.terminal.style import heading, output_lines, print_json, print_note, status_mark
 from scaffold.cli.render.terminal.text_layout import Layout, layout_for, print_text
 from scaffold.cli.wiring import context_with_run
 from scaffold.core.model import Run
@@ -40,7 +40,7 @@ def baseline(operation: str, run_name: str | None, *, as_json: bool) -> None:
     if operation == "reset":
         run_async(_reset_baseline(run_name, as_json=as_json))
         return
-    with store_reader_if_any(Path.cwd(), os.environ) as reader:
+    with store_reader_if_any(Path.cwd(), os.environ, show=print_note) as reader:
         run = find_run_if_any(reader, run_name)
         found = reader.store.baselines.for_run(run.id) if reader and run else None
         # Attempts start only once there is a baseline.

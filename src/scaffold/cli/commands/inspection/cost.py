@@ -10,7 +10,7 @@ from rich.cells import cell_len
 
 from scaffold.cli.commands.options import json_option, pageable
 from scaffold.cli.render.status_text import budget_lines, no_run_text
-from scaffold.cli.render.terminal.style import heading, print_json
+from scaffold.cli.render.terminal.style import heading, print_json, print_note
 from scaffold.cli.render.terminal.text_layout import layout_for, print_text
 from scaffold.core.model import Usage
 from scaffold.core.printable_text import format_usd, printable
@@ -33,7 +33,7 @@ MIN_NAME_CELLS = 16  # narrower, most names would stand above their amounts
 @pageable
 def cost(run_name: str | None, *, as_json: bool) -> None:
     """Show what RUN (default: the latest) cost so far: by purpose, goal, action, role and model, the dearest first."""
-    with store_reader_if_any(Path.cwd(), os.environ) as reader:
+    with store_reader_if_any(Path.cwd(), os.environ, show=print_note) as reader:
         run = find_run_if_any(reader, run_name)
         if reader is None or run is None:
             if as_json:

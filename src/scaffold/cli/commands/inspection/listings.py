@@ -12,7 +12,7 @@ from scaffold.cli.render.audit_text import audit_text
 from scaffold.cli.render.goals_tasks_agents import format_agents, format_goals, format_tasks, held_back_lines
 from scaffold.cli.render.run_list_text import queue_text, runs_text
 from scaffold.cli.render.status_text import no_run_text
-from scaffold.cli.render.terminal.style import print_json
+from scaffold.cli.render.terminal.style import print_json, print_note
 from scaffold.cli.render.terminal.text_layout import layout_for, print_text
 from scaffold.core.model import Goal, Run
 from scaffold.core.states import INTERRUPTED, RUN_TRANSITIONS
@@ -67,7 +67,7 @@ def tasks(goal_name: str | None, run_name: str | None, *, as_json: bool) -> None
 
 
 def _read_view(run_name: str | None, goal_name: str | None) -> tuple[RunView | None, tuple[Goal, ...]]:
-    with store_reader_if_any(Path.cwd(), os.environ) as reader:
+    with store_reader_if_any(Path.cwd(), os.environ, show=print_note) as reader:
         run = find_run_if_any(reader, run_name)
         if reader is None or run is None:
             if goal_name:
@@ -86,7 +86,7 @@ def _read_view(run_name: str | None, goal_name: str | None) -> tuple[RunView | N
 @pageable
 def agents(run_name: str | None, *, as_json: bool) -> None:
     """Show every process of a run - owner, supervisors, workers - with its work and its cost."""
-    with store_reader_if_any(Path.cwd(), os.environ) as reader:
+    with store_reader_if_any(Path.cwd(), os.environ, show=print_note) as reader:
         run = find_run_if_any(reader, run_name)
         if reader is None or run is None:
             if as_json:
@@ -114,7 +114,7 @@ def audit(run_name: str | None, *, as_json: bool) -> None:
 
     A verdict is what an agent says. It counts as met only with lines that exist, and it makes no fact.
     """
-    with store_reader_if_any(Path.cwd(), os.environ) as reader:
+    with store_reader_if_any(Path.cwd(), os.environ, show=print_note) as reader:
         run: Run | None = find_run_if_any(reader, run_name)
         with_audits = read_compliance(reader.store, run) if reader and run else None
     if as_json:
@@ -134,7 +134,7 @@ def audit(run_name: str | None, *, as_json: bool) -> None:
 @pageable
 def runs(statuses: Sequence[str], last: int | None, *, as_json: bool) -> None:
     """List the runs of this repository, the one in which something happened last first."""
-    with store_reader_if_any(Path.cwd(), os.environ) as reader:
+    with store_reader_if_any(Path.cwd(), os.environ, show=print_note) as reader:
         found: Sequence[ListedRun] = () if reader is None else read_runs(reader, statuses)[:last]
         if as_json:
             # Git is asked only if work may have been taken: it takes longer than all the rest.
@@ -157,7 +157,7 @@ def runs(statuses: Sequence[str], last: int | None, *, as_json: bool) -> None:
 @pageable
 def queue(run_name: str | None, *, as_json: bool) -> None:
     """Show the candidates of RUN (default: the latest) that wait to land, in order."""
-    with store_reader_if_any(Path.cwd(), os.environ) as reader:
+    with store_reader_if_any(Path.cwd(), os.environ, show=print_note) as reader:
         run = find_run_if_any(reader, run_name)
         view = None if reader is None or run is None else read_run_view(reader, run)
         if as_json:

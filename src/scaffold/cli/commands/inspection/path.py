@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from scaffold.cli.commands.options import json_option, run_option
-from scaffold.cli.render.terminal.style import print_json
+from scaffold.cli.render.terminal.style import print_json, print_note
 from scaffold.core.errors import ScaffoldError
 from scaffold.core.model import Action, Attempt
 from scaffold.core.states import WORKER_PHASES
@@ -27,7 +27,7 @@ from scaffold.views.store_reader import find_run, no_run_error, store_reader_if_
 @json_option
 def path(action_name: str, run_name: str | None, *, as_json: bool) -> None:
     """Print the worktree in which the agent of ACTION is working, e.g. for `cd "$(scaffold path store)"`."""
-    with store_reader_if_any(Path.cwd(), os.environ) as reader:
+    with store_reader_if_any(Path.cwd(), os.environ, show=print_note) as reader:
         if reader is None:
             raise no_run_error()
         run = find_run(reader, run_name)

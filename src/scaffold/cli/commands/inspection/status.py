@@ -10,7 +10,7 @@ import click
 from scaffold.cli.commands.options import json_option, pageable
 from scaffold.cli.render.live.watch_view import print_changes, redraw_frames
 from scaffold.cli.render.status_text import no_run_text, status_text
-from scaffold.cli.render.terminal.style import can_draw_on, print_json
+from scaffold.cli.render.terminal.style import can_draw_on, print_json, print_note
 from scaffold.cli.render.terminal.text_layout import layout_for, print_text
 from scaffold.core.model import Run
 from scaffold.core.run_settings import TakingSettings
@@ -39,7 +39,7 @@ def status(run_name: str | None, *, watch: bool, as_json: bool) -> None:
 
 
 def _print_status(run_name: str | None, *, watch: bool, as_json: bool) -> None:
-    with store_reader_if_any(Path.cwd(), os.environ) as reader:
+    with store_reader_if_any(Path.cwd(), os.environ, show=print_note) as reader:
         run = find_run_if_any(reader, run_name)
         if reader is None or run is None:
             if as_json:

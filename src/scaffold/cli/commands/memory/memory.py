@@ -19,6 +19,7 @@ from scaffold.cli.commands.memory.documents import (
     start_job,
 )
 from scaffold.cli.commands.options import json_option, pageable
+from scaffold.cli.render.terminal.style import print_note
 from scaffold.cli.render.terminal.text_layout import print_text
 from scaffold.config.settings import load_settings
 from scaffold.core.errors import UsageError
@@ -231,6 +232,8 @@ def _open_memories(*, create: bool = False, patient: bool = False) -> Iterator[M
         model = load_settings(cwd, os.environ, {}).text("models.embedding")
         embedder = EmbedderSource(model, user, redactor, patient=patient).get()
         with open_memories(cwd, user, redactor, create=create, embedder=embedder) as memories:
+            if memories.databases.left_out is not None:
+                print_note(memories.databases.left_out.in_full)
             yield memories
 
 

@@ -1,7 +1,6 @@
 """`trust`: show what a folder's own configuration does, trust it, or revoke the trust."""
 
 import os
-import sys
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
@@ -11,8 +10,9 @@ from msgspec import Struct
 
 from scaffold.agent.model_access import open_user_store
 from scaffold.cli.commands.options import json_option
+from scaffold.cli.commands.setup.state_adoption import adopt_state, confirmed
 from scaffold.cli.exit_codes import FAILED, OK
-from scaffold.cli.render.terminal.style import is_terminal, print_json
+from scaffold.cli.render.terminal.style import print_json
 from scaffold.cli.render.terminal.text_layout import print_text
 from scaffold.config.folder_trust import folder_trust, read_folder, require_readable
 from scaffold.config.settings import load_settings
@@ -39,17 +39,23 @@ class TrustReport(Struct, frozen=True):
 @click.argument("folder", metavar="[DIR]", type=click.Path(path_type=Path), default=Path())
 @click.option("--show", is_flag=True, help="Change nothing: print the trust status and what would take effect.")
 @click.option("--revoke", is_flag=True, help="Revoke all trust in this repository.")
+@click.option("--state", is_flag=True, help="Adopt the state of runs and memories that came with the repository.")
 @click.option("--yes", "agreed", is_flag=True, help="Do not ask; required without a terminal and with --json.")
 @json_option
-def trust(folder: Path, *, show: bool, revoke: bool, agreed: bool, as_json: bool) -> int:
+def trust(folder: Path, *, show: bool, revoke: bool, state: bool, agreed: bool, as_json: bool) -> int:
     """Trust the configuration that DIR, or the repository that contains it, brings along: settings, servers, hooks.
 
     The command shows all of it first and asks; without a terminal, and with --json, pass --yes. Trust covers all
     worktrees of the repository until one of the files changes; then they are ignored until you trust the change. You
     can work in a folder that you do not trust: only its own configuration is ignored.
+
+    With --state, it is about the runs, memories and answers in the repository's database instead. One that someone else
+    made, or that you copied, is only shown until you adopt it.
     """
-    if show and revoke:
-        raise UsageError("--show and --revoke cannot be combined", "Pass one of them.")
+    if revoke and (show or state):
+        raise UsageError(f"{'--show' if show else '--state'} and --revoke cannot be combined", "Pass one of them.")
+    if state:
+        return adopt_state(folder, show=show, agreed=agreed, as_json=as_json)
     if revoke:
         return _revoke_trust(read_folder(folder), as_json=as_json)
     before = folder_trust(folder)
@@ -64,12 +70,7 @@ def trust(folder: Path, *, show: bool, revoke: bool, agreed: bool, as_json: bool
         what = f"this folder cannot be trusted as it is: {problem.rstrip('.')}"
         raise UsageError(what, "Fix the file, then repeat the command.")
     asking = not agreed and not before.trusted
-    if asking and (as_json or not is_terminal(sys.stdin, sys.stderr)):
-        raise UsageError(
-            "trusting this folder needs your confirmation or --yes", "Review it with --show, then pass --yes."
-        )
-    if asking and not click.confirm("Trust it?", err=True):
-        print_text("nothing changed", err=True)
+    if asking and not confirmed("trusting this folder", "Trust it?", as_json=as_json):
         return FAILED
     # What was shown is trusted: the files may have changed while the user was reading.
     with closing(open_user_store()) as store, store.transaction(durable=True):
