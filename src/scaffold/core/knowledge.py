@@ -26,6 +26,9 @@ OF_ATTEMPT = "attempt:"
 """The beginning of the source of what the agent of an attempt noted; its id follows."""
 DECIDED_BY = "decided_by"
 """The field of `meta` that says who decided about the state; then no outcome changes it."""
+NOTED_IN = "noted_in"
+"""The field of `meta` of what an agent stored in the user's own database: the folder where it did. Until the user
+confirms it, agents are told it there alone, since whatever an agent has read may speak through it."""
 TRACES_LEFT = "Traces may be left in the database until no other process reads it and something is forgotten again."
 """The message after a deletion that could not overwrite every copy of the text."""
 
@@ -119,3 +122,5 @@ class ChunkFilter(Struct, frozen=True, kw_only=True):
     """Stored from `since` on, and before `until`."""
     meta: Mapping[str, str] = {}
     """Fields of `meta` that must have exactly these values."""
+    told_in: str | None = None
+    """The folder in which an agent is told: of what agents noted about the user, only what they noted there."""

@@ -13,6 +13,7 @@ from scaffold.core.knowledge import (
     DECIDED_BY,
     LEARNINGS,
     MEMORIES,
+    NOTED_IN,
     Chunk,
     ChunkFilter,
     ChunkId,
@@ -50,6 +51,8 @@ class MemoryDatabases(Struct, frozen=True):
     user: UserStore | None
     cache: Path
     """The user's cache, for index files."""
+    folder: str = ""
+    """Of the repository, or the current one outside of any: where what an agent notes of the user is told."""
     by_meaning: bool = True
     """Whether a search looks at vectors, too, which takes more memory."""
     embedder: Embedder | None = None
@@ -81,6 +84,14 @@ class MemoryDatabases(Struct, frozen=True):
             folder = index_folder(self.cache, database.name)
             self.legs[scope] = vector_leg(database.knowledge, folder, self.embedder) if self.by_meaning else None
         return self.legs[scope]
+
+    def told(self, scope: MemoryScope, wanted: ChunkFilter = VALID) -> ChunkFilter:
+        """Return the filter of what agents are told in this folder."""
+        return structs.replace(wanted, told_in=self.folder) if scope == "user" else wanted
+
+    def noted(self, scope: MemoryScope) -> Mapping[str, str]:
+        """Return the fields of `meta` that bind what an agent stores to this folder."""
+        return {NOTED_IN: self.folder} if scope == "user" else {}
 
     def wipe(self, scopes: Iterable[MemoryScope], collection: CollectionName) -> bool:
         """Delete what is left outside of the tables of deleted chunks; False if another process keeps some of it."""
@@ -157,7 +168,7 @@ class Memories:
                 if former is not None and former.state != "superseded":
                     former = structs.replace(former, state="superseded", valid_until=now, superseded_by=memory.chunk.id)
                     database.knowledge.chunks.change(former)
-        rivals = self.rivals(memory) if known is None else ()
+        rivals = self.rivals(memory, for_agent=source != USER) if known is None else ()
         return Remembered(memory=memory, is_new=known is None, contradicts=rivals, superseded=supersedes)
 
     def edit(self, memory: Memory, **changes: Any) -> Memory:
@@ -176,6 +187,8 @@ class Memories:
             chunk = structs.replace(chunk, meta={**chunk.meta, "type": changes["type"]})
         if "state" in changes:
             chunk = structs.replace(chunk, state=changes["state"], meta={**chunk.meta, DECIDED_BY: USER})
+        if chunk.meta.get(DECIDED_BY) == USER:
+            chunk = structs.replace(chunk, meta={name: each for name, each in chunk.meta.items() if name != NOTED_IN})
         if chunk.state != "superseded" and memory.chunk.state == "superseded":
             chunk = structs.replace(chunk, valid_until=None, superseded_by=None, valid_from=self._clock.now())
         database = self.databases.get(memory.scope)
@@ -218,12 +231,18 @@ class Memories:
             for chunk in database.knowledge.chunks.by_prefix(collection, text)
         )
 
-    async def find(self, query: str, *, most: int, wanted: ChunkFilter = VALID) -> Sequence[FoundMemory]:
-        """Return the best matches for a query, best first; on a tie, the repository's before the user's."""
+    async def find(
+        self, query: str, *, most: int, wanted: ChunkFilter = VALID, for_agent: bool = False
+    ) -> Sequence[FoundMemory]:
+        """Return the best matches for a query, best first; on a tie, the repository's before the user's.
+
+        `for_agent`: without what agents elsewhere have noted of the user and the user has not confirmed.
+        """
         found: dict[str, FoundMemory] = {}
         rankings, vectors = [], QueryVectors(query)
         for scope, _ in self.databases.all():
-            hits = await self.find_in(scope, MEMORIES, query, wanted, most=most, vectors=vectors)
+            told = self.databases.told(scope, wanted) if for_agent else wanted
+            hits = await self.find_in(scope, MEMORIES, query, told, most=most, vectors=vectors)
             found |= {hit.chunk.id: FoundMemory(Memory(hit.chunk, scope), hit) for hit in hits}
             rankings.append([hit.chunk.id for hit in hits])
         self.search_failure = vectors.failure
@@ -275,14 +294,15 @@ class Memories:
                 files += leg.vectors.make_index(each.name, model)
         return filled, files
 
-    def rivals(self, memory: Memory) -> tuple[Memory, ...]:
-        """Return memories that seem to contradict this one."""
+    def rivals(self, memory: Memory, *, for_agent: bool = False) -> tuple[Memory, ...]:
+        """Return memories that seem to contradict this one; `for_agent` as in `find`."""
         if memory.chunk.state == "superseded":
             return ()
         alike: list[Memory] = []
         for scope, database in self.databases.all():
             chunks = database.knowledge.chunks
-            numbers = chunks.search(MEMORIES, search_terms(memory.chunk.text), VALID, most=COMPARED)
+            wanted = self.databases.told(scope) if for_agent else VALID
+            numbers = chunks.search(MEMORIES, search_terms(memory.chunk.text), wanted, most=COMPARED)
             alike += (Memory(chunk, scope) for chunk in chunks.with_numbers(numbers))
         return contradictions(memory, alike)
 
@@ -310,7 +330,7 @@ class Memories:
             text=content,
             sha256=fingerprint(content),
             source=source,
-            meta={"type": kind},
+            meta={"type": kind} if source == USER else {"type": kind, **self.databases.noted(scope)},
             state="active" if source == USER else "unconfirmed",
             valid_from=now,
             created_at=now,

@@ -6,6 +6,7 @@ from contextlib import closing, contextmanager, nullcontext, suppress
 from pathlib import Path
 
 from scaffold.core.errors import ForeignState, NotInRepository, StoreEmpty
+from scaffold.core.printable_text import utf8_safe
 from scaffold.git.common_dir import find_common_dir
 from scaffold.host.user_dirs import user_dirs
 from scaffold.host.wall_clock import WallClock
@@ -44,10 +45,10 @@ def open_databases(
 
     The repository's is left out if someone else made it; with `create`, that raises ForeignState.
     """
-    store, left_out = None, None
+    store, left_out, folder = None, None, cwd.absolute()
     # Outside of a repository, or before its first run, only the user's memories are there.
     with suppress(NotInRepository, StoreEmpty):
-        common = find_common_dir(cwd)
+        folder = common = find_common_dir(cwd)
         find = state_location if create else existing_state_location
         if (place := find(common, os.environ)) is not None:
             try:
@@ -57,4 +58,6 @@ def open_databases(
                     raise
                 left_out = foreign
     with nullcontext() if store is None else closing(store):
-        yield MemoryDatabases(store, user, user_dirs().cache, embedder=embedder, left_out=left_out)
+        yield MemoryDatabases(
+            store, user, user_dirs().cache, left_out=left_out, folder=utf8_safe(str(folder)), embedder=embedder
+        )

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
-from scaffold.core.knowledge import ChunkFilter
+from scaffold.core.knowledge import NOTED_IN, ChunkFilter
 from scaffold.memory.hybrid import MAX_CHARS
 from scaffold.memory.json_block import json_block, json_line
 from scaffold.memory.memories import FoundMemory, Memories
@@ -31,7 +31,7 @@ DATA = (
 
 async def recalled_for(memories: Memories, message: str) -> str:
     """Return the memories that fit a message as a block for its request, at most CONTEXT_CHARS; empty without any."""
-    found = await memories.find(message, most=LOOKED_AT)
+    found = await memories.find(message, most=LOOKED_AT, for_agent=True)
     oldest = memories.now() - timedelta(days=UNCONFIRMED_DAYS)
     current = [each for each in found if each.memory.chunk.state == "active" or each.memory.chunk.created_at >= oldest]
     fitting = [each.memory for each in current if _fits_message(each, message)][:CONTEXT_MEMORIES]
@@ -62,6 +62,8 @@ def remembered_text(done: Remembered) -> str:
     if not done.is_new:
         return f"{memory.id} says that already."
     lines = [f"Remembered as {memory.id}, {memory.chunk.state}, of the {memory.scope}."]
+    if NOTED_IN in memory.chunk.meta:
+        lines.append(f"It counts in this folder alone until the user confirms it: `/memory confirm {memory.id}`.")
     if done.superseded is not None:
         lines.append(f"It takes the place of {done.superseded.id}.")
     if done.contradicts:

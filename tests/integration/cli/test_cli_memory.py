@@ -125,3 +125,19 @@ def test_learnings_are_counted_and_only_their_own_commands_change_them(scaffold)
     assert (refused.code, "`scaffold learn` lists" in refused.err) == (64, True)
     assert scaffold("memory", "search", "localhost").out.startswith("No memory fits")
     assert len(scaffold("learn", "localhost", "--json").json["learnings"]) == 1
+
+
+def test_the_inbox_shows_what_was_noted_about_the_user_until_it_is_decided(scaffold, here: Path) -> None:
+    """RA-14: a file may come from anyone, like what an agent read."""
+    (here / "notes.md").write_text("# Commits\n\nThey are small\n\n# Tests\n\nThey are\x1b[1m quick\n")
+    assert scaffold("memory", "import", "notes.md", "--scope", "user").code == 0
+    waiting = scaffold("inbox", "--json").json["memories"]
+    assert [(each["source"], Path(each["noted_in"]).name) for each in waiting] == [("file:notes.md", ".git")] * 2
+    first, second = (each["id"] for each in waiting)
+    shown = scaffold("inbox")
+    assert f"scaffold memory confirm {first} | scaffold memory forget {first}" in shown.out
+    assert "\x1b" not in shown.out
+    assert "unconfirmed" not in scaffold("memory", "confirm", first).out
+    assert scaffold("memory", "confirm", first, "nothing").code == 64
+    assert scaffold("memory", "forget", second).code == 0
+    assert scaffold("inbox").out == "Nothing is waiting for you.\n"

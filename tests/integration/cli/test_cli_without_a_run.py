@@ -14,7 +14,7 @@ EMPTY = {
     "runs": {"runs": []},
     "queue": {"run": None, "queue": []},
     "cost": {"run": None, "total": None, "budget": None, **{name: [] for name in SPLITS}},
-    "inbox": {"inbox": []},
+    "inbox": {"inbox": [], "memories": []},
 }
 REFUSED = (
     *(("stop",), ("send", "a", "b"), ("attach",), ("resume",), ("retry", "a"), ("logs",), ("open",)),

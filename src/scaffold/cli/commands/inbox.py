@@ -2,6 +2,8 @@
 
 import os
 import sys
+from collections.abc import Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +14,18 @@ from scaffold.cli.render.changes.waiting_change_text import change_json, change_
 from scaffold.cli.render.inbox_text import item_text
 from scaffold.cli.render.terminal.style import print_json, print_note
 from scaffold.cli.render.terminal.text_layout import layout_for, print_text
+from scaffold.core.knowledge import MEMORIES, NOTED_IN, Chunk, ChunkFilter
 from scaffold.core.model import InboxItem
+from scaffold.core.printable_text import one_line, printable
+from scaffold.host.user_dirs import user_dirs
+from scaffold.host.wall_clock import WallClock
+from scaffold.store.user_store import UserStore, user_database
 from scaffold.views.changes.waiting_change import WaitingChange, read_waiting_change
 from scaffold.views.run_view import RequestersByItem, requesters_by_item
 from scaffold.views.store_reader import StoreReader, store_reader_if_any
+
+UNCONFIRMED = ChunkFilter(states=("unconfirmed",))
+MOST_NOTED = 20
 
 
 @click.command()
@@ -23,16 +33,22 @@ from scaffold.views.store_reader import StoreReader, store_reader_if_any
 @json_option
 @pageable
 def inbox(*, everything: bool, as_json: bool) -> None:
-    """Show what waits for you, oldest first: the request, its reason, and the commands that decide."""
+    """Show what waits for you, oldest first: the request, its reason, and the commands that decide.
+
+    After these, what agents have noted about you, which counts in other folders once you confirm it.
+    """
+    noted = _noted_memories()
     with store_reader_if_any(Path.cwd(), os.environ, show=print_note) as reader:
         items = () if reader is None else reader.store.inbox.all() if everything else reader.store.inbox.open()
         runs = dict.fromkeys(item.run_id for item in items)
         actions = [action for run in runs for action in reader.store.actions.for_run(run)] if reader else []
         who = requesters_by_item(items, actions)
         if as_json:
-            print_json({"inbox": [_item_json(item, who, _open_change(reader, item)) for item in items]})
+            found = [_item_json(item, who, _open_change(reader, item)) for item in items]
+            print_json({"inbox": found, "memories": [_memory_json(each) for each in noted]})
         elif reader is None or not items:
-            print_text("The inbox is empty." if everything else "Nothing is waiting for you.")
+            if not noted:
+                print_text("The inbox is empty." if everything else "Nothing is waiting for you.")
         else:
             now, layout = reader.clock.now(), layout_for(sys.stdout)
             texts = (
@@ -40,6 +56,29 @@ def inbox(*, everything: bool, as_json: bool) -> None:
                 for item in items
             )
             click.echo("\n\n".join(texts))
+    if not as_json:
+        for each in noted:
+            print_text("\n".join(_memory_lines(each)))
+
+
+def _noted_memories() -> Sequence[Chunk]:
+    path = user_database(user_dirs().data)
+    if not path.exists():
+        return ()
+    with closing(UserStore.open(path, clock=WallClock(), create=False)) as user:
+        return user.knowledge.chunks.newest(MEMORIES, UNCONFIRMED, most=MOST_NOTED)
+
+
+def _memory_json(chunk: Chunk) -> dict[str, Any]:
+    names = ("id", "text", "source", "created_at")
+    return {**{name: getattr(chunk, name) for name in names}, "noted_in": chunk.meta.get(NOTED_IN)}
+
+
+def _memory_lines(chunk: Chunk) -> Iterator[str]:
+    folder = printable(chunk.meta.get(NOTED_IN, "another folder"))
+    yield f"memory {chunk.id} of yours, noted by {chunk.source} in {folder}"
+    yield f"  {one_line(chunk.text)}"
+    yield f"  scaffold memory confirm {chunk.id} | scaffold memory forget {chunk.id}"
 
 
 def _open_change(reader: StoreReader | None, item: InboxItem) -> WaitingChange | None:

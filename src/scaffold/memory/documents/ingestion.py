@@ -1,7 +1,7 @@
 """Store documents in pieces that can be searched. Any process may be killed at any moment: the next one goes on."""
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Literal
 
 from msgspec import Struct, structs
@@ -56,12 +56,15 @@ class Ingestion:
         *,
         clock: TimeSource,
         on_progress: Callable[[Progress], None],
+        noted: Mapping[str, str] = {},
     ) -> None:
+        """Prepare to store; each chunk gets the fields `noted` of `meta`."""
         self._database = database
         self._index = index
         self._reader = reader
         self._clock = clock
         self._on_progress = on_progress
+        self._noted = noted
 
     async def add(self, opened: OpenedFile, options: ReadingOptions) -> Ingested:
         """Store a document, or the rest of it; an unchanged one is left as it is.
@@ -74,7 +77,8 @@ class Ingestion:
             check_pdf(opened.file, opened.name)
         version = opened.version
         # The same as long as the content, and how it is read, is.
-        parts = (content_hash(opened.file), str(options.pages), str(options.size.most), str(SPLITTING))
+        how = (str(options.pages), str(options.size.most), str(SPLITTING))
+        parts = (content_hash(opened.file), *how, *self._noted.values())
         digest = hashlib.sha256("\n".join(parts).encode()).hexdigest()
         # Some pages of a file are another document than all of them.
         source = f"{SOURCE}{opened.name}" + ("" if options.pages.is_all else f"{PAGES_OF}{options.pages}")
@@ -142,6 +146,7 @@ class Ingestion:
                     document=document.id,
                     span=Span(each.piece.start, each.piece.end, each.page),
                     source=f"{SOURCE}{document.name}",
+                    meta=self._noted,
                     state=state,
                     valid_from=now,
                     created_at=now,

@@ -49,17 +49,17 @@ class DocumentLibrary:
     """The documents of both databases."""
 
     def __init__(self, databases: MemoryDatabases, *, clock: TimeSource) -> None:
-        self._databases = databases
+        self.databases = databases
         self._clock = clock
 
     @property
     def usual_scope(self) -> MemoryScope:
         """Where documents are stored unless the user says."""
-        return "user" if self._databases.project is None else "project"
+        return "user" if self.databases.project is None else "project"
 
     async def fill(self, scope: MemoryScope, index: CollectionName, *, most: int = sys.maxsize) -> int:
         """Compute vectors that are missing, at most so many, and return how many; 0 without the extra `memory`."""
-        database, leg = self.database(scope), self._databases.leg(scope)
+        database, leg = self.database(scope), self.databases.leg(scope)
         if leg is None:
             return 0
         before = database.knowledge.embeddings.count(index)
@@ -68,14 +68,14 @@ class DocumentLibrary:
 
     def has_vectors(self, scope: MemoryScope) -> bool:
         """Whether documents are found by their meaning, too: the extra `memory` is installed."""
-        return self._databases.leg(scope) is not None
+        return self.databases.leg(scope) is not None
 
     async def find(self, index: CollectionName, query: str, *, most: int) -> Sequence[FoundPassage]:
         """Return the chunks of an index that fit a query best, the best first."""
         found: dict[str, FoundPassage] = {}
         rankings, vectors = [], QueryVectors(query)
-        for scope, database in self._databases.all():
-            if (leg := self._databases.leg(scope)) is not None:
+        for scope, database in self.databases.all():
+            if (leg := self.databases.leg(scope)) is not None:
                 await fill_in_vectors(database, leg, index, most=FILLED_BY_SEARCH)
             stored = database.knowledge
             # Else those without a vector would be found too seldom.
@@ -89,14 +89,14 @@ class DocumentLibrary:
         """Return the documents of an index, or of all, by their names."""
         return [
             self._stored_document(scope, document)
-            for scope, database in self._databases.all()
+            for scope, database in self.databases.all()
             for document in database.knowledge.documents.all(index)
         ]
 
     def named(self, name: str) -> StoredDocument:
         """Return the document with this name, or whose id starts so; UsageError if it is none, or several."""
         known = [
-            (scope, each) for scope, database in self._databases.all() for each in database.knowledge.documents.all()
+            (scope, each) for scope, database in self.databases.all() for each in database.knowledge.documents.all()
         ]
         exact = [(scope, each) for scope, each in known if name in {each.name, each.id}]
         found = exact or [(scope, each) for scope, each in known if name and each.id.startswith(name)]
@@ -112,17 +112,17 @@ class DocumentLibrary:
         database, document = self.database(stored.scope), stored.document
         with database.transaction(durable=True):
             database.knowledge.documents.forget_for_good(document.id)
-        return self._databases.wipe([stored.scope], document.collection)
+        return self.databases.wipe([stored.scope], document.collection)
 
     def indices(self) -> frozenset[str]:
         """Return the names of all indices."""
         return frozenset(
-            each.name for _, database in self._databases.all() for each in database.knowledge.collections.all()
+            each.name for _, database in self.databases.all() for each in database.knowledge.collections.all()
         )
 
     def database(self, scope: MemoryScope) -> Store | UserStore:
         """Return a database; UsageError if there is none."""
-        return self._databases.get(scope, "document")
+        return self.databases.get(scope, "document")
 
     def _stored_document(self, scope: MemoryScope, document: Document) -> StoredDocument:
         documents = self.database(scope).knowledge.documents

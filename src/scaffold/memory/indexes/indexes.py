@@ -28,6 +28,7 @@ from scaffold.plan.message_text import quoted, quoted_list
 from scaffold.policy.secret.redaction import Redactor
 from scaffold.store.database import Store
 from scaffold.store.driver.columns import TimeSource
+from scaffold.store.knowledge.chunks import EVERYTHING
 from scaffold.store.user_store import UserStore
 
 MAX_TEXT_CHARS = 8_000
@@ -150,7 +151,8 @@ class Indexes:
                 content = self._optional_text(text)
             elif text is not None:
                 content = checked_text(text, self._redactor, MAX_TEXT_CHARS, "Add it in pieces.")
-            meta = before.meta if fields is None else fields
+            # What another agent has made of an item, the user has not confirmed.
+            meta = {**(before.meta if fields is None else fields), **self._memories.databases.noted(place.scope)}
             sha256 = item_hash(content, meta, packed or b"")
             same = knowledge.chunks.same(place.collection.name, sha256)
             if any(each.id != before.id and each.place == before.place for each in same):
@@ -190,7 +192,8 @@ class Indexes:
                 continue  # nothing in it has a vector
             query = _pack_vector(vector, stored)
             vectors = self._vector_leg(place).vectors.search_of(stored.name, stored.model)
-            among = None if wanted == VALID else knowledge.chunks.numbers(stored.name, wanted)
+            told = self._memories.databases.told(place.scope, wanted)
+            among = None if told == VALID else knowledge.chunks.numbers(stored.name, told)
             near = dict(vectors.search(query, most=most, among=among)) if vectors is not None else {}
             found += [FoundChunk(chunk, near[chunk.seq]) for chunk in knowledge.chunks.with_numbers(near)]
         return sorted(found, key=lambda each: -(each.cosine or 0.0))[:most]
@@ -202,7 +205,8 @@ class Indexes:
         rankings, vectors = [], QueryVectors(query)
         for place in self._require_places(index_name(name)):
             named = place.collection.name
-            hits = await self._memories.find_in(place.scope, named, query, wanted, most=most, vectors=vectors)
+            told = self._memories.databases.told(place.scope, wanted)
+            hits = await self._memories.find_in(place.scope, named, query, told, most=most, vectors=vectors)
             found |= {hit.chunk.id: hit for hit in hits}
             rankings.append([hit.chunk.id for hit in hits])
         return [found[each] for each in fuse(*rankings)[:most]]
@@ -219,13 +223,14 @@ class Indexes:
         found = [
             chunk
             for place in self._require_places(index_name(name))
-            for chunk in place.database.knowledge.chunks.newest(place.collection.name, wanted, most=most)
+            for told in (self._memories.databases.told(place.scope, wanted),)
+            for chunk in place.database.knowledge.chunks.newest(place.collection.name, told, most=most)
         ]
         newest = sorted(found, key=lambda each: (each.created_at, each.seq), reverse=True)
         return [FoundChunk(each) for each in newest[:most]]
 
     def _new_chunk(self, place: Place, piece: TextPiece, fields: Mapping[str, str], vector: bytes = b"") -> Chunk:
-        now = self._clock.now()
+        now, fields = self._clock.now(), {**fields, **self._memories.databases.noted(place.scope)}
         return Chunk(
             id=ChunkId(new_id()),
             collection=place.collection.name,
@@ -279,8 +284,11 @@ class Indexes:
         return found
 
     def _find_item(self, place: Place, item: str) -> Chunk | None:
-        found = place.database.knowledge.chunks.get(ChunkId(item.replace("\0", "")))
-        return found if found is not None and found.collection == place.collection.name else None
+        chunks, told = place.database.knowledge.chunks, self._memories.databases.told(place.scope, EVERYTHING)
+        found = chunks.get(ChunkId(item.replace("\0", "")))
+        if found is None or found.collection != place.collection.name:
+            return None
+        return found if place.scope == "project" or found.seq in chunks.numbers(found.collection, told) else None
 
     def _vector_leg(self, place: Place) -> Any:
         leg = self._memories.databases.leg(place.scope)

@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from scaffold.core.knowledge import Chunk
+from scaffold.core.knowledge import NOTED_IN, Chunk
 from scaffold.memory.hybrid import FoundChunk
 from scaffold.memory.json_block import json_block, json_line
 from scaffold.memory.memories import IndexState
@@ -73,7 +73,7 @@ def _item_json(chunk: Chunk, most: int) -> dict[str, Any]:
         "title": chunk.title,
         "text": chunk.text[:most],
         "cut": len(chunk.text) > most,
-        "metadata": chunk.meta,
+        "metadata": {name: each for name, each in chunk.meta.items() if name != NOTED_IN},
         "from": chunk.source,
         "span": span if chunk.span.end else None,
         "stored": chunk.created_at.isoformat(timespec="seconds"),

@@ -36,6 +36,7 @@ HELP = """/memory list [INDEX]            the memories, or what another index ha
 /memory search --index INDEX QUERY   the same in another index
 /memory show ID                 one in full: who said it, since when, what contradicts it
 /memory edit ID FIELD VALUE     change its text, type or state (active, unconfirmed)
+/memory confirm ID...           let what an agent noted count; what is yours, in all folders
 /memory forget ID...            delete for good
 /memory add TEXT                remember something yourself
 /memory documents [QUERY]       the documents; the parts of them that fit a query
@@ -69,8 +70,8 @@ async def run_memory_command(  # noqa: PLR0911 - one for each
                 return shown(memories, memory)
             case "edit", [memory, field, _, *_]:
                 return edited(memories, memory, field, " ".join(rest[2:]))
-            case "forget", [_, *_]:
-                return forgotten(memories, rest)
+            case (("confirm" | "forget"), [_, *_]):
+                return confirmed(memories, rest) if name == "confirm" else forgotten(memories, rest)
             case "add", [_, *_]:
                 return added(memories, " ".join(rest))
             case "drop" | "indices" | "stats", [] | [_]:
@@ -107,6 +108,8 @@ def listed(memories: Memories, index: str = MEMORIES, *, width: int, most: int =
     lines = _memory_lines(found[:most], width)
     if len(found) > most:
         lines.append(f"{most} are shown; search for the others.")
+    if any(each.scope == "user" and each.chunk.state == "unconfirmed" for each in found):
+        lines.append("Unconfirmed ones of yours count where they were noted, until you `memory confirm ID` them.")
     nothing = "Nothing is remembered yet. `memory add TEXT` remembers something."
     return MemoryAnswer("\n".join(lines) or nothing, {"memories": [memory_json(each) for each in found[:most]]})
 
@@ -161,6 +164,13 @@ def edited(memories: Memories, name: str, field: str, value: str) -> MemoryAnswe
         raise UsageError(f"{quoted(value)} is no {field}", f"Use {quoted_list(list(FIELDS[field]))}.")
     after = memories.edit(memory, **{field: value})
     return MemoryAnswer(_memory_line(after, 100), memory_json(after))
+
+
+def confirmed(memories: Memories, names: Sequence[str]) -> MemoryAnswer:
+    """Let memories count that an agent noted; all are found before any is changed."""
+    found = [find_memory(memories, name) for name in names]
+    after = [memories.edit(each, state="active") for each in found]
+    return MemoryAnswer("\n".join(_memory_lines(after, 100)), {"memories": [memory_json(each) for each in after]})
 
 
 def forgotten(memories: Memories, names: Sequence[str]) -> MemoryAnswer:

@@ -2,10 +2,11 @@
 
 from contextlib import AbstractContextManager
 
-from scaffold.core.errors import ForeignState, ScaffoldError
+from scaffold.core.errors import ForeignState, ScaffoldError, UsageError
+from scaffold.core.knowledge import NOTED_IN
 from scaffold.core.tool import ToolOutput
 from scaffold.memory.memories import Memories, find_memory
-from scaffold.memory.notes import scope_of, type_of
+from scaffold.memory.notes import Memory, scope_of, type_of
 from scaffold.memory.opening import open_memories
 from scaffold.memory.recall import recalled_for, recalled_text, remembered_text
 from scaffold.session.memory.embedding import MemoryAccess
@@ -27,7 +28,7 @@ class OpenedMemories:
                     source=self._access.source,
                     scope=scope_of(scope),
                     kind=type_of(kind),
-                    supersedes=find_memory(memories, supersedes) if supersedes else None,
+                    supersedes=_changeable_memory(memories, supersedes) if supersedes else None,
                 )
         except ScaffoldError as error:
             return ToolOutput(f"Not remembered: {error.in_full}", failed=True)
@@ -37,7 +38,7 @@ class OpenedMemories:
         """Return the memories that fit a query, as data."""
         try:
             with self._open_memories() as memories:
-                found = [each.memory for each in await memories.find(query, most=most)]
+                found = [each.memory for each in await memories.find(query, most=most, for_agent=True)]
         except ScaffoldError as error:
             return ToolOutput(f"Memories cannot be read: {error.in_full}", failed=True)
         return ToolOutput(self._clean_text(recalled_text(found)))
@@ -46,7 +47,7 @@ class OpenedMemories:
         """Delete a memory."""
         try:
             with self._open_memories() as memories:
-                memory = find_memory(memories, memory_id)
+                memory = _changeable_memory(memories, memory_id)
                 memories.forget([memory])
         except ScaffoldError as error:
             return ToolOutput(f"Not forgotten: {error.in_full}", failed=True)
@@ -65,3 +66,13 @@ class OpenedMemories:
 
     def _clean_text(self, text: str) -> str:
         return self._access.redactor.clean(text)
+
+
+def _changeable_memory(memories: Memories, name: str) -> Memory:
+    memory = find_memory(memories, name)
+    # What an agent changes there, agents of all other repositories would be told, or told no longer.
+    is_noted_here = memory.chunk.meta.get(NOTED_IN) == memories.databases.folder
+    if memory.scope == "user" and not (memory.chunk.state == "unconfirmed" and is_noted_here):
+        fix = f"The user can: `/memory edit {memory.id} text TEXT`, `/memory forget {memory.id}`."
+        raise UsageError(f"{memory.id} is the user's, for all folders: no agent replaces or deletes it", fix)
+    return memory

@@ -56,7 +56,12 @@ class PdfDocuments:
             async with reader_place() as place:
                 reader = DocumentReader(place, self._access.redactor)
                 ingestion = Ingestion(
-                    library.database(scope), index, reader, clock=WallClock(), on_progress=stored.append
+                    library.database(scope),
+                    index,
+                    reader,
+                    clock=WallClock(),
+                    on_progress=stored.append,
+                    noted=library.databases.noted(scope),
                 )
                 try:
                     async with asyncio.timeout(self._time_limit_s):

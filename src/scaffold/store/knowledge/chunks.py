@@ -4,7 +4,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
-from scaffold.core.knowledge import DECIDED_BY, LEARNINGS, Chunk, ChunkFilter, ChunkId, ChunkState, CollectionName, Span
+from scaffold.core.knowledge import (
+    DECIDED_BY,
+    LEARNINGS,
+    NOTED_IN,
+    Chunk,
+    ChunkFilter,
+    ChunkId,
+    ChunkState,
+    CollectionName,
+    Span,
+)
 from scaffold.store.driver.columns import OBJECT, format_time, parse_optional_time, parse_time, struct_columns
 from scaffold.store.driver.connection import ColumnValue, Connection, Row
 from scaffold.store.driver.gateway import TableGateway
@@ -328,6 +338,11 @@ def conditions_of(wanted: ChunkFilter) -> Conditions:
     if wanted.until is not None:
         parts.append("AND chunk.created_at < :until")
         values["until"] = format_time(wanted.until)
+    if wanted.told_in is not None:
+        # Those of older versions say who is unconfirmed, but not where.
+        noted = "(SELECT value FROM chunk_meta WHERE chunk_id = chunk.id AND name = :noted_in)"
+        parts.append(f"AND COALESCE({noted}, CASE chunk.state WHEN 'unconfirmed' THEN '' ELSE :told_in END) = :told_in")
+        values |= {"noted_in": NOTED_IN, "told_in": wanted.told_in}
     for place, (name, value) in enumerate(wanted.meta.items()):
         fits = f"chunk_id = chunk.id AND name = :name{place} AND value = :value{place}"
         parts.append(f"AND EXISTS (SELECT 1 FROM chunk_meta WHERE {fits})")  # noqa: S608 - names of our own

@@ -114,6 +114,15 @@ def edit(name: str, field: str, value: Sequence[str], *, as_json: bool) -> None:
 @memory.command()
 @click.argument("names", metavar="MEMORY...", nargs=-1, required=True)
 @json_option
+def confirm(names: Sequence[str], *, as_json: bool) -> None:
+    """Let memories count that an agent noted; those of yours count in all folders then."""
+    with _open_memories() as memories:
+        print_answer(commands.confirmed(memories, names), as_json=as_json)
+
+
+@memory.command()
+@click.argument("names", metavar="MEMORY...", nargs=-1, required=True)
+@json_option
 def forget(names: Sequence[str], *, as_json: bool) -> None:
     """Delete memories for good: text, words and vectors."""
     with _open_memories() as memories:
