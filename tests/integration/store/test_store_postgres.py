@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Iterator
 from contextlib import closing, suppress
+from pathlib import Path
 
 import psycopg
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from builders import a_goal, a_run, an_action, events_of, location_arguments, store_run
 from integration.store.builders import end_together
 from integration.store.test_store_opening import OPEN_WHEN_TOLD
-from scaffold.core.errors import IllegalTransition, StoreEmpty, StoreError, StoreUnavailable
+from scaffold.core.errors import ForeignState, IllegalTransition, StoreEmpty, StoreError, StoreUnavailable
 from scaffold.core.states import Active, Completed
 from scaffold.host.clock import FakeClock
 from scaffold.store.database import Store
@@ -213,3 +214,20 @@ def test_finding_ready_actions_uses_the_index_on_a_server_too(emptied: PostgresL
     _do(emptied, "ANALYZE action")
     plan = store._connection.rows(f"EXPLAIN {READY}", goal_id="run-1/shop", limit=3)
     assert any("using action_ready" in row["QUERY PLAN"] for row in plan)
+
+
+def test_each_user_of_a_schema_adopts_it_once(
+    emptied: PostgresLocation, clock: FakeClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """RA-14: one user's key does not say that another one trusts what is there."""
+    monkeypatch.setenv("SCAFFOLD_HOME", str(tmp_path))
+    with pytest.raises(ForeignState, match=emptied.schema):
+        Store.open(emptied, clock=clock)
+    with closing(Store.open(emptied, clock=clock, create=False, foreign="show")) as store:
+        assert store.foreign is not None
+        with pytest.raises(StoreUnavailable), store.transaction():
+            pytest.fail("it can only be read")
+    Store.open(emptied, clock=clock, foreign="adopt").close()
+    Store.open(emptied, clock=clock).close()
+    monkeypatch.undo()
+    Store.open(emptied, clock=clock).close()
