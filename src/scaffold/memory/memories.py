@@ -168,7 +168,7 @@ class Memories:
                 if former is not None and former.state != "superseded":
                     former = structs.replace(former, state="superseded", valid_until=now, superseded_by=memory.chunk.id)
                     database.knowledge.chunks.change(former)
-        rivals = self.rivals(memory, for_agent=source != USER) if known is None else ()
+        rivals = self.rivals(memory, everywhere=source == USER) if known is None else ()
         return Remembered(memory=memory, is_new=known is None, contradicts=rivals, superseded=supersedes)
 
     def edit(self, memory: Memory, **changes: Any) -> Memory:
@@ -232,16 +232,16 @@ class Memories:
         )
 
     async def find(
-        self, query: str, *, most: int, wanted: ChunkFilter = VALID, for_agent: bool = False
+        self, query: str, *, most: int, wanted: ChunkFilter = VALID, everywhere: bool = False
     ) -> Sequence[FoundMemory]:
         """Return the best matches for a query, best first; on a tie, the repository's before the user's.
 
-        `for_agent`: without what agents elsewhere have noted of the user and the user has not confirmed.
+        `everywhere`, which is for the user alone: also what agents noted about the user in other folders.
         """
         found: dict[str, FoundMemory] = {}
         rankings, vectors = [], QueryVectors(query)
         for scope, _ in self.databases.all():
-            told = self.databases.told(scope, wanted) if for_agent else wanted
+            told = wanted if everywhere else self.databases.told(scope, wanted)
             hits = await self.find_in(scope, MEMORIES, query, told, most=most, vectors=vectors)
             found |= {hit.chunk.id: FoundMemory(Memory(hit.chunk, scope), hit) for hit in hits}
             rankings.append([hit.chunk.id for hit in hits])
@@ -294,14 +294,14 @@ class Memories:
                 files += leg.vectors.make_index(each.name, model)
         return filled, files
 
-    def rivals(self, memory: Memory, *, for_agent: bool = False) -> tuple[Memory, ...]:
-        """Return memories that seem to contradict this one; `for_agent` as in `find`."""
+    def rivals(self, memory: Memory, *, everywhere: bool = False) -> tuple[Memory, ...]:
+        """Return memories that seem to contradict this one; `everywhere` as in `find`."""
         if memory.chunk.state == "superseded":
             return ()
         alike: list[Memory] = []
         for scope, database in self.databases.all():
             chunks = database.knowledge.chunks
-            wanted = self.databases.told(scope) if for_agent else VALID
+            wanted = VALID if everywhere else self.databases.told(scope)
             numbers = chunks.search(MEMORIES, search_terms(memory.chunk.text), wanted, most=COMPARED)
             alike += (Memory(chunk, scope) for chunk in chunks.with_numbers(numbers))
         return contradictions(memory, alike)

@@ -31,7 +31,7 @@ DATA = (
 
 async def recalled_for(memories: Memories, message: str) -> str:
     """Return the memories that fit a message as a block for its request, at most CONTEXT_CHARS; empty without any."""
-    found = await memories.find(message, most=LOOKED_AT, for_agent=True)
+    found = await memories.find(message, most=LOOKED_AT)
     oldest = memories.now() - timedelta(days=UNCONFIRMED_DAYS)
     current = [each for each in found if each.memory.chunk.state == "active" or each.memory.chunk.created_at >= oldest]
     fitting = [each.memory for each in current if _fits_message(each, message)][:CONTEXT_MEMORIES]

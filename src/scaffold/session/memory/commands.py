@@ -124,7 +124,7 @@ async def searched(
         rows = [{**item_json(each), "cosine": _rounded(hit.cosine)} for each, hit in fits]
         text = "\n".join(item_line(each, width) for each, _ in fits) or f"Nothing fits {quoted(query)}."
         return MemoryAnswer(text, {"index": name, "items": rows})
-    found = await memories.find(utf8_safe(query), most=most)
+    found = await memories.find(utf8_safe(query), most=most, everywhere=True)
     rows = [{**memory_json(each.memory), "cosine": _rounded(each.hit.cosine)} for each in found]
     lines = _memory_lines([each.memory for each in found], width) or [f"No memory fits {quoted(query)}."]
     failure = memories.search_failure
@@ -138,7 +138,7 @@ def shown(memories: Memories, name: str) -> MemoryAnswer:
     if (item := find_item(memories, name)) is not None:
         return MemoryAnswer("\n".join(item_lines(item)), item_json(item))
     memory = find_memory(memories, name)
-    chunk, rivals = memory.chunk, memories.rivals(memory)
+    chunk, rivals = memory.chunk, memories.rivals(memory, everywhere=True)
     fields = {
         "state": chunk.state,
         "type": memory.type,

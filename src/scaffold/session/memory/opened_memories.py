@@ -38,7 +38,7 @@ class OpenedMemories:
         """Return the memories that fit a query, as data."""
         try:
             with self._open_memories() as memories:
-                found = [each.memory for each in await memories.find(query, most=most, for_agent=True)]
+                found = [each.memory for each in await memories.find(query, most=most)]
         except ScaffoldError as error:
             return ToolOutput(f"Memories cannot be read: {error.in_full}", failed=True)
         return ToolOutput(self._clean_text(recalled_text(found)))

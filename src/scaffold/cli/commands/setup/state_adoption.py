@@ -70,8 +70,8 @@ def _read_state(store: Store) -> dict[str, Any]:
         "texts": {
             each.name: [chunk.text for chunk in chunks.newest(each.name, most=each.capacity)]
             for each in store.knowledge.collections.all()
-        },
-        "items": len(store.work_items.all()),
+        }
+        | {"items": [each.title for each in store.work_items.all().values()]},
         "answers": sum(item.state != "open" for item in store.inbox.all()),
     }
 
@@ -92,8 +92,7 @@ def _differences(given: Mapping[str, Any], usual: Mapping[str, Any], before: str
 
 def _state_lines(found: Mapping[str, Any]) -> Iterator[str]:
     yield f"{found['state']} {'is yours' if found['own'] else 'was not made by you'}"
-    runs, items, answers = count_of(len(found["runs"]), "run"), count_of(found["items"], "item"), found["answers"]
-    yield f"It has {runs}, {items} and {count_of(answers, 'decision')} of an inbox."
+    yield f"It has {count_of(len(found['runs']), 'run')} and {count_of(found['answers'], 'decision')} of an inbox."
     for run in found["runs"]:
         yield f"\nrun {run['id']}, {run['status']}: {short_line(run['request'], LONGEST_REQUEST)}"
         yield from (f"  {name}: {printable(encode(value).decode())}" for name, value in run["settings"].items())
