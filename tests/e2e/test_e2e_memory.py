@@ -3,6 +3,7 @@
 import asyncio
 import json
 import re
+import shutil
 import sys
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -261,3 +262,34 @@ def test_what_an_agent_of_a_run_remembers_counts_once_its_work_has_landed(tmp_pa
     scenario.scaffold("revert", "store", code=0)
     known = {each["text"]: each for each in remembered(scenario)}
     assert [known[note]["state"] for note in notes] == ["unconfirmed", "active"]
+
+
+@pytest.mark.slow
+async def test_memories_that_came_with_a_repository_go_with_no_message(scenario):
+    """RA-14: the user is told once, and `ralph` works without them; adopted, they count."""
+    scenario.scaffold("memory", "add", FACT, code=0)
+    scenario.environ["SCAFFOLD_HOME"] = str(scenario.home / "whoever received it")
+    async with serve("anthropic", [Turn(text="no idea")]) as server:
+        _, told = await ralph(scenario, server, "on which port do the integration tests expect Redis?")
+        assert FACT not in said(server.requests[0])
+    assert told.count("`scaffold trust --state` shows and adopts it") == 1
+    scenario.scaffold("trust", "--state", "--yes", code=0)
+    async with serve("anthropic", [Turn(text="6380")]) as server:
+        _, told = await ralph(scenario, server, "on which port do the integration tests expect Redis?")
+        assert FACT in said(server.requests[0])
+    assert "trust --state" not in told
+
+
+@pytest.mark.slow
+async def test_a_preference_that_an_agent_stored_reaches_other_repositories_once_confirmed(scenario):
+    """RA-14."""
+    noted = Call("remember", {"content": FACT, "type": "preference", "scope": "user"})
+    async with serve("anthropic", [Turn(calls=(noted,)), Turn(text="noted")]) as server:
+        await ralph(scenario, server, "look at the tests")
+    (waiting,) = scenario.json("inbox")["memories"]
+    scenario.repo = Path(shutil.copytree(scenario.repo, scenario.repo.with_name("another")))
+    for confirmed in (False, True):
+        async with serve("anthropic", [Turn(text="6380")]) as server:
+            await ralph(scenario, server, "on which port do the integration tests expect Redis?")
+            assert (FACT in said(server.requests[0])) is confirmed
+        scenario.scaffold("memory", "confirm", waiting["id"], code=0)

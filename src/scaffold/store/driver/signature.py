@@ -21,6 +21,7 @@ TABLE = "state_signature"
 SIGNATURES = "SELECT digest FROM state_signature LIMIT 1000"
 SIGN = "INSERT INTO state_signature (digest) VALUES (:digest) ON CONFLICT DO NOTHING"
 KEY_BYTES = 32
+RESTORE = "Restore it, or remove it and adopt your states again: `scaffold trust --state`."
 
 
 def is_own(connection: Connection, place: StoreLocation, tables: frozenset[str]) -> bool:
@@ -93,10 +94,10 @@ def _make_key() -> bytes | None:
             os.link(draft, path)  # whole or not at all; of several processes the first one wins
         draft.unlink()
     except OSError as error:
-        raise _unusable_key(path, f"cannot be stored: {error.strerror}") from error
+        fix = "Make its folder writable, or set SCAFFOLD_HOME to one that is."
+        raise _unusable_key(path, f"cannot be stored: {error.strerror}", fix) from error
     return _read_key()
 
 
-def _unusable_key(path: Path, problem: str) -> StoreError:
-    fix = "Restore it, or remove it and adopt your states again: `scaffold trust --state`."
+def _unusable_key(path: Path, problem: str, fix: str = RESTORE) -> StoreError:
     return StoreError(f"{path}: the key of your states {problem}", fix)
