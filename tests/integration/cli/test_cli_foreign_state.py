@@ -29,8 +29,8 @@ ANSWERS = (
     ("land",),
     ("cleanup",),
     ("purge", "--repo", "--yes"),
-    ("learn",),
-    ("item", "list"),
+    ("learn", "add", "WHEN a DO b"),
+    ("item", "add", "mine"),
     ("memory", "add", "mine"),
 )
 """Commands that act on what is stored, or tell agents of it."""
@@ -60,9 +60,11 @@ def test_state_of_someone_else_is_only_shown(received: Path, scaffold) -> None:
         refused = scaffold(*command)
         assert refused.code != 0, command
         assert "`scaffold trust --state` shows and adopts it" in refused.err, (command, refused)
-    listed = scaffold("memory", "list")
-    assert TEXT not in listed.out
-    assert "you have not made the state" in listed.err
+    checked = {each["name"]: each["status"] for each in scaffold("doctor", "--json").json["checks"]}
+    assert checked["database"] == "warn"
+    for command in (("memory", "list"), ("learn",), ("item", "list")):
+        listed = scaffold(*command)
+        assert (listed.code, TEXT in listed.out, "you have not made the state" in listed.err) == (0, False, True)
     with open_databases(Path.cwd(), None) as databases:
         assert (databases.project, bool(databases.left_out)) == (None, True)
     assert received.read_bytes() == before

@@ -6,7 +6,8 @@ from contextlib import AbstractContextManager, closing, contextmanager, nullcont
 from pathlib import Path
 from typing import NamedTuple
 
-from scaffold.core.errors import NotInRepository, StoreEmpty, UsageError
+from scaffold.cli.render.terminal.style import print_note
+from scaffold.core.errors import ForeignState, NotInRepository, StoreEmpty, UsageError
 from scaffold.core.learning import Learning
 from scaffold.core.printable_text import utf8_safe
 from scaffold.git.common_dir import find_common_dir, find_top
@@ -60,11 +61,14 @@ def repository_store(clock: TimeSource) -> Iterator[Store]:
 
 @contextmanager
 def repository_store_if_any(clock: TimeSource) -> Iterator[Store | None]:
-    """Open the store of the repository here; yield None if there is none, and create nothing."""
+    """Open the store of the repository here; yield None if there is none, or someone else's, and create nothing."""
     place = existing_state_location(find_common_dir(Path.cwd()), os.environ)
     try:
         store = None if place is None else Store.open(place, clock=clock, create=False)
     except StoreEmpty:
+        store = None
+    except ForeignState as foreign:
+        print_note(foreign.in_full)
         store = None
     with nullcontext() if store is None else closing(store):
         yield store

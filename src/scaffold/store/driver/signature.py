@@ -18,7 +18,7 @@ from scaffold.store.driver.location import StoreLocation
 ForeignUse = Literal["refuse", "show", "adopt"]
 """What becomes of a database that someone else made: it is not opened | it is only read | from now on it is ours."""
 TABLE = "state_signature"
-SIGNATURES = "SELECT digest FROM state_signature LIMIT 1000"
+SIGNED = "SELECT digest FROM state_signature WHERE digest IN (:one, :other)"
 SIGN = "INSERT INTO state_signature (digest) VALUES (:digest) ON CONFLICT DO NOTHING"
 KEY_BYTES = 32
 RESTORE = "Restore it, or remove it and adopt your states again: `scaffold trust --state`."
@@ -29,9 +29,8 @@ def is_own(connection: Connection, place: StoreLocation, tables: frozenset[str])
     wanted = _own_digests(place, _read_key()) if TABLE in tables else ()
     if not wanted:
         return False
-    # Compared here and not in SQL: whoever made the database can have made a view of this name, too.
-    found = [str(row["digest"]) for row in connection.rows(SIGNATURES)]
-    return any(hmac.compare_digest(each.encode(), mine.encode()) for each in found for mine in wanted)
+    # Compared once more: whoever made the database can have made a view of this name, whose rows are of any kind.
+    return any(row["digest"] in wanted for row in connection.rows(SIGNED, one=wanted[0], other=wanted[-1]))
 
 
 def sign(connection: Connection, place: StoreLocation) -> None:

@@ -17,7 +17,7 @@ from scaffold.config.permission_settings import detect_sandbox_level
 from scaffold.config.run.effective_settings import keep_settings
 from scaffold.config.schema.parsers import SIZES
 from scaffold.config.settings import Settings, load_settings
-from scaffold.core.errors import GitError, RepositoryError, ScaffoldError
+from scaffold.core.errors import ForeignState, GitError, RepositoryError, ScaffoldError
 from scaffold.core.ids import AttemptId, RunId
 from scaffold.core.printable_text import count_of, join_limited
 from scaffold.git import refs
@@ -183,7 +183,8 @@ async def _check_state(repository: Repository, environ: Mapping[str, str]) -> Se
             return [none_yet, await _check_worktrees(repository, {})]
         store = Store.open(place, clock=SystemClock(), create=False)
     except ScaffoldError as error:
-        return [DoctorCheck("database", "fail", error.what, error.fix)]
+        # What came with a repository is no fault of this machine.
+        return [DoctorCheck("database", "warn" if isinstance(error, ForeignState) else "fail", error.what, error.fix)]
     try:
         runs = {run.id: LIVE if is_executed(run) else display_status(run) for run in store.runs.all()}
     except ScaffoldError as error:
