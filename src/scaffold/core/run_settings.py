@@ -235,6 +235,8 @@ class SandboxSettings(Struct, frozen=True, kw_only=True):
     """The reachable hosts if `network` is `hosts`."""
     memory_gb: float = 16.0
     """Memory limit for each process of a command."""
+    unconfined: bool = False
+    """Whether the user agreed that the repository's own code runs without a sandbox if this machine has none."""
 
 
 class EnvironmentSettings(Struct, frozen=True, kw_only=True):
