@@ -305,6 +305,25 @@ def require_sandbox(sandbox: SandboxSettings, detected: DetectedLevel) -> None:
         )
 
 
+def needs_agreement(sandbox: SandboxSettings, detected: DetectedLevel) -> bool:
+    """Return whether code of a repository would run with all rights of a user who has not agreed to that."""
+    return detected.level == "none" and not sandbox.unconfined
+
+
+def require_agreement(sandbox: SandboxSettings, detected: DetectedLevel, *, trusted: bool = True) -> None:
+    """Raise TrustError if code of a repository would run without a sandbox and without the user's agreement.
+
+    Called before anything runs that no agent's tool call asks about: gates, checks, set-up, services, hooks, servers.
+    """
+    if needs_agreement(sandbox, detected):
+        confirm = "confirm on a terminal what runs (`--yes` does not)"
+        steps = confirm if trusted else f"`scaffold trust` this folder, then {confirm}"
+        raise TrustError(
+            f"there is no sandbox, so the repository's code would run with all your rights: {detected.problem}",
+            f"To get one, {detected.fix}. Or {steps}; or pass `--sandbox off`, or `scaffold config sandbox.mode off`.",
+        )
+
+
 async def git_config_files(root: Path, environ: Mapping[str, str]) -> tuple[Path, ...]:
     """Return the files and folders in the workspace that git's settings name, at every level from system to worktree.
 
