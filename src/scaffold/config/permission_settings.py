@@ -4,7 +4,7 @@ import os
 from collections.abc import Sequence
 from typing import cast
 
-from scaffold.config.settings import Settings
+from scaffold.config.settings import PROJECT_FILES, Settings
 from scaffold.core.run_settings import (
     ExtraProtectedAreas,
     NetworkMode,
@@ -56,7 +56,11 @@ def permission_settings(settings: Settings, *, yolo: bool) -> PermissionSettings
 
 def sandbox_settings(settings: Settings) -> SandboxSettings:
     """Return the user's settings for the sandbox of commands."""
+    mode = settings.values["sandbox.mode"]
+    # Who turns the sandbox off knows what that means; a file that came with the repository does not speak for the user.
+    places = () if settings.trust is None else tuple(f"{settings.trust.folder.top / name}:" for name in PROJECT_FILES)
     return SandboxSettings(
+        unconfined=mode.value == "off" and not mode.origin.startswith(places),
         mode=cast("SandboxMode", settings.text("sandbox.mode")),  # the parser checked both
         network=cast("NetworkMode", settings.text("sandbox.network")),
         hosts=settings.texts("sandbox.hosts"),

@@ -357,7 +357,8 @@ def _with_flags(context: RunContext, run: Run, settings: RunSettings, flags: Run
         )
     settings = structs.replace(settings, limits=with_more(settings, usd=flags.budget_usd, tokens=flags.budget_tokens))
     if flags.sandbox is not None:
-        settings = structs.replace(settings, sandbox=structs.replace(settings.sandbox, mode=flags.sandbox))
+        sandbox = structs.replace(settings.sandbox, mode=flags.sandbox, unconfined=flags.sandbox == "off")
+        settings = structs.replace(settings, sandbox=sandbox)
     settings = structs.replace(settings, taking=resumed_taking(settings.taking, flags))
     if flags.yolo:
         settings = structs.replace(settings, permissions=structs.replace(settings.permissions, yolo=True))
