@@ -33,7 +33,7 @@ from scaffold.verify.environment.check_env import program_folders
 from scaffold.verify.environment.generated_files import ignored_module
 from scaffold.verify.environment.import_proof import prove_imports, with_installed_names
 from scaffold.verify.environment.preparation import PreparedEnvironment, prepare_environment
-from scaffold.verify.gates.detection import DetectedGates, apply_gate_settings, detect_at_commit, drop_unavailable_gates
+from scaffold.verify.gates.detection import DetectedGates, detect_for_run, drop_unavailable_gates
 from scaffold.verify.regression.baseline_capture import (
     BaselineInputs,
     BaselineResult,
@@ -124,11 +124,8 @@ def _describe_failure(result: GateResult) -> str:
 
 
 async def _prepare_and_capture(context: RunContext, run: Run, during: During) -> BaselineResult | NotReady:
-    gates, setup, sandbox = run.settings.gates, run.settings.environment.setup, run.settings.sandbox
-    detection = apply_gate_settings(await detect_at_commit(context.git, run.base_sha), gates.given, gates.off)
-    detection = msgspec.structs.replace(
-        detection, gates=detection.gates if gates.enabled else (), setup=detection.setup if setup is None else setup
-    )
+    setup, sandbox = run.settings.environment.setup, run.settings.sandbox
+    detection = await detect_for_run(context.git, run.base_sha, run.settings.gates, setup)
     try:
         found = await probe_level(context.repository.root, context.environ, cache=context.cache / LEVEL_CACHE)
         confined = "off" if sandbox.mode == "off" else f"{found.level} {sandbox}"

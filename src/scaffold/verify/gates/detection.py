@@ -14,6 +14,7 @@ from msgspec import Struct, structs
 
 from scaffold.core.ids import Commit
 from scaffold.core.proof.gates import Gate, GateKind, RunnerKind
+from scaffold.core.run_settings import GateSettings
 from scaffold.git.client.command_line import Git
 from scaffold.verify.gates.fitted_gates import fit_gates
 from scaffold.verify.gates.hook_tools import hook_gate, notes_of_hooks
@@ -88,6 +89,14 @@ class DetectedGates(Struct, frozen=True, kw_only=True):
 async def detect_at_commit(git: Git, commit: Commit) -> DetectedGates:
     """Return the gates of a commit."""
     return detect_gates(await files_at_commit(git, commit))
+
+
+async def detect_for_run(git: Git, commit: Commit, gates: GateSettings, setup: tuple[str, ...] | None) -> DetectedGates:
+    """Return the gates and the set-up commands of a run from the commit; `setup` is None if none are configured."""
+    found = apply_gate_settings(await detect_at_commit(git, commit), gates.given, gates.off)
+    return structs.replace(
+        found, gates=found.gates if gates.enabled else (), setup=found.setup if setup is None else setup
+    )
 
 
 def detect_in_folder(folder: Path) -> DetectedGates:

@@ -11,7 +11,7 @@ from scaffold.cli.execution.trial import run_trial
 from scaffold.config.folder_trust import folder_trust
 from scaffold.config.run.effective_settings import environment_settings, gate_settings
 from scaffold.config.settings import load_settings
-from scaffold.core.errors import ScaffoldError
+from scaffold.core.errors import ScaffoldError, TrustError
 from scaffold.core.ids import Commit
 from scaffold.core.printable_text import count_of
 from scaffold.core.proof.gates import Gate
@@ -23,13 +23,7 @@ from scaffold.run.trial.gate_trial import unavailable_gates
 from scaffold.run.trial.gate_verdicts import GateTrial, Trial, latest_trial
 from scaffold.verify.environment.dependencies import NODE_MODULES, VENV, installed_folders
 from scaffold.verify.environment.preparation import SetupPlan, plan_setup
-from scaffold.verify.gates.detection import (
-    DetectedGates,
-    apply_gate_settings,
-    detect_at_commit,
-    drop_unavailable_gates,
-    missing_tool,
-)
+from scaffold.verify.gates.detection import DetectedGates, detect_for_run, drop_unavailable_gates, missing_tool
 from scaffold.verify.gates.runner_detection import missing_programs
 
 TRY = "`scaffold doctor --gates` tries it."
@@ -55,7 +49,10 @@ async def check_gates(repository: Repository, environ: Mapping[str, str], *, att
     if found is None or not found.detection.gates:
         return []
     if attempt:
-        trial = await run_trial(repository, found.commit, found.detection, on_result=lambda _: None)
+        try:
+            trial = await run_trial(repository, found.commit, found.detection, on_result=lambda _: None)
+        except TrustError as refused:
+            return [DoctorCheck("gates", "fail", f"nothing was run: {refused.what}", refused.fix)]
         found = structs.replace(found, trial=trial)
     return [*_check_setup(found, environ), *_check_each_gate(found, repository.root, environ)]
 
@@ -65,12 +62,11 @@ async def _repository_gates(repository: Repository, environ: Mapping[str, str]) 
     if head is None:
         return None  # there is no commit yet
     settings, trust = load_settings(repository.root, environ, {}), folder_trust(repository.root)
-    gates, configured = gate_settings(settings), environment_settings(settings, trust).setup
-    detection = apply_gate_settings(await detect_at_commit(repository.git, head), gates.given, gates.off)
-    setup = detection.setup if configured is None else configured
+    setup = environment_settings(settings, trust).setup
+    detection = await detect_for_run(repository.git, head, gate_settings(settings), setup)
     there = await installed_folders(repository.git, ignored=True)
-    plan = plan_setup(setup, there, trusted=trust.trusted)
-    return RepositoryGates(head, structs.replace(detection, setup=setup), plan, latest_trial(repository))
+    plan = plan_setup(detection.setup, there, trusted=trust.trusted)
+    return RepositoryGates(head, detection, plan, latest_trial(repository))
 
 
 def _check_setup(found: RepositoryGates, environ: Mapping[str, str]) -> Iterator[DoctorCheck]:
