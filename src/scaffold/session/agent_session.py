@@ -56,7 +56,12 @@ from scaffold.session.open_conversation import (
     stored_seen_files,
     stored_todos,
 )
-from scaffold.session.opened_extensions import SessionExtensions, SessionToolbox, extension_setup
+from scaffold.session.opened_extensions import (
+    SessionExtensions,
+    SessionToolbox,
+    extension_setup,
+    require_session_agreement,
+)
 from scaffold.session.options import SessionOptions, SubagentOptions
 from scaffold.session.reporter import NO_OBSERVER, Reporter, SessionObserver
 from scaffold.session.result import UsageCounter
@@ -315,6 +320,7 @@ class Session:
             scripts=options.hook_scripts,
             shown=skill_folders(options.skills),
         )
+        await require_session_agreement(options, found)
         if found is None and (notice := await missing_sandbox_notice(options.sandbox, options.cwd)):
             self._tell_user(notice)
         return await self._egress.enter_async_context(with_egress(found))

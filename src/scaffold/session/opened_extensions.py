@@ -8,12 +8,15 @@ from scaffold.agent.extensions.access import connect_servers, hook_mode, open_ho
 from scaffold.agent.extensions.port import NO_EXTENSIONS, AgentExtensions, combined
 from scaffold.agent.extensions.setup import ExtensionSetup, HookSession, ServerChoice
 from scaffold.agent.skills import kept_tools
-from scaffold.config.trusted_extensions import mcp_files
+from scaffold.config.permission_settings import LEVEL_CACHE
+from scaffold.config.trusted_extensions import USER_SCOPE, mcp_files
 from scaffold.core.extension_set import Role
 from scaffold.core.tool import Tool
 from scaffold.git.checkouts.worktree_metadata import find_checkout
 from scaffold.host.sandbox.confinement import SandboxSpec
+from scaffold.host.startup import importing
 from scaffold.host.user_dirs import user_dirs
+from scaffold.policy.command_sandbox import probe_level, require_agreement
 from scaffold.policy.permission.approval_gate import ApprovalGate
 from scaffold.policy.secret.redaction import Redactor
 from scaffold.session.options import SessionOptions
@@ -115,3 +118,27 @@ async def session_servers(
     files = (*mcp_files(options.cwd, once=options.trust_once, tell=setup.tell), *options.given_servers)
     socket = user_dirs().cache / "t" / setup.session / "mcp" if setup.session else None
     return await open_servers(setup, ServerChoice(files=files, only=only, socket=socket))
+
+
+def project_programs(options: SessionOptions) -> list[str]:
+    """Return the commands of a trusted folder's hooks and MCP servers, about which no tool call asks.
+
+    Hooks that the user's own settings let run without a sandbox are left out.
+    """
+    hooks = [] if options.extensions.sandbox == "none" else options.extensions.hooks
+    files = mcp_files(options.cwd, once=options.trust_once, tell=lambda _: None) if options.mcp else ()
+    files = tuple(file for file in files if file.scope != USER_SCOPE)
+    programs = [hook.command for hook in hooks if not hook.own]
+    if files:
+        with importing():
+            from scaffold.agent.extensions.local_servers import configured_servers
+        servers = configured_servers(ServerChoice(files=files), confined=True).servers
+        programs += (server.shown for server in servers if server.transport == "stdio")
+    return programs
+
+
+async def require_session_agreement(options: SessionOptions, sandbox: SandboxSpec | None) -> None:
+    """Raise TrustError if a folder's hooks and servers would run without a sandbox and without the user's agreement."""
+    if sandbox is None and project_programs(options):
+        level = await probe_level(options.cwd, os.environ, cache=user_dirs().cache / LEVEL_CACHE)
+        require_agreement(options.sandbox, level)

@@ -12,7 +12,7 @@ from scaffold.core.printable_text import count_of, join_limited
 from scaffold.host.user_dirs import user_dirs
 from scaffold.login.state import no_login_here
 from scaffold.policy.secret.sources import redactor_for
-from scaffold.session.opened_extensions import extension_setup, session_servers
+from scaffold.session.opened_extensions import extension_setup, require_session_agreement, session_servers
 from scaffold.session.options import SessionOptions
 from scaffold.session.shell_sandbox import session_sandbox
 from scaffold.session.slash.syntax import ServersVerb
@@ -33,6 +33,7 @@ async def started_servers(
     """
     notices: list[str] = []
     sandbox = await session_sandbox(options.sandbox, options.cwd, options.home, conversation="mcp")
+    await require_session_agreement(options, sandbox)
     redactor = redactor_for(os.environ, options.cwd)
     setup = extension_setup(options, sandbox, redactor, session="", tell=notices.append)
     servers = await session_servers(options, setup, is_subagent=False, only=only)
