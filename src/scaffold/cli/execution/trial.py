@@ -6,6 +6,8 @@ from collections.abc import Callable
 
 import click
 
+from scaffold.cli.execution.unconfined import agreed_sandbox
+from scaffold.cli.render.init_text import found_lines
 from scaffold.cli.render.live.work_line import WorkLine
 from scaffold.cli.render.terminal.text_layout import layout_for
 from scaffold.cli.wiring import PROGRAM
@@ -17,6 +19,7 @@ from scaffold.git.repository import Repository
 from scaffold.host.clock import SystemClock
 from scaffold.host.slots import Slots
 from scaffold.host.user_dirs import user_dirs
+from scaffold.policy.command_sandbox import needs_agreement
 from scaffold.run.trial.gate_trial import TrialRequest, try_gates
 from scaffold.run.trial.gate_verdicts import GateTrial, Trial, keep_trial, latest_trial
 from scaffold.run.trial.temporary_checkout import remove_dead_trials, trial_place
@@ -26,8 +29,12 @@ from scaffold.verify.gates.detection import DetectedGates
 async def run_trial(
     repository: Repository, commit: Commit, detection: DetectedGates, *, on_result: Callable[[GateTrial], None]
 ) -> Trial:
-    """Try the gates at the commit and return their results; print each command on standard error as it starts."""
+    """Try the gates at the commit and return their results; print each command on standard error as it starts.
+
+    Raise TrustError if that would be without a sandbox and the user does not agree.
+    """
     settings = load_settings(repository.root, os.environ, {})
+    sandbox = await agreed_sandbox(sandbox_settings(settings), settings.trust, [*found_lines(detection)])
     gates, cache, clock = gate_settings(settings), user_dirs().cache, SystemClock()
     before = latest_trial(repository)
     took = {(each.folder, each.command): each.duration_s for each in before.gates} if before else {}
@@ -36,7 +43,7 @@ async def run_trial(
     request = TrialRequest(
         commit=commit,
         gates=detection,
-        sandbox=sandbox_settings(settings),
+        sandbox=sandbox,
         variables=settings.texts("environment"),
         environ=os.environ,
         slots=Slots(cache / "slots", gates.slots),
@@ -53,9 +60,12 @@ async def run_trial(
 
 
 async def confinement_text(repository: Repository) -> str:
-    """Return where commands of a trial run, after the words "run them": `in a sandbox (bubblewrap)`."""
-    mode = sandbox_settings(load_settings(repository.root, os.environ, {})).mode
+    """Return where commands of a trial run, after the words "run them": `in a sandbox (bubblewrap)`.
+
+    Empty if `run_trial` asks the user about that.
+    """
+    sandbox = sandbox_settings(load_settings(repository.root, os.environ, {}))
     found = await detect_sandbox_level()
-    if mode != "off" and found.level != "none":
-        return f"in a sandbox ({found.level})"
-    return "WITHOUT a sandbox (" + ("it is off" if mode == "off" else "this machine has none") + ")"
+    if needs_agreement(sandbox, found):
+        return ""
+    return "WITHOUT a sandbox (it is off)" if sandbox.mode == "off" else f"in a sandbox ({found.level})"

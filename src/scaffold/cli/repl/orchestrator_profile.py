@@ -7,6 +7,7 @@ from typing import Literal
 import click
 
 from scaffold.cli.execution.background_start import start_in_background
+from scaffold.cli.execution.unconfined import agreed_settings, agreed_to_resume
 from scaffold.cli.render.changes.waiting_change_text import change_lines
 from scaffold.cli.render.goals_tasks_agents import agents_text, goals_text, tasks_text
 from scaffold.cli.render.inbox_text import item_text
@@ -20,6 +21,7 @@ from scaffold.core.errors import UsageError
 from scaffold.core.ids import ConversationId, RunId
 from scaffold.core.model import Run
 from scaffold.core.printable_text import count_of, utf8_safe
+from scaffold.git.repository import checkout_status
 from scaffold.orchestrator.chat_tools import (
     goal_tools,
     orchestrator_tools,
@@ -30,7 +32,7 @@ from scaffold.orchestrator.chat_tools import (
 from scaffold.orchestrator.owner.run_end import save_run
 from scaffold.orchestrator.owner.run_lease import require_run
 from scaffold.orchestrator.user_control.inbox_decisions import DECISION_LIFETIME, InboxDecision, decide_items
-from scaffold.orchestrator.user_control.open_run import RunInput, start_run
+from scaffold.orchestrator.user_control.open_run import RunInput, reconfigure_run, start_run
 from scaffold.policy.permission.approval_gate import ApprovalQuestion
 from scaffold.run.context import RunContext
 from scaffold.session.slash.syntax import CommandSyntax, ShowText, with_own_commands
@@ -141,12 +143,22 @@ class RunControl:
         settings = await run_settings(
             self.context, found.settings, self._flags, planner=True, notice=print_note, choice=found.choice
         )
+        head = (await checkout_status(self.context.repository)).head
+        settings = await agreed_settings(self.context, settings, head, (), once=once, ask=self._ask_unconfined)
         opened = await start_run(self.context, RunInput(request=request, source=request), settings)
         self._run_id = opened.id
         return opened
 
+    async def _ask_unconfined(self, lines: Sequence[str]) -> bool:
+        question = ApprovalQuestion(
+            tool="run", category="shell", subject="\n".join(lines), why="they run with all your rights", always=None
+        )
+        return await self._repl.questions.ask(question) == "allow"
+
     async def resume_in_background(self, run: Run) -> str:
         """Start a run that no process owns in the background if the user agrees; return a text for the model."""
+        once, ask = self._flags.trust_once, self._ask_unconfined
+        reconfigure_run(self.context, run, await agreed_to_resume(self.context, run, run.settings, once=once, ask=ask))
         return await resume_and_confirm(self.context, run.id, self)
 
     def show_step(self, text: str) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 import msgspec
+from msgspec import structs
 
 from scaffold.cli.commands.budget_options import budget_usd_option
 from scaffold.cli.commands.options import json_option, quiet_option
@@ -110,6 +111,8 @@ async def _make_plan(request: str, flags: RunFlags, place: Path | None, *, as_js
     context = context_at(repository, IN_MEMORY, create=True)
     with closing(context.store):
         chosen = await run_settings(context, found.settings, flags, planner=True, notice=tell, choice=found.choice)
+        # The repository's code does not run here, and the policy decides about each command of the planner.
+        chosen = structs.replace(chosen, sandbox=structs.replace(chosen.sandbox, unconfined=True))
         run = await start_run(context, RunInput(request=request, source=request), chosen)
         code = await run_planning(context, run.id, quiet=flags.quiet, err=True, capture_baseline=False)
         if code is None:

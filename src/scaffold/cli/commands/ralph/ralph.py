@@ -44,6 +44,7 @@ from scaffold.llm.registry.model_name import absolute_model
 from scaffold.policy.command_sandbox import SANDBOX_MODES
 from scaffold.policy.secret.sources import redactor_for
 from scaffold.session.open_conversation import open_conversation
+from scaffold.session.opened_extensions import project_programs
 from scaffold.session.options import SessionOptions
 from scaffold.session.redacted_output import RedactingReporter
 from scaffold.session.reporter import Reporter
@@ -217,6 +218,10 @@ async def _run_session(flags: RalphFlags, settings: Settings, piped: str) -> int
             flags = structs.replace(flags, resume=picked)
         stored = _find_stored(flags, store)
         options = session_options(flags, settings, stored)
+        if project_programs(options):
+            with importing():  # few folders bring any along
+                from scaffold.cli.execution.unconfined import agreed_session
+            options = await agreed_session(options, settings.trust)
         for line in hidden_commands(options.extensions.commands):
             print_note(line)
         commands = all_commands(options.extensions.commands)

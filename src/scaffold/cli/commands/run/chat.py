@@ -11,6 +11,7 @@ from scaffold.agent.model_access import open_user_store
 from scaffold.agent.prompts import orchestrator_prompt
 from scaffold.cli.commands.run.execution_options import flags_of, shared_options
 from scaffold.cli.execution.flow import warn_interrupted
+from scaffold.cli.execution.unconfined import agreed_session
 from scaffold.cli.render.terminal.style import print_note
 from scaffold.cli.repl.loop import run_repl
 from scaffold.cli.repl.orchestrator_profile import orchestrator_profile
@@ -45,7 +46,8 @@ async def _chat_plan(flags: RunFlags) -> int:
     try:
         profile = partial(orchestrator_profile, context, flags)
         plain = settings.text("terminal") == "plain"
-        return await run_repl(_session_options(settings, flags), store, None, model, profile, plain=plain)
+        options = await agreed_session(_session_options(settings, flags), settings.trust)
+        return await run_repl(options, store, None, model, profile, plain=plain)
     finally:
         store.close()
         context.store.close()

@@ -15,7 +15,14 @@ from scaffold.cli.commands.options import quiet_option
 from scaffold.cli.execution.foreground import run_in_foreground
 from scaffold.cli.wiring import open_context
 from scaffold.core.errors import UsageError
-from scaffold.core.run_settings import ModelSettings, PermissionSettings, RunIdentity, RunSettings, Signature
+from scaffold.core.run_settings import (
+    ModelSettings,
+    PermissionSettings,
+    RunIdentity,
+    RunSettings,
+    SandboxSettings,
+    Signature,
+)
 from scaffold.git.client.command_line import Git
 from scaffold.host.process.async_runner import run_async
 from scaffold.orchestrator.user_control.open_run import RunInput, start_run
@@ -80,7 +87,9 @@ async def _start_demo_run(context: RunContext, material: Path, place: Path, *, a
     settings = RunSettings(
         identity=RunIdentity(repository=str(place), author=DEMO_AUTHOR, committer=DEMO_AUTHOR),
         model=ModelSettings(name=model, cassette_hash=digest),
-        permissions=PermissionSettings(yolo=True),  # the replies are known: no approval is needed, sandbox or not
+        # The sample and the replies are known: no approval is needed, sandbox or not.
+        sandbox=SandboxSettings(unconfined=True),
+        permissions=PermissionSettings(yolo=True),
     )
     run = await start_run(context, RunInput(request="the demo's plan", source=text, plan=plan), settings)
     if not quiet:

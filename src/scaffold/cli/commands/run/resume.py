@@ -10,6 +10,7 @@ from scaffold.cli.commands.run.control import resume_goal
 from scaffold.cli.commands.run.execution_options import flags_of, shared_options
 from scaffold.cli.execution.flow import continue_run
 from scaffold.cli.execution.foreground import finish
+from scaffold.cli.execution.unconfined import agreed_to_resume
 from scaffold.cli.exit_codes import FAILED, OK
 from scaffold.cli.render.live.work_line import WorkLine
 from scaffold.cli.render.terminal.text_layout import print_text
@@ -70,7 +71,9 @@ async def _resume_interrupted(name: str | None, flags: RunFlags) -> int:
         code = OK
         for run in (each for each in left if wanted in {None, each.id}):
             try:
-                reconfigure_run(context, run, resume_settings(context, run, flags))
+                settings = resume_settings(context, run, flags)
+                settings = await agreed_to_resume(context, run, settings, once=flags.trust_once)
+                reconfigure_run(context, run, settings)
                 await continue_run(context, run.id, structs.replace(flags, detach=True))
             except ScaffoldError as error:  # must not keep the others from starting
                 print_text(f"run {run.id}: {error.in_full}", err=True)
@@ -103,6 +106,7 @@ async def _resume_run(name: str | None, flags: RunFlags) -> int:
             async with WorkLine(context.clock, quiet=flags.quiet).during(waits):
                 run = await take_over_run_when_free(context, run.id)
         settings = resume_settings(context, run, flags)
+        settings = await agreed_to_resume(context, run, settings, once=flags.trust_once)
         _require_budget_left(context, run, settings, flags)
         if run.settings.human_reviews and not settings.human_reviews and not flags.quiet:
             print_text(NO_REVIEWS.format(tier=settings.tier.name), err=True)

@@ -23,6 +23,7 @@ from scaffold.cli.execution.foreground import (
     restore_interrupts,
     watch_run,
 )
+from scaffold.cli.execution.unconfined import agreed_settings, agreed_to_resume
 from scaffold.cli.exit_codes import INTERRUPTED, OK, WAITING
 from scaffold.cli.render.terminal.style import is_terminal, note_printer, print_json
 from scaffold.cli.render.terminal.text_layout import print_text
@@ -147,6 +148,9 @@ async def _plan_and_execute(
     if quick:
         require_requirements(work, flags)
         work = msgspec.structs.replace(work, plan=single_action_plan(work.request))
+    base = (await checkout_status(context.repository)).head
+    contracts = [action.contract for action in work.plan.actions if action.contract]
+    chosen = await agreed_settings(context, chosen, base, contracts, once=flags.trust_once)
     if flags.yes:
         return await _start_once(context, work, chosen, flags)
     if not flags.quiet:
@@ -164,6 +168,7 @@ async def _start_once(context: RunContext, work: RunInput, chosen: RunSettings, 
             case RunTakenOver(run=run):
                 print_text(f"continuing run {run.id}, which was interrupted", err=True)
                 settings = resume_settings(context, run, flags)
+                settings = await agreed_to_resume(context, run, settings, once=flags.trust_once)
                 if flags.write_back:
                     landing = msgspec.structs.replace(settings.landing, write_back=chosen.landing.write_back)
                     settings = msgspec.structs.replace(settings, landing=landing)

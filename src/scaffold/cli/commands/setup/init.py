@@ -21,7 +21,7 @@ from scaffold.cli.render.terminal.style import heading, is_terminal, print_json
 from scaffold.cli.render.terminal.text_layout import Layout, layout_for, print_text
 from scaffold.config.settings import PROJECT_FILES, load_settings
 from scaffold.config.settings_file import read_text
-from scaffold.core.errors import UsageError
+from scaffold.core.errors import TrustError, UsageError
 from scaffold.core.ids import Commit
 from scaffold.core.printable_text import printable
 from scaffold.core.proof.gates import GateKind
@@ -44,6 +44,7 @@ NOTES = "NOTES.md"
 ANOTHER_COMMAND = "another command: `quality_gates.KIND` in the configuration, or `off`; set-up commands: `setup`"
 NOT_COMMITTED = "these checks are in files that are not committed: commit them first, because runs start from a commit"
 DIFFERENT = "your uncommitted changes would change this; a run starts from the last commit"
+NETWORK = "Set-up may use the network."
 NOTHING_RUN = "nothing was run: `scaffold init --yes` tries these commands once, in a sandbox and a temporary worktree"
 
 
@@ -193,19 +194,23 @@ def _try_commands(found: Examination, *, agreed: bool, asking: bool, as_json: bo
         print_text(NOTHING_RUN, err=True)
         return None
     where = run_async(confinement_text(found.repository))
-    at = found.head[:8]
-    asked = f"Run these commands once, {where} and in a temporary worktree of {at}? Set-up may use the network."
-    # The last line leaves room for the answers.
-    layout = Layout(layout_for(sys.stderr).columns - len(" [y/N]: "))
-    if not agreed and not click.confirm("\n".join(["", *layout.prose("", asked)]), err=True):
-        return None
-    print_text(f"\nrunning each command once, {where}", err=True)
+    if where:
+        asked = f"Run these commands once, {where} and in a temporary worktree of {found.head[:8]}? {NETWORK}"
+        # The last line leaves room for the answers.
+        layout = Layout(layout_for(sys.stderr).columns - len(" [y/N]: "))
+        if not agreed and not click.confirm("\n".join(["", *layout.prose("", asked)]), err=True):
+            return None
+        print_text(f"\nrunning each command once, {where}", err=True)
 
     def show(result: GateTrial) -> None:
         if not as_json:
             click.echo("\n".join(result_lines(result)))
 
-    trial = run_async(run_trial(found.repository, found.head, found.detection, on_result=show))
+    try:
+        trial = run_async(run_trial(found.repository, found.head, found.detection, on_result=show))
+    except TrustError as refused:
+        print_text(f"nothing was run: {refused.in_full}", err=True)
+        return None
     if trial.problem and not as_json:
         click.echo("\n".join(problem_lines(trial)))
     return trial
