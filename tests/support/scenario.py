@@ -219,7 +219,7 @@ class Scenario:
         return self._run_with_cassette("--plan", str(self.home / "plan.yaml"), *flags)
 
     def _run_with_cassette(self, *args: str) -> list[str]:
-        """Return a `run` that needs no approvals on a machine without a sandbox, unless `args` say which to use."""
+        """Return a `run` that asks nothing on a machine without a sandbox, unless `args` say which to use."""
         unheld = "--sandbox" not in args and asyncio.run(machine_sandbox()).level == "none"
         model = f"cassette:{self.home / 'cassette.yaml'}"
         return self.command("run", *args, "--model", model, *(["--yolo"] if unheld else []))

@@ -18,7 +18,13 @@ from scaffold.host.child_environment import child_environment, path_outside
 from scaffold.host.sandbox.confinement import SandboxSpec
 from scaffold.host.sandbox.launch import temporary_variables
 from scaffold.host.user_dirs import user_dirs
-from scaffold.policy.command_sandbox import SandboxInputs, build_sandbox_spec, with_egress
+from scaffold.policy.command_sandbox import (
+    SandboxInputs,
+    build_sandbox_spec,
+    probe_level,
+    require_agreement,
+    with_egress,
+)
 from scaffold.run.context import RunContext
 from scaffold.run.notices import warn
 from scaffold.verify.services import compose
@@ -58,7 +64,11 @@ class SandboxPlace(Struct, frozen=True):
 async def open_checkout_sandbox(
     settings: SandboxSettings, place: SandboxPlace, root: Path
 ) -> AsyncIterator[SandboxSpec | None]:
-    """Yield the sandbox for commands in one of our checkouts of a repository, as `open_sandbox` does."""
+    """Yield the sandbox for commands in one of our checkouts of a repository, as `open_sandbox` does.
+
+    Every gate, check, set-up and hook of a run comes through here: TrustError if they would run without a sandbox, to
+    which the user has not agreed.
+    """
     dirs, state = user_dirs(), place.repository.common_dir / "scaffold"
     inputs = SandboxInputs(
         root=root,
@@ -71,7 +81,10 @@ async def open_checkout_sandbox(
         searched=(root, place.repository.root),
         disposable=True,
     )
-    spec = await build_sandbox_spec(settings, inputs, place.environ, cache=place.cache / "sandbox.json")
+    cache = place.cache / "sandbox.json"
+    spec = await build_sandbox_spec(settings, inputs, place.environ, cache=cache)
+    if spec is None:
+        require_agreement(settings, await probe_level(root, place.environ, cache=cache))
     async with with_egress(spec) as sandbox:
         yield sandbox
 
