@@ -33,7 +33,7 @@ from scaffold.core.model import (
     Usage,
 )
 from scaffold.core.proof.contract import CheckResult, Verification
-from scaffold.core.run_settings import ModelSettings, RunIdentity, RunSettings, SandboxSettings, Signature, Tier
+from scaffold.core.run_settings import ModelSettings, RunIdentity, RunSettings, Signature, Tier
 from scaffold.core.spending import Spender, SpendingLimits
 from scaffold.core.states import Active, Landing, Pending, Planning, Running, Verifying
 from scaffold.git import commits, refs
@@ -202,9 +202,9 @@ def with_settings(settings: RunSettings, **changes: Any) -> RunSettings:
 def make_settings(**given: Any) -> RunSettings:
     """Return the settings of a run, the default ones but for `given`: see `with_settings`."""
     identity = RunIdentity(repository="/nowhere", author=ADA, committer=ADA)
-    agreed = SandboxSettings(unconfined=True)  # on a machine without a sandbox, who runs the tests has agreed
-    model = ModelSettings(name="cassette:/nowhere.yaml")
-    return with_settings(RunSettings(identity=identity, model=model, sandbox=agreed), **given)
+    plain = RunSettings(identity=identity, model=ModelSettings(name="cassette:/nowhere.yaml"))
+    # On a machine without a sandbox, who runs the tests has agreed.
+    return with_settings(plain, **{"unconfined": True, **given})
 
 
 def make_run(context: RunContext, plan_text: str, **settings: object) -> Run:

@@ -222,7 +222,7 @@ class Scenario:
         """Return a `run` that asks nothing on a machine without a sandbox, unless `args` say which to use."""
         unheld = "--sandbox" not in args and asyncio.run(machine_sandbox()).level == "none"
         model = f"cassette:{self.home / 'cassette.yaml'}"
-        return self.command("run", *args, "--model", model, *(["--yolo"] if unheld else []))
+        return self.command("run", *args, "--model", model, *(["--yolo", "--sandbox", "off"] if unheld else []))
 
     def scaffold(self, *args: str, code: int | None = None) -> subprocess.CompletedProcess:
         return self.call(self.command(*args), code=code)

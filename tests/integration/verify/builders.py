@@ -345,7 +345,7 @@ class EnvironmentSetup:
             shown=(self.harness.context.repository.common_dir, self._folder / "programs"),
             disposable=True,
         )
-        sandbox = SandboxSettings(mode="auto" if self._sandboxed else "off")
+        sandbox = SandboxSettings(mode="auto" if self._sandboxed else "off", unconfined=True)
         walls = await build_sandbox_spec(sandbox, grounds, self.environ, cache=self._folder / "sandbox.json")
         yield structs.replace(walls, level=self.level) if walls and self.level else walls
 
