@@ -4,24 +4,19 @@ import json
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
-from math import nan
+from math import inf, nan
 from typing import Any, Literal
 
 import yaml
 from msgspec import Struct
 from msgspec.structs import replace
-from yaml.composer import Composer
 from yaml.constructor import SafeConstructor
 from yaml.reader import Reader
 
 from scaffold.core.errors import PlanInvalid
 from scaffold.core.plan import Finding
+from scaffold.plan.text.bounded import BoundedLoader, OutOfBounds
 
-_PARSER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-
-
-MAX_ALIAS_VALUES = 1_000_000
-"""How many values aliases may add by expansion; more is rejected."""
 ScalarKind = Literal["text", "number", "boolean", "nothing", "date", "merge key", "tagged value"]
 
 _KINDS: dict[str, ScalarKind] = {
@@ -216,37 +211,28 @@ class _JsonParser:
         return TextPosition(line, index - self._lines[line - 1] + 1)
 
 
-class _PositionLoader(_PARSER):  # type: ignore[misc] # which parser it is depends on how the YAML library was built
-    """PyYAML's C parser if available, but with the composer in Python: the C composer overflows the stack.
+class _PositionLoader(BoundedLoader):
+    """Reads plans, which users write themselves: many nodes are no reason to reject one.
 
     Most scalars become ScalarNodes at once, so that the garbage collector has fewer objects to visit; the root and
     anchored ones stay YAML nodes, because the composer refers to them again.
     """
 
-    get_single_node = Composer.get_single_node
-    compose_document = Composer.compose_document
-    compose_sequence_node = Composer.compose_sequence_node
-    compose_mapping_node = Composer.compose_mapping_node
-
-    def __init__(self, text: str) -> None:
-        _PARSER.__init__(self, text)
-        Composer.__init__(self)
-        self.scalars = 0
-        self._at_root = True
+    most_nodes = inf
+    most_repeated = 1_000_000
 
     def compose_node(self, parent: Any, index: Any) -> Any:
         self._at_root = parent is None
-        return Composer.compose_node(self, parent, index)
+        return super().compose_node(parent, index)
 
     def compose_scalar_node(self, anchor: Any) -> Any:
         if self._at_root or anchor is not None:
-            return Composer.compose_scalar_node(self, anchor)
+            return super().compose_scalar_node(anchor)
         event = self.get_event()
         tag = event.tag
         # As in PyYAML's own composer, which this method replaces.
         if tag is None or tag == "!":
             tag = self.resolve(yaml.ScalarNode, event.value, event.implicit)
-        self.scalars += 1
         return _make_scalar(tag, event.value, _position_of(event.start_mark))
 
 
@@ -255,8 +241,6 @@ class _YamlParser:
 
     def __init__(self) -> None:
         self._done: dict[yaml.Node, PositionedNode] = {}
-        self._sizes: dict[yaml.Node, int] = {}
-        self._open: set[yaml.Node] = set()
 
     def read(self, text: str) -> PositionedNode:
         """Return the document in `text`; raise _SyntaxError if it is invalid or its aliases expand without limit."""
@@ -266,42 +250,30 @@ class _YamlParser:
             mark = TextPosition(line, invalid.start() - text.rfind("\n", 0, invalid.start()))
             raise _SyntaxError(f"the character {invalid.group()!a} is not allowed in YAML", mark)
         try:
-            loader = _PositionLoader(text)
-            root = loader.get_single_node()
+            root = _PositionLoader(text).get_single_node()
+        except OutOfBounds as error:
+            raise _SyntaxError(f"the text {error.problem}", _position_of(error.problem_mark)) from error
         except yaml.MarkedYAMLError as error:
             problem = " ".join(filter(None, (error.context, error.problem)))
             raise _SyntaxError(f"invalid YAML: {problem}", _position_of(error.problem_mark)) from error
-        if root is None:
-            return ScalarNode(START, "nothing", None, "")
-        value, size = self._positioned(root), self._node_size(root)
-        # Aliases share nodes here, but who walks or writes the result expands them, in the worst case exponentially.
-        if size > len(self._sizes) + loader.scalars + MAX_ALIAS_VALUES:
-            raise _SyntaxError(f"aliases expand to more than {MAX_ALIAS_VALUES} values", _position_of(root.start_mark))
-        return value
-
-    def _node_size(self, node: yaml.Node | ScalarNode) -> int:
-        return 1 if isinstance(node, ScalarNode) else self._sizes[node]
+        return ScalarNode(START, "nothing", None, "") if root is None else self._positioned(root)
 
     def _positioned(self, node: yaml.Node | ScalarNode) -> PositionedNode:
         if isinstance(node, ScalarNode):
             return node
-        # YAML allows an alias to a value that is not complete yet, which JSON and plans cannot express.
-        if node in self._open:
-            raise _SyntaxError("an alias refers to a value that contains it", _position_of(node.start_mark))
         if node not in self._done:
-            self._open.add(node)
-            self._done[node], self._sizes[node] = self._convert_node(node)
-            self._open.remove(node)
+            self._done[node] = self._convert_node(node)
         return self._done[node]
 
-    def _convert_node(self, node: yaml.Node) -> tuple[PositionedNode, int]:
+    def _convert_node(self, node: yaml.Node) -> PositionedNode:
         mark = _position_of(node.start_mark)
         if isinstance(node, yaml.MappingNode):
-            entries = tuple((self._positioned(key), self._positioned(value)) for key, value in node.value)
-            return MappingNode(mark, entries), 1 + sum(self._node_size(part) for entry in node.value for part in entry)
+            return MappingNode(
+                mark, tuple((self._positioned(key), self._positioned(value)) for key, value in node.value)
+            )
         if isinstance(node, yaml.SequenceNode):
-            return ListNode(mark, tuple(map(self._positioned, node.value))), 1 + sum(map(self._node_size, node.value))
-        return _make_scalar(node.tag, node.value, mark), 1
+            return ListNode(mark, tuple(map(self._positioned, node.value)))
+        return _make_scalar(node.tag, node.value, mark)
 
 
 def _position_of(mark: Any) -> TextPosition:
