@@ -17,7 +17,7 @@ from scaffold.git.client.command_line import Git
 from scaffold.git.ignored_files import ignored_files
 from scaffold.policy.secret.unreadable_files import secret_entry
 from scaffold.verify.environment.dependencies import hash_lines, selects_dependencies
-from scaffold.verify.gates.projects.project_files import ProjectFiles, as_table, ini_section
+from scaffold.verify.gates.projects.project_files import ProjectFiles, as_table
 from scaffold.verify.paths.conventions import PROSE_SUFFIXES, is_test
 
 MANIFESTS = ("pyproject.toml", "setup.cfg", "setup.py")
@@ -158,7 +158,7 @@ def _declared_version_files(project: ProjectFiles) -> Iterator[str]:
             settings = as_table(settings.get(name))
         yield from (value for key in keys if isinstance(value := settings.get(key), str))
     for name in ("setuptools_scm", "tool:setuptools_scm"):
-        section = ini_section(project.text("setup.cfg"), name) or {}
+        section = project.ini("setup.cfg").get(name, {})
         yield from (section[key] for key in ("version_file", "write_to") if key in section)
     yield from _given_to_setup(project.text("setup.py"))
 

@@ -16,6 +16,7 @@ from scaffold.core.printable_text import join_limited
 from scaffold.core.proof.gates import CheckEnvironment
 from scaffold.git import commits
 from scaffold.host.process.command_runner import Containment, run_command
+from scaffold.plan.text.bounded import read_json
 from scaffold.verify.check_readiness import NotReady
 from scaffold.verify.contract.check_runs import DETAIL_CHARS, Tree
 from scaffold.verify.environment.check_env import TOP_PLACEHOLDER, check_environ
@@ -205,8 +206,8 @@ def _own_packages(top: Path, paths: frozenset[str]) -> Iterator[str]:
     for path in sorted(paths):
         if path.rpartition("/")[2] == "package.json":
             try:
-                manifest = msgspec.json.decode((top / path).read_bytes())
-            except (OSError, msgspec.MsgspecError, RecursionError):
+                manifest = read_json((top / path).read_text("utf-8"))
+            except (OSError, ValueError):
                 continue
             name = manifest.get("name") if isinstance(manifest, dict) else None
             if isinstance(name, str) and ".." not in name.split("/") and not name.startswith("/"):

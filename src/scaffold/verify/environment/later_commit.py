@@ -17,7 +17,7 @@ from scaffold.verify.environment.check_env import PYTHON_PATH, TOP_PLACEHOLDER
 from scaffold.verify.environment.dependencies import NODE_MODULES, VENV, dependency_hashes, selects_dependencies
 from scaffold.verify.environment.generated_files import build_inputs
 from scaffold.verify.environment.import_proof import python_modules, with_sources_first
-from scaffold.verify.gates.projects.project_files import ProjectFiles, as_table, as_texts, files_at_commit, ini_section
+from scaffold.verify.gates.projects.project_files import ProjectFiles, as_table, as_texts, files_at_commit
 
 READ = frozenset({"pyproject.toml", "setup.cfg", "package.json"})
 """Manifests of which only some parts select dependencies."""
@@ -160,11 +160,11 @@ def _manifest_entries(files: ProjectFiles, path: str) -> Iterator[str]:
         manifest = files.json(path)
         yield from _flatten({key: manifest.get(key) for key in NODE_KEYS})
     elif path.endswith("setup.cfg"):
-        options = ini_section(files.text(path), "options") or {}
+        options = files.ini(path).get("options", {})
         for key in ("install_requires", "python_requires"):
             yield from filter(None, options.get(key, "").split("\n"))
         for name in ("options.extras_require", "options.entry_points"):
-            yield from _flatten(dict(ini_section(files.text(path), name) or {}))
+            yield from _flatten(files.ini(path).get(name, {}))
     else:
         manifest = files.toml(path)
         project = as_table(manifest.get("project"))

@@ -59,6 +59,9 @@ KIND_BY_FILE: tuple[tuple[str, ProjectKind], ...] = (
 )
 """In order of precedence: a repository with several languages counts as the first."""
 
+MOST_UNREAD = 5
+"""Files beyond a limit that are named."""
+
 
 class DetectedGates(Struct, frozen=True, kw_only=True):
     """The gates of a repository, and how to prepare a checkout for them."""
@@ -125,7 +128,10 @@ def apply_gate_settings(detection: DetectedGates, given: Sequence[Gate], off: Se
 def detect_gates(files: ProjectFiles) -> DetectedGates:
     """Return the gates of a repository with these files; the gate of its commit hooks comes last."""
     found, notes = _detect_projects(files), notes_of_hooks(files.paths)
-    found = structs.replace(found, notes=(*found.notes, *notes), hook_notes=notes)
+    # Only now it is known which of the files had to be read.
+    unread = [f"{path} {why}, so it is not read" for path, why in sorted(files.state.problems.items())]
+    more = [f"and {len(unread) - MOST_UNREAD} other files"] if len(unread) > MOST_UNREAD else []
+    found = structs.replace(found, notes=(*found.notes, *unread[:MOST_UNREAD], *more, *notes), hook_notes=notes)
     hooks = hook_gate(files.paths)
     if hooks is None:
         return found

@@ -9,6 +9,7 @@ from pathlib import PurePosixPath
 from scaffold.core.proof.gates import GateKind, RunnerKind
 
 PACKAGE_MANAGERS = ("npm", "pnpm", "yarn", "bun")
+MAX_COMMAND_CHARS = 8_000
 PYTHON_PROGRAM = re.compile(r"python(\d(\.\d+)?)?")
 UNITTEST_MODULE = re.compile(r"(?<=-m )unittest(?=\s|$)")
 
@@ -40,7 +41,7 @@ def detect_runner(kind: GateKind, command: str, scripts: Mapping[str, RunnerKind
 def program_words(command: str) -> tuple[str, ...]:
     """Return the words of the single program that a command runs, after any `cd`; empty if there is not exactly one."""
     # Options are appended to the command's text, which is right only if it is one program's.
-    if "\n" in command or "`" in command or "$(" in command:
+    if len(command) > MAX_COMMAND_CHARS or "\n" in command or "`" in command or "$(" in command:
         return ()
     try:
         lexer = shlex.shlex(command, posix=True, punctuation_chars=True)

@@ -13,6 +13,7 @@ from functools import lru_cache
 
 from msgspec import Struct
 
+from scaffold.plan.text.bounded import read_json
 from scaffold.policy.path.globs import matches
 from scaffold.verify.paths.check_inputs import CONFIG_FILES, INSTALL_FOLDERS, TASK_RUNNER_FILES, requested_targets
 from scaffold.verify.paths.conventions import SOURCE_FOLDERS, is_test
@@ -241,8 +242,8 @@ def _resolve_file(folder: str, word: str, paths: Collection[str], *, suffixes: S
 
 def _parse_json(text: str) -> object:
     try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
+        return read_json(text)
+    except ValueError:
         return None
 
 

@@ -3,15 +3,15 @@
 A dependency taken from the repository itself counts: the work's own code could replace an installed package.
 """
 
-import configparser
 import hashlib
 import json
 import posixpath
 import re
-import tomllib
 from collections.abc import Callable, Collection, Iterator, Mapping
 from fnmatch import fnmatchcase
 from typing import Any
+
+from scaffold.plan.text.bounded import read_ini, read_json, read_toml
 
 REQUIREMENT_FILES = ("*requirements*.txt", "*requirements*.in", "constraints*.txt")
 """Names of files with one requirement for pip a line, in lower case."""
@@ -129,12 +129,12 @@ def _manifest_parts(name: str, text: bytes | None, asked: Collection[str]) -> Ma
         decoded = text.decode("utf-8-sig")
         return dict(_package_parts(decoded, asked) if name == "package.json" else _READERS[name](decoded))
     # Parsers differ: the runner's may accept what ours cannot read.
-    except (ValueError, configparser.Error, RecursionError):
+    except ValueError:
         return {"the whole file, which cannot be parsed": hashlib.sha256(text).hexdigest()}
 
 
 def _pyproject_parts(text: str) -> ManifestParts:
-    data = tomllib.loads(text)
+    data = read_toml(text)
     for key, value in data.items():
         if key not in {"project", "dependency-groups", "tool"}:
             yield f"[{key}]", value
@@ -177,13 +177,11 @@ def _pytest_parts(where: str, table: Mapping[str, object]) -> ManifestParts:
 
 
 def _ini_parts(text: str) -> ManifestParts:
-    parser = configparser.RawConfigParser(strict=False)
-    parser.read_string(text)
-    required = parser.get("options", "install_requires", fallback="").splitlines()
-    extras = parser.items("options.extras_require") if parser.has_section("options.extras_require") else ()
-    yield from _local_parts([*required, *(line for _, value in extras for line in value.splitlines())])
-    for section in parser.sections():
-        values = dict(parser.items(section))
+    sections = read_ini(text)
+    required = sections.get("options", {}).get("install_requires", "").splitlines()
+    extras = sections.get("options.extras_require", {}).values()
+    yield from _local_parts([*required, *(line for value in extras for line in value.splitlines())])
+    for section, values in sections.items():
         if section in {"pytest", "tool:pytest"}:
             yield from _pytest_parts(f"[{section}]", values)
         elif section == "options.entry_points":
@@ -205,7 +203,7 @@ def _setup_parts(text: str) -> ManifestParts:
 
 
 def _package_parts(text: str, called: Collection[str]) -> ManifestParts:
-    data = _as_dict(json.loads(text))
+    data = _as_dict(read_json(text))
     yield NAME_KEY, data.get("name")
     yield from ((f'"{key}"', data[key]) for key in JS_TOOLS if key in data)
     yield from _local_parts([data.get(key) for key in NODE_DEPENDENCIES])
@@ -222,7 +220,7 @@ def _package_parts(text: str, called: Collection[str]) -> ManifestParts:
 
 
 def _deno_parts(text: str) -> ManifestParts:
-    data = _as_dict(json.loads(text))
+    data = _as_dict(read_json(text))
     yield from ((f'"{key}"', value) for key, value in data.items() if key not in HARMLESS_DENO_KEYS)
     yield from ((f"{SCRIPTS_KEY} {name}", task) for name, task in _as_dict(data.get("tasks")).items())
     # Another version of a package is ordinary work; a file of the repository in its place is not.
@@ -233,7 +231,7 @@ def _deno_parts(text: str) -> ManifestParts:
 
 
 def _cargo_parts(text: str) -> ManifestParts:
-    data = tomllib.loads(text)
+    data = read_toml(text)
     yield from ((f"[{key}]", data[key]) for key in CARGO_PARTS if key in data)
     package = _as_dict(data.get("package"))
     yield from ((f"[package] {key}", package[key]) for key in ("autotests", "autobins", "build") if key in package)

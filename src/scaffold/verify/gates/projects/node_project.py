@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -11,7 +12,7 @@ from scaffold.core.proof.gates import Gate, GateKind, RunnerKind
 from scaffold.policy.path.globs import matches
 from scaffold.verify.gates.projects.project import Project, Reason
 from scaffold.verify.gates.projects.project_files import ProjectFiles, as_table, as_texts
-from scaffold.verify.gates.runner_detection import detect_runner, program_words, script_name
+from scaffold.verify.gates.runner_detection import MAX_COMMAND_CHARS, detect_runner, program_words, script_name
 
 MANIFEST = "package.json"
 LOCK_FILES = {
@@ -41,6 +42,7 @@ MAX_NESTED_SCRIPTS = 5
 WRAPPERS = frozenset({"c8", "nyc", "cross-env"})
 """Programs that run another one as it would run without them."""
 
+MAX_SCRIPTS = 1_000
 _TEST_FILE = re.compile(r"\.(test|spec)\.[cm]?[jt]sx?$|(^|/)__tests__/")
 
 
@@ -76,7 +78,8 @@ def read_node(files: ProjectFiles) -> Project:
 
 
 def _package_project(files: ProjectFiles, manifest: Mapping[str, Any], packager: str, folder: str) -> Project:
-    scripts = {name: text for name, text in as_table(manifest.get("scripts")).items() if isinstance(text, str)}
+    listed = islice(as_table(manifest.get("scripts")).items(), MAX_SCRIPTS)
+    scripts = {name: text for name, text in listed if isinstance(text, str) and len(text) <= MAX_COMMAND_CHARS}
     runners = {name: _script_runner(text, scripts) for name, text in scripts.items()}
     gates = tuple(_package_gates(files, scripts, runners, packager, folder))
     reasons = {gate.name: _gate_reason(files, gate, scripts, folder) for gate in gates}

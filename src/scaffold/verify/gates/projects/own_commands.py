@@ -6,12 +6,13 @@ Each file is read with the parser of its format, and each command by the shell p
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from configparser import ConfigParser
-from configparser import Error as ConfigParserError
+from contextlib import suppress
+from itertools import islice
 
 from msgspec import Struct, structs
 
-from scaffold.policy.shell.command_decision import visible_commands
+from scaffold.plan.text.bounded import read_ini
+from scaffold.policy.shell.parsed_command import SimpleCommand
 from scaffold.verify.gates.projects.noxfile import session_calls
 from scaffold.verify.gates.projects.project import ProjectKind, Reason
 from scaffold.verify.gates.projects.project_files import (
@@ -27,6 +28,11 @@ from scaffold.verify.gates.runner_detection import PACKAGE_MANAGERS, script_name
 
 MAX_COMMANDS = 1_000
 MAX_NESTED_SCRIPTS = 3
+MAX_REASON_WORDS = 20
+MAX_LINE_CHARS = 2_000
+MAX_VALUE_CHARS = 500
+"""Of a line with its variables, and of each value of them."""
+MAX_SCRIPT_CHARS = 100_000
 MAX_DEPTH = 10
 """How deep a file of a CI service is searched."""
 SHELLS = frozenset({"sh", "bash", "source", "."})
@@ -72,17 +78,21 @@ TEST_PROGRAMS: Mapping[str, ProjectKind] = {
 }
 """Programs that run the tests of one kind of project."""
 
-_FACTORS = re.compile(r"^[!\w.{},-]+(?:, *[!\w.{},-]+)*:\s+")
-_EXPRESSION = re.compile(r"\$\{\{.*?\}\}", re.DOTALL)
+# Each of these reads a character in one way only: texts of a repository may be made so that others never end.
+_FACTORS = re.compile(r"^(?:[!\w.{},-]|(?<=,) ++(?=[!\w.{},-]))++:\s+")
+_EXPRESSION = re.compile(r"\$\{\{(?:(?!\}\}|\$\{\{).)*+\}\}", re.DOTALL)
 _TOX_NAME = re.compile(r"\{(?P<name>posargs|env:\w+)(?::(?P<default>[^{}]*))?\}")
 _SECTION_KEY = re.compile(r"\{\[(?P<section>[^\]{}]+)\](?P<key>\w+)\}")
-_MAKE_VALUE = re.compile(r"^(?P<name>\w+)\s*[:?]?=\s*(?P<value>.*)$", re.MULTILINE)
+_MAKE_VALUE = re.compile(r"^(?P<name>\w++)[ \t]*+[:?]?=[ \t]*+(?P<value>.*)$", re.MULTILINE)
 _MAKE_NAME = re.compile(r"\$[({](\w+)[)}]")
 _SHELL_VALUE = re.compile(
-    r"^\s*(?:export\s+)?(?P<name>\w+)=(?P<quote>[\"']?)(?P<value>[\w ./-]*)(?P=quote)\s*$", re.MULTILINE
+    r"^[ \t]*+(?:export[ \t]++)?(?P<name>\w++)=(?P<quote>[\"']?)(?P<value>[\w ./-]*+)(?P=quote)[ \t]*+$", re.MULTILINE
 )
 _SHELL_NAME = re.compile(r"\$\{?(\w+)\}?")
 _PYTHON = re.compile(r"(python|pypy)[\d.]*|py")
+
+
+IniSections = Mapping[str, Mapping[str, str]]
 
 
 class OwnCommand(Struct, frozen=True):
@@ -105,7 +115,7 @@ class OwnCommand(Struct, frozen=True):
         program = self.words[0] if self.words[0] in said else said[0]
         words = (program.rpartition("/")[2], *said)
         text = files.text(self.source)
-        shapes = [re.compile(rf"(?<![\w-]){re.escape(word)}(?![\w-])") for word in words]
+        shapes = [re.compile(rf"(?<![\w-]){re.escape(word)}(?![\w-])") for word in words[:MAX_REASON_WORDS]]
         start = text.count("\n", 0, max(0, text.find(self.below)))
         best, most = None, 0
         for number, line in enumerate(text.splitlines()[start:], start=start + 1):
@@ -117,11 +127,9 @@ class OwnCommand(Struct, frozen=True):
 
 def own_commands(files: ProjectFiles) -> tuple[OwnCommand, ...]:
     """Return the commands that the project's own set-up runs, the most deliberate source first."""
-    found = list[OwnCommand]()
-    for read in READERS:
-        for command in read(files):
-            found += (command, *_script_commands(command, files, MAX_NESTED_SCRIPTS))
-    return tuple(found[:MAX_COMMANDS])
+    commands = (command for read in READERS for command in read(files))
+    found = (each for own in commands for each in (own, *_script_commands(own, files, MAX_NESTED_SCRIPTS)))
+    return tuple(islice(found, MAX_COMMANDS))
 
 
 def tests_run_by_kind(commands: Sequence[OwnCommand]) -> Counter[ProjectKind]:
@@ -151,11 +159,12 @@ def program_key(words: Sequence[str]) -> str:
 
 def _tox_commands(files: ProjectFiles) -> Iterator[OwnCommand]:
     pyproject = as_table(as_table(files.toml("pyproject.toml").get("tool")).get("tox"))
-    texts = {"tox.ini": files.text("tox.ini"), "setup.cfg": files.text("setup.cfg")}
+    tables = {"tox.ini": files.ini("tox.ini"), "setup.cfg": files.ini("setup.cfg")}
     if isinstance(legacy := pyproject.get("legacy_tox_ini"), str):
-        texts["pyproject.toml"] = legacy
-    for source, text in texts.items():
-        for command in _tox_ini(text, source):
+        with suppress(ValueError):
+            tables["pyproject.toml"] = read_ini(legacy)
+    for source, sections in tables.items():
+        for command in _tox_ini(sections, files, source):
             yield structs.replace(command, below="[testenv")
     for source, table in (("pyproject.toml", pyproject), ("tox.toml", files.toml("tox.toml"))):
         environments = (table.get("env_run_base"), *as_table(table.get("env")).values())
@@ -167,23 +176,19 @@ def _tox_commands(files: ProjectFiles) -> Iterator[OwnCommand]:
                     yield structs.replace(own, below="[tool.tox" if source == "pyproject.toml" else "")
 
 
-def _tox_ini(text: str, source: str) -> Iterator[OwnCommand]:
-    parser = ConfigParser(interpolation=None, strict=False)
-    try:
-        parser.read_string(text)
-    except ConfigParserError:
-        return
-    for name in parser.sections():
+def _tox_ini(sections: IniSections, files: ProjectFiles, source: str) -> Iterator[OwnCommand]:
+    for name, section in sections.items():
         if name.startswith("testenv"):
-            lines = parser[name].get("commands", "").replace("\\\n", " ").splitlines()
+            lines = section.get("commands", "").replace("\\\n", " ").splitlines()
             for line in filter(None, map(str.strip, lines)):
-                words = _tox_words(line, parser)
-                yield from () if words.startswith(FAILURE_IGNORED) else _shell_commands(words.lstrip("! "), source)
+                words = _tox_words(line[:MAX_LINE_CHARS], sections)
+                if not words.startswith(FAILURE_IGNORED):
+                    yield from _shell_commands(words.lstrip("! "), files, source)
 
 
-def _tox_words(line: str, parser: ConfigParser) -> str:
+def _tox_words(line: str, sections: IniSections) -> str:
     """Return a line with the substitutions of tox replaced that mean the same in every environment."""
-    line = _SECTION_KEY.sub(lambda found: parser.get(found["section"], found["key"], fallback=found[0]), line)
+    line = _SECTION_KEY.sub(lambda found: sections.get(found["section"], {}).get(found["key"].lower(), found[0]), line)
     line = _FACTORS.sub("", line)
     line = _TOX_NAME.sub(lambda found: found["default"] or "", line)
     return line.replace("{envpython}", "python3").replace("{toxinidir}/", "").replace("{toxinidir}", ".")
@@ -210,32 +215,33 @@ def _project_scripts(files: ProjectFiles) -> Iterator[OwnCommand]:
             for text in texts:
                 if isinstance(text, str):
                     filled = re.sub(r"\{args(?::([^{}]*))?\}", lambda found: found[1] or "", text)
-                    for command in _shell_commands(filled, source):
+                    for command in _shell_commands(filled, files, source):
                         yield structs.replace(command, below=".scripts]" if ".scripts]" in files.text(source) else "")
 
 
 def _node_scripts(files: ProjectFiles) -> Iterator[OwnCommand]:
     for text in as_table(files.json("package.json").get("scripts")).values():
         if isinstance(text, str):
-            for command in _shell_commands(text, "package.json"):
+            for command in _shell_commands(text, files, "package.json"):
                 yield structs.replace(command, below='"scripts"')
 
 
 def _recipe_commands(files: ProjectFiles) -> Iterator[OwnCommand]:
     for name in RECIPES:
         text = files.text(name).replace("\\\n", " ")
-        values = {found["name"]: found["value"].partition("#")[0].strip() for found in _MAKE_VALUE.finditer(text)}
+        found = {each["name"]: each["value"].partition("#")[0].strip() for each in _MAKE_VALUE.finditer(text)}
+        values = {variable: value[:MAX_VALUE_CHARS] for variable, value in found.items()}
         for line in text.splitlines():
             if line.startswith(("\t", " ")) and line.strip():
                 command = _expand_variables(line, values).strip().lstrip("@+ ")
-                yield from () if command.startswith(FAILURE_IGNORED) else _shell_commands(command, name)
+                yield from () if command.startswith(FAILURE_IGNORED) else _shell_commands(command, files, name)
 
 
 def _expand_variables(line: str, values: Mapping[str, str]) -> str:
     """Return a line of a makefile with its simple variables replaced; their values may name others."""
     for _ in range(3):
-        line = _MAKE_NAME.sub(lambda found: values.get(found[1], found[0]), line)
-    return line
+        line = _MAKE_NAME.sub(lambda found: values.get(found[1], found[0]), line[:MAX_LINE_CHARS])
+    return line[:MAX_LINE_CHARS]
 
 
 def _workflow_commands(files: ProjectFiles) -> Iterator[OwnCommand]:
@@ -251,19 +257,19 @@ def _workflow_commands(files: ProjectFiles) -> Iterator[OwnCommand]:
                     here = step.get("working-directory") in {None, ".", "./"}
                     yield from (
                         each if here else structs.replace(each, exact=False)
-                        for each in _shell_commands(_EXPRESSION.sub("$VALUE", text), path)
+                        for each in _shell_commands(_EXPRESSION.sub("$VALUE", text), files, path)
                     )
 
 
 def _script_commands(command: OwnCommand, files: ProjectFiles, most: int) -> Iterator[OwnCommand]:
     """Yield the commands of a shell script of the project that a command starts, and of those that it starts."""
     name = next((word for word in command.words[:2] if word not in SHELLS), "").removeprefix("./")
-    text = files.text(name) if is_script(name) and most else ""
+    text = files.text(name)[:MAX_SCRIPT_CHARS] if is_script(name) and most else ""
     if not text.startswith("#!") or "sh" in text.partition("\n")[0]:
         values = dict[str, str]()
         for found in _SHELL_VALUE.finditer(text):
-            values.setdefault(found["name"], found["value"])
-        for each in _shell_commands(_SHELL_NAME.sub(lambda found: values.get(found[1], found[0]), text), name):
+            values.setdefault(found["name"], found["value"][:MAX_VALUE_CHARS])
+        for each in _shell_commands(_SHELL_NAME.sub(lambda found: values.get(found[1], found[0]), text), files, name):
             yield each
             yield from _script_commands(each, files, most - 1)
 
@@ -272,13 +278,13 @@ def _gitlab_commands(files: ProjectFiles) -> Iterator[OwnCommand]:
     for job in files.yaml(".gitlab-ci.yml").values():
         script = as_table(job).get("script")
         for text in (script,) if isinstance(script, str) else as_texts(script):
-            yield from _shell_commands(text, ".gitlab-ci.yml")
+            yield from _shell_commands(text, files, ".gitlab-ci.yml")
 
 
 def _other_ci(files: ProjectFiles) -> Iterator[OwnCommand]:
     for path in CI_FILES:
         for text in _scripts_in(files.yaml(path), MAX_DEPTH):
-            for command in _shell_commands(text, path):
+            for command in _shell_commands(text, files, path):
                 yield structs.replace(command, exact=False)
 
 
@@ -303,7 +309,7 @@ def _hook_commands(files: ProjectFiles) -> Iterator[OwnCommand]:
                 continue
             # Hooks get the names of changed files, and have an environment of their own.
             if isinstance(entry, str):
-                yield from (structs.replace(each, exact=False) for each in _shell_commands(entry, name))
+                yield from (structs.replace(each, exact=False) for each in _shell_commands(entry, files, name))
             elif known:
                 yield OwnCommand(tuple(known.split()), name, exact=False, written=(str(hook.get("id")),))
 
@@ -323,9 +329,13 @@ READERS: Sequence[Callable[[ProjectFiles], Iterator[OwnCommand]]] = (
 )
 
 
-def _shell_commands(text: str, source: str) -> Iterator[OwnCommand]:
+def _shell_commands(text: str, files: ProjectFiles, source: str) -> Iterator[OwnCommand]:
     """Yield the programs that a shell text runs, except those whose failure is ignored."""
-    commands = visible_commands(text)
+    for commands in files.shell(text, source):
+        yield from _counted_commands(commands, source)
+
+
+def _counted_commands(commands: Sequence[SimpleCommand], source: str) -> Iterator[OwnCommand]:
     for at, command in enumerate(commands):
         words = [word.text for word in command.words]
         following = commands[at + 1] if at + 1 < len(commands) else None

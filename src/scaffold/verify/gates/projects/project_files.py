@@ -1,20 +1,21 @@
 """The paths of a repository and the contents of its manifests, from a commit or a folder."""
 
-import json
-import tomllib
+import os
+import stat
 from collections.abc import Callable, Collection, Iterator, Mapping
-from configparser import ConfigParser
-from configparser import Error as ConfigParserError
 from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-import yaml
+from msgspec import Struct
 
 from scaffold.core.ids import Commit
 from scaffold.git.client.command_line import Git
 from scaffold.git.commits import batch_contents, blob_sizes, listed_files, listed_paths
 from scaffold.host.folder_tree import walk
+from scaffold.plan.text import bounded
+from scaffold.policy.shell.command_decision import visible_commands
+from scaffold.policy.shell.parsed_command import SimpleCommand
 
 MANIFESTS = ("go.mod", "go.work", "package.json", "Cargo.toml", "pyproject.toml", "setup.py", "setup.cfg")
 OWN_CHECKS = ("noxfile.py", "tox.toml", "hatch.toml", ".pre-commit-config.yaml", ".gitlab-ci.yml")
@@ -48,16 +49,36 @@ SKIPPED_FOLDERS = frozenset(
     }
 )
 """Folders that are not searched: third-party code, build output and test data."""
-MAX_BYTES = 1_000_000
+MAX_BYTES = bounded.MAX_CHARS
+MAX_TOTAL_BYTES = 8_000_000
+"""Of the files that are read of a repository, test files not counted; outer ones come first."""
+MAX_SHELL_CHARS = 300_000
+"""Of all commands of a repository together."""
+MAX_SHELL_PIECE = 4_000
+"""Characters that are parsed at once: the time grows with their square."""
+MAX_SEARCHED_CHARS = 50_000_000
 MAX_TEST_FILES = 200
 MAX_FILES = 50_000
 
 
+class ReadState(Struct):
+    """What was read of a repository's files."""
+
+    problems: dict[str, str]
+    """Why a file is not read, by its path; files that are merely invalid are left out."""
+    values: dict[tuple[str, str], Any]
+    """The values of a file in a format, read once."""
+    shell_chars: int = 0
+    searched_chars: int = 0
+
+
 class ProjectFiles:
-    """Paths (with `/`, relative to a repository or a folder in it) and the contents of the files."""
+    """Paths (with `/`, relative to a repository or a folder in it) and the contents of the files, within limits."""
 
     def __init__(self, paths: Collection[str], read: Callable[[str], bytes | None]) -> None:
         self.paths = frozenset(paths)
+        self.folder = ""
+        self.state = ReadState({}, {})
         self._read = read
 
     def at(self, folder: str) -> "ProjectFiles":
@@ -65,7 +86,9 @@ class ProjectFiles:
         if not folder:
             return self
         paths = [path.removeprefix(f"{folder}/") for path in self.paths if path.startswith(f"{folder}/")]
-        return ProjectFiles(paths, lambda path: self._read(f"{folder}/{path}"))
+        files = ProjectFiles(paths, lambda path: self._read(f"{folder}/{path}"))
+        files.folder, files.state = f"{self.folder}{folder}/", self.state
+        return files
 
     def with_versions_of(self, other: "ProjectFiles", paths: Collection[str]) -> "ProjectFiles":
         """Return these files with some `paths` taken from `other`; paths missing there are removed."""
@@ -84,29 +107,54 @@ class ProjectFiles:
         return (self._read(path) or b"").decode(errors="replace") if path in self.paths else ""
 
     def toml(self, path: str) -> Mapping[str, Any]:
-        """Return the contents of a TOML file; empty if it cannot be parsed."""
-        try:
-            return tomllib.loads(self.text(path))
-        except (ValueError, RecursionError):
-            return {}
+        """Return the contents of a TOML file; empty if it cannot be read."""
+        return as_table(self._value(path, bounded.read_toml))
 
     def json(self, path: str) -> Mapping[str, Any]:
-        """Return the object in a JSON file; empty if it cannot be parsed."""
-        try:
-            return as_table(json.loads(self.text(path)))
-        except (ValueError, RecursionError):
-            return {}
+        """Return the object in a JSON file; empty if it cannot be read."""
+        return as_table(self._value(path, bounded.read_json))
 
     def yaml(self, path: str) -> Mapping[str, Any]:
-        """Return the table in a YAML file; empty if it cannot be parsed."""
-        try:
-            return as_table(yaml.safe_load(self.text(path)))
-        except (yaml.YAMLError, RecursionError, ValueError):
-            return {}
+        """Return the table in a YAML file; empty if it cannot be read."""
+        return as_table(self._value(path, bounded.read_yaml))
+
+    def ini(self, path: str) -> Mapping[str, Mapping[str, str]]:
+        """Return the sections of an INI file by name; empty if it cannot be read."""
+        return as_table(self._value(path, bounded.read_ini))
+
+    def _value(self, path: str, read: Callable[[str], Any]) -> Any:
+        name, known = f"{self.folder}{path}", self.state.values
+        if (name, read.__name__) not in known:
+            known[name, read.__name__] = None
+            try:
+                known[name, read.__name__] = read(self.text(path))
+            except bounded.BeyondLimit as error:
+                self.state.problems[name] = str(error)
+            except ValueError:
+                pass
+        return known[name, read.__name__]
+
+    def shell(self, text: str, source: str) -> Iterator[tuple[SimpleCommand, ...]]:
+        """Yield the simple commands of a shell text in the file `source`; a long text is parsed in several pieces."""
+        text = text[: MAX_SHELL_CHARS + 1]
+        while text and self.state.shell_chars < MAX_SHELL_CHARS:
+            end = text.rfind("\n", 0, MAX_SHELL_PIECE) + 1 if len(text) > MAX_SHELL_PIECE else len(text)
+            piece, text = text[: end or MAX_SHELL_PIECE], text[end or MAX_SHELL_PIECE :]
+            self.state.shell_chars += len(piece)
+            yield visible_commands(piece)
+        if text:
+            self.state.problems[f"{self.folder}{source}"] = "has more commands than are looked at"
 
     def line(self, path: str, *texts: str) -> int | None:
-        """Return the number, from 1, of the first line of a file that contains all the texts, or None."""
-        lines = enumerate(self.text(path).splitlines(), start=1)
+        """Return the number, from 1, of the first line of a file that contains all the texts, or None.
+
+        None, too, once much was searched: it is only shown to the user.
+        """
+        text = self.text(path)
+        self.state.searched_chars += len(text)
+        if self.state.searched_chars > MAX_SEARCHED_CHARS:
+            return None
+        lines = enumerate(text.splitlines(), start=1)
         return next((number for number, line in lines if all(text in line for text in texts)), None)
 
     def folders_of(self, *names: str) -> tuple[str, ...]:
@@ -127,21 +175,6 @@ def as_texts(value: object) -> tuple[str, ...]:
     return tuple(each for each in value if isinstance(each, str)) if isinstance(value, list) else ()
 
 
-def ini_section(text: str, name: str) -> Mapping[str, str] | None:
-    """Return a section of an INI file; None without the section, or if the file cannot be parsed."""
-    return ini_sections(text).get(name)
-
-
-def ini_sections(text: str) -> Mapping[str, Mapping[str, str]]:
-    """Return the sections of an INI file by name; empty if it cannot be parsed."""
-    parser = ConfigParser(interpolation=None, strict=False)
-    try:
-        parser.read_string(text)
-    except ConfigParserError:
-        return {}
-    return {name: parser[name] for name in parser.sections()}
-
-
 def is_python_test(path: str) -> bool:
     """Return True if a path has the name of a Python test file."""
     name = PurePosixPath(path).name
@@ -153,16 +186,35 @@ async def files_at_commit(git: Git, commit: Commit) -> ProjectFiles:
     files = await listed_files(git, commit)
     read_paths = [*filter(decides_gates, files), *islice(filter(_may_test, files), MAX_TEST_FILES)]
     blobs = {path: files[path] for path in read_paths}
-    sizes = zip(blobs, await blob_sizes(git, tuple(blobs.values())), strict=True)
-    read = [path for path, size in sizes if size is not None and size <= MAX_BYTES]
+    sizes = dict(zip(blobs, await blob_sizes(git, tuple(blobs.values())), strict=True))
+    problems = _size_problems(sizes)
+    read = [path for path, size in sizes.items() if size is not None and path not in problems]
     found = await batch_contents(git, [blobs[path] for path in read])
     contents = {path: content for path, content in zip(read, found, strict=True) if content is not None}
-    return ProjectFiles(await listed_paths(git, commit), contents.get)
+    known = ProjectFiles(await listed_paths(git, commit), contents.get)
+    known.state.problems |= problems
+    return known
 
 
 def files_in_folder(folder: Path) -> ProjectFiles:
     """Return the files below a folder."""
-    return ProjectFiles(tuple(_list_files(folder)), lambda path: _read_file(folder / path))
+    paths = tuple(_list_files(folder))
+    problems = _size_problems({path: _file_size(folder / path) for path in paths if decides_gates(path)})
+    known = ProjectFiles(paths, lambda path: None if path in problems else _read_file(folder / path))
+    known.state.problems |= problems
+    return known
+
+
+def _size_problems(sizes: Mapping[str, int | None]) -> dict[str, str]:
+    """Return why files of these sizes are not read, by path: each is too large, or all of them are."""
+    problems, total = dict[str, str](), 0
+    for path in sorted(sizes, key=lambda path: (not decides_gates(path), path.count("/"), path)):
+        size = sizes[path] or 0
+        if size > MAX_BYTES:
+            problems[path] = f"is larger than {MAX_BYTES // 1_000_000} MB"
+        elif decides_gates(path) and (total := total + size) > MAX_TOTAL_BYTES:
+            problems[path] = f"is one of more than {MAX_TOTAL_BYTES // 1_000_000} MB of such files"
+    return problems
 
 
 def _is_listed(path: str) -> bool:
@@ -196,9 +248,17 @@ def _list_files(folder: Path) -> Iterator[str]:
             yield (Path(at) / name).relative_to(folder).as_posix()
 
 
+def _file_size(path: Path) -> int | None:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return None
+
+
 def _read_file(path: Path) -> bytes | None:
     try:
-        with path.open("rb") as file:
-            return file.read(MAX_BYTES)
+        # A pipe would wait for a writer, and a device never ends.
+        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
+            return file.read(MAX_BYTES) if stat.S_ISREG(os.fstat(file.fileno()).st_mode) else None
     except OSError:
         return None

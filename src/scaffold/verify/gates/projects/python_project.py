@@ -6,7 +6,7 @@ from typing import Any
 
 from scaffold.core.proof.gates import Gate
 from scaffold.verify.gates.projects.project import Project, Reason
-from scaffold.verify.gates.projects.project_files import ProjectFiles, as_table, ini_section, is_python_test
+from scaffold.verify.gates.projects.project_files import ProjectFiles, as_table, is_python_test
 from scaffold.verify.gates.projects.python_requirements import requirement_names, setup_commands
 
 PYTEST = "python3 -m pytest"
@@ -98,10 +98,10 @@ def _mypy_settings(files: ProjectFiles, tools: Mapping[str, Any]) -> tuple[Mappi
     """Return the settings of the file that mypy reads, the first with any, and its path; None without any."""
     for name in ("mypy.ini", ".mypy.ini"):
         if files.has(name):
-            return ini_section(files.text(name), "mypy") or {}, name
+            return files.ini(name).get("mypy", {}), name
     if "mypy" in tools:
         return as_table(tools["mypy"]), "pyproject.toml"
-    section = ini_section(files.text("setup.cfg"), "mypy")
+    section = files.ini("setup.cfg").get("mypy")
     return None if section is None else (section, "setup.cfg")
 
 

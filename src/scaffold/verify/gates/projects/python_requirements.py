@@ -10,13 +10,7 @@ from msgspec import Struct
 from scaffold.core.proof.gates import Gate
 from scaffold.verify.gates.projects.noxfile import session_calls
 from scaffold.verify.gates.projects.project import Reason
-from scaffold.verify.gates.projects.project_files import (
-    REQUIREMENT_FILES,
-    ProjectFiles,
-    as_table,
-    as_texts,
-    ini_sections,
-)
+from scaffold.verify.gates.projects.project_files import REQUIREMENT_FILES, ProjectFiles, as_table, as_texts
 
 MANIFEST = "pyproject.toml"
 PIP_INSTALL = ".venv/bin/python -m pip install"
@@ -158,7 +152,7 @@ def _tox_environments(
 ) -> Iterator[tuple[Reason, bool, Mapping[str, Sequence[str]]]]:
     """Yield for each environment its place, whether it is the base of all, and its lists by setting."""
     for path in ("tox.ini", "setup.cfg"):
-        for name, section in ini_sections(files.text(path)).items():
+        for name, section in files.ini(path).items():
             if name.startswith("testenv"):
                 lines = {key: _own_lines(section.get(key, "")) for key in TOX_KEYS}
                 yield _tox_reason(files, path, f"[{name}]"), name == "testenv", lines
