@@ -1,12 +1,9 @@
 """Where a run has its source: the members of workspaces that package managers' files declare, read once a base."""
 
-import json
 import re
-import tomllib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-import yaml
 from msgspec import Struct
 
 from scaffold.core.errors import GitError
@@ -14,13 +11,12 @@ from scaffold.core.model import Run
 from scaffold.core.printable_text import utf8_safe
 from scaffold.git import commits
 from scaffold.plan.collisions.layout import layout_of
+from scaffold.plan.text.bounded import MAX_CHARS, read_json, read_toml, read_yaml
 from scaffold.policy.path import globs
 from scaffold.run.attempts.lease import owner_transaction
 from scaffold.run.context import RunContext
 from scaffold.run.notices import warn
 
-MAX_BYTES = 1_000_000
-"""Larger manifests are not read."""
 MANIFESTS = ("pyproject.toml", "package.json", "pnpm-workspace.yaml", "Cargo.toml", "go.work")
 """At the top of a repository, the files that may declare a workspace."""
 
@@ -50,7 +46,7 @@ def find_workspaces(paths: Collection[str], contents: Mapping[str, bytes | None]
         own, read = _READERS[name]
         try:
             members = read(_decode_manifest(data))
-        except (ValueError, yaml.YAMLError, RecursionError) as error:
+        except ValueError as error:
             unreadable[name] = str(error).partition("\n")[0] or "it cannot be read"
             continue
         found.update(_matching_folders(members, _folders_with(paths, own)))
@@ -62,7 +58,7 @@ def find_workspaces(paths: Collection[str], contents: Mapping[str, bytes | None]
 
 
 def _decode_manifest(data: bytes | None) -> str:
-    if data is None or len(data) > MAX_BYTES:
+    if data is None or len(data) > MAX_CHARS:
         raise ValueError("it is missing or too large")
     return data.decode()
 
@@ -106,19 +102,19 @@ def _strings_of(value: Any) -> list[str]:
 
 
 def _toml_members(text: str, *below: str) -> _Members:
-    workspace = _value_at(tomllib.loads(text), *below)
+    workspace = _value_at(read_toml(text), *below)
     return _Members(_strings_of(_value_at(workspace, "members")), _strings_of(_value_at(workspace, "exclude")))
 
 
 def _npm_members(text: str) -> _Members:
-    workspaces = _value_at(json.loads(text), "workspaces")
+    workspaces = _value_at(read_json(text), "workspaces")
     return _with_exclusions(
         _strings_of(_value_at(workspaces, "packages") if isinstance(workspaces, dict) else workspaces)
     )
 
 
 def _pnpm_members(text: str) -> _Members:
-    return _with_exclusions(_strings_of(_value_at(yaml.safe_load(text), "packages")))
+    return _with_exclusions(_strings_of(_value_at(read_yaml(text), "packages")))
 
 
 def _with_exclusions(patterns: Sequence[str]) -> _Members:
