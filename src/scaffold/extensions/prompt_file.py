@@ -4,16 +4,15 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
-import yaml
 from msgspec import Struct
 
 from scaffold.core.extension_set import PromptCommand, Role, Skill
 from scaffold.core.printable_text import one_line, printable, short_line
+from scaffold.plan.text.bounded import read_yaml
 
 MAX_HEAD_CHARS = 20_000
 _HEAD = re.compile(r"---[ \t]*\n(.*?)^---[ \t]*$\n?", re.DOTALL | re.MULTILINE)
 _PLAIN = re.compile(r"([A-Za-z][\w-]*):[ \t]+(\S.*)")
-_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 MAX_DESCRIPTION_CHARS = 1_024
 MAX_NAME_CHARS = 64
 MAX_PROMPT_CHARS = 30_000  # of a role or a command: roles are stored with each run
@@ -160,12 +159,11 @@ def read_prompt_file(content: bytes) -> PromptFile:
         problem = "its front matter has no end" if text.startswith("---\n") else ""
         return PromptFile({}, printable(text).strip(), problem)
     body = printable(text[found.end() :]).strip()
-    if len(found[1]) > MAX_HEAD_CHARS or ("&" in found[1] and "*" in found[1]):
-        # Aliases could make a few lines to millions of values, and no front matter needs them.
+    if len(found[1]) > MAX_HEAD_CHARS:
         return PromptFile(_plain_lines(found[1][:MAX_HEAD_CHARS]), body)
     try:
-        head = yaml.load(found[1], Loader=_LOADER)  # noqa: S506 - a safe loader
-    except (yaml.YAMLError, ValueError, RecursionError, TypeError):
+        head = read_yaml(found[1])
+    except (ValueError, TypeError):
         # `description: use it when: ...` is not YAML, but common.
         head = _plain_lines(found[1])
         return PromptFile(head, body, "" if head else "its front matter is not valid YAML")

@@ -1,6 +1,5 @@
 """Hooks as people write them: the member `hooks` of a settings.json, read without trusting its shape."""
 
-import json
 from collections.abc import Iterator, Mapping
 from typing import Any, get_args
 
@@ -9,6 +8,7 @@ from msgspec import Struct
 from scaffold.core.extension_set import Hook, HookEvent
 from scaffold.core.printable_text import count_of, join_limited, one_line, short_line
 from scaffold.extensions.hooks.script_names import named_scripts
+from scaffold.plan.text.bounded import read_json
 
 DEFAULT_TIMEOUT_S = 60.0
 MAX_TIMEOUT_S = 600.0
@@ -41,8 +41,8 @@ class FoundHooks(Struct, frozen=True):
 def read_hooks(file: HookFile) -> FoundHooks:
     """Return the hooks of a settings file."""
     try:
-        table = json.loads(file.content.decode("utf-8-sig"))
-    except (ValueError, RecursionError):
+        table = read_json(file.content.decode("utf-8-sig"))
+    except ValueError:
         return FoundHooks((), (f"{file.name} has no effect: it is not valid JSON",))
     given = table.get("hooks") if isinstance(table, dict) else None
     if given is None or table.get("disableAllHooks") is True:

@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from scaffold.core.printable_text import one_line, short_line
 from scaffold.core.run_settings import NetworkMode
+from scaffold.plan.text.bounded import read_json
 
 Transport = Literal["stdio", "http", "sse"]
 MAX_SERVERS = 64
@@ -115,8 +116,8 @@ class _Entry(Struct):
 def read_servers(content: bytes, *, file: str, scope: str) -> ServerFile:
     """Return the servers in the content of `file`; entries of other programs that we do not know are ignored."""
     try:
-        table = msgspec.json.decode(content.removeprefix(b"\xef\xbb\xbf"))
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        table = read_json(content.decode("utf-8-sig"))
+    except ValueError as error:
         return ServerFile(notices=(f"{file} has no servers: it is not JSON ({one_line(str(error))})",))
     named = table.get("mcpServers") if isinstance(table, dict) else None
     if not isinstance(named, dict):
