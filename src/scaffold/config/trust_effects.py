@@ -13,6 +13,7 @@ from scaffold.config.settings import IgnoredConfig, merge_local_settings, merge_
 from scaffold.config.settings_file import SettingValue, decode_config, parse_settings
 from scaffold.core.errors import ScaffoldError
 from scaffold.git.ignored_files import WILDCARDS, pattern_lines
+from scaffold.plan.text.bounded import read_json
 from scaffold.policy.secret.unreadable_files import secret_entry
 from scaffold.policy.trust_decision import (
     INCLUDE_FILE,
@@ -113,8 +114,8 @@ def _include_line(pattern: str) -> str:
 
 def _parse_json(text: str) -> Any:
     try:
-        return json.loads(text.removeprefix("\ufeff"))
-    except (ValueError, RecursionError):
+        return read_json(text.removeprefix("\ufeff"))
+    except ValueError:
         return None
 
 
