@@ -7,7 +7,6 @@ name. Manifests: their entries, and the comments of TOML and `go.mod`.
 import ast
 import json
 import re
-import tomllib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import PurePosixPath
 from typing import Any
@@ -16,6 +15,7 @@ from msgspec import Struct
 
 from scaffold.landing.conflicts.not_mergeable import NotMergeable
 from scaffold.landing.conflicts.python_entities import parse_python
+from scaffold.plan.text.bounded import read_toml
 
 _NUMBER = "\1"
 _IS_NUMBERED = re.compile(f"{_NUMBER}\\d+")
@@ -158,7 +158,7 @@ def _unique_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _toml_units(text: str) -> Iterator[tuple[str, Unit]]:
     try:
-        value = tomllib.loads(text)
+        value = read_toml(text)
     except (ValueError, RecursionError):
         yield from _line_units(text)
         return
