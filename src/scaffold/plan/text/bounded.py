@@ -36,9 +36,11 @@ class BeyondLimit(ValueError):
     """Why a text is not read, to follow its name: "is nested too deeply"."""
 
 
-def read_json(text: str, *, most_chars: int = MAX_CHARS) -> Any:
-    """Return the value in a JSON text."""
-    return _read_limited(json.loads, text, most_chars)
+def read_json(
+    text: str, *, most_chars: int = MAX_CHARS, make_object: Callable[[list[tuple[str, Any]]], Any] = dict
+) -> Any:
+    """Return the value in a JSON text; `make_object` returns an object with these keys and values."""
+    return _read_limited(lambda given: json.loads(given, object_pairs_hook=make_object), text, most_chars)
 
 
 def read_yaml(text: str) -> Any:
