@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from scaffold.landing.conflicts.not_mergeable import NotMergeable
 from scaffold.landing.conflicts.python_entities import parse_python
-from scaffold.plan.text.bounded import read_toml
+from scaffold.plan.text.bounded import read_json, read_toml
 
 _NUMBER = "\1"
 _IS_NUMBERED = re.compile(f"{_NUMBER}\\d+")
@@ -143,8 +143,8 @@ def _imports_alone(module: ast.Module, lines: Sequence[str]) -> Iterator[ast.Imp
 
 def _json_units(text: str) -> Iterator[tuple[str, Unit]]:
     try:
-        value = json.loads(text, object_pairs_hook=_unique_object)
-    except (ValueError, RecursionError):
+        value = read_json(text, make_object=_unique_object)
+    except ValueError:
         yield from _line_units(text)
         return
     yield from _entry_units(value, "", keys_in="")
@@ -159,7 +159,7 @@ def _unique_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def _toml_units(text: str) -> Iterator[tuple[str, Unit]]:
     try:
         value = read_toml(text)
-    except (ValueError, RecursionError):
+    except ValueError:
         yield from _line_units(text)
         return
     # In TOML the order of keys has no meaning.

@@ -6,7 +6,6 @@ the versions of both sides and needs no package index; the tool then fits the fi
 
 import json
 import re
-import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from pathlib import PurePosixPath
@@ -16,6 +15,7 @@ from msgspec import Struct
 
 from scaffold.core.landing.conflict import FileVersions
 from scaffold.landing.conflicts.not_mergeable import NotMergeable
+from scaffold.plan.text.bounded import read_json, read_toml
 
 MAX_BYTES = 20 * 1024 * 1024
 """The largest lock file that is regenerated."""
@@ -189,20 +189,20 @@ def _require_entry(value: Any) -> _Entry:
 
 
 def _read_json(text: str) -> dict[str, Any]:
-    found = _parse_text(json.loads, text or "{}")
+    found = _parse_text(read_json, text or "{}")
     if not isinstance(found, dict):
         raise NotMergeable("not a lock file: its value is not an object")
     return found
 
 
 def _read_toml(text: str) -> dict[str, Any]:
-    return _parse_text(tomllib.loads, text)  # type: ignore[no-any-return]
+    return _parse_text(read_toml, text)  # type: ignore[no-any-return]
 
 
-def _parse_text(parse: Callable[[str], Any], text: str) -> Any:
+def _parse_text(parse: Callable[..., Any], text: str) -> Any:
     try:
-        return parse(text)
-    except (ValueError, RecursionError) as error:
+        return parse(text, most_chars=MAX_BYTES)
+    except ValueError as error:
         raise NotMergeable(f"not a lock file: {error}") from error
 
 
