@@ -113,7 +113,7 @@ def lines_seen(reports: Sequence[Report], sources: Mapping[str, SourceLines]) ->
 def _decode_report(path: Path) -> Iterator[Report]:
     try:
         yield msgspec.json.decode(path.read_bytes(), type=Report)
-    except (OSError, msgspec.DecodeError):
+    except (OSError, msgspec.DecodeError, RecursionError):
         return
 
 
