@@ -202,9 +202,9 @@ def with_settings(settings: RunSettings, **changes: Any) -> RunSettings:
 def make_settings(**given: Any) -> RunSettings:
     """Return the settings of a run, the default ones but for `given`: see `with_settings`."""
     identity = RunIdentity(repository="/nowhere", author=ADA, committer=ADA)
-    plain = RunSettings(identity=identity, model=ModelSettings(name="cassette:/nowhere.yaml"))
     # On a machine without a sandbox, who runs the tests has agreed.
-    return with_settings(plain, **{"unconfined": True, **given})
+    given = {"unconfined": True, **given}
+    return with_settings(RunSettings(identity=identity, model=ModelSettings(name="cassette:/nowhere.yaml")), **given)
 
 
 def make_run(context: RunContext, plan_text: str, **settings: object) -> Run:

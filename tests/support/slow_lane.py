@@ -57,7 +57,8 @@ SUITES: Mapping[str, str] = {
     ),
     "plan": "e2e/*planning.py e2e/*stories.py properties/test_agent_count.py unit/plan/*",
     "policy": (
-        "e2e/*inbox.py e2e/*permissions.py e2e/*secrets.py integration/policy/* properties/test_policy* unit/policy/*"
+        "e2e/*inbox.py e2e/*permissions.py e2e/*secrets.py e2e/*unconfined.py integration/policy/* "
+        "properties/test_policy* unit/policy/*"
     ),
     "run": "e2e/*failures.py e2e/*faults.py e2e/*learnings.py integration/run/*",
     "session": "e2e/*ralph*.py e2e/*memory.py integration/session/*",
