@@ -11,12 +11,14 @@ from scaffold.core.model import Run
 from scaffold.core.printable_text import utf8_safe
 from scaffold.git import commits
 from scaffold.plan.collisions.layout import layout_of
-from scaffold.plan.text.bounded import MAX_CHARS, read_json, read_toml, read_yaml
+from scaffold.plan.text.bounded import MAX_CHARS, BeyondLimit, read_json, read_toml, read_yaml
 from scaffold.policy.path import globs
 from scaffold.run.attempts.lease import owner_transaction
 from scaffold.run.context import RunContext
 from scaffold.run.notices import warn
 
+MAX_COMPARED = 500_000
+"""Patterns of a manifest times folders."""
 MANIFESTS = ("pyproject.toml", "package.json", "pnpm-workspace.yaml", "Cargo.toml", "go.work")
 """At the top of a repository, the files that may declare a workspace."""
 
@@ -45,11 +47,14 @@ def find_workspaces(paths: Collection[str], contents: Mapping[str, bytes | None]
     for name, data in contents.items():
         own, read = _READERS[name]
         try:
+            folders = tuple(_folders_with(paths, own))
             members = read(_decode_manifest(data))
+            if len(folders) * (len(members.patterns) + len(members.excluded)) > MAX_COMPARED:
+                raise BeyondLimit("has too many patterns for so many folders")
         except ValueError as error:
             unreadable[name] = str(error).partition("\n")[0] or "it cannot be read"
             continue
-        found.update(_matching_folders(members, _folders_with(paths, own)))
+        found.update(_matching_folders(members, folders))
     for name in ("go.mod", "pyproject.toml"):
         modules = set(_folders_with(paths, name)) - {""}
         if len(modules) > 1:
