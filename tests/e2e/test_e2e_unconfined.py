@@ -21,7 +21,7 @@ def scenario(scenario):
     (scenario.repo / "pyproject.toml").write_text("[tool.pytest.ini_options]\n")
     (scenario.repo / "test_it.py").write_text(f"{leave}\n\ndef test_it():\n    pass\n")
     scenario.commit("A test")
-    scenario.configure()
+    scenario.configure(sandbox={"mode": "auto"})
     scenario.plan(plan_of(docs=[action("guide", effects=["guide_written"], check="python3 test_it.py")]))
     scenario.cassette(guide=[write("GUIDE.md", "# Guide\n")])
     scenario.mark = mark

@@ -145,6 +145,7 @@ class Scenario:
         self.out = self.repo / "out"
         self._background = folder / "background.txt"
         self._background.touch()
+        self.unheld = asyncio.run(machine_sandbox()).level == "none"
         self.home.mkdir()
         self.environ = {
             "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
@@ -170,8 +171,10 @@ class Scenario:
         """Write the user's configuration; it replaces what was written before.
 
         Gates then run pytest without the plugins that happen to be installed beside us, which take longer to load than
-        the tests take to run.
+        the tests take to run. On a machine without a sandbox the user has turned it off: nobody would answer.
         """
+        if self.unheld:
+            settings = {"sandbox": {"mode": "off"}, **settings}
         self.environ[BARE] = "1"
         folder = self.home / "scaffold" / "config"
         folder.mkdir(parents=True, exist_ok=True)
@@ -220,7 +223,7 @@ class Scenario:
 
     def _run_with_cassette(self, *args: str) -> list[str]:
         """Return a `run` that asks nothing on a machine without a sandbox, unless `args` say which to use."""
-        unheld = "--sandbox" not in args and asyncio.run(machine_sandbox()).level == "none"
+        unheld = self.unheld and "--sandbox" not in args
         model = f"cassette:{self.home / 'cassette.yaml'}"
         return self.command("run", *args, "--model", model, *(["--yolo", "--sandbox", "off"] if unheld else []))
 
