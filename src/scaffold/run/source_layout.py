@@ -129,8 +129,10 @@ def _with_exclusions(patterns: Sequence[str]) -> _Members:
 
 def _go_members(text: str) -> _Members:
     plain = re.sub(r"//[^\n]*", "", text)
-    lines = [match[1] for match in re.finditer(r"^\s*use\s+([^\s(]+)\s*$", plain, re.MULTILINE)]
-    blocks = [word for match in re.finditer(r"^\s*use\s*\(([^)]*)\)", plain, re.MULTILINE) for word in match[1].split()]
+    lines = [match[1] for match in re.finditer(r"^[ \t]*+use[ \t]++([^\s(]++)[ \t\r]*+$", plain, re.MULTILINE)]
+    # A block ends at the next one: many that are open would each be searched to the end.
+    found = re.finditer(r"^[ \t]*+use[ \t]*+\(([^()]*+)\)", plain, re.MULTILINE)
+    blocks = [word for match in found for word in match[1].split()]
     return _Members([each.strip('"`') for each in (*lines, *blocks)])
 
 
