@@ -64,7 +64,7 @@ _CHECKING = re.compile(
     r"(test|tests|build|lint|type-?check|types|checks?|ci|verify|validate|tsc|coverage|e2e|unit)([:._-].*)?"
 )
 _HOOK = re.compile(r"(?:pre|post)(.+)")
-_REQUIRE = re.compile(r"^require\s*\([^)]*\)|^require\s+\S.*$", re.MULTILINE)
+_REQUIRE = re.compile(r"^require[ \t]*+\([^()]*+\)|^require[ \t]++\S.*$", re.MULTILINE)
 _COMMENT = re.compile(r"//.*$", re.MULTILINE)
 _PLUGIN = re.compile(r"pytest11")
 
