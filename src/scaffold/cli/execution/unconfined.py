@@ -23,10 +23,6 @@ from scaffold.session.opened_extensions import project_programs
 from scaffold.session.options import SessionOptions
 from scaffold.verify.gates.detection import detect_for_run
 
-QUESTION = "Run them with all your rights?"
-MOST_LINES = 40
-"""Of the list of commands: a longer one would scroll the first out of sight."""
-
 AskUser = Callable[[Sequence[str]], Awaitable[bool]]
 """Shows the lines and returns whether the user agrees."""
 
@@ -37,7 +33,7 @@ async def ask_on_terminal(lines: Sequence[str]) -> bool:
         return False
     layout = layout_for(sys.stderr)
     click.echo("\n".join(row for line in lines for row in layout.wrap("", line, hang=4)), err=True)
-    return click.confirm(QUESTION, err=True)
+    return click.confirm("Run them with all your rights?", err=True)
 
 
 async def agreed_sandbox(
@@ -53,10 +49,8 @@ async def agreed_sandbox(
         return sandbox
     if trust is None or not trust.trusted:
         require_agreement(sandbox, detected, trusted=False)
-    more = len(commands) - MOST_LINES
-    lines = [*(printable(line) for line in commands[:MOST_LINES]), *([f"  and {more} more"] if more > 0 else [])]
     title = f"There is no sandbox: {detected.problem}. Code of this repository, which agents may change, runs for:"
-    if not await ask([title, *lines]):
+    if not await ask([title, *map(printable, commands)]):
         require_agreement(sandbox, detected)
     return structs.replace(sandbox, unconfined=True)
 
