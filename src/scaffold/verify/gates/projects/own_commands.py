@@ -33,8 +33,6 @@ MAX_LINE_CHARS = 2_000
 MAX_VALUE_CHARS = 500
 """Of a line with its variables, and of each value of them."""
 MAX_SCRIPT_CHARS = 100_000
-MAX_DEPTH = 10
-"""How deep a file of a CI service is searched."""
 SHELLS = frozenset({"sh", "bash", "source", "."})
 FAILURE_IGNORED = "-"
 """The sign in tox and recipes before a command whose failure is ignored."""
@@ -283,19 +281,18 @@ def _gitlab_commands(files: ProjectFiles) -> Iterator[OwnCommand]:
 
 def _other_ci(files: ProjectFiles) -> Iterator[OwnCommand]:
     for path in CI_FILES:
-        for text in _scripts_in(files.yaml(path), MAX_DEPTH):
+        for text in _scripts_in(files.yaml(path)):
             for command in _shell_commands(text, files, path):
                 yield structs.replace(command, exact=False)
 
 
-def _scripts_in(value: object, depth: int) -> Iterator[str]:
-    if isinstance(value, list) and depth:
-        for each in value:
-            yield from _scripts_in(each, depth - 1)
-    for name, inner in as_table(value).items() if depth else ():
+def _scripts_in(value: object) -> Iterator[str]:
+    for each in value if isinstance(value, list) else ():
+        yield from _scripts_in(each)
+    for name, inner in as_table(value).items():
         if name in {"script", "run", "command", "bash"}:
             yield from (inner,) if isinstance(inner, str) else as_texts(inner)
-        yield from _scripts_in(inner, depth - 1)
+        yield from _scripts_in(inner)
 
 
 def _hook_commands(files: ProjectFiles) -> Iterator[OwnCommand]:

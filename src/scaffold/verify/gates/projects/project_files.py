@@ -108,21 +108,21 @@ class ProjectFiles:
 
     def toml(self, path: str) -> Mapping[str, Any]:
         """Return the contents of a TOML file; empty if it cannot be read."""
-        return as_table(self._value(path, bounded.read_toml))
+        return as_table(self._parsed_value(path, bounded.read_toml))
 
     def json(self, path: str) -> Mapping[str, Any]:
         """Return the object in a JSON file; empty if it cannot be read."""
-        return as_table(self._value(path, bounded.read_json))
+        return as_table(self._parsed_value(path, bounded.read_json))
 
     def yaml(self, path: str) -> Mapping[str, Any]:
         """Return the table in a YAML file; empty if it cannot be read."""
-        return as_table(self._value(path, bounded.read_yaml))
+        return as_table(self._parsed_value(path, bounded.read_yaml))
 
     def ini(self, path: str) -> Mapping[str, Mapping[str, str]]:
         """Return the sections of an INI file by name; empty if it cannot be read."""
-        return as_table(self._value(path, bounded.read_ini))
+        return as_table(self._parsed_value(path, bounded.read_ini))
 
-    def _value(self, path: str, read: Callable[[str], Any]) -> Any:
+    def _parsed_value(self, path: str, read: Callable[[str], Any]) -> Any:
         name, known = f"{self.folder}{path}", self.state.values
         if (name, read.__name__) not in known:
             known[name, read.__name__] = None
