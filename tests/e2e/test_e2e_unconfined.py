@@ -87,6 +87,7 @@ def test_the_sandbox_that_the_user_turns_off_is_a_yes_and_one_that_a_file_turns_
     assert scenario.mark.exists()
 
 
+@pytest.mark.slow
 def test_a_session_does_not_start_a_folders_hooks_and_servers_unasked(scenario):
     """BX-9: neither a one-shot nor `doctor`."""
     mark = scenario.mark
