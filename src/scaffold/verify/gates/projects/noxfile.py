@@ -5,6 +5,8 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
+MAX_CHARS = 100_000
+
 
 class SessionCall(Struct, frozen=True):
     """A call of a session's method, such as `session.run("pytest", "tests")`."""
@@ -21,6 +23,9 @@ class SessionCall(Struct, frozen=True):
 
 def session_calls(text: str) -> Iterator[SessionCall]:
     """Yield the calls of `run` and `install` whose first argument is a string; nothing for a faulty file."""
+    # A file of Python's values alone takes a second for each 100,000 of its characters.
+    if len(text) > MAX_CHARS:
+        return
     try:
         tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
