@@ -191,8 +191,8 @@ def with_settings(settings: RunSettings, **changes: Any) -> RunSettings:
         settings = structs.replace(settings, tier=built_in_tiers()[name])
     if (seconds := changes.pop("attempt_timeout_s", None)) is not None:
         changes = {"soft_timeout": 1, **changes, "timeout_min": seconds / 60}
-    if "agents" in changes:
-        changes = {"fixed_agents": True, **changes}  # as `--agents` is, no advice lowers it
+    # As `--agents` is, no advice lowers it.
+    changes = {"fixed_agents": True, **changes} if "agents" in changes else changes
     for name, value in changes.items():
         part, field = SETTING_PLACES[name]
         settings = structs.replace(settings, **{part: structs.replace(getattr(settings, part), **{field: value})})
@@ -202,9 +202,9 @@ def with_settings(settings: RunSettings, **changes: Any) -> RunSettings:
 def make_settings(**given: Any) -> RunSettings:
     """Return the settings of a run, the default ones but for `given`: see `with_settings`."""
     identity = RunIdentity(repository="/nowhere", author=ADA, committer=ADA)
+    plain = RunSettings(identity=identity, model=ModelSettings(name="cassette:/nowhere.yaml"))
     # On a machine without a sandbox, who runs the tests has agreed.
-    given = {"unconfined": True, **given}
-    return with_settings(RunSettings(identity=identity, model=ModelSettings(name="cassette:/nowhere.yaml")), **given)
+    return with_settings(plain, unconfined=True, **given)
 
 
 def make_run(context: RunContext, plan_text: str, **settings: object) -> Run:
