@@ -158,6 +158,8 @@ class Scenario:
         }
         shutil.copytree(_sample(), self.repo, symlinks=True)
         self.git("update-index", "--refresh", "-q")
+        if self.unheld:
+            self.configure()
         self.out.mkdir()  # here commands can make files even where the sandbox is Landlock's
 
     def git(self, *args: str) -> str:
@@ -225,7 +227,7 @@ class Scenario:
         """Return a `run` that asks nothing on a machine without a sandbox, unless `args` say which to use."""
         unheld = self.unheld and "--sandbox" not in args
         model = f"cassette:{self.home / 'cassette.yaml'}"
-        return self.command("run", *args, "--model", model, *(["--yolo", "--sandbox", "off"] if unheld else []))
+        return self.command("run", *args, "--model", model, *(["--yolo"] if unheld else []))
 
     def scaffold(self, *args: str, code: int | None = None) -> subprocess.CompletedProcess:
         return self.call(self.command(*args), code=code)
