@@ -47,7 +47,7 @@ NO_REVIEWS = "note: in the tier {tier} no human reviews the work: what waits for
 
 @click.command()
 @click.argument("name", metavar="[RUN|GOAL]", required=False)
-@click.option("--yes", is_flag=True, help="Accepted as in `run`; `resume` asks no question.")
+@click.option("--yes", is_flag=True, help="Accepted as in `run`; `resume` has no plan to ask about.")
 @click.option("--trust-once", is_flag=True, help="Use this folder's own configuration this time.")
 @click.option("--interrupted", is_flag=True, help="In the background, every run that was interrupted, or only RUN.")
 @shared_options
