@@ -1,7 +1,9 @@
 """Write the report of a run as an HTML page."""
 
-from contextlib import suppress
+from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -44,9 +46,11 @@ async def write_report(context: RunContext, run: Run) -> Path:
     redactor, bookings = context.redactor, context.store.bookings.for_run(run.id)
     content: Content = (view, history, run_costs(view, history.turns, bookings, history))
     # Before rendering: the page cuts long texts, and half a secret would not be recognised. A secret such as
-    # `completed` is also a status: then the content no longer parses, and only the page redacts the texts.
-    with suppress(msgspec.ValidationError):
-        content = msgspec.convert(redactor.clean_all(msgspec.to_builtins(content)), Content)
+    # `completed` is also a status: such a word of ours stays, and only the page redacts it.
+    words = frozenset(_own_words(msgspec.json.schema(Content)))
+    content = msgspec.convert(
+        redactor.clean_all(msgspec.to_builtins(content, builtin_types=(datetime,)), kept=words), Content
+    )
     view, history, costs = content
     with importing():  # needed only at the end of a run
         from scaffold.cli.render.html.page import report_page
@@ -60,3 +64,16 @@ async def write_report(context: RunContext, run: Run) -> Path:
         write_atomic(other, page.encode())
         return other
     return preferred
+
+
+def _own_words(schema: Any) -> Iterator[str]:
+    """Yield the words that a JSON schema fixes: names of fields, and values of closed sets."""
+    match schema:
+        case dict():
+            yield from schema.get("properties", ())
+            yield from (word for word in (*schema.get("enum", ()), schema.get("const")) if isinstance(word, str))
+            for each in schema.values():
+                yield from _own_words(each)
+        case list():
+            for each in schema:
+                yield from _own_words(each)

@@ -8,7 +8,7 @@ encoded form spans lines.
 import base64
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, pairwise
 from typing import Any
 from urllib.parse import quote, quote_plus
@@ -145,15 +145,15 @@ class Redactor:
             text = "".join(pieces)
         return text
 
-    def clean_all(self, value: Any) -> Any:
-        """Return a JSON value with all its strings redacted, keys included."""
+    def clean_all(self, value: Any, *, kept: Collection[str] = ()) -> Any:
+        """Return a JSON value with all its strings redacted, keys included, but for those in `kept`."""
         match value:
             case str():
-                return self.clean(value)
+                return value if value in kept else self.clean(value)
             case Mapping():
-                return {self.clean_all(key): self.clean_all(each) for key, each in value.items()}
+                return {self.clean_all(k, kept=kept): self.clean_all(each, kept=kept) for k, each in value.items()}
             case list() | tuple():
-                return [self.clean_all(each) for each in value]
+                return [self.clean_all(each, kept=kept) for each in value]
             case _:
                 return value
 
