@@ -65,6 +65,7 @@ def sandbox_settings(settings: Settings) -> SandboxSettings:
         network=cast("NetworkMode", settings.text("sandbox.network")),
         hosts=settings.texts("sandbox.hosts"),
         memory_gb=settings.number("sandbox.memory_gb"),
+        read=settings.texts("sandbox.read"),
     )
 
 

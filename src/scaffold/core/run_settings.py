@@ -237,6 +237,8 @@ class SandboxSettings(Struct, frozen=True, kw_only=True):
     """Memory limit for each process of a command."""
     unconfined: bool = False
     """Whether the user agreed that the repository's own code runs without a sandbox if this machine has none."""
+    read: tuple[str, ...] = ()
+    """Paths that commands may read besides what their tools need; relative ones are in the home."""
 
 
 class EnvironmentSettings(Struct, frozen=True, kw_only=True):

@@ -22,7 +22,7 @@ from msgspec import Struct, structs
 
 from scaffold.core.errors import GitError, TrustError
 from scaffold.core.run_settings import SandboxMode, SandboxSettings
-from scaffold.git.checkouts.worktree_metadata import find_checkout, gitdir_target
+from scaffold.git.checkouts.worktree_metadata import find_checkout, gitdir_target, required_folders
 from scaffold.git.client.command_line import LIST_CONFIG, Git
 from scaffold.git.client.disabled_programs import ConfigEntry, config_entries, expanded, included_files
 from scaffold.git.common_dir import common_dir
@@ -32,6 +32,8 @@ from scaffold.host.sandbox.level import DetectedLevel, detect_level
 from scaffold.host.sandbox.proxy import serve_proxy
 from scaffold.policy.path.protected_files import EDITOR_FILES
 from scaffold.policy.rule.hosts import is_public
+from scaffold.policy.secret.command_environment import command_environment
+from scaffold.policy.secret.git_settings import shown_git_settings
 from scaffold.policy.secret.home import folder_entries, view_of_home
 from scaffold.policy.secret.sources import credential_paths
 from scaffold.policy.secret.unreadable_files import SECRET_FILES, secret_entry, secret_scan, targets
@@ -53,12 +55,6 @@ LOGIN_FILES = (
 )
 """Paths in a home that the next shell, login or tool runs or obeys; protected even if missing."""
 
-PRIVATE_IN_HOME = (
-    *("library/keychains", "library/cookies", "library/messages", "library/mail"),
-    *("library/application support/google", "library/application support/firefox", "snap"),
-)
-"""Folders in a home, besides those that begin with a dot, with logins and with sockets of other programs."""
-
 SYSTEM_SECRETS = tuple(Path(entry.rstrip("*")) for entry in SECRET_FILES if entry.startswith(("/etc", "/run", "/var")))
 """Absolute paths of system secrets; /proc and /dev are left out because a sandbox has its own."""
 PATHS_AT_ONCE = 500
@@ -73,6 +69,8 @@ ROOT_WORKSPACE = DetectedLevel("none", "the workspace contains the system's own 
 """No sandbox is possible: a workspace that contains the system could change what the sandbox is built from."""
 SANDBOX_MODES: tuple[SandboxMode, ...] = get_args(SandboxMode)
 HOOKS = "core.hookspath"
+GIT_COPY = "gitconfig"
+"""The copy of the user's git settings for commands, beside their TMPDIR."""
 ALIAS = "alias."
 MODULE_FLAG, CODE_FLAG = "-m", "-c"
 _PART = re.compile(r"[^\s'\"`$(){};|&<>=!]+")
@@ -91,6 +89,8 @@ class SandboxInputs(Struct, frozen=True, kw_only=True):
     """Scaffold's own folders, hidden from commands: logins, conversations, state, other agents' work."""
     shown: Sequence[Path] = ()
     """Paths inside `private` or a system temporary folder that commands may read."""
+    opened: Sequence[Path] = ()
+    """Paths that the user's settings show to commands, except for the secrets in them."""
     protected: Sequence[Path] = ()
     """Other files that commands cannot change or create, such as the scripts of hooks."""
     searched: Sequence[Path] = ()
@@ -118,23 +118,23 @@ def workspace_profile(inputs: SandboxInputs, environ: Mapping[str, str], secrets
         # Elsewhere in the home nothing can be written anyway.
         *(_home_settings(home, temporary) if home.is_relative_to(root) else ()),
     )
-    seen = view_of_home(home, root, environ)
-    hidden = (
-        *secrets,
-        *seen.hidden,
-        *(path for entry in PRIVATE_IN_HOME for path in _find_ignoring_case(home, entry.split("/"))),
-        *credential_paths(environ),
-        *SYSTEM_SECRETS,
-        *(path.resolve() for path in inputs.private),
-    )
-    # a link that an agent planted must not show a key
-    shown = (path for path in (each.resolve() for each in inputs.shown) if not secret_entry(str(path)))
+    checkouts = tuple(path.resolve() for path in inputs.searched)
+    variables = command_environment(environ)
+    unseen, seen = view_of_home(home, root, variables, checkouts=checkouts, opened=inputs.opened)
+    closed = (*secrets, *credential_paths(environ), *SYSTEM_SECRETS, *(path.resolve() for path in inputs.private))
+    opened = (path for path in seen if not any(map(path.is_relative_to, closed)))
+    # a link that an agent planted must not show a key; a home that is a checkout, too, stays hidden
+    # An agent may have written `.git` in an internal checkout.
+    trusted = (path for path in checkouts if path != root or not inputs.disposable)
+    needed = (*checkouts, *(folder for checkout in trusted for folder in required_folders(checkout)))
+    named = (*(each.resolve() for each in inputs.shown), *needed)
+    shown = (path for path in named if not secret_entry(str(path)) and not home.is_relative_to(path))
     return Confinement(
         writable=(root,),
         temporary=temporary,
         protected=tuple(dict.fromkeys(path for path in protected if not inputs.disposable or os.path.lexists(path))),
-        hidden=tuple(dict.fromkeys(path for path in hidden if path not in {root, temporary})),
-        readable=tuple(dict.fromkeys((*shown, *seen.readable))),
+        hidden=tuple(dict.fromkeys(path for path in (*unseen, *closed) if path not in {root, temporary})),
+        readable=tuple(dict.fromkeys((*shown, *opened))),
     )
 
 
@@ -215,19 +215,6 @@ def _paths_beside(path: Path, excluded: Path) -> Iterator[Path]:
             yield from _paths_beside(path / entry.name, excluded)
 
 
-def _find_ignoring_case(folder: Path, names: Sequence[str]) -> Iterator[Path]:
-    """Yield the existing paths below `folder` with these segments; a segment may end in `*`."""
-    prefix = names[0].rstrip("*")
-    for entry in folder_entries(folder):
-        name = entry.name.casefold()
-        if name == prefix or (names[0].endswith("*") and name.startswith(prefix)):
-            path = folder / entry.name
-            if len(names) == 1:
-                yield path
-            else:
-                yield from _find_ignoring_case(path, names[1:])
-
-
 def _hooks_folder(root: Path) -> Iterator[Path]:
     # Git runs what `core.hooksPath` names: it is protected if it is inside the workspace.
     try:
@@ -258,7 +245,11 @@ async def build_sandbox_spec(
     if detected.level == "none":
         return None
     secrets = [path for top in inputs.searched for path in await untracked_secrets(top, environ)]
-    profile = await asyncio.to_thread(workspace_profile, inputs, environ, secrets)
+    entries = await _git_entries(inputs.root, environ)
+    files, logins, copy = await asyncio.to_thread(_shown_git_settings, entries, inputs)
+    opened = (*(inputs.home / expanded(path) for path in settings.read), *files)
+    inputs = structs.replace(inputs, opened=opened, shown=(*inputs.shown, *copy.values()))
+    profile = await asyncio.to_thread(workspace_profile, inputs, environ, (*secrets, *logins))
     zone = msgspec.structs.replace(
         profile,
         network=settings.network,
@@ -266,12 +257,12 @@ async def build_sandbox_spec(
         limits=ResourceLimits(memory_bytes=int(settings.memory_gb * GIBIBYTE)),
     )
     if not inputs.disposable:
-        obeyed = await git_config_files(zone.writable[0], environ)
+        obeyed = _paths_inside(zone.writable[0], entries)
         zone = msgspec.structs.replace(zone, protected=tuple(dict.fromkeys((*zone.protected, *obeyed))))
     if inputs.disposable and detected.level == "landlock":
         # Landlock cannot exclude a path from a writable folder: commands could create nothing next to it
         zone = msgspec.structs.replace(zone, protected=())
-    return SandboxSpec(detected.level, zone, program=detected.program)
+    return SandboxSpec(detected.level, zone, program=detected.program, variables=copy)
 
 
 async def probe_level(root: Path, environ: Mapping[str, str], *, cache: Path) -> DetectedLevel:
@@ -330,16 +321,41 @@ async def git_config_files(root: Path, environ: Mapping[str, str]) -> tuple[Path
     They are configuration files, programs, and scripts and modules of interpreters, existing or not, the folder of
     hooks, and the other existing files that commands name.
     """
+    return tuple(_paths_inside(root, await _git_entries(root, environ)))
+
+
+def _shown_git_settings(
+    entries: Sequence[ConfigEntry], inputs: SandboxInputs
+) -> tuple[Sequence[Path], Sequence[Path], Mapping[str, Path]]:
+    # Of settings that cannot be listed nobody knows whether there is a login in them.
+    if not entries:
+        return (), (), {}
+    folders = (inputs.root, *inputs.shown, *(path for top in inputs.searched for path in required_folders(top)))
+    # A home may be a checkout, too: its settings are the user's nevertheless, unlike those of its repository.
+    repository = [path for path in folders if not inputs.home.is_relative_to(path)]
+    own = [
+        entry
+        for entry in entries
+        if entry.file
+        and entry.file.is_relative_to(inputs.home)
+        and ".git" not in entry.file.parts
+        and not any(map(entry.file.is_relative_to, repository))
+    ]
+    return shown_git_settings(own, inputs.home, inputs.temporary.parent / GIT_COPY)
+
+
+async def _git_entries(root: Path, environ: Mapping[str, str]) -> tuple[ConfigEntry, ...]:
     top = find_checkout(root) or root
     try:
         listed = await Git(top, environ=environ)(*LIST_CONFIG)
     except GitError:  # git cannot read this repository, so the user's git obeys none of it
         return ()
-    return tuple(_paths_inside(root, top, tuple(config_entries(listed.out, top))))
+    return tuple(config_entries(listed.out, top))
 
 
-def _paths_inside(root: Path, top: Path, entries: tuple[ConfigEntry, ...]) -> Iterator[Path]:
-    """Yield the paths in `root` that git obeys or runs, by its settings in the checkout `top`."""
+def _paths_inside(root: Path, entries: tuple[ConfigEntry, ...]) -> Iterator[Path]:
+    """Yield the paths in `root` that git obeys or runs, by its settings in the checkout around it."""
+    top = find_checkout(root) or root
     files = (each.file for each in entries if each.file)
     named = (*files, *included_files(entries), *(path for each in entries for path in _named_paths(each, top)))
     paths = (Path(os.path.normpath(path)) for path in named)

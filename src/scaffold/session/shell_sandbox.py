@@ -6,7 +6,7 @@ from pathlib import Path
 
 from scaffold.config.permission_settings import LEVEL_CACHE
 from scaffold.core.run_settings import SandboxSettings
-from scaffold.git.checkouts.worktree_metadata import find_checkout, required_folders
+from scaffold.git.checkouts.worktree_metadata import find_checkout
 from scaffold.host.child_environment import agent_variables
 from scaffold.host.sandbox.confinement import SandboxSpec
 from scaffold.host.user_dirs import user_dirs
@@ -37,7 +37,7 @@ async def session_sandbox(
         home=home,
         temporary=outputs / "temporary",
         private=(dirs.config, dirs.data, dirs.cache),
-        shown=(dirs.data / "packages", outputs, *shown, *(required_folders(checkout) if checkout else ())),
+        shown=(dirs.data / "packages", outputs, *shown),
         # A session in a subfolder can read the rest of the repository, and with it the `.env` at its top.
         searched=(checkout or root,),
         protected=scripts,

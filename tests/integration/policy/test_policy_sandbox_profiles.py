@@ -172,14 +172,12 @@ SECRETS_OF_A_HOME = (
     *(".ssh/id_ed25519", ".aws/credentials", ".netrc", ".config/gh/hosts.yml", ".docker/config.json"),
     *(".docker/run/docker.sock", ".claude/.credentials.json", ".codex/auth.json", ".cargo/credentials.toml"),
     *(".config/google-chrome/Default/Cookies", ".config/BraveSoftware/x", ".gnupg/S.gpg-agent", ".bash_history"),
-    *("key.pem", ".SSH/id_rsa"),
+    *("key.pem", ".SSH/id_rsa", ".config/git/credentials", ".gem/credentials", ".m2/settings-security.xml"),
 )
 NO_SECRETS_OF_A_HOME = (
-    *(".cargo/bin/cargo", ".cargo/config.toml", ".config/git/ignore", ".gitconfig", ".local/bin/uv"),
-    *(".local/share/uv/python/bin/python", ".m2/settings.xml", ".nvm/versions/node", ".python-version"),
-    *(".rustup/settings.toml", "work/x", "work/ca.pem"),
+    *(".cargo/bin/cargo", ".cargo/config.toml", ".config/git/ignore", ".local/bin/uv"),
+    *(".local/share/uv/python/bin/python", ".m2/settings.xml", ".python-version", ".rustup/settings.toml"),
 )
-PUBLIC = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"
 
 
 def covered(hidden, readable, path):
@@ -192,61 +190,12 @@ def seen(zone, home, names):
 
 
 def test_of_a_homes_dot_entries_only_toolchains_are_readable(zone, home):
-    """BX-9, RA-14: an unknown program's folder may hold its logins."""
-    fill(home, *SECRETS_OF_A_HOME, *NO_SECRETS_OF_A_HOME, ".newcli/session", ".config/newcli/token", ".lesshst")
-    (home / "work" / "ca.pem").write_text(PUBLIC)
+    """BX-9, RA-14: an unknown program's folder may hold its logins, and other folders are not the work's."""
+    others = (".newcli/session", ".config/newcli/token", ".lesshst", "work/other/main.py", "Documents/x", "notes.txt")
+    fill(home, *SECRETS_OF_A_HOME, *NO_SECRETS_OF_A_HOME, *others)
     made = zone()
-    assert seen(made, home, (*SECRETS_OF_A_HOME, ".newcli/session", ".config/newcli/token", ".lesshst")) == []
+    assert seen(made, home, (*SECRETS_OF_A_HOME, *others)) == []
     assert seen(made, home, NO_SECRETS_OF_A_HOME) == list(NO_SECRETS_OF_A_HOME)
-
-
-def test_settings_of_tools_are_hidden_if_they_hold_a_secret(zone, home):
-    """BX-9, RA-14: and credential files in readable folders always."""
-    fill(home, ".cargo/bin/cargo", ".cargo/credentials.toml", ".gem/credentials", ".npm/x", ".gitconfig")
-    keys = (".dotnet/corefx/x509stores/my/x.pfx", ".julia/servers/x/auth.toml", ".local/share/uv/credentials/x")
-    fill(home, *keys)
-    (home / ".m2").mkdir()
-    (home / ".m2" / "settings.xml").write_text("<server><password>hunter2hunter2</password></server>")
-    (home / ".condarc").write_text("channels: [https://ann:hunter2hunter2@conda.example/x]\n")
-    (home / ".config" / "pip").mkdir(parents=True)
-    (home / ".config" / "pip" / "pip.conf").write_text("[global]\nindex-url = https://ann:hunter2hunter2@x.example\n")
-    (home / ".gitconfig").write_text("[github]\n\ttoken = hunter2hunter2\n")
-    hidden = (".cargo/credentials.toml", ".gem/credentials", ".m2/settings.xml", ".condarc", ".config/pip/pip.conf")
-    assert seen(zone(), home, (*hidden, *keys, ".cargo/bin/cargo", ".npm/x", ".gitconfig")) == [
-        *(".cargo/bin/cargo", ".npm/x"),
-        ".gitconfig",  # git fails without it; its secrets are redacted
-    ]
-
-
-def test_secrets_of_other_projects_are_hidden_at_any_depth(zone, home):
-    """BX-9, RA-14: but not what packages bring along."""
-    secrets = ("work/other/.env", "work/other/a/b/.env.production", "work/other/id_rsa", "work/x/.aws/credentials")
-    harmless = (
-        *("work/other/.env.example", "work/other/main.py", "work/other/node_modules/p/test.key"),
-        *("work/other/.venv/lib/python3/site-packages/certifi/cacert.pem", "go/pkg/mod/x@v1/testdata/server.key"),
-    )
-    fill(home, *secrets, *harmless)
-    made = zone()
-    assert seen(made, home, secrets) == []
-    assert seen(made, home, harmless) == list(harmless)
-
-
-def test_a_folder_with_many_secrets_is_hidden_whole_unless_the_environment_names_it(zone, home):
-    """BX-9"""
-    fill(home, "keys/readme", *(f"keys/{number}/server.key" for number in range(21)), "sdk/bin/tool")
-    assert home / "keys" in zone().hidden
-    assert seen(zone(environ={"PATH": f"/usr/bin:{home}/keys/1"}), home, ["keys/readme"]) == ["keys/readme"]
-
-
-def test_a_link_to_a_readable_folder_of_a_home_is_followed_unless_an_agent_could_have_placed_it(zone, home, tmp_path):
-    """BX-9, RA-14"""
-    fill(home, ".dotfiles/gitconfig", ".ssh/config")
-    (home / ".gitconfig").symlink_to(".dotfiles/gitconfig")
-    (home / ".cargo").symlink_to(".ssh")
-    assert home / ".dotfiles" / "gitconfig" in zone().readable
-    assert home / ".ssh" not in zone().readable
-    around = workspace_profile(SandboxInputs(root=tmp_path.resolve(), home=home, temporary=tmp_path / "t"), {})
-    assert home / ".dotfiles" / "gitconfig" not in around.readable
 
 
 def test_nothing_secret_is_shown_because_a_link_leads_there(zone, root, home):

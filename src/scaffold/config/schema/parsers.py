@@ -1,8 +1,10 @@
 """Parsers of settings: each returns the stored value, or raises ValueError with the expected form."""
 
 import math
+import os
 import re
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from msgspec import Struct
 
@@ -205,6 +207,14 @@ def switch(given: object) -> ConfigValue:
     if word not in {"on", OFF}:
         raise ValueError("`on` or `off`")
     return str(word)
+
+
+def hidden_path(text: str) -> str:
+    """Return a path that is not the home, nor around it: what nobody named there stays hidden."""
+    path = os.path.normpath(Path.home() / os.path.expanduser(text))  # noqa: PTH111 - this does not raise
+    if Path.home().is_relative_to(path) or not text or "\0" in text:
+        raise _bad_entry("paths in your home such as `~/data`, or absolute ones", text)
+    return text
 
 
 def branch(text: str) -> str:

@@ -226,6 +226,14 @@ _ROWS = (
         _whole_number(_SANDBOX.memory_gb),
     ),
     Setting(
+        "sandbox.read",
+        "paths in your home, or others that are hidden, that commands may read, such as `~/data`; not secrets in them",
+        list_of("paths", parsers.hidden_path),
+        (),
+        project=NEVER,
+        local=NEVER,
+    ),
+    Setting(
         "plugins.workers",
         "file names of plugins that also run with the workers of a run, which need a sandbox for them",
         list_of("file names", parsers.file_name),

@@ -26,6 +26,7 @@ from scaffold.host.child_environment import PROXIES, child_environment
 from scaffold.host.process.piped_process import PipedCommand, PipedProcess
 from scaffold.host.sandbox.confinement import SandboxSpec
 from scaffold.policy.command_sandbox import with_egress
+from scaffold.policy.secret.unreadable_files import secret_entry
 
 
 class ServerPlace(Struct, frozen=True, kw_only=True):
@@ -170,7 +171,10 @@ def _server_sandbox(config: ServerConfig, place: ServerPlace) -> SandboxSpec | N
         return None
     zone = place.sandbox.confinement
     writable = (*(zone.writable if place.writes else ()), *_existing_folders(config.writes))
-    readable = (*zone.readable, *_existing_folders(config.reads), *(() if place.writes else zone.writable))
+    # What its command line names is meant to be read, and so are the files beside a script.
+    named = [path.parent if path.is_file() else path for path in _existing_folders((config.command, *config.args))]
+    own = [path for path in named if not secret_entry(str(path)) and not Path.home().resolve().is_relative_to(path)]
+    readable = (*zone.readable, *_existing_folders(config.reads), *own, *(() if place.writes else zone.writable))
     zone = structs.replace(
         zone, writable=writable, readable=readable, network=config.network, hosts=config.hosts, sockets=()
     )

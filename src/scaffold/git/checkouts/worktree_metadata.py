@@ -70,19 +70,27 @@ def find_checkout(folder: Path) -> Path | None:
 
 
 def required_folders(checkout: Path) -> tuple[Path, ...]:
-    """Return the folders that git needs for a checkout: itself, and git directories outside it.
+    """Return the folders that git needs for a checkout: itself, git directories outside it, and borrowed objects.
 
     A `.git` file that does not point to a git directory is ignored: it may have been planted.
     """
     try:
         registration = gitdir_target(checkout)
         if registration is None:
-            return (checkout,)
+            return (checkout, *_borrowed_objects(checkout / ".git"))
         shared = common_dir(registration) if (registration / "commondir").is_file() else registration
     except OSError:
         return (checkout,)
     plausible = (registration / "HEAD").is_file() and (shared / "HEAD").is_file() and (shared / "objects").is_dir()
-    return (checkout, registration, shared) if plausible else (checkout,)
+    return (checkout, registration, shared, *_borrowed_objects(shared)) if plausible else (checkout,)
+
+
+def _borrowed_objects(git_dir: Path) -> Iterator[Path]:
+    # A clone with --shared or --reference reads the objects of another repository.
+    for line in _read_lines(git_dir / "objects" / "info" / "alternates"):
+        folder = (git_dir / "objects" / line).resolve()
+        if (folder / "pack").is_dir():
+            yield folder
 
 
 def checkout_of(registration: Path) -> Path | None:

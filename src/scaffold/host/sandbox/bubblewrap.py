@@ -131,6 +131,8 @@ def _mount_arguments(mount: Mount, sources: Mapping[Path, int]) -> tuple[str, ..
             return ("--tmpfs", path)
         case "masked":
             return ("--ro-bind", "/dev/null", path)
+        case "linked":
+            return ("--symlink", str(mount.path.readlink()), path)
 
 
 def _source_number(path: Path, sources: Mapping[Path, int]) -> str:

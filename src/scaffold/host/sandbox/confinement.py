@@ -1,5 +1,6 @@
 """What a command may access, as values independent of the mechanism that enforces it."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
 
@@ -60,3 +61,5 @@ class SandboxSpec(Struct, frozen=True):
     """The socket of the proxy to the allowed hosts; None: no host can be reached."""
     program: str = ""
     """At level `bubblewrap`: the bubblewrap to start; empty: the first installed one."""
+    variables: Mapping[str, Path] = {}
+    """What commands get besides their own variables: files that have other places inside."""

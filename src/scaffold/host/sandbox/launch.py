@@ -69,7 +69,8 @@ def prepare_launch(
 ) -> Iterator[LaunchSpec]:
     """Prepare the sandbox for one command; OSError on failure. Start the command inside the block."""
     confined = sandbox.confinement
-    env = dict(env) | temporary_variables(confined.temporary) | {LEVEL_VARIABLE: sandbox.level}
+    env = {**env, **temporary_variables(confined.temporary), LEVEL_VARIABLE: sandbox.level}
+    env |= {name: str(path) for name, path in sandbox.variables.items()}
     env |= NO_RETRIES if confined.network in {"none", "loopback"} else {}
     # What starts the sandbox must not get the variables that make a program load code, as that may be in a folder which
     # an agent writes; they are set inside.

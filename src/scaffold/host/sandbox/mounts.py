@@ -24,8 +24,8 @@ ALWAYS_READABLE = (
 """Readable for every command: programs that some systems keep below /run, our interpreter, and this package."""
 MAX_LINKS = 16
 
-MountKind = Literal["writable", "readable", "emptied", "masked"]
-"""A writable folder | a read-only path | a folder shown as empty | a file that cannot be read."""
+MountKind = Literal["writable", "readable", "emptied", "masked", "linked"]
+"""A writable folder | a read-only path | a folder shown as empty | a file that cannot be read | a copy of a link."""
 HIDDEN = ("emptied", "masked")
 
 
@@ -59,13 +59,25 @@ def plan_mounts(confinement: Confinement) -> MountPlan:
     kinds |= dict.fromkeys(writable, "writable")
     for path in (*ALWAYS_READABLE, *confinement.readable):
         # The whole disk is mounted read-only already, so only what lies inside something hidden needs its own mount.
-        if path not in writable and _kind_around(path, kinds) in HIDDEN and _path_mode(path):
-            kinds[path] = "readable"
+        if path not in writable and _kind_around(path, kinds) in HIDDEN and (mode := _path_mode(path)):
+            # What a link leads to is readable only if that is named as well.
+            kinds[path] = "linked" if stat.S_ISLNK(mode) else "readable"
     held: list[Path] = []
     for path in confinement.protected:
         _seal_path(path, writable, kinds, held)
     _pin_folders(kinds, writable, held)
     return MountPlan(mounts=tuple(_needed_mounts(kinds)), held=tuple(dict.fromkeys(held)))
+
+
+def hiding_path(path: Path, confinement: Confinement) -> Path | None:
+    """Return the hidden path, perhaps a folder around it, because of which a command cannot see `path`; None if it can.
+
+    `path` is absolute, with links resolved.
+    """
+    shown = {*confinement.writable, confinement.temporary, *ALWAYS_READABLE, *confinement.readable}
+    decided = {*ALWAYS_EMPTY, *confinement.hidden, *shown}
+    nearest = next((each for each in (path, *path.parents) if each in decided), None)
+    return None if nearest in shown else nearest
 
 
 def is_placeholder(path: Path) -> bool:
@@ -121,7 +133,8 @@ def _needed_mounts(kinds: Mapping[Path, MountKind]) -> Iterator[Mount]:
     # A mount on a parent would cover those that were made below it before.
     for path in sorted(kinds, key=lambda path: len(path.parts)):
         kind, above = kinds[path], _kind_around(path.parent, kinds)
-        if not (kind == above == "readable" or (kind in HIDDEN and above in HIDDEN)):
+        is_there = kind == above == "readable" or (kind == "linked" and above not in HIDDEN)
+        if not is_there and not (kind in HIDDEN and above in HIDDEN):
             yield Mount(path, kind)
 
 

@@ -1,145 +1,323 @@
-"""The parts of a home that commands may read: of its dot files, only toolchains and git's settings; no secrets."""
+"""The parts of a home that commands see: what `PATH`, variables of tools and the checkout name, without credentials.
+
+Everything else in it is hidden, so nothing has to be known of it. A program is shown with its install root, the folder
+around `bin`, and with the links that lead there.
+"""
 
 import contextlib
+import json
 import os
+import re
 import sys
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 
-from msgspec import Struct
+from scaffold.host.sandbox.confinement import Confinement
+from scaffold.host.sandbox.mounts import ALWAYS_EMPTY, hiding_path
+from scaffold.policy.secret.sources import CREDENTIAL_FILES, GIT_FILES, READ_BYTES, holds_secret
+from scaffold.policy.secret.unreadable_files import secret_entry, secret_scan, targets
 
-from scaffold.policy.secret.sources import holds_secret
-from scaffold.policy.secret.unreadable_files import is_secret_name, secret_entry, secret_scan, targets
-
-GIT_SETTINGS = (".gitconfig*", ".gitignore*", ".gitattributes*", ".config/git")
-TOOLCHAINS = (
-    *(".asdf", ".bun", ".bundle", ".cabal", ".cargo", ".composer", ".conda", ".cpan*", ".deno", ".dotnet", ".elan"),
-    *(".emsdk", ".fnm", ".gem", ".ghcup", ".goenv", ".gradle", ".hex", ".ivy2", ".jabba", ".jdks", ".jenv", ".julia*"),
-    *(".konan", ".m2", ".mamba", ".micromamba", ".mix", ".nimble", ".nix-*", ".nodenv", ".npm", ".nuget", ".nvm"),
-    *(".opam", ".perlbrew", ".phpenv", ".pixi", ".pnpm*", ".proto", ".pub-cache", ".pyenv", ".rbenv", ".rustup"),
-    *(".rvm", ".rye", ".sbt", ".sdkman", ".stack", ".swiftly", ".tfenv", ".venv*", ".virtualenvs", ".volta", ".yarn"),
-    *(".local/bin", ".local/include", ".local/lib", ".local/lib64", ".local/opt", ".local/pipx", ".local/state/nix"),
-    *(f".local/share/{name}" for name in ("R", "coursier", "fnm", "gem", "mise", "nvm", "pdm", "pipx", "pnpm")),
-    *(f".local/share/{name}" for name in ("pypoetry", "python", "pyenv", "rtx", "uv", "virtualenv*")),
-    *(f".cache/{name}" for name in ("Cypress", "bazel*", "coursier", "ms-playwright", "pnpm", "pre-commit")),
-    *(f".cache/{name}" for name in ("puppeteer", "pypoetry/virtualenvs", "torch", "huggingface/hub")),
+PACKAGE_STORES = (
+    *(".bundle", ".cabal", ".cargo", ".composer", ".cpan*", ".dotnet", ".gem", ".gradle", ".hex", ".ivy2", ".jdks"),
+    *(".julia*", ".konan", ".m2", ".mix", ".npm", ".nuget", ".opam", ".pub-cache", ".rustup", ".sbt", ".stack"),
+    *(".virtualenvs", ".yarn", "go/pkg/mod", ".local/bin", ".local/include", ".local/lib", ".local/lib64"),
+    *(f".local/share/{name}" for name in ("R", "coursier", "pnpm", "uv/python", "virtualenv*")),
+    *(f".cache/{name}" for name in ("Cypress", "bazel*", "coursier", "huggingface/hub", "ms-playwright")),
+    *(f".cache/{name}" for name in ("pnpm", "pre-commit", "puppeteer", "pypoetry/virtualenvs", "torch")),
+    *("Library/Java", "Library/Python", "Library/pnpm"),
 )
-"""Folders with programs and packages, or with their caches."""
+"""Where programs look for packages if no variable names another place."""
+PACKAGE_VARIABLES = frozenset({
+    *("CLASSPATH", "COURSIER_CACHE", "GEM_PATH", "GOMODCACHE", "GRADLE_USER_HOME", "HF_HUB_CACHE", "MIX_HOME"),
+    *("JULIA_DEPOT_PATH", "NODE_PATH", "NUGET_PACKAGES", "OPAMROOT", "PERL5LIB", "PLAYWRIGHT_BROWSERS_PATH"),
+    *("PRE_COMMIT_HOME", "PUB_CACHE", "PYTHONPATH", "RUBYLIB", "RUSTUP_HOME", "STACK_ROOT", "TORCH_HOME"),
+})  # fmt: skip
+"""Variables that name folders of packages without programs, which do not look like an installation."""
 TOOL_SETTINGS = (
     *(".*-version", ".bazelrc", ".bazelversion", ".clang-format", ".clang-tidy", ".condarc", ".editorconfig"),
     *(".eslintrc*", ".flake8", ".gemrc", ".nvmrc", ".pip", ".prettierrc*", ".pylintrc", ".Rprofile", ".rubocop.yml"),
-    *(".claude/CLAUDE.md", ".claude/skills", ".sdkmanrc", ".tool-versions", ".yarnrc*"),
-    *(".config/mise", ".config/pip", ".config/uv", ".config/pypoetry"),
-    *(".config/fontconfig", ".config/matplotlib", ".config/NuGet", ".config/go"),
+    *(".claude/CLAUDE.md", ".claude/skills", ".sdkmanrc", ".tool-versions", ".yarnrc*", ".gitignore*"),
+    *(".gitattributes*", ".config/git/ignore", ".config/git/attributes", ".config/mise", ".config/pip", ".config/uv"),
+    *(".config/pypoetry", ".config/fontconfig", ".config/matplotlib", ".config/NuGet", ".config/go"),
 )
 """Settings that tools read; hidden if they hold a secret."""
-TOOLCHAIN_CREDENTIALS = (
-    *(".bundle/config", ".cabal/config", ".cargo/config*", ".cargo/credentials*", ".composer/auth.json"),
-    *(".gem/credentials", ".gradle/gradle.properties", ".hex/hex.config", ".ivy2/.credentials*"),
-    *(".m2/settings*.xml", ".nuget/NuGet/NuGet.Config", ".pub-cache/credentials.json", ".sbt/*credentials*"),
-    *(".config/NuGet/NuGet.Config", ".config/pip/pip.conf", ".config/pypoetry/auth.toml", ".config/uv/*"),
-    *(".pip/pip.conf", ".config/mise/*"),
+KEY_STORES = (
+    *(".dotnet/corefx", ".julia*/servers", ".local/share/uv/credentials", ".m2/settings-security.xml"),
+    *(".docker/contexts", ".foundry/keystores", "Library/Keychains", "Library/Cookies", "Library/Messages"),
+    *("Library/Mail", "Library/Application Support/Google", "Library/Application Support/Firefox", "snap"),
 )
-"""Files in readable folders that may hold credentials; hidden if they do."""
-TOOLCHAIN_SECRETS = (".dotnet/corefx", ".julia*/servers", ".local/share/uv/credentials", ".m2/settings-security.xml")
-"""Keys and logins in readable folders, always hidden."""
+"""Keys and logins within what is shown, always hidden."""
 SYSTEM_ENTRIES = frozenset(
     {".git", ".scaffold", ".husky", ".claude", ".mcp.json", ".worktreeinclude", ".scaffold.yaml"}
 )
 """Entries of a home that is a workspace, whose content is decided elsewhere."""
-MAX_IN_PROJECT = 20
-"""More secrets than this in one folder next to the workspace hide the whole folder."""
+SHARED_FOLDERS = ("", ".cache", ".config", ".local", ".local/share", ".local/state", "Library")
+"""Folders of a home in which each program has its own: they are no installation, whatever is in them."""
+PROGRAM_FOLDERS = frozenset({"bin", ".bin", "sbin", "shims"})
+INSTALLED_PARTS = (*PROGRAM_FOLDERS, "lib", "lib64", "libexec")
+NO_PLACES = ("PATH", "PWD", "OLDPWD")
+"""Variables of the shell; PATH is followed by its own rule."""
 MAX_FOLDER_ENTRIES = 50_000
-LOCATING_ENDINGS = ("PATH", "_HOME", "_ROOT", "_DIR", "PREFIX", "VIRTUAL_ENV")
-"""Endings of variables that name folders with tools."""
+MAX_LINKS = 16
+SCRIPT = b"#!"
+VENV_SETTINGS = "pyvenv.cfg"
+SHOW = "{0} is hidden from commands; to show it: sandbox.read: [{0}] in your settings"
+"""Of what `hidden_path` returns."""
+MAX_NAMED = 1_000
+"""At most this many paths in a command and its output are looked at."""
+_HOME = re.compile(r"^(?:~|\$HOME|\$\{HOME\})(?=/)")
+_PATH = re.compile(r"(?<![\w./~-])(?:~|\$HOME|\$\{HOME\}|\.\.|)/[^\s'\"`:;,|&<>()\[\]{}$*?\\\0\ud800-\udfff]+")
 
 
-class HomeView(Struct, frozen=True):
-    """The hidden paths of a home, and the paths below these that are shown; absolute."""
+def view_of_home(
+    home: Path, root: Path, environ: Mapping[str, str], *, checkouts: Sequence[Path] = (), opened: Sequence[Path] = ()
+) -> tuple[Sequence[Path], Sequence[Path]]:
+    """Return what commands in `root` do not see of `home`, and what they see below that, links among them.
 
-    hidden: tuple[Path, ...]
-    readable: tuple[Path, ...]
-
-
-def view_of_home(home: Path, root: Path, environ: Mapping[str, str]) -> HomeView:
-    """Return the view of `home` for commands in `root`; both are absolute, with links resolved."""
-    readable = tuple(_allowed_paths(home, (*GIT_SETTINGS, *TOOLCHAINS, *TOOL_SETTINGS)))
-    # An entry that is the workspace itself is decided by other rules.
-    private = (
-        home / entry.name
-        for entry in folder_entries(home)
-        if entry.name.startswith(".")
-        and home / entry.name not in readable
-        and not (home == root and entry.name in SYSTEM_ENTRIES)
+    The paths are absolute, and but for `opened` without links; these, perhaps elsewhere, the user's settings show.
+    `environ` are the variables of commands.
+    """
+    shown = _ShownPaths(home, (root, *checkouts))
+    shown.add_named(environ)
+    shown.add_program(Path(sys.executable))
+    for checkout in dict.fromkeys((root, *checkouts)):
+        shown.add_packages_of(checkout)
+    for pattern in (*PACKAGE_STORES, *TOOL_SETTINGS):
+        for path in _match_paths(home, pattern):
+            shown.add(path)
+    ends = [shown.add(path, chosen=True) for path in opened]
+    is_inside = home.is_relative_to(root) or home == Path(home.anchor)
+    readable = tuple(shown.paths)
+    masked = chain(
+        # Missing ones, too: a login may follow.
+        filter(holds_secret, (home / name for name in CREDENTIAL_FILES if name not in GIT_FILES)),
+        *(_match_paths(home, pattern) for pattern in KEY_STORES),
+        *(_secrets_within(path, home, whole=path in ends) for path in readable if not path.is_symlink()),
     )
-    masked = (
-        path
-        for path in _allowed_paths(home, TOOLCHAIN_CREDENTIALS)
-        if holds_secret(path) or secret_entry(f"{path.parent.name}/{path.name}") is not None
-    )
-    # Git fails if it cannot read its own settings, so secrets in them are only redacted.
-    settings = (
-        path
-        for path in readable
-        if path.is_file()
-        and not any(fnmatchcase(str(path.relative_to(home)), pattern) for pattern in GIT_SETTINGS)
-        and holds_secret(path)
-    )
-    keys = _allowed_paths(home, TOOLCHAIN_SECRETS)
-    beside = () if home.is_relative_to(root) else _secrets_beside(home, root, _named_folders(environ))
-    found = chain(private, keys, masked, settings, beside)
-    # In a workspace, a command may have planted the links.
-    links = [] if home.is_relative_to(root) else [path for path in readable if path.is_symlink()]
-    ends = (Path(os.path.realpath(path)) for path in links)
-    linked = (path for path in ends if path.exists() and not secret_entry(str(path)))
-    return HomeView(tuple(dict.fromkeys(found)), (*readable, *linked))
+    hidden = dict.fromkeys((*(_private_entries(home, root, readable) if is_inside else (home,)), *masked))
+    return tuple(hidden), tuple(path for path in readable if path not in hidden)
 
 
-def _allowed_paths(home: Path, patterns: Sequence[str]) -> Iterator[Path]:
-    """Yield the existing paths in `home` that match a pattern."""
-    for pattern in patterns:
-        yield from _match_paths(home, pattern.split("/"))
+def _private_entries(home: Path, root: Path, readable: Sequence[Path]) -> Iterator[Path]:
+    for entry in folder_entries(home):
+        # An entry that is the workspace itself is decided by other rules.
+        is_other = home == root and entry.name in SYSTEM_ENTRIES
+        if entry.name.startswith(".") and not is_other and home / entry.name not in readable:
+            yield home / entry.name
 
 
-def _match_paths(folder: Path, names: Sequence[str]) -> Iterator[Path]:
-    first, *rest = names
-    if "*" not in first:
-        found = [first] if os.path.lexists(folder / first) else []
-    else:
-        found = [entry.name for entry in folder_entries(folder) if fnmatchcase(entry.name, first)]
-    for name in found:
-        yield from _match_paths(folder / name, rest) if rest else (folder / name,)
+def _secrets_within(path: Path, home: Path, *, whole: bool) -> Iterator[Path]:
+    """Yield what is secret in a shown path: at its top by content, too, as programs keep settings there."""
+    # Further below, an installation has packages of others; it is too large to search for each session.
+    is_searched = whole or not any(part.startswith(".") for part in path.relative_to(home).parts)
+    named = secret_scan(path, most=MAX_FOLDER_ENTRIES if is_searched else 1).paths()
+    files = [Path(entry) for entry in folder_entries(path) if entry.is_file(follow_symlinks=False)] or [path]
+    # In other files than settings, such as version files, much looks random.
+    logins = (file for file in files if not os.access(file, os.X_OK) and holds_secret(file, guessed=False))
+    yield from targets([*named, *logins], within=(path,))
 
 
-def _secrets_beside(home: Path, root: Path, named: Collection[Path]) -> Iterator[Path]:
-    # macOS would ask the user for each of the folders with personal files, so there only the top is searched.
-    above = [folder for folder in (root, *root.parents) if folder.is_relative_to(home) and folder != root] or [home]
-    for folder in above:
-        for entry in folder_entries(folder):
-            path = folder / entry.name
-            if folder == home and entry.name.startswith("."):
-                continue
-            if is_secret_name(str(folder), entry.name):
-                yield from targets([path], within=(home,))
-            elif sys.platform == "linux" and entry.is_dir(follow_symlinks=False) and not root.is_relative_to(path):
-                scan = secret_scan(path, most=MAX_FOLDER_ENTRIES)
-                found, in_use = scan.paths(), any(each.is_relative_to(path) for each in named)
-                # Whole, if it has many secrets or is too large to search, unless the environment names a part of it.
-                is_hidden = not in_use and (not scan.complete or len(found) > MAX_IN_PROJECT)
-                yield from [path] if is_hidden else targets(found, within=(home,))
+class _ShownPaths:
+    """Collects the paths of a home that are shown, and the links that lead to them."""
+
+    def __init__(self, home: Path, writable: Sequence[Path]) -> None:
+        """`writable` are the folders in which an agent may have planted links: none there is followed unchecked."""
+        self._home = home
+        self._writable = writable
+        above = (parent for path in (home, *writable) for parent in path.parents)
+        self._shared = {*(home / name for name in SHARED_FOLDERS), *above, *writable}
+        self.paths: dict[Path, None] = {}
+
+    def add(self, path: Path, *, chosen: bool = False) -> Path:
+        """Show a path of the home with the links to it, unless it is named like a secret; return where they lead.
+
+        One that the user has chosen may be elsewhere, or a folder around the workspace.
+        """
+        links, end = _links_to(path)
+        # What is in the workspace is seen anyway, unless that is around the home.
+        is_seen = self._is_writable(end) and not self._is_writable(self._home)
+        if self._is_writable(*links) or is_seen or secret_entry(str(end)):
+            return end
+        self._add_links(links)
+        is_named = not self._home.is_relative_to(end) if chosen else end.is_relative_to(self._home)
+        if is_named and os.path.lexists(end) and (chosen or end not in self._shared):
+            self.paths[end] = None
+        return end
+
+    def _is_writable(self, *paths: Path) -> bool:
+        return any(path.is_relative_to(folder) for path in paths for folder in self._writable)
+
+    def _add_links(self, links: Sequence[Path]) -> None:
+        self.paths.update(dict.fromkeys(each for each in links if each.is_relative_to(self._home)))
+
+    def add_named(self, environ: Mapping[str, str]) -> None:
+        """Show the programs of PATH, and the installations and packages that other variables name."""
+        folders = [Path(part) for part in environ.get("PATH", "").split(os.pathsep) if part.startswith("/")]
+        ends = [Path(os.path.realpath(folder)) for folder in folders]
+        for folder in dict.fromkeys(folders):
+            self._add_program_folder(folder)
+        for name, value in environ.items():
+            for part in value.split(os.pathsep) if name not in NO_PLACES and "/" in value else ():
+                path = Path(os.path.realpath(part)) if part.startswith("/") else self._home
+                if not path.is_relative_to(self._home) or path in self._shared:
+                    continue
+                if name in PACKAGE_VARIABLES or any(end.is_relative_to(path) for end in ends):
+                    self.add(Path(part))
+                elif _is_installation(path):
+                    self._add_installation(Path(part))
+                elif os.access(path, os.X_OK):
+                    self.add_program(Path(part))
+
+    def _add_program_folder(self, folder: Path) -> None:
+        links, place = _links_to(folder)
+        if is_own := place.is_relative_to(self._home):
+            self._add_installation(folder)
+            self.add(folder)
+        for entry in () if self._is_writable(place, *links) else folder_entries(place):
+            if (is_own or self._leads_in(entry)) and (following := self._following(place / entry.name)):
+                self.add_program(following)
+
+    def _leads_in(self, entry: "os.DirEntry[str]") -> bool:
+        # Of the thousands of programs of a system, few are links to a named place, and fewer to one in a home.
+        is_named = entry.is_symlink() and os.readlink(entry.path).startswith("/")  # noqa: PTH115 - ten times faster
+        return is_named and os.path.realpath(entry.path).startswith(f"{self._home}/")
+
+    def _add_installation(self, folder: Path) -> bool:
+        """Show the installation that is, or is around, a folder of programs; return whether there is one."""
+        root = folder.parent if folder.name in PROGRAM_FOLDERS else folder
+        if Path(os.path.realpath(root)) in self._shared or not _is_installation(root):
+            return False
+        if self.add(root) in self.paths:
+            self.add_base_of(root)
+        return True
+
+    def add_program(self, program: Path) -> None:
+        """Show the installation of a program of a home; of a link or a script also that where it leads."""
+        for _ in range(MAX_LINKS):
+            place = Path(os.path.realpath(program.parent)) / program.name
+            if os.path.isdir(place):  # noqa: PTH112 - unlike that of a path, it never raises
+                return
+            if place.is_relative_to(self._home) and not self._add_installation(program.parent):
+                self.add(program)
+            if (following := self._following(place)) is None:
+                return
+            program = following
+
+    def _following(self, place: Path) -> Path | None:
+        """Return what a link leads to, or what runs a script of the home; None for other programs."""
+        if self._is_writable(place):
+            return None
+        if target := _target(place):
+            return place.parent / target
+        return _interpreter(place) if place.is_relative_to(self._home) else None
+
+    def add_base_of(self, environment: Path) -> None:
+        """Show the installation whose interpreter a virtual environment runs; an agent may have written both names."""
+        lines = os.fsdecode(_head(environment / VENV_SETTINGS)).splitlines()
+        named = (line.partition("=")[2].strip() for line in lines if line.split()[:1] == ["home"])
+        for python in (environment / "bin" / "python", *(Path(folder, "python3") for folder in named)) if lines else ():
+            links, end = _links_to(python)
+            prefix = end.parent.parent
+            # Nothing but an installed Python has its library.
+            if prefix.is_relative_to(self._home) and any(_match_paths(prefix, "lib*/py*/os.py")):
+                self._add_links(links)
+                self.add(prefix)
+
+    def add_packages_of(self, checkout: Path) -> None:
+        """Show what the virtual environments of a checkout run on, and the packages that its `node_modules` links."""
+        for entry in folder_entries(checkout):
+            self.add_base_of(checkout / entry.name)
+        modules = checkout / "node_modules"
+        scopes = (each for each in folder_entries(modules) if each.name.startswith("@"))
+        for entry in chain(folder_entries(modules), *(folder_entries(Path(scope)) for scope in scopes)):
+            if entry.is_symlink():
+                links, end = _links_to(Path(entry))
+                # An agent could have planted the link, but not the package that bears its name.
+                is_outside = end.is_relative_to(self._home) and not self._is_writable(end)
+                if is_outside and _package_name(end) == str(Path(entry).relative_to(modules)):
+                    self._add_links(links)
+                    self.add(end)
 
 
-def _named_folders(environ: Mapping[str, str]) -> frozenset[Path]:
-    """Return the folders that variables name, such as PATH and ANDROID_HOME."""
-    values = [value for name, value in environ.items() if name.endswith(LOCATING_ENDINGS)]
-    parts = (part for value in values for part in value.split(os.pathsep) if part.startswith("/"))
-    return frozenset(Path(os.path.realpath(part)) for part in parts)
+def hidden_path(text: str, zone: Confinement) -> str:
+    """Return what `sandbox.read` would name to show the first path in a text that exists but is hidden; empty for none.
+
+    What is hidden for a reason of its own, such as a secret, no setting shows.
+    """
+    home, here = Path.home().resolve(), next(iter(zone.writable), Path("/"))
+    for found in islice(_PATH.finditer(text), MAX_NAMED):
+        path = Path(os.path.realpath(here / _HOME.sub(lambda _: str(home), found[0].rstrip("."))))
+        hiding = hiding_path(path, zone)
+        if hiding not in {home, *ALWAYS_EMPTY} or not os.path.lexists(path) or secret_entry(str(path)):
+            continue
+        for shown in () if path == hiding else (path, *path.parents):
+            is_last = shown.parent in {hiding, *(home / name for name in SHARED_FOLDERS)}
+            if is_last or (shown.is_dir() and shown.name not in PROGRAM_FOLDERS):
+                return f"~/{shown.relative_to(home)}" if shown.is_relative_to(home) else str(shown)
+    return ""
+
+
+def _links_to(path: Path) -> tuple[list[Path], Path]:
+    """Return the links on the way to a path, each in a folder without links, and where they lead."""
+    links: list[Path] = []
+    while len(links) < MAX_LINKS:
+        found = ((each, target) for each in (*reversed(path.parents), path) if (target := _target(each)))
+        link, target = next(found, (None, None))
+        if link is None or target is None:
+            break
+        links.append(link)
+        path = Path(os.path.normpath(link.parent / target / path.relative_to(link)))
+    return links, Path(os.path.normpath(path))
+
+
+def _target(link: Path) -> Path | None:
+    # Names come from variables and files: they may be too long, or in a folder that is closed to us.
+    with contextlib.suppress(OSError, ValueError):
+        return link.readlink()
+    return None
+
+
+def _is_installation(folder: Path) -> bool:
+    return any(entry.name in INSTALLED_PARTS for entry in folder_entries(folder))
+
+
+def _interpreter(script: Path) -> Path | None:
+    """Return the program that a script names in its first line; None for other files."""
+    line = _head(script, 512).partition(b"\n")[0]
+    words = os.fsdecode(line.removeprefix(SCRIPT)).split()
+    return Path(words[0]) if line.startswith(SCRIPT) and words and words[0].startswith("/") else None
+
+
+def _package_name(folder: Path) -> str | None:
+    try:
+        read = json.loads(_head(folder / "package.json"))
+    except (ValueError, RecursionError):
+        return None
+    return read.get("name") if isinstance(read, dict) else None
+
+
+def _head(file: Path, most: int = READ_BYTES) -> bytes:
+    """Return the beginning of a text file; empty if it is something else, or unreadable."""
+    with contextlib.suppress(OSError, ValueError):
+        if file.is_file():
+            with file.open("rb") as opened:
+                text = opened.read(most)
+            return b"" if b"\0" in text else text
+    return b""
+
+
+def _match_paths(folder: Path, pattern: str) -> Iterator[Path]:
+    """Yield the existing paths below a folder whose names match, in any case; a name may have a `*`."""
+    first, _, rest = pattern.casefold().partition("/")
+    for entry in folder_entries(folder):
+        if fnmatchcase(entry.name.casefold(), first):
+            yield from _match_paths(folder / entry.name, rest) if rest else (folder / entry.name,)
 
 
 def folder_entries(folder: Path) -> list["os.DirEntry[str]"]:
     """Return the entries of a folder; empty if it is unreadable."""
-    with contextlib.suppress(OSError), os.scandir(folder) as entries:
+    with contextlib.suppress(OSError, ValueError), os.scandir(folder) as entries:
         return list(entries)
     return []

@@ -20,9 +20,11 @@ CREDENTIAL_FILES = (
     *(".config/git/config", ".config/git/credentials", ".config/pip/pip.conf", ".pip/pip.conf", ".yarnrc.yml", ".env"),
     *(".m2/settings.xml", ".gradle/gradle.properties", ".gem/credentials", ".bundle/config", ".composer/auth.json"),
     *(".azure/accessTokens.json", ".kube/config", ".config/hub", ".s3cfg", ".boto"),
-    ".terraform.d/credentials.tfrc.json",
+    *(".terraform.d/credentials.tfrc.json", ".config/NuGet/NuGet.Config", ".nuget/NuGet/NuGet.Config"),
 )
 """Files in a home that hold keys and passwords, one setting per line."""
+GIT_FILES = (".gitconfig", ".config/git/config")
+"""Git's settings; git fails if it cannot read one that there is."""
 CREDENTIAL_LOCATIONS = (
     *("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE", "AWS_WEB_IDENTITY_TOKEN_FILE", "AZURE_CONFIG_DIR"),
     *("BOTO_CONFIG", "CLOUDSDK_CONFIG", "DOCKER_CONFIG", "GH_CONFIG_DIR", "GNUPGHOME", "KUBECONFIG", "NETRC"),
@@ -115,18 +117,19 @@ def credential_paths(environ: Mapping[str, str]) -> tuple[Path, ...]:
     )
 
 
-def holds_secret(path: Path) -> bool:
+def holds_secret(path: Path, *, guessed: bool = True) -> bool:
     """Return whether a file holds a secret that `file_secrets` recognises, or is unreadable; False for a folder."""
-    return not path.is_dir() and (not os.access(path, os.R_OK) or bool(_secrets_of(path)))
+    is_folder = os.path.isdir(path)  # noqa: PTH112 - unlike that of a path, it never raises
+    return not is_folder and (not os.access(path, os.R_OK) or bool(_secrets_of(path, guessed=guessed)))
 
 
-def _secrets_of(file: Path) -> dict[str, str]:
+def _secrets_of(file: Path, *, guessed: bool = True) -> dict[str, str]:
     try:
         # A named pipe called `.env` would block for ever.
         if not file.is_file():
             return {}
         with file.open("rb") as opened:
-            return file_secrets(opened.read(READ_BYTES).decode(errors="surrogateescape"))
+            return file_secrets(opened.read(READ_BYTES).decode(errors="surrogateescape"), guessed=guessed)
     except OSError:
         return {}
 
@@ -147,16 +150,16 @@ def secret_values(settings: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in secrets.items() if not _DEFAULT_PASSWORD.fullmatch(value)}
 
 
-def file_secrets(text: str) -> dict[str, str]:
-    """Return {name: secret} of a settings file: by name, by random-looking value, and passwords in URLs.
+def file_secrets(text: str, *, guessed: bool = True) -> dict[str, str]:
+    """Return {name: secret} of a settings file: by name, by random-looking value if `guessed`, and passwords in URLs.
 
     A setting is `NAME=value`, with or without `export`, `name: value`, or a `.netrc` password.
     """
     # A file without settings may be a key and nothing else.
     word = text.strip()
-    is_key = _ONE_WORD.fullmatch(word) and _can_be_secret(word)
+    is_key = _ONE_WORD.fullmatch(word) and (_can_be_secret(word) if guessed else _looks_random(word))
     settings = dict(parse_settings(text)) or ({"key": word} if is_key else {})
-    random = {name: value for name, value in settings.items() if _looks_random(value)}
+    random = {name: value for name, value in settings.items() if _looks_random(value)} if guessed or is_key else {}
     found = (login[1] for login in chain(*(each.finditer(text) for each in (_LOGIN, _NETRC_PASSWORD, _XML_PASSWORD))))
     logins = (login for login in found if not _DEFAULT_PASSWORD.fullmatch(login))
     # Names of settings win over numbers, because they tell the reader which secret was there.

@@ -9,6 +9,7 @@ from typing import assert_never
 
 from scaffold.host.process.command_runner import CommandResult
 from scaffold.host.sandbox.confinement import SandboxSpec
+from scaffold.policy.secret.home import SHOW, hidden_path
 
 NO_NAME = (
     *("temporary failure in name resolution", "could not resolve host", "name or service not known"),
@@ -20,12 +21,14 @@ UNREACHABLE = (errno.ENETUNREACH, errno.EHOSTUNREACH)
 DENIED = (errno.EACCES, errno.EPERM)
 
 
-def sandbox_notice(finished: CommandResult, output: str, sandbox: SandboxSpec | None) -> str:
+def sandbox_notice(finished: CommandResult, output: str, sandbox: SandboxSpec | None, *, command: str) -> str:
     """Return a line with the likely reason and the way out; empty if the sandbox is not a likely reason."""
     if sandbox is None or finished.exit_code == 0:
         return ""
     if finished.signal == signal.SIGSYS:
         return "notice: the sandbox forbids a system call that it made; tell the user, who can run it outside"
+    if hidden := hidden_path(f"{command}\n{output}", sandbox.confinement):
+        return f"notice: {SHOW.format(hidden)}"
     zone, output = sandbox.confinement, output.casefold()
     if zone.network != "open" and (any(text in output for text in NO_NAME) or _reports_error(output, UNREACHABLE)):
         return f"notice: {_writable_text(sandbox)}; work without it, or tell the user, who can allow hosts: {_ALLOW}"

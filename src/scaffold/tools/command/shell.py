@@ -123,7 +123,8 @@ async def run_call(
 
 def _with_notice(report: CommandReport, spec: CommandSpec) -> ToolOutput:
     answer = command_answer(report, LONGER_HINT)
-    notice = sandbox_notice(report.finished, report.stdout, spec.sandbox)
+    command = f"{' '.join(spec.argv)}\n{spec.stdin.decode(errors='replace')}"
+    notice = sandbox_notice(report.finished, report.stdout, spec.sandbox, command=command)
     return structs.replace(answer, content=f"{answer.content}\n--- {notice}") if notice else answer
 
 

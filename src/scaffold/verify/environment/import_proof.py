@@ -17,6 +17,7 @@ from scaffold.core.proof.gates import CheckEnvironment
 from scaffold.git import commits
 from scaffold.host.process.command_runner import Containment, run_command
 from scaffold.plan.text.bounded import read_json
+from scaffold.policy.secret.home import SHOW, hidden_path
 from scaffold.verify.check_readiness import NotReady
 from scaffold.verify.contract.check_runs import DETAIL_CHARS, Tree
 from scaffold.verify.environment.check_env import TOP_PLACEHOLDER, check_environ
@@ -160,6 +161,10 @@ async def _probe_imports(program: str, tree: Tree, names: tuple[str, ...]) -> Ma
         # Only the last line: code that runs at the interpreter's start may print before it.
         return msgspec.json.decode(finished.stdout.strip().rpartition(b"\n")[2], type=dict[str, tuple[str, ...]])
     except msgspec.MsgspecError:
+        if tree.sandbox is not None and (hidden := hidden_path(program, tree.sandbox.confinement)):
+            return NotReady(
+                what=f"{program} leads into {hidden}, which the sandbox hides from checks", fix=SHOW.format(hidden)
+            )
         printed = tree.clean((finished.stdout + finished.stderr).decode(errors="replace").strip())
         return NotReady(
             what=f"{program} could not report where it imports this repository's code from",

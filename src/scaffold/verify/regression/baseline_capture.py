@@ -14,6 +14,7 @@ from scaffold.core.ids import RunId
 from scaffold.core.proof.gates import PASSING_OUTCOMES, Baseline, CheckEnvironment, Gate, GateRun
 from scaffold.git import commits
 from scaffold.host.slots import Slots
+from scaffold.policy.secret.home import SHOW, hidden_path
 from scaffold.verify.check_readiness import NotReady
 from scaffold.verify.contract.check_runs import COMMAND_NOT_EXECUTABLE, COMMAND_NOT_FOUND, Tree, restore_tracked_files
 from scaffold.verify.gates.detection import DetectedGates
@@ -112,7 +113,9 @@ async def capture_baseline(
         problem = unready_reason(run, given=gate.name in detection.given, setup=left_out)
         # Not stored: the next try may no longer have a problem of the environment.
         if problem:
-            return problem
+            said = f"{gate.command}\n{problem.detail}"
+            hidden = hidden_path(said, tree.sandbox.confinement) if tree.sandbox else ""
+            return structs.replace(problem, fix=f"{SHOW.format(hidden)}; or {problem.fix}") if hidden else problem
         inputs.on_gate_run(run, known is not None)
         runs.append(run)
     unavailable = (_unavailable_gate_note(run) for run in runs if run.problem and run.gate.runner != "hooks")

@@ -4,7 +4,7 @@ import os
 import platform
 import shutil
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Literal
@@ -81,7 +81,7 @@ async def check_repository(repository: Repository, environ: Mapping[str, str]) -
     try:
         trust = folder_trust(repository.root)
         settings = load_settings(repository.root, environ, {})
-        configuration = [_check_trust(trust, settings), _check_model(settings)]
+        configuration = [_check_trust(trust, settings), _check_model(settings), *_check_shown_paths(settings)]
     except ScaffoldError as error:
         configuration = [DoctorCheck("model", "fail", error.what, error.fix)]
     return [await _check_checkout(repository), identity, *configuration, *await _check_state(repository, environ)]
@@ -137,6 +137,13 @@ async def _check_sandbox(environ: Mapping[str, str]) -> DoctorCheck:
     left = ("agents' commands need your approval",) if finding.level == "none" else ()
     message = "; ".join((*left, *level_limits(finding.level), finding.problem))
     return DoctorCheck("sandbox", "warn", f"{finding.level}: {message}", f"For a better one, {finding.fix}.")
+
+
+def _check_shown_paths(settings: Settings) -> Iterator[DoctorCheck]:
+    for path in settings.texts("sandbox.read"):
+        is_there = os.path.lexists(Path.home() / Path(path).expanduser())
+        message = f"commands see {path}, but no secrets in it" if is_there else f"{path} does not exist"
+        yield DoctorCheck("sandbox.read", "ok" if is_there else "warn", message, "" if is_there else "Correct it.")
 
 
 async def _check_checkout(repository: Repository) -> DoctorCheck:
