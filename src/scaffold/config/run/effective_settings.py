@@ -323,14 +323,17 @@ def _repository_trust(root: Path, *, once: bool, notice: Notice) -> TrustStatus:
 def resume_settings(context: RunContext, run: Run, flags: RunFlags) -> RunSettings:
     """Return the settings stored with the run, overridden by the flags.
 
-    A run without a baseline takes the gate settings as they are configured now. Raises UsageError if the run's cassette
-    has changed.
+    Commands may read what the user shows them now. A run without a baseline also takes the gate settings as they are
+    configured now. Raises UsageError if the run's cassette has changed.
     """
     settings, root, once = run.settings, context.repository.root, flags.trust_once
+    configured = load_settings(root, context.environ, {}, trust_once=once)
+    sandbox = structs.replace(settings.sandbox, read=sandbox_settings(configured).read)
+    settings = structs.replace(settings, sandbox=sandbox)
     # With a baseline the gates are settled: results of other gates could not be compared with it.
     if context.store.baselines.for_run(run.id) is None:
         trust = folder_trust(root, once=once)
-        settings = with_gates(settings, load_settings(root, context.environ, {}, trust_once=once), trust)
+        settings = with_gates(settings, configured, trust)
     return _with_flags(context, run, settings, flags)
 
 
