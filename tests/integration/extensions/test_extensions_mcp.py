@@ -16,7 +16,8 @@ from scaffold.extensions.mcp.offers import ask_nobody
 from scaffold.extensions.mcp.pool import LocalPool, PoolSetup, tell_withheld
 from scaffold.extensions.mcp.server_config import merged, read_servers
 from scaffold.extensions.mcp.shared_pool import RemotePool, serve_pool
-from scaffold.extensions.mcp.stdio import ServerPlace
+from scaffold.extensions.mcp.stdio import ServerPlace, server_command
+from scaffold.host.sandbox.confinement import Confinement, SandboxSpec
 from support.mcp_servers import ADD, ADDS, place_program, place_server
 from support.mcp_web import serve_mcp
 from support.scenario import wait_until
@@ -392,3 +393,25 @@ async def test_another_process_reaches_the_pool_and_its_end_ends_the_call(tmp_pa
             assert (await remote.overview())[0].state == "running"
         gone = await remote.call(tool, {"a": 1}, ask_nobody)
     assert gone.failed
+
+
+async def test_a_program_reads_what_its_command_line_names(tmp_path, monkeypatch):
+    """RA-15: a script with the files beside it, and folders; neither secrets nor the home."""
+    home = tmp_path.resolve() / "home"
+    monkeypatch.setenv("HOME", str(home))
+    for name in ("tracker/server.js", "notes/x", ".ssh/key", "top.js"):
+        (home / name).parent.mkdir(parents=True, exist_ok=True)
+        (home / name).touch()
+    words = (
+        home / "tracker" / "server.js",
+        home / "notes",
+        home / ".ssh" / "key",
+        home / "top.js",
+        home,
+        home / "missing",
+    )
+    entry = {"command": "node", "args": list(map(str, words))}
+    (config,) = read_servers(json.dumps({"mcpServers": {"s": entry}}).encode(), file="mcp.json", scope="user").servers
+    sandbox = SandboxSpec("bubblewrap", Confinement(writable=(tmp_path,), temporary=tmp_path / "t", hidden=(home,)))
+    async with server_command(config, ServerPlace(cwd=tmp_path, environ={}, sandbox=sandbox)) as command:
+        assert set(command.sandbox.confinement.readable) == {home / "tracker", home / "notes", home / "top.js"}

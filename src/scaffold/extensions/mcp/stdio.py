@@ -172,8 +172,9 @@ def _server_sandbox(config: ServerConfig, place: ServerPlace) -> SandboxSpec | N
     zone = place.sandbox.confinement
     writable = (*(zone.writable if place.writes else ()), *_existing_folders(config.writes))
     # What its command line names is meant to be read, and so are the files beside a script.
-    named = [path.parent if path.is_file() else path for path in _existing_folders((config.command, *config.args))]
-    own = [path for path in named if not secret_entry(str(path)) and not Path.home().resolve().is_relative_to(path)]
+    named, home = _existing_folders((config.command, *config.args)), Path.home().resolve()
+    folders = (path.parent if path.is_file() and path.parent != home else path for path in named)
+    own = [path for path in folders if not secret_entry(str(path)) and not home.is_relative_to(path)]
     readable = (*zone.readable, *_existing_folders(config.reads), *own, *(() if place.writes else zone.writable))
     zone = structs.replace(
         zone, writable=writable, readable=readable, network=config.network, hosts=config.hosts, sockets=()
