@@ -4,11 +4,12 @@ import asyncio
 import contextlib
 import fcntl
 import os
+import shutil
 import stat
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
+from typing import IO
 
 import msgspec
 
@@ -20,27 +21,39 @@ from scaffold.host.process_identity import own_identity
 
 
 def write_atomic(path: Path, data: bytes) -> None:
-    """Write `data` to `path` atomically: a crash leaves the old file or the new one. Creates parent folders."""
+    """Write `data` to `path` atomically: a crash leaves the old file or the new one. Creates parent folders.
+
+    For our own folders; links on the way are followed, see `ContainedPath` for what others may write.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
+    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        replace_in(folder, path.name, data)
+    finally:
+        os.close(folder)
+
+
+def replace_in(folder: int, name: str, data: bytes | IO[bytes]) -> None:
+    """Write a file of the open `folder` atomically, as `write_atomic` does."""
     # In the same folder, because a rename is atomic only within one file system. Without the file's own name, which may
     # be as long as a name can be.
-    fd, name = tempfile.mkstemp(prefix=own_mark(), dir=path.parent)
-    written = Path(name)
+    written = f"{own_mark()}{os.urandom(8).hex()}"
+    fd = os.open(written, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600, dir_fd=folder)
     try:
         with os.fdopen(fd, "wb") as file:
-            file.write(data)
+            if isinstance(data, bytes):
+                file.write(data)
+            else:
+                shutil.copyfileobj(data, file)
             file.flush()
             # Without it a power cut after the rename can leave an empty file under the final name.
             os.fsync(file.fileno())
-        written.replace(path)
-    finally:
-        written.unlink(missing_ok=True)
+        os.replace(written, name, src_dir_fd=folder, dst_dir_fd=folder)
+    except BaseException:
+        os.unlink(written, dir_fd=folder)
+        raise
     # The rename itself is only on the disk once its folder is.
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    os.fsync(folder)
 
 
 def delete_path(path: Path) -> None:
