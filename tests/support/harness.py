@@ -304,7 +304,7 @@ class Harness:
 
     def prompts(self, role: str | None = None, *, goal: str = "g", key: str = "a") -> list[str]:
         """Return the prompts in the journal of an action: those of its own agent, or of another `role`."""
-        lines = map(json.loads, self.context.journal(goal, key).read_text().splitlines())
+        lines = map(json.loads, self.context.journal(goal, key).path.read_text().splitlines())
         return [each["text"] for each in lines if each["type"] == "prompt" and each.get("role") == role]
 
     def status(self, run: Run) -> str:

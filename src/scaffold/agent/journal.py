@@ -1,13 +1,12 @@
 """The journal of an agent: its messages and tool calls, one JSON object a line."""
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, Literal, Protocol
 
 import msgspec
 
 from scaffold.core.ports import Clock
-from scaffold.host.atomic_files import append_line
+from scaffold.host.contained_path import ContainedPath
 from scaffold.policy.permission.approval_gate import ApprovalListener, ApprovalOutcome
 from scaffold.policy.secret.redaction import Redactor
 
@@ -29,7 +28,7 @@ class JournalFile:
     """
 
     def __init__(
-        self, path: Path, *, clock: Clock, fields: Mapping[str, Any], redactor: Redactor | None = None
+        self, path: ContainedPath, *, clock: Clock, fields: Mapping[str, Any], redactor: Redactor | None = None
     ) -> None:
         self._path = path
         self._redactor = redactor or Redactor()
@@ -39,7 +38,7 @@ class JournalFile:
     def note(self, kind: EntryKind, **fields: Any) -> None:
         """Append an entry in one write."""
         entry = {"ts": self._clock.now(), "type": kind, **self._fields, **self._redactor.clean_all(fields)}
-        append_line(self._path, msgspec.json.encode(entry))
+        self._path.append(msgspec.json.encode(entry))
 
 
 def approval_logger(journal: Journal) -> ApprovalListener:

@@ -6,7 +6,6 @@ import fcntl
 import os
 import shutil
 import stat
-from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import IO
@@ -15,7 +14,7 @@ import msgspec
 
 from scaffold.core.errors import ScaffoldError
 from scaffold.core.model import ProcessIdentity
-from scaffold.host.folder_tree import OPENING, remove_tree
+from scaffold.host.folder_tree import remove_tree
 from scaffold.host.leftovers import own_mark
 from scaffold.host.process_identity import own_identity
 
@@ -74,21 +73,6 @@ def delete_folder_if_possible(path: Path) -> None:
         delete_path(path)
 
 
-@contextlib.contextmanager
-def open_below(trusted: Path, *names: str) -> Iterator[int]:
-    """Yield the open folder `trusted/name/...`, where untrusted code could put links, which are not followed.
-
-    Only this user may be able to write in the parent of `trusted`. OSError if there is no such folder.
-    """
-    with contextlib.ExitStack() as opened:
-        folder = os.open(trusted, OPENING)
-        opened.callback(os.close, folder)
-        for name in names:
-            folder = os.open(name, OPENING, dir_fd=folder)
-            opened.callback(os.close, folder)
-        yield folder
-
-
 def read_untrusted(path: Path | str, most_bytes: int, *, folder: int | None = None) -> bytes | str:
     """Return the content of a file that untrusted code could write, or why it is not read (a link, too large, ...).
 
@@ -112,16 +96,6 @@ def read_untrusted(path: Path | str, most_bytes: int, *, folder: int | None = No
     return data if len(data) <= most_bytes else f"the file is larger than {most_bytes} bytes"
 
 
-def append_line(path: Path, line: bytes) -> None:
-    """Append `line` and a newline in one write: lines of several processes never mix. Creates parent folders."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o666)
-    try:
-        os.write(fd, line + b"\n")
-    finally:
-        os.close(fd)
-
-
 class FileLock:
     """An exclusive lock among all tasks and processes; `async with FileLock(path, timeout_s=30): ...`.
 
@@ -137,7 +111,8 @@ class FileLock:
     async def __aenter__(self) -> None:
         """Acquire the lock; raises ScaffoldError with the holder's pid after `timeout_s`."""
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        # A link could make it truncate a file of the user.
+        fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
         with contextlib.ExitStack() as undo:
             undo.callback(os.close, fd)
             await self._wait_for_lock(fd)

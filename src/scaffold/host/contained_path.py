@@ -23,6 +23,8 @@ KINDS = {
     stat.S_IFIFO: "a named pipe",
     stat.S_IFSOCK: "a socket",
 }
+MISSING = "the file is missing"
+"""What `read` returns of a file that is not there."""
 LONGEST = 4_096
 """Bytes of a name; other programs cannot open longer ones."""
 
@@ -112,24 +114,24 @@ class ContainedPath(Struct, frozen=True):
             with self.reading() as file:
                 data = file.read(most_bytes + 1)
         except FileNotFoundError:
-            return "the file is missing"
+            return MISSING
         except OSError as error:
             return f"the file cannot be opened ({error.strerror})"
         return data if len(data) <= most_bytes else f"the file is larger than {most_bytes} bytes"
 
     def write(self, data: bytes | IO[bytes], *, folder_mode: int = 0o777) -> None:
         """Create or replace the file, which others may not read, atomically; missing folders are created."""
-        with self._changed(create=True, mode=folder_mode) as (folder, leaf):
+        with self._written(folder_mode) as (folder, leaf):
             replace_in(folder, leaf, data)
 
     def append(self, line: bytes) -> None:
         """Append `line` and a newline in one write: lines of several processes never mix. Creates missing folders."""
-        with self._changed(create=True) as (folder, leaf):
+        with self._written() as (folder, leaf):
             flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
             descriptor = os.open(leaf, flags, 0o666, dir_fd=folder)
         try:
             # Asked again: something else may have got the name since. What has several names is known elsewhere, too.
-            _require_ours(self, os.fstat(descriptor), once=True)
+            require_ours(self, os.fstat(descriptor), once=True)
             os.write(descriptor, line + b"\n")
         finally:
             os.close(descriptor)
@@ -143,14 +145,16 @@ class ContainedPath(Struct, frozen=True):
             return False
         try:
             self._leaf()
-            _require_ours(place, status, once=True)
+            require_ours(place, status, once=True)
         except OSError:
             return False
         return os.access(place.path, os.W_OK if place == self else os.W_OK | os.X_OK)
 
     def delete(self) -> None:
-        """Delete the file, or the folder with everything in it, even if it may not be written; it may be missing."""
-        with suppress(FileNotFoundError), self._changed() as (folder, leaf):
+        """Delete the file, the link, or the folder with everything in it, whatever its mode; it may be missing."""
+        leaf, parent = self._leaf(), self.parent
+        with suppress(FileNotFoundError), parent.opened() as folder:
+            require_ours(parent, os.fstat(folder))
             if stat.S_ISDIR(os.stat(leaf, dir_fd=folder, follow_symlinks=False).st_mode):
                 remove_tree(folder, leaf)
             else:
@@ -174,13 +178,13 @@ class ContainedPath(Struct, frozen=True):
             waiting += [each for each, status in reversed(found) if stat.S_ISDIR(status.st_mode)]
 
     @contextmanager
-    def _changed(self, *, create: bool = False, mode: int = 0o777) -> Iterator[tuple[int, str]]:
-        """Yield the open folder of what is about to change, and its name there."""
+    def _written(self, mode: int = 0o777) -> Iterator[tuple[int, str]]:
+        """Yield the open folder of the file that is about to be written, which is created, and its name there."""
         leaf, parent = self._leaf(), self.parent
-        with parent.opened(create=create, mode=mode) as folder:
-            _require_ours(parent, os.fstat(folder))
+        with parent.opened(create=True, mode=mode) as folder:
+            require_ours(parent, os.fstat(folder))
             with suppress(FileNotFoundError):
-                _require_ours(self, os.stat(leaf, dir_fd=folder, follow_symlinks=False))
+                require_ours(self, os.stat(leaf, dir_fd=folder, follow_symlinks=False))
             yield folder, leaf
 
     def _leaf(self) -> str:
@@ -199,7 +203,7 @@ class ContainedPath(Struct, frozen=True):
         return parts
 
 
-def _require_ours(path: ContainedPath, status: os.stat_result, *, once: bool = False) -> None:
+def require_ours(path: ContainedPath, status: os.stat_result, *, once: bool = False) -> None:
     """Raise OSError if what is at a path is a link or the like, or another user's; with `once`, also a hard link."""
     if not (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)):
         why = kind_of(status)

@@ -13,10 +13,11 @@ from scaffold.core.model import Attempt
 from scaffold.core.ports import Clock
 from scaffold.git.client.command_line import Git
 from scaffold.git.repository import Repository
+from scaffold.host.contained_path import ContainedPath
 from scaffold.host.slots import Slots
 from scaffold.policy.secret.redaction import Redactor
 from scaffold.policy.secret.sources import redactor_for
-from scaffold.run.projections import PROJECTIONS, report_places
+from scaffold.run.projections import LOGS, projection_places
 from scaffold.store.database import Store
 from scaffold.verify.environment.included_files import kept_snapshots
 
@@ -119,39 +120,44 @@ class RunContext(Struct, frozen=True, kw_only=True):
         """Return the log file of the process that forks the run's workers."""
         return self.run_folder(run_id) / "logs" / "zygote.txt"
 
-    def journal(self, goal: str, action: str) -> Path:
+    def journal(self, goal: str, action: str) -> ContainedPath:
         """Return the journal of an action's agents, one JSON object a line."""
-        return self._journals_folder / safe_file_name(goal) / f"{safe_file_name(action)}.jsonl"
+        return self._writable_place(journal_name(goal, action))
 
-    def gate_logs(self, run_id: RunId) -> Path:
+    def gate_logs(self, run_id: RunId) -> ContainedPath:
         """Return the folder of the logs of checks and gates: of those that failed or could not judge."""
-        return self._journals_folder / "gates" / run_id
+        return self._writable_place(f"{gate_logs_name(run_id)}/any").parent
 
-    def report_places(self, run_id: RunId) -> tuple[Path, Path]:
-        """Return the file of a run's report, and the one in its place if that cannot be written."""
-        return report_places(self.repository.root, self.repository.common_dir, run_id)
-
-    @property
-    def _journals_folder(self) -> Path:
-        """The folder of all journals: in the projections, or next to the store if those cannot be written."""
-        preferred = self.projections / "logs"
-        # `lexists`: while a sandboxed command runs, a socket may stand in place of a
-        # missing `.scaffold`, and nothing can be written below it.
-        existing = next(path for path in (preferred, *preferred.parents) if os.path.lexists(path))
-        if existing.is_dir() and os.access(existing, os.W_OK | os.X_OK):
-            return preferred
-        return self.repository.common_dir / "scaffold" / "logs"
+    def _writable_place(self, name: str) -> ContainedPath:
+        """Return the path of a log in the projections, or next to the store if it cannot be written there."""
+        preferred, other = (top / name for top in self.projection_places)
+        return preferred if preferred.is_writable() else other
 
     @property
-    def projections(self) -> Path:
+    def projections(self) -> ContainedPath:
         """The folder in the user's checkout that mirrors the store for people and scripts; ignored by git."""
-        return self.repository.root / PROJECTIONS
+        return self.projection_places[0]
+
+    @property
+    def projection_places(self) -> tuple[ContainedPath, ContainedPath]:
+        """That folder, and the one next to the store for what cannot be written there."""
+        return projection_places(self.repository.root, self.repository.common_dir)
 
 
 def repository_name(repository: Repository) -> str:
     """Return the name of the user's folders for a repository: readable and unique."""
     name = repository.root.name.encode()[:MAX_NAME_BYTES].decode(errors="ignore")
     return f"{name}-{_hex_digest(str(repository.common_dir))[:12]}"
+
+
+def journal_name(goal: str, action: str) -> str:
+    """Return the name of a journal in the projections."""
+    return f"{LOGS}/{safe_file_name(goal)}/{safe_file_name(action)}.jsonl"
+
+
+def gate_logs_name(run_id: RunId) -> str:
+    """Return the name of the folder of a run's logs of checks and gates in the projections."""
+    return f"{LOGS}/gates/{run_id}"
 
 
 def safe_file_name(name: str) -> str:

@@ -4,7 +4,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from scaffold.core.ids import RunId
-from scaffold.host.atomic_files import write_atomic
+from scaffold.host.contained_path import ContainedPath
 from scaffold.run.context import RunContext, safe_file_name
 
 MAX_CHARS = 1_000_000
@@ -17,19 +17,18 @@ def keep_gate_log(context: RunContext, run_id: RunId, name: str, text: str) -> s
     return write_gate_log(context.gate_logs(run_id), name, context.redactor.clean(text), context.repository.root)
 
 
-def write_gate_log(folder: Path, name: str, text: str, root: Path) -> str:
+def write_gate_log(folder: ContainedPath, name: str, text: str, root: Path) -> str:
     """Write a log to `folder` and return its path, relative to the checkout `root` if it is there; empty on failure."""
     path = folder / f"{safe_file_name(name)}.log"
     with suppress(OSError):
-        folder.mkdir(parents=True, exist_ok=True)
-        write_atomic(path, text[-MAX_CHARS:].encode(errors="replace"))
-        oldest_first = sorted(folder.glob("*.log"), key=lambda path: path.stat().st_mtime_ns)
-        for old in oldest_first[:-MAX_LOGS]:
-            old.unlink(missing_ok=True)
+        path.write(text[-MAX_CHARS:].encode(errors="replace"))
+        logs = [each for each in folder.entries() if each[0].name.endswith(".log")]
+        for old, _ in sorted(logs, key=lambda each: each[1].st_mtime_ns)[:-MAX_LOGS]:
+            old.delete()
         return shown_path(root, path)
     return ""
 
 
-def shown_path(root: Path, path: Path) -> str:
+def shown_path(root: Path, path: ContainedPath) -> str:
     """Return a path as it is shown: relative to the checkout's `root` if it is there."""
-    return str(path.relative_to(root) if path.is_relative_to(root) else path)
+    return str(path.path.relative_to(root) if path.path.is_relative_to(root) else path)

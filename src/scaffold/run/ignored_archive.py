@@ -8,6 +8,7 @@ What tools can make again is left out: see `is_reproducible`.
 import asyncio
 import functools
 import os
+import stat
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
@@ -20,7 +21,7 @@ from scaffold.core.printable_text import count_of, utf8_safe
 from scaffold.git.checkouts.submodule import checked_out_submodules
 from scaffold.git.checkouts.worktree import find_worktree
 from scaffold.git.client.command_line import Git
-from scaffold.host.atomic_files import delete_path, read_untrusted, write_atomic
+from scaffold.host.contained_path import ContainedPath
 from scaffold.host.folder_tree import walk
 from scaffold.host.leftovers import made_by_dead_process
 from scaffold.policy.secret.unreadable_files import is_secret_file_name, secret_entry
@@ -60,12 +61,12 @@ class _LeftOut(Struct, frozen=True):
     """The first error while a file was read or written; empty if there was none."""
 
 
-def archives_folder(common_dir: Path) -> Path:
+def archives_folder(common_dir: Path) -> ContainedPath:
     """Return the folder of all archives, each named after its attempt; it may not exist."""
-    return common_dir / "scaffold" / ARCHIVES
+    return ContainedPath(common_dir, f"scaffold/{ARCHIVES}")
 
 
-def archive_folder(common_dir: Path, attempt_id: AttemptId) -> Path:
+def archive_folder(common_dir: Path, attempt_id: AttemptId) -> ContainedPath:
     """Return the folder with the ignored files of an attempt; it may not exist."""
     return archives_folder(common_dir) / attempt_id
 
@@ -73,8 +74,9 @@ def archive_folder(common_dir: Path, attempt_id: AttemptId) -> Path:
 def archived_files(common_dir: Path, attempt_id: AttemptId) -> tuple[str, ...]:
     """Return the paths of the files that are kept of an attempt, sorted."""
     top = archive_folder(common_dir, attempt_id)
-    found = (Path(folder, name) for folder, _, names in walk(top) for name in names if not made_by_dead_process(name))
-    return tuple(sorted(path.relative_to(top).as_posix() for path in found))
+    found = (path for path, status in top.entries() if stat.S_ISREG(status.st_mode))
+    names = [path.name.removeprefix(f"{top.name}/") for path in found if not made_by_dead_process(path.path.name)]
+    return tuple(sorted(names))
 
 
 async def archive_ignored(
@@ -142,19 +144,25 @@ def restore_archive(common_dir: Path, attempt_id: AttemptId, target: Path) -> tu
     target.mkdir(mode=PRIVATE_FOLDER)
     source, paths = archive_folder(common_dir, attempt_id), archived_files(common_dir, attempt_id)
     for path in paths:
-        write_atomic(target / path, (source / path).read_bytes())
+        with (source / path).reading() as file:
+            (ContainedPath(target) / path).write(file)
     return paths
 
 
 def _copy_files(
-    top: Path, listed: Sequence[str], archive: Path, folders: Sequence[str], sources: Mapping[str, Path], limit: int
+    top: Path,
+    listed: Sequence[str],
+    archive: ContainedPath,
+    folders: Sequence[str],
+    sources: Mapping[str, Path],
+    limit: int,
 ) -> _LeftOut:
     paths = _listed_files(top, listed, folders)
     left_out = list[_IgnoredFile]()
     kept, why = 0, ""
     for each in _files_by_priority(top, paths[:MOST_LOOKED_AT], sources):
         try:
-            data = read_untrusted(top / each.path, max(0, limit)) if kept < MOST_FILES else "too many"
+            data = (ContainedPath(top) / each.path).read(max(0, limit)) if kept < MOST_FILES else "too many"
             if not isinstance(data, str):
                 _write_once(archive, each.path, data)
         except OSError as error:
@@ -174,12 +182,12 @@ def _files_by_priority(top: Path, paths: Sequence[tuple[str, bool]], sources: Ma
     found = list[_IgnoredFile]()
     for path, secret in paths:
         try:
-            file, source = top / path, sources.get(path)
+            file, source = ContainedPath(top) / path, sources.get(path)
             # A link could lead to a file of the user.
-            if file.is_symlink() or not file.is_file():
+            if not file.is_file():
                 continue
-            size = file.stat().st_size
-            if source is None or source.stat().st_size != size or source.read_bytes() != file.read_bytes():
+            size = (top / path).lstat().st_size
+            if source is None or source.stat().st_size != size or source.read_bytes() != file.read(size):
                 found.append(_IgnoredFile(path, size, secret))
         except FileNotFoundError:
             continue  # a process of the agent's that was left behind deleted it
@@ -218,15 +226,13 @@ def _files_in(top: Path, entry: str) -> Iterator[str]:
             yield from (f"{here.as_posix()}/{name}" for name in names)
 
 
-def _write_once(archive: Path, path: str, data: bytes) -> None:
-    archive.parent.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
-    archive.mkdir(mode=PRIVATE_FOLDER, exist_ok=True)
+def _write_once(archive: ContainedPath, path: str, data: bytes) -> None:
     target = archive / path
     # What was a file may be a folder by now, and the other way round.
     for above in PurePosixPath(path).parents:
-        if (archive / above).is_file():
-            delete_path(archive / above)
-    if target.is_dir():
-        delete_path(target)
-    if not (target.is_file() and target.read_bytes() == data):
-        write_atomic(target, data)
+        if above.name and (archive / above).is_file():
+            (archive / above).delete()
+    if target.read(len(data)) != data:
+        if not target.is_file():
+            target.delete()
+        target.write(data, folder_mode=PRIVATE_FOLDER)

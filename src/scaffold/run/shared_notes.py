@@ -1,14 +1,13 @@
 """Notes that agents share, and copies of the edits they ask for, in the projections: one file for each story."""
 
 import contextlib
-import os
 from collections import Counter
-from pathlib import Path
 
 from msgspec import Struct
 
 from scaffold.core.ids import ActionKey, AttemptId, RunId
-from scaffold.host.atomic_files import FileLock, read_untrusted, write_atomic
+from scaffold.host.atomic_files import FileLock
+from scaffold.host.contained_path import MISSING, ContainedPath
 from scaffold.run.context import RunContext, safe_file_name
 
 EDITS = "workflow_edits"
@@ -17,6 +16,8 @@ FAILED = "failed"
 """The folder in the projections' one for edits that are not used."""
 MAX_BYTES = 256 * 1024
 """The largest file of notes, in bytes."""
+MAX_ARCHIVED_BYTES = 64 * MAX_BYTES
+"""The same of what is moved, which users may have written to."""
 LOCK_TIMEOUT_S = 60.0
 ARCHIVE = "archive"
 """The folder of the notes of completed stories, by run."""
@@ -46,19 +47,17 @@ async def file_notes(context: RunContext, run_id: RunId, story: ActionKey, *, co
     if not source.is_file():  # the usual case takes no lock
         return
     async with FileLock(context.repository.common_dir / "scaffold" / f"{name}.lock", timeout_s=LOCK_TIMEOUT_S):
-        if not source.is_file():
-            return
-        target.parent.mkdir(parents=True, exist_ok=True)
-        if not target.exists():
-            source.replace(target)
+        moved, there = source.read(MAX_ARCHIVED_BYTES), target.read(MAX_ARCHIVED_BYTES)
+        if there == MISSING:
+            there = b""
+        if isinstance(moved, str) or isinstance(there, str):
             return
         # The archive has the older notes.
-        moved, there = source.read_bytes(), target.read_bytes()
         first, second = (there, moved) if completed else (moved, there)
         # Killed between the two, it may have been added already.
         if not (there.endswith(moved) if completed else there.startswith(moved)):
-            write_atomic(target, first if not second else first.removesuffix(b"\n") + b"\n" + second)
-        source.unlink()
+            target.write(first.removesuffix(b"\n") + b"\n" + second if first and second else first or second)
+        source.delete()
 
 
 async def add_notes(context: RunContext, name: str, text: str) -> str | UnusableNotes:
@@ -92,21 +91,17 @@ async def _append_notes(context: RunContext, name: str, added: str, *, once: boo
         if len(text.encode()) > MAX_BYTES:
             return UnusableNotes(f"with them the file has more than {MAX_BYTES} bytes; shorten it")
         try:
-            write_atomic(target, text.encode())
+            target.write(text.encode())
         except OSError as error:
-            return UnusableNotes(str(error))
+            return UnusableNotes(f"the file cannot be written ({error.strerror})")
     return text
 
 
-def read_notes(path: Path | str, *, folder: int | None = None) -> str | UnusableNotes | None:
-    """Return the text of a notes file, None if it is missing; with an open `folder`, `path` is a name in it."""
-    try:
-        os.stat(path, dir_fd=folder, follow_symlinks=False)
-    except FileNotFoundError:
+def read_notes(path: ContainedPath) -> str | UnusableNotes | None:
+    """Return the text of a notes file, None if it is missing."""
+    content = path.read(MAX_BYTES)
+    if content == MISSING:
         return None
-    except OSError as error:
-        return UnusableNotes(str(error))
-    content = read_untrusted(path, MAX_BYTES, folder=folder)
     if isinstance(content, str):
         return UnusableNotes(content)
     try:
@@ -136,11 +131,11 @@ def keep_unused_edits(context: RunContext, attempt: AttemptId, story: ActionKey,
     name, content = edit_file_name(story), edits.encode()
     keep_unused_file(context, attempt, name, content)
     pending = context.projections / EDITS / name
-    if read_untrusted(pending, len(content)) == content:
+    if pending.read(len(content)) == content:
         with contextlib.suppress(OSError):
-            pending.unlink()
+            pending.delete()
 
 
 def _write_edits(context: RunContext, name: str, content: bytes) -> None:
     with contextlib.suppress(OSError):
-        write_atomic(context.projections / EDITS / name, content)
+        (context.projections / EDITS / name).write(content)

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
-from pathlib import Path
 
 from msgspec import Struct, structs
 
@@ -14,6 +13,7 @@ from scaffold.core.states import INTERRUPTED, WORKER_PHASES, status_of
 from scaffold.host.process_identity import is_alive
 from scaffold.plan.collisions.rules import HeldBack
 from scaffold.run.collision_board import held_back_actions
+from scaffold.run.projections import recorded_journal
 from scaffold.store.database import Store
 from scaffold.views.journal_entries import JournalEntry, LastActivity, last_activity
 from scaffold.views.state_labels import AgentState, supervisor_state, worker_state
@@ -220,7 +220,7 @@ def _human_wait(item: InboxItem) -> str:
 
 
 def _log_activity(log_file: str | None, belongs: Callable[[JournalEntry], bool]) -> LastActivity | None:
-    return last_activity(Path(log_file), belongs) if log_file else None
+    return last_activity(recorded_journal(log_file), belongs) if log_file else None
 
 
 class HeldBackAction(Struct, frozen=True):

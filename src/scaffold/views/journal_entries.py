@@ -2,13 +2,13 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 import msgspec
 from msgspec import Struct
 
 from scaffold.core.printable_text import printable
+from scaffold.host.contained_path import ContainedPath
 from scaffold.verify.output_excerpt import deciding_line
 from scaffold.views.text_format import brief, clip, format_cost
 
@@ -137,7 +137,7 @@ class LastActivity(Struct, frozen=True):
     """The agent's last message or started call, on one line and safe to print; empty if no entry has one."""
 
 
-def last_activity(path: Path, belongs: Callable[[JournalEntry], bool]) -> LastActivity | None:
+def last_activity(path: ContainedPath, belongs: Callable[[JournalEntry], bool]) -> LastActivity | None:
     """Return the activity in the last entries that belong; None if there are none within a mebibyte of the end."""
     found: LastActivity | None = None
     # The last entries are usually enough, and a journal may have hundreds of megabytes.
@@ -152,10 +152,10 @@ def last_activity(path: Path, belongs: Callable[[JournalEntry], bool]) -> LastAc
     return found
 
 
-def _tail_lines(path: Path, window: int) -> tuple[list[bytes], bool]:
+def _tail_lines(path: ContainedPath, window: int) -> tuple[list[bytes], bool]:
     """Return the complete lines within the last `window` bytes, and whether these are all of the file's."""
     try:
-        with path.open("rb") as file:
+        with path.reading() as file:
             size = file.seek(0, 2)
             start = max(0, size - window)
             file.seek(start)

@@ -14,7 +14,7 @@ from scaffold.core.states import INTERRUPTED, Active, Paused, Planning, status_o
 from scaffold.git.common_dir import find_common_dir, find_top
 from scaffold.host.process_identity import is_alive
 from scaffold.host.wall_clock import WallClock
-from scaffold.run.projections import report_places
+from scaffold.run.projections import projection_places, report_name
 from scaffold.store.database import Store
 from scaffold.store.driver.columns import TimeSource
 from scaffold.store.driver.location import existing_state_location
@@ -138,5 +138,6 @@ def executing_process(run: Run) -> ProcessIdentity | None:
 
 def find_report(cwd: Path, run_id: RunId) -> Path | None:
     """Return the latest report of a run in the repository around `cwd`; None if there is none."""
-    places = report_places(find_top(cwd), find_common_dir(cwd), run_id)
-    return max((place for place in places if place.is_file()), key=lambda report: report.stat().st_mtime, default=None)
+    places = [top / report_name(run_id) for top in projection_places(find_top(cwd), find_common_dir(cwd))]
+    found = [(status.st_mtime, place.path) for place in places if place.is_file() and (status := place.status())]
+    return max(found)[1] if found else None

@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 from fakes import ECHO, JournalList, agent, call_entry, cassette_model
 from scaffold.agent.journal import JournalFile, approval_logger
 from scaffold.host.clock import FakeClock
+from scaffold.host.contained_path import ContainedPath
 from scaffold.llm.cassette_model import CassetteEntry
 from scaffold.policy.permission.approval_gate import ApprovalGate
 from scaffold.policy.rule.ruleset import RuleSet
@@ -14,7 +15,9 @@ from scaffold.policy.shell.workspace_paths import WorkspacePaths
 def test_a_journal_is_one_object_per_line_with_time_type_and_common_fields(tmp_path):
     clock = FakeClock(datetime(2024, 5, 1, 12, tzinfo=UTC))
     path = tmp_path / "logs" / "store.jsonl"
-    journal = JournalFile(path, clock=clock, fields={"action": "store", "attempt": 2})
+    journal = JournalFile(
+        ContainedPath(tmp_path, "logs/store.jsonl"), clock=clock, fields={"action": "store", "attempt": 2}
+    )
     journal.note("prompt", text="two\nlines ö")
     clock.advance(1.5)
     journal.note("tool_call", id="call-1-1", name="shell", args={"command": "ls"})
@@ -33,7 +36,9 @@ def test_a_journal_is_one_object_per_line_with_time_type_and_common_fields(tmp_p
 def test_two_journals_share_a_file_without_losing_lines(tmp_path):
     path = tmp_path / "store.jsonl"
     for attempt in (1, 2):
-        JournalFile(path, clock=FakeClock(), fields={"attempt": attempt}).note("notice", text="begun")
+        JournalFile(ContainedPath(tmp_path, path.name), clock=FakeClock(), fields={"attempt": attempt}).note(
+            "notice", text="begun"
+        )
     assert [json.loads(line)["attempt"] for line in path.read_text().splitlines()] == [1, 2]
 
 

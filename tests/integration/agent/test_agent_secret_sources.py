@@ -6,6 +6,7 @@ import pytest
 
 from scaffold.agent.journal import JournalFile
 from scaffold.host.clock import SystemClock
+from scaffold.host.contained_path import ContainedPath
 from scaffold.policy.secret.sources import redactor_for
 
 
@@ -48,7 +49,9 @@ def test_a_journal_contains_no_secret(tmp_path):
     """BX-9: in no field of any entry."""
     path = tmp_path / "log.jsonl"
     redactor = redactor_for({"MY_TOKEN": "canary-7f3e6a1d"}, tmp_path)
-    journal = JournalFile(path, clock=SystemClock(), fields={"run": "r"}, redactor=redactor)
+    journal = JournalFile(
+        ContainedPath(tmp_path, path.name), clock=SystemClock(), fields={"run": "r"}, redactor=redactor
+    )
     journal.note("prompt", text="use canary-7f3e6a1d")
     journal.note("tool_call", id="c", name="shell", args={"command": ["echo", "canary-7f3e6a1d"]})
     lines = path.read_text()

@@ -11,6 +11,7 @@ from scaffold.cli.render.goals_tasks_agents import agents_text, format_goals, fo
 from scaffold.cli.render.terminal.text_layout import Layout
 from scaffold.core.model import ProcessIdentity
 from scaffold.core.states import Pending, blocked_on_inbox
+from scaffold.host.contained_path import ContainedPath
 from scaffold.host.process_identity import own_identity
 from scaffold.views.journal_entries import last_activity
 from scaffold.views.run_view import read_run_view, read_summary
@@ -45,7 +46,7 @@ def ask(context, run, attempt):
 
 
 def everything(path):
-    return last_activity(path, lambda entry: True)
+    return last_activity(ContainedPath(path.parent, path.name), lambda entry: True)
 
 
 def test_every_process_is_listed_with_its_activity(context, run, scaffold, journal):
@@ -165,7 +166,7 @@ def test_slash_commands_use_the_same_words(context, run, scaffold):
 def test_the_last_activity_is_read_past_torn_and_long_lines(context, run, journal):
     book = journal(run, work(context, run, "store"))
     book.note("text", text="I will test it.\nThen land it.")
-    path = context.journal("shop", "store")
+    path = context.journal("shop", "store").path
     assert everything(path.with_name("missing")) is None
     assert everything(path).text == "I will test it."
     book.note("tool_result", id="1", name="shell", content="x" * 200_000, failed=False)
@@ -179,7 +180,7 @@ def test_the_last_activity_is_read_past_torn_and_long_lines(context, run, journa
 def test_only_the_end_of_a_long_journal_is_read(context, run, journal):
     book = journal(run, work(context, run, "store"))
     book.note("text", text="long ago")
-    path = context.journal("shop", "store")
+    path = context.journal("shop", "store").path
     with path.open("ab") as file:
         file.truncate(8 << 30)  # a sparse file: reading all of it would take minutes, or exhaust the memory
         file.seek(0, 2)

@@ -68,7 +68,7 @@ Baseline of run RUN at BASE
 
 def test_a_baseline_that_is_reset_is_captured_again(context, run, scaffold):
     """AL-10: the run has none, no earlier gate result is reused, and the mirror is gone; never while it is in use."""
-    mirror = context.projections / "baselines" / f"{run.id}.json"
+    mirror = context.projections.path / "baselines" / f"{run.id}.json"
     mirror.parent.mkdir(parents=True)
     mirror.write_text("{}")
     begin(context, run)

@@ -183,7 +183,7 @@ def test_each_failed_attempt_says_why_in_full_and_where_the_whole_output_is(cont
     run = begin(context, make_run(context, plan, attempts=2))
     fail(context, run, "store", {}, error="The check `make test` failed.\n" + "noise\n" * 9 + "ValueError: no shop")
     fail(context, run, "store", {"store.py": "x = 1\n"})
-    logs = context.gate_logs(run.id)
+    logs = context.gate_logs(run.id).path
     logs.mkdir(parents=True)
     out = scaffold("contract", "store").out
     assert "Attempt 1: contract_failed\n  The check `make test` failed.\n  noise\n" in out

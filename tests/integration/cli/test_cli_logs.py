@@ -15,6 +15,7 @@ from builders import a_turn, make_run, work
 from scaffold.agent.journal import JournalFile
 from scaffold.core.states import Paused
 from scaffold.host.clock import FakeClock
+from scaffold.host.contained_path import ContainedPath
 
 NOON = datetime(2030, 1, 1, 12, tzinfo=UTC)
 
@@ -43,7 +44,7 @@ def test_a_copied_repository_shows_each_entry_once(context, plan, scaffold, jour
     for _ in range(2):  # the same twice is no copy
         book.note("text", text="working")
     elsewhere = tmp_path / "elsewhere.jsonl"
-    elsewhere.write_bytes(context.journal("shop", "store").read_bytes())
+    elsewhere.write_bytes(context.journal("shop", "store").path.read_bytes())
     with context.store.transaction():
         context.store.turns.begin(a_turn(run, log_file=str(elsewhere)))
     assert scaffold("logs").out.splitlines() == [f"{local(0)} store#1 working"] * 2
@@ -91,7 +92,7 @@ def test_the_journals_of_all_actions_are_merged_by_time(context, plan, scaffold,
 def test_torn_and_foreign_lines_are_skipped(context, plan, scaffold, journal):
     run = make_run(context, plan)
     journal(run, "store").note("text", text="whole")
-    with context.journal("shop", "store").open("ab") as file:
+    with context.journal("shop", "store").path.open("ab") as file:
         file.write(
             b'not json\n[1]\n{"ts": "never"}\n{"type": "text"}\n\xff\n{"ts": "2030-01-01T12:00:00Z", "type": "te'
         )
@@ -103,7 +104,9 @@ def test_torn_and_foreign_lines_are_skipped(context, plan, scaffold, journal):
 def test_files_named_by_attempts_are_read_too_each_once(context, run, scaffold, journal, tmp_path):
     elsewhere = tmp_path / "elsewhere.jsonl"
     work(context, run, "store", log_file=str(elsewhere))
-    JournalFile(elsewhere, clock=FakeClock(NOON), fields={"action": "store"}).note("text", text="elsewhere")
+    JournalFile(
+        ContainedPath(elsewhere.parent, elsewhere.name), clock=FakeClock(NOON), fields={"action": "store"}
+    ).note("text", text="elsewhere")
     journal(run, "store", after_s=1).note("text", text="here")
     assert [line.split()[-1] for line in scaffold("logs").out.splitlines()] == ["elsewhere", "here"]
 
@@ -222,7 +225,7 @@ def follower(command, folder):
 @pytest.mark.slow
 def test_following_survives_new_truncated_replaced_and_torn_files(context, run, journal, repository):
     """SC-19: every line is shown once, whole, whatever happens to its file."""
-    path = context.journal("shop", "store")
+    path = context.journal("shop", "store").path
     journal(run, "store").note("text", text="a longer line to begin with")
     command = [sys.executable, "-m", "scaffold", "logs", "-f"]
     with follower(command, repository) as following:

@@ -16,6 +16,7 @@ from scaffold.host.browser import open_in_browser
 from scaffold.host.process.async_runner import run_async
 from scaffold.orchestrator.owner.run_end import finish_run
 from scaffold.run.failures.attempt_end import AttemptEnd, end_attempt
+from scaffold.run.projections import report_name
 from scaffold.views.run_history import read_history
 from scaffold.views.run_view import read_run_view
 from scaffold.views.store_reader import find_report
@@ -80,7 +81,7 @@ def test_where_the_checkout_cannot_be_written_the_page_is_next_to_the_store(cont
 
 def test_a_run_ends_as_it_does_where_no_report_can_be_written(context, run, scaffold, capfdbinary):
     """SC-16: a note says why; the command that was asked for the report fails."""
-    for place in context.report_places(run.id):
+    for place in (top.path / report_name(run.id) for top in context.projection_places):
         place.parent.parent.mkdir(exist_ok=True)
         place.parent.write_text("in the way")
     assert run_async(write_end_report(context, run.id)) is None

@@ -36,9 +36,9 @@ def top(tmp_path):
     return ContainedPath(folder)
 
 
-def require_refused(path: ContainedPath, why: str) -> None:
-    """Try everything that changes a path."""
-    for change in (lambda: path.write(b"ours"), lambda: path.append(b"ours"), path.delete):
+def require_refused(path: ContainedPath, why: str, *, deleted: bool = False) -> None:
+    """Try everything that changes a path; what is `deleted` itself is nothing outside."""
+    for change in (lambda: path.write(b"ours"), lambda: path.append(b"ours"), *([] if deleted else [path.delete])):
         with pytest.raises(OSError, match=why):
             change()
 
@@ -84,7 +84,7 @@ def test_a_link_at_any_depth_is_refused_with_its_name(top, outside, depth):
     (outside / "b" / "file").write_bytes(b"mine")
     before = sorted(outside.rglob("*"))
     path = top / "a/b/file"
-    require_refused(path, "a symbolic link")
+    require_refused(path, "a symbolic link", deleted=depth == 2)
     with pytest.raises(OSError, match="a symbolic link") as refused:
         path.write(b"ours")
     assert refused.value.filename == str(place / parts[depth])
@@ -92,6 +92,13 @@ def test_a_link_at_any_depth_is_refused_with_its_name(top, outside, depth):
     assert not path.is_writable()
     assert (outside / "file").read_bytes() == (outside / "b" / "file").read_bytes() == b"mine"
     assert sorted(outside.rglob("*")) == before
+
+
+def test_a_link_is_deleted_and_not_what_it_leads_to(top, outside):
+    (top.top / "link").symlink_to(outside)
+    (top / "link").delete()
+    assert not (top.top / "link").is_symlink()
+    assert (outside / "file").read_bytes() == b"mine"
 
 
 def test_listing_does_not_follow_links(top, outside):
@@ -106,8 +113,8 @@ def test_pipes_sockets_and_folders_are_no_files(top):
     with socket.socket(socket.AF_UNIX) as listening:
         os.chdir(top.top)  # a socket's path may not be long
         listening.bind("socket")
-        require_refused(top / "pipe", "a named pipe")
-        require_refused(top / "socket", "a socket")
+        require_refused(top / "pipe", "a named pipe", deleted=True)
+        require_refused(top / "socket", "a socket", deleted=True)
     (top.top / "socket").chmod(0)
     require_refused(top / "socket" / "x", "a command in a sandbox is using it")
     (top.top / "folder").mkdir()

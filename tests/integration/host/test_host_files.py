@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from scaffold.core.errors import ScaffoldError
-from scaffold.host.atomic_files import FileLock, append_line, delete_folder_if_possible, delete_path, write_atomic
+from scaffold.host.atomic_files import FileLock, delete_folder_if_possible, delete_path, write_atomic
 from scaffold.host.folder_tree import walk
 from scaffold.host.process.child import start_child
 from scaffold.host.process_identity import own_identity
@@ -38,13 +38,6 @@ def test_a_failed_write_leaves_the_old_file(tmp_path):
     with pytest.raises(IsADirectoryError):
         write_atomic(target, b"data")
     assert list(tmp_path.iterdir()) == [target]
-
-
-def test_lines_are_appended_to_a_file_created_on_demand(tmp_path):
-    log = tmp_path / "new" / "log"
-    append_line(log, b"one")
-    append_line(log, b"two")
-    assert log.read_bytes() == b"one\ntwo\n"
 
 
 async def test_a_lock_lets_one_task_in_at_a_time(tmp_path):

@@ -81,7 +81,7 @@ async def test_a_proposal_is_stored_when_the_agent_says_it_is_done(harness):
     ]
     callers = [(each.caller.role, each.caller.action, each.caller.event, each.caller.turn) for each in model.asked]
     assert callers == [("supervisor", "build", "decompose", 1), ("supervisor", "build", "decompose", 2)]
-    lines = harness.context.journal("shop", "supervisor").read_text().splitlines()
+    lines = harness.context.journal("shop", "supervisor").path.read_text().splitlines()
     assert all('"role":"supervisor"' in line and '"goal":"shop"' in line for line in lines)
 
 
@@ -190,7 +190,7 @@ async def test_the_stored_turn_contains_no_secret(harness):
     run = await planned(harness)
     fault = ScriptedAgentModel(create_actions("shop", STORE, parent="correct-horse-battery-staple"), "a", "b", "c")
     await ask(harness, run, fault)
-    assert "correct-horse" not in harness.context.journal("shop", "supervisor").read_text()
+    assert "correct-horse" not in harness.context.journal("shop", "supervisor").path.read_text()
     assert "correct-horse" not in str(turns(harness, run))
     assert "[redacted:SHOP_API_KEY]" in fault.input_text(2)
 

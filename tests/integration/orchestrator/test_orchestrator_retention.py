@@ -52,7 +52,8 @@ async def past(harness):
     await refs.pin(harness.context.git, refs.keep_ref(good.id), run.base_sha)
     await refs.pin(harness.context.git, refs.keep_ref(bad.id), run.base_sha)
     (harness.repo / ".scaffold" / "reports").mkdir(exist_ok=True)
-    (harness.repo / ".scaffold" / "reports" / "r.html").write_text("report")
+    for name in (run.id, "r"):
+        (harness.repo / ".scaffold" / "reports" / f"{name}.html").write_text("report")
     return good, bad
 
 
@@ -73,7 +74,8 @@ async def test_only_what_is_old_and_has_landed_goes(harness, past):
     assert len(list_archived(harness.context.repository.common_dir, harness.store)) == 2
     left = await refs.list_refs(harness.context.git, refs.REF_PREFIX)
     assert set(left) == {refs.rescue_ref(bad.id), refs.keep_ref(bad.id), refs.keep_ref(good.id)}
-    assert not (harness.repo / ".scaffold" / "reports" / "r.html").exists()
+    reports = harness.repo / ".scaffold" / "reports"
+    assert [path.name for path in reports.iterdir()] == ["r.html"], "no run has written it"
 
 
 @pytest.mark.usefixtures("past")
@@ -82,8 +84,9 @@ async def test_nothing_of_a_run_that_has_not_ended_goes(harness):
     """BX-3: journals and patches are of an action, not of a run."""
     run = await harness.own(goal("h", act("a")))
     logs = harness.repo / ".scaffold" / "logs"
-    made = [logs / "one", logs / "two", harness.repo / ".scaffold" / "failures" / "h-a.diff"]
+    made = [logs / "h" / "a.jsonl", logs / "gates" / run.id / "x.log", harness.repo / ".scaffold/failures/h-a.diff"]
     for path in made:
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(bytes(600_000))
     await cleaned(harness, 31)
     assert [path.exists() for path in made] == [True] * 3
@@ -113,13 +116,14 @@ async def test_purge_keeps_what_an_attempt_has_beside_the_work_that_landed(harne
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("past")
-async def test_the_oldest_logs_go_first_where_all_are_too_large(harness):
-    """BX-3: not those of the last day, which a run may be writing."""
+async def test_the_oldest_logs_go_first_where_all_are_too_large(harness, past):
+    """BX-3: not those of the last day, which a run may be writing, and not those of others."""
     logs = harness.repo / ".scaffold" / "logs"
-    for age, name in enumerate(("new", "middle", "old")):
+    names = ("g/good.jsonl", "g/bad.jsonl", f"gates/{past[0].run_id}/old.log", "app/old.jsonl")
+    for age, name in enumerate(names):
+        (logs / name).parent.mkdir(parents=True, exist_ok=True)
         (logs / name).write_bytes(bytes(600_000))
         at = SystemClock().now().timestamp() - age * 2 * 86_400
         os.utime(logs / name, (at, at))
     assert "logs" in await cleaned(harness, 0)
-    assert [(logs / name).exists() for name in ("new", "middle", "old")] == [True, False, False]
+    assert [(logs / name).exists() for name in names] == [True, False, False, True]

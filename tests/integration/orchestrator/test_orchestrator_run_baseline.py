@@ -50,7 +50,7 @@ async def test_the_gates_are_known_before_the_first_attempt(harness):
     captured = next(at for at, event in enumerate(kept) if isinstance(event, BaselineCaptured))
     assert captured < next(at for at, event in enumerate(kept) if isinstance(event, AttemptQueued))
     assert (kept[captured].gate, kept[captured].commit, kept[captured].reused) == ("test", run.base_sha, False)
-    assert (harness.context.projections / "baselines" / f"{run.id}.json").read_bytes().startswith(b"{")
+    assert (harness.context.projections.path / "baselines" / f"{run.id}.json").read_bytes().startswith(b"{")
     (fact,) = harness.store.facts.for_goal(harness.action(run, "a").goal_id)
     assert [(each.kind, each.command) for each in fact.evidence] == [("contract", MORE), ("gate", GATE.command)]
     assert await harness.worktrees(spare=False) == 0

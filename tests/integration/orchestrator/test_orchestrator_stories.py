@@ -45,12 +45,12 @@ async def open_stories(harness, *stories, **settings):
 
 def notes(harness, name):
     """Return notes, which are in the archive once their story is completed."""
-    (place,) = [each for each in harness.context.projections.rglob(name) if "logs" not in each.parts]
+    (place,) = [each for each in harness.context.projections.path.rglob(name) if "logs" not in each.parts]
     return place.read_text()
 
 
 def state(harness, key="US-1"):
-    return json.loads((harness.context.projections / "workflow_state.json").read_text())["stories"][key]
+    return json.loads((harness.context.projections.path / "workflow_state.json").read_text())["stories"][key]
 
 
 @pytest.mark.slow
@@ -68,7 +68,7 @@ async def test_a_story_lands_as_one_commit_and_its_state_is_written(harness):
     happened = [each["action"] for each in found["history"]]
     assert (happened[0], happened[-1], happened.count("step_completed")) == ("story_claimed", "story_completed", 10)
     assert {each["agent_id"] for each in found["history"]} == {1}
-    assert (harness.context.projections / "logs" / "US-1" / "step-005.jsonl").is_file()
+    assert (harness.context.projections.path / "logs" / "US-1" / "step-005.jsonl").is_file()
 
 
 def ends(harness, key="US-1"):
@@ -201,7 +201,7 @@ async def test_a_killed_owner_leaves_no_rejection_without_its_note(harness):
         await recover_run(harness.context, run)
         assert notes(harness, "scratch_US-1.md") == "## Rejected\n- because\n", f"recovery {count}"
     assert harness.store.refused_edits.for_run(run.id) == ()
-    (kept,) = (harness.context.projections / "workflow_edits" / "failed").iterdir()
+    (kept,) = (harness.context.projections.path / "workflow_edits" / "failed").iterdir()
     assert kept.read_text() == edits
 
 
@@ -216,7 +216,7 @@ async def test_a_step_begins_again_without_what_it_changed(harness):
     assert await harness.show(f"{run.session_branch}:list") == "one\ntwo\nthree\ngood"
     step = state(harness)["steps"][4]
     assert (step["restart_count"], step["description"]) == (1, "Better.")
-    assert "+bad" in (harness.context.projections / "restarts" / "US-1-step-005-1.diff").read_text()
+    assert "+bad" in (harness.context.projections.path / "restarts" / "US-1-step-005-1.diff").read_text()
 
 
 @pytest.mark.slow
@@ -272,10 +272,10 @@ async def test_agents_share_notes_and_each_story_has_its_own(harness):
     script |= turns("US-2", step_001=write.format("US-2"), step_005="echo seven >> list")
     assert (await harness.run_to_end(run, **script)).state == Completed()
     assert notes(harness, "scratch.md").splitlines() == ["all-US-1", "all-US-2"]
-    archive = harness.context.projections / "archive" / run.id
+    archive = harness.context.projections.path / "archive" / run.id
     assert sorted(each.name for each in archive.iterdir()) == ["scratch_US-1.md", "scratch_US-2.md"]
     assert notes(harness, "scratch_US-1.md").splitlines() == ["own"]
-    log = (harness.context.projections / "logs" / "US-2" / "step-001.jsonl").read_text()
+    log = (harness.context.projections.path / "logs" / "US-2" / "step-001.jsonl").read_text()
     assert "all-US-1" in log
 
 
@@ -290,7 +290,7 @@ async def test_a_failed_step_fails_its_story_and_the_others_go_on(harness):
     assert [state(harness, f"US-{n}")["status"] for n in (1, 2, 3)] == ["failed", "blocked", "completed"]
     assert len(harness.attempts(run, "US-1/step-005")) == 1
     assert "US-1/step-005 failed" in notes(harness, "scratch.md")
-    assert (harness.context.projections / "failures" / "US-1-step-005.diff").is_file()
+    assert (harness.context.projections.path / "failures" / "US-1-step-005.diff").is_file()
 
 
 @pytest.mark.slow
@@ -403,7 +403,9 @@ async def test_a_reverted_story_is_worked_again_from_its_first_step(harness):
     await revert_action(harness.context, run, harness.action(run, "US-1/step-010"))
     await harness.sh("git reflog expire --expire=now --all; git gc -q --prune=now")
     assert set(harness.statuses(run).values()) == {"running", "pending"}
-    assert (harness.context.projections / "scratch_US-1.md").read_text() == "it is bad\n", "its agents read them again"
+    assert (harness.context.projections.path / "scratch_US-1.md").read_text() == "it is bad\n", (
+        "its agents read them again"
+    )
     script = turns("US-1", "step-011", step_005="echo good >> list")
     ending = await harness.run_to_end(harness.store.runs.get(run.id), **script)
     assert ending.state == Completed()

@@ -43,4 +43,4 @@ async def test_a_story_that_conflicts_again_and_again_asks_and_lands_after_the_a
     lines = (await harness.show(f"{run.session_branch}:list")).splitlines()
     assert sorted(lines) == ["one", "seven", "six", "three", "two"]
     assert len(await harness.landed(run)) == 2
-    assert '"status": "completed"' in (harness.context.projections / STATE_NAME).read_text()
+    assert '"status": "completed"' in (harness.context.projections.path / STATE_NAME).read_text()

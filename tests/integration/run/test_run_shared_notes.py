@@ -10,7 +10,7 @@ RUN, STORY, NAME = "r1", "US-1", "scratch_US-1.md"
 @pytest.fixture
 def places(harness):
     """Where the notes are while the story is open, and once it is completed."""
-    top = harness.context.projections
+    top = harness.context.projections.path
     top.mkdir(exist_ok=True)
     return top / NAME, top / "archive" / RUN / NAME
 

@@ -40,7 +40,7 @@ async def working(harness):
 
 def said_by(working, kind="prompt"):
     """Return the journal entries of one kind."""
-    lines = working.records.run_context.journal("g", "a").read_text().splitlines()
+    lines = working.records.run_context.journal("g", "a").path.read_text().splitlines()
     return [entry["text"] for entry in map(json.loads, lines) if entry["type"] == kind]
 
 

@@ -58,4 +58,4 @@ async def test_the_agent_reads_a_message_before_its_next_request(harness):
     run, attempt = await attempt_of(harness)
     write(harness, run, attempt.action_id, "mind the gap")
     await harness.run_attempt(attempt, {"a": ["echo x > a"]})
-    assert "mind the gap" in harness.context.journal("g", "a").read_text()
+    assert "mind the gap" in harness.context.journal("g", "a").path.read_text()

@@ -59,7 +59,7 @@ async def test_ignored_files_are_kept_as_private_files_and_never_as_objects(harn
     )
     (archive,) = archived(harness)
     assert archive.files == KEPT
-    folder = archive_folder(harness.context.repository.common_dir, archive.attempt)
+    folder = archive_folder(harness.context.repository.common_dir, archive.attempt).path
     assert (folder / ".env").read_text() == "TOKEN=42\n"
     assert stat.S_IMODE((folder / ".env").stat().st_mode) == 0o600
     assert stat.S_IMODE(folder.stat().st_mode) == stat.S_IMODE(folder.parent.stat().st_mode) == 0o700
@@ -77,7 +77,7 @@ async def test_a_later_version_of_an_ignored_file_replaces_the_earlier_one(harne
         run, "a", "touch b; echo 1 > a.log; echo old > x.log", "touch a; echo 2 > a.log; mkdir x.log; echo in > x.log/y"
     )
     (archive,) = archived(harness)
-    folder = archive_folder(harness.context.repository.common_dir, archive.attempt)
+    folder = archive_folder(harness.context.repository.common_dir, archive.attempt).path
     assert archive.files == ("a.log", "x.log/y")
     assert (folder / "a.log").read_text() == "2\n"
 
@@ -89,7 +89,7 @@ async def test_a_file_that_cannot_be_kept_is_told_and_blocks_neither_the_pin_nor
     attempt, path = await begun(harness, run)
     long = "l" * 251 + ".log"
     await harness.sh(f"echo 1 > {long}; mkdir sub; echo 2 > sub/x.log; echo 3 > z.log; echo w > w; {broken}", path)
-    folder = archive_folder(harness.context.repository.common_dir, attempt.id)
+    folder = archive_folder(harness.context.repository.common_dir, attempt.id).path
     folder.mkdir(parents=True)
     (folder / "sub").symlink_to("sub")
     pinned = await rescue_and_remove(harness.context, run, attempt.id)

@@ -43,5 +43,5 @@ async def test_an_agent_is_asked_if_they_fail_or_there_are_none(harness, gates):
     assert isinstance(await harness.work(run, KEY, "echo good > list"), CandidateReady)
     (attempt,) = harness.attempts(run, KEY)
     assert attempt.usage.requests > 0
-    log = (harness.context.projections / "logs" / "US-1" / "step-001.jsonl").read_text()
+    log = (harness.context.projections.path / "logs" / "US-1" / "step-001.jsonl").read_text()
     assert ("list:1" in log) == bool(gates)

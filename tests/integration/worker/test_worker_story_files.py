@@ -47,12 +47,12 @@ async def begin(harness, roles=ROLES, **settings):
 
 def kept(harness):
     """Return the edit files in the projections, by their paths."""
-    top = harness.context.projections / "workflow_edits"
+    top = harness.context.projections.path / "workflow_edits"
     return {str(each.relative_to(top)): each.read_text() for each in top.rglob("*.json")}
 
 
 def notes(harness, name="scratch_US-1.md"):
-    path = harness.context.projections / name
+    path = harness.context.projections.path / name
     return path.read_text() if path.exists() else ""
 
 
@@ -109,7 +109,7 @@ async def test_secrets_in_edit_files_are_removed(harness):
 async def test_notes_are_only_added_to(harness):
     """DR-7: an agent that empties or removes its copy removes nothing of what others wrote; repeated lines are kept."""
     run = await begin(harness, iterations=3)
-    shared = harness.context.projections / "scratch.md"
+    shared = harness.context.projections.path / "scratch.md"
     shared.parent.mkdir(exist_ok=True)
     shared.write_text("one\n```\n")
     refused = "git checkout -q --orphan x; git commit -qm x; echo x > x"
@@ -135,8 +135,8 @@ async def test_names_that_are_no_text_and_many_foreign_files_do_no_harm(harness)
 async def test_without_room_in_the_notes_the_user_is_told_of_unused_edits(harness):
     """DR-6, DR-7: nothing is dropped silently."""
     run = await begin(harness)
-    harness.context.projections.mkdir(exist_ok=True)
-    (harness.context.projections / "scratch_US-1.md").write_text("x" * (MAX_BYTES - 1) + "\n")
+    harness.context.projections.path.mkdir(exist_ok=True)
+    (harness.context.projections.path / "scratch_US-1.md").write_text("x" * (MAX_BYTES - 1) + "\n")
     await harness.work(run, KEY, 'echo x > "$SCAFFOLD_SHARED_DIR/workflow_edits/US-2.json"')
     assert any("`US-2.json`" in each for each in harness.notices(run))
 

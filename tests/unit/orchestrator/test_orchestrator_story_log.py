@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from scaffold.host.contained_path import ContainedPath
 from scaffold.orchestrator.owner.run_files import StoryLog
 from support.stories import apply, complete, new, op, working_on
 
@@ -23,7 +24,7 @@ def lines(folder):
 
 def test_what_happened_is_logged_once_in_its_order(tmp_path):
     """DR-15: by one process and by the next, in the form of the founding document."""
-    log, before, after = StoryLog(tmp_path), working_on("step-002"), edited()
+    log, before, after = StoryLog(ContainedPath(tmp_path)), working_on("step-002"), edited()
     log.add([before])
     log.add([before])
     assert lines(tmp_path)[1] == {
@@ -34,7 +35,7 @@ def test_what_happened_is_logged_once_in_its_order(tmp_path):
         "event": "step_started",
     }
     log.add([after])
-    StoryLog(tmp_path).add([after])
+    StoryLog(ContainedPath(tmp_path)).add([after])
     events = [each["event"] for each in lines(tmp_path)]
     assert events == [each.action for each in sorted(after.history, key=lambda each: each.timestamp)]
     assert events.count("workflow_edit") == 2
@@ -42,17 +43,17 @@ def test_what_happened_is_logged_once_in_its_order(tmp_path):
 
 def test_a_line_that_a_killed_process_began_is_written_whole(tmp_path):
     """DR-15."""
-    StoryLog(tmp_path).add([edited()])
+    StoryLog(ContainedPath(tmp_path)).add([edited()])
     whole = lines(tmp_path)
     path = tmp_path / "logs" / "orchestrator.jsonl"
     path.write_bytes(path.read_bytes()[:-40])
-    StoryLog(tmp_path).add([edited()])
+    StoryLog(ContainedPath(tmp_path)).add([edited()])
     assert lines(tmp_path) == whole
 
 
 def test_lines_of_other_processes_and_runs_stay(tmp_path):
     """DR-15: also if the file was deleted meanwhile."""
-    one, other = StoryLog(tmp_path), StoryLog(tmp_path)
+    one, other = StoryLog(ContainedPath(tmp_path)), StoryLog(ContainedPath(tmp_path))
     one.add([working_on("step-001")])
     other.add([edited()])
     one.add([complete(edited(), "step-002")])
@@ -68,5 +69,5 @@ def test_what_is_no_file_is_left_alone(tmp_path):
     (tmp_path / "theirs").write_text("x")
     (tmp_path / "logs" / "orchestrator.jsonl").symlink_to(tmp_path / "theirs")
     with pytest.raises(OSError, match="cannot be opened"):
-        StoryLog(tmp_path).add([edited()])
+        StoryLog(ContainedPath(tmp_path)).add([edited()])
     assert (tmp_path / "theirs").read_text() == "x"

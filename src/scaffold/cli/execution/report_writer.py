@@ -10,10 +10,10 @@ import msgspec
 from scaffold.cli.render.terminal.style import print_note
 from scaffold.core.ids import RunId
 from scaffold.core.model import Run
-from scaffold.host.atomic_files import write_atomic
 from scaffold.host.startup import importing
 from scaffold.orchestrator.owner.run_lease import require_run
 from scaffold.run.context import RunContext
+from scaffold.run.projections import report_name
 from scaffold.views.changes.taken_work import with_taken
 from scaffold.views.run_history import RunCosts, RunHistory, read_history, run_costs
 from scaffold.views.run_view import RunView, read_run_view
@@ -55,15 +55,15 @@ async def write_report(context: RunContext, run: Run) -> Path:
     with importing():  # needed only at the end of a run
         from scaffold.cli.render.html.page import report_page
     page = report_page(view, history, costs, root=context.repository.root, clean=redactor.clean)
-    preferred, other = context.report_places(run.id)
+    preferred, other = (top / report_name(run.id) for top in context.projection_places)
     try:
         ignore_projections(context)
-        write_atomic(preferred, page.encode())
+        preferred.write(page.encode())
     except OSError:
         # A folder that may not be written, or one that a sandboxed command has put a socket in place of.
-        write_atomic(other, page.encode())
-        return other
-    return preferred
+        other.write(page.encode())
+        return other.path
+    return preferred.path
 
 
 def _own_words(schema: Any) -> Iterator[str]:

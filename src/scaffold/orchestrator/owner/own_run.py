@@ -9,7 +9,6 @@ from pathlib import Path
 from scaffold.agent.model_access import connect_run_model
 from scaffold.core.ids import RunId
 from scaffold.core.model import Run
-from scaffold.host.sandbox.mounts import is_placeholder
 from scaffold.host.startup import importing
 from scaffold.orchestrator.owner.processes.engine import Engine, GoalGroup
 from scaffold.orchestrator.owner.processes.local_engine import LocalEngine, ProcessStarter, ZygoteProcessStarter
@@ -36,9 +35,12 @@ async def own_run(
     try:
         write_projections(context, run)
     except OSError as error:
-        is_masked = is_placeholder(context.projections)
-        why = "a command in a sandbox is using it" if is_masked else error.strerror
-        notice(f"{context.projections} is not writable ({why}); the run continues without it")
+        # A refusal has a whole path.
+        where = error.filename if str(error.filename).startswith("/") else context.projections
+        notice(
+            f"{where} is not used ({error.strerror}); the run continues without it. To have it, make it a plain file "
+            "or folder that you own."
+        )
     starter = starter_for(run)
     try:
         if isinstance(starter, ZygoteProcessStarter):

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
-from pathlib import Path
 
 import msgspec
 
@@ -16,7 +15,7 @@ from scaffold.core.model import Run
 from scaffold.core.printable_text import count_of
 from scaffold.core.proof.gates import Baseline, GateResult, GateRun
 from scaffold.git import commits
-from scaffold.host.atomic_files import write_atomic
+from scaffold.host.contained_path import ContainedPath
 from scaffold.landing.proving.checkout import Checkout
 from scaffold.orchestrator.owner.run_end import fail_run
 from scaffold.policy.command_sandbox import probe_level
@@ -81,7 +80,7 @@ async def ensure_baseline(context: RunContext, run: Run) -> None:
         for warning in result.warnings:
             context.store.events.append(run.id, NoticeRaised("warning", warning))
     with suppress(OSError):  # only a readable copy; the store has the baseline
-        write_atomic(_baseline_file(context, run), encode_baseline(result.baseline, run.id))
+        _baseline_file(context, run).write(encode_baseline(result.baseline, run.id))
 
 
 def reset_baseline(context: RunContext, run: Run) -> bool:
@@ -98,7 +97,7 @@ def reset_baseline(context: RunContext, run: Run) -> bool:
     with context.store.transaction():
         context.store.baselines.drop(run.id, results=True)
     with suppress(OSError):  # only a readable copy
-        _baseline_file(context, run).unlink(missing_ok=True)
+        _baseline_file(context, run).delete()
     return True
 
 
@@ -201,5 +200,5 @@ def _baseline_inputs(context: RunContext, run: Run, tree: TreeId) -> BaselineInp
     )
 
 
-def _baseline_file(context: RunContext, run: Run) -> Path:
-    return context.projections / "baselines" / f"{run.id}.json"
+def _baseline_file(context: RunContext, run: Run) -> ContainedPath:
+    return context.projections / f"baselines/{run.id}.json"

@@ -5,7 +5,6 @@ A file that cannot be written is left as it is: the store is what counts.
 
 import asyncio
 import contextlib
-import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -15,11 +14,13 @@ from scaffold.core.ids import ActionKey
 from scaffold.core.model import Run
 from scaffold.core.run_settings import WriteBack
 from scaffold.core.states import Completed
-from scaffold.host.atomic_files import FileLock, append_line, read_untrusted, write_atomic
+from scaffold.host.atomic_files import FileLock
+from scaffold.host.contained_path import ContainedPath
 from scaffold.plan.source.formats import with_done
 from scaffold.plan.story.record import StoryRecord, log_line
 from scaffold.plan.story.workflow_state import Document, encode_state, project, read_state
 from scaffold.run.context import RunContext
+from scaffold.run.projections import LOGS
 from scaffold.run.shared_notes import file_notes
 from scaffold.views.story_record import all_stories, has_stories
 
@@ -84,7 +85,7 @@ class WorkflowStateFile:
         lock = self._context.repository.common_dir / "scaffold" / f"{STATE_NAME}.lock"
         async with FileLock(lock, timeout_s=LOCK_TIMEOUT_S):
             store = self._context.store
-            stories = all_stories(store, self._run, self._context.projections)
+            stories = all_stories(store, self._run, self._context.projections.path)
             with contextlib.suppress(OSError):
                 self._log.add(stories)
             newest = (each.id for each in store.runs.with_method("story") if not each.settings.planning.one_shot)
@@ -92,19 +93,19 @@ class WorkflowStateFile:
                 return False
             state = project(stories, created_at=self._run.created_at, prd_file=self._run.request)
             with contextlib.suppress(OSError):
-                there = self._path.read_bytes() if self._path.exists() else None
-                if there is None or there != self._written:
+                there = self._path.read(MAX_LOG_BYTES)
+                if there != self._written:
                     self._given = _read_document(there)
                 text = encode_state(state, self._given)
                 if there != text:
-                    write_atomic(self._path, text)
+                    self._path.write(text)
                 self._written = text
         return True
 
 
-def _read_document(content: bytes | None) -> Document | None:
+def _read_document(content: bytes | str) -> Document | None:
     with contextlib.suppress(PlanInvalid, UnicodeDecodeError):
-        return None if content is None else read_state(content.decode("utf-8"), name=STATE_NAME).given
+        return None if isinstance(content, str) else read_state(content.decode("utf-8"), name=STATE_NAME).given
     return None
 
 
@@ -115,26 +116,28 @@ class StoryLog:
     added later, and none is written twice.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self._path = folder / "logs" / LOG_NAME
+    def __init__(self, folder: ContainedPath) -> None:
+        self._path = folder / LOGS / LOG_NAME
         self._logged = Counter[bytes]()
         self._size: int | None = None
         """The size of the file with the lines of `_logged`; None before it is read."""
 
     def add(self, stories: Sequence[StoryRecord]) -> None:
         """Add the entries of these stories that the file lacks, oldest first; raises OSError if that fails."""
-        if self._size is None or self._size != self._size_now():
+        status = self._path.status()
+        size = status.st_size if status else 0
+        if self._size is None or self._size != size:
             # A line that a killed process did not finish is removed.
-            content = read_untrusted(self._path, MAX_LOG_BYTES) if self._size_now() else b""
+            content = self._path.read(MAX_LOG_BYTES) if size else b""
             if isinstance(content, str):
                 raise OSError(f"{self._path} is not read: {content}")
             whole = content[: content.rfind(b"\n") + 1]
             if whole != content:
-                os.truncate(self._path, len(whole))
+                self._path.write(whole)
             self._logged, self._size = Counter(whole.splitlines()), len(whole)
         new = list(self._new_lines(stories))
         if new and self._size is not None:
-            append_line(self._path, b"\n".join(new))
+            self._path.append(b"\n".join(new))
             self._logged.update(new)
             self._size += sum(len(line) + 1 for line in new)
 
@@ -148,12 +151,6 @@ class StoryLog:
                 left[written] -= 1
             else:
                 yield written
-
-    def _size_now(self) -> int:
-        try:
-            return self._path.stat(follow_symlinks=False).st_size
-        except FileNotFoundError:
-            return 0
 
 
 class MarkedCopy:
@@ -174,12 +171,12 @@ class MarkedCopy:
         done = frozenset(each.key for each in actions if isinstance(each.state, Completed))
         with contextlib.suppress(OSError, PlanInvalid, UnicodeDecodeError):
             now = done, _modified_ns(listed)
-            if now != self._written or not self._path.exists():
+            if now != self._written or not self._path.is_file():
                 await asyncio.to_thread(_write_copy, listed, self._path, done)
                 self._written = now
 
 
-def marked_copy(context: RunContext, run: Run) -> Path | None:
+def marked_copy(context: RunContext, run: Run) -> ContainedPath | None:
     """Return the path of the copy; None for a run that marks tasks in its commits, or not at all."""
     listed = run.settings.landing.write_back
     if listed is None or listed.tracked:
@@ -191,8 +188,8 @@ def _modified_ns(listed: WriteBack) -> int:
     return Path(listed.path).stat().st_mtime_ns
 
 
-def _write_copy(listed: WriteBack, path: Path, done: frozenset[ActionKey]) -> None:
+def _write_copy(listed: WriteBack, path: ContainedPath, done: frozenset[ActionKey]) -> None:
     text = Path(listed.path).read_bytes().decode()
     marked = with_done(listed.format, text, done, name=listed.path).text.encode()
-    if not path.exists() or path.read_bytes() != marked:
-        write_atomic(path, marked)
+    if path.read(len(marked)) != marked:
+        path.write(marked)

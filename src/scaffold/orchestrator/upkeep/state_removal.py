@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
+from stat import S_ISREG
 from typing import Literal
 
 from msgspec import Struct
@@ -13,6 +14,7 @@ from scaffold.core.printable_text import count_of
 from scaffold.git import refs
 from scaffold.git.repository import Repository
 from scaffold.host.atomic_files import delete_path
+from scaffold.host.contained_path import ContainedPath
 from scaffold.host.folder_tree import walk
 from scaffold.host.user_dirs import UserDirs
 from scaffold.orchestrator.upkeep.run_cleanup import clean_up, delete_folder
@@ -88,8 +90,10 @@ class Purge(Struct, frozen=True, kw_only=True):
             self.context.store.close()
         kept = {Path(item.name) for item in items if item.kind == "ignored" and not item.removed}
         for item in items:
-            if item.removed and item.kind in {"cache", "ignored", "user"}:
+            if item.removed and item.kind in {"cache", "user"}:
                 delete_folder(Path(item.name), below=self._required_parent(item))
+            elif item.removed and item.kind == "ignored":
+                (archives_folder(self.repository.common_dir) / Path(item.name).name).delete()
             elif item.removed and item.kind == "state":
                 self._delete_state(Path(item.name), kept)
         return items
@@ -104,13 +108,7 @@ class Purge(Struct, frozen=True, kw_only=True):
 
     def _required_parent(self, item: PurgeItem) -> Path:
         # An item is only deleted inside of this folder.
-        match item.kind:
-            case "cache":
-                return self.dirs.cache / "runs"
-            case "ignored":
-                return archives_folder(self.repository.common_dir)
-            case _:
-                return Path(item.name).parent
+        return self.dirs.cache / "runs" if item.kind == "cache" else Path(item.name).parent
 
     @property
     def _worktrees_folder(self) -> Path | None:
@@ -149,7 +147,7 @@ class Purge(Struct, frozen=True, kw_only=True):
             kept = not self.unlanded
             why = "ignored files, which never land; `--unlanded` removes them" if kept else "ignored files"
             name = archive_folder(self.repository.common_dir, archive.attempt)
-            size = folder_size(name)
+            size = _size_below(name)
             yield PurgeItem(kind="ignored", name=str(name), size_bytes=size, removed=not kept, why=why)
 
     def _state_items(self) -> Iterator[PurgeItem]:
@@ -182,11 +180,11 @@ class Purge(Struct, frozen=True, kw_only=True):
         return f", with {' and '.join(found)}" if found else ""
 
     def _projection_items(self) -> Iterator[PurgeItem]:
-        folder = self.repository.root / PROJECTIONS
-        if folder.is_dir():
+        folder = ContainedPath(self.repository.root, PROJECTIONS)
+        if folder.status() is not None:
             why = "logs, and possibly your settings; delete it by hand"
             yield PurgeItem(
-                kind="projections", name=str(folder), size_bytes=folder_size(folder), removed=False, why=why
+                kind="projections", name=str(folder), size_bytes=_size_below(folder), removed=False, why=why
             )
 
     def _user_folder_item(self, folder: Path) -> PurgeItem:
@@ -215,6 +213,10 @@ def require_no_live_run(runs: Sequence[Run]) -> None:
 def folder_size(folder: Path) -> int:
     """Return the size in bytes of all files in `folder`, without following symlinks."""
     return sum(_file_size(Path(where) / name) for where, _, names in walk(folder) for name in names)
+
+
+def _size_below(folder: ContainedPath) -> int:
+    return sum(status.st_size for _, status in folder.entries() if S_ISREG(status.st_mode))
 
 
 def _file_size(path: Path) -> int:

@@ -79,8 +79,8 @@ def list_archived(common_dir: Path, store: Store | None) -> tuple[ArchivedFiles,
     """Return the archived ignored files of each attempt, ordered by its id."""
     top = archives_folder(common_dir)
     found = []
-    for folder in sorted(top.iterdir()) if top.is_dir() else []:
-        name = AttemptId(folder.name)
+    names = {path.name.removeprefix(f"{top.name}/").partition("/")[0] for path, _ in top.entries()}
+    for name in map(AttemptId, sorted(names)):
         attempt = store.attempts.get(name) if store else None
         action = store.actions.get(attempt.action_id) if store and attempt else None
         files = archived_files(common_dir, name)

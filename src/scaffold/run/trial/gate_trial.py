@@ -10,6 +10,7 @@ from scaffold.core.ports import Clock
 from scaffold.core.proof.gates import CheckEnvironment, Gate
 from scaffold.core.run_settings import SandboxSettings
 from scaffold.git.client.command_line import Git
+from scaffold.host.contained_path import ContainedPath
 from scaffold.host.sandbox.launch import temporary_variables
 from scaffold.host.slots import Slots
 from scaffold.policy.secret.command_environment import command_environment, relocated
@@ -175,7 +176,7 @@ def _checkout_tree(place: TrialPlace, request: TrialRequest, environment: CheckE
     clean = redactor_for(request.environ, repository.root).clean
 
     def keep_log(name: str, text: str) -> str:
-        return write_gate_log(repository.common_dir / LOGS, name, clean(text), repository.root)
+        return write_gate_log(ContainedPath(repository.common_dir, LOGS), name, clean(text), repository.root)
 
     return Tree(
         git=git,

@@ -2,11 +2,13 @@
 
 import msgspec
 
+from scaffold.config.folder_trust import PROJECT_PROMPTS
 from scaffold.core.ids import ActionId
 from scaffold.core.model import Run
 from scaffold.core.proof.contract import Contract
-from scaffold.host.atomic_files import write_atomic
+from scaffold.host.contained_path import require_ours
 from scaffold.plan.text.file_format import full_contract_document
+from scaffold.policy.trust_decision import LOCAL_SETTINGS_FILE
 from scaffold.run.context import RunContext, safe_file_name
 
 
@@ -27,16 +29,24 @@ def write_contract_files(context: RunContext, action_id: ActionId) -> None:
 
 def _write_file(context: RunContext, name: str, contract: Contract) -> None:
     text = msgspec.json.format(msgspec.json.encode(full_contract_document(contract)), indent=2)
-    write_atomic(context.projections / "contracts" / f"{name}.json", text + b"\n")
+    (context.projections / f"contracts/{name}.json").write(text + b"\n")
 
 
 def ignore_projections(context: RunContext) -> None:
     """Write the file that makes git ignore the projections; raises OSError if that is impossible."""
-    write_atomic(context.projections / ".gitignore", b"*\n!/prompts/\n!/prompts/*.md\n")
+    (context.projections / ".gitignore").write(b"*\n!/prompts/\n!/prompts/*.md\n")
 
 
 def write_projections(context: RunContext, run: Run) -> None:
-    """Write `.scaffold/.gitignore` and the contracts of a run; raises OSError if the checkout is not writable."""
+    """Write `.scaffold/.gitignore` and the contracts of a run.
+
+    Raises OSError if that is impossible, or if there is a link, a file of another user and the like where the run would
+    write later.
+    """
     ignore_projections(context)
     for action in context.store.actions.for_run(run.id):
         write_contract_files(context, action.id)
+    for path, status in context.projections.entries():
+        # These are read only, and as far as the user trusts them.
+        if not path.name.startswith((PROJECT_PROMPTS, LOCAL_SETTINGS_FILE)):
+            require_ours(path, status)

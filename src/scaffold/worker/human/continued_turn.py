@@ -107,7 +107,8 @@ def _move_folders(message: Message, before: Attempt, place: Workplace) -> Messag
     if place.shared is not None:
         temporary = place.run_context.temporary(before.run_id, before.id)
         # A sandbox has a folder of its own in it.
-        moves.append((_folder_pattern({temporary, temporary.resolve()}, rf"(?:/\w+)?/{SHARED}"), place.shared.path))
+        shared = _folder_pattern({temporary, temporary.resolve()}, rf"(?:/\w+)?/{SHARED}")
+        moves.append((shared, place.shared.path.path))
 
     def moved(part: object) -> object:
         for pattern, new in moves:

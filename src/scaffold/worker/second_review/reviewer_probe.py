@@ -53,6 +53,10 @@ ROLE: SideRole = "reviewer"
 SAMPLED = "it is one of the changes that are sampled"
 
 
+PROBES = "probe of reviewer"
+"""The folder of the journals of probes."""
+
+
 class LandedChange(Struct, frozen=True, kw_only=True):
     """A change that has landed, with what was shown of it."""
 
@@ -224,7 +228,7 @@ class ReviewerProbe:
         context, settings, key = self._context, self._reviewer.model, change.action.key
         fields = {"run": change.run.id, "action": key, "attempt": change.attempt.number, "role": ROLE}
         journal = JournalFile(
-            context.journal("probe of reviewer", key), clock=context.clock, fields=fields, redactor=context.redactor
+            context.journal(PROBES, key), clock=context.clock, fields=fields, redactor=context.redactor
         )
         root = Workspace(git.cwd, context.environ, redactor=context.redactor)
         gate = worker_gate(

@@ -4,7 +4,6 @@ import contextlib
 import os
 from collections.abc import Mapping, Sequence
 from itertools import islice
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -14,7 +13,7 @@ from scaffold.core.ids import ActionKey
 from scaffold.core.model import Attempt
 from scaffold.core.printable_text import utf8_safe
 from scaffold.core.tool import Tool, ToolOutput
-from scaffold.host.atomic_files import read_untrusted
+from scaffold.host.contained_path import MISSING, ContainedPath
 from scaffold.plan.story.apply_edit import EditsApplied, EditsKnown, foreign_files
 from scaffold.plan.story.step_edit import MAX_EDIT_BYTES
 from scaffold.plan.story.step_type import STEP_TYPES
@@ -48,8 +47,8 @@ class EditFolder(Struct, frozen=True, kw_only=True):
     story: ActionKey
 
     @property
-    def own(self) -> Path:
-        """The file of the agent's own story, for the agent."""
+    def own(self) -> ContainedPath:
+        """The file of the agent's own story."""
         return self.shared.path / EDITS / edit_file_name(self.story)
 
 
@@ -136,35 +135,24 @@ def _story_of(task: Assignment) -> ActionKey | None:
 
 
 def _take_files(folder: EditFolder) -> _FolderContent:
-    # The agent may have put links there; following one would read a file of the user.
-    own = edit_file_name(folder.story)
+    own, place = edit_file_name(folder.story), folder.own.parent
     try:
-        with folder.shared.opened(EDITS) as opened:
-            with os.scandir(opened) as entries:
-                found = (each.name for each in entries if each.name.endswith(".json") and each.name != own)
-                names = [own, *sorted(islice(found, MAX_FOREIGN))]
-            content = {
-                name: read_untrusted(name, MAX_EDIT_BYTES, folder=opened) for name in names if _is_in(opened, name)
-            }
-            for name in content:
-                with contextlib.suppress(OSError):
-                    os.unlink(name, dir_fd=opened)
+        with place.opened() as opened, os.scandir(opened) as entries:
+            found = (each.name for each in entries if each.name.endswith(".json") and each.name != own)
+            names = [own, *sorted(islice(found, MAX_FOREIGN))]
     except FileNotFoundError:
         return _FolderContent()
     except OSError as error:
         return _FolderContent(problem=f"its folder cannot be opened ({error.strerror})")
+    read = {name: (place / name).read(MAX_EDIT_BYTES) for name in names}
+    content = {name: each for name, each in read.items() if each != MISSING}
+    for name in content:
+        with contextlib.suppress(OSError):
+            (place / name).delete()
     # A foreign name may be no text.
     stems = {name: utf8_safe(name.removesuffix(".json")) for name in content if name != own}
     foreign = tuple((f"{safe_file_name(stem)}.json", content[name]) for name, stem in stems.items())
     return _FolderContent(own=content.get(own), foreign=foreign)
-
-
-def _is_in(folder: int, name: str) -> bool:
-    try:
-        os.stat(name, dir_fd=folder, follow_symlinks=False)
-    except OSError:
-        return False
-    return True
 
 
 def _text_of(content: bytes | str) -> tuple[str | None, str]:

@@ -1,13 +1,12 @@
 """Write the patch of work that did not land into the projections, where people look first; the refs are the record."""
 
 import contextlib
-from pathlib import Path
+import tempfile
 
 from scaffold.core.errors import GitError
 from scaffold.core.ids import AttemptId
 from scaffold.core.states import Failed
 from scaffold.git.commits import DIFF_OPTIONS, WITHOUT_ATTRIBUTES
-from scaffold.host.atomic_files import delete_path
 from scaffold.host.leftovers import own_mark
 from scaffold.run.attempts.assignment import journal_names
 from scaffold.run.context import RunContext, safe_file_name
@@ -27,20 +26,22 @@ async def write_rescue_diff(context: RunContext, attempt_id: AttemptId) -> None:
     goal = context.store.goals.get(action.goal_id) if action else None
     if attempt is None or action is None or goal is None or attempt.head_sha in {None, attempt.start}:
         return
-    if not context.projections.is_dir():
+    if context.projections.status() is None:
         return
     parent = context.store.actions.get(action.parent_id) if action.parent_id else None
-    name = safe_file_name("-".join(journal_names(goal, action, parent)))
-    failed = isinstance(action.state, Failed)
-    relative = Path(FAILURES, f"{name}.diff") if failed else Path(RESTARTS, f"{name}-{attempt.number}.diff")
-    target = context.projections / relative
-    written = target.with_name(f".{own_mark()}diff")
-    with contextlib.suppress(OSError, GitError):
-        target.parent.mkdir(mode=0o700, exist_ok=True)
-        written.touch(mode=0o600)
-        # Not through memory: the work may have large files.
-        args = ("diff-tree", "-r", "-p", "--binary", *DIFF_OPTIONS, f"--output={written}")
+    at_failure, otherwise = diff_names(journal_names(goal, action, parent), attempt.number)
+    target = context.projections / (at_failure if isinstance(action.state, Failed) else otherwise)
+    with (
+        contextlib.suppress(OSError, GitError),
+        # Git follows links, so it does not write there itself; not through memory: the work may have large files.
+        tempfile.NamedTemporaryFile(dir=context.cache, prefix=own_mark()) as written,
+    ):
+        args = ("diff-tree", "-r", "-p", "--binary", *DIFF_OPTIONS, f"--output={written.name}")
         await context.git(*args, attempt.start, str(attempt.head_sha), env=WITHOUT_ATTRIBUTES)
-        written.replace(target)
-    with contextlib.suppress(OSError):
-        delete_path(written)
+        target.write(written, folder_mode=0o700)
+
+
+def diff_names(journal: tuple[str, str], attempt: int) -> tuple[str, str]:
+    """Return the names of an attempt's patch in the projections: if its action has failed with it, and otherwise."""
+    name = safe_file_name("-".join(journal))
+    return f"{FAILURES}/{name}.diff", f"{RESTARTS}/{name}-{attempt}.diff"

@@ -1,12 +1,9 @@
 """The folder in which agents share notes: each attempt has its own copy, which is merged into the projections."""
 
-from contextlib import AbstractContextManager
-from pathlib import Path
-
 from msgspec import Struct
 
 from scaffold.core.ids import ActionKey
-from scaffold.host.atomic_files import open_below
+from scaffold.host.contained_path import ContainedPath
 from scaffold.host.sandbox.confinement import SandboxSpec
 from scaffold.run.attempts.assignment import Assignment
 from scaffold.run.context import RunContext
@@ -21,8 +18,7 @@ VARIABLES = ("SCAFFOLD_SHARED_DIR", "RALPH_SHARED_DIR")
 class SharedFolder(Struct, frozen=True, kw_only=True):
     """An attempt's own copy of the notes, in a folder that its commands may write, remove and replace by a link."""
 
-    path: Path
-    """For its agent. We open it by `opened` alone."""
+    path: ContainedPath
     given: dict[str, str]
     """The notes by file name, as the attempt got them or as they were when they were last merged."""
     story_scratch: str = ""
@@ -33,20 +29,6 @@ class SharedFolder(Struct, frozen=True, kw_only=True):
         """The variables by which commands learn where it is."""
         return dict.fromkeys(VARIABLES, str(self.path))
 
-    def opened(self, *below: str) -> AbstractContextManager[int]:
-        """Open it, or a folder in it, without following a link; OSError if there is none."""
-        return open_below(self.path.parent, self.path.name, *below)
-
-    def read(self, name: str) -> str | UnusableNotes | None:
-        """Return the notes in one of its files, None if it is gone."""
-        try:
-            with self.opened() as folder:
-                return read_notes(name, folder=folder)
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            return UnusableNotes(f"their folder cannot be opened ({error.strerror})")
-
 
 def open_shared_folder(
     context: RunContext, task: Assignment, sandbox: SandboxSpec | None, story: ActionKey | None
@@ -56,22 +38,25 @@ def open_shared_folder(
     `story`: the story that the attempt is a step of; None for another attempt.
     """
     temporary = context.temporary(task.run.id, task.attempt.id)
-    path = (sandbox.confinement.temporary if sandbox else temporary) / SHARED
-    path.mkdir(mode=0o700, parents=True, exist_ok=True)
-    (path / EDITS).mkdir(mode=0o700, exist_ok=True)
+    top = sandbox.confinement.temporary if sandbox else temporary
+    top.mkdir(mode=0o700, parents=True, exist_ok=True)
+    # Commands of an attempt that continues have had it already.
+    path = ContainedPath(top, SHARED)
+    with (path / EDITS).opened(create=True, mode=0o700):
+        pass
     names = [SCRATCH, *([notes_of_story(story)] if story else [])]
     given = {}
     for name in names:
         found = read_notes(context.projections / name)
         given[name] = found if isinstance(found, str) else ""
-        (path / name).write_text(given[name], encoding="utf-8")
+        (path / name).write(given[name].encode())
     return SharedFolder(path=path, given=given, story_scratch=names[1] if story else "")
 
 
 async def merge_shared_folder(context: RunContext, task: Assignment, folder: SharedFolder) -> None:
     """Add the lines that the attempt's agent wrote to the notes in the projections; warn of a file that is unusable."""
     for name, given in tuple(folder.given.items()):
-        written = folder.read(name)
+        written = read_notes(folder.path / name)
         outcome = (
             await merge_notes(context, name, given, written)
             if isinstance(written, str) and written != given

@@ -87,7 +87,7 @@ async def _read_contract(name: str, run_name: str | None) -> ContractView:
             seals=context.store.seals.for_action(action.id),
             checked=next((each for each in reversed(attempts) if each.verification is not None), None),
             attempts=attempts,
-            logs=shown_path(context.repository.root, logs) if (logs := context.gate_logs(run.id)).is_dir() else "",
+            logs=shown_path(context.repository.root, logs) if (logs := context.gate_logs(run.id)).status() else "",
             facts=tuple(fact for fact in facts if fact.assertion in action.effects),
             drafter=run.settings.planning.drafter,
         )

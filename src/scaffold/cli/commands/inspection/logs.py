@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 from heapq import merge
 from itertools import repeat
-from pathlib import Path
 
 import click
 
@@ -17,9 +16,11 @@ from scaffold.cli.wiring import context_with_run
 from scaffold.core.errors import UsageError
 from scaffold.core.model import Action, Run
 from scaffold.core.printable_text import printable
+from scaffold.host.contained_path import ContainedPath
 from scaffold.host.process.async_runner import run_async
 from scaffold.run.attempts.assignment import journal_names
-from scaffold.run.context import RunContext
+from scaffold.run.context import RunContext, journal_name
+from scaffold.run.projections import recorded_journal
 from scaffold.views.journal_entries import Fields, JournalEntry, entry_lines, read_entry, whole_entry_lines
 from scaffold.views.name_lookup import find_action
 from scaffold.views.store_reader import is_executed
@@ -36,7 +37,7 @@ class FileTail:
     A file that was replaced or truncated is read from its beginning again.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: ContainedPath) -> None:
         """Start at the beginning of a file, which need not exist yet."""
         self._path = path
         self._offset = 0
@@ -57,13 +58,13 @@ class FileTail:
 
     def _read_block(self, most: int) -> bytes:
         try:
-            with self._path.open("rb") as file:
+            with self._path.reading() as file:
                 found = os.fstat(file.fileno())
                 if found.st_ino != self._inode or found.st_size < self._offset:
                     self._inode, self._offset = found.st_ino, 0
                 file.seek(self._offset)
                 return file.read(most)
-        except (FileNotFoundError, NotADirectoryError):
+        except OSError:  # it is missing, or a link and the like
             return b""
 
 
@@ -105,7 +106,7 @@ async def _print_logs(
 ) -> None:
     async with context_with_run(run_name) as (context, run):
         only = find_action(context, run, action_name) if action_name else None
-        tails: dict[Path, FileTail] = {}
+        tails: dict[ContainedPath, FileTail] = {}
         seen = False
         while True:
             # Asked before reading, so that the last round still shows what was written up to the end.
@@ -123,7 +124,7 @@ async def _print_logs(
 
 
 def _new_entries(
-    context: RunContext, run: Run, only: Action | None, tails: dict[Path, FileTail]
+    context: RunContext, run: Run, only: Action | None, tails: dict[ContainedPath, FileTail]
 ) -> Iterator[JournalEntry]:
     read = [tails.setdefault(path, FileTail(path)).lines() for path in _journal_files(context, run, only)]
     numbered = [zip(_matching_entries(lines, run, only), repeat(number)) for number, lines in enumerate(read)]
@@ -137,7 +138,7 @@ def _new_entries(
             yield entry
 
 
-def _journal_files(context: RunContext, run: Run, only: Action | None) -> Iterable[Path]:
+def _journal_files(context: RunContext, run: Run, only: Action | None) -> Iterable[ContainedPath]:
     # Each once: the journals of goals, and the log files of attempts and turns.
     store = context.store.attempts
     if only is None:
@@ -146,13 +147,16 @@ def _journal_files(context: RunContext, run: Run, only: Action | None) -> Iterab
         attempts = store.for_workspace(only.id) if only.kind == "compound" else store.for_action(only.id)
     turns = [turn for turn in context.store.turns.for_run(run.id) if only is None or turn.action_id == only.id]
     written = [*(attempt.log_file for attempt in attempts), *(turn.log_file for turn in turns)]
-    named = [Path(name) for name in written if name]
+    named = [recorded_journal(name) for name in written if name]
     goals = {goal.id: goal for goal in context.store.goals.for_run(run.id)}
     if only is not None:
         parent = context.store.actions.get(only.parent_id) if only.parent_id else None
-        return dict.fromkeys([context.journal(*journal_names(goals[only.goal_id], only, parent)), *named])
-    folders = [context.journal(goal.name, run.id).parent for goal in goals.values()]
-    return dict.fromkeys([*(path for folder in folders for path in sorted(folder.glob("*.jsonl"))), *named])
+        journal = journal_name(*journal_names(goals[only.goal_id], only, parent))
+        return dict.fromkeys([*(top / journal for top in context.projection_places), *named])
+    journals = [journal_name(goal.name, run.id) for goal in goals.values()]
+    folders = [(top / journal).parent for top in context.projection_places for journal in journals]
+    found = (path for folder in folders for path, _ in folder.entries())
+    return dict.fromkeys([*(path for path in found if path.name.endswith(".jsonl")), *named])
 
 
 def _matching_entries(lines: Iterable[bytes], run: Run, only: Action | None) -> Iterator[JournalEntry]:

@@ -204,7 +204,7 @@ async def _follow_run(context: RunContext, run: Run, flags: RunFlags) -> int | N
 async def start(context: RunContext, run: Run, flags: RunFlags) -> int:
     """Plan a run if needed, show it, and execute it if the user agrees, otherwise save it; return the exit code."""
     if (copy := marked_copy(context, run)) and not flags.quiet:
-        print_text(f"tasks that are done are marked in {copy.relative_to(context.repository.root)}", err=True)
+        print_text(f"tasks that are done are marked in {copy.name}", err=True)
     # No question is asked, so the background process can plan, too.
     if flags.yes and flags.detach:
         return await continue_run(context, run.id, flags)

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Iterable
 from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 
 from scaffold.core.events import NoticeRaised
@@ -14,8 +15,7 @@ from scaffold.git import refs
 from scaffold.git.checkouts import worktree, worktree_pool
 from scaffold.git.checkouts.worktree_metadata import deleted_registrations, submodule_git_dirs, unfinished_registrations
 from scaffold.host.atomic_files import delete_folder_if_possible
-from scaffold.host.folder_tree import walk
-from scaffold.host.leftovers import left_by_dead_processes
+from scaffold.host.leftovers import left_by_dead_processes, made_by_dead_process
 from scaffold.host.process.child import kill_orphan
 from scaffold.host.process_identity import own_identity
 from scaffold.landing.facts.landing_record import (
@@ -202,15 +202,17 @@ def _remove_files(context: RunContext, run: Run) -> None:
     written = (context.cache, environments, *environments.glob("*"))
     common = context.repository.common_dir
     deleted = (deleted_registrations(each) for each in (common, *submodule_git_dirs(common / "modules")))
-    kept = (context.projections, archives_folder(common))
-    mirrors = (Path(folder) for top in kept for folder, _, _ in walk(top))
     for path in (
         context.temporary_folder(run.id),
         context.wake_fifo(run.id).parent,
         resource_notes(context.run_folder(run.id)),
-        *left_by_dead_processes((*written, *deleted, *mirrors)),
+        *left_by_dead_processes((*written, *deleted)),
     ):
         delete_folder_if_possible(path)
+    for each, _ in chain(context.projections.entries(), archives_folder(common).entries()):
+        if made_by_dead_process(each.path.name):
+            with suppress(OSError):
+                each.delete()
 
 
 def _remove_empty(logs: Iterable[Path]) -> None:
