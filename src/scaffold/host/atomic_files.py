@@ -4,18 +4,15 @@ import asyncio
 import contextlib
 import fcntl
 import os
-import shutil
-import stat
 from pathlib import Path
 from types import TracebackType
-from typing import IO
 
 import msgspec
 
 from scaffold.core.errors import ScaffoldError
 from scaffold.core.model import ProcessIdentity
+from scaffold.host.contained_path import replace_in
 from scaffold.host.folder_tree import remove_tree
-from scaffold.host.leftovers import own_mark
 from scaffold.host.process_identity import own_identity
 
 
@@ -30,29 +27,6 @@ def write_atomic(path: Path, data: bytes) -> None:
         replace_in(folder, path.name, data)
     finally:
         os.close(folder)
-
-
-def replace_in(folder: int, name: str, data: bytes | IO[bytes]) -> None:
-    """Write a file of the open `folder` atomically, as `write_atomic` does."""
-    # In the same folder, because a rename is atomic only within one file system. Without the file's own name, which may
-    # be as long as a name can be.
-    written = f"{own_mark()}{os.urandom(8).hex()}"
-    fd = os.open(written, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600, dir_fd=folder)
-    try:
-        with os.fdopen(fd, "wb") as file:
-            if isinstance(data, bytes):
-                file.write(data)
-            else:
-                shutil.copyfileobj(data, file)
-            file.flush()
-            # Without it a power cut after the rename can leave an empty file under the final name.
-            os.fsync(file.fileno())
-        os.replace(written, name, src_dir_fd=folder, dst_dir_fd=folder)
-    except BaseException:
-        os.unlink(written, dir_fd=folder)
-        raise
-    # The rename itself is only on the disk once its folder is.
-    os.fsync(folder)
 
 
 def delete_path(path: Path) -> None:
@@ -71,29 +45,6 @@ def delete_folder_if_possible(path: Path) -> None:
     """Delete a folder with everything in it that can be deleted; it may be missing."""
     with contextlib.suppress(OSError):
         delete_path(path)
-
-
-def read_untrusted(path: Path | str, most_bytes: int, *, folder: int | None = None) -> bytes | str:
-    """Return the content of a file that untrusted code could write, or why it is not read (a link, too large, ...).
-
-    A name alone is that of a file in the open `folder`.
-    """
-    try:
-        # A link could lead to a file of the user's; opening a named pipe would block for ever.
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
-    except FileNotFoundError:
-        return "the file is missing"
-    except OSError as error:
-        return f"the file cannot be opened ({error.strerror})"
-    try:
-        # Asked of the open descriptor: the path may lead to something else by now.
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            return "it is not a regular file"
-        with os.fdopen(descriptor, "rb", closefd=False) as file:
-            data = file.read(most_bytes + 1)
-    finally:
-        os.close(descriptor)
-    return data if len(data) <= most_bytes else f"the file is larger than {most_bytes} bytes"
 
 
 class FileLock:

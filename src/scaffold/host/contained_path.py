@@ -5,6 +5,7 @@ A repository is such a folder, and so is everything that a confined program may 
 
 import errno
 import os
+import shutil
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -13,8 +14,8 @@ from typing import IO
 
 from msgspec import Struct
 
-from scaffold.host.atomic_files import replace_in
 from scaffold.host.folder_tree import OPENING, remove_tree
+from scaffold.host.leftovers import own_mark
 
 KINDS = {
     stat.S_IFLNK: "a symbolic link",
@@ -221,3 +222,26 @@ def kind_of(status: os.stat_result) -> str:
     if stat.S_ISSOCK(status.st_mode) and stat.S_IMODE(status.st_mode) == 0:
         return "a command in a sandbox is using it"
     return KINDS.get(stat.S_IFMT(status.st_mode), "a device")
+
+
+def replace_in(folder: int, name: str, data: bytes | IO[bytes]) -> None:
+    """Write a file of the open `folder` atomically, as `write_atomic` does."""
+    # In the same folder, because a rename is atomic only within one file system. Without the file's own name, which may
+    # be as long as a name can be.
+    written = f"{own_mark()}{os.urandom(8).hex()}"
+    fd = os.open(written, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600, dir_fd=folder)
+    try:
+        with os.fdopen(fd, "wb") as file:
+            if isinstance(data, bytes):
+                file.write(data)
+            else:
+                shutil.copyfileobj(data, file)
+            file.flush()
+            # Without it a power cut after the rename can leave an empty file under the final name.
+            os.fsync(file.fileno())
+        os.replace(written, name, src_dir_fd=folder, dst_dir_fd=folder)
+    finally:
+        with suppress(FileNotFoundError):
+            os.unlink(written, dir_fd=folder)
+    # The rename itself is only on the disk once its folder is.
+    os.fsync(folder)

@@ -15,7 +15,7 @@ from scaffold.git.checkouts.submodule import missing_gitlinks
 from scaffold.git.commits import PathChange
 from scaffold.git.common_dir import is_git_dir_by_names
 from scaffold.git.ignored_files import newly_ignored
-from scaffold.host.atomic_files import read_untrusted
+from scaffold.host.contained_path import ContainedPath
 from scaffold.policy.path.protected_areas import ProtectedAreas
 from scaffold.policy.path.protected_files import protected_entry
 from scaffold.verify.base_layout import base_layout_of
@@ -197,7 +197,7 @@ def _own_path(tree: Tree, changes: Sequence[PathChange]) -> Iterator[Reason]:
     own = os.fsencode(tree.git.cwd)
     for change in changes:
         if change.kind != "D" and change.path.endswith((*CODE_SUFFIXES, *SETTINGS_SUFFIXES)):
-            text = read_untrusted(tree.git.cwd / change.path, MOST_BYTES)
+            text = ContainedPath(tree.git.cwd, change.path).read(MOST_BYTES)
             if isinstance(text, bytes) and own in text:
                 yield change.path, f"contains {tree.git.cwd}"
 

@@ -14,7 +14,7 @@ from scaffold.core.model import Run
 from scaffold.core.printable_text import join_limited, truncate_text, utf8_safe
 from scaffold.git import commits
 from scaffold.git.trees.tree_file import NewFile
-from scaffold.host.atomic_files import read_untrusted, write_atomic
+from scaffold.host.contained_path import ContainedPath
 from scaffold.host.process.command_runner import CommandResult, Containment, run_command
 from scaffold.host.sandbox.confinement import SandboxSpec
 from scaffold.landing.conflicts.lock_files import MAX_BYTES, LockTool, lock_tool, require_versions, text_to_start_from
@@ -70,7 +70,7 @@ class LockFileMaker(Struct, frozen=True, kw_only=True):
         ):
             for file in files:
                 data = file.written(starts[file.path]).data
-                await asyncio.to_thread(write_atomic, place.git.cwd / file.path, data)
+                await asyncio.to_thread(ContainedPath(place.git.cwd, file.path).write, data)
             for path, tool in tools.items():
                 await self._run_tool(path, tool, place)
             # Ignored files never land, so they may change.
@@ -105,7 +105,7 @@ def _without_network(sandbox: SandboxSpec | None) -> SandboxSpec | None:
 
 
 async def _read_result(file: ReadFile, tool: LockTool, place: Tree) -> NewFile:
-    data = await asyncio.to_thread(read_untrusted, place.git.cwd / file.path, MAX_BYTES)
+    data = await asyncio.to_thread(ContainedPath(place.git.cwd, file.path).read, MAX_BYTES)
     if isinstance(data, str):
         raise NotMergeable(f"what `{tool.command}` made of {file.path} cannot be read: {data}")
     text, _ = read_text(data, MAX_BYTES)

@@ -37,6 +37,7 @@ def database_path(common_dir: Path) -> Path:
 
 def existing_state_location(common_dir: Path, environ: Mapping[str, str]) -> StoreLocation | None:
     """Return the location of the repository's state; None if there was no run yet. Does not contact a server."""
+    _require_no_links(common_dir)
     url = _database_url(environ)
     if url is None:
         path = database_path(common_dir)
@@ -47,6 +48,7 @@ def existing_state_location(common_dir: Path, environ: Mapping[str, str]) -> Sto
 
 def state_location(common_dir: Path, environ: Mapping[str, str]) -> StoreLocation:
     """Return the location of the repository's state; on a server, chooses and stores a schema name if necessary."""
+    _require_no_links(common_dir)
     url = _database_url(environ)
     if url is None:
         return database_path(common_dir)
@@ -60,6 +62,14 @@ def _database_url(environ: Mapping[str, str]) -> str | None:
             return url
     fix = f"Write it as postgresql://USER@HOST/DATABASE, or unset {DATABASE_URL} to keep the state in a file."
     raise UsageError(f"{DATABASE_URL} does not name a PostgreSQL server", fix)
+
+
+def _require_no_links(common_dir: Path) -> None:
+    # A received repository may have some, and what we write would change what they lead to.
+    folder = common_dir / "scaffold"
+    for path in (folder, *(folder.iterdir() if folder.is_dir() else ())):
+        if path.is_symlink():
+            raise StoreError(f"{path} is a symbolic link, which is not followed", "Look where it leads, and remove it.")
 
 
 def _schema_file(common_dir: Path) -> Path:

@@ -14,7 +14,7 @@ from scaffold.git.added_lines import added_lines
 from scaffold.git.client.command_line import Git
 from scaffold.git.commits import path_changes
 from scaffold.git.trees.links import follow_links, linked_files
-from scaffold.host.atomic_files import read_untrusted
+from scaffold.host.contained_path import ContainedPath
 from scaffold.verify.observation.node_coverage import SUFFIXES, SourceLines, code_lines
 from scaffold.verify.paths.conventions import is_test
 
@@ -104,7 +104,7 @@ def _read_changed_code(top: Path, added: Mapping[str, tuple[int, ...]], linked: 
     python, javascript = dict[str, PythonFile](), dict[str, SourceLines]()
     for path in {**added, **linked}:
         file = linked.get(path, path)
-        data = read_untrusted(top / file, MAX_FILE_BYTES)
+        data = ContainedPath(top, file).read(MAX_FILE_BYTES)
         if isinstance(data, str):
             continue
         # Behind a link all lines count, because the link may be new.

@@ -12,7 +12,8 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from scaffold.host.atomic_files import delete_folder_if_possible, read_untrusted
+from scaffold.host.atomic_files import delete_folder_if_possible
+from scaffold.host.contained_path import ContainedPath
 from scaffold.host.leftovers import new_temporary_folder
 from scaffold.verify.observation import node_coverage
 from scaffold.verify.observation.changed_code import NOTHING, ChangedCode
@@ -119,7 +120,7 @@ class CheckObserver:
     def _executed_python(self, marks: Path) -> dict[str, frozenset[int]] | None:
         """Return the lines whose marks are set, by file; None if the marks are not as we made them."""
         groups = [(path, group) for path, groups in self._marked.items() for group in groups]
-        data = read_untrusted(marks, len(groups) or 1)
+        data = ContainedPath(marks.parent, marks.name).read(len(groups) or 1)
         if isinstance(data, str) or len(data) != max(len(groups), 1):
             return None
         found = dict[str, frozenset[int]]()
@@ -147,7 +148,7 @@ class _Notes(Struct, frozen=True):
 
 
 def _read_notes(path: Path) -> _Notes:
-    data = read_untrusted(path, MAX_NOTES_BYTES)
+    data = ContainedPath(path.parent, path.name).read(MAX_NOTES_BYTES)
     if isinstance(data, str):
         return _Notes(seen=path.exists(), complete=not path.exists())
     notes = [line.split() for line in data.decode(errors="replace").splitlines()]

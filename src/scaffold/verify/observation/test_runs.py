@@ -9,7 +9,7 @@ from typing import Literal, get_args
 from msgspec import Struct
 
 from scaffold.core.printable_text import printable
-from scaffold.host.atomic_files import read_untrusted
+from scaffold.host.contained_path import ContainedPath
 
 MAX_BYTES = 20_000_000
 MAX_PROCESSES = 200
@@ -68,7 +68,7 @@ def read_test_runs(folder: Path, top: Path) -> TestRuns:
 
 def _read_processes(folder: Path) -> Iterator[_Process]:
     for path in sorted(folder.glob(f"{PREFIX}*"))[:MAX_PROCESSES]:
-        data = read_untrusted(path, MAX_BYTES)
+        data = ContainedPath(folder, path.name).read(MAX_BYTES)
         lines = [] if isinstance(data, str) else data.decode(errors="replace").splitlines()
         parts = (line.partition(" ") for line in lines)
         yield _Process(path.name.removeprefix(PREFIX), [(word, rest) for word, _, rest in parts])

@@ -27,7 +27,7 @@ from scaffold.core.printable_text import printable
 from scaffold.core.proof.gates import GateKind
 from scaffold.git.refs import resolve
 from scaffold.git.repository import Repository, open_repository
-from scaffold.host.atomic_files import write_atomic
+from scaffold.host.contained_path import ContainedPath
 from scaffold.host.process.async_runner import run_async
 from scaffold.policy.secret.command_environment import command_environment
 from scaffold.run.trial.gate_verdicts import GateTrial, Trial
@@ -135,7 +135,7 @@ def _init_project(*, agreed: bool, force: bool, dry_run: bool, as_json: bool) ->
     written = not dry_run and _may_write(path, text, force=force, asking=asking)
     if written:
         try:
-            write_atomic(path, text.encode())
+            ContainedPath(found.repository.root, CONFIGURATION).write(text.encode())
         except OSError as error:
             what = f"{path} cannot be written: {error.strerror}"
             raise UsageError(what, "Make the folder writable, or use `--dry-run`.") from error

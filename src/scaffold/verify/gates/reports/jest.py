@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Struct, structs
 
 from scaffold.core.proof.gates import TestOutcome
-from scaffold.host.atomic_files import read_untrusted
+from scaffold.host.contained_path import ContainedPath
 from scaffold.verify.gates.reports.runner_result import (
     MAX_BYTES,
     MAX_MESSAGES,
@@ -87,7 +87,7 @@ def with_options(command: str, *options: str) -> str:
 
 def read_report(ended: RunnerExit) -> RunnerResult:
     """Return the result of a run that was not killed."""
-    data = read_untrusted(ended.env.folder / REPORT, MAX_BYTES)
+    data = ContainedPath(ended.env.folder, REPORT).read(MAX_BYTES)
     if isinstance(data, str):
         if any(phrase in ended.output for phrase in (b"No tests found", b"No test files found")):
             return unusable_result("vacuous", "It found no tests.")

@@ -13,7 +13,7 @@ from pathlib import Path
 from msgspec import Struct, structs
 
 from scaffold.core.proof.gates import TestOutcome
-from scaffold.host.atomic_files import read_untrusted
+from scaffold.host.contained_path import ContainedPath
 from scaffold.verify.gates.reports.jest import TITLE_SEPARATOR, unresolved_name, with_options
 from scaffold.verify.gates.reports.jest import read_report as read_jest_report
 from scaffold.verify.gates.reports.recorder import RECORDER_FOLDER as INJECTED
@@ -91,7 +91,7 @@ def load_originals(folder: Path) -> str:
 
 def read_report(ended: RunnerExit) -> RunnerResult:
     """Return the result of a run that was not killed."""
-    data = read_untrusted(ended.env.folder / REPORT, MAX_BYTES)
+    data = ContainedPath(ended.env.folder, REPORT).read(MAX_BYTES)
     if isinstance(data, str):
         return unusable_result("error", f"The runner wrote no usable report: {data} (exit code {ended.exit_code}).")
     text = data.decode(errors="replace")
@@ -129,7 +129,7 @@ def replaced_assertions(folder: Path) -> tuple[str, ...]:
     """Return the assertions that any process of the run replaced; an unreadable report counts as one."""
     names: set[str] = set()
     for path in sorted(folder.glob(REPLACED))[:MAX_PROCESSES]:
-        data = read_untrusted(path, MAX_BYTES)
+        data = ContainedPath(folder, path.name).read(MAX_BYTES)
         names.update([path.name] if isinstance(data, str) else data.decode(errors="replace").split())
     return tuple(sorted(map(printable_test_name, names)))
 

@@ -12,7 +12,7 @@ from msgspec import Struct, structs
 
 from scaffold.core.printable_text import join_limited
 from scaffold.core.proof.gates import TestOutcome
-from scaffold.host.atomic_files import read_untrusted
+from scaffold.host.contained_path import ContainedPath
 from scaffold.verify.gates.injected.scaffold_recorder import RECORD, derived
 from scaffold.verify.gates.reports.runner_result import (
     MAX_BYTES,
@@ -223,7 +223,7 @@ def unfinished_tests(lines: Sequence[RecordLine]) -> tuple[str, ...]:
 
 
 def _read_lines(path: Path, key: bytes) -> tuple[RecordLine, ...] | str:
-    data = read_untrusted(path, MAX_BYTES)
+    data = ContainedPath(path.parent, path.name).read(MAX_BYTES)
     if isinstance(data, str):
         return f"The recorder wrote no usable record: {data}."
     try:
