@@ -9,7 +9,7 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 
 import msgspec
 
-from scaffold.agent.context.attachments import attach
+from scaffold.agent.context.attachments import AttachmentPlaces, attach
 from scaffold.agent.extensions.port import (
     AgentExtensions,
     Compacting,
@@ -35,6 +35,7 @@ from scaffold.core.model import Usage
 from scaffold.core.ports import Budget, Model
 from scaffold.core.run_settings import Effort
 from scaffold.core.tool import Tool, ToolOutput
+from scaffold.git.checkouts.worktree_metadata import find_checkout
 from scaffold.host.clock import SystemClock
 from scaffold.host.random_ids import new_id
 from scaffold.host.sandbox.confinement import SandboxSpec
@@ -329,7 +330,9 @@ class Session:
         """Return a user's message with its attachments; secrets are removed from these, not from the user's words."""
         options = self.options
         images = model_card(parse_model(self.model)).images
-        attached = attach(words, cwd=options.cwd, home=options.home, images=images, clean=self._redactor.clean)
+        top = find_checkout(options.cwd) or options.cwd
+        places = AttachmentPlaces(cwd=options.cwd, home=options.home, top=top, outside=self._attended)
+        attached = attach(words, places, images=images, clean=self._redactor.clean)
         for notice in attached.notices:
             self._tell_user(notice)
         parts = (*attached.parts, Text(self._redactor.clean(material)))

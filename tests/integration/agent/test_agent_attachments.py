@@ -3,7 +3,14 @@ import os
 import pytest
 from inline_snapshot import snapshot
 
-from scaffold.agent.context.attachments import IMAGE_BYTES, MAX_ATTACHMENTS, READABLE_BYTES, TEXT_LIMIT, attach
+from scaffold.agent.context.attachments import (
+    IMAGE_BYTES,
+    MAX_ATTACHMENTS,
+    READABLE_BYTES,
+    TEXT_LIMIT,
+    AttachmentPlaces,
+    attach,
+)
 from scaffold.core.conversation import Image, Text
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 20
@@ -24,8 +31,9 @@ def folder(tmp_path):
     return work
 
 
-def attached(folder, words, **options):
-    return attach(words, cwd=folder, home=folder.parent / "home", **options)
+def attached(folder, words, *, outside=True, **options):
+    places = AttachmentPlaces(cwd=folder, home=folder.parent / "home", top=folder, outside=outside)
+    return attach(words, places, **options)
 
 
 def texts(folder, words):
@@ -56,6 +64,27 @@ def test_a_file_named_in_the_prompt_is_attached(folder):
         "read\n@notes\n": "Attached: notes\nremember\n",
     }
     assert {words: texts(folder, words) for words in expected} == {words: [text] for words, text in expected.items()}
+
+
+def test_a_link_that_leads_outside_is_not_followed(folder):
+    """BX-9: a repository's link may lead to any file of the user."""
+    (folder / "out").symlink_to("../home/todo.md")
+    (folder / "src" / "up").symlink_to("../../home")
+    (folder / "in").symlink_to("src/a.py")
+    for name in ("out", "src/up/todo.md", "src/up", f"{folder}/out"):
+        found = attached(folder, f"read @{name}")
+        assert [part.text for part in found.parts[1:]] == []
+        assert found.notices == (f"@{name} is a link that leads outside {folder} and was not attached",)
+    assert texts(folder, "@in") == ["Attached: in\none\ntwo\nthree\nfour\n"]
+
+
+def test_where_nobody_is_there_to_ask_only_the_repository_is_read(folder):
+    """BX-9: the words may be those of a program that quotes others."""
+    for name in ("../up.txt", "~/todo.md", f"{folder.parent}/up.txt"):
+        found = attached(folder, f"read @{name}", outside=False)
+        assert len(found.parts) == 1
+        assert found.notices[0].startswith(f"@{name} is outside {folder} and was not attached")
+    assert len(attached(folder / "src", "@a.py", outside=False).parts) == 2
 
 
 def test_an_absolute_path_is_attached_and_nothing_twice(folder):

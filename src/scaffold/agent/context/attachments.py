@@ -1,5 +1,6 @@
 """Files the user attaches by name: `@path`, `@path:10-20`, `@"a path"`; as text or as images."""
 
+import os
 import re
 import stat
 from collections.abc import Callable, Iterator
@@ -11,6 +12,8 @@ from msgspec import Struct
 from scaffold.agent.context.text_size import cut_middle
 from scaffold.core.conversation import Image, ImageType, Text
 from scaffold.core.printable_text import count_of
+from scaffold.host.contained_path import ContainedPath
+from scaffold.host.folder_tree import is_folder
 
 ATTACHMENT_PREFIX = "Attached: "
 """Starts the text of each attachment; the name follows."""
@@ -42,7 +45,7 @@ class AttachedMessage(Struct, frozen=True):
 class AttachmentReference(Struct, frozen=True):
     """A file or folder to attach; `first` and `last` are line numbers from 1, 0 for the whole file."""
 
-    path: Path
+    path: ContainedPath
     shown: str
     first: int = 0
     last: int = 0
@@ -54,8 +57,19 @@ class SkippedAttachment(Struct, frozen=True):
     why: str
 
 
+class AttachmentPlaces(Struct, frozen=True, kw_only=True):
+    """Where named files are looked for."""
+
+    cwd: Path
+    home: Path
+    top: Path
+    """The repository or folder that links must not leave: others may have made them to expose the user's files."""
+    outside: bool
+    """Whether paths outside of `top` are attached: if the user has typed them, who is there."""
+
+
 def attach(
-    words: str, *, cwd: Path, home: Path, images: bool = True, clean: Callable[[str], str] = str
+    words: str, places: AttachmentPlaces, *, images: bool = True, clean: Callable[[str], str] = str
 ) -> AttachedMessage:
     """Return the text with the files it names by `@`; paths are relative to `cwd`, and `~` is `home`.
 
@@ -64,7 +78,7 @@ def attach(
     """
     parts: list[Text | Image] = [Text(words)]
     notices: list[str] = []
-    named = dict.fromkeys(_file_references(words, cwd, home))
+    named = dict.fromkeys(_file_references(words, places))
     for each in islice(named, MAX_ATTACHMENTS):
         found = each if isinstance(each, SkippedAttachment) else _path_content(each, images=images, clean=clean)
         if isinstance(found, SkippedAttachment):
@@ -76,67 +90,81 @@ def attach(
     return AttachedMessage(tuple(parts), tuple(notices))
 
 
-def _file_references(words: str, cwd: Path, home: Path) -> Iterator[AttachmentReference | SkippedAttachment]:
+def _file_references(words: str, places: AttachmentPlaces) -> Iterator[AttachmentReference | SkippedAttachment]:
     for found in _NAMED.finditer(words):
         name = found["bare"] or found["quoted"] + (found["after"] or "")
-        named = next((each for each in _possible_names(name, cwd, home) if each is not None), None)
+        named = next((each for each in _possible_names(name, places) if each is not None), None)
         if named is not None:
             yield named
         elif found["quoted"] or _LIKE_A_FILE.fullmatch(name.rstrip(_PUNCTUATION)):
             yield SkippedAttachment(f"@{name.rstrip(_PUNCTUATION)} does not exist and was not attached")
 
 
-def _possible_names(name: str, cwd: Path, home: Path) -> Iterator[AttachmentReference | None]:
+def _possible_names(name: str, places: AttachmentPlaces) -> Iterator[AttachmentReference | SkippedAttachment | None]:
     # Likeliest first: as written, with a line range, without trailing punctuation.
     for text in dict.fromkeys((name, name.rstrip(_PUNCTUATION))):
-        yield _existing_path(text, cwd, home)
+        yield _existing_path(text, places)
         if ranged := _RANGE.fullmatch(text):
             first = int(ranged["first"])
-            yield _existing_path(ranged["path"], cwd, home, first, int(ranged["last"] or first))
+            yield _existing_path(ranged["path"], places, first, int(ranged["last"] or first))
 
 
-def _existing_path(name: str, cwd: Path, home: Path, first: int = 0, last: int = 0) -> AttachmentReference | None:
+def _existing_path(
+    name: str, places: AttachmentPlaces, first: int = 0, last: int = 0
+) -> AttachmentReference | SkippedAttachment | None:
     if not name or "\0" in name:
         return None
-    path = home / name[2:] if name.startswith("~/") else cwd / name
+    path, top = places.home / name[2:] if name.startswith("~/") else places.cwd.resolve() / name, places.top.resolve()
     try:
-        path.stat()
-    except OSError:
+        reached = path.resolve(strict=True)
+    except (OSError, RuntimeError):  # missing, or a loop of links
         return None
+    if reached.is_relative_to(top):
+        place = ContainedPath(top, "/".join(reached.relative_to(top).parts))
+    elif Path(os.path.normpath(path)).is_relative_to(top):
+        return SkippedAttachment(f"@{name} is a link that leads outside {top} and was not attached")
+    elif not places.outside:
+        return SkippedAttachment(
+            f"@{name} is outside {top} and was not attached, because nobody is there to ask; pipe it in: "
+            "`ralph -p ... < FILE`"
+        )
+    else:
+        place = ContainedPath(reached.parent, reached.name)
     lines = f":{first}-{last}" if first else ""
-    return AttachmentReference(path, f"{name}{lines}", first, last)
+    return AttachmentReference(place, f"{name}{lines}", first, last)
 
 
 def _path_content(
     named: AttachmentReference, *, images: bool, clean: Callable[[str], str]
 ) -> list[Text | Image] | SkippedAttachment:
+    status = named.path.status()
     try:
-        if named.path.is_dir():
-            names = sorted(f"{entry.name}/" if entry.is_dir() else entry.name for entry in named.path.iterdir())
+        if status is not None and stat.S_ISDIR(status.st_mode):
+            with named.path.opened() as folder, os.scandir(folder) as entries:
+                names = sorted(f"{entry.name}/" if is_folder(entry) else entry.name for entry in entries)
             more = [f"... and {len(names) - MAX_ENTRIES} more"] if len(names) > MAX_ENTRIES else []
             head = f"{ATTACHMENT_PREFIX}the names in {named.shown}"
             return [Text("\n".join([head, *names[:MAX_ENTRIES], *more]))]
-        data = _file_bytes(named)
     except OSError as error:
         return SkippedAttachment(f"@{named.shown} cannot be read and was not attached: {error.strerror}")
+    data = _file_bytes(named, status)
     if isinstance(data, SkippedAttachment):
         return data
     media_type = _image_type(data)
     return _file_text(named, data, clean) if media_type is None else _image_part(named, media_type, data, images=images)
 
 
-def _file_bytes(named: AttachmentReference) -> bytes | SkippedAttachment:
-    status = named.path.stat()
-    # Asked before the file is opened: opening a named pipe would wait for a writer.
-    if not stat.S_ISREG(status.st_mode):
+def _file_bytes(named: AttachmentReference, status: os.stat_result | None) -> bytes | SkippedAttachment:
+    if status is None or not stat.S_ISREG(status.st_mode):
         return SkippedAttachment(f"@{named.shown} is not a regular file and was not attached")
     if status.st_size > READABLE_BYTES:
         return SkippedAttachment(
             f"@{named.shown} is too large to attach ({status.st_size:,} bytes); name a smaller file"
         )
-    with named.path.open("rb") as file:
-        # Bounded again, because the file may have grown since its size was read.
-        return file.read(READABLE_BYTES)
+    data = named.path.read(READABLE_BYTES)
+    if isinstance(data, str):
+        return SkippedAttachment(f"@{named.shown} was not attached: {data}")
+    return data
 
 
 def _image_part(
