@@ -15,6 +15,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from scaffold.git.common_dir import is_git_dir_by_names
+from scaffold.host.contained_path import ContainedPath
 
 GIT = ".git"
 MAX_PROTECTED = 500
@@ -112,16 +113,9 @@ def move_aside(path: Path, top: Path) -> str:
 
 def _rename_safely(path: Path, top: Path) -> str:
     # A link on the way may have appeared since, and would lead elsewhere.
-    folder = os.open(top, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        for step in path.relative_to(top).parts[:-1]:
-            inner = os.open(step, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
-            os.close(folder)
-            folder = inner
+    with ContainedPath(top, str(path.relative_to(top))).parent.opened() as folder:
         kept = GIT if path.name.casefold() == GIT else path.name
         used = set(os.listdir(folder))  # noqa: PTH208 - of a descriptor
         name = next(free for n in itertools.count(1) if (free := f"{kept}.refused-{n}") not in used)
         os.rename(path.name, name, src_dir_fd=folder, dst_dir_fd=folder)
-    finally:
-        os.close(folder)
     return name

@@ -44,9 +44,9 @@ def test_a_link_created_after_the_check_is_not_followed(root):
 def test_a_folder_replaced_by_a_link_outside_is_not_entered(root):
     swap_folder(root)
     assert isinstance(read(root), Refusal)
-    with pytest.raises(OSError, match=r"Not a directory|symbolic links"):
+    with pytest.raises(OSError, match="a symbolic link"):
         replace_file(root, root / "sub" / "a", b"x", "sub/a", origin=None)
-    with pytest.raises(OSError, match=r"Not a directory|symbolic links"), open_folder(root, root / "sub"):
+    with pytest.raises(OSError, match="a symbolic link"), open_folder(root, root / "sub"):
         pass
     assert (root.parent / "outside" / "a").read_text() == "secret"
 

@@ -15,7 +15,6 @@ from scaffold.git import refs
 from scaffold.git.repository import Repository
 from scaffold.host.atomic_files import delete_path
 from scaffold.host.contained_path import ContainedPath
-from scaffold.host.folder_tree import walk
 from scaffold.host.user_dirs import UserDirs
 from scaffold.orchestrator.upkeep.run_cleanup import clean_up, delete_folder
 from scaffold.orchestrator.upkeep.unlanded import list_archived
@@ -147,7 +146,7 @@ class Purge(Struct, frozen=True, kw_only=True):
             kept = not self.unlanded
             why = "ignored files, which never land; `--unlanded` removes them" if kept else "ignored files"
             name = archive_folder(self.repository.common_dir, archive.attempt)
-            size = _size_below(name)
+            size = folder_size(name.top, name.name)
             yield PurgeItem(kind="ignored", name=str(name), size_bytes=size, removed=not kept, why=why)
 
     def _state_items(self) -> Iterator[PurgeItem]:
@@ -183,9 +182,8 @@ class Purge(Struct, frozen=True, kw_only=True):
         folder = ContainedPath(self.repository.root, PROJECTIONS)
         if folder.status() is not None:
             why = "logs, and possibly your settings; delete it by hand"
-            yield PurgeItem(
-                kind="projections", name=str(folder), size_bytes=_size_below(folder), removed=False, why=why
-            )
+            size = folder_size(folder.top, folder.name)
+            yield PurgeItem(kind="projections", name=str(folder), size_bytes=size, removed=False, why=why)
 
     def _user_folder_item(self, folder: Path) -> PurgeItem:
         # The user's folders serve all repositories, and a worktree may have the only copy of unlanded work.
@@ -210,21 +208,9 @@ def require_no_live_run(runs: Sequence[Run]) -> None:
             raise RunBusy(f"run {run.id} is being executed", f"Stop it first: `scaffold stop {run.id}`.")
 
 
-def folder_size(folder: Path) -> int:
-    """Return the size in bytes of all files in `folder`, without following symlinks."""
-    return sum(_file_size(Path(where) / name) for where, _, names in walk(folder) for name in names)
-
-
-def _size_below(folder: ContainedPath) -> int:
-    return sum(status.st_size for _, status in folder.entries() if S_ISREG(status.st_mode))
-
-
-def _file_size(path: Path) -> int:
-    # Files may vanish meanwhile, such as temporary ones of the database.
-    try:
-        return path.lstat().st_size
-    except FileNotFoundError:
-        return 0
+def folder_size(folder: Path, name: str = "") -> int:
+    """Return the size in bytes of all files in `folder`, or in the folder `name` below it, without following links."""
+    return sum(status.st_size for _, status in ContainedPath(folder, name).entries() if S_ISREG(status.st_mode))
 
 
 def _with_worktrees(repository: Path) -> Iterator[Path]:

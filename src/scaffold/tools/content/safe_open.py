@@ -12,6 +12,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from scaffold.host.contained_path import ContainedPath
 from scaffold.policy.path.containment import Refusal
 from scaffold.tools.content.near_paths import missing_file
 
@@ -36,7 +37,6 @@ class FileChange(Struct, frozen=True):
 
 CHANGE_RECORDER: ContextVar[Callable[[FileChange], None] | None] = ContextVar("CHANGE_RECORDER", default=None)
 """Called with each change right before it is made, by the tools that run in this context; it must not raise."""
-_FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _EFFECTIVE = os.access in os.supports_effective_ids
 _FILE_FLAGS = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 """O_NONBLOCK: a file that has become a FIFO since the check must not block us."""
@@ -188,19 +188,9 @@ def _open_folder(root: Path, path: Path, *, make: bool) -> Iterator[int]:
     home = root.resolve()
     if not path.is_relative_to(home):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(home))
-    fd = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        for name in path.relative_to(home).parts:
-            if make:
-                with contextlib.suppress(FileExistsError):
-                    os.mkdir(name, dir_fd=fd)
-            # Each step starts from an open folder: a whole path could lead through a link swapped in meanwhile.
-            below = os.open(name, _FOLDER_FLAGS, dir_fd=fd)
-            os.close(fd)
-            fd = below
-        yield fd
-    finally:
-        os.close(fd)
+    name = "/".join(path.relative_to(home).parts)
+    with ContainedPath(root, name).opened(create=make) as folder:
+        yield folder
 
 
 def _file_status(folder: int, name: str) -> os.stat_result | None:
