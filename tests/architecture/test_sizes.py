@@ -27,6 +27,17 @@ LOOPS = {"src/scaffold/host/process/async_runner.py", "src/scaffold/tools/comman
 EMPTY_NAMES = {"base", "common", "helper", "helpers", "manager", "misc", "util", "utils"}
 BROAD = re.compile(r"\bexcept\b[^:]*\b(?:Base)?Exception\b|\bexcept\s*:|suppress\([^)]*\b(?:Base)?Exception\b")
 """A text without it has no handler of every exception."""
+IN_A_REPOSITORY = r"\b(?:git\.cwd|repository\.root|projections)\b"
+"""Names of folders in which others may have put links; `ContainedPath` follows none."""
+CHANGES = {
+    "write_atomic",
+    "delete_path",
+    "delete_folder_if_possible",
+    "write_text",
+    "write_bytes",
+    "touch",
+    "mkdir",
+} | {*("unlink", "rmdir", "rmtree", "truncate", "rename", "symlink_to", "hardlink_to", "copy", "copyfile", "move")}
 DELAYS = ("TO" + "DO", "FIX" + "ME", "XX" + "X", "HA" + "CK", "for " + "now")
 
 Rule = Callable[[SourceFile], Iterator[str]]
@@ -129,11 +140,23 @@ def own_loop(file: SourceFile) -> Iterator[str]:
                 yield f"{file.path}:{node.lineno}: {words}"
 
 
+def uncontained_change(file: SourceFile) -> Iterator[str]:
+    """Find changes in a repository or worktree by a whole path, which may lead through a link."""
+    if not is_source(file) or not re.search(IN_A_REPOSITORY, file.text):
+        return
+    for call in file.calls():
+        if last_name(call.func).rpartition(".")[2] in CHANGES and re.search(IN_A_REPOSITORY, ast.unparse(call)):
+            yield f"{file.path}:{call.lineno}: {ast.unparse(call)}"
+
+
 def is_source(file: SourceFile) -> bool:
     return file.path.startswith("src/")
 
 
-RULES: tuple[Rule, ...] = (long_file, long_function, hidden_import, empty_name, mock, delay, broad_except, own_loop)
+RULES: tuple[Rule, ...] = (
+    *(long_file, long_function, hidden_import, empty_name, mock, delay, broad_except, own_loop),
+    uncontained_change,
+)
 
 PLANTED: tuple[tuple[Rule, str, str], ...] = (
     (long_file, "src/scaffold/plan/long.py", "x = 1\n" * 401),
@@ -152,6 +175,9 @@ PLANTED: tuple[tuple[Rule, str, str], ...] = (
     (broad_except, "src/scaffold/plan/broad.py", "with contextlib.suppress(BaseException):\n    pass\n"),
     (own_loop, "src/scaffold/cli/late.py", "import asyncio\nasyncio.run(main())\n"),
     (own_loop, "src/scaffold/cli/late.py", "from asyncio import run\n"),
+    (uncontained_change, "src/scaffold/run/notes.py", "write_atomic(context.repository.root / 'x', b'')\n"),
+    (uncontained_change, "src/scaffold/run/notes.py", "(context.projections.path / 'logs').mkdir()\n"),
+    (uncontained_change, "src/scaffold/verify/notes.py", "(tree.git.cwd / path).write_bytes(b'')\n"),
 )
 
 ALLOWED: tuple[tuple[Rule, str, str], ...] = (
@@ -176,6 +202,8 @@ ALLOWED: tuple[tuple[Rule, str, str], ...] = (
         "from scaffold.host.process.async_runner import run_async\nrun_async(main())\n",
     ),
     (own_loop, "tests/unit/test_a.py", "import asyncio\nasyncio.run(main())\n"),
+    (uncontained_change, "src/scaffold/run/notes.py", "(context.projections / 'logs/x').write(b'')\n"),
+    (uncontained_change, "src/scaffold/run/notes.py", "ContainedPath(tree.git.cwd, path).delete()\n"),
 )
 
 

@@ -26,6 +26,7 @@ KINDS = {
 }
 MISSING = "the file is missing"
 """What `read` returns of a file that is not there."""
+PRIVATE = 0o600
 LONGEST = 4_096
 """Bytes of a name; other programs cannot open longer ones."""
 
@@ -58,6 +59,11 @@ class ContainedPath(Struct, frozen=True):
     def parent(self) -> "ContainedPath":
         """The folder that it is in; `top` for `top` itself."""
         return ContainedPath(self.top, self.name.rpartition("/")[0])
+
+    def followed(self) -> "ContainedPath":
+        """Return what links on the way lead to, if that is below `top`; itself if it is not, or if there are none."""
+        top, reached = self.top.resolve(), self.path.resolve()
+        return ContainedPath(top, "/".join(reached.relative_to(top).parts)) if reached.is_relative_to(top) else self
 
     @contextmanager
     def opened(self, *, create: bool = False, mode: int = 0o777) -> Iterator[int]:
@@ -121,13 +127,16 @@ class ContainedPath(Struct, frozen=True):
         return data if len(data) <= most_bytes else f"the file is larger than {most_bytes} bytes"
 
     def write(self, data: bytes | IO[bytes], *, folder_mode: int = 0o777) -> None:
-        """Create or replace the file, which others may not read, atomically; missing folders are created."""
-        with self._written(folder_mode) as (folder, leaf):
-            replace_in(folder, leaf, data)
+        """Create or replace the file atomically; missing folders are created.
+
+        A new file is private; another one keeps its mode.
+        """
+        with self._written(folder_mode) as (folder, leaf, there):
+            replace_in(folder, leaf, data, mode=stat.S_IMODE(there.st_mode) & 0o777 if there else PRIVATE)
 
     def append(self, line: bytes) -> None:
         """Append `line` and a newline in one write: lines of several processes never mix. Creates missing folders."""
-        with self._written() as (folder, leaf):
+        with self._written() as (folder, leaf, _):
             flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
             descriptor = os.open(leaf, flags, 0o666, dir_fd=folder)
         try:
@@ -179,14 +188,16 @@ class ContainedPath(Struct, frozen=True):
             waiting += [each for each, status in reversed(found) if stat.S_ISDIR(status.st_mode)]
 
     @contextmanager
-    def _written(self, mode: int = 0o777) -> Iterator[tuple[int, str]]:
-        """Yield the open folder of the file that is about to be written, which is created, and its name there."""
+    def _written(self, mode: int = 0o777) -> Iterator[tuple[int, str, os.stat_result | None]]:
+        """Yield the open folder of the file to be written, its name there, and its status if it exists."""
         leaf, parent = self._leaf(), self.parent
         with parent.opened(create=True, mode=mode) as folder:
             require_ours(parent, os.fstat(folder))
+            there = None
             with suppress(FileNotFoundError):
-                require_ours(self, os.stat(leaf, dir_fd=folder, follow_symlinks=False))
-            yield folder, leaf
+                there = os.stat(leaf, dir_fd=folder, follow_symlinks=False)
+                require_ours(self, there)
+            yield folder, leaf, there
 
     def _leaf(self) -> str:
         if not (parts := self._parts()):
@@ -224,14 +235,15 @@ def kind_of(status: os.stat_result) -> str:
     return KINDS.get(stat.S_IFMT(status.st_mode), "a device")
 
 
-def replace_in(folder: int, name: str, data: bytes | IO[bytes]) -> None:
+def replace_in(folder: int, name: str, data: bytes | IO[bytes], *, mode: int = PRIVATE) -> None:
     """Write a file of the open `folder` atomically, as `write_atomic` does."""
     # In the same folder, because a rename is atomic only within one file system. Without the file's own name, which may
     # be as long as a name can be.
     written = f"{own_mark()}{os.urandom(8).hex()}"
-    fd = os.open(written, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600, dir_fd=folder)
+    fd = os.open(written, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, PRIVATE, dir_fd=folder)
     try:
         with os.fdopen(fd, "wb") as file:
+            os.fchmod(fd, mode)
             if isinstance(data, bytes):
                 file.write(data)
             else:

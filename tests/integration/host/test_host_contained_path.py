@@ -153,6 +153,13 @@ def test_a_file_that_is_missing_is_writable_if_the_nearest_folder_is(top):
     assert not (top / "a/b").is_writable()
 
 
+def test_a_new_file_is_private_and_another_keeps_its_mode(top):
+    (top.top / "script").touch(mode=0o755)
+    for name in ("script", "new"):
+        (top / name).write(b"x")
+    assert [status.st_mode & 0o777 for _, status in top.entries()] == [0o600, 0o755]
+
+
 def test_a_failed_write_leaves_the_old_file_and_nothing_else(top):
     class Broken:
         def read(self, _size: int) -> bytes:

@@ -119,6 +119,7 @@ def _existing_path(
         reached = path.resolve(strict=True)
     except (OSError, RuntimeError):  # missing, or a loop of links
         return None
+    place = ContainedPath(reached.parent, reached.name)
     if reached.is_relative_to(top):
         place = ContainedPath(top, "/".join(reached.relative_to(top).parts))
     elif Path(os.path.normpath(path)).is_relative_to(top):
@@ -128,8 +129,6 @@ def _existing_path(
             f"@{name} is outside {top} and was not attached, because nobody is there to ask; pipe it in: "
             "`ralph -p ... < FILE`"
         )
-    else:
-        place = ContainedPath(reached.parent, reached.name)
     lines = f":{first}-{last}" if first else ""
     return AttachmentReference(place, f"{name}{lines}", first, last)
 

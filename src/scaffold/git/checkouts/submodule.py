@@ -23,7 +23,8 @@ from scaffold.git.checkouts.worktree_metadata import (
 )
 from scaffold.git.client.command_line import Git
 from scaffold.git.common_dir import common_dir
-from scaffold.host.atomic_files import FileLock, delete_path
+from scaffold.host.atomic_files import FileLock
+from scaffold.host.contained_path import ContainedPath
 
 GITMODULES = ".gitmodules"
 KEEP_PREFIX = "refs/scaffold/keep/"
@@ -206,8 +207,10 @@ async def _missing_commit(git: Git, common: Path, link: Gitlink, name: str | Non
 def _empty_folder(git: Git, link: Gitlink) -> None:
     """Empty the folder of a submodule; do nothing if its path is not a real folder of the checkout."""
     if is_gitlink_folder(git.cwd, link.path):
-        delete_path(git.cwd / link.path)
-        (git.cwd / link.path).mkdir()
+        place = ContainedPath(git.cwd, link.path)
+        place.delete()
+        with place.opened(create=True):
+            pass
 
 
 def _may_have_gitlinks(index: Path) -> bool:

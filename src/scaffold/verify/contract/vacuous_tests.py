@@ -16,6 +16,7 @@ from scaffold.git import commits
 from scaffold.git.checkouts import worktree
 from scaffold.git.commits import PathChange
 from scaffold.git.trees.links import follow_links
+from scaffold.host.contained_path import ContainedPath
 from scaffold.verify.contract.check_runs import Tree, required_names, restore_tracked_files, run_check
 from scaffold.verify.paths.conventions import is_test
 
@@ -75,7 +76,7 @@ async def _all_pass(checks: Sequence[Check], showing: frozenset[str], emptied: E
     for check in checks:
         await restore_tracked_files(tree)
         for path, source in emptied.sources.items():
-            (tree.git.cwd / path).write_bytes(source)
+            ContainedPath(tree.git.cwd, path).followed().write(source)
         if (await run_check(check, tree)).verdict != "pass" and check.command in showing:
             return False
     return True
