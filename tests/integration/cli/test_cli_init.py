@@ -135,6 +135,17 @@ def test_existing_files_are_kept_without_force(repository, scaffold):
     assert file.read_text() != "tier: scout\n"
 
 
+def test_a_configuration_that_is_a_link_is_not_written(repository, scaffold):
+    """BX-9: neither what it leads to, nor a file in its place."""
+    outside = repository.parent / "mine"
+    outside.write_text("mine")
+    (repository / ".scaffold.yaml").symlink_to(outside)
+    refused = scaffold("init", "--force")
+    assert refused.code == 64
+    assert "cannot be written: a symbolic link" in refused.err
+    assert outside.read_text() == "mine"
+
+
 def test_the_json_lists_the_findings_and_a_dry_run_writes_nothing(repository, scaffold):
     shown = scaffold("init", "--json", "--dry-run").json
     assert not (repository / ".scaffold.yaml").exists()

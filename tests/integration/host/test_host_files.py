@@ -40,6 +40,15 @@ def test_a_failed_write_leaves_the_old_file(tmp_path):
     assert list(tmp_path.iterdir()) == [target]
 
 
+async def test_a_lock_does_not_empty_what_a_link_leads_to(tmp_path):
+    """BX-9: a received repository may have a link in place of a lock."""
+    (tmp_path / "mine").write_text("mine")
+    (tmp_path / "lock").symlink_to("mine")
+    with pytest.raises(OSError, match="symbolic link"):
+        await FileLock(tmp_path / "lock", timeout_s=1).__aenter__()
+    assert (tmp_path / "mine").read_text() == "mine"
+
+
 async def test_a_lock_lets_one_task_in_at_a_time(tmp_path):
     inside, most = 0, 0
 

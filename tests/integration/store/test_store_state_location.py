@@ -78,3 +78,16 @@ def test_an_invalid_address_is_a_usage_error_that_does_not_show_it(common_dir: P
         with pytest.raises(UsageError, match=DATABASE_URL) as caught:
             existing_state_location(common_dir, {DATABASE_URL: url})
         assert url not in caught.value.what
+
+
+@pytest.mark.parametrize("name", ["scaffold", "scaffold/state.db", "scaffold/logs", "scaffold/worktree.lock"])
+@pytest.mark.parametrize("environ", [{}, ON_SERVER])
+def test_a_link_in_the_state_of_a_received_repository_is_refused(
+    common_dir: Path, tmp_path: Path, name: str, environ: dict[str, str]
+) -> None:
+    """BX-9: the state would be written where it leads."""
+    (common_dir / name).parent.mkdir(parents=True)
+    (common_dir / name).symlink_to(tmp_path / "elsewhere")
+    for locate in (state_location, existing_state_location):
+        with pytest.raises(StoreError, match="is a symbolic link, which is not followed"):
+            locate(common_dir, environ)
