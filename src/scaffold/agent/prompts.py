@@ -1,15 +1,13 @@
 """System prompts: of workers by role, of ralph's own sessions, and of modes."""
 
 import re
-import stat
 from collections.abc import Callable, Sequence
 from importlib import resources
 from pathlib import Path
 
-from msgspec import Struct
-
 from scaffold.agent.instruction_files import Instructions
 from scaffold.core.plan import is_review_role
+from scaffold.host.contained_path import MISSING, ContainedPath
 
 PROMPT_VERSION = 7
 """Raised with each change of a prompt or of a built-in tool's description, so that results can be compared by it."""
@@ -33,12 +31,6 @@ Notice = Callable[[str], None]
 
 def ignore_notice(text: str, /) -> None:
     """Do nothing."""
-
-
-class _UnusablePrompt(Struct, frozen=True):
-    """A prompt file that cannot be used; `why` continues the sentence "it ..."."""
-
-    why: str
 
 
 def system_prompt(role: str, *, folders: Sequence[str] = (), notice: Notice = ignore_notice) -> str:
@@ -117,40 +109,16 @@ def custom_prompt(role: str, folders: Sequence[str], notice: Notice) -> str | No
     if _FILE_NAME.fullmatch(role) is None or len(role.encode()) > MAX_ROLE_NAME:
         return None
     for folder in folders:
-        path = Path(folder) / f"{role}.md"
-        prompt = _read_prompt(path)
-        if isinstance(prompt, str):
-            return prompt
-        if prompt is not None:
-            notice(f"The prompt {path} is not used: it {prompt.why}.")
+        path = ContainedPath(Path(folder), f"{role}.md")
+        # Links out of the folder are not followed: others may have made them to expose a file to the model.
+        content, text = path.followed().read(MAX_BYTES), ""
+        why = content if isinstance(content, str) else "it is empty"
+        try:
+            text = "" if isinstance(content, str) else content.decode("utf-8-sig").replace("\r\n", "\n").strip()
+        except UnicodeDecodeError:
+            why = "it is not UTF-8"
+        if text:
+            return text
+        if why != MISSING:
+            notice(f"The prompt {path} is not used: {why}.")
     return None
-
-
-def _read_prompt(path: Path) -> str | _UnusablePrompt | None:
-    # Links out of the folder are not followed: others may have made them to expose a file to the model.
-    try:
-        status = path.stat()
-        if not path.resolve().is_relative_to(path.parent.resolve()):
-            return _UnusablePrompt("is a link that points outside its folder")
-        # Asked before the file is opened: opening a named pipe would wait for a writer.
-        if not stat.S_ISREG(status.st_mode):
-            return _UnusablePrompt("is not a regular file")
-        with path.open("rb") as file:
-            content = file.read(MAX_BYTES + 1)
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    except OSError as error:
-        return _UnusablePrompt(f"cannot be read ({error.strerror})")
-    return _decode_prompt(content)
-
-
-def _decode_prompt(content: bytes) -> str | _UnusablePrompt:
-    if len(content) > MAX_BYTES:
-        return _UnusablePrompt(f"has more than {MAX_BYTES:,} bytes")
-    try:
-        text = content.decode("utf-8-sig").replace("\r\n", "\n").strip()
-    except UnicodeDecodeError:
-        return _UnusablePrompt("is not UTF-8")
-    if not text:
-        return _UnusablePrompt("is empty")
-    return text

@@ -1,7 +1,6 @@
 """Read hooks, skills, roles and commands from their files."""
 
 import os
-import stat
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -17,6 +16,7 @@ from scaffold.core.printable_text import count_of, one_line
 from scaffold.extensions.hooks.hook_settings import HookFile, read_hooks
 from scaffold.extensions.prompt_file import FoundFile, parse_commands, parse_roles, parse_skills
 from scaffold.host.atomic_files import delete_path
+from scaffold.host.contained_path import ContainedPath
 from scaffold.host.user_dirs import user_dirs
 from scaffold.policy.trust_decision import (
     COMMAND_FOLDER,
@@ -176,16 +176,6 @@ class _OwnFiles:
 
 def _file_content(path: Path) -> bytes | None:
     """Return the content of a file of the user; None if it is not a regular file, or too large."""
-    try:
-        # A named pipe would wait for a writer.
-        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError:
-        return None
-    with os.fdopen(fd, "rb") as file:
-        try:
-            if not stat.S_ISREG(os.fstat(fd).st_mode):
-                return None
-            content = file.read(MAX_BYTES + 1)
-        except OSError:
-            return None
-    return content if len(content) <= MAX_BYTES else None
+    place = Path(os.path.realpath(path))
+    content = ContainedPath(place.parent, place.name).read(MAX_BYTES)
+    return None if isinstance(content, str) else content

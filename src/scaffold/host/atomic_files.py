@@ -11,8 +11,7 @@ import msgspec
 
 from scaffold.core.errors import ScaffoldError
 from scaffold.core.model import ProcessIdentity
-from scaffold.host.contained_path import replace_in
-from scaffold.host.folder_tree import remove_tree
+from scaffold.host.contained_path import ContainedPath, replace_in
 from scaffold.host.process_identity import own_identity
 
 
@@ -31,14 +30,7 @@ def write_atomic(path: Path, data: bytes) -> None:
 
 def delete_path(path: Path) -> None:
     """Delete a file or folder, even if folders in it are read-only; do nothing if it is missing."""
-    if not path.is_dir() or path.is_symlink():
-        path.unlink(missing_ok=True)
-        return
-    parent = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        remove_tree(parent, path.name)
-    finally:
-        os.close(parent)
+    ContainedPath(path.parent, path.name).delete()
 
 
 def delete_folder_if_possible(path: Path) -> None:

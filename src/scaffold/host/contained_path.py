@@ -62,7 +62,7 @@ class ContainedPath(Struct, frozen=True):
 
     def followed(self) -> "ContainedPath":
         """Return what links on the way lead to, if that is below `top`; itself if it is not, or if there are none."""
-        top, reached = self.top.resolve(), self.path.resolve()
+        top, reached = (Path(os.path.realpath(path)) for path in (self.top, self.path))
         return ContainedPath(top, "/".join(reached.relative_to(top).parts)) if reached.is_relative_to(top) else self
 
     @contextmanager
@@ -103,13 +103,13 @@ class ContainedPath(Struct, frozen=True):
     def reading(self) -> Iterator[IO[bytes]]:
         """Yield the open file."""
         with self.parent.opened() as folder:
-            # Opening a named pipe would block for ever.
+            # Opening a device may have an effect, and a named pipe would block for ever.
+            self._require_file(os.stat(self._leaf(), dir_fd=folder, follow_symlinks=False))
             flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
             descriptor = os.open(self._leaf(), flags, dir_fd=folder)
         try:
-            # Asked of the open descriptor: the path may lead to something else by now.
-            if not stat.S_ISREG((status := os.fstat(descriptor)).st_mode):
-                raise OSError(errno.EINVAL, kind_of(status), str(self))
+            # Asked again of the open file: another one may have got the name.
+            self._require_file(os.fstat(descriptor))
             with os.fdopen(descriptor, "rb", closefd=False) as file:
                 yield file
         finally:
@@ -198,6 +198,10 @@ class ContainedPath(Struct, frozen=True):
                 there = os.stat(leaf, dir_fd=folder, follow_symlinks=False)
                 require_ours(self, there)
             yield folder, leaf, there
+
+    def _require_file(self, status: os.stat_result) -> None:
+        if not stat.S_ISREG(status.st_mode):
+            raise OSError(errno.EINVAL, kind_of(status), str(self))
 
     def _leaf(self) -> str:
         if not (parts := self._parts()):

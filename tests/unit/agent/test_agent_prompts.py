@@ -93,7 +93,7 @@ def test_an_unusable_prompt_file_raises_a_notice_and_the_next_one_is_used(folder
         said += [each.replace(str(folder), "PROMPTS") for each in notices]
     assert said == snapshot(
         [
-            "The prompt PROMPTS/testing.md is not used: it has more than 65,536 bytes.",
+            "The prompt PROMPTS/testing.md is not used: the file is larger than 65536 bytes.",
             "The prompt PROMPTS/testing.md is not used: it is not UTF-8.",
             "The prompt PROMPTS/testing.md is not used: it is empty.",
         ]

@@ -19,6 +19,7 @@ from scaffold.core.states import AttemptOutcome
 from scaffold.core.tool import Tool, ToolOutput
 from scaffold.git.checkouts.submodule import checked_out_submodule, gitlinks
 from scaffold.git.client.command_line import Git
+from scaffold.host.contained_path import ContainedPath
 from scaffold.host.random_ids import new_id
 from scaffold.worker.activity_clock import ActivityClock
 
@@ -164,21 +165,14 @@ def _files_digest(root: Path, names: Sequence[str]) -> str:
     for name in names:
         digest.update(os.fsencode(name) + b"\0")
         with contextlib.suppress(OSError):  # deleted, or not a regular file: its name is enough
-            digest.update(_file_version(root / name))
+            digest.update(_file_version(ContainedPath(root, name)))
     return digest.hexdigest()
 
 
-def _file_version(path: Path) -> bytes:
-    status = path.lstat()
-    if path.is_symlink():
-        return os.fsencode(path.readlink())
-    # An agent may create pipes and links while this runs; `lstat` alone would leave a gap before `open`.
-    with open(path, "rb", opener=_open_nonblocking) as file:
-        start = file.read(READ_BYTES)
+def _file_version(file: ContainedPath) -> bytes:
+    if file.path.is_symlink():
+        return os.fsencode(file.path.readlink())
+    with file.reading() as opened:
+        start, status = opened.read(READ_BYTES), os.fstat(opened.fileno())
     rest = b"" if status.st_size <= len(start) else f"{status.st_size} {status.st_mtime_ns}".encode()
     return hashlib.sha256(start).digest() + rest
-
-
-def _open_nonblocking(path: str, flags: int) -> int:
-    # A pipe that has no writer would block the worker for good.
-    return os.open(path, flags | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
