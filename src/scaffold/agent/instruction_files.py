@@ -7,6 +7,8 @@ from pathlib import Path
 
 from msgspec import Struct, structs
 
+from scaffold.host.contained_path import ContainedPath
+
 FILE_NAMES = ("AGENTS.md", "CLAUDE.md")
 MAX_BYTES = 32_000
 """Bytes read of a file."""
@@ -80,7 +82,7 @@ def _read_instructions(path: Path, searched: _SearchFolder) -> Instructions | No
         reached = path.resolve()
         if not reached.is_relative_to(searched.within):
             return Instructions(path, "", f"{path} is a link that points outside {searched.within} and is ignored")
-        with reached.open("rb") as file:
+        with ContainedPath(searched.within, str(reached.relative_to(searched.within))).reading() as file:
             # One byte more than is used tells whether something is missing.
             data = file.read(MAX_BYTES + 1)
     except (FileNotFoundError, NotADirectoryError):

@@ -124,17 +124,9 @@ async def _clean_up_run(context: RunContext, run: Run) -> None:
             await refs.delete(context.git, ref, old=commit)
     for folder in _own_folders(context, run):
         if folder.is_dir():
-            delete_folder(folder, below=context.cache)
+            delete_path(folder)
     with owner_transaction(context.store, mine):
         context.store.runs.release(mine.id, fence=mine.fence)
-
-
-def delete_folder(folder: Path, *, below: Path) -> None:
-    """Delete one of Scaffold's folders with its contents; raises GitError if it is a link or not inside `below`."""
-    # A link could lead to the user's files.
-    if folder.is_symlink() or below.resolve() not in folder.resolve().parents:
-        raise GitError(f"{folder} is not inside {below}", "check what it contains and delete it by hand")
-    delete_path(folder)
 
 
 async def _unknown_entries(context: RunContext) -> list[CleanupStep]:

@@ -1,6 +1,6 @@
 """Remove Scaffold's state of one repository, or everything of a user."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from stat import S_ISREG
 from typing import Literal
@@ -16,7 +16,7 @@ from scaffold.git.repository import Repository
 from scaffold.host.atomic_files import delete_path
 from scaffold.host.contained_path import ContainedPath
 from scaffold.host.user_dirs import UserDirs
-from scaffold.orchestrator.upkeep.run_cleanup import clean_up, delete_folder
+from scaffold.orchestrator.upkeep.run_cleanup import clean_up
 from scaffold.orchestrator.upkeep.unlanded import list_archived
 from scaffold.run.context import RunContext
 from scaffold.run.ignored_archive import ARCHIVES, archive_folder, archives_folder
@@ -87,27 +87,15 @@ class Purge(Struct, frozen=True, kw_only=True):
             require_no_live_run(self.context.store.runs.all())
             self.context.store.erase()
             self.context.store.close()
-        kept = {Path(item.name) for item in items if item.kind == "ignored" and not item.removed}
+        kept = any(item.kind == "ignored" and not item.removed for item in items)
         for item in items:
             if item.removed and item.kind in {"cache", "user"}:
-                delete_folder(Path(item.name), below=self._required_parent(item))
+                delete_path(Path(item.name))
             elif item.removed and item.kind == "ignored":
                 (archives_folder(self.repository.common_dir) / Path(item.name).name).delete()
             elif item.removed and item.kind == "state":
-                self._delete_state(Path(item.name), kept)
+                _delete_state(Path(item.name), but=ARCHIVES if kept else "")
         return items
-
-    def _delete_state(self, folder: Path, kept: Collection[Path]) -> None:
-        if not kept:
-            delete_folder(folder, below=self.repository.common_dir)
-            return
-        for entry in folder.iterdir():
-            if entry.name != ARCHIVES:
-                delete_path(entry)
-
-    def _required_parent(self, item: PurgeItem) -> Path:
-        # An item is only deleted inside of this folder.
-        return self.dirs.cache / "runs" if item.kind == "cache" else Path(item.name).parent
 
     @property
     def _worktrees_folder(self) -> Path | None:
@@ -199,6 +187,12 @@ class Purge(Struct, frozen=True, kw_only=True):
             why = "it is a link, or this repository is inside it"
         removed = not others and not inside
         return PurgeItem(kind="user", name=str(folder), size_bytes=folder_size(folder), removed=removed, why=why)
+
+
+def _delete_state(folder: Path, *, but: str) -> None:
+    for entry in folder.iterdir() if but else (folder,):
+        if entry.name != but:
+            delete_path(entry)
 
 
 def require_no_live_run(runs: Sequence[Run]) -> None:

@@ -105,7 +105,7 @@ def replace_file(
     file, and its mode unless `mode` is given. Refuses if the file has changed since the version `origin` (None: there
     was no file). Other hard links of the file keep the old content.
     """
-    with _open_folder(root, path.parent, make=True) as folder:
+    with open_folder(root, path.parent, make=True) as folder:
         before = _file_status(folder, path.name)
         if before is not None and not stat.S_ISREG(before.st_mode):
             return Refusal(f"{shown} is not a regular file; choose another path.")
@@ -130,7 +130,7 @@ def replace_file(
 
 def remove_file(root: Path, path: Path, shown: str, *, origin: FileVersion) -> Refusal | None:
     """Delete a file that is still the version `origin`; return why it was refused, or None. Raises OSError."""
-    with _open_folder(root, path.parent, make=False) as folder:
+    with open_folder(root, path.parent) as folder:
         if not os.access(path.name, os.W_OK, dir_fd=folder, effective_ids=_EFFECTIVE):
             return Refusal(f"{shown} is not writable; ask the user.")
         if _version_below(folder, path.name) != origin:
@@ -147,7 +147,7 @@ def open_file(root: Path, path: Path, flags: int, *, make: bool = False) -> Iter
 
     A device is never opened: opening it can already have an effect.
     """
-    with _open_folder(root, path.parent, make=make) as folder:
+    with open_folder(root, path.parent, make=make) as folder:
         there = _file_status(folder, path.name)
         if there is not None and (stat.S_ISCHR(there.st_mode) or stat.S_ISBLK(there.st_mode)):
             raise OSError(errno.ENODEV, "It is a device", str(path))
@@ -156,13 +156,6 @@ def open_file(root: Path, path: Path, flags: int, *, make: bool = False) -> Iter
             yield fd
         finally:
             os.close(fd)
-
-
-@contextlib.contextmanager
-def open_folder(root: Path, path: Path) -> Iterator[int]:
-    """Open `root` or a folder below it without following any symlink below `root`. Raises OSError."""
-    with _open_folder(root, path, make=False) as folder:
-        yield folder
 
 
 def unreadable_reason(status: os.stat_result, shown: str) -> Refusal | None:
@@ -180,7 +173,7 @@ def file_version(status: os.stat_result) -> FileVersion:
 
 
 @contextlib.contextmanager
-def _open_folder(root: Path, path: Path, *, make: bool) -> Iterator[int]:
+def open_folder(root: Path, path: Path, *, make: bool = False) -> Iterator[int]:
     """Open the folder `path` step by step from `root`; `root` itself may be reached through symlinks.
 
     Raises IsADirectoryError if `path` is the parent of `root`: the caller asked for `root`, a folder.
