@@ -18,7 +18,12 @@ from scaffold.host.sandbox.landlock import sandboxed_command as landlock
 from scaffold.host.sandbox.sidecar import with_services
 from scaffold.verify.check_readiness import NotReady
 from scaffold.verify.environment.preparation import PreparedEnvironment
-from scaffold.verify.environment.provisioning import provision_checkout, relocate_copy, reprovision
+from scaffold.verify.environment.provisioning import (
+    provision_checkout,
+    provisions_unchanged,
+    relocate_copy,
+    reprovision,
+)
 
 INSTALL = """\
 #!/bin/sh
@@ -236,6 +241,21 @@ async def test_setup_may_use_the_network_and_write_only_to_its_checkout(sandboxe
     assert not (sandboxed.repo / "x").exists()
 
 
+async def test_a_setup_cannot_write_the_record_of_its_environment(sandboxed):
+    """BX-9: code of the work that fails once would otherwise decide what is copied where, outside of any sandbox."""
+    record = """for folder in "${GOMODCACHE%/*}" "${GOMODCACHE%/*/*}"; do
+        echo '{"made_for": "/nowhere", "targets": ["../../x"]}' > "$folder/made.json" || echo refused >> said
+    done 2>/dev/null
+    cat said; exit 1
+    """
+    for _ in range(2):
+        failed = await sandboxed.prepare(record)
+        assert isinstance(failed, NotReady)
+        assert failed.detail == "refused"
+        left = [path.name for path in (sandboxed.cache / "environments").iterdir() if path.is_dir()]
+        assert left == []
+
+
 @pytest.mark.parametrize("sandboxed", ["bubblewrap"], indirect=True)
 async def test_a_service_runs_in_the_sandbox_of_its_check(sandboxed):
     """AL-9: loopback services run beside a check, and end with it."""
@@ -352,6 +372,26 @@ async def test_nothing_is_written_through_a_link_in_the_checkout(project, tmp_pa
     async with project.tree(environment) as tree:
         assert (tree.git.cwd / "node_modules").is_dir()
     assert list((elsewhere / "own").iterdir()) == []
+
+
+async def test_links_of_what_was_installed_do_not_lead_us_out_of_it(project, tmp_path):
+    """BX-9: not the folder itself, nor files that we adjust or add in it."""
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    plant = f"""
+        mkdir -p node_modules .venv; ln -s '{elsewhere}/new' node_modules/.gitignore
+        ln -s '{elsewhere}' .venv/bin; echo "#!$PWD/x" > '{elsewhere}/tool'
+        ln -s '{elsewhere}' packages/own/node_modules
+    """
+    environment = await project.prepared(plant)
+    before = (elsewhere / "tool").read_text()
+    async with project.tree(environment) as tree:
+        assert (tree.git.cwd / "packages/own/node_modules").readlink() == elsewhere
+        assert (tree.git.cwd / ".venv/bin").readlink() == elsewhere
+        (tree.git.cwd / "packages/own/node_modules").unlink()
+        (tree.git.cwd / "packages/own/node_modules").symlink_to(tmp_path)
+        assert not provisions_unchanged(environment, tree.git.cwd)
+    assert ([path.name for path in elsewhere.iterdir()], (elsewhere / "tool").read_text()) == (["tool"], before)
 
 
 async def test_a_missing_prepared_environment_is_reported_with_a_fix(project):

@@ -42,17 +42,18 @@ def test_files_without_the_old_path_are_unchanged(told):
 
 def test_links_inside_the_checkout_stay_inside_and_others_stay_outside():
     expected = {
-        ("/gold/files/node_modules", "../packages/own"): "../packages/own",
-        ("/gold/files/node_modules/.bin", "../eslint/bin.js"): "../eslint/bin.js",
-        ("/gold/files/node_modules", "../../library"): "/made/library",
-        ("/gold/files/node_modules/@a", "../../../library"): "/made/library",
-        ("/gold/files/node_modules", "/made/for/packages/own"): "/top/packages/own",
-        ("/gold/files/node_modules", "/made/for"): "/top",
-        ("/gold/files/node_modules", "/made/for-other"): "/made/for-other",
-        ("/gold/files/node_modules", "/made/for/../elsewhere"): "/made/for/../elsewhere",
-        ("/gold/files/node_modules", "/usr/bin/node"): "/usr/bin/node",
+        ("", "../packages/own"): "../packages/own",
+        (".bin/", "../eslint/bin.js"): "../eslint/bin.js",
+        ("", "../../library"): "/made/library",
+        ("@a/", "../../../library"): "/made/library",
+        ("", "/made/for/packages/own"): "/top/packages/own",
+        ("", "/made/for"): "/top",
+        ("", "/made/for-other"): "/made/for-other",
+        ("", "/made/for/../elsewhere"): "/made/for/../elsewhere",
+        ("", "/usr/bin/node"): "/usr/bin/node",
+        ("..", "../shared/node_modules"): "/made/shared/node_modules",
     }
     assert {
-        (folder, leads): relocated_link("/made/for", "/top", "node_modules", "/gold/files/node_modules", folder, leads)
+        (folder, leads): relocated_link("/made/for", "/top", "node_modules", folder, leads)
         for folder, leads in expected
     } == expected

@@ -19,9 +19,10 @@ from scaffold.git.checkouts import worktree
 from scaffold.git.client.command_line import Git
 from scaffold.git.repository import Repository
 from scaffold.host.atomic_files import FileLock, delete_path, try_lock, write_atomic
+from scaffold.host.contained_path import ContainedPath
 from scaffold.host.process.command_runner import Containment, run_command
 from scaffold.host.sandbox.confinement import SandboxSpec
-from scaffold.host.tree_copy import copy_tree
+from scaffold.host.tree_copy import copy_beneath, move_beneath
 from scaffold.verify.check_readiness import NotReady
 from scaffold.verify.contract.check_runs import DETAIL_CHARS, During
 from scaffold.verify.environment.check_env import OTHER_INSTALLATIONS, PYTHON_PATH, TOP_PLACEHOLDER, check_environ
@@ -34,6 +35,8 @@ SETUP_TIMEOUT_S = 1_800.0
 LOCK_TIMEOUT_S = 7_200.0
 REASON_CHARS = 200
 RECORD = "made.json"
+WRITTEN = "own"
+"""The only part of an environment's folder that set-up commands may write: its record lies beside it."""
 WAIT = Activity(label="waits for another run that sets up the same environment", is_whole=False)
 CHECKOUT_SUFFIX = ".checkout"
 """Suffix of the checkout in which an environment is built."""
@@ -112,9 +115,7 @@ async def snapshot_installed(folder: Path, root: Path, targets: tuple[str, ...])
         if made is None:
             delete_path(folder)
             for target in targets:
-                kept = folder / "files" / target
-                kept.parent.mkdir(parents=True, exist_ok=True)
-                await copy_tree(root / target, kept)
+                await copy_beneath(ContainedPath(root, target), ContainedPath(folder.parent, f"{folder.name}/files/{target}"))
             made = write_record(folder, GoldenRecord(str(root), targets))
     return _golden_environment(folder, made, ())
 
@@ -235,24 +236,25 @@ async def _build_environment(builder: GoldenBuilder, commands: tuple[str, ...], 
         tracked = frozenset(await commits.listed_paths(git, builder.base))
         generated = await made_by_setup(git, tracked, builder.versions, targets)
         for target in (*targets, *generated.versions, *generated.built):
-            kept = builder.folder / "files" / target
-            kept.parent.mkdir(parents=True, exist_ok=True)
             # A rename takes no time and no space; both folders are in the same cache.
-            (checkout / target).rename(kept)
+            move_beneath(ContainedPath(checkout, target), ContainedPath(builder.folder, f"files/{target}"))
         # Installers copy from their stores, so the packages are complete without the stores.
-        delete_path(builder.folder / "store")
+        delete_path(builder.folder / WRITTEN / "store")
         made = write_record(builder.folder, GoldenRecord(str(checkout), targets, generated, inputs))
         await asyncio.to_thread(forget_unused, builder.folder)
         return made
     finally:
         await worktree.remove(builder.repository, checkout)
+        if load_record(builder.folder) is None:
+            delete_path(builder.folder)
 
 
 async def _set_up(builder: GoldenBuilder, git: Git, commands: tuple[str, ...]) -> NotReady | None:
-    builder.folder.mkdir(parents=True)
+    written = builder.folder / WRITTEN
+    written.mkdir(parents=True)
     # otherwise installers would use an activated environment instead of ours
     outer = {name: value for name, value in builder.environ.items() if name not in (*OTHER_INSTALLATIONS, PYTHON_PATH)}
-    environ = check_environ(_installer_environment(builder.folder), git.cwd, outer)
+    environ = check_environ(_installer_environment(written), git.cwd, outer)
     async with builder.open_sandbox(git.cwd) as sandbox:
         for command in commands:
             builder.tell(command)
@@ -262,7 +264,7 @@ async def _set_up(builder: GoldenBuilder, git: Git, commands: tuple[str, ...]) -
                     cwd=git.cwd,
                     env=environ,
                     timeout_s=SETUP_TIMEOUT_S,
-                    containment=Containment(sandbox=_with_network(sandbox, builder.folder)),
+                    containment=Containment(sandbox=_with_network(sandbox, written)),
                 )
             if finished.exit_code != 0:
                 if finished.timed_out:
@@ -315,7 +317,7 @@ def _golden_environment(folder: Path, made: GoldenRecord, commands: tuple[str, .
         CopiedFolder(source=str(folder / "files" / target), target=target, made_for=made.made_for)
         for target in made.targets
     )
-    caches = {name: path for name, path in _cache_folders(folder).items() if Path(path).is_dir()}
+    caches = {name: path for name, path in _cache_folders(folder / WRITTEN).items() if Path(path).is_dir()}
     return CheckEnvironment(
         fingerprint="",
         path=tuple(installed_programs(made.targets)),
@@ -325,7 +327,7 @@ def _golden_environment(folder: Path, made: GoldenRecord, commands: tuple[str, .
             **({"GOPROXY": "off", "GOTOOLCHAIN": "local"} if "GOMODCACHE" in caches else {}),
             **({"CARGO_NET_OFFLINE": "true"} if "CARGO_HOME" in caches else {}),
             **(
-                {"UV_NO_SYNC": "1", "UV_OFFLINE": "1", "UV_PYTHON_INSTALL_DIR": str(folder / "python")}
+                {"UV_NO_SYNC": "1", "UV_OFFLINE": "1", "UV_PYTHON_INSTALL_DIR": str(folder / WRITTEN / "python")}
                 if any(command_program(command) == "uv" for command in commands)
                 else {}
             ),

@@ -14,7 +14,8 @@ from scaffold.core.proof.gates import CopiedFile
 from scaffold.git.client.command_line import Git
 from scaffold.git.ignored_files import WILDCARDS, ignored_files
 from scaffold.host.atomic_files import FileLock, delete_path
-from scaffold.host.tree_copy import copy_tree
+from scaffold.host.contained_path import ContainedPath
+from scaffold.host.tree_copy import copy_beneath
 from scaffold.policy.secret.unreadable_files import secret_entry
 from scaffold.policy.trust_decision import INCLUDE_FILE
 from scaffold.verify.check_readiness import NotReady
@@ -84,9 +85,7 @@ async def snapshot_files(
         try:
             await asyncio.to_thread(_make_folder, new)
             for name in names:
-                kept = new / "files" / name
-                kept.parent.mkdir(parents=True, exist_ok=True)
-                await copy_tree(root / name, kept)
+                await copy_beneath(ContainedPath(root, name), ContainedPath(new, f"files/{name}"))
         except OSError as error:
             delete_path(new)
             return NotReady(

@@ -35,8 +35,8 @@ from scaffold.verify.environment.golden import (
 from scaffold.verify.environment.included_files import OWN_FOLDER, find_included, snapshot_files
 from scaffold.verify.gates.projects.project_files import files_at_commit
 
-KEPT_FILES = "packages and generated files"
-"""Part of the key of environments: environments of earlier versions lack generated files."""
+KEPT_FILES = "packages and generated files, recorded out of reach"
+"""Part of the key of environments: set-up commands could write the records of earlier versions' environments."""
 BUILT = "built-"
 """Prefix of a snapshot of files that builds left in the user's checkout."""
 

@@ -7,7 +7,7 @@ import re
 import shlex
 import stat
 import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import asynccontextmanager
 from functools import partial
 from itertools import product
@@ -19,7 +19,9 @@ from scaffold.core.errors import ScaffoldError
 from scaffold.core.proof.gates import CheckEnvironment, CopiedFile, CopiedFolder
 from scaffold.git.checkouts import worktree
 from scaffold.host.atomic_files import delete_path, write_atomic
-from scaffold.host.tree_copy import copy_tree
+from scaffold.host.contained_path import ContainedPath
+from scaffold.host.folder_tree import walk
+from scaffold.host.tree_copy import LinkTargetMap, copy_beneath, move_beneath
 from scaffold.verify.contract.check_runs import Tree, restore_tracked_files
 
 MAX_BYTES = 1_000_000
@@ -52,11 +54,11 @@ async def provision_checkout(environment: CheckEnvironment | None, top: Path) ->
     """
     for copied in environment.copies if environment else ():
         if _has_room(top, copied.target):
-            await _put_copy(copied, top, partial(_stage_copy, copied, top))
+            await _put_copy(copied, top, led=partial(relocated_link, copied.made_for, str(top), copied.target))
             await asyncio.to_thread(_record_copy_state, copied, top)
     for file in (*environment.files, *environment.built) if environment else ():
-        if _make_room(top, file.target):
-            await _put_copy(file, top, partial(copy_tree, Path(file.source)))
+        if _has_room(top, file.target, folders_missing=True):
+            await _put_copy(file, top)
 
 
 @asynccontextmanager
@@ -71,7 +73,7 @@ async def reprovision(environment: CheckEnvironment | None, top: Path) -> AsyncI
         yield
         for copied in kept:
             if _has_room(top, copied.target):
-                _copy_record_path(copied, top, "kept").rename(top / copied.target)
+                move_beneath(_contained(_copy_record_path(copied, top, "kept")), ContainedPath(top, copied.target))
                 await asyncio.to_thread(_record_copy_state, copied, top)
     finally:
         for copied in kept:
@@ -108,7 +110,7 @@ def _set_aside(copies: tuple[CopiedFolder, ...], top: Path) -> list[CopiedFolder
     for copied in kept:
         aside = _copy_record_path(copied, top, "kept")
         delete_path(aside)
-        (top / copied.target).rename(aside)
+        move_beneath(ContainedPath(top, copied.target), _contained(aside))
     return kept
 
 
@@ -134,81 +136,73 @@ def _copy_record_path(copied: CopiedFolder | CopiedFile, top: Path, what: str) -
 def _copy_state(top: Path, copied: CopiedFolder) -> str | None:
     """Return a hash that changes with the original and with any change in its copy.
 
-    None if the target or a parent is not a real folder.
+    None if there is no copy, or a parent is not a real folder.
     """
-    target = copied.target
-    # With a link here, an agent could choose which folder is moved aside and back.
-    if not all(_is_folder(top / each) for each in (Path(target), *Path(target).parents)):
-        return None
     lines = hashlib.sha256(os.fsencode(copied.source))
-    for line in _file_states(str(top / target)):
-        lines.update(line.encode(errors="surrogateescape"))
+    try:
+        # With a link here, an agent could choose which folder is moved aside and back.
+        if not all(_is_folder(top / each) for each in Path(copied.target).parents):
+            return None
+        for line in _file_states(str(top / copied.target)):
+            lines.update(line.encode(errors="surrogateescape"))
+    except OSError:
+        return None
     return lines.hexdigest()
 
 
-def _file_states(folder: str) -> Iterator[str]:
-    yield _file_state(folder, os.lstat(folder))
-    with os.scandir(folder) as entries:
-        for entry in sorted(entries, key=lambda entry: entry.name):
-            if entry.is_dir(follow_symlinks=False):
-                yield from _file_states(entry.path)
-            else:
-                yield _file_state(entry.path, entry.stat(follow_symlinks=False))
+def _file_states(path: str) -> Iterator[str]:
+    yield _file_state(path)
+    for folder, folders, others in () if os.path.islink(path) else walk(path):  # noqa: PTH114 - as `walk`
+        folders.sort()
+        yield from (_file_state(f"{folder}/{name}") for name in sorted((*folders, *others)))
 
 
-def _file_state(path: str, found: os.stat_result) -> str:
+def _file_state(path: str) -> str:
+    found = os.lstat(path)
     return f"{path}\0{found.st_ino}\0{found.st_ctime_ns}\0{found.st_size}\n"
 
 
-async def _put_copy(copied: CopiedFolder | CopiedFile, top: Path, stage: Callable[[Path], Awaitable[None]]) -> None:
-    """Put a copy into the checkout atomically; `stage` creates it at the given path."""
-    staged = _copy_record_path(copied, top, "new")
-    staged.parent.mkdir(parents=True, exist_ok=True)
+async def _put_copy(copied: CopiedFolder | CopiedFile, top: Path, *, led: LinkTargetMap | None = None) -> None:
+    """Put a copy into the checkout atomically; with `led`, for links, its paths are those of the checkout."""
+    staged, source = _copy_record_path(copied, top, "new"), Path(copied.source)
     await asyncio.to_thread(delete_path, staged)
     try:
-        await stage(staged)
-        staged.rename(top / copied.target)
-    except FileNotFoundError as error:
+        await copy_beneath(_contained(source), _contained(staged), led=led or (lambda _, leads: leads))
+        if isinstance(copied, CopiedFolder):
+            await asyncio.to_thread(_relocate_copy, staged, copied.made_for, str(top))
+        move_beneath(_contained(staged), ContainedPath(top, copied.target))
+    except OSError as error:
+        what = "is missing" if isinstance(error, FileNotFoundError) else f"cannot be copied ({error.strerror})"
         raise ScaffoldError(
-            f"{error.filename} is missing, but checks need it",
+            f"{source} {what}, but checks need it",
             "run `scaffold baseline reset`, then `scaffold resume` to prepare it again",
         ) from error
     finally:
         await asyncio.to_thread(delete_path, staged)
 
 
-async def _stage_copy(copied: CopiedFolder, top: Path, staged: Path) -> None:
-    redirect = partial(relocated_link, copied.made_for, str(top), copied.target, copied.source)
-    await copy_tree(Path(copied.source), staged, led=redirect)
-    await asyncio.to_thread(_relocate_copy, staged, copied.made_for, str(top))
+def _contained(path: Path) -> ContainedPath:
+    # The folder around it may be missing yet; what is above was made by us.
+    return ContainedPath(path.parents[1], f"{path.parent.name}/{path.name}")
 
 
 def _relocate_copy(staged: Path, made_for: str, top: str) -> None:
     relocate_copy(staged, made_for, top)
     ignore = staged / ".gitignore"
-    if staged.is_dir() and not ignore.exists():
+    if _is_folder(staged) and not os.path.lexists(ignore):
         # So that it is never part of the work, whatever the repository ignores.
         ignore.write_text("*\n")
 
 
-def _has_room(top: Path, target: str) -> bool:
-    """Return True if `target` does not exist and its parents are real folders of the checkout.
+def _has_room(top: Path, target: str, *, folders_missing: bool = False) -> bool:
+    """Return True if `target` does not exist and its parents are real folders of the checkout, or may be missing.
 
     A symbolic link among the parents would redirect the write outside the checkout.
     """
-    if os.path.lexists(top / target):
-        return False
-    return all(_is_folder(top / each) for each in Path(target).parents)
-
-
-def _make_room(top: Path, target: str) -> bool:
-    # Git keeps no empty folders, so missing parents are created.
-    for folder in reversed(Path(target).parents):
-        if not os.path.lexists(top / folder):
-            (top / folder).mkdir()
-        elif not _is_folder(top / folder):
-            return False
-    return not os.path.lexists(top / target)
+    missing = (folders_missing and not os.path.lexists(top / each) for each in Path(target).parents)
+    return not os.path.lexists(top / target) and all(
+        absent or _is_folder(top / each) for absent, each in zip(missing, Path(target).parents, strict=True)
+    )
 
 
 def _is_folder(path: Path) -> bool:
@@ -218,13 +212,13 @@ def _is_folder(path: Path) -> bool:
         return False
 
 
-def relocated_link(made_for: str, top: str, target: str, source: str, folder: str, leads: str) -> str:
+def relocated_link(made_for: str, top: str, target: str, folder: str, leads: str) -> str:
     """Return the target of a copied link, with the checkout `made_for` replaced by the one at `top`.
 
-    The link is in `folder` below the copied folder `source`, which was `target` in `made_for`, and points to `leads`.
+    The link is in `folder` below the copied folder, which was `target` in `made_for`, and points to `leads`.
     A link that points outside the checkout, absolute or relative, keeps pointing there.
     """
-    here = Path(made_for, target, os.path.relpath(folder, source))
+    here = Path(made_for, target, folder)
     path = os.path.normpath(here / leads)
     inside = path == made_for or path.startswith(f"{made_for}/")
     # A relative link inside the checkout stays right in every copy; one that leads out starts from another folder now.
@@ -237,7 +231,9 @@ def relocate_copy(copy: Path, made_for: str, top: str) -> None:
     """Replace the path of the checkout `made_for` by `top` in the files of `copy`."""
     for path in (path for pattern in PATH_BEARING_FILES for path in copy.glob(pattern)):
         found = path.lstat()
-        if stat.S_ISREG(found.st_mode) and found.st_size <= MAX_BYTES:
+        # A folder that is a link may lead out of the copy.
+        led = any((copy / each).is_symlink() for each in path.relative_to(copy).parents)
+        if stat.S_ISREG(found.st_mode) and found.st_size <= MAX_BYTES and not led:
             content = path.read_bytes()
             moved = relocated_content(content, made_for.encode(), top.encode())
             if moved != content:
