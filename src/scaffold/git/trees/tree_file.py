@@ -44,12 +44,14 @@ class PrivateIndex:
 
     async def tree_with(self, tree: TreeId, files: Mapping[str, NewFile]) -> TreeId:
         """Write a tree that differs from `tree` only in these files, and return its id."""
+        written = {path: (file.mode, await write_blob(self._git, file.data)) for path, file in files.items()}
+        return await self.tree_with_objects(tree, written)
+
+    async def tree_with_objects(self, tree: TreeId, entries: Mapping[str, tuple[str, str]]) -> TreeId:
+        """Do the same with modes and existing objects; the mode `0` removes a path."""
         await self._git("read-tree", tree, env=self._env)
-        entries = b""
-        for path, file in files.items():
-            blob = (await self._git("hash-object", "-w", "--no-filters", "--stdin", stdin=file.data)).line
-            entries += f"{file.mode} {blob} 0\t".encode() + os.fsencode(path) + b"\0"
-        await self._git("update-index", "-z", "--index-info", stdin=entries, env=self._env)
+        lines = (f"{mode} {found} 0\t".encode() + os.fsencode(path) + b"\0" for path, (mode, found) in entries.items())
+        await self._git("update-index", "-z", "--index-info", stdin=b"".join(lines), env=self._env)
         return TreeId((await self._git("write-tree", env=self._env)).line)
 
 
