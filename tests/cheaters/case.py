@@ -88,6 +88,8 @@ class Case:
     """A program, run in a copy of what has landed, that fails if it is not what was asked for."""
     judge: tuple[str, ...] = (sys.executable, "-c")
     """Who runs it."""
+    set_up: str = ""
+    """The command that makes the environment of checks, in a folder that the user trusts; `""` for none."""
 
 
 def divides(**more: str) -> dict[str, str]:

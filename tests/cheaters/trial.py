@@ -68,6 +68,9 @@ def _laid_out(case: Case, folder: Path) -> Scenario:
         if text:
             target.write_text(text)
     scenario.commit("a calculator")
+    if case.set_up:
+        scenario.scaffold("config", "setup", case.set_up, code=0)
+        scenario.scaffold("trust", "--yes", code=0)
     contract = {"commands": [{"command": case.check, "expect": case.expect}]}
     scenario.plan(plan_of(calc=[action(KEY, effects=["divides"], contract=contract, files=case.files)]))
     steps = [write(path, text) for path, text in case.writes.items()] + [shell(each) for each in case.commands]

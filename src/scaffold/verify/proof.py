@@ -83,6 +83,10 @@ async def prove_candidate(request: ProofRequest, tree: Tree, *, with_gates: bool
         shown = await prove_gates(request, request.baseline, tree, shared=checks.gate_runs)
         doubts = (*verification.doubts, *shown.doubts)
         verification = msgspec.structs.replace(verification, gates=shown.gates, doubts=doubts)
+    made = request.baseline.environment.made_by_work if request.baseline else ""
+    if made:
+        doubt = Doubt("environment_made", f"the work took part in making the environment of its checks: {made}")
+        verification = msgspec.structs.replace(verification, doubts=(*verification.doubts, doubt))
     return _with_lacks(verification, request.lacks)
 
 

@@ -125,6 +125,7 @@ DoubtCode = Literal[
     "checks_changed",
     "gates_weakened",
     "criteria_not_cited",
+    "environment_made",
 ]
 
 

@@ -1,6 +1,7 @@
 """The environment of a worktree's commands and of a candidate's checks, new if the work changed its dependencies."""
 
 import asyncio
+import os
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from pathlib import Path
@@ -19,6 +20,7 @@ from scaffold.run.resources.sandbox import open_sandbox, remove_temporary_folder
 from scaffold.verify.check_readiness import NotReady
 from scaffold.verify.contract.check_runs import During, HookPlace
 from scaffold.verify.environment.check_env import PYTHON_PATH
+from scaffold.verify.environment.install_commit import code_in_manifests, install_commit
 from scaffold.verify.environment.later_commit import (
     DependencyChange,
     dependency_change,
@@ -90,7 +92,7 @@ async def environment_at(
     """Return the environment of a commit; `base` is the environment of the run's base commit.
 
     If the work changed dependencies, they are set up for it, where set-up commands may run; otherwise the environment
-    of the base has to do. A set-up runs code of the commit, so `may_run` is asked first.
+    of the base has to do. A set-up may run code of the commit, so `may_run` is asked first.
     """
     if commit == run.base_sha:
         return CandidateEnvironment(base)
@@ -122,15 +124,40 @@ async def _set_up(
         return "`scaffold trust` lets set-up install what the work needs"
     name = f"{SETUP_FOLDER}-{commit[:12]}"
     request = environment_request(context, run, commit, setup, sandbox=base.fingerprint, during=during, name=name)
+    request, programs = structs.replace(request, renewed=change.folders), _programs(context, base)
+    made = await code_in_manifests(context.git, run.base_sha, commit, programs=programs)
     try:
-        found = await prepare_environment(structs.replace(request, renewed=change.folders))
+        if not made:
+            found = await _without_its_code(context, run, request)
+            if not isinstance(found, str):
+                return found
+            made = (found,)
+        prepared = await prepare_environment(structs.replace(request, made_by_work=join_limited(made, MAX_NAMED)))
     finally:
         await asyncio.to_thread(remove_temporary_folder, context, run, name=name)
-    match found:
+    match prepared:
         case PreparedEnvironment(environment=environment):
             return environment
         case NotReady(what=what):
             return what
+
+
+async def _without_its_code(context: RunContext, run: Run, request: EnvironmentRequest) -> CheckEnvironment | str:
+    """Return the environment of the request's commit, made by none of its code, or why that is impossible."""
+    git, commit = context.git, request.base
+    place = await install_commit(git, run.base_sha, commit, folder=context.run_folder(run.id))
+    prepared = await prepare_environment(structs.replace(request, base=place))
+    if isinstance(prepared, NotReady):
+        return f"without its code {prepared.what}"
+    changes = await commits.path_changes(git, place, commit)
+    fitting = await environment_of_commit(prepared.environment, git, changes, made_at=place, commit=commit)
+    return "generated files" if prepared.environment.built and not fitting.built else fitting
+
+
+def _programs(context: RunContext, environment: CheckEnvironment) -> str:
+    """Return the PATH of checks, with the folders from which installed ones are copied."""
+    copied = (f"{each.source}/{name}" for each in environment.copies for name in ("bin", ".bin"))
+    return os.pathsep.join((*copied, *environment.path, context.environ.get("PATH", os.defpath)))
 
 
 def worktree_environment(context: RunContext, run: Run, worktree: Path, *, marks: Mapping[str, str]) -> dict[str, str]:

@@ -20,7 +20,8 @@ DEPENDENCY_FILES = (
     *("*requirements*.txt", "*requirements*.in", "constraints*.txt", "environment.yml", ".python-version"),
     *("package.json", "package-lock.json", "npm-shrinkwrap.json", "pnpm-lock.yaml", "pnpm-workspace.yaml"),
     *("yarn.lock", "bun.lock", "bun.lockb", ".npmrc", ".yarnrc.yml", ".nvmrc", ".node-version", ".tool-versions"),
-    *("go.mod", "go.sum", "go.work", "go.work.sum", "Cargo.toml", "Cargo.lock", "rust-toolchain*"),
+    *("go.mod", "go.sum", "go.work", "go.work.sum", "Cargo.toml", "Cargo.lock"),
+    *("rust-toolchain", "rust-toolchain.toml"),
 )
 TOOLCHAIN_PROGRAMS = ("python", "python3", "uv", "poetry", "node", "npm", "pnpm", "yarn", "bun", "go", "cargo", "rustc")
 FOLDER_BY_INSTALLER: Mapping[str, str] = {

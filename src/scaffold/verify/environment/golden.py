@@ -115,7 +115,8 @@ async def snapshot_installed(folder: Path, root: Path, targets: tuple[str, ...])
         if made is None:
             delete_path(folder)
             for target in targets:
-                await copy_beneath(ContainedPath(root, target), ContainedPath(folder.parent, f"{folder.name}/files/{target}"))
+                kept = ContainedPath(folder.parent, f"{folder.name}/files/{target}")
+                await copy_beneath(ContainedPath(root, target), kept)
             made = write_record(folder, GoldenRecord(str(root), targets))
     return _golden_environment(folder, made, ())
 

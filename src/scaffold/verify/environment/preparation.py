@@ -57,6 +57,8 @@ class EnvironmentRequest(Struct, frozen=True, kw_only=True):
     services: tuple[str, ...] = ()
     include: tuple[str, ...] = ()
     """The patterns of a trusted `.worktreeinclude`."""
+    made_by_work: str = ""
+    """What of unlanded work the set-up executes, if it does: then what it installs serves `base` alone."""
     renewed: frozenset[str] = frozenset()
     """Names of installed folders that are not copied from the user's checkout because they do not fit the commit."""
     sandbox: str = ""
@@ -134,12 +136,12 @@ async def prepare_environment(request: EnvironmentRequest) -> PreparedEnvironmen
         own = hash_lines(line for target in plan.copy for line in installed_lines(root / target))
         parts.append(await snapshot_installed(_environment_folder(request, own), root, plan.copy))
     if plan.run:
-        installed = await golden_environment(
-            _golden_builder(request, hash_lines((KEPT_FILES, *machine, *locks, *plan.run)), versions), plan.run
-        )
+        alone = (request.base,) if request.made_by_work else ()
+        key = hash_lines((KEPT_FILES, *machine, *locks, *plan.run, *alone))
+        installed = await golden_environment(_golden_builder(request, key, versions), plan.run)
         if isinstance(installed, NotReady):
             return installed
-        parts.append(installed)
+        parts.append(structs.replace(installed, made_by_work=request.made_by_work))
     if plan.borrow or not plan.run:
         parts.append(await _left_by_builds(request, versions, installed_there))
     included = await find_included(request.repository.git, request.include, installed=installed_there)
@@ -193,6 +195,7 @@ def _merge_environments(parts: list[CheckEnvironment], services: tuple[str, ...]
         built=tuple(file for part in parts for file in part.built),
         shown=tuple(folder for part in parts for folder in part.shown),
         services=services,
+        made_by_work="".join(part.made_by_work for part in parts),
     )
 
 

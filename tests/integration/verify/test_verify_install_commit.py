@@ -1,0 +1,118 @@
+"""What the packages of unlanded work are installed from, by real commits."""
+
+import json
+
+import pytest
+
+from integration.verify.builders import EnvironmentSetup
+from scaffold.git import commits
+from scaffold.verify.environment.install_commit import code_in_manifests, install_commit
+
+PYPROJECT = "[project]\nname = 'calc'\nversion = '1'\n"
+SETUP_CFG = "[options]\ninstall_requires =\n  left\n"
+PACKAGE = {"name": "calc", "scripts": {"test": "node --test", "prepare": "husky"}}
+BASE = {
+    "pyproject.toml": PYPROJECT,
+    "setup.cfg": SETUP_CFG,
+    "package.json": json.dumps(PACKAGE),
+    "requirements.txt": "left\n",
+    "calc/version.py": "VERSION = '1'\n",
+    "calc/old.py": "OLD = 1\n",
+    "Makefile": "deps:\n\ttrue\n",
+}
+
+
+@pytest.fixture
+def project(harness, tmp_path):
+    return EnvironmentSetup(harness, tmp_path)
+
+
+async def test_what_is_installed_has_the_works_paths_and_manifests_and_none_of_its_code(project, tmp_path):
+    """BX-9: whatever an installer executes, it is not the work, which it would let judge itself."""
+    base = await project.commit(BASE)
+    await project.harness.sh("git mv calc/old.py calc/new.py; ln -s version.py calc/link.py; chmod +x Makefile")
+    work = await project.commit(
+        {
+            "requirements.txt": "right\n",
+            "calc/version.py": "import evil\n",
+            "more/pyproject.toml": PYPROJECT,
+            "more/build.py": "import evil\n",
+            "rust-toolchain-evil.py": "import evil\n",
+            "Makefile": "deps:\n\tevil\n",
+        }
+    )
+    await project.harness.sh("git add --all; ln -sf calc/version.py constraints.txt; git add .; git commit -qm links")
+    work = await project.head()
+    git = project.harness.context.git
+    found = await install_commit(git, base, work, folder=tmp_path / "index")
+    texts = {
+        path: (await commits.file_contents(git, found, path) or b"").decode()
+        for path in await commits.listed_paths(git, found)
+        if path not in await commits.listed_paths(git, base)
+        or path in {"requirements.txt", "Makefile", "calc/version.py"}
+    }
+    assert texts == {
+        "Makefile": BASE["Makefile"],
+        "calc/link.py": "",
+        "calc/new.py": "",
+        "calc/version.py": BASE["calc/version.py"],
+        "constraints.txt": "",
+        "more/build.py": "",
+        "more/pyproject.toml": PYPROJECT,
+        "requirements.txt": "right\n",
+        "rust-toolchain-evil.py": "",
+    }
+    assert not await commits.listed_links(git, found)
+    assert (await commits.read_commit(git, found)).parents == (base,), "so that its tags give the version"
+
+
+CODE = [
+    {"setup.py": "import evil\n"},
+    {".npmrc": "script-shell=./evil\n"},
+    {"package.json": json.dumps({**PACKAGE, "scripts": {"postinstall": "evil"}})},
+    {"package.json": json.dumps({**PACKAGE, "scripts": {"prepare": "evil"}})},
+    {"packages/own/package.json": json.dumps({"name": "@own/sh", "bin": "./evil.js"})},
+    {"packages/own/package.json": json.dumps({"name": "own", "bin": {"sh": "./evil.js"}})},
+    {"pyproject.toml": f"{PYPROJECT}[project.scripts]\nsh = 'calc:main'\n"},
+    {"pyproject.toml": f"{PYPROJECT}[tool.poetry.scripts]\nsh = 'calc:main'\n"},
+    {"pyproject.toml": f"{PYPROJECT}[project.entry-points.pytest11]\ncalc = 'calc.evil'\n"},
+    {"pyproject.toml": f"{PYPROJECT}[tool.poetry.plugins.pytest11]\ncalc = 'calc.evil'\n"},
+    {"pyproject.toml": f"{PYPROJECT}[tool.pdm.scripts]\npost_install = 'evil'\n"},
+    {"setup.cfg": f"{SETUP_CFG}[options.entry_points]\nconsole_scripts =\n  sh = calc:main\n"},
+    {"setup.cfg": f"{SETUP_CFG}[options.entry_points]\npytest11 =\n  calc = calc.evil\n"},
+]
+NONE = {
+    "pyproject.toml": f"{PYPROJECT}dependencies = ['right']\n[project.scripts]\nown-calc = 'calc:main'\n",
+    "setup.cfg": f"{SETUP_CFG}  right\n[options.entry_points]\nconsole_scripts =\n  own-calc = calc:main\n",
+    "package.json": json.dumps(
+        {**PACKAGE, "bin": {"own-calc": "a.js"}, "scripts": {**PACKAGE["scripts"], "lint": "eslint"}}
+    ),
+    "requirements.txt": "right\n",
+    "calc/version.py": "VERSION = '2'\n",
+}
+
+
+async def test_a_manifest_that_brings_code_is_told_from_others(project):
+    """BX-9, BX-5: an installation runs it, another program loads it, or it takes the place of a program."""
+    base = await project.commit(BASE)
+    found = []
+    for files in (*CODE, NONE):
+        await project.harness.sh(f"git reset --quiet --hard {base}")
+        work = await project.commit(files)
+        found.append(await code_in_manifests(project.harness.context.git, base, work, programs="/usr/bin:/bin"))
+    assert found == [*map(tuple, CODE), ()]
+
+
+async def test_what_the_work_took_part_in_making_serves_that_commit_alone(project):
+    """BX-9: another run with the same lock files would otherwise be judged by it."""
+    await project.commit({"package-lock.json": "one", ".gitignore": "node_modules\n"})
+    install = "mkdir -p node_modules/left; echo >> '{log}'".format(log=project.cache / "log")
+    project.cache.mkdir()
+    own = await project.prepared(install, made_by_work="setup.py")
+    again = await project.prepared(install, made_by_work="setup.py")
+    other = await project.prepared(install)
+    await project.commit({"a.py": ""})
+    later = await project.prepared(install, made_by_work="setup.py")
+    assert (own.made_by_work, other.made_by_work, own) == ("setup.py", "", again)
+    assert len({own.fingerprint, other.fingerprint, later.fingerprint}) == 3
+    assert len((project.cache / "log").read_text().splitlines()) == 3
