@@ -20,6 +20,17 @@ BASE = {
     "calc/old.py": "OLD = 1\n",
     "Makefile": "deps:\n\ttrue\n",
 }
+NEW = """'Builds.'
+
+import evil
+
+__version__ = '2' + evil.X
+VERSION = '3'
+
+
+class A:
+    B = ''
+"""
 
 
 @pytest.fixture
@@ -36,7 +47,7 @@ async def test_what_is_installed_has_the_works_paths_and_manifests_and_none_of_i
             "requirements.txt": "right\n",
             "calc/version.py": "import evil\n",
             "more/pyproject.toml": PYPROJECT,
-            "more/build.py": "import evil\n",
+            "more/build.py": NEW,
             "rust-toolchain-evil.py": "import evil\n",
             "Makefile": "deps:\n\tevil\n",
         }
@@ -57,7 +68,7 @@ async def test_what_is_installed_has_the_works_paths_and_manifests_and_none_of_i
         "calc/new.py": "",
         "calc/version.py": BASE["calc/version.py"],
         "constraints.txt": "",
-        "more/build.py": "",
+        "more/build.py": "'Builds.'\nVERSION = '3'\n",
         "more/pyproject.toml": PYPROJECT,
         "requirements.txt": "right\n",
         "rust-toolchain-evil.py": "",

@@ -4,13 +4,14 @@ What installs a project runs code of it: `setup.py` and what that imports, build
 commands of a makefile. In an environment that its own code has made, the work would judge itself.
 """
 
+import ast
 import shutil
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from scaffold.core.ids import Commit
 from scaffold.git.client.command_line import Git
-from scaffold.git.commits import PathChange, commit_tree, path_changes, tree_of
+from scaffold.git.commits import PathChange, batch_contents, commit_tree, path_changes, tree_of
 from scaffold.git.trees.merge import HELPER, REGULAR_MODES
 from scaffold.git.trees.tree_file import private_index, write_blob
 from scaffold.verify.environment.dependencies import selects_dependencies
@@ -28,12 +29,18 @@ MESSAGE = "The work's manifests among the files of its base\n"
 async def install_commit(git: Git, base: Commit, work: Commit, *, folder: Path) -> Commit:
     """Return a commit with the paths of `work` and its manifests; all else is as in `base`, and empty if it is new.
 
-    So packages are found where the work has them, and installers run no line of it. No ref points to the commit.
-    `folder` is for temporary files.
+    So packages are found where the work has them, and installers run no line of it. New Python files keep the texts
+    that they assign, such as a version. No ref points to the commit. `folder` is for temporary files.
     """
-    empty = await write_blob(git, b"")
-    changes = await path_changes(git, base, work)
-    entries = {each.path: _without_code(each, empty) for each in changes if not (each.kind == "D" or _is_data(each))}
+    changes = [each for each in await path_changes(git, base, work) if not (each.kind == "D" or _is_data(each))]
+    entries = {each.path: (each.mode, each.former_id) for each in changes if each.kind == "M"}
+    new = [each for each in changes if each.kind != "M"]
+    read = [each.object_id for each in new if each.path.endswith(".py") and each.mode in REGULAR_MODES]
+    texts = dict(zip(read, map(_texts_of, await batch_contents(git, read)), strict=True))
+    blobs = {text: await write_blob(git, text) for text in {b"", *texts.values()}}
+    for each in new:
+        blob = blobs[texts.get(each.object_id, b"")]
+        entries[each.path] = ("0", blob) if each.is_gitlink else ("100644", blob)
     async with private_index(git, folder) as index:
         tree = await index.tree_with_objects(await tree_of(git, work), entries)
     return await commit_tree(git, tree, parents=[base], message=MESSAGE, author=HELPER, committer=HELPER)
@@ -43,10 +50,21 @@ def _is_data(change: PathChange) -> bool:
     return selects_dependencies(change.path) and change.mode in REGULAR_MODES
 
 
-def _without_code(change: PathChange, empty: str) -> tuple[str, str]:
-    if change.kind == "M":
-        return change.mode, change.former_id
-    return ("0", "0" * len(empty)) if change.is_gitlink else ("100644", empty)
+def _texts_of(source: bytes | None) -> bytes:
+    """Return the docstring of a Python file, and what assigns a text to a name; nothing else of it."""
+    try:
+        tree = ast.parse(source or b"")
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return b""
+    doc = ast.get_docstring(tree, clean=False)
+    named = [
+        f"{target.id} = {node.value.value!r}"
+        for node in tree.body
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    ]
+    return "".join(f"{line}\n" for line in (*([repr(doc)] if doc else ()), *named)).encode(errors="replace")
 
 
 async def code_in_manifests(git: Git, base: Commit, work: Commit, *, programs: str) -> tuple[str, ...]:
