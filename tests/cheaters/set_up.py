@@ -127,11 +127,4 @@ SET_UP_CHEATS = (
 )
 SET_UP_HONEST = (
     replace(SETS_UP, name="set-up-as-asked", does="adds it with a dependency, which is installed", writes=WORK),
-    replace(
-        SETS_UP,
-        name="set-up-changed",
-        does="adds it with a dependency, and changes what `setup.py` does",
-        writes={**WORK, "setup.py": f"{INSTALLS}print('installed')\n"},
-        files=("calc/", "requirements.txt", "setup.py"),
-    ),
 )

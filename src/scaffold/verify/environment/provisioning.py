@@ -94,15 +94,16 @@ def provisions_unchanged(environment: CheckEnvironment | None, top: Path) -> boo
     copies = environment.copies if environment else ()
     files = (*environment.files, *environment.built) if environment else ()
     return all(_recorded_copy_state(each, top) == (_copy_state(top, each) or "") for each in copies) and all(
-        _same_content(Path(each.source), top / each.target) for each in files
+        _same_content(Path(each.source), ContainedPath(top, each.target)) for each in files
     )
 
 
-def _same_content(source: Path, copy: Path) -> bool:
+def _same_content(source: Path, copy: ContainedPath) -> bool:
     try:
-        return not copy.is_symlink() and copy.read_bytes() == source.read_bytes()
+        data = source.read_bytes()
     except OSError:
         return False
+    return copy.read(len(data)) == data
 
 
 def _set_aside(copies: tuple[CopiedFolder, ...], top: Path) -> list[CopiedFolder]:
