@@ -5,8 +5,9 @@ import json
 import pytest
 
 from integration.verify.builders import EnvironmentSetup
+from scaffold.core.proof.gates import CheckEnvironment, CopiedFolder
 from scaffold.git import commits
-from scaffold.verify.environment.install_commit import code_in_manifests, install_commit
+from scaffold.verify.environment.install_commit import code_in_manifests, code_of_packages, install_commit
 
 PYPROJECT = "[project]\nname = 'calc'\nversion = '1'\n"
 SETUP_CFG = "[options]\ninstall_requires =\n  left\n"
@@ -84,13 +85,7 @@ CODE = [
     {"package.json": json.dumps({**PACKAGE, "scripts": {"prepare": "evil"}})},
     {"packages/own/package.json": json.dumps({"name": "@own/sh", "bin": "./evil.js"})},
     {"packages/own/package.json": json.dumps({"name": "own", "bin": {"sh": "./evil.js"}})},
-    {"pyproject.toml": f"{PYPROJECT}[project.scripts]\nsh = 'calc:main'\n"},
-    {"pyproject.toml": f"{PYPROJECT}[tool.poetry.scripts]\nsh = 'calc:main'\n"},
-    {"pyproject.toml": f"{PYPROJECT}[project.entry-points.pytest11]\ncalc = 'calc.evil'\n"},
-    {"pyproject.toml": f"{PYPROJECT}[tool.poetry.plugins.pytest11]\ncalc = 'calc.evil'\n"},
     {"pyproject.toml": f"{PYPROJECT}[tool.pdm.scripts]\npost_install = 'evil'\n"},
-    {"setup.cfg": f"{SETUP_CFG}[options.entry_points]\nconsole_scripts =\n  sh = calc:main\n"},
-    {"setup.cfg": f"{SETUP_CFG}[options.entry_points]\npytest11 =\n  calc = calc.evil\n"},
 ]
 NONE = {
     "pyproject.toml": f"{PYPROJECT}dependencies = ['right']\n[project.scripts]\nown-calc = 'calc:main'\n",
@@ -104,7 +99,7 @@ NONE = {
 
 
 async def test_a_manifest_that_brings_code_is_told_from_others(project):
-    """BX-9, BX-5: an installation runs it, another program loads it, or it takes the place of a program."""
+    """BX-9, BX-5: an installation runs it, or it takes the place of a program."""
     base = await project.commit(BASE)
     found = []
     for files in (*CODE, NONE):
@@ -112,6 +107,49 @@ async def test_a_manifest_that_brings_code_is_told_from_others(project):
         work = await project.commit(files)
         found.append(await code_in_manifests(project.harness.context.git, base, work, programs="/usr/bin:/bin"))
     assert found == [*map(tuple, CODE), ()]
+
+
+BROUGHT = {
+    "../../../bin/sh": "",
+    "../../../bin/own-calc": "",
+    "../../../pyvenv.cfg": "",
+    "../../../share/man/own-calc.1": "",
+    "_calc.pth": "/nowhere/calc\n",
+    "__editable__.calc.pth": "import __editable___calc_finder\n",
+    "zz.pth": "import os\n",
+    "sitecustomize.py": "",
+    "usercustomize/__init__.py": "",
+    "calc/sitecustomize_of_ours.py": "",
+    "left/__init__.py": "",
+    "calc.dist-info/entry_points.txt": "[console_scripts]\nown-calc = calc:main\n[pytest11]\ncalc = calc.plugin\n",
+}
+"""What the repository's own package installs, by its path in the folder of packages."""
+
+
+def test_what_an_installed_package_brings_to_other_programs_is_seen(tmp_path):
+    """BX-9: by what it installed; a manifest can name any file for any place."""
+    packages = tmp_path / ".venv/lib/python3.11/site-packages"
+    texts = {
+        **BROUGHT,
+        "calc.dist-info/direct_url.json": '{"url": "file:///a/checkout", "dir_info": {"editable": true}}',
+        "calc.dist-info/RECORD": "".join(f"{path},sha256=x,1\n" for path in BROUGHT),
+        "left.dist-info/RECORD": "left/__init__.py,,\nleft.pth,,\n../../../bin/left,,\n",
+        "left.pth": "import left\n",
+    }
+    for path, text in texts.items():
+        (packages / path).parent.mkdir(parents=True, exist_ok=True)
+        (packages / path).write_text(text)
+    copied = CopiedFolder(source=str(tmp_path / ".venv"), target=".venv", made_for="/a/checkout")
+    made, none = CheckEnvironment(fingerprint="", copies=(copied,)), CheckEnvironment(fingerprint="")
+    site = "lib/python3.11/site-packages"
+    expected = (
+        *("bin/sh", f"{site}/left/__init__.py", f"{site}/sitecustomize.py", f"{site}/usercustomize/__init__.py"),
+        *(f"{site}/zz.pth", "pytest11 calc", "pyvenv.cfg"),
+    )
+    found = code_of_packages(made, none, programs="/usr/bin:/bin")
+    assert found == tuple(sorted(expected))
+    assert code_of_packages(made, made, programs="/usr/bin:/bin") == (), "the base brought them already"
+    assert code_of_packages(none, made, programs="/usr/bin:/bin") == ()
 
 
 async def test_what_the_work_took_part_in_making_serves_that_commit_alone(project):

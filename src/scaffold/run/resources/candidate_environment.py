@@ -20,7 +20,7 @@ from scaffold.run.resources.sandbox import open_sandbox, remove_temporary_folder
 from scaffold.verify.check_readiness import NotReady
 from scaffold.verify.contract.check_runs import During, HookPlace
 from scaffold.verify.environment.check_env import PYTHON_PATH
-from scaffold.verify.environment.install_commit import code_in_manifests, install_commit
+from scaffold.verify.environment.install_commit import code_in_manifests, code_of_packages, install_commit
 from scaffold.verify.environment.later_commit import (
     DependencyChange,
     dependency_change,
@@ -110,7 +110,11 @@ async def environment_at(
     # The source folders that come first are a matter of the commit, not of what is installed.
     paths = {name: value for name, value in fitting.variables.items() if name == PYTHON_PATH}
     variables = {**found.variables, **paths}
-    return CandidateEnvironment(structs.replace(found, variables=variables, installed=base.installed))
+    brought = await asyncio.to_thread(code_of_packages, found, base, programs=_programs(context, base))
+    made = found.made_by_work or join_limited(brought, MAX_NAMED)
+    return CandidateEnvironment(
+        structs.replace(found, variables=variables, installed=base.installed, made_by_work=made)
+    )
 
 
 async def _set_up(

@@ -15,6 +15,7 @@ from msgspec import Struct
 from scaffold.core.ids import Commit
 from scaffold.git.client.command_line import Git
 from scaffold.git.ignored_files import ignored_files
+from scaffold.host.contained_path import ContainedPath
 from scaffold.policy.secret.unreadable_files import secret_entry
 from scaffold.verify.environment.dependencies import hash_lines, selects_dependencies
 from scaffold.verify.gates.projects.project_files import ProjectFiles, as_table
@@ -72,7 +73,9 @@ async def made_by_setup(
     """Return the files that the set-up created inside packages of a new checkout, outside the installed `targets`."""
     left_out = (f":(top,exclude,literal){target}" for target in targets)
     listed = await git("ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--", ":/", *left_out)
-    return _inside_packages(listed.records, tracked, versions)
+    # A link would lead whoever copies or compares it out of the checkout.
+    made = [path for path in listed.records if ContainedPath(git.cwd, path).is_file()]
+    return _inside_packages(made, tracked, versions)
 
 
 async def left_in_checkout(

@@ -5,24 +5,34 @@ commands of a makefile. In an environment that its own code has made, the work w
 """
 
 import ast
+import posixpath
+import re
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 from scaffold.core.ids import Commit
+from scaffold.core.proof.gates import CheckEnvironment
 from scaffold.git.client.command_line import Git
 from scaffold.git.commits import PathChange, batch_contents, commit_tree, path_changes, tree_of
 from scaffold.git.trees.merge import HELPER, REGULAR_MODES
 from scaffold.git.trees.tree_file import private_index, write_blob
+from scaffold.host.contained_path import ContainedPath
 from scaffold.verify.environment.dependencies import selects_dependencies
 from scaffold.verify.gates.projects.project_files import ProjectFiles, as_table, files_at_commit, ini_sections
+from scaffold.verify.paths.check_inputs import STARTUP_MODULES
 
 PROGRAMS = ("setup.py", ".npmrc", ".yarnrc.yml")
 """Manifests that are code, or settings that name programs which installers run."""
 LIFECYCLE = ("preinstall", "install", "postinstall", "prepublish", "preprepare", "prepare", "postprepare")
 """The scripts of a package.json that an installation runs, in npm's order."""
+SCRIPTS = ("console_scripts", "gui_scripts")
+"""The groups of entry points that are programs of their own."""
+MOST_BYTES = 20_000_000
 HOOKS = ("pre_", "post_")
 """How the names of scripts begin that PDM runs by itself."""
+_IMPORTS = re.compile(r"^import[ \t]", re.MULTILINE)
+"""The lines of a `.pth` file that Python executes."""
 MESSAGE = "The work's manifests among the files of its base\n"
 
 
@@ -68,9 +78,9 @@ def _texts_of(source: bytes | None) -> bytes:
 
 
 async def code_in_manifests(git: Git, base: Commit, work: Commit, *, programs: str) -> tuple[str, ...]:
-    """Return the manifests of `work` that bring code into an environment, sorted; `programs` is the PATH of checks.
+    """Return the manifests of `work` with new code that an installation runs, sorted.
 
-    That is code which an installation runs, a plugin of another program, or a program in the place of an existing one.
+    That is also a program of Node in the place of one on `programs`, the PATH of checks.
     """
     changed = [each.path for each in await path_changes(git, base, work) if _is_data(each)]
     before, now = await files_at_commit(git, base), await files_at_commit(git, work)
@@ -87,26 +97,56 @@ def _code_entries(files: ProjectFiles, path: str, programs: str) -> Iterator[str
         manifest = files.json(path)
         scripts = as_table(manifest.get("scripts"))
         yield from (f"{name} {scripts[name]}" for name in LIFECYCLE if name in scripts)
-        programs_of_it = manifest.get("bin")
-        one = isinstance(programs_of_it, str)
-        yield from _existing(
-            [str(manifest.get("name")).rpartition("/")[2]] if one else as_table(programs_of_it), programs
-        )
+        named = manifest.get("bin")
+        own = [str(manifest.get("name")).rpartition("/")[2]] if isinstance(named, str) else [*as_table(named)]
+        yield from (name for name in own if shutil.which(name, path=programs))
     elif path.endswith("pyproject.toml"):
-        manifest = files.toml(path)
-        project, tools = as_table(manifest.get("project")), as_table(manifest.get("tool"))
-        poetry, pdm = as_table(tools.get("poetry")), as_table(as_table(tools.get("pdm")).get("scripts"))
-        yield from (f"{name} {text}" for name, text in pdm.items() if name.startswith(HOOKS))
-        for plugins in (project.get("entry-points"), poetry.get("plugins")):
-            yield from (f"{group} {name}" for group, names in as_table(plugins).items() for name in as_table(names))
-        for named in (project.get("scripts"), project.get("gui-scripts"), poetry.get("scripts")):
-            yield from _existing(as_table(named), programs)
-    elif path.endswith("setup.cfg"):
-        for group, text in ini_sections(files.text(path)).get("options.entry_points", {}).items():
-            names = [line.partition("=")[0].strip() for line in text.splitlines() if "=" in line]
-            is_program = group in {"console_scripts", "gui_scripts"}
-            yield from (f"{group} {name}" for name in (_existing(names, programs) if is_program else names))
+        scripts = as_table(as_table(as_table(files.toml(path).get("tool")).get("pdm")).get("scripts"))
+        yield from (f"{name} {text}" for name, text in scripts.items() if name.startswith(HOOKS))
 
 
-def _existing(names: Iterable[str], programs: str) -> Iterator[str]:
-    return (name for name in names if shutil.which(name, path=programs))
+def code_of_packages(environment: CheckEnvironment, before: CheckEnvironment, *, programs: str) -> tuple[str, ...]:
+    """Return what the repository's own Python packages bring to other programs, unless they did `before`; sorted.
+
+    That is what a Python runs when it starts, plugins, files of other distributions, and programs with names on
+    `programs`, the PATH of checks. Build backends put any file there that the manifest names, under any name.
+    """
+    return tuple(sorted({*_brought(environment, programs)} - {*_brought(before, programs)}))
+
+
+def _brought(environment: CheckEnvironment, programs: str) -> Iterator[str]:
+    for top in map(Path, (*(each.source for each in environment.copies), *environment.shown)):
+        for packages in top.glob("lib/python*/site-packages"):
+            infos = [*packages.glob("*.dist-info")]
+            own = [info for info in infos if '"file://' in _text(info / "direct_url.json").replace(" ", "")]
+            found = {info: _installed_paths(info, top) for info in infos if own}
+            others = {path for info, paths in found.items() if info not in own for path in paths}
+            for info in own:
+                groups = ini_sections(_text(info / "entry_points.txt")).items()
+                yield from (f"{group} {name}" for group, names in groups if group not in SCRIPTS for name in names)
+                yield from (path for path in found[info] if path in others or _takes_effect(top, path, programs))
+
+
+def _installed_paths(info: Path, top: Path) -> tuple[str, ...]:
+    """Return the paths that a distribution installed, relative to the virtual environment."""
+    packages = info.parent.relative_to(top).as_posix()
+    rows = (line.rsplit(",", 2)[0].strip('"') for line in _text(info / "RECORD").splitlines())
+    return tuple(
+        posixpath.normpath(posixpath.join(packages, row)) if ".." in row else f"{packages}/{row}" for row in rows
+    )
+
+
+def _takes_effect(top: Path, path: str, programs: str) -> bool:
+    if path.startswith("bin/"):
+        return shutil.which(path.removeprefix("bin/"), path=programs) is not None
+    name = path.partition("/site-packages/")[2].partition("/")[0]
+    if not name:
+        return not path.startswith(("share/", "etc/", "include/"))
+    # Setuptools has such files for its own editable installations, with import hooks.
+    starts = name.endswith(".pth") and not name.startswith("__editable__")
+    return name.partition(".")[0] in STARTUP_MODULES or (starts and _IMPORTS.search(_text(top / path)) is not None)
+
+
+def _text(path: Path) -> str:
+    found = ContainedPath(path.parent, path.name).read(MOST_BYTES)
+    return "" if isinstance(found, str) else found.decode(errors="replace")
