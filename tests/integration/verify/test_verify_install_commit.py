@@ -49,6 +49,9 @@ async def test_what_is_installed_has_the_works_paths_and_manifests_and_none_of_i
             "calc/version.py": "import evil\n",
             "more/pyproject.toml": PYPROJECT,
             "more/build.py": NEW,
+            "more/build.sh": NEW,
+            "package.json": json.dumps({**PACKAGE, "scripts": {"test": "evil", "prepare": "husky"}, "bin": "a.js"}),
+            "more/package.json": json.dumps({"name": "more", "scripts": {"test": "evil"}}),
             "rust-toolchain-evil.py": "import evil\n",
             "Makefile": "deps:\n\tevil\n",
         }
@@ -70,10 +73,14 @@ async def test_what_is_installed_has_the_works_paths_and_manifests_and_none_of_i
         "calc/version.py": BASE["calc/version.py"],
         "constraints.txt": "",
         "more/build.py": "'Builds.'\nVERSION = '3'\n",
+        "more/build.sh": "",
+        "more/package.json": '{"name":"more","scripts":{}}',
         "more/pyproject.toml": PYPROJECT,
         "requirements.txt": "right\n",
         "rust-toolchain-evil.py": "",
     }
+    manifest = json.loads(await commits.file_contents(git, found, "package.json") or "")
+    assert manifest == {**PACKAGE, "bin": "a.js"}
     assert not await commits.listed_links(git, found)
     assert (await commits.read_commit(git, found)).parents == (base,), "so that its tags give the version"
 

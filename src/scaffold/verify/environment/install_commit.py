@@ -11,6 +11,8 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
+from msgspec import json
+
 from scaffold.core.ids import Commit
 from scaffold.core.proof.gates import CheckEnvironment
 from scaffold.git.client.command_line import Git
@@ -40,17 +42,23 @@ async def install_commit(git: Git, base: Commit, work: Commit, *, folder: Path) 
     """Return a commit with the paths of `work` and its manifests; all else is as in `base`, and empty if it is new.
 
     So packages are found where the work has them, and installers run no line of it. New Python files keep the texts
-    that they assign, such as a version. No ref points to the commit. `folder` is for temporary files.
+    that they assign, such as a version; a package.json has the scripts of the base, since one starts others. No ref
+    points to the commit. `folder` is for temporary files.
     """
-    changes = [each for each in await path_changes(git, base, work) if not (each.kind == "D" or _is_data(each))]
-    entries = {each.path: (each.mode, each.former_id) for each in changes if each.kind == "M"}
-    new = [each for each in changes if each.kind != "M"]
-    read = [each.object_id for each in new if each.path.endswith(".py") and each.mode in REGULAR_MODES]
-    texts = dict(zip(read, map(_texts_of, await batch_contents(git, read)), strict=True))
+    changes = [each for each in await path_changes(git, base, work) if each.kind != "D"]
+    entries = {each.path: (each.mode, each.former_id) for each in changes if each.kind == "M" and not _is_data(each)}
+    new = [each for each in changes if each.kind != "M" and not _is_data(each)]
+    python = [each for each in new if each.path.endswith(".py") and each.mode in REGULAR_MODES]
+    read = await batch_contents(git, [each.object_id for each in python])
+    texts = {each.path: _texts_of(source) for each, source in zip(python, read, strict=True)}
+    before, now = await files_at_commit(git, base), await files_at_commit(git, work)
+    for path in (each.path for each in changes if _is_data(each) and each.path.endswith("package.json")):
+        if manifest := now.json(path):
+            texts[path] = json.encode({**manifest, "scripts": before.json(path).get("scripts", {})})
     blobs = {text: await write_blob(git, text) for text in {b"", *texts.values()}}
-    for each in new:
-        blob = blobs[texts.get(each.object_id, b"")]
-        entries[each.path] = ("0", blob) if each.is_gitlink else ("100644", blob)
+    for path in {*texts, *(each.path for each in new)}:
+        entries[path] = ("100644", blobs[texts.get(path, b"")])
+    entries |= {each.path: ("0", blobs[b""]) for each in new if each.is_gitlink}
     async with private_index(git, folder) as index:
         tree = await index.tree_with_objects(await tree_of(git, work), entries)
     return await commit_tree(git, tree, parents=[base], message=MESSAGE, author=HELPER, committer=HELPER)
@@ -102,7 +110,9 @@ def _code_entries(files: ProjectFiles, path: str, programs: str) -> Iterator[str
         yield from (name for name in own if shutil.which(name, path=programs))
     elif path.endswith("pyproject.toml"):
         scripts = as_table(as_table(as_table(files.toml(path).get("tool")).get("pdm")).get("scripts"))
-        yield from (f"{name} {text}" for name, text in scripts.items() if name.startswith(HOOKS))
+        # One may start others.
+        hooked = any(name.startswith(HOOKS) for name in scripts)
+        yield from (f"{name} {text}" for name, text in scripts.items() if hooked)
 
 
 def code_of_packages(environment: CheckEnvironment, before: CheckEnvironment, *, programs: str) -> tuple[str, ...]:
