@@ -106,7 +106,7 @@ class CheckEnvironment(Struct, frozen=True, kw_only=True):
     services: tuple[str, ...] = ()
     """Services on each check's loopback: commands that run as long as the check, or addresses outside."""
     made_by_work: str = ""
-    """What of unlanded work took part in making it; empty if nothing did. It then serves that commit alone."""
+    """What of unlanded work took part in making it; empty if nothing did. It then serves that tree alone."""
 
 
 class Regression(Struct, frozen=True, kw_only=True):

@@ -58,7 +58,7 @@ class EnvironmentRequest(Struct, frozen=True, kw_only=True):
     include: tuple[str, ...] = ()
     """The patterns of a trusted `.worktreeinclude`."""
     made_by_work: str = ""
-    """What of unlanded work the set-up executes, if it does: then what it installs serves `base` alone."""
+    """What of unlanded work the set-up executes, if it does: then what it installs serves the tree of `base` alone."""
     renewed: frozenset[str] = frozenset()
     """Names of installed folders that are not copied from the user's checkout because they do not fit the commit."""
     sandbox: str = ""
@@ -136,7 +136,8 @@ async def prepare_environment(request: EnvironmentRequest) -> PreparedEnvironmen
         own = hash_lines(line for target in plan.copy for line in installed_lines(root / target))
         parts.append(await snapshot_installed(_environment_folder(request, own), root, plan.copy))
     if plan.run:
-        alone = (request.base,) if request.made_by_work else ()
+        # The tree instead of the commit, which is a new one each time if it was made for the set-up.
+        alone = (await commits.tree_of(request.repository.git, request.base),) if request.made_by_work else ()
         key = hash_lines((KEPT_FILES, *machine, *locks, *plan.run, *alone))
         installed = await golden_environment(_golden_builder(request, key, versions), plan.run)
         if isinstance(installed, NotReady):
