@@ -20,8 +20,9 @@ from scaffold.git.commits import PathChange, batch_contents, commit_tree, path_c
 from scaffold.git.trees.merge import HELPER, REGULAR_MODES
 from scaffold.git.trees.tree_file import private_index, write_blob
 from scaffold.host.contained_path import ContainedPath
+from scaffold.plan.text.bounded import read_ini
 from scaffold.verify.environment.dependencies import selects_dependencies
-from scaffold.verify.gates.projects.project_files import ProjectFiles, as_table, files_at_commit, ini_sections
+from scaffold.verify.gates.projects.project_files import ProjectFiles, as_table, files_at_commit
 from scaffold.verify.paths.check_inputs import STARTUP_MODULES
 
 PROGRAMS = ("setup.py", ".npmrc", ".yarnrc.yml")
@@ -132,7 +133,11 @@ def _brought(environment: CheckEnvironment, programs: str) -> Iterator[str]:
             found = {info: _installed_paths(info, top) for info in infos if own}
             others = {path for info, paths in found.items() if info not in own for path in paths}
             for info in own:
-                groups = ini_sections(_text(info / "entry_points.txt")).items()
+                try:
+                    groups = read_ini(_text(info / "entry_points.txt")).items()
+                except ValueError:  # Python reads them in a way of its own
+                    yield f"{info.name}/entry_points.txt"
+                    continue
                 yield from (f"{group} {name}" for group, names in groups if group not in SCRIPTS for name in names)
                 yield from (path for path in found[info] if path in others or _takes_effect(top, path, programs))
 
