@@ -288,6 +288,52 @@ async def test_a_tool_that_is_renamed_while_it_runs_is_withheld(tmp_path):
         assert [tool.called for tool in await pool.tools()] == ["mcp_s_add_all"]
 
 
+LATER = """
+import pathlib
+STEP = pathlib.Path(__file__).with_suffix(".step")
+def step():
+    return int(STEP.read_text()) if STEP.exists() else 0
+"""
+CHANGES = (
+    "STEP.write_text(str(step() + 1))\nwrite({'method': 'notifications/tools/list_changed'})\ntext(request, 'done')"
+)
+
+
+@pytest.mark.parametrize("restarted", [False, True], ids=["while it runs", "in a later session"])
+async def test_tools_that_a_server_adds_after_an_empty_first_list_are_withheld(tmp_path, restarted):
+    """RA-15: a server that offered nothing was used nevertheless; approval is of the tools themselves."""
+    late = "write({'method': 'notifications/tools/list_changed'})"
+    listed = f"[json.loads({json.dumps(ADD)!r})] if step() else []"
+    announced = f"({listed}) or [STEP.write_text('1'), {late}][:0]"
+    file = place_server(tmp_path, "s", tools=listed if restarted else announced, before=LATER)
+    approvals = Approvals()
+    if restarted:
+        async with pool_of(tmp_path, approvals, s=command(file)) as (pool, told):
+            assert (await pool.tools(), told) == ((), [])
+        (tmp_path / "s.step").write_text("1")
+    async with pool_of(tmp_path, approvals, s=command(file)) as (pool, told):
+        await pool.tools()
+        assert "withheld: add" in await first_line(told)
+        assert await pool.tools() == ()
+        assert pool.approve("s") == 1
+        assert (await call(pool)).content == "sum 2"
+
+
+async def test_an_approval_is_of_what_was_shown_and_not_of_what_the_server_lists_by_then(tmp_path):
+    """RA-15: a definition that replaces the one that the user read stays withheld."""
+    listed = f"[json.loads({json.dumps(ADD)!r}) | ({{'description': f'Step {{step()}}.'}} if step() else {{}})]"
+    file = place_server(tmp_path, "s", CHANGES, listed, before=LATER)
+    async with pool_of(tmp_path, s=command(file)) as (pool, told):
+        await call(pool)
+        await first_line(told)
+        assert "Step 1." in pool.withheld("s")["add"]
+        (tmp_path / "s.step").write_text("2")
+        await pool.restart("s")
+        assert (pool.approve("s"), await pool.tools()) == (0, ())
+        assert "Step 2." in pool.withheld("s")["add"]
+        assert (pool.approve("s"), len(await pool.tools())) == (1, 1)
+
+
 async def test_a_list_that_breaks_the_protocol_is_said_in_one_line(tmp_path):
     """RA-15: where it does, and what is expected there."""
     bad = ADD | {"inputSchema": {"type": "array"}}

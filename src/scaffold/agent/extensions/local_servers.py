@@ -77,9 +77,7 @@ class LocalServers:
 
     async def approve(self, server: str) -> int:
         """Approve them, and return how many there were."""
-        count = len(self._pool.withheld(server))
-        self._pool.approve(server)
-        return count
+        return self._pool.approve(server)
 
     async def log_in(self, server: str, tell: Callable[[str], object] | None = None) -> str:
         """Let the user log in at a server, and return how that went, or, without `tell`, where to agree."""

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -59,9 +60,11 @@ class LocalPool:
             # Servers decide what the SDK logs; what matters is in our own lines.
             logging.getLogger(name).propagate = False
             logging.getLogger(name).addHandler(logging.NullHandler())
+        self._shown: dict[str, Sequence[Definition]] = {}
 
         def pass_on(server: McpServer) -> None:
-            setup.withheld(server.config.name, _printable_definitions(server.sorted.withheld), server.approve)
+            tools = server.sorted.withheld
+            setup.withheld(server.config.name, _printable_definitions(tools), partial(server.approve, tools))
 
         self.servers = {
             config.name: McpServer(config, setup.place, setup.approvals, setup.tell, pass_on, logins=setup.logins)
@@ -92,12 +95,20 @@ class LocalPool:
 
     def withheld(self, server: str) -> Mapping[str, str]:
         """Return the definitions of a server that need the user's approval, as texts by the name of the tool."""
-        return _printable_definitions(self.servers[server].sorted.withheld) if server in self.servers else {}
+        tools = self.servers[server].sorted.withheld if server in self.servers else ()
+        if tools:
+            self._shown[server] = tools
+        return _printable_definitions(tools)
 
-    def approve(self, server: str) -> None:
-        """Approve them."""
-        if server in self.servers:
-            self.servers[server].approve()
+    def approve(self, server: str) -> int:
+        """Approve those that `withheld` returned last, or else all of them; return how many there are."""
+        withheld = self.servers[server].sorted.withheld if server in self.servers else ()
+        # The user agrees to what they saw; the server may have listed others since.
+        shown = self._shown.pop(server, withheld)
+        tools = tuple(each for each in withheld if each in shown)
+        if tools:
+            self.servers[server].approve(tools)
+        return len(tools)
 
     async def restart(self, server: str) -> None:
         """Start a server again, and wait until it has started or failed."""

@@ -99,9 +99,9 @@ class McpServer:
         """Wait until it has started, or failed to."""
         await self._settled.wait()
 
-    def approve(self) -> None:
-        """Approve the tools that are withheld."""
-        approve_tools(self._approvals, self.config, self.sorted.withheld)
+    def approve(self, tools: Sequence[Definition]) -> None:
+        """Approve these definitions, and no other ones that the server may list by now."""
+        approve_tools(self._approvals, self.config, tools)
         self._sort_by_approval((*self.sorted.approved, *self.sorted.withheld))
 
     async def call(self, tool: OfferedTool, args: Mapping[str, Any], ask: Ask) -> ToolOutput:

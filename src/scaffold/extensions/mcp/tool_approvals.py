@@ -1,4 +1,4 @@
-"""Which definitions of tools the user has approved: the first ones of a server with the server itself, others later."""
+"""Which definitions of tools the user has approved: those of a server's first list with the server, others later."""
 
 from collections.abc import Mapping, Sequence
 from typing import Protocol
@@ -28,19 +28,21 @@ class SortedTools(Struct, frozen=True):
     withheld: tuple[Definition, ...] = ()
 
 
+USED = {"": ""}
+"""Approves no tool, as no digest is empty: a server with this record is used, even if its first list was empty."""
+
+
 def sort_tools(approvals: Approvals, config: ServerConfig, listed: Sequence[Definition]) -> SortedTools:
     """Return the listed tools by approval. At the first use of a server all of them are approved with it."""
-    known = approvals.known(config.scope, config.name, config.digest)
-    if not known:
-        approve_tools(approvals, config, listed)
-        return SortedTools(tuple(listed))
+    known = approvals.known(config.scope, config.name, config.digest) or approve_tools(approvals, config, listed)
     return SortedTools(
         tuple(each for each in listed if known.get(each.name) == each.digest),
         tuple(each for each in listed if known.get(each.name) != each.digest),
     )
 
 
-def approve_tools(approvals: Approvals, config: ServerConfig, tools: Sequence[Definition]) -> None:
-    """Approve these definitions of a server's tools."""
-    digests = {each.name: each.digest for each in tools}
+def approve_tools(approvals: Approvals, config: ServerConfig, tools: Sequence[Definition]) -> Mapping[str, str]:
+    """Approve these definitions of a server's tools, and return what is stored of them."""
+    digests = USED | {each.name: each.digest for each in tools}
     approvals.approve(config.scope, config.name, config.digest, digests)
+    return digests

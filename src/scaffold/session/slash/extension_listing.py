@@ -60,7 +60,9 @@ async def servers_command(servers: ServerControl | None, verb: ServersVerb, serv
         return await servers.log_out(server)
     if verb == "approve":
         approved = await servers.approve(server)
-        return f"Approved {count_of(approved, 'tool')} of {server}; offered from your next message on."
+        done = f"Approved {count_of(approved, 'tool')} of {server}; offered from your next message on."
+        left = servers.withheld(server)
+        return f"{done}\nStill withheld, as they changed since you saw them:\n\n{left}" if left else done
     room = max(MIN_WIDTH, width - 2)
     return "\n".join(line for row in rows for line in wrap_text(f"{row.name}: {row.text}", room))
 
