@@ -29,6 +29,7 @@ class OAuthServer(ThreadingHTTPServer):
         self.origin = f"http://127.0.0.1:{self.server_port}"
         self.url = f"{self.origin}/mcp"
         self.fault = ""
+        self.leads = {}  # members of its metadata that name other addresses, and the one of its challenge
         self.lifetime_s = 3600
         self.scope = ""  # that a call needs, besides `base`
         self.seen = []
@@ -73,7 +74,7 @@ class OAuthServer(ThreadingHTTPServer):
             "revocation_endpoint": f"{self.origin}/revoke",
             "authorization_response_iss_parameter_supported": True,
             "code_challenge_methods_supported": ["plain"] if self.fault == "plain" else ["S256"],
-        }
+        } | self.leads
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -87,7 +88,7 @@ class _Handler(BaseHTTPRequestHandler):
                 self.reply(302, b"", location=f"{server.other}/metadata")
                 return
             resource = "https://other.example/mcp" if server.fault == "resource" else server.url
-            self.json(200, {"resource": resource, "authorization_servers": [server.origin]})
+            self.json(200, {"resource": resource, "authorization_servers": [server.origin]} | server.leads)
         elif parts.path == "/.well-known/oauth-authorization-server":
             self.json(200, server.metadata() | ({"x": "y" * HUGE} if server.fault == "huge" else {}))
         elif parts.path == "/authorize":
@@ -123,7 +124,8 @@ class _Handler(BaseHTTPRequestHandler):
         """Answer a message of the protocol."""
         scope = self.server.access.get((self.headers["authorization"] or "").removeprefix("Bearer "))
         if scope is None:
-            self.reply(401, b"", challenge='Bearer scope="base"')
+            named = self.server.leads.get("resource_metadata")
+            self.reply(401, b"", challenge='Bearer scope="base"' + (f', resource_metadata="{named}"' if named else ""))
         elif "id" not in message:
             self.reply(202, b"")
         elif message["method"] == "tools/call" and not {*self.server.scope.split()} <= {*scope.split()}:

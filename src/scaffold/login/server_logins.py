@@ -15,6 +15,7 @@ from scaffold.extensions.mcp.authorize import LoginFailed, obtain_grant
 from scaffold.extensions.mcp.pool import LocalPool
 from scaffold.extensions.mcp.server_config import MissingVariable, ServerConfig, expanded
 from scaffold.extensions.mcp.server_login import NO_LOGIN, LoginUnusable, ServerLogin, canonical, joined_scopes
+from scaffold.extensions.mcp.web import origin_of, own_origins
 from scaffold.host.browser import open_in_background
 from scaffold.host.clock import SystemClock
 from scaffold.host.user_dirs import user_dirs
@@ -123,7 +124,7 @@ class ServerLogins:
         if not config.takes_login:
             return NO_LOGIN
         name = login_name(config)
-        return _LoginAtServer(self._stored_tokens(name), lambda: self._user.logins.find(name.provider) is not None)
+        return _LoginAtServer(self._stored_tokens(config), lambda: self._user.logins.find(name.provider) is not None)
 
     async def log_in(self, config: ServerConfig, show: Callable[[str], object]) -> LoginKey:
         """Log in at an expanded server, and store what that brings; `show` receives the page to agree on.
@@ -131,7 +132,7 @@ class ServerLogins:
         ModelAccessDenied, with what helps, if it fails; then whatever login there was stays.
         """
         name, url = login_name(config), canonical(config.url)
-        tokens, awaited, wanted = self._stored_tokens(name), AwaitedState(), ""
+        tokens, awaited, wanted = self._stored_tokens(config), AwaitedState(), ""
         with suppress(ModelAccessDenied):  # no earlier login
             wanted = (await tokens.opened()).wanted
         place = CallbackPlace(
@@ -151,11 +152,12 @@ class ServerLogins:
 
     async def log_out(self, config: ServerConfig) -> Logout | None:
         """Delete the login at an expanded server for good; None if there is none."""
-        return await self._stored_tokens(login_name(config)).log_out()
+        return await self._stored_tokens(config).log_out()
 
-    def _stored_tokens(self, name: LoginName) -> StoredTokens:
+    def _stored_tokens(self, config: ServerConfig) -> StoredTokens:
+        name, own = login_name(config), own_origins(config)
         keys = LoginKeys(self._data, self._environ, command=name.command)
-        endpoint = ServerTokenEndpoint(self._wire, self._clock, name.command)
+        endpoint = ServerTokenEndpoint(self._wire, self._clock, name.command, own=lambda url: origin_of(url) in own)
         return StoredTokens(self._user, keys, endpoint, clock=self._clock, data=self._data, name=name)
 
 

@@ -1,6 +1,7 @@
 """The token endpoint of a server's login: renews and revokes tokens as the client that was registered for it."""
 
 import base64
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from urllib.parse import quote, urlencode
 
@@ -21,6 +22,7 @@ from scaffold.login.token_endpoint import (
     post_small,
 )
 from scaffold.login.tokens import MAX_LIFETIME_S, OAuthClient, Tokens, UnusableGrant, is_token
+from scaffold.policy.rule.hosts import is_public
 
 # Also that the server has forgotten the client that we registered.
 FINAL_FOR_CLIENTS = FINAL | {"invalid_client", "unauthorized_client"}
@@ -36,11 +38,21 @@ class _TokenAnswer(Struct, frozen=True):
 class ServerTokenEndpoint:
     """Implements `stored_tokens.Endpoint`: each login says itself where its tokens are renewed."""
 
-    def __init__(self, wire: HttpClient, clock: Clock, command: str, *, deadlines: Deadlines = DEADLINES) -> None:
+    def __init__(
+        self,
+        wire: HttpClient,
+        clock: Clock,
+        command: str,
+        *,
+        own: Callable[[str], bool],
+        deadlines: Deadlines = DEADLINES,
+    ) -> None:
+        """`own` returns whether the user named the origin of a URL; others are asked at public addresses alone."""
         self._wire = wire
         self._clock = clock
         self._command = command
         self._deadlines = deadlines
+        self._own = own
 
     async def renew(self, tokens: Tokens) -> Tokens:
         """Return the next tokens; GrantRefused if there is nothing to renew them with, or it is no longer accepted."""
@@ -53,7 +65,7 @@ class ServerTokenEndpoint:
         now = self._clock.now()
         return await ask_for_tokens(
             self._wire,
-            _client_request(tokens.client, tokens.client.token_url, form, self._deadlines),
+            self._client_request(tokens.client, tokens.client.token_url, form, self._deadlines),
             lambda body: read_answer(body, now, tokens),
             command=self._command,
             final=FINAL_FOR_CLIENTS,
@@ -67,11 +79,24 @@ class ServerTokenEndpoint:
         kind = "refresh_token" if tokens.refresh else "access_token"
         form = {"token": tokens.refresh or tokens.access, "token_type_hint": kind}
         try:
-            asked = _client_request(client, client.revocation_url, form, REVOCATION_DEADLINES)
+            asked = self._client_request(client, client.revocation_url, form, REVOCATION_DEADLINES)
             status, _ = await post_small(self._wire, asked)
         except ModelError:
             return False
         return 200 <= status < 300
+
+    def _client_request(self, client: OAuthClient, url: str, form: dict[str, str], deadlines: Deadlines) -> HttpRequest:
+        # RFC 6749, 2.3.1: the server says at the registration how the client proves itself.
+        headers = dict(FORM)
+        if client.method == "client_secret_basic":
+            pair = f"{quote(client.id, safe='')}:{quote(client.secret, safe='')}"
+            headers["Authorization"] = f"Basic {base64.b64encode(pair.encode()).decode()}"
+        elif client.method == "client_secret_post":
+            form = {**form, "client_id": client.id, "client_secret": client.secret}
+        else:
+            form = {**form, "client_id": client.id}
+        body, admits = urlencode(form).encode(), None if self._own(url) else is_public
+        return HttpRequest(url=url, headers=headers, body=body, deadlines=deadlines, admits=admits)
 
 
 def tokens_of_grant(grant: ServerGrant, url: str, now: datetime) -> Tokens:
@@ -120,16 +145,3 @@ def _expiry_time(lifetime_s: float | None, now: datetime) -> datetime | None:
     if lifetime_s is None or not 0 < lifetime_s <= MAX_LIFETIME_S:
         return None
     return now + timedelta(seconds=lifetime_s)
-
-
-def _client_request(client: OAuthClient, url: str, form: dict[str, str], deadlines: Deadlines) -> HttpRequest:
-    # RFC 6749, 2.3.1: the server says at the registration how the client proves itself.
-    headers = dict(FORM)
-    if client.method == "client_secret_basic":
-        pair = f"{quote(client.id, safe='')}:{quote(client.secret, safe='')}"
-        headers["Authorization"] = f"Basic {base64.b64encode(pair.encode()).decode()}"
-    elif client.method == "client_secret_post":
-        form = {**form, "client_id": client.id, "client_secret": client.secret}
-    else:
-        form = {**form, "client_id": client.id}
-    return HttpRequest(url=url, headers=headers, body=urlencode(form).encode(), deadlines=deadlines)

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import os
-from contextlib import asynccontextmanager, closing
+from contextlib import asynccontextmanager, closing, suppress
 from datetime import timedelta
 from urllib.error import HTTPError
 from urllib.parse import parse_qsl, urlsplit
@@ -259,6 +259,46 @@ async def test_metadata_that_are_elsewhere_are_not_followed(server, opened):
             with pytest.raises(AuthorizationDenied, match="access_denied"):
                 await log_in(logins, server)
     assert other.seen == []
+
+
+LOCAL = ("127.0.0.1", "localhost", "2130706433", "0x7f.1", "[::ffff:127.0.0.1]", "0.0.0.0", "127.0.0.1.", "[::1%25lo]")
+MEMBERS = ("resource_metadata", "authorization_servers", "registration_endpoint", "authorization_endpoint")
+
+
+@pytest.mark.parametrize("member", [*MEMBERS, "token_endpoint", "revocation_endpoint"])
+async def test_the_metadata_of_a_login_lead_nowhere_on_this_machine(server, opened, member):
+    """BX-31: not by a name, a notation, a port or a login in the URL; the user named the server's own origin alone."""
+    asked = []
+
+    async def note(_reader, writer):
+        asked.append(member)
+        writer.close()
+
+    async with await asyncio.start_server(note, "127.0.0.1", 0) as inner, opened() as logins:
+        port = inner.sockets[0].getsockname()[1]
+        schemes = [f"http://127.0.0.1:{port}", f"https://u:p@127.0.0.1:{port}", f"ftp://127.0.0.1:{port}"]
+        for place in (*schemes, *(f"https://{host}:{port}" for host in LOCAL)):
+            named = f"{place}/admin?cmd=1"
+            server.leads = {member: [named] if member == "authorization_servers" else named}
+            # Where the metadata cannot be read, those of the server's own origin count.
+            with suppress(ModelAccessDenied):
+                await log_in(logins, server)
+                await logins.log_out(config_of(server.url))
+        assert asked == []
+
+
+async def test_a_login_on_this_machine_is_used_where_the_user_names_it(server, opened):
+    """RA-15: `oauth.origins` of the entry; without it the error names the member."""
+    with serve_oauth() as other:
+        for member, path in {"registration_endpoint": "/register", "token_endpoint": "/token"}.items():
+            server.leads |= {member: f"{other.origin}{path}"}
+        other.url, other.codes, other.clients = server.url, server.codes, server.clients
+        async with opened() as logins:
+            with pytest.raises(ModelAccessDenied, match="own origin"):
+                await log_in(logins, server)
+            assert other.seen == []
+            await log_in(logins, server, oauth={"origins": [other.origin]})
+    assert [path for _, path, _, _ in other.seen] == ["/register", "/token"]
 
 
 async def test_nobody_logs_in_without_tls_at_another_machine(opened):

@@ -18,8 +18,9 @@ from pydantic import AnyUrl
 from scaffold.core.errors import ModelAccessDenied
 from scaffold.core.printable_text import short_line
 from scaffold.extensions.mcp.server_config import ServerConfig
-from scaffold.extensions.mcp.server_login import ServerGrant, is_local, joined_scopes, protected
-from scaffold.extensions.mcp.web import address_client
+from scaffold.extensions.mcp.server_login import ServerGrant, joined_scopes, protected
+from scaffold.extensions.mcp.web import LoginTransport, address_client, origin_of, own_origins
+from scaffold.policy.rule.hosts import LocalAddress
 
 MAX_REQUESTS = 40
 """Of one login, redirects included."""
@@ -30,7 +31,7 @@ VERSION_HEADER = "mcp-protocol-version"
 SECRET_METHODS = frozenset({"client_secret_post", "client_secret_basic"})
 _REGISTRATION = re.compile(r"Registration failed: (\d+)")
 _EXCHANGE = re.compile(r"Token exchange failed \((\d+)\)")
-ADDRESSES = "the protocol asks for https, and for http on this machine alone"
+ADDRESSES = "a login uses https; http only on this machine, at the server's own origin or one in `oauth.origins`"
 
 
 class Redirected(Protocol):
@@ -91,7 +92,8 @@ class _Flow(OAuthClientProvider):
     def __init__(self, config: ServerConfig, browser: Browser, wanted: str) -> None:
         self._browser = browser
         self._wanted = wanted
-        self._local = is_local(config.url)
+        self._own = own_origins(config)
+        self.transport = LoginTransport(self._own)
         self.memory = _TokenMemory(_given_client(config, browser.redirect_uri))
         metadata = OAuthClientMetadata(
             redirect_uris=[AnyUrl(browser.redirect_uri)], client_name=CLIENT_NAME, token_endpoint_auth_method=None
@@ -100,7 +102,7 @@ class _Flow(OAuthClientProvider):
 
     def allowed(self, url: str) -> str:
         """Return the URL; OAuthFlowError if no secret may go there."""
-        if not protected(url, local=self._local):
+        if not protected(url, local=origin_of(url) in self._own):
             raise OAuthFlowError(f"the server names the address {short_line(url, 200)}, but {ADDRESSES}")
         return url
 
@@ -115,7 +117,8 @@ class _Flow(OAuthClientProvider):
         return await super()._perform_authorization()
 
     async def _show_page(self, url: str) -> None:
-        self._state = dict(parse_qsl(urlsplit(self.allowed(url)).query)).get("state", "")
+        await self.transport.addresses(httpx2.URL(self.allowed(url)))
+        self._state = dict(parse_qsl(urlsplit(url).query)).get("state", "")
         if not self._state:
             raise OAuthFlowError("the address of its page cannot be used")
         self._browser.show(url, self._state)
@@ -170,10 +173,14 @@ async def obtain_grant(
     if not protected(config.url, local=True):
         raise LoginFailed(f"nobody logs in at {config.shown}: {ADDRESSES}", "Write the `url` of the entry with https.")
     flow = _Flow(config, browser, wanted)
-    async with address_client(timeout=httpx2.Timeout(REQUEST_S)) as client:
+    async with address_client(timeout=httpx2.Timeout(REQUEST_S), transport=flow.transport) as client:
         try:
             await _drive_flow(flow, client, _first_request(config), learn)
             return flow.grant()
+        except LocalAddress as error:
+            what = f"the server leads to {error.place} on this machine or its network, which its entry does not name"
+            fix = "If that is where its logins are, add the address to `oauth.origins` of its entry, and repeat it."
+            raise LoginFailed(f"the login at MCP server {config.name} failed: {what}", fix) from error
         except (OAuthFlowError, OAuthTokenError, OAuthRegistrationError, httpx2.HTTPError, httpx2.StreamError) as error:
             raise _login_failed(config, _failure_reason(error)) from error
         except (ValueError, KeyError, TypeError, RecursionError, httpx2.InvalidURL) as error:

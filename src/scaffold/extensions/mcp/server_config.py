@@ -36,6 +36,8 @@ class ClientConfig(Struct, frozen=True, kw_only=True, rename="camel"):
     client_secret: str = ""
     callback_port: int = 0
     """Where the browser comes back to; 0 for any port."""
+    origins: tuple[str, ...] = ()
+    """Of the login, where it is on this machine or its network and not at the server's own origin."""
 
     def __repr__(self) -> str:
         return "ClientConfig()"
@@ -193,7 +195,10 @@ def expanded(config: ServerConfig, environ: Mapping[str, str]) -> ServerConfig:
         url=text(config.url),
         headers=table(config.headers),
         oauth=msgspec.structs.replace(
-            config.oauth, client_id=text(config.oauth.client_id), client_secret=text(config.oauth.client_secret)
+            config.oauth,
+            client_id=text(config.oauth.client_id),
+            client_secret=text(config.oauth.client_secret),
+            origins=tuple(map(text, config.oauth.origins)),
         ),
         reads=tuple(map(text, config.reads)),
         writes=tuple(map(text, config.writes)),

@@ -85,14 +85,6 @@ def protected(url: str, *, local: bool) -> bool:
     return parts.scheme == "https" or (local and parts.scheme == "http" and parts.hostname in LOOPBACK)
 
 
-def is_local(url: str) -> bool:
-    """Return whether a server is on this machine, and so may have its authorization server there, without TLS."""
-    try:
-        return urlsplit(url).hostname in LOOPBACK
-    except ValueError:
-        return False
-
-
 def canonical(url: str) -> str:
     """Return the URL of a server as a login is bound to it (RFC 8707)."""
     parts = urlsplit(url)

@@ -1,8 +1,8 @@
 """The streams of a server with an address: no answer is held without a bound, whatever its length claims to be."""
 
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Container, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from http import HTTPStatus
 from typing import Any, Protocol
 
@@ -10,15 +10,18 @@ import httpx2
 from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 
-from scaffold.core.errors import ScaffoldError
+from scaffold.core.errors import ScaffoldError, UsageError
 from scaffold.core.printable_text import short_line
 from scaffold.extensions.mcp.server_config import ServerConfig
 from scaffold.extensions.mcp.server_login import NO_LOGIN, LoginUnusable, ServerLogin, login_line
 from scaffold.extensions.program_output import MAX_MESSAGE_BYTES
+from scaffold.policy.rule.hosts import admitted_addresses, is_public
 
 CONNECT_S = 10.0
 READ_S = 300.0
 MAX_CONNECTIONS = 20
+MAX_ADDRESSES = 4
+"""Of a host, to be tried one after the other."""
 MAX_CHALLENGE_CHARS = 10_000
 _INSUFFICIENT = re.compile(r'\berror="?insufficient_scope\b')
 _SCOPE = re.compile(r'\bscope="([\x20-\x7e]{1,1000}?)"')
@@ -69,6 +72,61 @@ class BoundedTransport(httpx2.AsyncHTTPTransport):
         return response
 
 
+Origin = tuple[str, str, int | None]
+"""Scheme, host and port; the port that a scheme has by default is None."""
+
+
+def origin_of(url: httpx2.URL | str) -> Origin:
+    """Return the origin of a URL."""
+    parts = httpx2.URL(url)
+    return parts.scheme, parts.host, parts.port
+
+
+def own_origins(config: ServerConfig) -> frozenset[Origin]:
+    """Return the origins that the user named for logins at an expanded server; UsageError if one is not valid."""
+    try:
+        return frozenset(map(origin_of, (config.url, *config.oauth.origins)))
+    except httpx2.InvalidURL as error:
+        what = f"an address of the MCP server {config.name} is not valid: {short_line(str(error), 100)}"
+        raise UsageError(what, "Correct `url` or `oauth.origins` of its entry.") from error
+
+
+class LoginTransport(BoundedTransport):
+    """Connects to origins that the user named, and else to public addresses alone: a server names what it wants."""
+
+    def __init__(self, own: Container[Origin]) -> None:
+        # No connection is kept: one to an address could be used for another name that has it.
+        super().__init__(limits=httpx2.Limits(max_connections=MAX_CONNECTIONS, max_keepalive_connections=0))
+        self._own = own
+
+    async def addresses(self, url: httpx2.URL) -> Sequence[str]:
+        """Return what to connect to for a URL; LocalAddress if that is neither public nor named by the user."""
+        if origin_of(url) in self._own:
+            return [url.host]
+        port = url.port or (443 if url.scheme == "https" else 80)
+        try:
+            found = await admitted_addresses(url.host, port, admits=is_public)
+        except (OSError, UnicodeError) as error:
+            raise httpx2.ConnectError(f"{short_line(url.host, 100)} cannot be resolved") from error
+        return list(dict.fromkeys(address for _, _, address in found))[:MAX_ADDRESSES]
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        """Send a request to the first address that can be reached; its name still counts for TLS and `Host`."""
+        *others, last = await self.addresses(request.url)
+        extensions = {**request.extensions, "sni_hostname": request.url.host}
+        for address in others:
+            with suppress(httpx2.ConnectError, httpx2.ConnectTimeout):
+                return await super().handle_async_request(_sent_to(address, request, extensions))
+        return await super().handle_async_request(_sent_to(last, request, extensions))
+
+
+def _sent_to(address: str, request: httpx2.Request, extensions: Mapping[str, Any]) -> httpx2.Request:
+    url = request.url.copy_with(host=address)
+    return httpx2.Request(
+        request.method, url, headers=request.headers, stream=request.stream, extensions=dict(extensions)
+    )
+
+
 class Refusals(Protocol):
     """Learns that a server wants a login, or more of one."""
 
@@ -88,13 +146,12 @@ class _LoginAuth(httpx2.Auth):
         self._config = config
         self._login = login
         self._refusals = refusals
-        self._url = httpx2.URL(config.url)
+        self._origin = origin_of(config.url)
 
     async def async_auth_flow(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
         """Send the request, and once more after a 401 if there is a newer token."""
         # Whatever redirects there are: a token is for the server that the entry names.
-        is_ours = (request.url.scheme, request.url.netloc) == (self._url.scheme, self._url.netloc)
-        token = await self._get_token(self._login.current()) if is_ours else ""
+        token = await self._get_token(self._login.current()) if origin_of(request.url) == self._origin else ""
         response = yield _with_token(request, token)
         if response.status_code == HTTPStatus.UNAUTHORIZED and token:
             if not (fresh := await self._get_token(self._login.renewed(token))):
@@ -140,7 +197,11 @@ def _with_token(request: httpx2.Request, token: str) -> httpx2.Request:
 
 
 def address_client(
-    headers: Mapping[str, str] | None = None, timeout: httpx2.Timeout | None = None, auth: httpx2.Auth | None = None
+    headers: Mapping[str, str] | None = None,
+    timeout: httpx2.Timeout | None = None,
+    auth: httpx2.Auth | None = None,
+    *,
+    transport: BoundedTransport | None = None,
 ) -> httpx2.AsyncClient:
     """Return a client whose answers are bounded."""
     limits = httpx2.Limits(max_connections=MAX_CONNECTIONS)
@@ -148,7 +209,7 @@ def address_client(
         headers=dict(headers or {}),
         timeout=timeout or httpx2.Timeout(CONNECT_S, read=READ_S),
         auth=auth,
-        transport=BoundedTransport(limits=limits),
+        transport=transport or BoundedTransport(limits=limits),
         trust_env=False,
     )
 

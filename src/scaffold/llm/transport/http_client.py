@@ -67,9 +67,10 @@ class Transport:
     async def _send_request(self, method: Method, request: HttpRequest) -> AsyncGenerator[HttpResponse]:
         clock = _TryDeadlines(request)
         route, target = clock.checked(partial(self._find_server, request.url))
-        connection = self._idle_connection(route)
+        # A kept connection may be to an address that was not checked.
+        connection = None if request.admits else self._idle_connection(route)
         if connection is None:
-            connection = await clock.connected(open_connection(route, self._tls_settings))
+            connection = await clock.connected(open_connection(route, self._tls_settings, request.admits))
         self._busy.add(connection)
         kept = False
         try:

@@ -146,13 +146,18 @@ class HttpConnection:
         return read
 
 
-async def open_connection(route: Route, tls: Callable[[], ssl.SSLContext]) -> HttpConnection:
-    """Open a connection; ConnectionTrouble if that fails. `tls` returns the settings for servers that speak TLS."""
+async def open_connection(
+    route: Route, tls: Callable[[], ssl.SSLContext], admits: Callable[[str], bool] | None = None
+) -> HttpConnection:
+    """Open a connection; ConnectionTrouble if that fails. `tls` returns the settings for servers that speak TLS.
+
+    `admits` checks the addresses of a server that is not reached through the user's proxy.
+    """
     first = route.proxy or route.server
     stream = _Stream()
     with contextlib.ExitStack() as undo:
         undo.callback(stream.abort)
-        await _connect_stream(stream, first, to_proxy=route.proxy is not None)
+        await _connect_stream(stream, first, None if route.proxy else admits, to_proxy=route.proxy is not None)
         if first.tls:
             await _begin_tls(stream, first, tls())
         if route.proxy and route.tunnel:
@@ -162,7 +167,9 @@ async def open_connection(route: Route, tls: Callable[[], ssl.SSLContext]) -> Ht
     return HttpConnection(stream, route)
 
 
-async def _connect_stream(stream: "_Stream", there: Address, *, to_proxy: bool) -> None:
+async def _connect_stream(
+    stream: "_Stream", there: Address, admits: Callable[[str], bool] | None, *, to_proxy: bool
+) -> None:
     loop = asyncio.get_running_loop()
     try:
         found = await loop.getaddrinfo(there.host, there.port, type=socket.SOCK_STREAM)
@@ -170,6 +177,8 @@ async def _connect_stream(stream: "_Stream", there: Address, *, to_proxy: bool) 
         reason = getattr(error, "strerror", None) or error
         problem = f"the host of {{url}} cannot be resolved: {reason}"
         raise ConnectionTrouble(_of_proxy(f"{reason}") if to_proxy else problem) from error
+    if admits and not all(admits(str(each[4][0])) for each in found):
+        raise ConnectionTrouble("{url} is on this machine or its network")
     # Closed here, because a race that is cancelled forgets the connection that has won it.
     ready: list[socket.socket] = []
     try:

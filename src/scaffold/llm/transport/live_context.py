@@ -53,6 +53,8 @@ class HttpRequest(Struct, frozen=True, kw_only=True):
     deadlines: Deadlines
     on_sent: Callable[[], None] = ignore_progress
     """Called whenever another piece of a long body was sent."""
+    admits: Callable[[str], bool] | None = None
+    """Returns whether an address, as text, may be connected to; None where the user named the URL."""
 
     def __repr__(self) -> str:
         return f"HttpRequest({self.url!r}, {len(self.body)} bytes)"

@@ -1,8 +1,10 @@
 """Tell public addresses from local ones, and find hosts that may never be contacted in URLs and commands."""
 
+import asyncio
 import re
 import socket
 import unicodedata
+from collections.abc import Callable, Sequence
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_network
 from urllib.parse import urlsplit
 
@@ -35,8 +37,37 @@ _DOTS = str.maketrans("。", ".")
 _SCHEMES = frozenset({"http", "https"})
 _AZURE_HOST = IPv4Address("168.63.129.16")
 """Serves metadata and credentials to Azure machines, although the address looks public."""
+AddressFilter = Callable[[str], bool]
+"""Returns True for an IP address, as text, that may be connected to."""
+AddressInfo = tuple[socket.AddressFamily, int, str]
+"""A family, a protocol and an address."""
 _NAT64 = IPv6Network("64:ff9b::/96")
 """The NAT64 prefix: the last four bytes are the IPv4 address that is reached."""
+
+
+class LocalAddress(Exception):
+    """A host has an address that may not be connected to."""
+
+    def __init__(self, host: str, address: str) -> None:
+        self.place = host if host == address else f"{host} ({address})"
+        super().__init__(f"{self.place} is not a public address")
+
+
+async def admitted_addresses(
+    host: str, port: int, *, admits: AddressFilter, family: int = socket.AF_UNSPEC
+) -> Sequence[AddressInfo]:
+    """Return the addresses of a host, which it may spell in any notation; LocalAddress if one is not admitted.
+
+    The caller connects to these very addresses, so a second DNS answer cannot differ (DNS rebinding).
+    """
+    loop = asyncio.get_running_loop()
+    found = await loop.getaddrinfo(host, port, family=family, type=socket.SOCK_STREAM)
+    addresses = [(kind, protocol, str(endpoint[0])) for kind, _, protocol, _, endpoint in found]
+    # All of them: the connection may be made to any.
+    for _, _, address in addresses:
+        if not admits(address):
+            raise LocalAddress(host, address)
+    return addresses
 
 
 def metadata_host(text: str) -> str | None:

@@ -3,7 +3,7 @@
 import asyncio
 import socket
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from yarl import URL
 from scaffold.core.tool import Tool, ToolOutput
 from scaffold.host.process.command_runner import Containment, OutputCapture, run_command
 from scaffold.policy.path.containment import Refusal
-from scaffold.policy.rule.hosts import is_public
+from scaffold.policy.rule.hosts import AddressFilter, LocalAddress, admitted_addresses, is_public
 from scaffold.tools.web import html_text
 from scaffold.tools.web.fetch import fetch_tool
 from scaffold.tools.workspace import MAX_ANSWER_CHARS, failed_answer
@@ -29,8 +29,6 @@ _HEADERS = {"User-Agent": "ralph-scaffold", "Accept": "text/html, text/*;q=0.9, 
 _REDIRECTS = {301, 302, 303, 307, 308}
 _HTML = {"text/html", "application/xhtml+xml"}
 _READABLE = ("json", "xml", "javascript", "yaml", "toml", "x-sh", "x-www-form-urlencoded")
-
-AddressFilter = Callable[[str], bool]
 
 
 class FetchResponse(Struct, frozen=True):
@@ -47,8 +45,7 @@ class FetchResponse(Struct, frozen=True):
 def web_fetch(*, admits: AddressFilter = is_public, time_limit_s: float = TIME_LIMIT_S) -> Tool:
     """Return the tool that reads a page as text: `STATUS URL (TYPE, BYTES)`, title and text.
 
-    `admits` returns True for an IP address, as text, that may be connected to. It checks the exact addresses that are
-    then used, at every redirect, so a second DNS answer cannot differ (DNS rebinding).
+    `admits` checks the addresses that are then connected to, at every redirect.
     """
 
     async def work(args: Mapping[str, Any]) -> ToolOutput:
@@ -58,8 +55,8 @@ def web_fetch(*, admits: AddressFilter = is_public, time_limit_s: float = TIME_L
                 answer = await _fetch_page(args["url"], admits)
         except TimeoutError:
             return failed_answer(f"{args['url']} timed out after {time_limit_s:g} s; try another source.")
-        except _AddressDenied as denied:
-            return failed_answer(denied.reason)
+        except LocalAddress as denied:
+            return failed_answer(f"{denied}; web_fetch reads only the public internet (use shell for local servers).")
         except (aiohttp.ClientError, OSError, ValueError) as error:
             return failed_answer(
                 f"Fetching {args['url']} failed ({str(error) or type(error).__name__}); check the URL."
@@ -71,19 +68,8 @@ def web_fetch(*, admits: AddressFilter = is_public, time_limit_s: float = TIME_L
     return fetch_tool(work)
 
 
-class _AddressDenied(Exception):
-    """An address is not public; `reason` is the answer to the model."""
-
-    def __init__(self, host: str, address: str) -> None:
-        at = host if host == address else f"{host} ({address})"
-        self.reason = (
-            f"{at} is not a public address; web_fetch reads only the public internet (use shell for local servers)."
-        )
-        super().__init__(self.reason)
-
-
 class _FilteringResolver(AbstractResolver):
-    """Resolves names; raises _AddressDenied if any of the addresses is not admitted."""
+    """Resolves names; raises LocalAddress if any of the addresses is not admitted."""
 
     def __init__(self, admits: AddressFilter) -> None:
         self._admits = admits
@@ -91,19 +77,12 @@ class _FilteringResolver(AbstractResolver):
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
     ) -> list[ResolveResult]:
-        """Return the addresses of `host`; _AddressDenied if one is not admitted."""
-        loop = asyncio.get_running_loop()
-        found = await loop.getaddrinfo(host, port, family=family, type=socket.SOCK_STREAM)
-        addresses = [(kind, protocol, str(endpoint[0])) for kind, _, protocol, _, endpoint in found]
-        # All of them: the connection may be made to any.
-        for _, _, address in addresses:
-            if not self._admits(address):
-                raise _AddressDenied(host, address)
+        """Return the addresses of `host`; LocalAddress if one is not admitted."""
         return [
             ResolveResult(
                 hostname=host, host=address, port=port, family=kind, proto=protocol, flags=socket.AI_NUMERICHOST
             )
-            for kind, protocol, address in addresses
+            for kind, protocol, address in await admitted_addresses(host, port, admits=self._admits, family=family)
         ]
 
     async def close(self) -> None:
@@ -125,7 +104,7 @@ async def _fetch_page(text: str, admits: AddressFilter) -> FetchResponse | Refus
                 return Refusal(f"The URL of {url.host} contains credentials, which are never sent; remove them.")
             # aiohttp does not ask the resolver about a host that is an address already.
             if _is_address(url.host) and not admits(url.host):
-                raise _AddressDenied(url.host, url.host)
+                raise LocalAddress(url.host, url.host)
             async with session.get(url, allow_redirects=False) as response:
                 target = response.headers.get("Location")
                 if response.status not in _REDIRECTS or not target:
