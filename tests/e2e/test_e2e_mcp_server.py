@@ -280,8 +280,24 @@ async def test_over_http_only_those_who_know_the_address_are_served(scenario):
         async with Client(url) as client:
             assert len((await client.list_tools()).tools) == 13
         host, _, rest = url.removeprefix("http://").partition("/")
-        assert await http_status(host, f"/{rest}", Origin="http://evil.example") == 403
-        assert await http_status(host, f"/{rest}", Host="evil.example") == 421
+        port = int(host.partition(":")[2])
+        foreign = [
+            "http://evil.example",
+            "null",
+            "",
+            f"https://{host}",
+            f"http://{host}.evil.example",
+            f"http://{host}/",
+        ]
+        foreign += [f"http://127.0.0.1:{port + 1}", "http://localhost", f"http://[::1]:{port}", f"http://{host}, x"]
+        for origin in (*foreign, f"http://{host}\r\nOrigin: http://evil.example"):
+            assert await http_status(host, f"/{rest}", Origin=origin) == 403, origin
+        others = ["evil.example", f"evil.example:{port}", "127.0.0.1", f"127.0.0.1.:{port}", f"127.1:{port}"]
+        for name in (*others, f"127.0.0.1:{port + 1}", f"{host}.evil.example", f"[::1]:{port}", f"u@{host}", ""):
+            assert await http_status(host, f"/{rest}", Host=name) in {400, 421}, name
+        assert await http_status(host, f"/{rest}", Host=f"{host}\r\nHost: evil.example") == 400
+        for name in (host, f"localhost:{port}"):
+            assert await http_status(host, f"/{rest}", Host=name, Origin=f"http://{name}") not in {403, 421}
         assert await http_status(host, "/mcp") == 404
     finally:
         process.send_signal(signal.SIGINT)

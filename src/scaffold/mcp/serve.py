@@ -15,6 +15,8 @@ from mcp.shared.message import SessionMessage
 from mcp_types import jsonrpc_message_adapter
 from msgspec import Struct
 from pydantic import ValidationError
+from starlette.responses import PlainTextResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from scaffold.core.errors import UsageError
 from scaffold.extensions.protocol_lines import INVALID_REQUEST, LineTransport, line_transport
@@ -83,11 +85,29 @@ async def serve_http(server: Server[Any], port: int, tell: Callable[[str], None]
     """
     path = f"/{secrets.token_urlsafe(24)}/mcp"
     listening = _open_socket(port)
-    tell(f"http://{LOOPBACK}:{listening.getsockname()[1]}{path}")
-    app = server.streamable_http_app(streamable_http_path=path, host=LOOPBACK)
+    port = listening.getsockname()[1]
+    tell(f"http://{LOOPBACK}:{port}{path}")
+    app = _own_requests(server.streamable_http_app(streamable_http_path=path, host=LOOPBACK), port)
     # No access log: it would have the secret part of the address.
     config = uvicorn.Config(app, log_config=None, access_log=False, lifespan="on")
     await uvicorn.Server(config).serve(sockets=[listening])
+
+
+def _own_requests(app: ASGIApp, port: int) -> ASGIApp:
+    # The library admits any port, and the first of several fields: a page of another server of this machine.
+    hosts = [f"{name}:{port}".encode() for name in (LOOPBACK, "localhost")]
+
+    async def serve(scope: Scope, receive: Receive, send: Send) -> None:
+        answer = app
+        if scope["type"] != "lifespan":
+            sent = [[value for name, value in scope["headers"] if name == field] for field in (b"host", b"origin")]
+            if sent[0] not in [[each] for each in hosts]:
+                answer = PlainTextResponse("This is not the Host of this server.", 421)
+            elif sent[1] not in [[], *([b"http://" + each] for each in hosts)]:
+                answer = PlainTextResponse("Requests of this Origin are not served.", 403)
+        await answer(scope, receive, send)
+
+    return serve
 
 
 def _open_socket(port: int) -> socket.socket:
