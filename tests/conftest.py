@@ -29,6 +29,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Activate our environment, restore the signal handling that background shells change, and load our plugins."""
     run_folder.begin(config)
     os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
+    os.putenv("ORT_DISABLE_TELEMETRY", "1")  # as `cli.entry` does for each command
     os.environ["VIRTUAL_ENV"] = sys.prefix  # our programs are on the PATH of commands only if it is activated
     for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
         if signal.getsignal(number) is signal.SIG_IGN:

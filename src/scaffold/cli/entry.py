@@ -323,6 +323,9 @@ COMPLETION_VARIABLES = ("_SCAFFOLD_COMPLETE", "_RALPH_COMPLETE")  # one is set w
 def load_command(name: str) -> click.Command:
     """Import and return the command of this name; raises KeyError if there is none."""
     entry = COMMANDS[name]
+    # onnxruntime asks for its maker's host otherwise, and keeps an id of this device; it reads this as it is loaded.
+    # Unlike `os.environ`, this does not reach the commands of agents and checks.
+    os.putenv("ORT_DISABLE_TELEMETRY", "1")
     module, _, attribute = entry.target.partition(":")
     with importing():
         command = getattr(importlib.import_module(module), attribute)
