@@ -7,11 +7,14 @@ needs a login, it does what `/mcp login` does, at most twice; its browser agrees
 import asyncio
 import json
 import os
+import re
 import sys
 import tempfile
 from contextlib import closing
 from pathlib import Path
 from urllib.request import ProxyHandler, build_opener
+
+from msgspec import structs
 
 from scaffold.core.errors import ScaffoldError
 from scaffold.extensions.mcp.pool import LocalPool, PoolSetup, tell_withheld
@@ -44,6 +47,7 @@ def _say(line):
 
 
 MAX_LOGINS = 2
+NAMED = re.compile(r"https?://localhost:\d+")
 METADATA_URL = "https://conformance-test.local/client-metadata.json"
 """Where the suite has our metadata, for servers that read it there."""
 
@@ -92,12 +96,30 @@ async def _work(pool, config, logins):
         if not asks or number == MAX_LOGINS:
             return 1 if failed or summary.state != "running" else 0
         try:
-            await logins.log_in(config, lambda page: asyncio.get_running_loop().run_in_executor(None, _browse, page))
+            config = await _log_in(config, logins)
         except ScaffoldError as error:
             _say(error.in_full)
             return 1
+        pool.servers["suite"].config = config
         await pool.restart("suite")
     return 1
+
+
+async def _log_in(config, logins):
+    """Log in, and return the entry: the suite has its authorization server at a port that nobody knows before."""
+
+    def show(page):
+        asyncio.get_running_loop().run_in_executor(None, _browse, page)
+
+    try:
+        await logins.log_in(config, show)
+    except ScaffoldError as error:
+        named = NAMED.findall(error.what)
+        if config.oauth.origins or not named:
+            raise
+        config = structs.replace(config, oauth=structs.replace(config.oauth, origins=tuple(named)))
+        await logins.log_in(config, show)
+    return config
 
 
 async def _use(pool):
