@@ -28,7 +28,7 @@ SUITES: Mapping[str, str] = {
     ),
     "cli": (
         "e2e/*completion.py e2e/*distribution.py e2e/*examples.py e2e/*init.py e2e/*invalid_input.py "
-        "e2e/*items.py e2e/*orders.py e2e/*pager.py e2e/*progress.py e2e/*repl*.py e2e/*report.py "
+        "e2e/*items.py e2e/*no_call_home.py e2e/*orders.py e2e/*pager.py e2e/*progress.py e2e/*repl*.py e2e/*report.py "
         "e2e/*steering.py e2e/*update.py e2e/*verbose_log.py integration/cli/* integration/demo/* "
         "unit/cli/*"
     ),

@@ -178,7 +178,7 @@ async def _connect_stream(
         problem = f"the host of {{url}} cannot be resolved: {reason}"
         raise ConnectionTrouble(_of_proxy(f"{reason}") if to_proxy else problem) from error
     if admits and not all(admits(str(each[4][0])) for each in found):
-        raise ConnectionTrouble("{url} is on this machine or its network")
+        raise ConnectionTrouble("{url} is on this machine or its network", lasting=True)
     # Closed here, because a race that is cancelled forgets the connection that has won it.
     ready: list[socket.socket] = []
     try:
