@@ -334,6 +334,21 @@ async def test_an_approval_is_of_what_was_shown_and_not_of_what_the_server_lists
         assert (pool.approve("s"), len(await pool.tools())) == (1, 1)
 
 
+async def test_no_tool_hides_behind_another_one_of_the_same_name_when_both_are_approved(tmp_path):
+    """RA-15: nor behind a name that is the same where it is cut, or but for what cannot be seen."""
+    tools = [ADD | {"name": name, "description": text} for name, text in (("x" * 120, "One."), ("x" * 121, "Two."))]
+    tools += [ADD | {"name": "y", "description": "Three."}, ADD | {"name": "y\u200b", "description": "Four."}]
+    listed = f"json.loads({json.dumps(tools)!r}) if step() else []"
+    file = place_server(tmp_path, "s", tools=listed, before=LATER)
+    approvals = Approvals()
+    for step in ("0", "1"):
+        (tmp_path / "s.step").write_text(step)
+        async with pool_of(tmp_path, approvals, s=command(file)) as (pool, _):
+            assert await pool.tools() == ()
+            shown = "".join(pool.withheld("s").values())
+    assert all(each["description"] in shown for each in tools)
+
+
 async def test_a_list_that_breaks_the_protocol_is_said_in_one_line(tmp_path):
     """RA-15: where it does, and what is expected there."""
     bad = ADD | {"inputSchema": {"type": "array"}}

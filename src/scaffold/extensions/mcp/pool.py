@@ -123,10 +123,10 @@ class LocalPool:
 
 
 def _printable_definitions(tools: Sequence[Definition]) -> Mapping[str, str]:
-    # Without invisible characters: the user decides by what they see.
-    return {
-        short_line(each.name, MAX_NAME_CHARS): json_escaped(
-            f"{each.description}\n{msgspec.json.encode(each.schema).decode()}"
-        )
-        for each in tools
-    }
+    # Without invisible characters: the user decides by what they see. Names that look the same hide no definition.
+    shown: dict[str, str] = {}
+    for each in tools:
+        name = short_line(each.name, MAX_NAME_CHARS)
+        text = json_escaped(f"{each.description}\n{msgspec.json.encode(each.schema).decode()}")
+        shown[name] = f"{shown[name]}\n\n{text}" if name in shown else text
+    return shown
