@@ -65,6 +65,19 @@ async def test_a_server_without_the_expected_certificate_is_refused(certificate)
     assert "SSL_CERT_FILE" in error.fix
 
 
+async def test_a_fault_of_a_proxy_is_not_the_servers(certificate):
+    """AL-31: the URL of the model is right, and the user looks where the fault is."""
+    _, tls = certificate
+    listening = await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.1", 0, ssl=tls)
+    async with (
+        listening,
+        Transport({"https_proxy": f"https://127.0.0.1:{listening.sockets[0].getsockname()[1]}"}) as wire,
+    ):
+        with pytest.raises(ModelAccessDenied, match=r"certificate of the proxy for https://api\.example"):
+            async with wire.post(post("https://api.example.invalid/v1")):
+                pass
+
+
 async def test_a_server_that_fails_to_begin_tls_may_be_back():
     """AL-31: a proxy that restarts says nothing about the certificate."""
 

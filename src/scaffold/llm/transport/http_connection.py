@@ -159,7 +159,7 @@ async def open_connection(
         undo.callback(stream.abort)
         await _connect_stream(stream, first, None if route.proxy else admits, to_proxy=route.proxy is not None)
         if first.tls:
-            await _begin_tls(stream, first, tls())
+            await _begin_tls(stream, first, tls(), "the proxy for {url}" if route.proxy else "{url}")
         if route.proxy and route.tunnel:
             await _open_tunnel(stream, route)
             await _begin_tls(stream, route.server, tls())
@@ -257,15 +257,15 @@ def _received_event(http: h11.Connection, stream: "_Stream", server: str) -> obj
     return event
 
 
-async def _begin_tls(stream: "_Stream", server: Address, context: ssl.SSLContext) -> None:
+async def _begin_tls(stream: "_Stream", server: Address, context: ssl.SSLContext, named: str = "{url}") -> None:
     try:
         await stream.begin_tls(context, server.host)
     except ssl.SSLCertVerificationError as error:
         reason = error.verify_message or f"{error}"
-        raise ConnectionTrouble(f"the TLS certificate of {{url}} is not valid: {reason}", lasting=True) from error
+        raise ConnectionTrouble(f"the TLS certificate of {named} is not valid: {reason}", lasting=True) from error
     except OSError as error:
         reason = error.strerror or f"{error}" or "the connection was lost"
-        raise ConnectionTrouble(f"no TLS connection to {{url}}: {reason}") from error
+        raise ConnectionTrouble(f"no TLS connection to {named}: {reason}") from error
 
 
 class _Stream(asyncio.Protocol):
