@@ -74,7 +74,7 @@ async def test_headings_and_limits(tmp_path):
     )
     assert [(each.page, each.text) for each in part.headings] == [(1, "First"), (2, "Second")]
     assert len(part.pages[0].text) == 40
-    assert part.pages[0].problem
+    assert part.pages[0].problem == "is read up to character 40"
     few = await read(pdf_of(["a", "b", "c"]), tmp_path, most_pages=2)
     assert (few.total, texts(few)) == (3, ["a", "b"])
 

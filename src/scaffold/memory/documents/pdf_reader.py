@@ -201,7 +201,7 @@ def _wanted_pages(lines: Sequence[_PdfLine], pages: PageRanges, total: int) -> I
         elif not text.strip():
             text, problem = "", IMAGE if line.images else EMPTY
         elif line.chars > len(line.text) or len(line.text) > len(text):
-            problem = f"is read up to character {MAX_PAGE_CHARS:,}"
+            problem = f"is read up to character {len(text):,}"
         yield PdfPage(number=line.page, text=text, problem=problem)
 
 
