@@ -49,6 +49,8 @@ def test_an_invalid_tags_line_is_refused_with_an_example():
 def test_tags_are_a_list():
     with pytest.raises(ValueError, match="a list of paths"):
         TAGS("src/auth @auth")
+    with pytest.raises(ValueError, match="such as `off` in quotes"):
+        TAGS([False])
 
 
 def test_a_run_without_a_baseline_continues_with_the_current_configuration():

@@ -61,6 +61,9 @@ def list_of(what: str, entry: Callable[[str], str]) -> Parser:
     def parse(given: object) -> ConfigValue:
         if not isinstance(given, Sequence) or isinstance(given, str):
             raise ValueError(f"a list of {what}")  # noqa: TRY004 - as every parser
+        # YAML reads a plain `off`, `no`, `on` or `yes` as a truth value.
+        if any(isinstance(each, bool) for each in given):
+            raise ValueError(f"a list of {what}, with words such as `off` in quotes")
         return tuple(dict.fromkeys(entry(str(each).strip()) for each in given))
 
     return parse
