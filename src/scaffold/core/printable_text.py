@@ -54,7 +54,7 @@ def truncate_text(text: str, limit: int) -> str:
     if len(text) <= limit:
         return text
     head, tail = limit * 2 // 3, limit // 3
-    return f"{text[:head]}\n... {len(text) - head - tail} characters omitted ...\n{text[-tail:]}"
+    return f"{text[:head]}\n... {len(text) - head - tail} characters omitted ...\n{text[len(text) - tail :]}"
 
 
 def join_limited(names: Sequence[str], most: int) -> str:

@@ -76,6 +76,11 @@ def test_an_excerpt_keeps_head_and_tail_and_says_what_is_missing():
     assert shown == text[:60] + "\n... 918 characters omitted ...\n" + text[-30:]
 
 
+def test_an_excerpt_without_room_for_a_tail_has_none():
+    assert truncate_text("secret", 0) == "\n... 6 characters omitted ...\n"
+    assert truncate_text("secret", 2) == "s\n... 5 characters omitted ...\n"
+
+
 def test_a_short_line_is_one_line_that_is_cut():
     shown = {"a\nb": "a b", "abcdef": "abcdef", "abcdefg": "abc...", "\x1b[2J": "\\x1..."}
     assert {text: short_line(text, 6) for text in shown} == shown
