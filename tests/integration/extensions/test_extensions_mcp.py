@@ -323,12 +323,14 @@ async def test_an_approval_is_of_what_was_shown_and_not_of_what_the_server_lists
     """RA-15: a definition that replaces the one that the user read stays withheld."""
     listed = f"[json.loads({json.dumps(ADD)!r}) | ({{'description': f'Step {{step()}}.'}} if step() else {{}})]"
     file = place_server(tmp_path, "s", CHANGES, listed, before=LATER)
-    async with pool_of(tmp_path, s=command(file)) as (pool, told):
+    approvals = Approvals()
+    async with pool_of(tmp_path, approvals, s=command(file)) as (pool, told):
         await call(pool)
         await first_line(told)
         assert "Step 1." in pool.withheld("s")["add"]
-        (tmp_path / "s.step").write_text("2")
-        await pool.restart("s")
+    (tmp_path / "s.step").write_text("2")
+    async with pool_of(tmp_path, approvals, s=command(file)) as (pool, told):
+        await first_line(told)
         assert (pool.approve("s"), await pool.tools()) == (0, ())
         assert "Step 2." in pool.withheld("s")["add"]
         assert (pool.approve("s"), len(await pool.tools())) == (1, 1)

@@ -62,7 +62,9 @@ async def servers_command(servers: ServerControl | None, verb: ServersVerb, serv
         approved = await servers.approve(server)
         done = f"Approved {count_of(approved, 'tool')} of {server}; offered from your next message on."
         left = servers.withheld(server)
-        return f"{done}\nStill withheld, as they changed since you saw them:\n\n{left}" if left else done
+        return (
+            f"{done}\nChanged since you saw them, and still withheld until you repeat it:\n\n{left}" if left else done
+        )
     room = max(MIN_WIDTH, width - 2)
     return "\n".join(line for row in rows for line in wrap_text(f"{row.name}: {row.text}", room))
 
