@@ -31,7 +31,7 @@ EXAMPLES = {"integer": 5, "number": 3, "string": "text", "boolean": True, "array
 class NoApprovals:
     """A user for whom each use of a server is the first one."""
 
-    def known(self, scope, server, program):
+    def known(self, scope, program):
         return {}
 
     def approve(self, scope, server, program, digests):

@@ -33,7 +33,7 @@ class Approvals:
         return self.stored.get(server, {})
 
     def approve(self, scope, server, program, digests):
-        self.stored.setdefault((scope, server, program), {}).update(digests)
+        self.stored.setdefault((scope, program), {}).update(digests)
 
 
 @asynccontextmanager
@@ -343,11 +343,12 @@ async def test_no_tool_hides_behind_another_one_of_the_same_name_when_both_are_a
     listed = f"json.loads({json.dumps(tools)!r}) if step() else []"
     file = place_server(tmp_path, "s", tools=listed, before=LATER)
     approvals = Approvals()
-    for step in ("0", "1"):
+    # Another name of the server is no first use of it.
+    for name, step in {"s": "0", "renamed": "1"}.items():
         (tmp_path / "s.step").write_text(step)
-        async with pool_of(tmp_path, approvals, s=command(file)) as (pool, _):
+        async with pool_of(tmp_path, approvals, **{name: command(file)}) as (pool, _):
             assert await pool.tools() == ()
-            shown = "".join(pool.withheld("s").values())
+            shown = "".join(pool.withheld(name).values())
     assert all(each["description"] in shown for each in tools)
 
 

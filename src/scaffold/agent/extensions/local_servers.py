@@ -48,9 +48,9 @@ class StoredApprovals:
     def __init__(self, store: UserStore) -> None:
         self._store = store
 
-    def known(self, scope: str, server: str, program: str) -> Mapping[str, str]:
-        """Return the digest of each approved tool; empty if the server was never used."""
-        return self._store.mcp_approvals.known(scope, server, program)
+    def known(self, scope: str, program: str) -> Mapping[str, str]:
+        """Return the digest of each approved tool, by whatever name its server had; empty if it was never used."""
+        return self._store.mcp_approvals.known(scope, program)
 
     def approve(self, scope: str, server: str, program: str, digests: Mapping[str, str]) -> None:
         """Store approvals; one of the same tool replaces the earlier one."""

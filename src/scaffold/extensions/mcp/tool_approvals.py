@@ -12,8 +12,8 @@ from scaffold.extensions.mcp.server_config import ServerConfig
 class Approvals(Protocol):
     """The approved definitions, by the name of each tool; of another program or address there are others."""
 
-    def known(self, scope: str, server: str, program: str) -> Mapping[str, str]:
-        """Return the digest of each approved tool; empty if the server was never used."""
+    def known(self, scope: str, program: str) -> Mapping[str, str]:
+        """Return the digest of each approved tool, by whatever name its server had; empty if it was never used."""
         ...
 
     def approve(self, scope: str, server: str, program: str, digests: Mapping[str, str]) -> None:
@@ -34,7 +34,7 @@ USED = {"": ""}
 
 def sort_tools(approvals: Approvals, config: ServerConfig, listed: Sequence[Definition]) -> SortedTools:
     """Return the listed tools by approval. At the first use of a server all of them are approved with it."""
-    known = approvals.known(config.scope, config.name, config.digest) or approve_tools(approvals, config, listed)
+    known = approvals.known(config.scope, config.digest) or approve_tools(approvals, config, listed)
     return SortedTools(
         tuple(each for each in listed if known.get(each.name) == each.digest),
         tuple(each for each in listed if known.get(each.name) != each.digest),
@@ -48,7 +48,7 @@ def note_shown(approvals: Approvals, config: ServerConfig, tools: Sequence[Defin
 
 def tools_as_shown(approvals: Approvals, config: ServerConfig, tools: Sequence[Definition]) -> Sequence[Definition]:
     """Return the tools without those whose definition has changed since it was shown."""
-    shown = approvals.known(config.scope, config.name, f"shown {config.digest}")
+    shown = approvals.known(config.scope, f"shown {config.digest}")
     return [each for each in tools if shown.get(each.name, each.digest) == each.digest]
 
 

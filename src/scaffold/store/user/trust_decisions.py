@@ -48,7 +48,7 @@ class FolderTrusts(TableGateway):
         return known
 
 
-APPROVED = "SELECT tool, digest FROM mcp_approval WHERE scope = :scope AND server = :server AND program = :program"
+APPROVED = "SELECT tool, digest FROM mcp_approval WHERE scope = :scope AND program = :program ORDER BY decided_at"
 
 APPROVE = """
 INSERT INTO mcp_approval (scope, server, program, tool, digest, decided_at)
@@ -58,11 +58,11 @@ ON CONFLICT (scope, server, program, tool) DO UPDATE SET digest = excluded.diges
 
 
 class McpApprovals(TableGateway):
-    """Approvals by server; one with another program or address is another server."""
+    """Approvals by server; one with another program or address is another server, one with another name is not."""
 
-    def known(self, scope: str, server: str, program: str) -> Mapping[str, str]:
-        """Return the digest of each approved tool; empty if the server was never used."""
-        rows = self._connection.rows(APPROVED, scope=scope, server=server, program=program)
+    def known(self, scope: str, program: str) -> Mapping[str, str]:
+        """Return the digest of each approved tool, the latest one; empty if the server was never used."""
+        rows = self._connection.rows(APPROVED, scope=scope, program=program)
         return {row["tool"]: row["digest"] for row in rows}
 
     def approve(self, scope: str, server: str, program: str, digests: Mapping[str, str]) -> None:
