@@ -157,26 +157,24 @@ async def open_connection(
     stream = _Stream()
     with contextlib.ExitStack() as undo:
         undo.callback(stream.abort)
-        await _connect_stream(stream, first, None if route.proxy else admits, to_proxy=route.proxy is not None)
+        named, admits = ("the proxy for {url}", None) if route.proxy else ("{url}", admits)
+        await _connect_stream(stream, first, named, admits)
         if first.tls:
-            await _begin_tls(stream, first, tls(), "the proxy for {url}" if route.proxy else "{url}")
+            await _begin_tls(stream, first, tls(), named)
         if route.proxy and route.tunnel:
             await _open_tunnel(stream, route)
-            await _begin_tls(stream, route.server, tls())
+            await _begin_tls(stream, route.server, tls(), "{url}")
         undo.pop_all()
     return HttpConnection(stream, route)
 
 
-async def _connect_stream(
-    stream: "_Stream", there: Address, admits: Callable[[str], bool] | None, *, to_proxy: bool
-) -> None:
+async def _connect_stream(stream: "_Stream", there: Address, named: str, admits: Callable[[str], bool] | None) -> None:
     loop = asyncio.get_running_loop()
     try:
         found = await loop.getaddrinfo(there.host, there.port, type=socket.SOCK_STREAM)
     except (socket.gaierror, UnicodeError) as error:
         reason = getattr(error, "strerror", None) or error
-        problem = f"the host of {{url}} cannot be resolved: {reason}"
-        raise ConnectionTrouble(_of_proxy(f"{reason}") if to_proxy else problem) from error
+        raise ConnectionTrouble(f"the host of {named} cannot be resolved: {reason}") from error
     if admits and not all(admits(str(each[4][0])) for each in found):
         raise ConnectionTrouble("{url} is on this machine or its network", lasting=True)
     # Closed here, because a race that is cancelled forgets the connection that has won it.
@@ -186,8 +184,7 @@ async def _connect_stream(
         if chosen is None:
             refused = clearest_error(errors)
             reason = os.strerror(refused.errno) if refused.errno else f"{refused}"
-            problem = _of_proxy(reason) if to_proxy else f"{{url}} cannot be reached: {reason}"
-            raise ConnectionTrouble(problem, errno=refused.errno or 0) from refused
+            raise ConnectionTrouble(f"{named} cannot be reached: {reason}", errno=refused.errno or 0) from refused
         await loop.create_connection(lambda: stream, sock=chosen)
         ready.remove(chosen)
     finally:
@@ -200,10 +197,6 @@ def clearest_error(errors: Sequence[BaseException | None]) -> OSError:
     failures = [each for each in errors if isinstance(each, OSError)] or [OSError("it has no address")]
     # A closed port says more than, for example, a machine without IPv6.
     return next((each for each in failures if isinstance(each, ConnectionRefusedError)), failures[0])
-
-
-def _of_proxy(reason: str) -> str:
-    return f"the proxy for {{url}} cannot be reached: {reason}"
 
 
 async def _connect_socket(
@@ -257,7 +250,7 @@ def _received_event(http: h11.Connection, stream: "_Stream", server: str) -> obj
     return event
 
 
-async def _begin_tls(stream: "_Stream", server: Address, context: ssl.SSLContext, named: str = "{url}") -> None:
+async def _begin_tls(stream: "_Stream", server: Address, context: ssl.SSLContext, named: str) -> None:
     try:
         await stream.begin_tls(context, server.host)
     except ssl.SSLCertVerificationError as error:
