@@ -10,6 +10,7 @@ from typing import Any
 import aiohttp
 import msgspec
 from aiohttp.abc import AbstractResolver, ResolveResult
+from aiohttp.helpers import is_ip_address
 from msgspec import Struct
 from yarl import URL
 
@@ -103,7 +104,7 @@ async def _fetch_page(text: str, admits: AddressFilter) -> FetchResponse | Refus
             if url.user is not None or url.password is not None:
                 return Refusal(f"The URL of {url.host} contains credentials, which are never sent; remove them.")
             # aiohttp does not ask the resolver about a host that is an address already.
-            if _is_address(url.host) and not admits(url.host):
+            if is_ip_address(url.host) and not admits(url.host):
                 raise LocalAddress(url.host, url.host)
             async with session.get(url, allow_redirects=False) as response:
                 target = response.headers.get("Location")
@@ -111,14 +112,6 @@ async def _fetch_page(text: str, admits: AddressFilter) -> FetchResponse | Refus
                     return await _read_body(response)
                 url = url.join(URL(target))
     return Refusal(f"{text} redirects more than {MAX_REDIRECTS} times; try another source.")
-
-
-def _is_address(host: str) -> bool:
-    try:
-        socket.getaddrinfo(host, None, flags=socket.AI_NUMERICHOST)
-    except OSError:
-        return False
-    return True
 
 
 async def _read_body(response: aiohttp.ClientResponse) -> FetchResponse:
