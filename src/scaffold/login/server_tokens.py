@@ -38,20 +38,11 @@ class _TokenAnswer(Struct, frozen=True):
 class ServerTokenEndpoint:
     """Implements `stored_tokens.Endpoint`: each login says itself where its tokens are renewed."""
 
-    def __init__(
-        self,
-        wire: HttpClient,
-        clock: Clock,
-        command: str,
-        *,
-        own: Callable[[str], bool],
-        deadlines: Deadlines = DEADLINES,
-    ) -> None:
+    def __init__(self, wire: HttpClient, clock: Clock, command: str, *, own: Callable[[str], bool]) -> None:
         """`own` returns whether the user named the origin of a URL; others are asked at public addresses alone."""
         self._wire = wire
         self._clock = clock
         self._command = command
-        self._deadlines = deadlines
         self._own = own
 
     async def renew(self, tokens: Tokens) -> Tokens:
@@ -65,7 +56,7 @@ class ServerTokenEndpoint:
         now = self._clock.now()
         return await ask_for_tokens(
             self._wire,
-            self._client_request(tokens.client, tokens.client.token_url, form, self._deadlines),
+            self._client_request(tokens.client, tokens.client.token_url, form, DEADLINES),
             lambda body: read_answer(body, now, tokens),
             command=self._command,
             final=FINAL_FOR_CLIENTS,
