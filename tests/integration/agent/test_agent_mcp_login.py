@@ -8,6 +8,7 @@ from datetime import timedelta
 from urllib.error import HTTPError
 from urllib.parse import parse_qsl, urlsplit
 
+import httpx2
 import pytest
 from inline_snapshot import snapshot
 from msgspec import structs
@@ -18,6 +19,7 @@ from scaffold.extensions.mcp.offers import ask_nobody
 from scaffold.extensions.mcp.pool import LocalPool, PoolSetup, tell_withheld
 from scaffold.extensions.mcp.server_config import read_servers
 from scaffold.extensions.mcp.stdio import ServerPlace
+from scaffold.extensions.mcp.web import LoginTransport, address_client
 from scaffold.llm.transport.http_client import Transport
 from scaffold.login.callback import AuthorizationDenied
 from scaffold.login.server_logins import LoginCommands, ServerLogins, login_name
@@ -285,6 +287,32 @@ async def test_the_metadata_of_a_login_lead_nowhere_on_this_machine(server, open
                 await log_in(logins, server)
                 await logins.log_out(config_of(server.url))
         assert asked == []
+
+
+class ResolvesHere(LoginTransport):
+    """A transport whose names resolve to this machine; nothing listens at the first address."""
+
+    async def addresses(self, url):
+        return ["127.0.0.2", "127.0.0.1"]
+
+
+async def test_a_checked_address_is_connected_to_under_its_name():
+    """BX-31: `Host` and the name for TLS stay those of the URL; another address of the host is tried."""
+    seen = []
+
+    async def note(reader, writer):
+        seen.append(await reader.read(4096))
+        writer.close()
+
+    listening = await asyncio.start_server(note, "127.0.0.1", 0)
+    place = f"auth.example:{listening.sockets[0].getsockname()[1]}"
+    async with listening, address_client(transport=ResolvesHere(frozenset())) as client:
+        for scheme in ("http", "https"):
+            with suppress(httpx2.TransportError):
+                await client.get(f"{scheme}://{place}/")
+    plain, hello = seen
+    assert f"Host: {place}".encode() in plain
+    assert b"auth.example" in hello
 
 
 async def test_a_login_on_this_machine_is_used_where_the_user_names_it(server, opened):

@@ -16,7 +16,7 @@ from scaffold.extensions.mcp.pooled_server import McpServer, no_logins
 from scaffold.extensions.mcp.server_config import ServerConfig
 from scaffold.extensions.mcp.server_login import ServerLogin
 from scaffold.extensions.mcp.stdio import ServerPlace
-from scaffold.extensions.mcp.tool_approvals import Approvals, note_shown, tools_as_shown
+from scaffold.extensions.mcp.tool_approvals import Approvals
 
 SDK_LOGGERS = ("mcp", "httpx2", "httpcore2")
 MAX_NAMED = 5
@@ -60,7 +60,6 @@ class LocalPool:
             # Servers decide what the SDK logs; what matters is in our own lines.
             logging.getLogger(name).propagate = False
             logging.getLogger(name).addHandler(logging.NullHandler())
-        self._approvals = setup.approvals
 
         def pass_on(server: McpServer) -> None:
             tools = server.sorted.withheld
@@ -95,19 +94,11 @@ class LocalPool:
 
     def withheld(self, server: str) -> Mapping[str, str]:
         """Return the definitions of a server that need the user's approval, as texts by the name of the tool."""
-        tools = self.servers[server].sorted.withheld if server in self.servers else ()
-        if tools:
-            note_shown(self._approvals, self.servers[server].config, tools)
-        return _printable_definitions(tools)
+        return _printable_definitions(self.servers[server].shown()) if server in self.servers else {}
 
     def approve(self, server: str) -> int:
         """Approve them, but for those that have changed since they were shown; return how many there are."""
-        if server not in self.servers:
-            return 0
-        there = self.servers[server]
-        tools = tools_as_shown(self._approvals, there.config, there.sorted.withheld)
-        there.approve(tools)
-        return len(tools)
+        return self.servers[server].approve_shown() if server in self.servers else 0
 
     async def restart(self, server: str) -> None:
         """Start a server again, and wait until it has started or failed."""

@@ -104,6 +104,19 @@ class McpServer:
         approve_tools(self._approvals, self.config, tools)
         self._sort_by_approval((*self.sorted.approved, *self.sorted.withheld))
 
+    def shown(self) -> Sequence[Definition]:
+        """Return what is withheld, and remember that the user sees it: another process may be the one that approves."""
+        digests = {each.name: each.digest for each in self.sorted.withheld}
+        self._approvals.approve(self.config.scope, self.config.name, f"shown {self.config.digest}", digests)
+        return self.sorted.withheld
+
+    def approve_shown(self) -> int:
+        """Approve what is withheld and has not changed since it was shown; return how many tools that are."""
+        shown = self._approvals.known(self.config.scope, f"shown {self.config.digest}")
+        tools = [each for each in self.sorted.withheld if shown.get(each.name, each.digest) == each.digest]
+        self.approve(tools)
+        return len(tools)
+
     async def call(self, tool: OfferedTool, args: Mapping[str, Any], ask: Ask) -> ToolOutput:
         """Call a tool, and return its answer without the server's secrets; raises only what `ask` raises."""
         output = await self._call_once(tool, args, ask)

@@ -41,17 +41,6 @@ def sort_tools(approvals: Approvals, config: ServerConfig, listed: Sequence[Defi
     )
 
 
-def note_shown(approvals: Approvals, config: ServerConfig, tools: Sequence[Definition]) -> None:
-    """Store which definitions the user has seen: another process, to which the server may list others, approves."""
-    approvals.approve(config.scope, config.name, f"shown {config.digest}", {each.name: each.digest for each in tools})
-
-
-def tools_as_shown(approvals: Approvals, config: ServerConfig, tools: Sequence[Definition]) -> Sequence[Definition]:
-    """Return the tools without those whose definition has changed since it was shown."""
-    shown = approvals.known(config.scope, f"shown {config.digest}")
-    return [each for each in tools if shown.get(each.name, each.digest) == each.digest]
-
-
 def approve_tools(approvals: Approvals, config: ServerConfig, tools: Sequence[Definition]) -> Mapping[str, str]:
     """Approve these definitions of a server's tools, and return what is stored of them."""
     digests = USED | {each.name: each.digest for each in tools}

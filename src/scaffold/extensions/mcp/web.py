@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Container, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from http import HTTPStatus
 from typing import Any, Protocol
 
@@ -112,19 +112,16 @@ class LoginTransport(BoundedTransport):
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Send a request to the first address that can be reached; its name still counts for TLS and `Host`."""
-        *others, last = await self.addresses(request.url)
-        extensions = {**request.extensions, "sni_hostname": request.url.host}
-        for address in others:
-            with suppress(httpx2.ConnectError, httpx2.ConnectTimeout):
-                return await super().handle_async_request(_sent_to(address, request, extensions))
-        return await super().handle_async_request(_sent_to(last, request, extensions))
-
-
-def _sent_to(address: str, request: httpx2.Request, extensions: Mapping[str, Any]) -> httpx2.Request:
-    url = request.url.copy_with(host=address)
-    return httpx2.Request(
-        request.method, url, headers=request.headers, stream=request.stream, extensions=dict(extensions)
-    )
+        failed: httpx2.TransportError = httpx2.ConnectError("it has no address")
+        more: dict[str, Any] = {"headers": request.headers, "stream": request.stream}
+        more["extensions"] = {**request.extensions, "sni_hostname": request.url.host}
+        for address in await self.addresses(request.url):
+            url = request.url.copy_with(host=address)
+            try:
+                return await super().handle_async_request(httpx2.Request(request.method, url, **more))
+            except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
+                failed = error
+        raise failed
 
 
 class Refusals(Protocol):
