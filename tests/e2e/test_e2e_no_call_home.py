@@ -20,7 +20,7 @@ from support.mcp_servers import entry, place_server
 from support.pdf_files import pdf_of
 from support.scenario import Scenario, action, calls_entry, plan_of, text_entry, write
 
-WITNESS = ("unshare", "--user", "--map-root-user", "--net", "--mount", sys.executable, network_witness.__file__)
+ALONE = ("unshare", "--user", "--map-root-user", "--net", "--mount")
 ROOT = Path(__file__).parents[2]
 OURS = re.compile(r"home/\.(cache|config|local)(/(share|state))?(/scaffold(/.*)?)?|repo/\.(git|scaffold)(/.*)?")
 """What docs/guide.md names, "Where things are"."""
@@ -29,6 +29,9 @@ OURS = re.compile(r"home/\.(cache|config|local)(/(share|state))?(/scaffold(/.*)?
 @pytest.fixture
 def alone(tmp_path):
     """Run commands in a network of their own, and return what they did; skip where there can be none."""
+    probe = [*ALONE, "sh", "-ec", network_witness.EVERYTHING_IS_HERE]
+    if shutil.which(ALONE[0]) is None or subprocess.run(probe, capture_output=True, check=False).returncode:
+        pytest.skip("there can be no network of our own here")
     scenario = Scenario(tmp_path)
     del scenario.environ["SCAFFOLD_HOME"]
     (tmp_path / "tmp").mkdir()
@@ -50,15 +53,14 @@ class Alone:
         file = self.folder / "asked.json"
         file.write_text(json.dumps(asked | {"watched": [str(self.folder / each) for each in ("home", "repo", "tmp")]}))
         done = subprocess.run(
-            [*WITNESS, str(file)],
+            [*ALONE, sys.executable, network_witness.__file__, str(file)],
             cwd=self.scenario.repo,
             env=self.scenario.environ,
             capture_output=True,
             text=True,
             check=False,
         )
-        if done.returncode and not done.stdout:
-            pytest.skip(f"there can be no network of our own here: {done.stderr.splitlines()[-1:]}")
+        assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
 
     def elsewhere(self, paths):

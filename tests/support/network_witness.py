@@ -14,7 +14,11 @@ import tempfile
 import threading
 from pathlib import Path
 
-EVERYTHING_IS_HERE = "ip link set lo up; ip route add local default dev lo; ip -6 route add local default dev lo || :"
+EVERYTHING_IS_HERE = """
+ip link set lo up
+ip route add local default dev lo
+ip -6 route add local default dev lo || echo "this machine has no IPv6"
+"""
 SHARED = ("/dev/shm", "/var/tmp")  # folders that programs use whatever TMPDIR says: empty ones of this namespace
 ALL_PROTOCOLS = 3
 IPV4, IPV6 = 0x0800, 0x86DD
