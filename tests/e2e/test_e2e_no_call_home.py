@@ -75,7 +75,7 @@ def assert_quiet(alone, seen, allowed):
     elsewhere = [
         each for did in seen.values() for each in alone.elsewhere(did["made"]) if not re.fullmatch(allowed, each)
     ]
-    assert (opened, elsewhere) == ({}, [])
+    assert (opened, elsewhere[:20]) == ({}, [])
 
 
 def test_what_is_looked_up_or_connected_to_is_seen(alone):
@@ -140,7 +140,7 @@ def test_no_example_of_a_command_contacts_anybody(alone):
     for name, did in seen.items():
         if name.startswith("ralph login"):
             did["opened"] = [each for each in did["opened"] if not ASKED.fullmatch(each)]
-    assert_quiet(alone, seen, r"repo/(\.scaffold\.yaml|memories\.md|plan\.yaml)|tmp/demo(/.*)?")
+    assert_quiet(alone, seen, r"repo/(\.scaffold\.yaml|memories\.md|plan\.yaml)|tmp/(scaffold-)?demo.*")
 
 
 def _example(line, names):
