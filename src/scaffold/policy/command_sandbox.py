@@ -275,16 +275,15 @@ async def probe_level(root: Path, environ: Mapping[str, str], *, cache: Path) ->
 
 @asynccontextmanager
 async def with_egress(spec: SandboxSpec | None) -> AsyncIterator[SandboxSpec | None]:
-    """Yield the sandbox, with a proxy to the allowed hosts running during the block if its network is `hosts`.
-
-    No proxy at the level `landlock`, which cannot restrict the network to a proxy.
-    """
-    if spec is None or spec.confinement.network != "hosts" or spec.level == "landlock":
+    """Yield the sandbox, with a proxy to the allowed hosts running during the block if its network is `hosts`."""
+    if spec is None or spec.confinement.network != "hosts":
         yield spec
         return
     with tempfile.TemporaryDirectory(prefix=temporary_prefix()) as folder:  # socket paths must be short
-        async with serve_proxy(Path(folder), spec.confinement.hosts, is_public=is_public) as proxy:
-            yield msgspec.structs.replace(spec, proxy=proxy)
+        # Without a network namespace of its own, a command would need a Unix socket that its tools cannot use.
+        place = Path(folder) if spec.level == "bubblewrap" else None
+        async with serve_proxy(place, spec.confinement.hosts, is_public=is_public) as (proxy, port):
+            yield msgspec.structs.replace(spec, proxy=proxy, port=port)
 
 
 def require_sandbox(sandbox: SandboxSettings, detected: DetectedLevel) -> None:

@@ -87,7 +87,7 @@ def test_the_bubblewrap_in_use_is_named_with_its_version(tmp_path, home, monkeyp
 @pytest.mark.parametrize(
     ("level", "said"),
     [
-        ("landlock", "no `network: hosts`" if has_broker() else "not even servers on 127.0.0.1"),
+        ("landlock", "no terminals" if has_broker() else "not even servers on 127.0.0.1"),
         ("none", "Unix sockets of other"),
     ],
 )

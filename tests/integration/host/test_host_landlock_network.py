@@ -95,6 +95,17 @@ attempt(ask, "127.0.0.1", alone.getsockname()[1])
     assert await printed(zone, code) == ["answer"] * 4 + ["ECONNREFUSED"]
 
 
+async def test_only_allowed_ports_of_the_machine_are_reached(zone, foreign, shared):
+    """BX-9: so a proxy can be given to a command that has no network of its own."""
+    port, other = foreign.getsockname()[1], shared.getsockname()[1]
+    zone.confinement = structs.replace(zone.confinement, network="hosts", ports=(port,))
+    code = f"""
+for host, port in (("127.0.0.1", {port}), ("::ffff:127.0.0.1", {port}), ("127.0.0.2", {port}), ("127.0.0.1", {other})):
+    attempt(lambda: type(socket.create_connection((host, port), timeout=10)).__name__)
+"""
+    assert await printed(zone, code) == ["socket", "socket", "ECONNREFUSED", "ECONNREFUSED"]
+
+
 async def test_a_port_that_was_found_free_can_be_bound_again(zone):
     code = """
 with socket.socket() as probe:

@@ -11,7 +11,8 @@ import pytest
 from scaffold.host.child_environment import child_environment
 from scaffold.host.process.command_runner import Containment, run_command
 from scaffold.host.sandbox import relay
-from scaffold.host.sandbox.proxy import ConnectionAttempt, ProxyLimits, serve_proxy
+from scaffold.host.sandbox.proxy import ANY_HOST, ConnectionAttempt, ProxyLimits, serve_proxy
+from scaffold.host.sandbox.proxy_request import HostPort, OuterProxy
 
 BODY = os.urandom(1 << 20) * 10
 PLACES = {"named.test": "127.0.0.1", "other.test": "127.0.0.1", "inner.test": "10.1.2.3", "two.test": "10.1.2.3"}
@@ -86,7 +87,7 @@ def proxied(tmp_path, echo):
             resolve=resolve,
             tell=messages.append,
             bounds=ProxyLimits(**bounds),
-        ) as path:
+        ) as (path, _):
             way = Way(path, echo, messages)
             try:
                 yield way
@@ -185,12 +186,41 @@ async def test_fifty_connections_are_served_at_once(proxied):
 
 async def test_leaving_the_block_ends_open_tunnels_and_removes_the_socket(tmp_path, echo):
     hosts = [f"named.test:{echo}"]
-    async with serve_proxy(tmp_path, hosts, is_public=lambda _address: True, resolve=resolve) as path:
+    async with serve_proxy(tmp_path, hosts, is_public=lambda _address: True, resolve=resolve) as (path, _):
         way = Way(path, echo, [])
         reader, _ = await way.tunnel()
     assert await reader.read(-1) == b""
     assert not path.exists()
     await way.leave()
+
+
+async def test_any_host_is_reached_unless_its_address_is_private(tmp_path, echo):
+    """BX-9: also at a port of loopback, for sandboxes in which a tool cannot use a Unix socket."""
+    hosts, public = [ANY_HOST], ["127.0.0.1"]
+    async with serve_proxy(None, hosts, is_public=public.__contains__, resolve=resolve) as (_, port):
+        answers = []
+        for name in ("other.test", "inner.test", "10.1.2.3"):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(f"CONNECT {name}:{echo} HTTP/1.1\r\n\r\n".encode())
+            answers.append((await reader.readuntil(b"\r\n"))[9:12])
+            writer.close()
+    assert answers == [b"200", b"403", b"502"]
+
+
+async def test_the_users_own_proxy_leads_to_allowed_hosts_alone(tmp_path, echo):
+    """The user's proxy resolves the names: this machine may not be able to."""
+    allowed = [f"named.test:{echo}", f"inner.test:{echo}"]
+    async with serve_proxy(None, allowed[:1], is_public=lambda _: True, resolve=resolve) as (_, outer):
+        via = OuterProxy(HostPort("127.0.0.1", outer), "dTpw")
+        async with serve_proxy(tmp_path, allowed, is_public=lambda _: False, via=lambda _: via) as (path, _):
+            way = Way(path, echo, [])
+            _, writer = await way.tunnel()
+            writer.write_eof()
+            refused = await way.say(f"CONNECT inner.test:{echo} HTTP/1.1\r\n\r\n".encode())
+            unlisted = await way.say(f"CONNECT other.test:{echo} HTTP/1.1\r\n\r\n".encode())
+            await way.leave()
+    assert f"your proxy 127.0.0.1:{outer} refused inner.test".encode() in refused
+    assert unlisted.startswith(b"HTTP/1.1 403 ")
 
 
 async def test_an_error_in_the_block_is_raised_unchanged(proxied):

@@ -49,6 +49,8 @@ class Confinement(Struct, frozen=True, kw_only=True):
     network: NetworkAccess = "loopback"
     hosts: tuple[str, ...] = ()
     """If `network` is `hosts`: the allowed hosts, `*.example.com` for all subdomains, each with an optional `:PORT`."""
+    ports: tuple[int, ...] = ()
+    """Ports of this machine's 127.0.0.1 that it may connect to at the level `landlock`."""
     limits: ResourceLimits = ResourceLimits()
 
 
@@ -58,8 +60,10 @@ class SandboxSpec(Struct, frozen=True):
     level: Level
     confinement: Confinement
     proxy: Path | None = None
-    """The socket of the proxy to the allowed hosts; None: no host can be reached."""
+    """The socket of the proxy to the allowed hosts; None: no host can be reached, but by `port`."""
     program: str = ""
     """At level `bubblewrap`: the bubblewrap to start; empty: the first installed one."""
     variables: Mapping[str, Path] = {}
     """What commands get besides their own variables: files that have other places inside."""
+    port: int | None = None
+    """The port of that proxy on loopback, at the levels other than `bubblewrap`."""

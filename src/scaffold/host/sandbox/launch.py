@@ -72,6 +72,8 @@ def prepare_launch(
     env = {**env, **temporary_variables(confined.temporary), LEVEL_VARIABLE: sandbox.level}
     env |= {name: str(path) for name, path in sandbox.variables.items()}
     env |= NO_RETRIES if confined.network in {"none", "loopback"} else {}
+    if sandbox.port:
+        env |= relay.proxy_variables(sandbox.port)
     # What starts the sandbox must not get the variables that make a program load code, as that may be in a folder which
     # an agent writes; they are set inside.
     set_inside = [f"{name}={value}" for name, value in env.items() if loads_code(name)]
@@ -91,9 +93,11 @@ def prepare_launch(
             with _wrap_command(installed[0], confinement, command, cwd, env) as launch:
                 yield launch
         case "landlock":
-            yield LaunchSpec(argv=landlock.argv(sandbox.confinement, argv), env=env)
+            ports = filter(None, (*confined.ports, sandbox.port))
+            confinement = structs.replace(confined, ports=tuple(ports))
+            yield LaunchSpec(argv=landlock.argv(confinement, argv), env=env)
         case "seatbelt":
-            yield LaunchSpec(argv=seatbelt.argv(sandbox.confinement, argv), env=env)
+            yield LaunchSpec(argv=seatbelt.argv(confined, argv, sandbox.port), env=env)
         case "none":
             yield LaunchSpec(argv=tuple(argv), env=env)
         case never:

@@ -69,7 +69,7 @@ def level_limits(level: Level) -> tuple[str, ...]:
             return ()
         case "landlock":
             if landlock.has_broker():
-                return ("no Unix sockets, no terminals, no `network: hosts`", "TCP ports are shared with this machine")
+                return ("no Unix sockets, no terminals", "TCP ports are shared with this machine")
             return (
                 "no network, not even servers on 127.0.0.1",
                 "no shared memory, so no process pools",

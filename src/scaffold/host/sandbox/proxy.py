@@ -1,4 +1,4 @@
-"""An HTTP proxy outside the sandbox, on a Unix socket, for commands that may reach only allowed hosts.
+"""An HTTP proxy outside the sandbox for commands that may reach only allowed hosts, on a Unix socket or a port.
 
 It supports `CONNECT` and plain requests with an absolute URL. It resolves names itself and connects to the address it
 checked, so a second DNS answer changes nothing (DNS rebinding). Encrypted traffic passes unread: a command that may
@@ -14,12 +14,13 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from scaffold.host.sandbox.proxy_request import HostPort, ProxyRefusal, matches_any_host, parse_request
+from scaffold.host.sandbox.proxy_request import HostPort, OuterProxy, ProxyRefusal, matches_any_host, parse_request
 
 HEAD_BYTES = 32_768
 CHUNK_BYTES = 65_536
 LINGER_S = 2.0
-SOCKET_NAME = "proxy"
+ANY_HOST = "any host"
+"""In place of a host: every one, if its address is public. No name has a space."""
 
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 """Takes a name and a port; returns the name's addresses, OSError if there are none."""
@@ -54,28 +55,33 @@ async def resolve_addresses(host: str, port: int) -> Sequence[str]:
 
 @contextlib.asynccontextmanager
 async def serve_proxy(
-    folder: Path,
+    folder: Path | None,
     hosts: Sequence[str],
     *,
     is_public: Callable[[str], bool],
     resolve: Resolve = resolve_addresses,
     tell: Callable[[ConnectionAttempt], None] = lambda _contact: None,
+    via: Callable[[HostPort], OuterProxy | None] = lambda _destination: None,
     bounds: ProxyLimits = DEFAULT_LIMITS,
-) -> AsyncIterator[Path]:
-    """Serve `hosts` from a socket in `folder` (mode 0700) and yield the socket's path; stop at the end of the block.
+) -> AsyncIterator[tuple[Path | None, int | None]]:
+    """Serve `hosts` from a socket in `folder` (mode 0700), or without one from a port of 127.0.0.1; yield which.
 
-    `is_public` returns True for public internet addresses; other addresses are allowed only if `hosts` lists the
-    address itself. `tell` is called before each connection is made. OSError if the socket cannot be created.
+    It ends with the block. `is_public` returns True for addresses that any host may have, usually the internet's;
+    others are allowed only if `hosts` lists the address itself. `tell` is called before each connection is made. `via`
+    returns the user's own proxy for a destination, which then resolves the name. OSError if the socket cannot be
+    created.
     """
-    path = folder / SOCKET_NAME
-    proxy = _Proxy(tuple(hosts), is_public, resolve, tell, bounds)
+    path = folder / "proxy" if folder else None
+    listener = bind_unix_socket(path) if path else sockets.create_server(("127.0.0.1", 0))
+    proxy = _Proxy(tuple(hosts), is_public, resolve, tell, via, bounds)
     # The limit makes `readuntil` fail on a longer head instead of buffering it without end.
-    server = await asyncio.start_unix_server(proxy.accept, sock=bind_unix_socket(path), limit=HEAD_BYTES)
+    server = await asyncio.start_server(proxy.accept, sock=listener, limit=HEAD_BYTES)
     try:
-        yield path
+        yield path, None if path else listener.getsockname()[1]
     finally:
         server.close()
-        path.unlink(missing_ok=True)
+        if path:
+            path.unlink(missing_ok=True)
         await proxy.end()
 
 
@@ -107,6 +113,7 @@ class _Proxy(Struct):
     is_public: Callable[[str], bool]
     resolve: Resolve
     tell: Callable[[ConnectionAttempt], None]
+    via: Callable[[HostPort], OuterProxy | None]
     bounds: ProxyLimits
     tasks: set[asyncio.Task[None]] = set()
 
@@ -161,10 +168,12 @@ class _Proxy(Struct):
 
     async def _connect_allowed(self, destination: HostPort) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         """Connect to the first allowed address of an allowed host that answers."""
-        if not matches_any_host(destination, self.hosts):
+        if ANY_HOST not in self.hosts and not matches_any_host(destination, self.hosts):
             raise ProxyRefusal(
                 403, str(destination), f"{destination} is not one of the hosts that this command may reach"
             )
+        if (outer := self.via(destination)) is not None:
+            return await self._connect_through(outer, destination)
         try:
             async with asyncio.timeout(self.bounds.connect_s):
                 found = await self.resolve(destination.host, destination.port)
@@ -184,6 +193,23 @@ class _Proxy(Struct):
                 async with asyncio.timeout(self.bounds.connect_s):
                     return await asyncio.open_connection(address, destination.port, limit=CHUNK_BYTES)
         raise ProxyRefusal(502, str(destination), f"{destination} cannot be reached")
+
+    async def _connect_through(
+        self, outer: OuterProxy, destination: HostPort
+    ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        self.tell(ConnectionAttempt(str(destination), ""))
+        try:
+            async with asyncio.timeout(self.bounds.connect_s):
+                reader, writer = await asyncio.open_connection(outer.place.host, outer.place.port, limit=CHUNK_BYTES)
+                login = f"Proxy-Authorization: Basic {outer.login}\r\n" if outer.login else ""
+                writer.write(f"CONNECT {destination} HTTP/1.1\r\nHost: {destination}\r\n{login}\r\n".encode())
+                answer = await reader.readuntil(b"\r\n\r\n")
+        except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError) as error:
+            raise ProxyRefusal(502, str(destination), f"your proxy {outer.place} cannot be reached: {error}") from error
+        if answer.split(b" ", 2)[1:2] != [b"200"]:
+            writer.close()
+            raise ProxyRefusal(502, str(destination), f"your proxy {outer.place} refused {destination}")
+        return reader, writer
 
     async def _tunnel_bytes(self, *directions: tuple[asyncio.StreamReader, asyncio.StreamWriter]) -> None:
         """Pass bytes both ways until both have ended, or the connection was idle for `idle_s`."""

@@ -26,6 +26,14 @@ class HostPort(Struct, frozen=True):
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
+class OuterProxy(Struct, frozen=True):
+    """The user's own proxy."""
+
+    place: HostPort
+    login: str
+    """User and password as HTTP's basic authentication encodes them; empty without."""
+
+
 class ProxyRequest(Struct, frozen=True):
     """A parsed request to the proxy."""
 

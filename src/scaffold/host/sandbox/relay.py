@@ -37,13 +37,7 @@ def main(path: str, command: list[str]) -> None:
     listener.bind(("127.0.0.1", 0))
     # The kernel accepts connections from here on, so the command may connect before `serve` runs.
     listener.listen(BACKLOG)
-    names = ("http_proxy", "https_proxy", "all_proxy")
-    env = {
-        **os.environ,
-        **dict.fromkeys((*names, *map(str.upper, names)), f"http://127.0.0.1:{listener.getsockname()[1]}"),
-        **dict.fromkeys(("no_proxy", "NO_PROXY"), "localhost,127.0.0.1,::1"),
-        "NODE_USE_ENV_PROXY": "1",
-    }
+    env = {**os.environ, **proxy_variables(listener.getsockname()[1])}
     # Meant for the command, which gets it, too: with our end it would be killed at once.
     _signal.signal(_signal.SIGTERM, _signal.SIG_IGN)
     try:
@@ -64,6 +58,16 @@ def main(path: str, command: list[str]) -> None:
             _signal.signal(-code, _signal.SIG_DFL)
         os.kill(os.getpid(), -code)
     os._exit(abs(code))
+
+
+def proxy_variables(port: int) -> dict[str, str]:
+    """Return the variables by which programs use the proxy at a port of loopback."""
+    names = ("http_proxy", "https_proxy", "all_proxy")
+    return {
+        **dict.fromkeys((*names, *map(str.upper, names)), f"http://127.0.0.1:{port}"),
+        **dict.fromkeys(("no_proxy", "NO_PROXY"), "localhost,127.0.0.1,::1"),
+        "NODE_USE_ENV_PROXY": "1",
+    }
 
 
 def connection_slots() -> _queue.SimpleQueue[None]:

@@ -152,9 +152,10 @@ async def test_only_allowed_hosts_can_be_reached(inside, site, tmp_path):
     async def resolve(_host, _port):
         return ["127.0.0.1"]
 
-    async with serve_proxy(
-        tmp_path / "proxy", (f"named.test:{site}",), is_public=lambda _: True, resolve=resolve
-    ) as proxy:
+    async with serve_proxy(tmp_path / "proxy", (f"named.test:{site}",), is_public=lambda _: True, resolve=resolve) as (
+        proxy,
+        _,
+    ):
         options = {"changes": {"network": "hosts"}, "proxy": proxy}
         named = await inside([sys.executable, "-c", FETCH, f"http://named.test:{site}/"], **options)
         other = await inside([sys.executable, "-c", FETCH, f"http://other.test:{site}/"], **options)
@@ -165,12 +166,12 @@ async def test_only_allowed_hosts_can_be_reached(inside, site, tmp_path):
 
 
 async def test_a_missing_program_is_reported_with_allowed_hosts_too(inside, tmp_path):
-    async with serve_proxy(tmp_path / "proxy", (), is_public=lambda _: True) as proxy:
+    async with serve_proxy(tmp_path / "proxy", (), is_public=lambda _: True) as (proxy, _):
         finished = await inside(["no-such-program"], changes={"network": "hosts"}, proxy=proxy)
     assert (finished.exit_code, b"no-such-program" in finished.stderr) == (127, True)
 
 
 async def test_without_allowed_hosts_the_proxy_is_not_visible(inside, tmp_path):
-    async with serve_proxy(tmp_path / "proxy", (), is_public=lambda _: True) as proxy:
+    async with serve_proxy(tmp_path / "proxy", (), is_public=lambda _: True) as (proxy, _):
         finished = await inside(f"ls {proxy}; env | grep -c 127.0.0.1:", proxy=proxy, env={"PATH": "/usr/bin:/bin"})
     assert finished.stdout == b"0\n"

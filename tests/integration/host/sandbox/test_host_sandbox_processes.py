@@ -54,7 +54,7 @@ async def test_a_command_that_is_asked_to_end_may_clean_up(inside, workspace, tm
         "while :; do sleep 0.01; done"
     )
     control = CommandControl()
-    async with serve_proxy(tmp_path / "proxy", (), is_public=lambda _: True) as proxy:
+    async with serve_proxy(tmp_path / "proxy", (), is_public=lambda _: True) as (proxy, _):
         options = {"changes": {"network": network}, "proxy": proxy}
         running = asyncio.create_task(inside(script, control=control, **options))
         await eventually((workspace / "ready").exists)
@@ -68,7 +68,7 @@ async def test_a_command_that_is_asked_to_end_may_clean_up(inside, workspace, tm
 async def test_a_command_ends_when_it_is_asked_to(inside, workspace, tmp_path, eventually, network):
     """RA-4: SIGTERM has its usual effect on what does not handle it."""
     control = CommandControl()
-    async with serve_proxy(tmp_path / "proxy", (), is_public=lambda _: True) as proxy:
+    async with serve_proxy(tmp_path / "proxy", (), is_public=lambda _: True) as (proxy, _):
         options = {"changes": {"network": network}, "proxy": proxy}
         running = asyncio.create_task(inside(f"touch ready; exec {NAP}", control=control, **options))
         await eventually((workspace / "ready").exists)

@@ -54,9 +54,14 @@ PTRACE_DETACH = 17
 
 
 def prepare_broker(
-    kernel: RawSyscalls, marks: PathMarks, held: Collection[Identity], domain: LandlockDomain, temporary: str
+    kernel: RawSyscalls,
+    marks: PathMarks,
+    held: Collection[Identity],
+    domain: LandlockDomain,
+    temporary: str,
+    ports: Collection[int],
 ) -> "Broker":
-    """Return the broker for a command with these marked paths and TMPDIR. Adds rules to its domain."""
+    """Return the broker for a command with these marked paths, TMPDIR and ports. Adds rules to its domain."""
     top = path_tree(marks)
     restricted = set()
     for path in restricted_folders(top):
@@ -70,7 +75,7 @@ def prepare_broker(
     if stock:
         stock.allow(domain)
     memory = OwnFolder(os.open(".", os.O_RDONLY | os.O_DIRECTORY, dir_fd=open_without_links(temporary)), MEMORY_PREFIX)
-    return Broker(kernel, FolderChanges(kernel, top, restricted, held, stock), memory, stock)
+    return Broker(kernel, FolderChanges(kernel, top, restricted, held, stock), memory, stock, ports)
 
 
 def _new_stock(marks: PathMarks, devices: set[int], temporary: str) -> Stock | None:
@@ -105,8 +110,15 @@ def is_supported(kernel: RawSyscalls) -> bool:
 class Broker:
     """Answers the stopped calls of one command."""
 
-    def __init__(self, kernel: RawSyscalls, changes: FolderChanges, memory: OwnFolder, stock: Stock | None) -> None:
-        """`memory` is the folder for shared memory."""
+    def __init__(
+        self,
+        kernel: RawSyscalls,
+        changes: FolderChanges,
+        memory: OwnFolder,
+        stock: Stock | None,
+        ports: Collection[int],
+    ) -> None:
+        """`memory` is the folder for shared memory; `ports` of this machine may be connected to."""
         self._kernel = kernel
         self._changes = changes
         self._memory = memory
@@ -119,7 +131,7 @@ class Broker:
         self._calls = CALLS[os.uname().machine]
         self._socket_calls = SOCKET_CALLS[os.uname().machine]
         _, self._most_open = resource.getrlimit(resource.RLIMIT_NOFILE)
-        self._sockets = LoopbackSockets(self._most_open)
+        self._sockets = LoopbackSockets(self._most_open, ports)
 
     def fork_command(self) -> _socket.socket:
         """Fork; return in the new process, which is to become the command, and supervise it in this one.

@@ -2,11 +2,12 @@
 
 KIND is the kind of a path: `writable`, `sealed` (read-only), `hidden` or `shown` (readable). The deeper of two paths
 decides, but nothing below a sealed one is writable. Other paths are readable. `filter:HEX` is a seccomp program, may be
-repeated; `notify:HEX` is one that stops the calls which the broker answers, which needs `temporary:PATH`, the
-command's TMPDIR; `alone:HEX` is used if there can be no broker. `network:open` leaves the network
-unrestricted. The command replaces us (exec); if it has a broker, it becomes our child and we the broker. It has no
-capabilities and none of our descriptors. Exit code 126 if the sandbox could not be set up, 127 if the command was not
-found. This must start fast, so it imports little. `sandboxed_command.py` describes what it restricts.
+repeated; `notify:HEX` is one that stops the calls which the broker answers, which needs `temporary:PATH`, the command's
+TMPDIR; `alone:HEX` is used if there can be no broker. `port:NUMBER` is one of this machine's loopback that the broker
+connects to; `network:open` leaves the network unrestricted. The command replaces us (exec); if it has a broker, it
+becomes our child and we the broker. It has no capabilities and none of our descriptors. Exit code 126 if the sandbox
+could not be set up, 127 if the command was not found. This must start fast, so it imports little.
+`sandboxed_command.py` describes what it restricts.
 """
 
 import os
@@ -38,6 +39,7 @@ class Arguments:
         self.alone: list[bytes] = []
         self.notifying = b""
         self.temporary = ""
+        self.ports: list[int] = []
         self.open_network = False
         for word in words:
             kind, _, value = word.partition(":")
@@ -50,6 +52,8 @@ class Arguments:
                     self.notifying = bytes.fromhex(value)
                 case "temporary":
                     self.temporary = value
+                case "port":
+                    self.ports.append(int(value))
                 case "network":
                     self.open_network = True
                 case _:
@@ -73,7 +77,9 @@ def main(words: list[str]) -> None:
                 about = os.lstat(path)
                 held.setdefault((about.st_dev, about.st_ino), set()).update(kinds)
         domain = LandlockDomain(kernel, held, open_network=given.open_network)
-        broker = prepare_broker(kernel, given.marks, held, domain, given.temporary) if given.notifying else None
+        broker = (
+            prepare_broker(kernel, given.marks, held, domain, given.temporary, given.ports) if given.notifying else None
+        )
         connection = broker.fork_command() if broker else None
         domain.enter(access_rules(path_tree(given.marks), names_in))
         # After `enter`: without capabilities the kernel accepts a filter only from a process with no_new_privs.

@@ -7,9 +7,9 @@ this level differs from bubblewrap's:
   remove or rename entries itself, as Landlock grants that right for all subfolders too, including `.git`. The broker
   does it. Before Linux 5.19 there is no broker: then such entries must be created by the tools that write files; an
   existing `build` or `node_modules` can be filled.
-- Without a network namespace, all networking is denied, or with `open` all of it is allowed. With `loopback`
-  the broker lets a command connect to its own TCP servers. It cannot connect to Unix sockets (Docker, tmux, SSH agent),
-  as Landlock does not restrict them by path; socket pairs work.
+- Without a network namespace, all networking is denied, or with `open` all of it is allowed. With `loopback` or `hosts`
+  the broker lets a command connect to its own TCP servers and to `ports`, one of them our proxy's. It cannot connect to
+  Unix sockets (Docker, tmux, SSH agent), as Landlock does not restrict them by path; socket pairs work.
 - `/tmp`, `/run` and `/dev` cannot be read, except harmless devices. So there are no terminals. The broker gives shared
   memory and semaphores a folder of their own. Names can be listed everywhere.
 - A command sees this machine's processes and their arguments, but not their environment, memory or files. It can
@@ -77,6 +77,7 @@ def argv(confinement: Confinement, command: Sequence[str]) -> tuple[str, ...]:
         *(f"filter:{program.hex()}" for program in filters),
         *((f"alone:{seccomp.program('none').hex()}",) if loopback else ()),
         *((f"notify:{stopping.hex()}", f"temporary:{confinement.temporary}") if stopping else ()),
+        *(f"port:{port}" for port in (confinement.ports if loopback else ())),
         *((OPEN_NETWORK,) if confinement.network == "open" else ()),
         *("--", *command),
     )
