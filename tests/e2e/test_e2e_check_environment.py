@@ -131,7 +131,7 @@ INSTALL = (
 )
 
 
-def adds_a_dependency(scenario):
+def adds_a_dependency(scenario, lines="right", *flags):
     """Let the work add a dependency to the manifest, and code that imports it, which the project's own tests cover."""
     (scenario.repo / "requirements.txt").write_text("left\n")
     (scenario.repo / "tests").mkdir(exist_ok=True)
@@ -144,8 +144,8 @@ def adds_a_dependency(scenario):
     check = "python -c 'import left, calc'"
     scenario.plan(plan_of(sums=[action("add", effects=["adds"], check=check, files=["src", "requirements.txt"])]))
     changed = write("src/calc/__init__.py", f"import right\n{ADD}")
-    scenario.cassette(add=[write("requirements.txt", "left\nright\n"), changed])
-    return scenario.run("--yes")
+    scenario.cassette(add=[write("requirements.txt", f"left\n{lines}\n"), changed])
+    return scenario.run("--yes", *flags)
 
 
 @pytest.mark.slow
@@ -165,6 +165,32 @@ def test_a_new_dependency_that_may_not_be_set_up_is_named_with_what_to_do(scenar
     assert done.returncode == 1, done.stdout
     shown = " ".join(scenario.scaffold("contract", "add").stdout.split())
     assert "Not installed here: right. `scaffold trust` lets set-up install" in shown
+
+
+@pytest.mark.slow
+def test_an_entry_that_leads_away_from_the_index_waits_for_an_approval(scenario):
+    """BX-9, BX-13: nothing is set up before; then the evidence says that the work took part."""
+    scenario.scaffold("trust", "--yes", code=0)
+    done = adds_a_dependency(scenario, "right\n--no-index")
+    assert done.returncode == 3, done.stdout
+    (item,) = scenario.inbox()
+    assert item["text"].endswith("? requirements.txt: --no-index")
+    environments = scenario.home / "scaffold" / "cache" / "environments"
+    assert len(list(environments.glob("*/made.json"))) == 1, "the base's alone"
+    scenario.scaffold("approve", item["id"], code=0)
+    done = scenario.scaffold("resume")
+    assert done.returncode == 0, done.stdout + scenario.scaffold("contract", "add").stdout
+    assert "the work took part in making the environment" in scenario.scaffold("contract", "add").stdout
+
+
+@pytest.mark.slow
+def test_an_entry_that_nobody_is_asked_about_is_not_obeyed_and_named(scenario):
+    """BX-9"""
+    scenario.scaffold("trust", "--yes", code=0)
+    done = adds_a_dependency(scenario, "right\n--no-index", "--yolo")
+    assert done.returncode == 1, done.stdout
+    shown = " ".join(scenario.scaffold("contract", "add").stdout.split())
+    assert "Set-up did not use `requirements.txt: --no-index`: nobody agreed to it. Take a package of the" in shown
 
 
 @pytest.mark.slow

@@ -142,7 +142,13 @@ class AttemptVerifier:
         allowed = partial(may_run, request, place.tree(head))
         base = place.baseline.environment
         found = await environment_at(
-            place.run_context, place.task.run, base, head, during=place.activities.during, may_run=allowed
+            place.run_context,
+            place.task.run,
+            base,
+            head,
+            during=place.activities.during,
+            may_run=allowed,
+            ask=self._capabilities.human.request_approval,
         )
         return with_environment(request, found.environment, lacks=found.lacks), found.environment
 

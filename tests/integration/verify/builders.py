@@ -372,7 +372,7 @@ class EnvironmentSetup:
             setup=setup,
             trusted=trusted,
             cache=self.cache,
-            environ=child_environment(self.environ),
+            environ=child_environment(self.environ, names=("PIP_INDEX_URL", "npm_config_registry")),
             open_sandbox=self.open_sandbox,
             clean=str,
             **options,

@@ -222,12 +222,14 @@ async def sandboxed(project, tmp_path, request):
     return inside
 
 
-async def test_setup_may_use_the_network_and_write_only_to_its_checkout(sandboxed):
-    """It runs in the sandbox; checks have no network, and read what was fetched."""
+async def test_setup_reaches_the_configured_index_and_writes_only_to_its_checkout(sandboxed):
+    """BX-9: of this machine's servers it reaches the index alone; checks have no network, and read what was fetched."""
     provide(sandboxed, "go", '#!/bin/sh\nmkdir -p "$GOMODCACHE"; echo fetched > "$GOMODCACHE/m"\n')
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         connect = f"'{PYTHON}' -c \"import socket; socket.create_connection(('127.0.0.1', {port})).close()\""
+        unreached = await sandboxed.prepare(connect)
+        sandboxed.environ = {**sandboxed.environ, "PIP_INDEX_URL": f"http://127.0.0.1:{port}/simple"}
         elsewhere = f"if echo x > '{sandboxed.repo}/x' || echo x > '{sandboxed.cache}/x'; then exit 5; fi 2>/dev/null"
         environment = await sandboxed.prepared(connect, elsewhere, "go mod download")
         async with sandboxed.tree(environment) as tree:
@@ -236,6 +238,8 @@ async def test_setup_may_use_the_network_and_write_only_to_its_checkout(sandboxe
                 await check_output(tree, 'cat "$GOMODCACHE/m"; if echo x > "$GOMODCACHE/n"; then exit 6; fi')
                 == "fetched"
             )
+    assert isinstance(unreached, NotReady)
+    assert "ConnectionRefusedError" in unreached.detail
     assert refused.exit_code == 1
     assert b"ConnectionRefusedError" in refused.stderr or b"PermissionError" in refused.stderr
     assert not (sandboxed.repo / "x").exists()

@@ -3,6 +3,8 @@
 import asyncio
 import contextlib
 import os
+import re
+import shlex
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from io import BufferedReader
@@ -22,6 +24,7 @@ from scaffold.host.atomic_files import FileLock, delete_path, try_lock, write_at
 from scaffold.host.contained_path import ContainedPath
 from scaffold.host.process.command_runner import Containment, run_command
 from scaffold.host.sandbox.confinement import SandboxSpec
+from scaffold.host.sandbox.sidecar import with_services
 from scaffold.host.tree_copy import copy_beneath, move_beneath
 from scaffold.verify.check_readiness import NotReady
 from scaffold.verify.contract.check_runs import DETAIL_CHARS, During
@@ -29,6 +32,7 @@ from scaffold.verify.environment.check_env import OTHER_INSTALLATIONS, PYTHON_PA
 from scaffold.verify.environment.dependencies import NODE_MODULES, VENV, command_program, installed_folders
 from scaffold.verify.environment.generated_files import GeneratedFiles, build_inputs, made_by_setup
 from scaffold.verify.environment.provisioning import STAGING_FOLDER
+from scaffold.verify.environment.setup_network import setup_network, with_setup_network
 from scaffold.verify.output_excerpt import deciding_line
 
 SETUP_TIMEOUT_S = 1_800.0
@@ -44,7 +48,6 @@ ENVIRONMENTS = "environments"
 """The folder of prepared environments in the user's cache."""
 MAX_UNUSED_S = 30 * 86_400.0
 """An environment unused for this long is deleted when another one is built."""
-RESOLVER = Path("/etc/resolv.conf")
 INSTALLER_VARIABLES = {
     "npm_config_audit": "false",
     "npm_config_fund": "false",
@@ -57,8 +60,30 @@ INSTALLER_VARIABLES = {
 }
 """Make installers write only to the checkout, ask nothing, and not link into their own caches."""
 
+NO_CODE = {
+    **dict.fromkeys(("PIP_ONLY_BINARY", "POETRY_INSTALLER_ONLY_BINARY", "PDM_ONLY_BINARY"), ":all:"),
+    **dict.fromkeys(("YARN_ENABLE_SCRIPTS", "COREPACK_ENABLE_UNSAFE_CUSTOM_URLS"), "0"),
+    "npm_config_ignore_scripts": "true",
+    # `python -m` would look for modules in the checkout first.
+    "PYTHONSAFEPATH": "1",
+    "GOTOOLCHAIN": "local",
+    "GOVCS": "*:off",
+}
+"""Make installers run no code of packages or of the checkout."""
+_SCRIPTS = re.compile(r'"(hasInstallScript|(pre|post)?install|prepare)"\s*:')
+
+SetupStep = tuple[str, Mapping[str, str], SandboxSpec | None]
+"""A command, its variables and its sandbox."""
 SandboxFactory = Callable[[Path], AbstractAsyncContextManager[SandboxSpec | None]]
 """Opens the sandbox for commands in a checkout; yields None for no sandbox."""
+
+
+class ForeignSources(Struct, frozen=True):
+    """What unlanded manifests may use besides the user's indexes."""
+
+    hosts: tuple[str, ...] = ()
+    unbuilt: tuple[str, ...] | None = None
+    """The packages that uv builds from no source; None: all."""
 
 
 class GoldenBuilder(Struct, frozen=True, kw_only=True):
@@ -77,6 +102,8 @@ class GoldenBuilder(Struct, frozen=True, kw_only=True):
     """Shows each command, and the wait for another build of the same environment."""
     versions: frozenset[str] = frozenset()
     """Files that a build writes the version to."""
+    foreign: ForeignSources | None = None
+    """What manifests of unlanded work may lead to besides indexes; no code of packages runs. None for others."""
 
 
 class GoldenRecord(Struct, frozen=True):
@@ -255,17 +282,25 @@ async def _set_up(builder: GoldenBuilder, git: Git, commands: tuple[str, ...]) -
     written.mkdir(parents=True)
     # otherwise installers would use an activated environment instead of ours
     outer = {name: value for name, value in builder.environ.items() if name not in (*OTHER_INSTALLATIONS, PYTHON_PATH)}
-    environ = check_environ(_installer_environment(written), git.cwd, outer)
-    async with builder.open_sandbox(git.cwd) as sandbox:
-        for command in commands:
+    environ = check_environ(_installer_environment(written), git.cwd, outer) | _no_code(builder.foreign)
+    network = setup_network(commands, environ, Path.home(), also=builder.foreign.hosts if builder.foreign else None)
+    async with (
+        builder.open_sandbox(git.cwd) as sandbox,
+        with_setup_network(_with_folder(sandbox, written), network, outer) as (confined, sockets),
+    ):
+        steps: list[SetupStep] = [(command, environ, confined) for command in commands]
+        if builder.foreign:
+            steps = [step for each in steps for step in _without_code(each, git.cwd)]
+        for command, variables, walls in steps:
+            opened = sockets if walls is confined else None
             builder.tell(command)
             async with builder.during(Activity(label="set-up", command=command)):
                 finished = await run_command(
-                    ["/bin/sh", "-c", command],
+                    with_services((), ("/bin/sh", "-c", command), top=git.cwd, socket_folder=opened),
                     cwd=git.cwd,
-                    env=environ,
+                    env=variables,
                     timeout_s=SETUP_TIMEOUT_S,
-                    containment=Containment(sandbox=_with_network(sandbox, written)),
+                    containment=Containment(sandbox=walls),
                 )
             if finished.exit_code != 0:
                 if finished.timed_out:
@@ -284,18 +319,40 @@ async def _set_up(builder: GoldenBuilder, git: Git, commands: tuple[str, ...]) -
     return None
 
 
-def _with_network(sandbox: SandboxSpec | None, folder: Path) -> SandboxSpec | None:
-    # Installers need internet access.
+def _no_code(foreign: ForeignSources | None) -> dict[str, str]:
+    if foreign is None:
+        return {}
+    # The project itself is a source, too, for uv.
+    uv = {"UV_NO_BUILD": "1"} if foreign.unbuilt is None else {"UV_NO_BUILD_PACKAGE": " ".join(foreign.unbuilt)}
+    return NO_CODE | uv
+
+
+def _without_code(step: SetupStep, top: Path) -> Iterator[SetupStep]:
+    """Yield the steps of a command: what it fetches, without scripts, and if there are any, these without a network.
+
+    Those of packages are the base's, because an agreement is needed for new ones.
+    """
+    command, environ, sandbox = step
+    place = re.match(r"cd (\S+) &&", command)
+    folder = top / (shlex.split(place[1])[0] if place else "")
+    if not (folder / ".yarnrc.yml").exists():  # these two know no variable for it
+        command = re.sub(r"\b(yarn|bun) install\b", r"\g<0> --ignore-scripts", command)
+    yield command, environ, sandbox
+    manifests = (folder / name for name in ("package.json", "package-lock.json", "npm-shrinkwrap.json"))
+    if re.search(r"\bnpm (ci|install)\b", command) and any(
+        _SCRIPTS.search(path.read_text("utf-8", errors="replace")) for path in manifests if path.is_file()
+    ):
+        if sandbox:
+            offline = structs.replace(sandbox.confinement, network="none")
+            sandbox = structs.replace(sandbox, confinement=offline, proxy=None, port=None)
+        yield command, {**environ, "npm_config_ignore_scripts": "false", "npm_config_offline": "true"}, sandbox
+
+
+def _with_folder(sandbox: SandboxSpec | None, folder: Path) -> SandboxSpec | None:
     if sandbox is None:
         return None
-    confinement = structs.replace(
-        sandbox.confinement,
-        network="open",
-        writable=(*sandbox.confinement.writable, folder.resolve()),
-        # `/etc/resolv.conf` is often a link into `/run`, which a sandbox shows empty.
-        readable=(*sandbox.confinement.readable, RESOLVER.resolve()),
-    )
-    return structs.replace(sandbox, confinement=confinement, proxy=None)
+    writable = (*sandbox.confinement.writable, folder.resolve())
+    return structs.replace(sandbox, confinement=structs.replace(sandbox.confinement, writable=writable))
 
 
 def _installer_environment(folder: Path) -> CheckEnvironment:

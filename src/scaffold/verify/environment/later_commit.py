@@ -31,7 +31,10 @@ NODE_PATTERNS = (
     ".yarnrc.yml",
 )
 OTHER = "other"
-NODE_KEYS = ("dependencies", "devDependencies", "optionalDependencies", "peerDependencies", "workspaces")
+NODE_KEYS = (
+    *("dependencies", "devDependencies", "optionalDependencies", "peerDependencies", "workspaces"),
+    *("overrides", "resolutions", "pnpm", "packageManager"),
+)
 PROJECT_KEYS = ("dependencies", "optional-dependencies", "requires-python", "scripts", "gui-scripts", "entry-points")
 _NAME = re.compile(r"^[A-Za-z0-9@][\w.@/-]*")
 
@@ -135,7 +138,7 @@ async def _declared_dependencies(git: Git, commit: Commit) -> Mapping[str, froze
     for path in sorted(files.paths):
         if path.rpartition("/")[2] in READ:
             folder = NODE_MODULES if path.endswith("package.json") else VENV
-            found.setdefault(folder, set()).update(_manifest_entries(files, path))
+            found.setdefault(folder, set()).update(manifest_entries(files, path))
     for record in await dependency_hashes(git, commit):
         details, _, path = record.partition("\t")
         name = path.rpartition("/")[2]
@@ -155,7 +158,8 @@ def _folder_of(name: str) -> str:
     return VENV
 
 
-def _manifest_entries(files: ProjectFiles, path: str) -> Iterator[str]:
+def manifest_entries(files: ProjectFiles, path: str) -> Iterator[str]:
+    """Yield what the parts of a manifest say that select dependencies."""
     if path.endswith("package.json"):
         manifest = files.json(path)
         yield from _flatten({key: manifest.get(key) for key in NODE_KEYS})
@@ -170,12 +174,20 @@ def _manifest_entries(files: ProjectFiles, path: str) -> Iterator[str]:
         project = as_table(manifest.get("project"))
         yield from _flatten({key: project.get(key) for key in PROJECT_KEYS})
         yield from _flatten(manifest.get("dependency-groups"))
-        yield from _flatten(as_table(manifest.get("build-system")).get("requires"))
+        yield from (f"[build-system] {each}" for each in _flatten(as_table(manifest.get("build-system"))))
         tools = as_table(manifest.get("tool"))
         poetry = as_table(tools.get("poetry"))
-        yield from _flatten({key: poetry.get(key) for key in ("dependencies", "dev-dependencies", "group", "scripts")})
-        yield from _flatten(as_table(tools.get("uv")).get("sources"))
-        yield from _flatten(as_table(tools.get("pdm")).get("dev-dependencies"))
+        yield from _flatten(
+            {key: poetry.get(key) for key in ("dependencies", "dev-dependencies", "group", "scripts", "source")}
+        )
+        yield from (f"[requires-plugins] {each}" for each in _flatten(poetry.get("requires-plugins")))
+        yield from _flatten(tools.get("uv"))
+        pdm = as_table(tools.get("pdm"))
+        yield from _flatten({key: pdm.get(key) for key in ("dev-dependencies", "source", "resolution")})
+        yield from (f"[plugins] {each}" for each in _flatten(pdm.get("plugins")))
+        hatch = as_table(as_table(tools.get("hatch")).get("build"))
+        targets = [as_table(each).get("hooks") for each in as_table(hatch.get("targets")).values()]
+        yield from (f"[plugins] {each}" for each in _flatten([{"hooks": hatch.get("hooks")}, {"hooks": targets}]))
 
 
 def _flatten(value: Any, name: str = "") -> Iterator[str]:

@@ -27,6 +27,7 @@ from scaffold.verify.environment.dependencies import (
 from scaffold.verify.environment.generated_files import left_in_checkout, version_files
 from scaffold.verify.environment.golden import (
     ENVIRONMENTS,
+    ForeignSources,
     GoldenBuilder,
     SandboxFactory,
     golden_environment,
@@ -59,6 +60,8 @@ class EnvironmentRequest(Struct, frozen=True, kw_only=True):
     """The patterns of a trusted `.worktreeinclude`."""
     made_by_work: str = ""
     """What of unlanded work the set-up executes, if it does: then what it installs serves the tree of `base` alone."""
+    foreign: ForeignSources | None = None
+    """If the manifests are unlanded work's, and no user agreed to run code of theirs: what they may lead to."""
     renewed: frozenset[str] = frozenset()
     """Names of installed folders that are not copied from the user's checkout because they do not fit the commit."""
     sandbox: str = ""
@@ -138,7 +141,7 @@ async def prepare_environment(request: EnvironmentRequest) -> PreparedEnvironmen
     if plan.run:
         # The tree instead of the commit, which is a new one each time if it was made for the set-up.
         alone = (await commits.tree_of(request.repository.git, request.base),) if request.made_by_work else ()
-        key = hash_lines((KEPT_FILES, *machine, *locks, *plan.run, *alone))
+        key = hash_lines((KEPT_FILES, *machine, *locks, *plan.run, *alone, repr(request.foreign)))
         installed = await golden_environment(_golden_builder(request, key, versions), plan.run)
         if isinstance(installed, NotReady):
             return installed
@@ -211,6 +214,7 @@ def _golden_builder(request: EnvironmentRequest, key: str, versions: frozenset[s
         tell=request.tell,
         during=request.during,
         versions=versions,
+        foreign=request.foreign,
     )
 
 
