@@ -34,7 +34,7 @@ from scaffold.verify.observation.observer import CheckObserver
 from scaffold.verify.paths.conventions import is_test
 from scaffold.verify.proof import may_run, proof_key, prove_candidate
 from scaffold.verify.proof_request import ProofRequest, with_environment
-from scaffold.verify.regression.base_check_files import doubts_about_check_files
+from scaffold.verify.regression.base_check_files import with_check_file_findings
 from scaffold.verify.regression.flaky_tests import doubts_about_flaky_tests
 from scaffold.verify.regression.shared_checks import changed_tests_runner
 from scaffold.verify.regression.stability import unstable_result
@@ -114,17 +114,12 @@ class AttemptVerifier:
         if verification.passed and (verification.gates or (request.contract and request.contract.commands)):
             async with request.pinned_meanwhile():
                 unstable = await unstable_result(request, verification, tree, clean_tree)
-                found = (
-                    ()
-                    if unstable
-                    else (
-                        *await doubts_about_flaky_tests(request, verification, tree, clean_tree),
-                        *await doubts_about_check_files(request, verification, tree, clean_tree),
-                    )
-                )
-            results = (*verification.results, unstable) if unstable else verification.results
-            doubts = (*verification.doubts, *found)
-            verification = msgspec.structs.replace(verification, results=results, doubts=doubts)
+                found = () if unstable else await doubts_about_flaky_tests(request, verification, tree, clean_tree)
+                results = (*verification.results, unstable) if unstable else verification.results
+                doubts = (*verification.doubts, *found)
+                verification = msgspec.structs.replace(verification, results=results, doubts=doubts)
+                if not unstable:
+                    verification = await with_check_file_findings(request, verification, tree, clean_tree)
         # The agent continues in this worktree and must find its files as it left them, not as the checks left them.
         if not verification.passed:
             await worktree.restore(tree.git, head)

@@ -184,7 +184,7 @@ async def test_all_tests_run_on_what_lands_with_a_merge_that_helpers_decided(sui
 async def test_changed_tests_run_alone_in_their_earlier_version_and_without_the_work(suite):
     """AL-10, BX-5: what is run in addition for a change of tests is that file."""
     turn = f"{edits('a')}; sed -i 's/def test_a/def test_more_than/; s/>= 1/> 1/' test_a.py"
-    run = await suite.run(act("a", check=PYTEST, files=("a.py", "test_a.py")), a=turn)
+    run = await suite.run(act("a", check=PYTEST, files=("a.py", "test_a.py", "list")), a=turn)
     assert suite.whole == 2, suite.executed
     # with the work, again at the end of the run, and in its new version on the base
     assert len(suite.executed) == suite.whole + 3, suite.executed

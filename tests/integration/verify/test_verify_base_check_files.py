@@ -7,7 +7,7 @@ from integration.verify.builders import TEST, CandidateRepository, cleaned
 from scaffold.core.proof.contract import Check, CheckResult, Contract, Verification
 from scaffold.core.proof.gates import Gate, GateResult
 from scaffold.verify.proof_request import ProofRequest
-from scaffold.verify.regression.base_check_files import doubts_about_check_files
+from scaffold.verify.regression.base_check_files import with_check_file_findings
 
 FIND = "for rule in $(cat .flake8 setup.list); do grep -Hns $rule *.py; done | sed 's/:[^:]*$/:1: E100 bad/'"
 LINT = Gate(kind="lint", command=f"{FIND} | grep . && exit 1; true", runner="findings")
@@ -21,7 +21,12 @@ class Project(CandidateRepository):
     """A base and work on it that has passed."""
 
     async def doubts(self, base, work, *commands, gate=None):
-        """Return the doubts by code."""
+        """Return the doubts by code, of work that declared nothing."""
+        found = await self.judged(base, work, *commands, gate=gate)
+        return {doubt.code: doubt.text for doubt in found.doubts}
+
+    async def judged(self, base, work, *commands, gate=None, **terms):
+        """Return the verification of work whose commands failed before it."""
         base = await self.commit(base)
         captured = await self.capture(base, gate) if gate else None
         head = await self.commit(work)
@@ -30,12 +35,12 @@ class Project(CandidateRepository):
         contract = Contract(commands=tuple(Check(command=each) for each in commands))
         results = tuple(CheckResult(name=each, verdict="pass") for each in commands)
         gates = (GateResult(gate=gate, verdict="pass"),) if gate else ()
-        passed = Verification(commit=head, results=results, gates=gates)
-        request = ProofRequest(contract=contract, baseline=captured.baseline if captured else None)
-        found = await doubts_about_check_files(request, passed, tree, cleaned(tree))
+        passed = Verification(commit=head, results=results, gates=gates, failed_on_base=commands)
+        request = ProofRequest(contract=contract, baseline=captured.baseline if captured else None, **terms)
+        found = await with_check_file_findings(request, passed, tree, cleaned(tree))
         assert (await tree.git("rev-parse", "HEAD")).out.decode().strip() == head
         assert not (await tree.git("status", "--porcelain")).out
-        return {doubt.code: doubt.text for doubt in found}
+        return found
 
 
 @pytest.fixture
@@ -125,3 +130,55 @@ async def test_a_file_that_is_the_work_itself_leaves_no_doubt(project):
     }
     checks = ("grep -q ci read.sh", "sh new-check.sh", "sh check.sh", "python main.py | grep 1", "grep -q for .flake8")
     assert await project.doubts(base, work, *checks) == {}
+
+
+RULES = ".PHONY: accept\naccept:\n\tpython -c 'import app; assert app.six() == 6'\n-include mk/*.mk\n"
+"""A check that other files can change, though it names none of them."""
+WRONG = {"app.py": "def six():\n    return 5\n", "mk/local.mk": "SHELL := /bin/true\n"}
+UNDONE = {"app.py": "pass\n", "mk/local.mk": None}
+
+
+async def test_a_file_that_alone_makes_the_checks_pass_is_refused_if_the_task_does_not_declare_it(project):
+    """AL-9, BX-5: what its agent asked for leaves a doubt, and so does a file in a folder that the task declares."""
+    found = await project.judged({**BASE, "Makefile": RULES}, WRONG, "make accept", files=("app.py",))
+    (refused,) = found.failures
+    assert refused.detail == snapshot(
+        "The checks pass whatever is in app.py, because of files that the task does not declare: mk/local.mk. With the "
+        "files as before the work they fail. Restore them and do the task in the program; if they are part of it, ask "
+        "for them."
+    )
+    told = []
+    for terms in ({"files": ("app.py", "mk/")}, {"files": ("app.py",), "granted": ("mk/local.mk",)}):
+        found = await project.judged(UNDONE, {**WRONG, "mk/local.mk": ".IGNORE:\n"}, "make accept", **terms)
+        told.append((found.failures, [each.text for each in found.doubts]))
+    assert told == snapshot(
+        [
+            ((), ["`make accept` fails with mk/local.mk as before the work, and passes whatever is in app.py"]),
+            ((), ["`make accept` fails with mk/local.mk as before the work, and passes whatever is in app.py"]),
+        ]
+    )
+
+
+async def test_a_check_that_passes_only_with_an_undeclared_file_leaves_a_doubt(project):
+    """BX-1, BX-5: a check finds what to expect by a variable; but data that code of the work reads is its own."""
+    script = 'RC=want; [ -f $RC ] && . ./$RC; python -c "import app; assert app.six() == $WANT"\n'
+    work, declared = {"app.py": "def six():\n    return 5\n", "want": "WANT=5\n"}, {"files": ("app.py",)}
+    found = await project.judged({**BASE, "accept.sh": script}, work, "sh accept.sh", **declared)
+    assert (found.failures, [each.text for each in found.doubts]) == snapshot(
+        ((), ["`sh accept.sh` fails with want as before the work"])
+    )
+    reads = "def six():\n    return int(open('six.txt').read())\n"
+    work = {"app.py": reads, "six.txt": "6\n", "README.md": "Six.\n"}
+    check = "python -c 'import app; assert app.six() == 6'"
+    found = await project.judged({"app.py": "pass\n"}, work, check, **declared)
+    assert (found.failures, found.doubts) == ((), ())
+
+
+async def test_a_gate_that_passes_only_with_an_undeclared_file_leaves_a_doubt(project):
+    """BX-4: its tests read it, not the program."""
+    tests = "import app\n\n\ndef test_six():\n    assert app.six() == int(open('want.txt').read())\n"
+    base = {"test_six.py": tests, "want.txt": "6\n", "app.py": "def six():\n    return 6\n"}
+    work = {"app.py": "def six():\n    return 5\n", "want.txt": "5\n"}
+    found = await project.judged(base, work, gate=TEST, files=("app.py",))
+    (told,) = (each.text for each in found.doubts)
+    assert told.endswith(" fails with want.txt as before the work")

@@ -1,4 +1,4 @@
-"""Check whether the tests that came with the work prove anything about it.
+"""Check whether the checks that the work passes prove anything about it.
 
 A test may fail without the work only because it cannot be imported, and pass whatever the work does. So the checks run
 once more with every function of the change emptied: if they still pass, they do not show what these functions do.
@@ -24,6 +24,8 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 MAX_S = 60.0
 """Checks that took longer, in seconds, are not repeated."""
 MAX_NAMED = 3
+NO_CODE = b")]}\n"
+"""A line that is an error in every language."""
 
 
 class Emptied(Struct, frozen=True):
@@ -46,24 +48,13 @@ async def doubts_about_new_tests(
     For Python changes with tests; `code` are the changed files that are not tests. Afterwards the work is checked out,
     with nothing else but ignored files.
     """
-    commands = {check.command for check in contract.commands}
-    # A path that has to exist proves nothing about the code in it.
-    showing = required_names(contract).intersection(passed.failed_on_base, commands)
-    took = sum(result.duration_s for result in passed.results if result.name in commands)
-    if not showing or took > MAX_S:
+    showing = _showing_commands(contract, passed)
+    if not showing:
         return ()
     tree = await clean_tree(passed.commit)
     try:
-        followed = await follow_links(tree.git, tree.base, tree.commit, code)
-        files = [each for each in followed if each.path.endswith(".py") and not is_test(each.path) and not each.is_link]
-        new = [each for each in files if each.kind != "D"]
-        before = await commits.batch_contents(tree.git, [each.former_id for each in files if each.kind != "A"])
-        after = await commits.batch_contents(tree.git, [each.object_id for each in new])
-        emptied = empty_changed_functions(
-            [source for source in before if source is not None],
-            {each.path: source for each, source in zip(new, after, strict=True) if source is not None},
-        )
-        if not emptied.sources or not await _all_pass(contract.commands, showing, emptied, tree):
+        emptied = await _empty_functions(code, tree)
+        if not emptied.sources or not await _all_pass(contract.commands, showing, emptied.sources, tree):
             return ()
     finally:
         await worktree.restore(tree.git, tree.commit)
@@ -72,10 +63,59 @@ async def doubts_about_new_tests(
     return (Doubt("vacuous_tests", utf8_safe(f"the checks also pass if {named} {verb} nothing")),)
 
 
-async def _all_pass(checks: Sequence[Check], showing: frozenset[str], emptied: Emptied, tree: Tree) -> bool:
+async def pass_without_program(
+    contract: Contract,
+    passed: Verification,
+    program: Sequence[PathChange],
+    clean_tree: Callable[[Commit], Awaitable[Tree]],
+) -> bool:
+    """Return True if the checks that show the work also pass if no program can read the changed files of `program`.
+
+    Or if the Python functions that changed in them do nothing.
+    """
+    showing = _showing_commands(contract, passed)
+    if not showing:
+        return False
+    tree = await clean_tree(passed.commit)
+    try:
+        found = await commits.batch_contents(tree.git, [each.object_id for each in program])
+        sources = {each.path: source or b"" for each, source in zip(program, found, strict=True)}
+        # The text stays, for a check that looks for it; no language takes the lines around it.
+        unreadable = {path: NO_CODE + source + b"\n" + NO_CODE for path, source in sources.items()}
+        if await _all_pass(contract.commands, showing, unreadable, tree):
+            return True
+        emptied = (await _empty_functions(program, tree)).sources
+        return bool(emptied) and await _all_pass(contract.commands, showing, emptied, tree)
+    finally:
+        await worktree.restore(tree.git, tree.commit)
+
+
+def _showing_commands(contract: Contract, passed: Verification) -> frozenset[str]:
+    """Return the required commands that show the work; none if they take long."""
+    commands = {check.command for check in contract.commands}
+    took = sum(result.duration_s for result in passed.results if result.name in commands)
+    # A path that has to exist proves nothing about the code in it.
+    showing = required_names(contract).intersection(passed.failed_on_base, commands)
+    return showing if took <= MAX_S else frozenset()
+
+
+async def _empty_functions(code: Sequence[PathChange], tree: Tree) -> Emptied:
+    """Return the changed Python files of `code` with the functions emptied that the change added or changed."""
+    followed = await follow_links(tree.git, tree.base, tree.commit, code)
+    files = [each for each in followed if each.path.endswith(".py") and not is_test(each.path) and not each.is_link]
+    new = [each for each in files if each.kind != "D"]
+    before = await commits.batch_contents(tree.git, [each.former_id for each in files if each.kind != "A"])
+    after = await commits.batch_contents(tree.git, [each.object_id for each in new])
+    return empty_changed_functions(
+        [source for source in before if source is not None],
+        {each.path: source for each, source in zip(new, after, strict=True) if source is not None},
+    )
+
+
+async def _all_pass(checks: Sequence[Check], showing: frozenset[str], sources: Mapping[str, bytes], tree: Tree) -> bool:
     for check in checks:
         await restore_tracked_files(tree)
-        for path, source in emptied.sources.items():
+        for path, source in sources.items():
             ContainedPath(tree.git.cwd, path).followed().write(source)
         if (await run_check(check, tree)).verdict != "pass" and check.command in showing:
             return False

@@ -53,15 +53,20 @@ class Observation(Struct, frozen=True, kw_only=True):
     """Whether a run of pytest or unittest began in the checkout, not counting runs inside tests."""
     unfinished: bool = False
     """Whether a run did not end."""
+    readers: Mapping[str, frozenset[str]] = {}
+    """The files of Python code that opened a watched file, or called code that did, by watched file."""
 
 
 class CheckObserver:
     """Observes checks in one checkout; `observations` are the results by command."""
 
-    def __init__(self, code: ChangedCode = NOTHING, *, only: Sequence[str] = ()) -> None:
-        """`code` are the changed lines; without any, only tests are observed. pytest runs `only` the tests in files."""
+    def __init__(self, code: ChangedCode = NOTHING, *, only: Sequence[str] = (), watched: Sequence[str] = ()) -> None:
+        """`code` are the changed lines; without any, only tests are observed. pytest runs `only` the tests in files.
+
+        Who reads the `watched` files is observed in Python alone.
+        """
         self.code = code
-        self._only = only
+        self._files = {ONLY: only, injected.READS: watched}
         self.observations: dict[str, Observation] = {}
         self._marked = code.marked()
 
@@ -83,9 +88,10 @@ class CheckObserver:
                 lines.append(" ".join((name, str(file.size), str(file.checksum), str(first), *numbers)))
                 first += len(groups)
             (folder / injected.ORDER).write_text("".join(f"{line}\n" for line in lines))
-            if self._only:
-                names = (os.fsencode(top / path).hex() for path in self._only)
-                (folder / ONLY).write_text("".join(f"{name}\n" for name in names))
+            for order, files in self._files.items():
+                if files:
+                    names = (os.fsencode(top / path).hex() for path in files)
+                    (folder / order).write_text("".join(f"{name}\n" for name in names))
             # A mapping of nothing is an error.
             (folder / MARKS).write_bytes(bytes(max(first, 1)))
             paths = os.pathsep.join(filter(None, (str(INJECTED_FOLDER), environ.get("PYTHONPATH"))))
@@ -115,6 +121,7 @@ class CheckObserver:
             not_run=runs.not_run,
             began=runs.began,
             unfinished=runs.unfinished,
+            readers=_readers_by_file(notes.reads, top),
         )
 
     def _executed_python(self, marks: Path) -> dict[str, frozenset[int]] | None:
@@ -145,6 +152,8 @@ class _Notes(Struct, frozen=True):
     """Whether all were observed, as far as is known."""
     ended_by_work: bool = False
     """Whether the change ended a process whose program is text in the check."""
+    reads: Sequence[Sequence[str]] = ()
+    """Pairs of a watched file and code that read it, in hex."""
 
 
 def _read_notes(path: Path) -> _Notes:
@@ -165,7 +174,20 @@ def _read_notes(path: Path) -> _Notes:
         seen=bool(notes),
         complete=not unseen and all(unmarked == "0" for _, _, unmarked in ends),
         ended_by_work=bool(without_end) or any(word == "exits" for word, _ in outer),
+        reads=[note[1:] for note in notes if len(note) == 3 and note[0] == "read"],
     )
+
+
+def _readers_by_file(reads: Sequence[Sequence[str]], top: Path) -> Mapping[str, frozenset[str]]:
+    found = dict[str, frozenset[str]]()
+    for names in reads:
+        try:
+            path, reader = (Path(os.fsdecode(bytes.fromhex(name))).relative_to(top).as_posix() for name in names)
+        # Code from elsewhere; or not written by us.
+        except ValueError:
+            continue
+        found[path] = found.get(path, frozenset()) | {reader}
+    return found
 
 
 def _read_node(folder: Path, top: Path, files: Mapping[str, SourceLines]) -> _NodeObservation:

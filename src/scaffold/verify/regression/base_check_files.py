@@ -1,10 +1,14 @@
-"""Rerun passing gates and checks with the base's settings, task files and check scripts.
+"""Rerun passing gates and checks with the base's settings, task files, check scripts, and what is not declared.
 
 The mirror image of `unchanged_tests`: there stricter settings of the work are not held against its code; here laxer
 ones, or a check that asks for less, do not speak for it. Files that a command executes differ from those it reads.
+
+Which files a check reads is tried, not searched for in texts: a pattern, a variable or the mere existence of a file may
+decide. It does if the check fails with the file as before the work, and passes although no program can be read.
 """
 
 import re
+import shlex
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from itertools import takewhile
 
@@ -12,7 +16,7 @@ from msgspec import Struct, structs
 
 from scaffold.core.ids import Commit
 from scaffold.core.printable_text import join_limited, utf8_safe
-from scaffold.core.proof.contract import Check, Doubt, Verification
+from scaffold.core.proof.contract import Check, CheckResult, Doubt, Verification
 from scaffold.core.proof.gates import EXIT_OUTCOME, GateResult, GateRun
 from scaffold.git import commits
 from scaffold.git.checkouts import worktree
@@ -21,8 +25,11 @@ from scaffold.policy.shell.command_decision import visible_commands
 from scaffold.verify.base_layout import base_layout_of
 from scaffold.verify.contract.check_runs import Tree, restore_tracked_files, run_check
 from scaffold.verify.contract.tamper_detection import runs_tests
+from scaffold.verify.contract.vacuous_tests import pass_without_program
 from scaffold.verify.gates.observed_run import gate_slot, run_gate
 from scaffold.verify.gates.projects.own_commands import LAUNCHERS
+from scaffold.verify.observation.observer import CheckObserver
+from scaffold.verify.paths.attributes import CODE_SUFFIXES
 from scaffold.verify.paths.check_inputs import (
     PACKAGE_MANAGERS,
     TASK_RUNNER_FILES,
@@ -32,6 +39,12 @@ from scaffold.verify.paths.check_inputs import (
     launched_commands,
 )
 from scaffold.verify.paths.conventions import PROSE_SUFFIXES, is_test, is_test_file
+from scaffold.verify.paths.declared_paths import (
+    is_declared_by_name,
+    is_declared_path,
+    is_declared_specifically,
+    is_specific,
+)
 from scaffold.verify.paths.manifest import LOCAL_PART, SCRIPTS_KEY, changed_check_settings, has_settings
 from scaffold.verify.proof_request import ProofRequest
 from scaffold.verify.regression.base_tests import UNCACHED, for_each
@@ -67,6 +80,16 @@ class _BaseToWork(Struct, frozen=True, kw_only=True):
     """All paths of the base."""
     tree: Tree
 
+    @property
+    def is_particular(self) -> bool:
+        """Whether the action declared more than file types."""
+        return any(map(is_specific, self.request.files))
+
+    @property
+    def commands(self) -> Sequence[Check]:
+        """The commands of the contract."""
+        return self.request.contract.commands if self.request.contract else ()
+
     async def layout(self, commands: Sequence[str]) -> BaseLayout:
         """Return the layout of the base in which only these commands judge."""
         return await base_layout_of(self.request, self.tree.git, self.tree.base, self.before, judging=commands)
@@ -81,10 +104,10 @@ class _BaseToWork(Struct, frozen=True, kw_only=True):
         return changed_check_settings(change.path, before, after, asked=asked)
 
 
-async def doubts_about_check_files(
+async def with_check_file_findings(
     request: ProofRequest, passed: Verification, tree: Tree, clean_tree: CleanTree
-) -> tuple[Doubt, ...]:
-    """Return the doubts about gates and checks that pass only with the work's version of their check files.
+) -> Verification:
+    """Return the verification with what gates and checks show with the base's version of the files that decide them.
 
     If anything ran, the work is checked out in `tree` afterwards, with nothing else but ignored files.
     """
@@ -92,9 +115,27 @@ async def doubts_about_check_files(
     before = frozenset(await commits.listed_paths(tree.git, tree.base))
     change = _BaseToWork(request=request, paths=paths, before=before, tree=tree)
     gates = await _failing_gates(change, passed, clean_tree)
-    checks = await _failing_checks(change, passed, clean_tree)
-    found = [Doubt("settings_changed", utf8_safe("; ".join(gates)))] if gates else []
-    return (*found, Doubt("checks_changed", utf8_safe("; ".join(checks)))) if checks else tuple(found)
+    shared = {each.gate.command for each in passed.gates if _counts_for_work(each) and not each.gate.folder}
+    own = (each for each in change.commands if each.required and each.command not in shared)
+    inputs = {check.command: await _executed_changes(change, check) for check in own}
+    checks = await _failing_checks(change, change.commands, inputs, clean_tree)
+    undeclared, without = await _without_undeclared(change, passed, clean_tree)
+    whatever, alone = await _decided_without_program(change, passed, clean_tree)
+    # What its agent asked for is no part of the task, but may be needed for it.
+    refused = [each.path for each in undeclared if not is_declared_path(each.path, request.granted)]
+    results = passed.results
+    if whatever and without and refused:
+        detail = (
+            f"The checks pass {whatever}, because of files that the task does not declare: "
+            f"{join_limited(refused, MAX_NAMED)}. With the files as before the work they fail. Restore them and do the "
+            "task in the program; if they are part of it, ask for them."
+        )
+        results = (*results, CheckResult(name="checks", verdict="fail", detail=utf8_safe(detail)))
+    # What a check executes is part of what decides without the program, too.
+    checks += without if checks else alone or without
+    doubts = [Doubt("settings_changed", utf8_safe("; ".join(gates)))] if gates else []
+    doubts += [Doubt("checks_changed", utf8_safe("; ".join(checks)))] if checks else []
+    return structs.replace(passed, results=results, doubts=(*passed.doubts, *doubts))
 
 
 async def _failing_gates(change: _BaseToWork, passed: Verification, clean_tree: CleanTree) -> list[str]:
@@ -178,35 +219,100 @@ def _new_failures(before: GateRun, run: GateRun, known: Mapping[str, object]) ->
     return tuple(f"exit code {run.exit_code}" if name == EXIT_OUTCOME else name for name in failed if name not in known)
 
 
-async def _failing_checks(change: _BaseToWork, passed: Verification, clean_tree: CleanTree) -> list[str]:
-    commands = change.request.contract.commands if change.request.contract else ()
-    gates = {each.gate.command for each in passed.gates if _counts_for_work(each) and not each.gate.folder}
-    own = {
-        check.command: inputs
-        for check in commands
-        if check.required and check.command not in gates and (inputs := await _executed_changes(change, check))
-    }
-    if not own:
-        return []
+async def _failing_checks(
+    change: _BaseToWork, checks: Sequence[Check], inputs: Mapping[str, Sequence[PathChange]], clean_tree: CleanTree
+) -> list[str]:
+    """Return a phrase for each check that fails with its inputs as before the work."""
+    found = list[str]()
+    if not any(inputs.values()):
+        return found
     try:
-        return await _run_failing(commands, own, _without_caches(await clean_tree(change.tree.commit)))
+        tree = _without_caches(await clean_tree(change.tree.commit))
+        # In order, because a check may need files of the previous one.
+        for check in checks:
+            files = inputs.get(check.command, ())
+            await restore_tracked_files(tree)
+            await _lay_base_files(tree, files)
+            verdict = (await run_check(check, tree)).verdict
+            # A timeout is about the machine: the work has already passed within it.
+            if files and verdict in {"fail", "error", "vacuous"}:
+                found.append(f"`{check.command}` fails with {_names_of(files)} as before the work")
     finally:
         await worktree.restore(change.tree.git, change.tree.commit)
-
-
-async def _run_failing(commands: Sequence[Check], own: Mapping[str, Sequence[PathChange]], tree: Tree) -> list[str]:
-    # In order, because a check may need files of the previous one.
-    found = list[str]()
-    for check in commands:
-        inputs = own.get(check.command, ())
-        await restore_tracked_files(tree)
-        await _lay_base_files(tree, inputs)
-        verdict = (await run_check(check, tree)).verdict
-        # A timeout is about the machine: the work has already passed within it.
-        if inputs and verdict in {"fail", "error", "vacuous"}:
-            named = join_limited([each.path for each in inputs], MAX_NAMED)
-            found.append(f"`{check.command}` fails with {named} as before the work")
     return found
+
+
+async def _without_undeclared(
+    change: _BaseToWork, passed: Verification, clean_tree: CleanTree
+) -> tuple[Sequence[PathChange], list[str]]:
+    """Return undeclared files that decide required checks or gates, and phrases about them.
+
+    What code of the work is seen to read is part of the work, and new data of tests is for test runners.
+    """
+    files = [each for each in change.paths if change.is_particular and _is_undeclared(each, change.request.files)]
+    green = {run.gate.name for run in change.request.baseline_runs if run.exit_code == 0 and run.gate.runner != "hooks"}
+    gates = [each.gate for each in passed.gates if _counts_for_work(each) and each.gate.name in green]
+    commands = {f"cd {shlex.quote(each.folder)} && {each.command}" if each.folder else each.command for each in gates}
+    commands -= {each.command for each in change.commands}
+    timeout_s = change.request.gate_timeout_s
+    checks = (*change.commands, *(Check(command=each, timeout_s=timeout_s) for each in sorted(commands)))
+
+    def fail_without(files: Sequence[PathChange]) -> Awaitable[list[str]]:
+        others = [each for each in files if not is_test(each.path)]
+        # Whole suites run for nothing where only documents changed.
+        data = [each for each in others if each.path.rpartition(".")[2] not in PROSE_SUFFIXES]
+        asked = {each.command: others if runs_tests(each.command) else files for each in checks if each.required}
+        return _failing_checks(change, checks, {**asked, **dict.fromkeys(commands, data)}, clean_tree)
+
+    found = await fail_without(files)
+    if not found:
+        return (), found
+    observer, tree = CheckObserver(watched=[each.path for each in files]), await clean_tree(change.tree.commit)
+    parent = tree.sandbox.confinement.temporary if tree.sandbox else None
+    try:
+        async with observer.watch("", tree.git.cwd, tree.environ, parent) as variables:
+            for check in checks:
+                await restore_tracked_files(tree)
+                await run_check(check, structs.replace(tree, environ={**tree.environ, **variables}))
+    finally:
+        await worktree.restore(tree.git, tree.commit)
+    readers, changed = observer.observations[""].readers, {each.path for each in change.paths}
+
+    def is_own(path: str) -> bool:
+        return path.endswith(CODE_SUFFIXES) and (path in changed or is_declared_path(path, change.request.files))
+
+    left = [each for each in files if not any(map(is_own, readers.get(each.path, ())))]
+    return left, await fail_without(left)
+
+
+def _is_undeclared(each: PathChange, files: Sequence[str]) -> bool:
+    """Return True for a file that is no code, and for new data of tests; the guard reads manifests and old tests."""
+    known = each.path.endswith(CODE_SUFFIXES) or has_settings(each.path) or (is_test(each.path) and each.kind != "A")
+    return not (known or each.is_gitlink or is_declared_specifically(each.path, files))
+
+
+async def _decided_without_program(
+    change: _BaseToWork, passed: Verification, clean_tree: CleanTree
+) -> tuple[str, list[str]]:
+    """Return what the checks pass without, and phrases about those that fail without the other files of the work."""
+    contract, files = change.request.contract, change.request.files
+    free = [each for each in change.paths if not (is_test(each.path) or each.is_gitlink)]
+    code = [each for each in free if each.path.endswith(CODE_SUFFIXES)]
+    program = [each for each in code if not change.is_particular or is_declared_path(each.path, files)]
+    others = [each for each in free if each not in program and not is_declared_by_name(each.path, files)]
+    readable = [each for each in program if each.kind != "D" and not each.is_link]
+    if contract is None or not (readable and others):
+        return "", []
+    if not await pass_without_program(contract, passed, readable, clean_tree):
+        return "", []
+    whatever = f"whatever is in {_names_of(readable)}"
+    required = dict.fromkeys((check.command for check in contract.commands if check.required), others)
+    found = await _failing_checks(change, contract.commands, required, clean_tree)
+    return whatever, [f"{each}, and passes {whatever}" for each in found]
+
+
+def _names_of(files: Sequence[PathChange]) -> str:
+    return join_limited([each.path for each in files], MAX_NAMED)
 
 
 async def _executed_changes(change: _BaseToWork, check: Check) -> list[PathChange]:

@@ -10,6 +10,8 @@ import sys
 
 ORDER = "order"
 """One line per changed file: path in hex, size, checksum, first mark, and the lines that get one."""
+READS = "reads"
+"""Files, in hex: who opens one of them is noted. Only if that is asked."""
 NOTES = "notes"
 """When processes began and ended, and what was not observed in them."""
 CHILD_SECONDS = 0.01
@@ -66,6 +68,24 @@ class ProcessObserver:
         finally:
             os.close(handle)
 
+    def watch_reads(self, lines):
+        """Note the code that opens one of the files in `lines`, and the code that called it."""
+        wanted = {os.fsdecode(bytes.fromhex(line.strip())) for line in lines}
+        names, known = {os.path.basename(path) for path in wanted}, set()
+
+        def watch(event, args):
+            if event != "open" or not isinstance(args[0], str) or os.path.basename(args[0]) not in names:
+                return
+            path, frame = os.path.realpath(args[0]), sys._getframe(1)
+            while path in wanted and frame is not None:
+                both = (path, os.path.realpath(frame.f_code.co_filename))
+                if both not in known:
+                    known.add(both)
+                    self.note(NOTES, "read {} {}".format(*(os.fsencode(each).hex() for each in both)))
+                frame = frame.f_back
+
+        sys.addaudithook(watch)
+
     def end(self, pid):
         """Note whether there were child processes, and changed files that ran without marks."""
         # A forked child has inherited this, and the note of its parent is enough.
@@ -88,6 +108,10 @@ def start(folder):
     """Observe this process."""
     global _observer  # noqa: PLW0603 - one for the process
     _observer = observer = ProcessObserver(folder)
+    reads = os.path.join(folder, READS)
+    if os.path.exists(reads) and hasattr(sys, "addaudithook"):
+        with open(reads) as lines:
+            observer.watch_reads(lines)
     original = LOADER.get_code
 
     def get_code(self, fullname):
