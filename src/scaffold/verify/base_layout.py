@@ -7,7 +7,7 @@ from scaffold.core.ids import Commit
 from scaffold.git import commits
 from scaffold.git.client.command_line import Git
 from scaffold.verify.locate_tests import files_with_tests
-from scaffold.verify.paths.check_inputs import BaseLayout, launched_commands, satisfiable_targets, sourced_files
+from scaffold.verify.paths.check_inputs import BaseLayout, launched_commands
 from scaffold.verify.paths.loaded_files import (
     MAX_CONFIGURATIONS,
     files_configured_by,
@@ -35,8 +35,6 @@ async def base_layout_of(
         reached = [("", command) for command in judging]
     commands = [command for _, command in reached]
     tests = files_with_tests(request.baseline_runs, before)
-    targets: set[str] = set()
-    sourced: set[str] = set()
     base_layout = BaseLayout(before, commands, tests=tests)
     read: set[str] = set()
     # A script may run another one, which is also a check input; each round goes one step further.
@@ -47,14 +45,12 @@ async def base_layout_of(
             words = base_layout.command_words
             commands += launched_commands(path, text)
             reached += [(posixpath.dirname(path), each) for each in reached_commands(path, text, words)]
-            targets |= satisfiable_targets(path, text, words)
-            sourced |= sourced_files(path, text)
         read |= set(more)
-        base_layout = BaseLayout(before, commands, tests=tests, targets=targets, sourced=sourced)
+        base_layout = BaseLayout(before, commands, tests=tests)
     named = [files_named_by(folder, command, before) for folder, command in reached]
     loaded = await _with_configured(git, base, before, {path for each in named for path in each.loaded})
     tests = tests.union(*(each.tests for each in named))
-    return BaseLayout(before, commands, tests=tests, targets=targets, sourced=sourced, loaded=loaded)
+    return BaseLayout(before, commands, tests=tests, loaded=loaded)
 
 
 async def _with_configured(git: Git, base: Commit, before: Collection[str], loaded: Collection[str]) -> frozenset[str]:

@@ -328,17 +328,3 @@ async def test_an_empty_init_file_above_a_checking_module_is_protected(changed):
     others, _ = await shown(tree, "python -m other")
     assert "- tools/__init__.py " in ours["checks"].detail
     assert "checks" not in others
-
-
-async def test_a_new_file_that_a_check_would_read_is_protected(changed):
-    """AL-9, BX-5: a makefile includes it, or a script sources it, once it is there."""
-    base = (
-        "printf 'PYTHON = python\\n-include local.mk more.mk\\naccept:\\n\\t$(PYTHON) -V\\n' > Makefile",
-        "mkdir tools; echo 'if [ -f tools/set ]; then . tools/set; fi' > tools/run.sh",
-        "echo '[ -f inner ] && source inner' > tools/inside.sh",
-    )
-    added = ("more.mk", "tools/set", "tools/inner")
-    tree = await changed(f"for each in {' '.join(added)} tools/other.mk; do echo PYTHON=true > $each; done", base=base)
-    results, _ = await shown(tree, "make accept", "sh tools/run.sh", "cd tools && sh inside.sh")
-    said = results["checks"].detail
-    assert [each for each in (*added, "tools/other.mk") if f"- {each} " in said] == [*added]

@@ -3,7 +3,7 @@
 from inline_snapshot import snapshot
 
 from scaffold.git.commits import PathChange
-from scaffold.verify.paths.check_inputs import BaseLayout, check_input_reason, launched_commands, satisfiable_targets
+from scaffold.verify.paths.check_inputs import BaseLayout, check_input_reason, launched_commands
 from scaffold.verify.paths.conventions import is_test, is_test_file
 
 BASE = frozenset({"calc.py", "tests/test_calc.py", "Makefile", "check.sh", "main.py"})
@@ -124,23 +124,6 @@ def test_files_that_checks_load_are_protected_whatever_they_are_called():
     outset = BaseLayout(BASE, (), loaded={"calc.py"})
     assert check_input_reason(PathChange("calc.py", "M"), outset) == snapshot("is loaded by what checks the work")
     assert check_input_reason(PathChange("main.py", "M"), outset) is None
-
-
-def test_a_new_file_named_like_a_make_target_is_refused():
-    """AL-9: make considers an existing target up to date."""
-    outset = BaseLayout(BASE, ["make accept"], targets={"accept"})
-    expected = {"accept": True, "accept/a.py": True, "sub/accept": False, "docs": False, "calc/accept.py": False}
-    assert {path: bool(check_input_reason(PathChange(path, "A"), outset)) for path in expected} == expected
-
-
-def test_only_requested_targets_that_are_not_phony_count():
-    """AL-9: a documentation folder may have the name of a target that no check requests."""
-    text = ".PHONY: all \\\n  test\nall: test docs\ntest clean: \\\n  data\n\tpytest\naccept::\n\ttrue\n"
-    text += "X := y\nsrc/a.o: a.c\ndata:\n\ttrue\ndocs:\n\tbuild\n"
-    assert satisfiable_targets("sub/Makefile", text, ["make", "accept"]) == {"accept"}
-    assert satisfiable_targets("sub/Makefile", text, ["make", "test", "clean"]) == {"clean", "data"}
-    assert satisfiable_targets("sub/Makefile", text, ["make"]) == {"data", "docs"}
-    assert satisfiable_targets("run.sh", text, ["make"]) == frozenset()
 
 
 def test_a_new_module_must_not_shadow_the_one_a_check_runs():

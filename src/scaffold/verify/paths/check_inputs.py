@@ -55,10 +55,7 @@ _LAUNCHED = re.compile(
     r"|(?:^[ \t]*[@+-]*|[;&|\"(]\s*)([\w.-]+/[\w./-]+)",
     re.MULTILINE,
 )
-_SOURCED = re.compile(r"(?:\bsource|(?:^|[\s;&|])\.)[ \t]+([\w./-]+)", re.MULTILINE)
-_INCLUDED = re.compile(r"^[ \t]*[-s]?include[ \t]+([^\n#]+)", re.MULTILINE)
 _RULE = re.compile(r"^([\w-]+(?:[ \t]+[\w-]+)*)[ \t]*::?(?!=)((?:\\\n|[^\n])*)", re.MULTILINE)
-_PHONY = re.compile(r"^\.PHONY[ \t]*:((?:\\\n|[^\n])*)", re.MULTILINE)
 _ELSEWHERE = re.compile(r"\b(?:cd|pushd|chdir)\s|\s(?:-C|--prefix|--cwd|--directory)\b")
 """Marks a command that runs outside the top folder."""
 
@@ -88,21 +85,15 @@ class BaseLayout:
         commands: Sequence[str],
         *,
         tests: Collection[str] = (),
-        targets: Collection[str] = (),
-        sourced: Collection[str] = (),
         loaded: Collection[str] = (),
     ) -> None:
         """Take all `paths` of the base, the `commands` that judge the work, and the files in which `tests` were found.
 
-        `targets` are the make targets that a file of the same name would satisfy, `sourced` the files that task files
-        and scripts read as part of themselves, whether they exist or not, `loaded` those that options of commands and
-        settings name.
+        `loaded` are the files that options of commands and settings name.
         """
         self.paths = paths
         self.commands = commands
         self.tests = tests
-        self.targets = targets
-        self.sourced = sourced
         self.loaded = loaded
         # A command that changes its folder may mean any path that ends like one of its words.
         loose = frozenset(_command_words(filter(_ELSEWHERE.search, commands)))
@@ -147,14 +138,6 @@ class BaseLayout:
         prefix = f"{folder}/" if folder else ""
         tests = (path for path in self.paths if path.startswith(prefix) and self.is_base_test(path))
         return any(path.endswith(SCRIPT_SUFFIXES) for path in tests)
-
-    def satisfies_target(self, path: str) -> bool:
-        """Return True if a new file or one of its folders has the name of a target, so that `make` would skip it."""
-        parts = path.split("/")
-        named = ["/".join(parts[:length]) for length in range(1, len(parts) + 1) if parts[length - 1] in self.targets]
-        # make does not run the rule of a target that exists as a file and is up to date.
-        new = [each for each in named if not any(f"{path}/".startswith(f"{each}/") for path in self.paths)]
-        return any(_path_beside(each, name) in self.folded for each in new for name in TASK_RUNNER_FILES["make"])
 
     def shadowed_module(self, path: str) -> str | None:
         """Return the existing module that a command would no longer run if `path` is added, or None."""
@@ -209,30 +192,6 @@ def launched_commands(path: str, text: str) -> tuple[str, ...]:
     )
 
 
-def sourced_files(path: str, text: str) -> frozenset[str]:
-    """Return the files that the task file or script at `path` reads as part of itself, even if they are missing.
-
-    Names may be relative to the top or to the file's folder.
-    """
-    named = _SOURCED.findall(text)
-    if path.rpartition("/")[2].casefold() in TASK_RUNNER_FILES["make"]:
-        named = [word for words in _INCLUDED.findall(text) for word in words.split()]
-    return frozenset(
-        posixpath.normpath(posixpath.join(at, each)) for each in named for at in ("", posixpath.dirname(path))
-    )
-
-
-def satisfiable_targets(path: str, text: str, words: Collection[str]) -> frozenset[str]:
-    """Return the make targets in `path` that a file of the same name would satisfy: those that are not phony.
-
-    Only the first target and those named in `words`, the words of commands, count, with their prerequisites.
-    """
-    if path.rpartition("/")[2].casefold() not in TASK_RUNNER_FILES["make"]:
-        return frozenset()
-    phony = {word for found in _PHONY.findall(text) for word in found.split()}
-    return requested_targets(text, words) - phony
-
-
 def requested_targets(text: str, words: Collection[str]) -> frozenset[str]:
     """Return the targets of a makefile that are named in `words`, or else the first, with their prerequisites."""
     rules = [(target, needs.split()) for names, needs in _RULE.findall(text) for target in names.split()]
@@ -264,10 +223,6 @@ def check_input_reason(change: PathChange, layout: BaseLayout) -> str | None:
 
 def _new_file_reason(path: str, name: str, layout: BaseLayout) -> str | None:
     """Return the effect of a new file that something reads or finds once it exists, or None."""
-    if path in layout.sourced:
-        return "is read by what checks the work, once it exists"
-    if layout.satisfies_target(path):
-        return "has the same name as a `make` target, which `make` would then skip"
     if other := layout.shadowed_module(path):
         return f"runs instead of {other}"
     if name == "package.json" and layout.has_scripts_to_test(posixpath.dirname(path)):
