@@ -11,6 +11,7 @@ from cheaters.git_tricks import GIT_CHEATS
 from cheaters.loaded_files import LOADED_CHEATS
 from cheaters.other_languages import ELSEWHERE
 from cheaters.point_of_contract import POINT_CHEATS
+from cheaters.read_files import READ_CHEATS
 from cheaters.set_up import SET_UP_CHEATS
 from cheaters.shadows import SHADOW_CHEATS
 from cheaters.support_files import SUPPORT_CHEATS
@@ -350,6 +351,7 @@ CHEATS = (
     *BLIND_SPOT_CHEATS,
     *SUPPORT_CHEATS,
     *LOADED_CHEATS,
+    *READ_CHEATS,
     *SETTING_CHEATS,
     *SET_UP_CHEATS,
 )

@@ -8,6 +8,7 @@ from cheaters.check_files import SETTING_HONEST
 from cheaters.declared_tests import DECLARED_HONEST
 from cheaters.loaded_files import LOADED_HONEST
 from cheaters.point_of_contract import POINT_HONEST
+from cheaters.read_files import READ_HONEST
 from cheaters.set_up import SET_UP_HONEST
 from cheaters.shadows import SHADOW_HONEST
 from cheaters.support_files import SUPPORT_HONEST
@@ -232,6 +233,7 @@ HONEST = (
     *VACUOUS_HONEST,
     *BLIND_SPOT_HONEST,
     *LOADED_HONEST,
+    *READ_HONEST,
     *POINT_HONEST,
     *SUPPORT_HONEST,
     *SETTING_HONEST,
