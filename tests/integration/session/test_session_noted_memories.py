@@ -55,7 +55,7 @@ def id_of(text: str) -> str:
 
 
 async def test_what_an_agent_notes_of_the_user_is_told_elsewhere_once_confirmed(access: Access) -> None:
-    """RA-14: also what contradicts a new memory, and what a tool asks for by its id."""
+    """RA-6, RA-14: also what contradicts a new memory, and what a tool asks for by its id."""
     done = OpenedMemories(access("here", "session:a")).remember(WISH, "preference", "user", "")
     assert "counts in this folder alone until the user confirms it" in done.content
     noted, elsewhere = id_of(done.content), access("elsewhere", "session:b")
@@ -73,7 +73,7 @@ async def test_what_an_agent_notes_of_the_user_is_told_elsewhere_once_confirmed(
 
 
 def test_no_agent_replaces_or_deletes_what_the_user_has_confirmed(access: Access) -> None:
-    """RA-14: an agent's wording would reach all folders in the place of the user's."""
+    """RA-6, RA-14: an agent's wording would reach all folders in the place of the user's."""
     user = access("here", "user")
     with open_memories(user.cwd, user.store, user.redactor) as memories:
         stated = memories.remember("I prefer small commits", source="user", scope="user", kind="preference").memory.id
