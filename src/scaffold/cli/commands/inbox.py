@@ -45,7 +45,11 @@ def inbox(*, everything: bool, as_json: bool) -> None:
         who = requesters_by_item(items, actions)
         if as_json:
             found = [_item_json(item, who, _open_change(reader, item)) for item in items]
-            print_json({"inbox": found, "memories": [_memory_json(each) for each in noted]})
+            names = ("id", "text", "source", "created_at")
+            memories = [
+                {**{name: getattr(each, name) for name in names}, "noted_in": each.meta.get(NOTED_IN)} for each in noted
+            ]
+            print_json({"inbox": found, "memories": memories})
         elif reader is None or not items:
             if not noted:
                 print_text("The inbox is empty." if everything else "Nothing is waiting for you.")
@@ -67,11 +71,6 @@ def _noted_memories() -> Sequence[Chunk]:
         return ()
     with closing(UserStore.open(path, clock=WallClock(), create=False)) as user:
         return user.knowledge.chunks.newest(MEMORIES, UNCONFIRMED, most=MOST_NOTED)
-
-
-def _memory_json(chunk: Chunk) -> dict[str, Any]:
-    names = ("id", "text", "source", "created_at")
-    return {**{name: getattr(chunk, name) for name in names}, "noted_in": chunk.meta.get(NOTED_IN)}
 
 
 def _memory_lines(chunk: Chunk) -> Iterator[str]:

@@ -117,7 +117,8 @@ def setup_network(
         if known and not any(re.search(index.programs, command) for command in commands):
             continue
         named = (environ.get("PIP_CONFIG_FILE", ""), environ.get("UV_CONFIG_FILE", ""))
-        own = [path for name in (*index.files, *filter(None, named)) if _is_shown(path := home / name)]
+        paths = (home / name for name in (*index.files, *filter(None, named)))
+        own = [path for path in paths if path.is_file() and not holds_secret(path)]
         lines = (f"{name}={value}" for name, value in environ.items() if name.startswith(index.variables))
         text = "\n".join((*lines, *(path.read_text("utf-8", errors="replace") for path in own)))
         settings |= dict.fromkeys(own)
@@ -143,10 +144,6 @@ def _is_here(host: str) -> bool:
         return not is_elsewhere(name)
     except ValueError:
         return name in LOOPBACK_NAMES
-
-
-def _is_shown(path: Path) -> bool:
-    return path.is_file() and not holds_secret(path)
 
 
 @asynccontextmanager
@@ -208,7 +205,8 @@ def is_elsewhere(text: str) -> bool:
 def outer_proxy(destination: HostPort, environ: Mapping[str, str]) -> OuterProxy | None:
     """Return the user's own proxy for a destination by the usual variables; None without one."""
     scheme = "http" if destination.port == 80 else "https"
-    given = {name: _variable(environ, f"{name}_proxy") for name in (scheme, "all", "no")}
+    names = {name: f"{name}_proxy" for name in (scheme, "all", "no")}
+    given = {name: environ.get(each) or environ.get(each.upper(), "") for name, each in names.items()}
     direct = [each.strip().lstrip(".").casefold() for each in given["no"].split(",")]
     if any(each and (each in {"*", destination.host} or destination.host.endswith(f".{each}")) for each in direct):
         return None
@@ -218,7 +216,3 @@ def outer_proxy(destination: HostPort, environ: Mapping[str, str]) -> OuterProxy
         return None
     login = unquote(proxy.netloc.rpartition("@")[0])
     return OuterProxy(HostPort(proxy.hostname, proxy.port or 80), base64.b64encode(login.encode()).decode())
-
-
-def _variable(environ: Mapping[str, str], name: str) -> str:
-    return environ.get(name) or environ.get(name.upper(), "")
