@@ -11,7 +11,7 @@ from scaffold.landing.queue.step_result import BatchLanded
 from support.harness import Harness, act, goal
 
 MOST = 6
-MOST_OF_AN_ATTEMPT = 12
+MOST_OF_AN_ATTEMPT = 13
 UNCHANGED = "status"
 """What shows that a worktree is as if it had just been checked out; otherwise it is made so, before it is proven."""
 OPENING = ["version", "rev-parse"]
@@ -79,8 +79,11 @@ async def test_a_landing_of_work_that_was_proven_as_it_lands_takes_four_git_proc
     assert [call for call in first if call not in {"config", "rev-parse", "rev-list"}] == LANDING_PROVEN
 
 
-async def test_an_attempt_in_a_used_worktree_takes_at_most_twelve_git_processes(harness, log):
-    """From its worktree to its candidate, without its verification, submodules and filters; one lists ignored files."""
+async def test_an_attempt_in_a_used_worktree_takes_at_most_thirteen_git_processes(harness, log):
+    """From its worktree to its candidate, without its verification, submodules and filters.
+
+    One lists ignored files, one the settings of git, because logins among them are kept from commands.
+    """
     # A command would be repeated, each time in a checkout that is cleaned again.
     run = await harness.own(goal("g", act("a"), act("b")))
     first = await harness.queue(run, "a")
