@@ -79,7 +79,7 @@ class AgentSpec(Struct, frozen=True, kw_only=True):
     must_answer: bool = False
     """Whether its last reply is what was asked for: an empty one after tools is nudged once, then an error."""
     may_repeat: bool = False
-    """Whether it may get the same answers again and again, and is only told so: its user sees it, and can stop it."""
+    """Whether it may get the same answers again and again, and is only told so: a session may wait for something."""
     whole_prompt: bool = False
     """Whether the prompt of its first turn is never cut: if that does not fit into the model's window, it fails."""
 

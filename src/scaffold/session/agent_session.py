@@ -366,7 +366,7 @@ class Session:
             effort=first_effort(self.open_conversation, options.chosen_effort) or options.effort,
             compaction=options.compaction,
             must_answer=True,
-            may_repeat=options.attended and self._parent is None,
+            may_repeat=self._parent is None,
         )
 
     def _make_peers(self) -> Peers:

@@ -49,8 +49,6 @@ class SessionOptions(Struct, frozen=True, kw_only=True):
     """The plugins that may use the network, by the names of their files."""
     trust_once: bool = False
     """Whether the folder is trusted for this session."""
-    attended: bool = True
-    """Whether a user sees what it does, and can stop it."""
     mcp: bool = True
     """Whether it has MCP servers."""
     given_servers: tuple[ServersFile, ...] = ()

@@ -235,7 +235,7 @@ async def _run_session(flags: RalphFlags, settings: Settings, piped: str) -> int
             with importing():  # for the same reason
                 from scaffold.cli.repl.loop import run_repl
             return await run_repl(options, store, stored, model, plain=plain)
-        task, options = structs.replace(task, command=command), structs.replace(options, attended=False)
+        task = structs.replace(task, command=command)
         return await _run_task(task, OneshotTarget(options, store, stored, model), _make_reporter(flags))
     finally:
         store.close()
