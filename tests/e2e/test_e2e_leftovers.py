@@ -16,6 +16,7 @@ ACTIONS = 8
 KEPT = re.compile(
     r"""
     home/scaffold(/cache(/runs/?[^/]*|/t|/sandbox\.json|/slots(/0\.lock)?)?)?  # folders, and what all runs share
+    | home/scaffold/data(/state\.key)?                                         # what signs the user's states
     | home/scaffold/cache/runs/[^/]+/[^/]+(/logs(/[^/]+\.txt)?)?               # what a process printed
     | repo/\.git/(logs|objects|refs)/.*                                        # commits, branches, pinned work
     | repo/\.git/scaffold(/state\.db(-wal|-shm)?|/worktree\.lock|/ignored(/[^.][^/]*)*)?

@@ -12,6 +12,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from functools import cache
 from pathlib import Path
@@ -145,7 +146,8 @@ class Scenario:
         self.out = self.repo / "out"
         self._background = folder / "background.txt"
         self._background.touch()
-        self.unheld = asyncio.run(machine_sandbox()).level == "none"
+        with ThreadPoolExecutor(1) as pool:  # a test that makes one may have a loop of its own
+            self.unheld = pool.submit(lambda: asyncio.run(machine_sandbox())).result().level == "none"
         self.home.mkdir()
         self.environ = {
             "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
