@@ -80,6 +80,9 @@ def keep_files(found: Extensions, trust: TrustStatus, place: Path) -> Extensions
     ]
     digests = {piece.name: piece.digest for piece in pieces}
     folder = place / fingerprint(digests)
+    # A repository can bring such a folder along, and a script runs what lies beside it.
+    if os.path.lexists(folder) and not _holds_only(folder, pieces):
+        delete_path(folder)
     if not folder.is_dir():
         place.mkdir(parents=True, exist_ok=True)
         fresh = Path(tempfile.mkdtemp(prefix="new-", dir=place))
@@ -93,6 +96,14 @@ def keep_files(found: Extensions, trust: TrustStatus, place: Path) -> Extensions
         except OSError:  # another run was faster
             delete_path(fresh)
     return structs.replace(found, folder=str(folder), digests=digests)
+
+
+def _holds_only(folder: Path, pieces: Sequence[TrustFile]) -> bool:
+    paths = [folder, *folder.rglob("*")]
+    if any(path.is_symlink() or not (path.is_dir() or path.is_file()) for path in paths):
+        return False
+    found = {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths if path.is_file()}
+    return found == {piece.name: piece.content for piece in pieces}
 
 
 def _read_hooks(

@@ -2,7 +2,9 @@
 
 import json
 import os
+import shutil
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 from inline_snapshot import snapshot
@@ -184,6 +186,27 @@ def test_a_run_keeps_copies_of_the_bytes_that_are_trusted(top, home):
     script = kept / first.folder.rpartition("/")[2] / "scripts" / "x.sh"
     assert (script.read_text(), os.access(script, os.X_OK)) == ("exit 0", True)
     assert set(first.digests) == {"scripts/x.sh", ".claude/hooks/lib.sh"}
+
+
+def test_copies_that_came_with_a_repository_are_replaced(top, home):
+    """RA-16: a script that is trusted sources or imports what lies beside it."""
+    place(top, {".claude/settings.json": hooks(".claude/hooks/x.sh"), ".claude/hooks/x.sh": ". $(dirname $0)/lib.sh"})
+    place(top, {".claude/hooks/lib.sh": "exit 0"})
+    trust(top)
+    settings = load_settings(top, os.environ, {})
+    repository = Repository(root=top, common_dir=top / ".git", git=None)
+
+    def kept() -> Path:
+        return Path(run_extensions(repository, settings, settings.trust, keep=True, notice=lambda line: None).folder)
+
+    beside = kept() / ".claude" / "hooks"
+    (beside / "lib.sh").write_text("exit 2")
+    assert (kept() / ".claude" / "hooks" / "lib.sh").read_text() == "exit 0"
+    (beside / "json.py").write_text("import os; os.abort()")
+    assert sorted(each.name for each in (kept() / ".claude" / "hooks").iterdir()) == ["lib.sh", "x.sh"]
+    shutil.move(beside, top / "elsewhere")
+    beside.symlink_to(top / "elsewhere")
+    assert not (kept() / ".claude" / "hooks").is_symlink()
 
 
 def test_a_project_cannot_let_its_hooks_run_without_a_sandbox(top, home):
