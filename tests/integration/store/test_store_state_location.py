@@ -1,5 +1,6 @@
 """The location of the state: a file in the git directory, or a schema that only this repository uses."""
 
+import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Barrier
@@ -91,3 +92,12 @@ def test_a_link_in_the_state_of_a_received_repository_is_refused(
     for locate in (state_location, existing_state_location):
         with pytest.raises(StoreError, match="is a symbolic link, which is not followed"):
             locate(common_dir, environ)
+
+
+def test_a_pipe_in_the_state_of_a_received_repository_is_refused(common_dir: Path) -> None:
+    """BX-9: whoever reads it would wait for ever."""
+    (common_dir / "scaffold").mkdir(parents=True)
+    os.mkfifo(common_dir / "scaffold" / "schema")
+    for locate in (state_location, existing_state_location):
+        with pytest.raises(StoreError, match="is a named pipe or a device"):
+            locate(common_dir, ON_SERVER)

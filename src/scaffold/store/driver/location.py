@@ -70,6 +70,9 @@ def _require_no_links(common_dir: Path) -> None:
     for path in (folder, *(folder.iterdir() if folder.is_dir() else ())):
         if path.is_symlink():
             raise StoreError(f"{path} is a symbolic link, which is not followed", "Look where it leads, and remove it.")
+        # Whoever reads a named pipe waits for ever.
+        if path.is_fifo() or path.is_char_device():
+            raise StoreError(f"{path} is a named pipe or a device", "Remove it.")
 
 
 def _schema_file(common_dir: Path) -> Path:
