@@ -1,10 +1,13 @@
 """What one try of a gate says about it: whether it can judge here, and what is missing if not."""
 
+import os
+
 from inline_snapshot import snapshot
 
 from scaffold.core.ids import Commit
 from scaffold.core.proof.gates import Gate, GateRun
-from scaffold.run.trial.gate_verdicts import judged
+from scaffold.git.repository import Repository
+from scaffold.run.trial.gate_verdicts import FILE, judged, latest_trial
 from scaffold.verify.regression.baseline_capture import UNINFORMATIVE
 
 COMMIT = Commit("a" * 40)
@@ -55,3 +58,14 @@ def test_a_gate_passes_fails_ran_nothing_or_cannot_judge_here_and_says_why():
             ("cannot judge here: it needs the network: it asks for files.example.org", False),
         ]
     )
+
+
+def test_a_stored_trial_that_someone_else_wrote_neither_stops_nor_crashes_anything(tmp_path):
+    """AL-28: it is a file of the git directory, which may come with the repository."""
+    path, repository = tmp_path / FILE, Repository(root=tmp_path, common_dir=tmp_path, git=None)
+    path.parent.mkdir()
+    path.write_text('{"x":' + "[" * 100_000)
+    assert latest_trial(repository) is None
+    path.unlink()
+    os.mkfifo(path)
+    assert latest_trial(repository) is None

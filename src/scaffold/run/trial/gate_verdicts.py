@@ -14,11 +14,13 @@ from scaffold.core.printable_text import count_of, join_limited
 from scaffold.core.proof.gates import EXIT_OUTCOME, GateKind, GateRun
 from scaffold.git.repository import Repository
 from scaffold.host.atomic_files import write_atomic
+from scaffold.host.contained_path import ContainedPath
 from scaffold.verify.gates.refusals import describe_refused
 from scaffold.verify.regression.baseline_capture import UNINFORMATIVE, gate_problem, missing_dependency
 from scaffold.verify.regression.comparison import FAILING_OUTCOMES
 
 FILE = "scaffold/trial.json"
+MAX_BYTES = 1_000_000
 TrialVerdict = Literal["passes", "fails", "ran_nothing", "cannot_judge", "not_tried"]
 """`fails`: on the base commit, without any work; it can judge nevertheless, unless `informative` is False."""
 MAX_NAMED = 3
@@ -131,7 +133,8 @@ def keep_trial(repository: Repository, trial: Trial) -> None:
 
 def latest_trial(repository: Repository) -> Trial | None:
     """Return the stored trial; None if there is none that can be read."""
+    data = ContainedPath(repository.common_dir, FILE).read(MAX_BYTES)
     try:
-        return msgspec.json.decode((repository.common_dir / FILE).read_bytes(), type=Trial)
-    except (OSError, msgspec.MsgspecError):
+        return None if isinstance(data, str) else msgspec.json.decode(data, type=Trial)
+    except (msgspec.MsgspecError, RecursionError):
         return None
