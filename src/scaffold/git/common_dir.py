@@ -38,7 +38,9 @@ def _find_checkout(start: Path) -> tuple[Path, Path]:
 
 def common_dir(registration: Path) -> Path:
     """Return the git directory that `registration` shares with the other worktrees."""
-    return (registration / os.fsdecode((registration / "commondir").read_bytes()).rstrip("\n")).resolve()
+    # Like git, which knows no name beyond a zero byte.
+    named = (registration / "commondir").read_bytes().partition(b"\0")[0]
+    return (registration / os.fsdecode(named).rstrip("\n")).resolve()
 
 
 def not_in_repository(start: Path) -> NotInRepository:
@@ -64,6 +66,6 @@ def _git_dir(entry: Path) -> Path | None:
 
 def _is_git_dir(folder: Path) -> bool:
     # Git's own test: HEAD exists, and objects and refs, or `commondir` that points to them.
-    if not (folder / "HEAD").is_file():
+    if not os.path.isfile(folder / "HEAD"):  # noqa: PTH113 - the method fails for a name that is too long
         return False
     return (folder / "commondir").is_file() or ((folder / "objects").is_dir() and (folder / "refs").is_dir())

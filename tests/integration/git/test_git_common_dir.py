@@ -8,6 +8,7 @@ import pytest
 
 from builders import git, make_repository
 from scaffold.core.errors import NotInRepository, RepositoryError
+from scaffold.git.checkouts.worktree_metadata import gitdir_target
 from scaffold.git.common_dir import find_common_dir
 
 
@@ -64,3 +65,19 @@ def test_without_a_checkout_the_reason_is_reported(shop: Path, tmp_path: Path) -
         find_common_dir(tmp_path / "bare.git")
     with pytest.raises(NotInRepository, match=tmp_path.name):
         find_common_dir(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "name", [b"x\0y", b"\0", b"a" * 100_000, b"a/" * 10_000], ids=["zero", "empty", "long", "deep"]
+)
+def test_a_git_file_that_leads_nowhere_is_no_repository(tmp_path: Path, name: bytes) -> None:
+    """BX-9: an agent's command, or whoever packed an archive, can have made it."""
+    (tmp_path / ".git").write_bytes(b"gitdir: " + name + b"\n")
+    with pytest.raises(NotInRepository):
+        find_common_dir(tmp_path)
+    gitdir_target(tmp_path)
+
+
+def test_a_zero_byte_ends_the_name_of_the_shared_directory(shop: Path) -> None:
+    (shop / ".git" / "commondir").write_bytes(b".\0\n")
+    assert find_common_dir(shop) == shop / ".git"

@@ -55,7 +55,7 @@ def gitdir_target(checkout: Path) -> Path | None:
     pointer = checkout / ".git"
     if pointer.is_symlink() or not pointer.is_file():
         return None
-    text = os.fsdecode(pointer.read_bytes())
+    text = os.fsdecode(pointer.read_bytes().partition(b"\0")[0])
     return (checkout / text.removeprefix("gitdir: ").rstrip("\n")).resolve() if text.startswith("gitdir: ") else None
 
 
