@@ -11,6 +11,7 @@ import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
+from functools import cache
 from itertools import chain, islice
 from pathlib import Path
 
@@ -84,16 +85,15 @@ def view_of_home(
     shown.add_program(Path(sys.executable))
     for checkout in dict.fromkeys((root, *checkouts)):
         shown.add_packages_of(checkout)
-    for pattern in (*PACKAGE_STORES, *TOOL_SETTINGS):
-        for path in _match_paths(home, pattern):
-            shown.add(path)
+    for path in _match_paths(home, *PACKAGE_STORES, *TOOL_SETTINGS):
+        shown.add(path)
     ends = [shown.add(path, chosen=True) for path in opened]
     is_inside = home.is_relative_to(root) or home == Path(home.anchor)
     readable = tuple(shown.paths)
     masked = chain(
         # Missing ones, too: a login may follow.
         filter(holds_secret, (home / name for name in CREDENTIAL_FILES if name not in GIT_FILES)),
-        *(_match_paths(home, pattern) for pattern in KEY_STORES),
+        _match_paths(home, *KEY_STORES),
         *(_secrets_within(path, home, whole=path in ends) for path in readable if not path.is_symlink()),
     )
     hidden = dict.fromkeys((*(_private_entries(home, root, readable) if is_inside else (home,)), *masked))
@@ -125,10 +125,14 @@ class _ShownPaths:
     def __init__(self, home: Path, writable: Sequence[Path]) -> None:
         """`writable` are the folders in which an agent may have planted links: none there is followed unchecked."""
         self._home = home
-        self._writable = writable
+        self._writable = tuple(f"{str(path).rstrip(os.sep)}/" for path in writable)
         above = (parent for path in (home, *writable) for parent in path.parents)
         self._shared = {*(home / name for name in SHARED_FOLDERS), *above, *writable}
         self.paths: dict[Path, None] = {}
+        # Hundreds of programs are in the same few folders, and lead to the same interpreters.
+        self._followed: set[Path] = set()
+        self._installations: dict[Path, bool] = {}
+        self._real = cache(lambda folder: Path(os.path.realpath(folder)))
 
     def add(self, path: Path, *, chosen: bool = False) -> Path:
         """Show a path of the home with the links to it, unless it is named like a secret; return where they lead.
@@ -147,7 +151,7 @@ class _ShownPaths:
         return end
 
     def _is_writable(self, *paths: Path) -> bool:
-        return any(path.is_relative_to(folder) for path in paths for folder in self._writable)
+        return any(f"{path}/".startswith(self._writable) for path in paths)
 
     def _add_links(self, links: Sequence[Path]) -> None:
         self.paths.update(dict.fromkeys(each for each in links if each.is_relative_to(self._home)))
@@ -156,7 +160,9 @@ class _ShownPaths:
         """Show the programs of PATH, and the installations and packages that other variables name."""
         folders = [Path(part) for part in environ.get("PATH", "").split(os.pathsep) if part.startswith("/")]
         ends = [Path(os.path.realpath(folder)) for folder in folders]
-        for folder in dict.fromkeys(folders):
+        # `/bin` is often a link to another folder of PATH.
+        places = (end if end.is_relative_to("/usr") else folder for folder, end in zip(folders, ends, strict=True))
+        for folder in dict.fromkeys(places):
             self._add_program_folder(folder)
         for name, value in environ.items():
             for part in value.split(os.pathsep) if name not in NO_PLACES and "/" in value else ():
@@ -186,6 +192,11 @@ class _ShownPaths:
 
     def _add_installation(self, folder: Path) -> bool:
         """Show the installation that is, or is around, a folder of programs; return whether there is one."""
+        if folder not in self._installations:
+            self._installations[folder] = self._find_installation(folder)
+        return self._installations[folder]
+
+    def _find_installation(self, folder: Path) -> bool:
         root = folder.parent if folder.name in PROGRAM_FOLDERS else folder
         if Path(os.path.realpath(root)) in self._shared or not _is_installation(root):
             return False
@@ -195,8 +206,9 @@ class _ShownPaths:
 
     def add_program(self, program: Path) -> None:
         """Show the installation of a program of a home; of a link or a script also that where it leads."""
-        for _ in range(MAX_LINKS):
-            place = Path(os.path.realpath(program.parent)) / program.name
+        while program not in self._followed:
+            self._followed.add(program)
+            place = self._real(program.parent) / program.name
             if os.path.isdir(place):  # noqa: PTH112 - unlike that of a path, it never raises
                 return
             if place.is_relative_to(self._home) and not self._add_installation(program.parent):
@@ -218,11 +230,10 @@ class _ShownPaths:
         lines = os.fsdecode(_head(environment / VENV_SETTINGS)).splitlines()
         named = (line.partition("=")[2].strip() for line in lines if line.split()[:1] == ["home"])
         for python in (environment / "bin" / "python", *(Path(folder, "python3") for folder in named)) if lines else ():
-            links, end = _links_to(python)
-            prefix = end.parent.parent
+            prefix = self._real(python).parent.parent
             # Nothing but an installed Python has its library.
             if prefix.is_relative_to(self._home) and any(_match_paths(prefix, "lib*/py*/os.py")):
-                self._add_links(links)
+                self._add_links(_links_to(python)[0])
                 self.add(prefix)
 
     def add_packages_of(self, checkout: Path) -> None:
@@ -261,6 +272,8 @@ def hidden_path(text: str, zone: Confinement) -> str:
 
 def _links_to(path: Path) -> tuple[list[Path], Path]:
     """Return the links on the way to a path, each in a folder without links, and where they lead."""
+    if os.path.realpath(path) == os.path.normpath(path):
+        return [], Path(os.path.normpath(path))
     links: list[Path] = []
     while len(links) < MAX_LINKS:
         found = ((each, target) for each in (*reversed(path.parents), path) if (target := _target(each)))
@@ -308,12 +321,20 @@ def _head(file: Path, most: int = READ_BYTES) -> bytes:
     return b""
 
 
-def _match_paths(folder: Path, pattern: str) -> Iterator[Path]:
+def _match_paths(folder: Path, *patterns: str) -> Iterator[Path]:
     """Yield the existing paths below a folder whose names match, in any case; a name may have a `*`."""
-    first, _, rest = pattern.casefold().partition("/")
+    rests: dict[str, list[str]] = {}
+    for pattern in patterns:
+        first, _, rest = pattern.casefold().partition("/")
+        rests.setdefault(first, []).append(rest)
+    wild = [first for first in rests if "*" in first]
     for entry in folder_entries(folder):
-        if fnmatchcase(entry.name.casefold(), first):
-            yield from _match_paths(folder / entry.name, rest) if rest else (folder / entry.name,)
+        name = entry.name.casefold()
+        for first in (*({name} & rests.keys()), *(each for each in wild if fnmatchcase(name, each))):
+            if "" in rests[first]:
+                yield folder / entry.name
+            if below := [rest for rest in rests[first] if rest]:
+                yield from _match_paths(folder / entry.name, *below)
 
 
 def folder_entries(folder: Path) -> list["os.DirEntry[str]"]:
