@@ -138,11 +138,30 @@ def test_settings_of_tools_are_hidden_if_they_hold_a_secret(zone, home):
         ".nuget/NuGet/NuGet.Config": "<x><password>hunter2hunter2</password></x>",
         ".cargo/config.toml": '[registries.x]\ntoken = "hunter2hunter2"\n',
         ".new/config.yml": "access_token: hunter2hunter2\n",
+        ".new/conf/x.ini": "[a]\npassword=hunter2hunter2\n",
+        ".composer/auth.json": '{"http-basic": {"x": {"username": "ann", "password": "hunter2hunter2"}}}',
+        ".config/NuGet/NuGet.Config": '<add key="ClearTextPassword" value="hunter2hunter2" />',
+        ".gradle/init.d/x.gradle": "maven { credentials { username 'ann'; password 'hunter2hunter2' } }",
+        ".hex/hex.config": '{api_key,<<"hunter2hunter2">>}.',
+        ".yarnrc": '"//r.example/:_authToken" "hunter2hunter2"\n',
+        ".bazelrc": "build --remote_header=x-api-key=hunter2hunter2\n",
+        ".pip/pip.conf": "[global]\nindex-url = https://hunter2hunter2hunter2@x.example\n",
+        ".gem/x/config": 'BUNDLE_GEMS__EXAMPLE__COM: "ann:hunter2hunter2"\n',
     }
     fill(home, *logins)
     for name, text in logins.items():
         (home / name).write_text(text)
+    plain = {
+        ".config/uv/uv.toml": 'index-url = "https://ann@x.example"\nkeyring-provider = "subprocess"\n',
+        ".gradle/init.d/y.gradle": "maven { credentials { password = findProperty('repoPassword') } }",
+        ".nuget/config": '<add key="globalPackagesFolder" value="packages-of-all" />',
+        ".new/env.sh": 'curl --header "Authorization: ${header}" "$url"\n',
+    }
+    for name, text in plain.items():
+        fill(home, name)
+        (home / name).write_text(text)
     made = zone(environ={"PATH": f"{home}/.new/bin"})
+    assert seen(made, home, plain) == list(plain)
     assert seen(made, home, (*logins, ".cargo/credentials.toml", ".gem/credentials", *keys)) == []
     assert len(seen(made, home, (".cargo/bin/cargo", ".npm/x", ".new/bin/tool"))) == 3
 

@@ -45,7 +45,13 @@ TOOL_SETTINGS = (
 )
 """Settings that tools read; hidden if they hold a secret."""
 KEY_STORES = (
-    *(".dotnet/corefx", ".julia*/servers", ".local/share/uv/credentials", ".m2/settings-security.xml"),
+    *(
+        ".dotnet/corefx",
+        ".julia*/servers",
+        ".sbt/*/credentials*",
+        ".local/share/uv/credentials",
+        ".m2/settings-security.xml",
+    ),
     *(".docker/contexts", ".foundry/keystores", "Library/Keychains", "Library/Cookies", "Library/Messages"),
     *("Library/Mail", "Library/Application Support/Google", "Library/Application Support/Firefox", "snap"),
 )
@@ -61,6 +67,7 @@ INSTALLED_PARTS = (*PROGRAM_FOLDERS, "lib", "lib64", "libexec")
 NO_PLACES = ("PATH", "PWD", "OLDPWD")
 """Variables of the shell; PATH is followed by its own rule."""
 MAX_FOLDER_ENTRIES = 50_000
+MAX_SETTINGS = 200
 MAX_LINKS = 16
 SCRIPT = b"#!"
 VENV_SETTINGS = "pyvenv.cfg"
@@ -109,11 +116,15 @@ def _private_entries(home: Path, root: Path, readable: Sequence[Path]) -> Iterat
 
 
 def _secrets_within(path: Path, home: Path, *, whole: bool) -> Iterator[Path]:
-    """Yield what is secret in a shown path: at its top by content, too, as programs keep settings there."""
+    """Yield what is secret in a shown path: near its top by content, too, as programs keep settings there."""
     # Further below, an installation has packages of others; it is too large to search for each session.
     is_searched = whole or not any(part.startswith(".") for part in path.relative_to(home).parts)
     named = secret_scan(path, most=MAX_FOLDER_ENTRIES if is_searched else 1).paths()
-    files = [Path(entry) for entry in folder_entries(path) if entry.is_file(follow_symlinks=False)] or [path]
+    top = folder_entries(path)
+    below = (each for each in top if each.name not in INSTALLED_PARTS and each.is_dir(follow_symlinks=False))
+    entries = chain(top, *(folder_entries(Path(folder)) for folder in islice(below, MAX_SETTINGS)))
+    plain = (Path(entry) for entry in entries if entry.is_file(follow_symlinks=False))
+    files = list(islice(plain, MAX_SETTINGS)) or [path]
     # In other files than settings, such as version files, much looks random.
     logins = (file for file in files if not os.access(file, os.X_OK) and holds_secret(file, guessed=False))
     yield from targets([*named, *logins], within=(path,))

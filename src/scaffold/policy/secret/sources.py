@@ -58,6 +58,16 @@ _ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://(?:[^\s/@]*@)?", re.IGNORECASE)
 _LOGIN = re.compile(r"[a-z][a-z0-9+.-]*://[^\s:/@]*:([^\s/@]+)@", re.IGNORECASE)
 _NETRC_PASSWORD = re.compile(r"\bpassword[ \t]++([^\s=:]\S*+)")
 _XML_PASSWORD = re.compile(r"<(?:password|passphrase|privateKey)>\s*+([^\s<]++)\s*+</")
+_URL_TOKEN = re.compile(r"https?://(?=[^\s:/@]*\d)([^\s:/@]{16,})@", re.IGNORECASE)
+"""A token in the place of the user: names of users are shorter, or have no digit."""
+_BUNDLE_LOGIN = re.compile(r"""^BUNDLE_\w+__\w+:[ \t]*["']?([^\s"':/]+:[^\s"':/]+)["']?[ \t]*$""", re.MULTILINE)
+_PAIR = re.compile(
+    r"""(?P<name>(?:api[_-]?key|access[_-]?key|auth|credential|pass|secret|token)[\w.-]{0,20})["']?"""
+    r"""(?:=(?P<bare>[\w+/=~.-]+)(?!\S)|[ \t]*(?:[:=,]|=>)?[ \t]*(?:value[ \t]*=[ \t]*|<<)?"""
+    r"""(?:"(?P<double>[^\s"]+)"|'(?P<single>[^\s']+)'))""",
+    re.IGNORECASE,
+)
+"""A setting anywhere in a line, in whatever language: `{"token": "..."}`, `password '...'`, `--token=...`."""
 _ONE_WORD = re.compile(r"[A-Za-z0-9+/=_.~-]{20,}")
 _IDENTIFIER = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{40}|[0-9a-f]{64}", re.IGNORECASE)
 """A UUID, a commit id or a digest."""
@@ -160,21 +170,26 @@ def file_secrets(text: str, *, guessed: bool = True) -> dict[str, str]:
     is_key = _ONE_WORD.fullmatch(word) and (_can_be_secret(word) if guessed else _looks_random(word))
     settings = dict(parse_settings(text)) or ({"key": word} if is_key else {})
     random = {name: value for name, value in settings.items() if _looks_random(value)} if guessed or is_key else {}
-    found = (login[1] for login in chain(*(each.finditer(text) for each in (_LOGIN, _NETRC_PASSWORD, _XML_PASSWORD))))
+    forms = (_LOGIN, _NETRC_PASSWORD, _XML_PASSWORD, _URL_TOKEN, _BUNDLE_LOGIN)
+    found = (login[1] for login in chain(*(each.finditer(text) for each in forms)))
     logins = (login for login in found if not _DEFAULT_PASSWORD.fullmatch(login))
     # Names of settings win over numbers, because they tell the reader which secret was there.
-    return {f"login-{number}": login for number, login in enumerate(logins, 1)} | random | secret_values(settings)
+    pairs = {pair["name"]: _unquoted(pair) for pair in _PAIR.finditer(text)}
+    pairs = {name: value for name, value in pairs.items() if value not in settings.values()}
+    named = secret_values(pairs | settings)
+    return {f"login-{number}": login for number, login in enumerate(logins, 1)} | random | named
 
 
 def parse_settings(text: str) -> Iterator[tuple[str, str]]:
     """Yield (name, unquoted value) of each setting in the text; other lines are skipped."""
     for found in _SETTING.finditer(text):
-        if found["double"] is not None:
-            yield found["name"], re.sub(r"\\(.)", lambda escaped: _ESCAPES.get(escaped[1], escaped[1]), found["double"])
-        elif found["single"] is not None:
-            yield found["name"], found["single"]
-        else:
-            yield found["name"], _COMMENT.sub("", found["bare"]).strip().rstrip(",")
+        yield found["name"], _unquoted(found)
+
+
+def _unquoted(found: re.Match[str]) -> str:
+    if found["double"] is not None:
+        return re.sub(r"\\(.)", lambda escaped: _ESCAPES.get(escaped[1], escaped[1]), found["double"])
+    return found["single"] if found["single"] is not None else _COMMENT.sub("", found["bare"]).strip().rstrip(",")
 
 
 def _names_secret(name: str) -> bool:
