@@ -133,7 +133,7 @@ def test_settings_of_tools_are_hidden_if_they_hold_a_secret(zone, home):
         ".m2/settings.xml": "<server><password>hunter2hunter2</password></server>",
         ".condarc": "channels: [https://ann:hunter2hunter2@conda.example/x]\n",
         ".config/pip/pip.conf": "[global]\nindex-url = https://ann:hunter2hunter2@x.example\n",
-        ".yarnrc.yml": "npmAuthToken: hunter2hunter2\n",
+        ".yarnrc-work.yml": "npmAuthToken: hunter2hunter2\n",
         ".bundle/config": "BUNDLE_GEMS__EXAMPLE__TOKEN: hunter2hunter2\n",
         ".nuget/NuGet/NuGet.Config": "<x><password>hunter2hunter2</password></x>",
         ".cargo/config.toml": '[registries.x]\ntoken = "hunter2hunter2"\n',
@@ -154,6 +154,8 @@ def test_settings_of_tools_are_hidden_if_they_hold_a_secret(zone, home):
     plain = {
         ".config/uv/uv.toml": 'index-url = "https://ann@x.example"\nkeyring-provider = "subprocess"\n',
         ".gradle/init.d/y.gradle": "maven { credentials { password = findProperty('repoPassword') } }",
+        ".gradle/init.d/z.gradle": "maven { credentials { username u; password System.getenv('CORP_PASSWORD') } }",
+        ".yarnrc.yml": "yarnPath: .yarn/releases/yarn-4.1.0.cjs\n",
         ".nuget/config": '<add key="globalPackagesFolder" value="packages-of-all" />',
         ".new/env.sh": 'curl --header "Authorization: ${header}" "$url"\n',
     }

@@ -50,9 +50,12 @@ _HARMLESS = re.compile(
     r"(?:true|false|none|null|yes|no|on|off|localhost|change[-_ ]?(?:me|this|it)|placeholder|example|password|secret"
     r"|development|production|disabled|enabled|required|optional|(?:your|my|some|test|dummy|fake)[-_ ][a-z_ -]+"
     r"|x+|\*+|\.+|<.*>|\$\{?\w+\}?|[-+]?[\d.,:_]+[a-z]{0,2}"
+    r"|\.[\w-]+(?:/[\w.@-]+)+\.[a-z]{2,4}"
     r"|(?:~|\.{0,2})/[\w.@ -]*(?:/[\w.@ -]*)*|[a-z]:\\.*|[\w-]+(?:\.[\w-]+)*:\d+|\w[\w.+-]*@[\w.-]+)",
     re.IGNORECASE,
 )
+_EXPRESSION = re.compile(r"""[A-Za-z_][\w.]*\((?:["'][\w.-]*["'])?\)[\w.()]*|(["'])\$\{?\w+\}?\1""")
+"""What names a secret that is elsewhere: `System.getenv('CORP_PASSWORD')`, `"$password"`."""
 _SWITCH = re.compile(r"(?:true|false|yes|no|on|off|none|null|[\d.]{1,7})", re.IGNORECASE)
 _ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://(?:[^\s/@]*@)?", re.IGNORECASE)
 _LOGIN = re.compile(r"[a-z][a-z0-9+.-]*://[^\s:/@]*:([^\s/@]+)@", re.IGNORECASE)
@@ -172,7 +175,7 @@ def file_secrets(text: str, *, guessed: bool = True) -> dict[str, str]:
     random = {name: value for name, value in settings.items() if _looks_random(value)} if guessed or is_key else {}
     forms = (_LOGIN, _NETRC_PASSWORD, _XML_PASSWORD, _URL_TOKEN, _BUNDLE_LOGIN)
     found = (login[1] for login in chain(*(each.finditer(text) for each in forms)))
-    logins = (login for login in found if not _DEFAULT_PASSWORD.fullmatch(login))
+    logins = (each for each in found if not (_DEFAULT_PASSWORD.fullmatch(each) or _EXPRESSION.fullmatch(each)))
     # Names of settings win over numbers, because they tell the reader which secret was there.
     pairs = {pair["name"]: _unquoted(pair) for pair in _PAIR.finditer(text)}
     pairs = {name: value for name, value in pairs.items() if value not in settings.values()}
@@ -205,7 +208,8 @@ def is_secret_setting(name: str, value: str | None = None) -> bool:
 
 
 def _can_be_secret(value: str) -> bool:
-    return len(value) >= MIN_SECRET_CHARS and not _HARMLESS.fullmatch(value) and not _ADDRESS.match(value)
+    is_other = _HARMLESS.fullmatch(value) or _EXPRESSION.fullmatch(value) or _ADDRESS.match(value)
+    return len(value) >= MIN_SECRET_CHARS and not is_other
 
 
 def _looks_random(value: str) -> bool:
