@@ -138,7 +138,7 @@ def test_settings_of_tools_are_hidden_if_they_hold_a_secret(zone, home):
         ".nuget/NuGet/NuGet.Config": "<x><password>hunter2hunter2</password></x>",
         ".cargo/config.toml": '[registries.x]\ntoken = "hunter2hunter2"\n',
         ".new/config.yml": "access_token: hunter2hunter2\n",
-        ".new/conf/x.ini": "[a]\npassword=hunter2hunter2\n",
+        ".gem/conf/x.ini": "[a]\npassword=hunter2hunter2\n",
         ".composer/auth.json": '{"http-basic": {"x": {"username": "ann", "password": "hunter2hunter2"}}}',
         ".config/NuGet/NuGet.Config": '<add key="ClearTextPassword" value="hunter2hunter2" />',
         ".gradle/init.d/x.gradle": "maven { credentials { username 'ann'; password 'hunter2hunter2' } }",
@@ -148,7 +148,7 @@ def test_settings_of_tools_are_hidden_if_they_hold_a_secret(zone, home):
         ".pip/pip.conf": "[global]\nindex-url = https://hunter2hunter2hunter2@x.example\n",
         ".gem/x/config": 'BUNDLE_GEMS__EXAMPLE__COM: "ann:hunter2hunter2"\n',
     }
-    fill(home, *logins)
+    fill(home, *(f".new/{number}/x" for number in range(600)), *logins)
     for name, text in logins.items():
         (home / name).write_text(text)
     plain = {

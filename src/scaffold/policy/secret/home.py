@@ -67,7 +67,8 @@ INSTALLED_PARTS = (*PROGRAM_FOLDERS, "lib", "lib64", "libexec")
 NO_PLACES = ("PATH", "PWD", "OLDPWD")
 """Variables of the shell; PATH is followed by its own rule."""
 MAX_FOLDER_ENTRIES = 50_000
-MAX_SETTINGS = 200
+MAX_SETTINGS = 500
+"""At most this many entries below the top of what is shown are read for logins."""
 MAX_LINKS = 16
 SCRIPT = b"#!"
 VENV_SETTINGS = "pyvenv.cfg"
@@ -122,9 +123,9 @@ def _secrets_within(path: Path, home: Path, *, whole: bool) -> Iterator[Path]:
     named = secret_scan(path, most=MAX_FOLDER_ENTRIES if is_searched else 1).paths()
     top = folder_entries(path)
     below = (each for each in top if each.name not in INSTALLED_PARTS and each.is_dir(follow_symlinks=False))
-    entries = chain(top, *(folder_entries(Path(folder)) for folder in islice(below, MAX_SETTINGS)))
-    plain = (Path(entry) for entry in entries if entry.is_file(follow_symlinks=False))
-    files = list(islice(plain, MAX_SETTINGS)) or [path]
+    deeper = chain.from_iterable(folder_entries(Path(folder)) for folder in islice(below, MAX_SETTINGS))
+    plain = (each for each in chain(top, islice(deeper, MAX_SETTINGS)) if each.is_file(follow_symlinks=False))
+    files = [Path(entry) for entry in plain] or [path]
     # In other files than settings, such as version files, much looks random.
     logins = (file for file in files if not os.access(file, os.X_OK) and holds_secret(file, guessed=False))
     yield from targets([*named, *logins], within=(path,))
