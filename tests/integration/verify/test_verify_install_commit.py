@@ -1,6 +1,7 @@
 """What the packages of unlanded work are installed from, by real commits."""
 
 import json
+import shutil
 
 import pytest
 
@@ -128,6 +129,8 @@ BROUGHT = {
     "usercustomize/__init__.py": "",
     "calc/sitecustomize_of_ours.py": "",
     "left/__init__.py": "",
+    "right.py": "",
+    "six/__init__.py": "",
     "calc.dist-info/entry_points.txt": "[console_scripts]\nown-calc = calc:main\n[pytest11]\ncalc = calc.plugin\n",
 }
 """What the repository's own package installs, by its path in the folder of packages."""
@@ -139,8 +142,9 @@ def test_what_an_installed_package_brings_to_other_programs_is_seen(tmp_path):
     texts = {
         **BROUGHT,
         "calc.dist-info/direct_url.json": '{"url": "file:///a/checkout", "dir_info": {"editable": true}}',
+        "calc.dist-info/WHEEL": "Wheel-Version: 1.0\nGenerator: setuptools (80.9.0)\n",
         "calc.dist-info/RECORD": "".join(f"{path},sha256=x,1\n" for path in BROUGHT),
-        "left.dist-info/RECORD": "left/__init__.py,,\nleft.pth,,\n../../../bin/left,,\n",
+        "left.dist-info/RECORD": "left/__init__.py,,\nleft.pth,,\nsix.py,,\n../../../bin/left,,\n",
         "left.pth": "import left\n",
     }
     for path, text in texts.items():
@@ -151,12 +155,39 @@ def test_what_an_installed_package_brings_to_other_programs_is_seen(tmp_path):
     site = "lib/python3.11/site-packages"
     expected = (
         *("bin/sh", f"{site}/left/__init__.py", f"{site}/sitecustomize.py", f"{site}/usercustomize/__init__.py"),
-        *(f"{site}/zz.pth", "pytest11 calc", "pyvenv.cfg"),
+        *(f"{site}/six/__init__.py", f"{site}/zz.pth", "pytest11 calc", "pyvenv.cfg"),
     )
     found = code_of_packages(made, none, programs="/usr/bin:/bin")
     assert found == tuple(sorted(expected))
     assert code_of_packages(made, made, programs="/usr/bin:/bin") == (), "the base brought them already"
     assert code_of_packages(none, made, programs="/usr/bin:/bin") == ()
+
+
+def test_what_takes_the_place_of_another_distribution_is_seen(tmp_path):
+    """BX-9: a manifest may name a folder of the repository for what checks use, and any backend may write `.pth`."""
+    site = "lib/python3.11/site-packages"
+    envs = []
+    for name in ("before", "after"):
+        packages = tmp_path / name / ".venv" / site
+        (packages / "Ini_Config-2.0.dist-info").mkdir(parents=True)
+        (packages / "Ini_Config-2.0.dist-info/RECORD").write_text("iniconfig.py,,\n")
+        copied = CopiedFolder(source=str(packages.parents[2]), target=".venv", made_for="/a/checkout")
+        envs.append(CheckEnvironment(fingerprint="", copies=(copied,)))
+    before, after = envs
+    shutil.move(packages / "Ini_Config-2.0.dist-info", packages / "ini_config-3.0.dist-info")
+    for path, text in {
+        "ini_config-3.0.dist-info/direct_url.json": '{"url": "file:///a/checkout/vendor"}',
+        "calc-1.0.dist-info/direct_url.json": '{"url": "file:///a/checkout"}',
+        "calc-1.0.dist-info/WHEEL": "Generator: hatchling 1.27.0\n",
+        "calc-1.0.dist-info/RECORD": "__editable__calc.pth,,\niniconfig/__init__.py,,\ncalc/__init__.py,,\n",
+        "__editable__calc.pth": "import os\n",
+    }.items():
+        (packages / path).parent.mkdir(exist_ok=True)
+        (packages / path).write_text(text)
+    assert code_of_packages(after, before, programs="/usr/bin:/bin") == (
+        *("ini_config-3.0.dist-info", f"{site}/__editable__calc.pth", f"{site}/iniconfig.py"),
+        f"{site}/iniconfig/__init__.py",
+    )
 
 
 async def test_what_the_work_took_part_in_making_serves_that_commit_alone(project):

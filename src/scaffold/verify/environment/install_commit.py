@@ -36,6 +36,7 @@ HOOKS = ("pre_", "post_")
 """How the names of scripts begin that PDM runs by itself."""
 _IMPORTS = re.compile(r"^import[ \t]", re.MULTILINE)
 """The lines of a `.pth` file that Python executes."""
+_SETUPTOOLS = re.compile(r"^Generator: (setuptools|bdist_wheel)\b", re.MULTILINE)
 MESSAGE = "The work's manifests among the files of its base\n"
 
 
@@ -119,27 +120,45 @@ def _code_entries(files: ProjectFiles, path: str, programs: str) -> Iterator[str
 def code_of_packages(environment: CheckEnvironment, before: CheckEnvironment, *, programs: str) -> tuple[str, ...]:
     """Return what the repository's own Python packages bring to other programs, unless they did `before`; sorted.
 
-    That is what a Python runs when it starts, plugins, files of other distributions, and programs with names on
-    `programs`, the PATH of checks. Build backends put any file there that the manifest names, under any name.
+    That is what a Python runs when it starts, plugins, what takes the place of other distributions and their modules,
+    and programs with names on `programs`, the PATH of checks. Build backends put any file there that the manifest
+    names, under any name.
     """
-    return tuple(sorted({*_brought(environment, programs)} - {*_brought(before, programs)}))
+    others = _names_of_others(environment) | _names_of_others(before)
+    return tuple(sorted({*_brought(environment, programs, others)} - {*_brought(before, programs, others)}))
 
 
-def _brought(environment: CheckEnvironment, programs: str) -> Iterator[str]:
+def _brought(environment: CheckEnvironment, programs: str, others: frozenset[str]) -> Iterator[str]:
+    for top, info in (found[:2] for found in _distributions(environment) if found[2]):
+        try:
+            groups = read_ini(_text(info / "entry_points.txt")).items()
+        except ValueError:  # Python reads them in a way of its own
+            yield f"{info.name}/entry_points.txt"
+            continue
+        yield from (f"{group} {name}" for group, names in groups if group not in SCRIPTS for name in names)
+        # Setuptools has hooks for its own editable installations; other backends put a file with any text there.
+        hooks = bool(_SETUPTOOLS.search(_text(info / "WHEEL")))
+        paths = (info.name, *_installed_paths(info, top))
+        yield from (each for each in paths if _name(each) in others or _takes_effect(top, each, programs, hooks=hooks))
+
+
+def _distributions(environment: CheckEnvironment) -> Iterator[tuple[Path, Path, bool]]:
+    """Yield each virtual environment with a distribution's record in it, and whether that is the repository's own."""
     for top in map(Path, (*(each.source for each in environment.copies), *environment.shown)):
-        for packages in top.glob("lib/python*/site-packages"):
-            infos = [*packages.glob("*.dist-info")]
-            own = [info for info in infos if '"file://' in _text(info / "direct_url.json").replace(" ", "")]
-            found = {info: _installed_paths(info, top) for info in infos if own}
-            others = {path for info, paths in found.items() if info not in own for path in paths}
-            for info in own:
-                try:
-                    groups = read_ini(_text(info / "entry_points.txt")).items()
-                except ValueError:  # Python reads them in a way of its own
-                    yield f"{info.name}/entry_points.txt"
-                    continue
-                yield from (f"{group} {name}" for group, names in groups if group not in SCRIPTS for name in names)
-                yield from (path for path in found[info] if path in others or _takes_effect(top, path, programs))
+        for info in top.glob("lib/python*/site-packages/*.dist-info"):
+            yield top, info, '"file://' in _text(info / "direct_url.json").replace(" ", "")
+
+
+def _names_of_others(environment: CheckEnvironment) -> frozenset[str]:
+    found = ((info.name, *_installed_paths(info, top)) for top, info, own in _distributions(environment) if not own)
+    return frozenset(_name(each) for paths in found for each in paths)
+
+
+def _name(path: str) -> str:
+    """Return a distribution without its version, and a module as it is imported: a folder comes before `six.py`."""
+    folder, _, name = path.removesuffix("/__init__.py").rpartition("/")
+    distribution = name.partition("-")[0].replace(".", "_") if name.endswith(".dist-info") else ""
+    return distribution.casefold() or f"{folder}/{name.partition('.')[0] if '/site-packages' in folder else name}"
 
 
 def _installed_paths(info: Path, top: Path) -> tuple[str, ...]:
@@ -151,14 +170,13 @@ def _installed_paths(info: Path, top: Path) -> tuple[str, ...]:
     )
 
 
-def _takes_effect(top: Path, path: str, programs: str) -> bool:
+def _takes_effect(top: Path, path: str, programs: str, *, hooks: bool) -> bool:
     if path.startswith("bin/"):
         return shutil.which(path.removeprefix("bin/"), path=programs) is not None
     name = path.partition("/site-packages/")[2].partition("/")[0]
     if not name:
-        return not path.startswith(("share/", "etc/", "include/"))
-    # Setuptools has such files for its own editable installations, with import hooks.
-    starts = name.endswith(".pth") and not name.startswith("__editable__")
+        return not path.startswith(("share/", "etc/", "include/")) and not path.endswith(".dist-info")
+    starts = name.endswith(".pth") and not (hooks and name.startswith("__editable__"))
     return name.partition(".")[0] in STARTUP_MODULES or (starts and _IMPORTS.search(_text(top / path)) is not None)
 
 
