@@ -73,6 +73,12 @@ def test_without_setup_commands_nothing_is_installed():
     assert plan_setup((), (), trusted=True) == SetupPlan(run=(), copy=(), borrow=False, left_out=())
 
 
+def test_a_named_pipe_among_installed_packages_is_not_waited_for(tmp_path):
+    """BX-9: an agent that worked in the user's checkout may have left it, and a run would wait for ever."""
+    os.mkfifo(tmp_path / ".package-lock.json")
+    assert installed_lines(tmp_path)[0] == str(tmp_path)
+
+
 def test_different_dependencies_give_different_digests_and_caches_do_not_count(tmp_path):
     modules = tmp_path / "node_modules"
     (modules / "left").mkdir(parents=True)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from scaffold.core.ids import Commit
 from scaffold.git.client.command_line import Git
+from scaffold.host.contained_path import ContainedPath
 
 VENV = ".venv"
 NODE_MODULES = "node_modules"
@@ -30,6 +31,8 @@ FOLDER_BY_INSTALLER: Mapping[str, str] = {
 }
 INSTALLER_RECORDS = ("pyvenv.cfg", ".package-lock.json", ".modules.yaml", ".yarn-integrity", ".yarn-state.yml")
 """Files in which installers record what they installed."""
+MOST_BYTES = 100_000_000
+"""Of such a file; a lock of 50,000 packages has 20 MB."""
 
 _PIP = re.compile(r"\bpip3?\b|\bpython3? -m pip\b")
 _VENV = re.compile(r"-m venv\b|\buv venv\b|\bvirtualenv\b")
@@ -122,7 +125,6 @@ def _matches_any(path: str, patterns: Sequence[str]) -> bool:
 
 
 def _read_text(path: Path) -> str:
-    try:
-        return path.read_text("utf-8", errors="replace")
-    except OSError:
-        return ""
+    # An agent could have put a named pipe there, which nobody writes.
+    found = ContainedPath(path.parent, path.name).read(MOST_BYTES)
+    return "" if isinstance(found, str) else found.decode(errors="replace")
