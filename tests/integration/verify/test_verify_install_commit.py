@@ -190,6 +190,24 @@ def test_what_takes_the_place_of_another_distribution_is_seen(tmp_path):
     )
 
 
+def test_a_package_of_node_that_takes_the_place_of_another_is_seen(tmp_path):
+    """BX-9: by a workspace or an override; what checks load under that name would be the work's."""
+    envs = []
+    for name, own in (("before", ("left",)), ("after", ("left", "right", "expect", "jest/node_modules/@jest/core"))):
+        top = tmp_path / name / "node_modules"
+        (top / ".pnpm/glob/node_modules/glob").mkdir(parents=True)
+        (top / "glob").symlink_to(".pnpm/glob/node_modules/glob")
+        for package in ("expect", "jest/node_modules/@jest/core"):
+            (top / package).parent.mkdir(parents=True, exist_ok=True)
+            package in own or (top / package).mkdir()
+        for package in own:
+            (top / package).symlink_to(f"../packages/{package.replace('/', '-')}")
+        copied = CopiedFolder(source=str(top), target="node_modules", made_for="/a/checkout")
+        envs.append(CheckEnvironment(fingerprint="", copies=(copied,)))
+    assert code_of_packages(envs[1], envs[0], programs="") == ("@jest/core", "expect")
+    assert code_of_packages(envs[0], envs[1], programs="") == ()
+
+
 async def test_what_the_work_took_part_in_making_serves_that_commit_alone(project):
     """BX-9: another run with the same lock files would otherwise be judged by it."""
     await project.commit({"package-lock.json": "one", ".gitignore": "node_modules\n"})

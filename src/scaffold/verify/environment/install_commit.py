@@ -20,8 +20,9 @@ from scaffold.git.commits import PathChange, batch_contents, commit_tree, path_c
 from scaffold.git.trees.merge import HELPER, REGULAR_MODES
 from scaffold.git.trees.tree_file import private_index, write_blob
 from scaffold.host.contained_path import ContainedPath
+from scaffold.host.folder_tree import walk
 from scaffold.plan.text.bounded import read_ini
-from scaffold.verify.environment.dependencies import selects_dependencies
+from scaffold.verify.environment.dependencies import NODE_MODULES, selects_dependencies
 from scaffold.verify.gates.projects.project_files import ProjectFiles, as_table, files_at_commit
 from scaffold.verify.paths.check_inputs import STARTUP_MODULES
 
@@ -125,7 +126,20 @@ def code_of_packages(environment: CheckEnvironment, before: CheckEnvironment, *,
     names, under any name.
     """
     others = _names_of_others(environment) | _names_of_others(before)
-    return tuple(sorted({*_brought(environment, programs, others)} - {*_brought(before, programs, others)}))
+    theirs = {name for name, own in _node_packages(before) if not own}
+    taken = {name for name, own in _node_packages(environment) if own and name in theirs}
+    return tuple(sorted({*_brought(environment, programs, others)} - {*_brought(before, programs, others)} | taken))
+
+
+def _node_packages(environment: CheckEnvironment) -> Iterator[tuple[str, bool]]:
+    """Yield the name of each package, also of one for another package alone, and whether it is the repository's own."""
+    for top in (each.source for each in environment.copies if each.target.endswith(NODE_MODULES)):
+        for folder, folders, others in walk(top):
+            scope = f"{name}/" if (name := posixpath.basename(folder)).startswith("@") else ""
+            for path in (Path(folder, each) for each in (*folders, *others) if scope or name == NODE_MODULES):
+                # Others are linked within such folders, from a store.
+                own = path.is_symlink() and NODE_MODULES not in path.readlink().parts
+                yield f"{scope}{path.name}", own
 
 
 def _brought(environment: CheckEnvironment, programs: str, others: frozenset[str]) -> Iterator[str]:
