@@ -137,5 +137,13 @@ async def test_npm_runs_scripts_after_the_download_and_without_a_network(project
         environment = await project.prepared("npm ci", foreign=ForeignSources())
         async with project.tree(environment) as tree:
             assert await check_output(tree, "ls node_modules/left") == "package.json\nran\nscript.js"
+        old = {**top, "lockfileVersion": 1, "requires": True, "dependencies": {"left": locked}}
+        del locked["hasInstallScript"]
+        await project.commit({"package.json": json.dumps({**top, "scripts": {"prepare": "true"}})})
+        for lock in (old, {**old, "lockfileVersion": "2"}):
+            await project.commit({"package-lock.json": json.dumps(lock)})
+            environment = await project.prepared("npm ci", foreign=ForeignSources())
+            async with project.tree(environment) as tree:
+                assert await check_output(tree, "ls node_modules/left") == "package.json\nscript.js", "nobody was asked"
     assert "/left/-/left-1.0.0.tgz" in asked
     assert "/code-ran" not in asked

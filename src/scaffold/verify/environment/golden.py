@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from io import BufferedReader
 from pathlib import Path
+from typing import Any
 
 import msgspec
 from msgspec import Struct, structs
@@ -338,14 +339,22 @@ def _without_code(step: SetupStep, top: Path) -> Iterator[SetupStep]:
     if not (folder / ".yarnrc.yml").exists():  # these two know no variable for it
         command = re.sub(r"\b(yarn|bun) install\b", r"\g<0> --ignore-scripts", command)
     yield command, environ, sandbox
-    manifests = (folder / name for name in ("package.json", "package-lock.json", "npm-shrinkwrap.json"))
-    if re.search(r"\bnpm (ci|install)\b", command) and any(
-        _SCRIPTS.search(path.read_text("utf-8", errors="replace")) for path in manifests if path.is_file()
-    ):
+    locks = [path for name in ("package-lock.json", "npm-shrinkwrap.json") for path in top.rglob(name)]
+    texts = (path.read_text("utf-8", errors="replace") for path in (folder / "package.json", *locks) if path.is_file())
+    # `npm install` takes more than a lock lists, and npm runs its scripts; so does `npm ci` with a lock of version 1.
+    if re.search(r"\bnpm ci\b", command) and all(map(_lists_scripts, locks)) and any(map(_SCRIPTS.search, texts)):
         if sandbox:
             offline = structs.replace(sandbox.confinement, network="none")
             sandbox = structs.replace(sandbox, confinement=offline, proxy=None, port=None)
         yield command, {**environ, "npm_config_ignore_scripts": "false", "npm_config_offline": "true"}, sandbox
+
+
+def _lists_scripts(lock: Path) -> bool:
+    try:
+        version = msgspec.json.decode(lock.read_bytes(), type=dict[str, Any]).get("lockfileVersion")
+    except (OSError, RecursionError, msgspec.MsgspecError):
+        return False
+    return isinstance(version, int) and version > 1
 
 
 def _with_folder(sandbox: SandboxSpec | None, folder: Path) -> SandboxSpec | None:
