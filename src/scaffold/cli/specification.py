@@ -10,6 +10,7 @@ from scaffold.core.errors import UsageError
 from scaffold.core.plan import Finding, Plan
 from scaffold.core.printable_text import count_of, join_limited
 from scaffold.core.proof.specification_audit import Requirement
+from scaffold.host.contained_path import ContainedPath
 from scaffold.orchestrator.planning.projects import task_list_plan
 from scaffold.plan.compliance.requirements import requirements_of
 from scaffold.plan.edit.proposal_limits import MAX_ASSERTIONS, problems_of
@@ -101,8 +102,9 @@ def tasks_in(text: str, path: str) -> TaskSource | None:
     if task_format is None:
         return None
     beside = Path(path).parent
-    requirements = (_read_text(str(beside / each)) for each in REQUIREMENTS_FILES) if task_format == "kiro" else ()
-    criteria = next((each for each in requirements if each), "")
+    # Nobody has typed these names, so no link decides what is read.
+    requirements = (ContainedPath(beside, each) for each in REQUIREMENTS_FILES) if task_format == "kiro" else ()
+    criteria = next((read for each in requirements if each.is_file() and (read := _read_text(str(each)))), "")
     document = read_tasks_of(task_format, text, name=path, requirements=criteria)
     given = (beside / each for each in REFERENCE_FILES) if Path(path).name == TASKS_FILE else ()
     references = tuple(os.path.relpath(each) for each in given if each.is_file())
@@ -137,7 +139,7 @@ def tasks_file(given: str) -> str:
     """Return the path of the list of tasks in a folder, or the path given; raise UsageError for a folder without."""
     if not Path(given).is_dir():
         return given
-    path = Path(given) / TASKS_FILE
+    path = ContainedPath(Path(given), TASKS_FILE)
     if not path.is_file():
         what = f"{given} cannot be read: it is a folder without a {TASKS_FILE}"
         raise UsageError(what, "Pass a file, or the folder of a specification of spec-kit or Kiro.")

@@ -97,6 +97,18 @@ def test_a_folder_is_planned_with_what_lies_beside_its_tasks(file, scaffold):
     assert action["notes"] == "Read first: .kiro/specs/shop/requirements.md"
 
 
+def test_what_a_link_beside_the_tasks_leads_to_is_not_read(file, scaffold):
+    """BX-9: nobody has typed these names; a received repository may lead them to the user's own files."""
+    file(".kiro/specs/shop/tasks.md", KIRO)
+    file("own.md", REQUIREMENTS)
+    Path(".kiro/specs/shop/requirements.md").symlink_to("../../../own.md")
+    Path("specs").mkdir()
+    Path("specs/tasks.md").symlink_to("../.kiro/specs/shop/tasks.md")
+    assert scaffold("plan", "--spec", ".kiro/specs/shop", "-o", "plan.json").code == 0
+    assert "SHALL ring" not in Path("plan.json").read_text()
+    assert "without a tasks.md" in scaffold("plan", "--spec", "specs").err
+
+
 def test_a_folder_without_tasks_is_refused(file, scaffold):
     """OR-6: before anything is spent."""
     file("specs/one/tasks.md", "# Tasks\n\n- [ ] something\n")
