@@ -32,7 +32,7 @@ FOLDER_BY_INSTALLER: Mapping[str, str] = {
 INSTALLER_RECORDS = ("pyvenv.cfg", ".package-lock.json", ".modules.yaml", ".yarn-integrity", ".yarn-state.yml")
 """Files in which installers record what they installed."""
 MOST_BYTES = 100_000_000
-"""Of such a file; a lock of 50,000 packages has 20 MB."""
+"""Of what installers record; a lock of 50,000 packages has 20 MB."""
 
 _PIP = re.compile(r"\bpip3?\b|\bpython3? -m pip\b")
 _VENV = re.compile(r"-m venv\b|\buv venv\b|\bvirtualenv\b")
@@ -105,7 +105,7 @@ def toolchain_lines(path: str) -> tuple[str, ...]:
 
 def installed_lines(folder: Path) -> tuple[str, ...]:
     """Return lines that change whenever the dependencies installed in `folder` change."""
-    records = [f"{name} {hash_lines([text])}" for name in INSTALLER_RECORDS if (text := _read_text(folder / name))]
+    records = [f"{name} {hash_lines([text])}" for name in INSTALLER_RECORDS if (text := read_text(folder / name))]
     # Scoped Node packages count, caches do not.
     # Names and times of packages instead of their contents: an environment may have a hundred thousand files.
     found = [*folder.glob("lib*/python*/site-packages/*"), *folder.glob("@*/*")] or list(folder.glob("*"))
@@ -124,7 +124,8 @@ def _matches_any(path: str, patterns: Sequence[str]) -> bool:
     return any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
-def _read_text(path: Path) -> str:
+def read_text(path: Path) -> str:
+    """Return the text of an installed file; empty if it is missing, a link, a pipe or too large."""
     # An agent could have put a named pipe there, which nobody writes.
     found = ContainedPath(path.parent, path.name).read(MOST_BYTES)
     return "" if isinstance(found, str) else found.decode(errors="replace")

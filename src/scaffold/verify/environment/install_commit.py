@@ -19,10 +19,9 @@ from scaffold.git.client.command_line import Git
 from scaffold.git.commits import PathChange, batch_contents, commit_tree, path_changes, tree_of
 from scaffold.git.trees.merge import HELPER, REGULAR_MODES
 from scaffold.git.trees.tree_file import private_index, write_blob
-from scaffold.host.contained_path import ContainedPath
 from scaffold.host.folder_tree import walk
 from scaffold.plan.text.bounded import read_ini
-from scaffold.verify.environment.dependencies import NODE_MODULES, selects_dependencies
+from scaffold.verify.environment.dependencies import NODE_MODULES, read_text, selects_dependencies
 from scaffold.verify.gates.projects.project_files import ProjectFiles, as_table, files_at_commit
 from scaffold.verify.paths.check_inputs import STARTUP_MODULES
 
@@ -32,7 +31,6 @@ LIFECYCLE = ("preinstall", "install", "postinstall", "prepublish", "preprepare",
 """The scripts of a package.json that an installation runs, in npm's order."""
 SCRIPTS = ("console_scripts", "gui_scripts")
 """The groups of entry points that are programs of their own."""
-MOST_BYTES = 20_000_000
 HOOKS = ("pre_", "post_")
 """How the names of scripts begin that PDM runs by itself."""
 _IMPORTS = re.compile(r"^import[ \t]", re.MULTILINE)
@@ -145,13 +143,13 @@ def _node_packages(environment: CheckEnvironment) -> Iterator[tuple[str, bool]]:
 def _brought(environment: CheckEnvironment, programs: str, others: frozenset[str]) -> Iterator[str]:
     for top, info in (found[:2] for found in _distributions(environment) if found[2]):
         try:
-            groups = read_ini(_text(info / "entry_points.txt")).items()
+            groups = read_ini(read_text(info / "entry_points.txt")).items()
         except ValueError:  # Python reads them in a way of its own
             yield f"{info.name}/entry_points.txt"
             continue
         yield from (f"{group} {name}" for group, names in groups if group not in SCRIPTS for name in names)
         # Setuptools has hooks for its own editable installations; other backends put a file with any text there.
-        hooks = bool(_SETUPTOOLS.search(_text(info / "WHEEL")))
+        hooks = bool(_SETUPTOOLS.search(read_text(info / "WHEEL")))
         paths = (info.name, *_installed_paths(info, top))
         yield from (each for each in paths if _name(each) in others or _takes_effect(top, each, programs, hooks=hooks))
 
@@ -160,7 +158,7 @@ def _distributions(environment: CheckEnvironment) -> Iterator[tuple[Path, Path, 
     """Yield each virtual environment with a distribution's record in it, and whether that is the repository's own."""
     for top in map(Path, (*(each.source for each in environment.copies), *environment.shown)):
         for info in top.glob("lib/python*/site-packages/*.dist-info"):
-            yield top, info, '"file://' in _text(info / "direct_url.json").replace(" ", "")
+            yield top, info, '"file://' in read_text(info / "direct_url.json").replace(" ", "")
 
 
 def _names_of_others(environment: CheckEnvironment) -> frozenset[str]:
@@ -178,7 +176,7 @@ def _name(path: str) -> str:
 def _installed_paths(info: Path, top: Path) -> tuple[str, ...]:
     """Return the paths that a distribution installed, relative to the virtual environment."""
     packages = info.parent.relative_to(top).as_posix()
-    rows = (line.rsplit(",", 2)[0].strip('"') for line in _text(info / "RECORD").splitlines())
+    rows = (line.rsplit(",", 2)[0].strip('"') for line in read_text(info / "RECORD").splitlines())
     return tuple(
         posixpath.normpath(posixpath.join(packages, row)) if ".." in row else f"{packages}/{row}" for row in rows
     )
@@ -191,9 +189,4 @@ def _takes_effect(top: Path, path: str, programs: str, *, hooks: bool) -> bool:
     if not name:
         return not path.startswith(("share/", "etc/", "include/")) and not path.endswith(".dist-info")
     starts = name.endswith(".pth") and not (hooks and name.startswith("__editable__"))
-    return name.partition(".")[0] in STARTUP_MODULES or (starts and _IMPORTS.search(_text(top / path)) is not None)
-
-
-def _text(path: Path) -> str:
-    found = ContainedPath(path.parent, path.name).read(MOST_BYTES)
-    return "" if isinstance(found, str) else found.decode(errors="replace")
+    return name.partition(".")[0] in STARTUP_MODULES or (starts and _IMPORTS.search(read_text(top / path)) is not None)
