@@ -159,17 +159,18 @@ def install_within(phase):
 
 def install_at_file(part):
     """Put a point before and after a file whose path contains `part` is replaced by a new one."""
-    replace = Path.replace
+    replace = os.replace
 
-    def crashing_replace(self, target):
-        if part in str(target):
+    def crashing_replace(source, target, **folders):
+        folder = Path(f"/proc/self/fd/{folders['dst_dir_fd']}").readlink() if folders else ""
+        is_it = part in f"{folder}/{target}"
+        if is_it:
             point("written")
-        moved = replace(self, target)
-        if part in str(target):
+        replace(source, target, **folders)
+        if is_it:
             point("in place")
-        return moved
 
-    Path.replace = crashing_replace
+    os.replace = crashing_replace
 
 
 if "CRASH_COUNTER" in os.environ and "scaffold" in sys.orig_argv:

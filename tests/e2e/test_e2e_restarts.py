@@ -96,7 +96,7 @@ def test_an_owner_killed_twenty_times_lands_everything_exactly_once(scenario):
     started(scenario, actions=60, width=1)
     kills = 0
     while kills < 20:
-        time.sleep(dice.uniform(0.0, 4.0))
+        time.sleep(dice.uniform(0.0, 2.0))
         assert scenario.status()["run"]["status"] == "active", "it ended before it was killed often enough"
         killed = kill_owner(scenario)
         if killed is not None:
