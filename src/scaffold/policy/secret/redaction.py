@@ -33,7 +33,7 @@ class SecretPattern(Struct, frozen=True):
             yield found.span(found.re.groups)
 
 
-_KEY_PREAMBLE = r"(?:[^A-Za-z0-9+/\-]++|\d++[\t:|]|(?:Proc-Type|DEK-Info|Version|Comment|Hash): [^\n\\]*+)*+"
+_KEY_PREAMBLE = r"(?>(?:[^A-Za-z0-9+/\-]++|\d++[\t:|]|(?:Proc-Type|DEK-Info|Version|Comment|Hash): [^\n\\]*+)*)"
 """Text between the BEGIN line of a key and its first line: line breaks, line numbers, headers."""
 
 _PRIVATE_KEY = (

@@ -76,7 +76,7 @@ _IDENTIFIER = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{
 """A UUID, a commit id or a digest."""
 _SETTING = re.compile(
     r"""^[ \t]*(?:export[ \t]+)?["']?(?P<name>[\w.:/-]*\w)["']?[ \t]*(?:=|:[ \t])[ \t]*"""
-    r"""(?:"(?P<double>(?:[^"\\]|\\.)*+)"|'(?P<single>[^']*+)'|(?P<bare>[^\s"'#][^\n]*+))""",
+    r"""(?:"(?P<double>(?>(?:[^"\\]|\\.)*))"|'(?P<single>[^']*+)'|(?P<bare>[^\s"'#][^\n]*+))""",
     re.MULTILINE,
 )
 _COMMENT = re.compile(r"\s#.*")

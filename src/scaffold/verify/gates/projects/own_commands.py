@@ -77,8 +77,9 @@ TEST_PROGRAMS: Mapping[str, ProjectKind] = {
 """Programs that run the tests of one kind of project."""
 
 # Each of these reads a character in one way only: texts of a repository may be made so that others never end.
-_FACTORS = re.compile(r"^(?:[!\w.{},-]|(?<=,) ++(?=[!\w.{},-]))++:\s+")
-_EXPRESSION = re.compile(r"\$\{\{(?:(?!\}\}|\$\{\{).)*+\}\}", re.DOTALL)
+# Groups that repeat are atomic, not possessive: before 3.11.5, Python's `re` loses matches of the latter (gh-106052).
+_FACTORS = re.compile(r"^(?>(?:[!\w.{},-]|(?<=,) ++(?=[!\w.{},-]))+):\s+")
+_EXPRESSION = re.compile(r"\$\{\{(?>(?:(?!\}\}|\$\{\{).)*)\}\}", re.DOTALL)
 _TOX_NAME = re.compile(r"\{(?P<name>posargs|env:\w+)(?::(?P<default>[^{}]*))?\}")
 _SECTION_KEY = re.compile(r"\{\[(?P<section>[^\]{}]+)\](?P<key>\w+)\}")
 _MAKE_VALUE = re.compile(r"^(?P<name>\w++)[ \t]*+[:?]?=[ \t]*+(?P<value>.*)$", re.MULTILINE)
