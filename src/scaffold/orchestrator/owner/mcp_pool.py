@@ -10,6 +10,7 @@ from msgspec import structs
 
 from scaffold.agent.extensions.access import open_servers
 from scaffold.agent.extensions.setup import ExtensionSetup, ServerChoice
+from scaffold.agent.messages.poller import StorePoller
 from scaffold.config.trusted_extensions import mcp_files
 from scaffold.core.model import InboxItem, Run
 from scaffold.core.printable_text import join_limited
@@ -18,7 +19,6 @@ from scaffold.run.context import RunContext
 from scaffold.run.notices import warn
 from scaffold.run.resources.sandbox import SandboxPlace, open_checkout_sandbox, remove_temporary_folder
 
-POLL_S = 1.0
 MAX_NAMED = 5
 POOL = "mcp-pool"
 """The name of the pool's temporary folder."""
@@ -101,12 +101,17 @@ class _InboxApprovals:
         store = self._context.store
         # An earlier owner may have been killed between the user's decision and the approval.
         decided = store.inbox.in_force(item)
+        poller = StorePoller(store.data_version)
         while decided is None:
-            if not store.inbox.is_open(item.id):
+            tick = poller.tick()
+            now = store.inbox.get(item.id)
+            if now is not None and now.state in {"approved", "rejected"}:
+                decided = now
+                break
+            if now is None or now.state != "open":
                 with store.transaction(durable=True):
                     item = store.inbox.ask(structs.replace(item, id=new_id()))
-            await asyncio.sleep(POLL_S)
-            now = store.inbox.get(item.id)
-            decided = now if now is not None and now.state in {"approved", "rejected"} else None
+            # The worker that starts next should find the tools that the user has just approved.
+            await poller.past(tick)
         if decided.state == "approved":
             approve()
