@@ -89,6 +89,8 @@ def test_what_is_looked_up_or_connected_to_is_seen(alone):
 
 def test_a_run_and_what_is_remembered_contact_nobody(alone):
     """BX-31: from the configuration to what lands, with memories, documents and MCP servers."""
+    pytest.importorskip("mcp", reason="the extra `mcp` is not installed")
+    pytest.importorskip("pypdfium2", reason="the extra `documents` is not installed")
     scenario = alone.scenario
     folder = scenario.home / ".config" / "scaffold"
     folder.mkdir(parents=True)

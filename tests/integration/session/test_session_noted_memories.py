@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from integration.memory.builders import needs_extra
 from scaffold.core.knowledge import CollectionName
 from scaffold.host.clock import SystemClock
 from scaffold.memory.opening import open_memories
@@ -88,6 +89,7 @@ def test_no_agent_replaces_or_deletes_what_the_user_has_confirmed(access: Access
     assert not agent.forget(id_of(better.content)).failed
 
 
+@needs_extra
 async def test_items_of_an_index_of_the_user_are_found_where_an_agent_added_them(access: Access) -> None:
     """RA-14: also where another agent has changed one, and whatever metadata it gives."""
     user, here, elsewhere = access("here", "user"), access("here", "session:a"), access("elsewhere", "session:b")
