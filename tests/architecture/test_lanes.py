@@ -101,6 +101,7 @@ def test_what_changed_comes_first() -> None:
 def test_what_fails_only_beside_others_is_listed_and_what_fails_alone_fails_the_run(tmp_path: Path) -> None:
     code, text = pytest_in(tmp_path, "-n2", flaky=2)
     assert (code, text.splitlines()[-1].strip("= ").partition(" in ")[0]) == (0, "1 passed, 1 skipped, 2 flaky")
+    assert text.count("\n    AssertionError") == 2
     kept = sorted((path.name, "AssertionError" in path.read_text()) for path in tmp_path.glob(".ci/flaky/*/*"))
     assert kept == [("alone.txt", False)] * 2 + [("beside-others.txt", True)] * 2
     code, text = pytest_in(tmp_path, "-n2", flaky=1, wrong=1)

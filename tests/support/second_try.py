@@ -18,6 +18,7 @@ MOST_FLAKY = 3
 """More flaky tests than these fail the run: then the machine, or the change, is at fault."""
 MOST_CONFIRMED = 3
 """After so many failures that repeat, the run has failed for certain, and no more are repeated."""
+CRASH_CHARS = 600
 LIMIT_S = 600
 """How long a second try may take; only what hangs in spite of the limits of tests takes longer."""
 
@@ -100,7 +101,9 @@ class SecondTry:
         reporter = self._reporter
         reporter.section("flaky: failed beside other tests, passed alone", yellow=True)
         for nodeid, folder in self._flaky.items():
-            reporter.write_line(f"{nodeid}\n    both outputs: {folder.relative_to(self._config.rootpath)}")
+            # The folder may be out of reach for who reads this.
+            reporter.write_line(f"{nodeid}\n    {_crash_line(self._reports[nodeid][0])}")
+            reporter.write_line(f"    both outputs: {folder.relative_to(self._config.rootpath)}")
         if len(self._flaky) > MOST_FLAKY:
             reporter.write_line(f"These are more than {MOST_FLAKY}, so the run failed.", red=True)
 
@@ -109,6 +112,11 @@ class SecondTry:
         reporter = self._config.pluginmanager.get_plugin("terminalreporter")
         assert isinstance(reporter, TerminalReporter)
         return reporter
+
+
+def _crash_line(report: pytest.TestReport) -> str:
+    crash = getattr(report.longrepr, "reprcrash", None)
+    return " ".join((crash.message if crash is not None else report.longreprtext[-CRASH_CHARS:]).split())[:CRASH_CHARS]
 
 
 def _text(nodeid: str, reports: list[pytest.TestReport]) -> Iterator[str]:
