@@ -44,21 +44,22 @@ def read(scenario, kind, key="sub"):
 
 @pytest.mark.slow
 def test_a_refusal_names_tests_and_files_and_what_may_be_done(scenario):
-    """AL-5, AL-6, AL-9: a test that fails, then the test itself changed, then work that lands."""
-    mended = (write("test_calc.py", FILES["test_calc.py"]), write("calc.py", RIGHT))
-    scenario.cassette(sub=[write("calc.py", BROKEN), "done", write("test_calc.py", OTHER), "done", *mended, "done"])
-    scenario.run("--yes", code=0)
-    first, broken, changed = read(scenario, "prompt")
+    """AL-5, AL-6, AL-9: a test that fails is sent back; the test itself changed ends the attempt, and is the last."""
+    scenario.cassette(sub=[write("calc.py", BROKEN), "done", write("test_calc.py", OTHER), "done"])
+    scenario.run("--yes", code=1)
+    first, broken = read(scenario, "prompt")
     assert "Ask for others with `request_files` before you change them" in first
     assert ": 1 test is worse than before the work:\n- test_calc.py::test_add fails: assert -1 == 3\n" in broken
     assert "1 failed" in broken
-    assert "These files determine check results, and the task does not declare them (they differ from commit" in changed
-    assert "- test_calc.py is an existing test or test data" in changed
-    for text in (broken, changed):
-        assert "\n\nWhat you may do:\n- " in text
-        assert "`request_files`" in text
-        assert "change nothing more and say so" in text
-        assert "new_failure" not in text
+    assert "\n\nWhat you may do:\n- " in broken
+    assert "`request_files`" in broken
+    assert "change nothing more and say so" in broken
+    assert "new_failure" not in broken
+    (attempt,) = scenario.status()["actions"][0]["attempts"]
+    named, why = attempt["error"].splitlines()
+    assert named == "test_calc.py is an existing test or test data"
+    assert why.startswith("These files determine check results, and the task does not declare them (they differ from")
+    assert why.endswith(". If they are to change, declare them in the `files` of the action.")
 
 
 @pytest.mark.slow

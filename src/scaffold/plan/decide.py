@@ -39,6 +39,8 @@ class FailedPrimitive(Struct, frozen=True):
     parent: ActionId | None
     too_large: bool = False
     """Whether it used up its attempts: perhaps smaller actions can do it. One that was rejected is not too large."""
+    refused: bool = False
+    """Whether its work changed what it may not: a human is asked, and no planner."""
     is_step: bool = False
     """Whether it is a step of a story, which fails with its story."""
 
@@ -157,6 +159,9 @@ def decide(view: GoalView) -> tuple[GoalCommand, ...]:
         if each.is_story and each.open_children == 0 and each.unmet_effects
     ):
         return failed
+    refused = tuple(AskHuman(each.id) for each in view.exhausted if each.refused and not each.is_step)
+    if refused and view.asks_human:
+        return refused
     if view.exhausted and not view.planner_busy:
         planner = view.asks_human or view.replans_left > 0
         match escalation_of_exhausted(replans_left=view.replans_left, planner=planner):

@@ -8,6 +8,8 @@ import posixpath
 from collections import defaultdict
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 
+from msgspec import structs
+
 from scaffold.core.printable_text import join_limited, utf8_safe
 from scaffold.core.proof.contract import CheckResult, Contract
 from scaffold.git import commits
@@ -37,9 +39,6 @@ from scaffold.verify.paths.manifest import changed_check_settings, has_settings
 from scaffold.verify.paths.shadow import find_shadows
 from scaffold.verify.proof_request import ProofRequest
 from scaffold.verify.weakened_gates import weakened_gates
-
-PROTECTED_FILES_CHECK = "protected files"
-"""The name of the result that refuses undeclared changes of protected files; it ends an attempt at once."""
 
 SETTINGS_SUFFIXES = (".json", ".toml", ".yaml", ".yml", ".cfg", ".ini", ".sh", ".mk")
 MOST_BYTES = 5_000_000
@@ -92,9 +91,9 @@ async def check_changed_paths(
     base = tree.base[:SHOWN_COMMIT_CHARS]
     inner = await commits.submodule_changes(tree.git, tree.base, tree.commit)
     files = undeclared_protected_files((*changes, *inner), request)
-    found.append(_blocking_result(PROTECTED_FILES_CHECK, _FILES_PROBLEM.format(base=base), files))
+    found.append(_undeclared_result("protected files", _FILES_PROBLEM.format(base=base), files))
     areas = undeclared_protected_paths(changes, request)
-    found.append(_blocking_result("protected", _AREAS_PROBLEM.format(base=base), areas))
+    found.append(_undeclared_result("protected", _AREAS_PROBLEM.format(base=base), areas))
     touched = {folder for each in changes if each.kind != "D" for folder in _folders_of(each.path)}
     names = defaultdict[str, set[str]](set)
     # Most changes touch few of the folders, or only the top.
@@ -105,7 +104,7 @@ async def check_changed_paths(
     bare = tuple(f"{folder}/" for folder, entries in names.items() if is_git_dir_by_names(entries))
     inside = (change.path for change in changes if bare and change.kind != "D" and change.path.startswith(bare))
     found.append(
-        _blocking_result(
+        _undeclared_result(
             "repositories",
             _REPOSITORIES_PROBLEM,
             [(path, "is in a git repository") for path in inside if not is_declared_specifically(path, request.files)],
@@ -114,7 +113,7 @@ async def check_changed_paths(
     found.append(_blocking_result("submodules", _SUBMODULES_PROBLEM, await _missing_submodules(tree, changes)))
     found += await _check_input_results(request, tree, changes)
     hiding = [*await _export_settings(request, tree, changes), *await _find_exclusions(request, tree, changes)]
-    found.append(_blocking_result("attributes", _ATTRIBUTES_PROBLEM, hiding))
+    found.append(_undeclared_result("attributes", _ATTRIBUTES_PROBLEM, hiding))
     found.append(_blocking_result("encodings", _ENCODINGS_PROBLEM, await _find_encodings(tree, changes)))
     found.append(_blocking_result("own path", _OWN_PATH_PROBLEM, _own_path(tree, changes)))
     found.append(_undeclared_warning(changes, request))
@@ -243,7 +242,7 @@ async def _check_input_results(
     ]
     links = [each for change in changes if change.is_link async for each in _link_reasons(change, tree)]
     return [
-        _blocking_result("checks", _CHECK_INPUTS_PROBLEM.format(base=tree.base[:SHOWN_COMMIT_CHARS]), deciding),
+        _undeclared_result("checks", _CHECK_INPUTS_PROBLEM.format(base=tree.base[:SHOWN_COMMIT_CHARS]), deciding),
         _blocking_result("shadowing", _SHADOWS_PROBLEM, shadowing),
         _blocking_result("links", _LINKS_PROBLEM, links),
     ]
@@ -308,6 +307,11 @@ def _blocking_result(name: str, problem: str, reasons: Iterable[Reason]) -> Chec
     if not lines:
         return None
     return CheckResult(name=name, verdict="fail", detail=utf8_safe(f"{problem}\n{_bullet_list(lines)}"))
+
+
+def _undeclared_result(name: str, problem: str, reasons: Iterable[Reason]) -> CheckResult | None:
+    found = _blocking_result(name, problem, reasons)
+    return structs.replace(found, safety_refusal="undeclared") if found else None
 
 
 def _bullet_list(lines: Sequence[str]) -> str:

@@ -19,9 +19,8 @@ from scaffold.git.checkouts import worktree
 from scaffold.run.attempts.assignment import TESTING_ROLE
 from scaffold.run.failures.attempt_end import AttemptEnd
 from scaffold.run.failures.ladder import AGENT_SAID
-from scaffold.run.failures.refused_work import summarize_failures
+from scaffold.run.failures.refused_work import safety_refusal_text, summarize_failures
 from scaffold.verify.contract.check_runs import unchanged_result
-from scaffold.verify.guard import PROTECTED_FILES_CHECK
 from scaffold.worker.agent.capabilities import AgentCapabilities
 from scaffold.worker.agent.native_executor import watched_agent
 from scaffold.worker.agent.prompt_learnings import last_failure, with_learnings, with_learnings_of_failure
@@ -34,7 +33,6 @@ from scaffold.worker.human.protected_review import (
     blocking_losses,
     human_decision,
     named,
-    protected_refusal,
     restore_waiting_change,
 )
 from scaffold.worker.review.critic import Critic, improve_prompt
@@ -266,7 +264,7 @@ class ChangeLoop:
         last, critique = self._last, self._last.critique
         state = IterationState(
             passed=last.passed,
-            refused=changed and any(each.name == PROTECTED_FILES_CHECK for each in last.verification.failures),
+            refused=changed and last.verification.is_safety_refusal,
             changed=changed,
             score=critique.total if critique else None,
             threshold=settings.tier.threshold,
@@ -373,16 +371,13 @@ class ChangeLoop:
         lost = blocking_losses(failed)
         if lost and self._passed is None and not self._records.task.run.settings.permissions.yolo:
             return await self._left_to_human(failed, lost)
-        if move.reason == "refused":
-            return await self._last_passed_or(
-                AttemptEnd(_failed_outcome(failed), protected_refusal(failed), permanent=True)
-            )
         if move.reason == "nothing_changed":
             gave_up = _with_words(AttemptEnd(_failed_outcome(failed), _nothing_changed(failed)), self._said)
             return await self._last_passed_or(gave_up)
+        why = safety_refusal_text(failed) if move.reason == "refused" else summarize_failures(failed)
         if self._passed is None:
-            self._records.never_passed(failed, iterations=iteration, summary=summarize_failures(failed))
-        return await self._last_passed_or(AttemptEnd(_failed_outcome(failed), summarize_failures(failed)))
+            self._records.never_passed(failed, iterations=iteration, summary=why)
+        return await self._last_passed_or(AttemptEnd(_failed_outcome(failed), why))
 
     async def _last_passed_or(self, gave_up: AttemptEnd) -> CandidateReady | AttemptEnd:
         if self._passed is None:

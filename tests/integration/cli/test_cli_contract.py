@@ -53,6 +53,7 @@ def test_a_contract_is_shown_with_the_evidence_of_its_landing(context, run, scaf
                     "log": "",
                     "duration_s": 0.0,
                     "output_hash": None,
+                    "safety_refusal": None,
                 }
             ],
             "gates": [],

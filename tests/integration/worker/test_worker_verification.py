@@ -12,8 +12,12 @@ from scaffold.core.proof.contract import Check, Contract
 from scaffold.core.proof.gates import Baseline, CheckEnvironment, Gate, GateRun
 from scaffold.core.states import Failed
 from scaffold.git import refs
+from scaffold.orchestrator.supervisor.goal_view import read_goal_view
+from scaffold.orchestrator.user_control.inbox_decisions import InboxDecision, decide_items
+from scaffold.plan.decide import AskHuman, decide
 from scaffold.plan.text.file_format import contract_document
 from scaffold.run.attempts.assignment import TESTING_ROLE
+from scaffold.run.failures.escalation_question import ask_about_failure
 from scaffold.worker.attempt_records import CandidateReady
 from support.harness import UNSANDBOXED, act, goal
 
@@ -166,16 +170,61 @@ async def test_a_critic_gets_the_final_contract(harness):
     assert "- pass: test -s a" in asked
 
 
-async def test_a_protected_file_that_a_script_wrote_ends_the_attempt_and_the_action(harness, tmp_path):
-    """RA-14, AL-9: the file tools and the policy never saw its name; no iteration and no attempt follows."""
-    run = await begin(harness, iterations=3)
+REFUSALS = {
+    "a protected file": (
+        "echo 'registry=http://example.invalid' > .npmrc",
+        ".npmrc is protected as `.npmrc`, .npmrc configures how the work is checked",
+    ),
+    "a protected area": ("mkdir auth; echo one > auth/x.py", "auth/x.py is in the protected area `**/auth/**`"),
+    "a path that the contract keeps": ("echo more >> list", "Not so: these files must stay as they were: `li*` (list)"),
+    "an existing test": ("echo '# more' >> test_old.py", "test_old.py is an existing test or test data"),
+    "a file that judges the work": ("echo > conftest.py", "conftest.py controls how tests run"),
+    "what is left out of archives": (
+        "echo 'a export-ignore' > .gitattributes",
+        ".gitattributes changes `a export-ignore`",
+    ),
+    "several of them": (
+        "mkdir auth; echo one > auth/x.py; echo more >> list",
+        "Not so: these files must stay as they were: `li*` (list), auth/x.py is in the protected area `**/auth/**`",
+    ),
+}
+
+
+@pytest.mark.parametrize(("command", "said"), REFUSALS.values(), ids=REFUSALS)
+async def test_work_that_changes_what_it_may_not_ends_its_attempt_and_its_action(harness, tmp_path, command, said):
+    """RA-14, AL-9: no iteration, no attempt and no other approach follows, though the agent would undo it."""
+    (harness.repo / "test_old.py").write_text("def test_old():\n    pass\n")
+    await harness.sh("git add -A; git commit -qm tests")
+    contract = Contract(commands=(Check(command="test -f a"),), must_not_change=("li*",))
+    settings = WITH_CRITIC | {"critic": False, "iterations": 3}
+    run = await harness.own(goal("g", act("a", contract=contract)), **settings)
+    # The file tools and the policy never see the names.
     script = tmp_path / "setup"
-    script.write_text("echo 'registry=http://example.invalid' > .npmrc\n")
-    ending = await harness.work(run, "a", f"echo one > a; sh {script}", "rm -r -- .npm*")
-    assert (ending.outcome, ending.permanent) == ("contract_failed", True)
-    assert ending.error.startswith(".npmrc is protected as `.npmrc`\n")
+    script.write_text(command)
+    ending = await harness.work(run, "a", f"echo one > a; sh {script}", "git checkout HEAD~ .")
+    assert (ending.outcome, ending.error.partition("\n")[0]) == ("contract_failed", said)
     assert len(harness.prompts()) == 1
     assert harness.action(run, "a").state == Failed(ending.error)
+    (attempt,) = harness.attempts(run, "a")
+    assert attempt.escalation == "failed"
+
+
+@pytest.mark.slow
+async def test_a_human_may_retry_what_was_refused(harness):
+    """AL-9, AL-19: a planner is asked nothing, not even for smaller actions."""
+    contract = Contract(commands=(Check(command="test -f a"),), must_not_change=("li*",))
+    run = await harness.own(goal("g", act("a", contract=contract)), planner=True, replans=3, reviewer=None)
+    await harness.work(run, "a", "echo one > a; echo more >> list")
+    action = harness.action(run, "a")
+    assert harness.attempts(run, "a")[-1].escalation == "human"
+    view = read_goal_view(harness.store, run, harness.store.goals.for_run(run.id)[0])
+    assert decide(view) == (AskHuman(action.id),)
+    with harness.store.transaction():
+        ask_about_failure(harness.store, run, action.id)
+    (item,) = harness.store.inbox.open_of_run(run.id)
+    assert item.text == "`a` failed after 1 attempt, and its work changes what it may not. How should it go on?"
+    decide_items(harness.store, [item.id], InboxDecision(to="answered", words="retry: leave the list alone"))
+    assert isinstance(await harness.work(run, "a", "echo one > a"), CandidateReady)
 
 
 PYTHON_CALC = {

@@ -106,6 +106,14 @@ TABLE = {
         view(exhausted=failed("a", "b"), asks_human=True, ready=(primitive("c"),)),
         (AskHuman("A"), AskHuman("B")),
     ),
+    "a human alone is asked about work that changed what it may not, even during a turn": (
+        view(exhausted=(*failed("a", refused=True), *failed("b")), asks_human=True, replans_left=2, planner_busy=True),
+        (AskHuman("A"),),
+    ),
+    "without a planner it fails as any other": (
+        view(exhausted=failed("a", refused=True), ready=(primitive("c"),)),
+        (Dispatch("C"),),
+    ),
     "nobody is asked during a turn": (
         view(exhausted=failed("a"), asks_human=True, planner_busy=True, ready=(primitive("c"),)),
         (Dispatch("C"),),

@@ -188,6 +188,17 @@ def test_without_a_planner_or_replans_the_last_rung_is_another():
     spent = history("a", "a", "a", alternatives=1)
     assert next_escalation(spent, replans_left=0, planner=True) == "human"
     assert next_escalation(spent, replans_left=0, planner=False) == "failed"
+
+
+def test_work_that_changed_what_it_may_not_has_no_further_attempt():
+    """AL-9, AL-19: no other approach, no learning, no smaller actions; a human decides, or the plan has failed."""
+    refused = history("a", refused=True, learning=True)
+    assert next_escalation(refused, replans_left=3, planner=True) == "human"
+    assert next_escalation(refused, replans_left=3, planner=False) == "failed"
+
+
+def test_the_ladder_has_six_rungs():
+    """AL-19."""
     assert {*ESCALATION_TEXT} == {"again", "alternative", "learning", "smaller", "human", "failed"}
 
 

@@ -82,6 +82,9 @@ class SealedContract(Struct, frozen=True, kw_only=True):
 
 
 CheckVerdict = Literal["pass", "fail", "warn", "error", "timeout", "vacuous"]
+SafetyRefusal = Literal["undeclared", "kept", "forbidden"]
+"""Why a change of a path may not land, whatever the work shows: the task does not declare it | its contract keeps it
+as it is | no task may change it. The change itself decides, before any of its code runs."""
 BLOCKING_CHECK_VERDICTS: frozenset[CheckVerdict] = frozenset({"fail", "error", "timeout", "vacuous"})
 
 
@@ -101,6 +104,8 @@ class CheckResult(Struct, frozen=True, kw_only=True):
     duration_s: float = 0.0
     output_hash: str | None = None
     """SHA-256 of the whole standard output; None for file constraints."""
+    safety_refusal: SafetyRefusal | None = None
+    """Set if the result ends the attempt, and its action, at once: only a human can allow the change or ask again."""
 
 
 def blocking_results(results: Sequence[CheckResult]) -> tuple[CheckResult, ...]:
@@ -219,6 +224,11 @@ class Verification(Struct, frozen=True, kw_only=True):
     def settled_tests(self) -> frozenset[str]:
         """The names of the tests of the base about which this work decided: removed, replaced or moved ones."""
         return frozenset(name for gate in self.gates for name in gate.base_tests)
+
+    @property
+    def is_safety_refusal(self) -> bool:
+        """Whether a result ends the attempt at once."""
+        return any(result.safety_refusal for result in self.failures)
 
     @property
     def broken_gates(self) -> tuple[GateResult, ...]:

@@ -3,7 +3,7 @@
 from scaffold.core.model import Action, Goal, Run
 from scaffold.orchestrator.dispatch import slots_for
 from scaffold.plan.decide import FailedPrimitive, GoalView, ReadyAction, RunningCompound
-from scaffold.run.failures.ladder import attempts_allowed, has_planner, replans_left
+from scaffold.run.failures.ladder import attempts_allowed, has_planner, is_safety_refusal, replans_left
 from scaffold.store.database import Store
 from scaffold.store.run.plan import scheduling
 
@@ -62,6 +62,7 @@ def _exhausted_actions(store: Store, run: Run, goal: Goal) -> tuple[FailedPrimit
             key=action.key,
             parent=action.parent_id,
             is_step=action.method == "story",
+            refused=any(map(is_safety_refusal, store.attempts.for_action(action.id)[-1:])),
             too_large=store.actions.failures(action.id) >= attempts_allowed(run, action),
         )
         for action in store.actions.unhandled_failures(goal.id)

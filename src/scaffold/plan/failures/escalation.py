@@ -43,6 +43,8 @@ class FailureHistory(Struct, frozen=True, kw_only=True):
     """Whether the limit may be exceeded at all."""
     permanent: bool = False
     """Whether every other attempt would end in the same way."""
+    refused: bool = False
+    """Whether the work changed what its task may not: neither another attempt nor smaller actions may do so."""
 
 
 def next_escalation(history: FailureHistory, *, replans_left: int, planner: bool) -> Escalation:
@@ -50,9 +52,10 @@ def next_escalation(history: FailureHistory, *, replans_left: int, planner: bool
 
     Beyond the limit there is one attempt, and only for something that was not tried: a learning, or another approach.
     """
-    if not history.permanent and (found := _further_attempt(history)) is not None:
+    again = not (history.permanent or history.refused)
+    if again and (found := _further_attempt(history)) is not None:
         return found
-    return escalation_of_exhausted(replans_left=replans_left, planner=planner)
+    return escalation_of_exhausted(replans_left=0 if history.refused else replans_left, planner=planner)
 
 
 def _further_attempt(history: FailureHistory) -> Escalation | None:

@@ -18,7 +18,7 @@ from scaffold.core.states import (
 )
 from scaffold.plan.failures.escalation import ATTEMPTED
 from scaffold.plan.graph.readiness import ActionNode, blocked_by_failure
-from scaffold.run.failures.ladder import escalate, most_telling
+from scaffold.run.failures.ladder import escalate, is_safety_refusal, most_telling
 from scaffold.run.failures.worker_losses import LOSSES, record_death, record_loss
 from scaffold.store.database import Store
 
@@ -102,7 +102,7 @@ def _final_failure(store: Store, run: Run, attempt: Attempt, end: AttemptEnd) ->
     escalation = escalate(store, run, attempt, _action_of(store, attempt), permanent=end.permanent)
     if escalation is None or escalation in ATTEMPTED:
         return None
-    if end.permanent:
+    if end.permanent or is_safety_refusal(attempt):
         return Failed(utf8_safe(end.error))
     # A last timeout says less than the test that failed before it, so the most telling failure is named.
     counted = [each for each in store.attempts.for_action(attempt.action_id) if each.outcome in COUNTED_FAILURES]

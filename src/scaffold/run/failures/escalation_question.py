@@ -11,6 +11,7 @@ from scaffold.host.random_ids import new_id
 from scaffold.plan.failures.answers import CHOICES, CONTEXT, ChosenAnswer
 from scaffold.plan.failures.recurrence import first_same
 from scaffold.run.failures.attempt_end import block_unreachable_actions
+from scaffold.run.failures.ladder import is_safety_refusal
 from scaffold.run.failures.refused_work import first_failure
 from scaffold.store.database import Store
 
@@ -34,7 +35,9 @@ def ask_about_failure(store: Store, run: Run, action_id: ActionId) -> None:
         return
     failed = [each for each in store.attempts.for_action(action_id) if each.outcome in COUNTED_FAILURES]
     times = count_of(len(failed), "attempt")
-    text = f"`{action.key}` failed after {times}, and the planner found no other way. How should it go on?"
+    refused = any(map(is_safety_refusal, failed[-1:]))
+    why = "its work changes what it may not" if refused else "the planner found no other way"
+    text = f"`{action.key}` failed after {times}, and {why}. How should it go on?"
     detail = {
         "question": text,
         "action": action.key,

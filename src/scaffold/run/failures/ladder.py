@@ -39,6 +39,11 @@ def attempts_allowed(run: Run, action: Action, attempt: Attempt | None = None) -
     return 1 if alone else run.settings.limits.attempts
 
 
+def is_safety_refusal(attempt: Attempt) -> bool:
+    """Return whether the work of the ended attempt changed what its task may not, which is for a human to allow."""
+    return attempt.verification is not None and attempt.verification.is_safety_refusal
+
+
 def escalate(store: Store, run: Run, attempt: Attempt, action: Action, *, permanent: bool) -> Escalation | None:
     """Decide and store what follows from an attempt that has ended; None if its end counts as no failure.
 
@@ -50,7 +55,9 @@ def escalate(store: Store, run: Run, attempt: Attempt, action: Action, *, perman
     earlier = [each for each in counted if each.id != attempt.id]
     limit = attempts_allowed(run, action, attempt)
     # Asked only where it decides: it reads every learning of the repository.
-    last = len(counted) == limit and not (permanent or action.extra_attempts or action.method == "story")
+    last = len(counted) == limit and not (
+        permanent or is_safety_refusal(attempt) or action.extra_attempts or action.method == "story"
+    )
     history = FailureHistory(
         fingerprints=(*(each.fingerprint for each in earlier), fingerprint),
         limit=limit,
@@ -60,6 +67,7 @@ def escalate(store: Store, run: Run, attempt: Attempt, action: Action, *, perman
         learning=last and has_new_learning(store, run, attempt, action, fingerprint),
         may_exceed=action.method != "story",
         permanent=permanent,
+        refused=is_safety_refusal(attempt),
     )
     left = replans_left(store, run, action.goal_id, failed=True)
     planner = has_planner(store, run, action.goal_id, failed=True)

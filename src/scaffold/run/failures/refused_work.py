@@ -9,7 +9,7 @@ from typing import Literal, assert_never
 from msgspec import Struct
 
 from scaffold.core.printable_text import count_of, truncate_text
-from scaffold.core.proof.contract import CheckResult, Verification
+from scaffold.core.proof.contract import CheckResult, SafetyRefusal, Verification
 from scaffold.core.proof.gates import GateKind, GateResult, Regression
 
 FAILURE_CHARS = 4_000
@@ -47,6 +47,12 @@ CONSTRAINTS: Mapping[str, str] = {
     "must_not_exist": "there must be no file",
     "must_not_change": "these files must stay as they were:",
 }
+WHO_ALLOWS: Mapping[SafetyRefusal, str] = {
+    "undeclared": "If they are to change, declare them in the `files` of the action.",
+    "kept": "If they are to change, take them out of the contract's `must_not_change`.",
+    "forbidden": "Make such a change yourself.",
+}
+"""What a human may do about a change of paths that is refused."""
 CONSTRAINT_REMEDY = "Add, remove or restore the files so that this holds; it was fixed before the work began."
 UNUSABLE_REMEDY = (
     "Find out why, and undo what the work does to the command, its runner or its tests. If it is not due to the work, "
@@ -98,6 +104,14 @@ class RefusalReason(Struct, frozen=True, kw_only=True):
 def summarize_failures(verification: Verification) -> str:
     """Return the blocking failures and the remedies, at most FAILURES_CHARS characters."""
     return describe_refusals(refusals_of(verification))
+
+
+def safety_refusal_text(verification: Verification) -> str:
+    """Return what work may not land for whatever it shows: the paths in one line, then why, and who can allow them."""
+    refused = [(each.safety_refusal, _check_refusal(each)) for each in verification.failures if each.safety_refusal]
+    named = [item.removeprefix("- ") for _, each in refused for item in each.items or (each.what.rstrip("."),)]
+    why = [f"{each.what.rstrip(':')}. " * bool(each.items) + WHO_ALLOWS[kind] for kind, each in refused]
+    return "\n".join([", ".join(named), *why])
 
 
 def refusals_of(verification: Verification) -> tuple[RefusalReason, ...]:

@@ -179,7 +179,7 @@ def check_read_only_paths(changed: Sequence[str]) -> CheckResult | None:
         "Agents must not change files that git, Scaffold or other agents execute or follow; "
         f"revert {join_limited(forbidden, MAX_PATHS)}."
     )
-    return CheckResult(name="sealed", verdict="fail", detail=utf8_safe(detail))
+    return CheckResult(name="sealed", verdict="fail", detail=utf8_safe(detail), safety_refusal="forbidden")
 
 
 def check_constraints(contract: Contract, paths: Sequence[str], changed: Sequence[str]) -> Iterator[CheckResult]:
@@ -196,9 +196,10 @@ def check_constraints(contract: Contract, paths: Sequence[str], changed: Sequenc
         )
     for glob in contract.must_not_change:
         found = [path for path in changed if matches(glob, path)]
-        yield _constraint_result(
+        kept = _constraint_result(
             f"must_not_change: {glob}", ok=not found, detail=join_limited(found, MAX_PATHS) or "untouched"
         )
+        yield structs.replace(kept, safety_refusal="kept") if found else kept
 
 
 def _constraint_result(name: str, *, ok: bool, detail: str) -> CheckResult:

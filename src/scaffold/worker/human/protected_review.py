@@ -14,14 +14,13 @@ from scaffold.git import commits
 from scaffold.policy.path.protected_areas import ProtectedAreas
 from scaffold.policy.path.protected_files import protected_entry
 from scaffold.run.failures.attempt_end import AttemptEnd
-from scaffold.verify.guard import PROTECTED_FILES_CHECK, declared_protected_paths
+from scaffold.verify.guard import declared_protected_paths
 from scaffold.worker.attempt_records import AttemptRecords
 from scaffold.worker.human.inbox_approval import InboxApprover
 from scaffold.worker.workspace.attempt_worktree import AttemptWorkspace
 
 MAX_NAMED = 5
 MAX_PATHS_SHOWN = 5
-DECLARE_FILES = "If they are to change, declare them in the action's `files`; you are asked before they land."
 
 
 async def approve_protected_change(
@@ -64,14 +63,6 @@ async def approve_protected_change(
         return None
     why = f": {decided.answer}" if decided.answer else ""
     return AttemptEnd("gate_failed", f"a human rejected the change to {_path_names(touched)}{why}", permanent=True)
-
-
-def protected_refusal(failed: Verification) -> str:
-    """Return which protected files were changed, in one line, and what to do about it."""
-    (detail,) = (each.detail for each in failed.failures if each.name == PROTECTED_FILES_CHECK)
-    problem, *files = detail.splitlines()
-    named = ", ".join(line.removeprefix("- ") for line in files)
-    return f"{named}\n{problem.rstrip(':')}. {DECLARE_FILES}"
 
 
 async def change_hash(workspace: AttemptWorkspace, head: Commit) -> str:
