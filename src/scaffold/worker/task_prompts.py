@@ -25,6 +25,11 @@ CONTRACT_CHARS = 8_000
 MAX_FACTS = 40
 MAX_PATHS = 100
 
+KEPT_FILES = """\
+Ask for others with `request_files` before you change them; new tests in new files need no request.
+Work is refused at once, and its attempt ends, if it changes existing tests, their data, what configures checks (such as
+conftest.py), or protected files and areas that were neither listed nor granted."""
+
 _SENTENCE = re.compile(r"(?<=[.!?])\s+")
 
 
@@ -47,7 +52,7 @@ def task_prompt(task: Assignment, contract: Contract | None = None, declaration:
         f"# Goal: {truncate_text(goal.name, GOAL_CHARS)}\n{_first_sentences(goal.description)}{so_far}".strip(),
         f"# Your task: {action.key} (role: {action.role})\n{truncate_text(full_text(action), TASK_CHARS)}{part_of}",
         clipped_section("# Another approach to take", action.guidance, TASK_CHARS),
-        _files_section(declaration or Declaration(planned=action.files), asks=not reviews),
+        files_section(declaration or Declaration(planned=action.files), asks=not reviews),
         truncate_text(contract_section(contract or action.contract), CONTRACT_CHARS),
         "# What already holds\n" + "\n".join(_first_lines(facts, MAX_FACTS)) if facts else "",
         _verified_section(before, task.prerequisite_facts)
@@ -81,14 +86,13 @@ def _first_lines(lines: Sequence[str], most: int) -> Iterator[str]:
         yield f"- … and {len(lines) - most} more"
 
 
-def _files_section(declaration: Declaration, *, asks: bool) -> str:
-    """Return the declared files under a heading; `asks` if the agent can ask for others. Empty without any."""
+def files_section(declaration: Declaration, *, asks: bool) -> str:
+    """Return the declared files, and which others end the attempt; `asks` if the agent can ask for others."""
     if not declaration.all:
-        return ""
+        return f"# Files\nNone is listed.\n{KEPT_FILES}" if asks else ""
     granted = [f"- {path} (granted on request)" for path in declaration.all if path not in declaration.planned]
     listed = _first_lines([*(f"- {path}" for path in declaration.planned), *granted], MAX_PATHS)
-    others = "\nAsk for others with `request_files` before you change them; new tests in new files need no request."
-    return "# Files this task is expected to change\n" + "\n".join(listed) + (others if asks else "")
+    return "# Files this task is expected to change\n" + "\n".join(listed) + (f"\n{KEPT_FILES}" if asks else "")
 
 
 def contract_section(contract: Contract | None) -> str:

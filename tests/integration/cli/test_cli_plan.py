@@ -41,11 +41,16 @@ def file(tmp_path, monkeypatch):
 
 
 def test_a_sound_plan_is_valid_and_its_shape_is_shown(file, scaffold):
-    """BX-7: a plan is proven to reach its goals."""
+    """BX-7, AL-9: a plan is proven to reach its goals, and it is said what its agents may not change."""
     answer = scaffold("plan", "check", file(SOUND), "--json")
     assert answer.code == 0
     assert answer.json == {"valid": True, "findings": [], "width": 1, "critical_path": ["x", "y"], "actions": 2}
     assert scaffold("plan", "check", "plan.yaml").out.splitlines() == [
+        (
+            "changed existing tests, check settings and protected files are refused "
+            "unless their action lists them in `files`"
+        ),
+        "  x, y list none; an agent can ask for others with `request_files`",
         "plan.yaml: valid, 2 actions, at most 1 in parallel",
         "  longest chain: x -> y",
     ]

@@ -41,6 +41,8 @@ def test_a_plan_is_explained(file, scaffold):
     assert answer.code == 0
     assert answer.out == snapshot("""\
 plan.yaml: 2 actions, at most 1 in parallel
+changed existing tests, check settings and protected files are refused unless their action lists them in `files`
+  store, api list none; an agent can ask for others with `request_files`
 
 Goal shop
   1. store

@@ -49,12 +49,28 @@ def test_a_prompt_has_goal_task_paths_and_completion_criteria():
     )
     text = prompt(an_action("api", files=("api.py", "docs/*.md"), contract=contract))
     assert text == snapshot(
-        "# Goal: shop\nA shop that sells.\n\n# Your task: api (role: implementation)\nBuild the api.\n\n"
-        "# Files this task is expected to change\n- api.py\n- docs/*.md\n"
-        "Ask for others with `request_files` before you change them; new tests in new files need no request.\n\n"
-        "# The work counts as done when\nIt sells.\n- `make test` ends with exit code 0\n"
-        "- `./shop` prints `sold` (optional)\n- must exist: api.py\n"
-        "- must not exist: **/*.orig\n- must not change: tests/**"
+        """\
+# Goal: shop
+A shop that sells.
+
+# Your task: api (role: implementation)
+Build the api.
+
+# Files this task is expected to change
+- api.py
+- docs/*.md
+Ask for others with `request_files` before you change them; new tests in new files need no request.
+Work is refused at once, and its attempt ends, if it changes existing tests, their data, what configures checks (such as
+conftest.py), or protected files and areas that were neither listed nor granted.
+
+# The work counts as done when
+It sells.
+- `make test` ends with exit code 0
+- `./shop` prints `sold` (optional)
+- must exist: api.py
+- must not exist: **/*.orig
+- must not change: tests/**\
+"""
     )
 
 
@@ -80,6 +96,12 @@ def test_a_prompt_lists_the_facts_and_their_commits():
     assert text.partition("Build the api.")[2] == snapshot("""\
 
 
+# Files
+None is listed.
+Ask for others with `request_files` before you change them; new tests in new files need no request.
+Work is refused at once, and its attempt ends, if it changes existing tests, their data, what configures checks (such as
+conftest.py), or protected files and areas that were neither listed nor granted.
+
 # What already holds
 - store_works (shown at c0ffee12)\
 """)
@@ -101,7 +123,9 @@ def test_a_verifying_action_gets_full_results_paths_and_commits():
         text = prompt(an_action("look", role=role), store, facts=facts)
         assert "\n- c0ffee12: stored, listed\n\n" in text
         assert "\n- a.py\n- b.py\n\n" in text
-        assert [line for line in text.splitlines() if line.startswith("# ")][2:] == snapshot(
+        assert ("`request_files`" in text) == (role == "testing")
+        headings = [line for line in text.splitlines() if line.startswith("# ") and line != "# Files"]
+        assert headings[2:] == snapshot(
             [
                 "# What already holds",
                 "# Commits of the work that you verify (see `git show COMMIT`)",
@@ -121,6 +145,12 @@ def test_another_approach_comes_before_the_failures():
 # Another approach to take
 Use a queue.
 
+# Files
+None is listed.
+Ask for others with `request_files` before you change them; new tests in new files need no request.
+Work is refused at once, and its attempt ends, if it changes existing tests, their data, what configures checks (such as
+conftest.py), or protected files and areas that were neither listed nor granted.
+
 # What earlier attempts showed
 It failed so.\
 """)
@@ -128,7 +158,7 @@ It failed so.\
 
 def test_long_texts_are_shortened_in_the_middle_with_a_notice():
     text = prompt(an_action("api"), an_action("store", result="a" * 3000 + "b" * 3000))
-    assert len(text) < 4400
+    assert len(text) < 4600
     assert "a\n... 2001 characters omitted ...\nb" in text
     assert truncate_text("short", 5) == "short"
 

@@ -12,7 +12,7 @@ from scaffold.views.story_record import step_id, story_record
 from scaffold.worker.attempt_records import AttemptRecords
 from scaffold.worker.story.edits import edit_folder
 from scaffold.worker.story.lint_step import LINT_KINDS, LINT_STEP
-from scaffold.worker.task_prompts import BRIEFING_CHARS, clipped_section, contract_section, task_prompt
+from scaffold.worker.task_prompts import BRIEFING_CHARS, clipped_section, contract_section, files_section, task_prompt
 from scaffold.worker.workspace.workplace import Workplace
 
 GATE_KINDS: Mapping[str, frozenset[GateKind]] = {LINT_STEP: LINT_KINDS, "initial_testing": frozenset({"test"})}
@@ -53,6 +53,7 @@ def first_prompt(
     )
     parts = (
         step_prompt(task.parent, story_record(records.run_context.store, task.parent), step, told),
+        files_section(records.declaration, asks=True),
         contract_section(contract or task.action.contract),
         clipped_section("# What earlier attempts at this step showed", task.attempt.briefing, BRIEFING_CHARS),
     )

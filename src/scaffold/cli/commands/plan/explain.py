@@ -7,7 +7,7 @@ import click
 from msgspec import Struct
 
 from scaffold.cli.commands.options import json_option
-from scaffold.cli.commands.plan.source import check_plan_file, print_invalid
+from scaffold.cli.commands.plan.source import CheckedPlan, check_plan_file, print_invalid
 from scaffold.cli.render.terminal.style import heading, print_json
 from scaffold.cli.render.terminal.text_layout import Layout, layout_for
 from scaffold.core.ids import ActionKey
@@ -61,12 +61,16 @@ def explain(file: str, *, as_json: bool) -> int:
     if as_json:
         print_json(whole)
     else:
-        click.echo("\n".join(_explanation_lines(whole, examined.name, layout_for(sys.stdout))))
+        click.echo("\n".join(_explanation_lines(whole, examined, layout_for(sys.stdout))))
     return 0
 
 
-def _explanation_lines(whole: PlanExplanation, name: str, layout: Layout) -> Iterator[str]:
-    yield from layout.wrap("", f"{name}: {count_of(whole.actions, 'action')}, at most {whole.width} in parallel")
+def _explanation_lines(whole: PlanExplanation, examined: CheckedPlan, layout: Layout) -> Iterator[str]:
+    yield from layout.wrap(
+        "", f"{examined.name}: {count_of(whole.actions, 'action')}, at most {whole.width} in parallel"
+    )
+    for note in examined.notes:
+        yield from layout.prose("", note, hang=2)
     for goal in whole.goals:
         yield ""
         yield from _goal_lines(goal, layout)

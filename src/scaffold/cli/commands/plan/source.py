@@ -12,13 +12,20 @@ from scaffold.cli.render.terminal.text_layout import print_text
 from scaffold.cli.request import STDIN
 from scaffold.cli.specification import MARKDOWN, NO_TASKS, tasks_file, tasks_in
 from scaffold.core.errors import PlanInvalid, UsageError
-from scaffold.core.plan import Finding, Plan
-from scaffold.core.printable_text import count_of
+from scaffold.core.plan import Finding, Plan, is_review_role
+from scaffold.core.printable_text import count_of, join_limited
 from scaffold.plan.analysis.lint import LintReport, lint
 from scaffold.plan.source.prompt_loop import PROMPT_FILE, read_prompt_loop
 from scaffold.plan.source.task import with_task_positions
 from scaffold.plan.text.file_format import parse_plan
 from scaffold.plan.text.parse_tree import parse_positioned, with_positions
+
+KEPT = "changed existing tests, check settings and protected files are refused unless"
+LIST_FILES = (
+    f"{KEPT} their agent asks first, with `request_files`",
+    "  a plan file can declare them, in the `files` of an action; this format cannot",
+)
+MAX_NAMED = 5
 
 
 class PlanCheckResult(Struct, frozen=True, kw_only=True):
@@ -40,7 +47,7 @@ class CheckedPlan(Struct, frozen=True, kw_only=True):
     """None if it cannot be read."""
     report: LintReport
     notes: tuple[str, ...] = ()
-    """The format of a file that is a list of tasks, not a plan."""
+    """The format of a file that is a list of tasks, not a plan; which files its agents may not change."""
 
     @property
     def sound(self) -> Plan | None:
@@ -79,7 +86,7 @@ def check_plan_file(file: str) -> CheckedPlan:
             plan = tasks.plan()
             report = lint(plan).after(tasks.document.warnings)
             report = replace(report, findings=with_task_positions(report.findings, tasks.document.tasks))
-            return CheckedPlan(name=name, plan=plan, report=report, notes=tuple(tasks.notes()))
+            return CheckedPlan(name=name, plan=plan, report=report, notes=(*tasks.notes(), *LIST_FILES))
         if name.endswith(MARKDOWN):
             what, fix = NO_TASKS
             unknown = Finding(
@@ -93,7 +100,8 @@ def check_plan_file(file: str) -> CheckedPlan:
     except PlanInvalid as error:
         return CheckedPlan(name=name, plan=None, report=_unreadable_report(error.findings))
     report = lint(plan).after(warnings)
-    return CheckedPlan(name=name, plan=plan, report=replace(report, findings=with_positions(report.findings, root)))
+    report = replace(report, findings=with_positions(report.findings, root))
+    return CheckedPlan(name=name, plan=plan, report=report, notes=_files_notes(plan))
 
 
 def print_invalid(examined: CheckedPlan, *, as_json: bool) -> int:
@@ -112,6 +120,19 @@ def findings_text(examined: CheckedPlan) -> list[str]:
         errors = sum(finding.severity == "error" for finding in examined.report.findings)
         lines.append(f"{examined.name}: invalid, {count_of(errors, 'error')}")
     return lines
+
+
+def _files_notes(plan: Plan) -> tuple[str, ...]:
+    changing = [
+        each
+        for goal in plan.goals
+        for each in goal.actions
+        if each.kind == "primitive" and not is_review_role(each.role)
+    ]
+    none = [each.key for each in changing if not each.files]
+    without = f"{join_limited(none, MAX_NAMED)} {'lists' if len(none) == 1 else 'list'} none; " if none else ""
+    asking = f"  {without}an agent can ask for others with `request_files`"
+    return (f"{KEPT} their action lists them in `files`", asking) if changing else ()
 
 
 def _read_content(file: str) -> bytes:
