@@ -113,5 +113,8 @@ def inherited_preconditions(store: Store, action: Action) -> tuple[Assertion, ..
 
 
 def read_declaration(store: Store, action: Action) -> Declaration:
-    """Return the action's declaration as it is now."""
-    return Declaration(planned=action.files, grants=store.file_grants.for_action(action.id))
+    """Return the action's declaration as it is now; steps in one worktree share what was granted."""
+    parent = action.parent_id if action.workspace == "parent" else None
+    together = store.actions.children(parent) if parent else (action,)
+    grants = tuple(grant for each in together for grant in store.file_grants.for_action(each.id))
+    return Declaration(planned=action.files, grants=grants)
