@@ -36,7 +36,6 @@ def test_a_format_is_recognized_by_its_structure():
         ("a.json", json.dumps({"features": [TASK | {"passes": False, "status": "pending"}]})): "prd",
         ("a.json", json.dumps({"features": [{"id": 1, "name": "a", "status": "done"}]})): "prd",
         ("a.json", json.dumps([TASK | {"status": "done"}, TASK])): None,
-        ("a.json", "[]"): "prd",
         ("a.json", "7"): None,
         ("a.jsonl", f'{{"_type": "memory"}}\n{json.dumps(ISSUE | {"_type": "issue"})}'): "beads",
         ("a.jsonl", '{"_type": "memory"}'): None,
@@ -57,6 +56,8 @@ def test_a_format_is_recognized_by_its_structure():
         ("goals.yaml", "version: 1"): None,
     }
     assert {row: detect_format(row[1], name=row[0]) for row in formats} == formats
+    with pytest.raises(PlanInvalid, match="the list of tasks is empty"):
+        detect_format(" []\n", name="a.json")
     assert {row: detect_format("\ufeff" + row[1], name=row[0]) for row in formats} == formats
 
 

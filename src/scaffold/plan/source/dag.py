@@ -14,6 +14,7 @@ from scaffold.plan.graph.dependency_graph import DependencyGraph
 from scaffold.plan.message_text import SpellingHints, quoted
 from scaffold.plan.text.file_format import bad_key
 
+EMPTY_LIST = "the list of tasks is empty"
 Code = Literal["bad-value", "duplicate-key", "unknown-dependency", "self-dependency", "cycle"]
 
 
@@ -47,7 +48,7 @@ def dag_goal(name: str, tasks: Sequence[TaskSpec], *, description: str = "") -> 
 def dag_findings(tasks: Sequence[TaskSpec]) -> tuple[Finding, ...]:
     """Return all errors of the list: keys first, then dependencies, then cycles; empty if it is valid."""
     if not tasks:
-        return (_error_finding("bad-value", None, "the list of tasks is empty", "Name at least one task."),)
+        return (_error_finding("bad-value", None, EMPTY_LIST, "Name at least one task."),)
     keys = _all_keys(tasks)
     # Dependencies on unknown tasks are left out of the graph; `_check_dependencies` reports them.
     found = cycles(DependencyGraph(GoalSpec(name="tasks", actions=_task_actions(tasks))))

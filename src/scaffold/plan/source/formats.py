@@ -7,8 +7,10 @@ from typing import assert_never
 
 from scaffold.core.errors import PlanInvalid
 from scaffold.core.ids import ActionKey
+from scaffold.core.plan import Finding
 from scaffold.core.run_settings import TaskFormat
 from scaffold.plan.source.beads import is_issue, read_beads
+from scaffold.plan.source.dag import EMPTY_LIST
 from scaffold.plan.source.kiro import is_kiro, numbered_tasks, read_kiro
 from scaffold.plan.source.prd import read_prd, story_list_key
 from scaffold.plan.source.spec_kit import is_spec_kit, read_spec_kit
@@ -30,6 +32,7 @@ from scaffold.plan.text.parse_tree import (
     PositionedNode,
     ScalarNode,
     child_value,
+    invalid_plan,
     parse_json,
     parse_json_lines,
 )
@@ -42,7 +45,7 @@ TASK_KEYS = frozenset({"id", "title"})
 def detect_format(text: str, *, name: str) -> TaskFormat | None:
     """Return the format of a text by its structure; None if it has none or could have several.
 
-    Raises PlanInvalid with the position if the name ends in `.json` or `.jsonl` and the text is not valid.
+    Raises PlanInvalid with the position if the name ends in `.json` or `.jsonl` and the text is invalid or `[]`.
     """
     if name.endswith(".jsonl"):
         # An empty file ending in `.jsonl` can only be one format.
@@ -50,7 +53,11 @@ def detect_format(text: str, *, name: str) -> TaskFormat | None:
         return "beads" if lines == ListNode(START, ()) else _format_of_lines(lines)
     if name.endswith(".json"):
         root = parse_json(text, name=name)
-        return "prd" if root == ListNode(START, ()) else _format_of_json(root)
+        if isinstance(root, ListNode) and not root.items:
+            fix = "Name at least one task."
+            empty = Finding(code="bad-value", severity="error", message=EMPTY_LIST, fix=fix, line=1, column=1)
+            raise invalid_plan(name, (empty,))
+        return _format_of_json(root)
     if text.removeprefix("\ufeff").lstrip()[:1] in {"{", "["}:
         return _format_of_unnamed_json(text, name)
     # Numbers and ids of spec-kit may both be there; then neither is sure.
