@@ -20,9 +20,9 @@ def test_a_claim_is_answered_with_what_its_command_shows_and_only_landed_work_co
     cassette = scenario.cassette(hello=[write("hello.txt", "hello\n")])
     add_planner(cassette, [create_goal_call("greeting", "hello_there"), create_actions_call("greeting", hello)])
     first = [
-        claim("test -f README.md"),
-        claim("test -f hello.txt"),
-        claim(scenario.git("rev-parse", "HEAD").strip()),
+        claim("`test -f README.md` exits with 0"),
+        claim("see `test -f hello.txt`"),
+        claim("commit " + scenario.git("rev-parse", "HEAD").strip()),
         {"name": "goap_dispatch_action", "args": {"action": "hello"}},
         "It is being written.",
     ]

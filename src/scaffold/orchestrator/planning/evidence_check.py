@@ -1,11 +1,13 @@
-"""Check the evidence that an agent names for a claim, if it is a command or a commit.
+"""Check the evidence that an agent names for a claim: commands that it quotes, and commits.
 
-The finding is part of the answer and of the recorded claim, but it proves nothing: the agent chose the command.
+Which words are a command is never guessed: it is in backticks, in a field of its own, or a check of the run, word for
+word. The finding is part of the answer and of the recorded claim, but it proves nothing: the agent chose the command.
 """
 
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Collection, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -32,28 +34,32 @@ DETAIL_CHARS = 1_000
 """Limit for the output of a command in an answer, in characters."""
 SUMMARY_CHARS = 200
 BUILTINS = frozenset({"test", "[", "cd", "true", "false", ":"})
-_COMMIT = re.compile(r"[0-9a-f]{7,64}")
-_NAME = re.compile(r"[\w./+-]+")
+MAX_CHECKED = 3
+"""The most commits and commands of one claim that are checked, as each may take long."""
+_COMMIT = re.compile(r"\bcommit[\s:]+`?([0-9a-f]{7,64})\b|`([0-9a-f]{7,64})`|\A\s*([0-9a-f]{7,64})\s*\Z", re.IGNORECASE)
+_QUOTED = re.compile(r"(?<!`)(?P<ticks>`+)(?!`)(?:(?:ba|z)?sh\n)?(?P<text>.+?)(?<!`)(?P=ticks)(?!`)", re.DOTALL)
+_NAME = re.compile(r"[\w.+-]+|\[")
 Finding = dict[str, Any]
 """The `commit` or `command`, and in `found` the result in words."""
 
 
 def summarize_finding(finding: Finding) -> str:
-    """Return the finding on one line."""
-    return " ".join(str(finding["found"]).split())[:SUMMARY_CHARS]
+    """Return what was checked and the finding, on one line."""
+    named = finding.get("command") or finding["commit"]
+    return " ".join(f"{named}: {finding['found']}".split())[:SUMMARY_CHARS]
 
 
 class EvidenceCheck(Protocol):
     """Checks the evidence for a claim about a goal."""
 
-    async def __call__(self, evidence: str) -> Finding | None:
-        """Return the finding; None if the evidence is neither a command nor a commit."""
+    async def __call__(self, evidence: str, command: str) -> Sequence[Finding]:
+        """Return a finding for each commit and command that is named; `command` is one, unless it is empty."""
         ...
 
 
-async def nothing_to_check(evidence: str) -> Finding | None:  # noqa: ARG001 - it checks none
-    """Return None: no evidence is checked."""
-    return None
+async def nothing_to_check(evidence: str, command: str) -> Sequence[Finding]:  # noqa: ARG001 - it checks none
+    """Return no findings: no evidence is checked."""
+    return ()
 
 
 class BranchEvidence:
@@ -64,12 +70,12 @@ class BranchEvidence:
         self._run = run
         self._checkouts = Checkouts(context, run, [f"evidence-{goal_id}"])
 
-    async def __call__(self, evidence: str) -> Finding | None:
-        """Return the finding about a commit or a command; None if the evidence is neither."""
-        text = evidence.strip()
-        if _COMMIT.fullmatch(text):
-            return await self._check_commit(text)
-        return await self._check_command(text) if self._is_command(text) else None
+    async def __call__(self, evidence: str, command: str) -> Sequence[Finding]:
+        """Return the findings about commits, then about commands; each is named once."""
+        named = (next(filter(None, found.groups())) for found in _COMMIT.finditer(evidence))
+        checks = [partial(self._check_commit, name.lower()) for name in dict.fromkeys(named)]
+        checks += [partial(self._check_command, each) for each in self._commands_in(evidence, command.strip())]
+        return [await check() for check in checks[:MAX_CHECKED]]
 
     async def _check_commit(self, name: str) -> Finding:
         branch = self._run.session_branch
@@ -81,23 +87,26 @@ class BranchEvidence:
             return {"commit": found.commit, "found": f"It is on {branch}."}
         return {"commit": found.commit, "found": f"It exists, but is not on {branch}: it has not landed."}
 
-    def _is_command(self, text: str) -> bool:
-        # A command begins with a word that the shell finds as a program; most other texts do not.
-        parsed = parse_plain(text)
-        first = parsed.commands[0].words[0].text if parsed else (text.split() or [""])[0]
-        if not _NAME.fullmatch(first):
-            return False
-        path = command_environment(self._context.environ).get("PATH")
-        return first in BUILTINS or first in set(self._known_programs()) or shutil.which(first, path=path) is not None
+    def _commands_in(self, evidence: str, command: str) -> Sequence[str]:
+        store, run = self._context.store, self._run
+        baseline, actions = store.baselines.for_run(run.id), store.actions.for_run(run.id)
+        known = {each.gate.command for each in baseline.runs} if baseline else set[str]()
+        known |= {check.command for each in actions if each.contract for check in each.contract.commands}
+        quoted = [found["text"].strip() for found in _QUOTED.finditer(evidence)]
+        # Names of the plan are quoted, too, and may be those of programs.
+        names = {name for each in actions for name in (each.key, *each.effects)}
+        # The programs of the run's own checks may be installed in their environment only.
+        programs = {*BUILTINS, *(each.split(maxsplit=1)[0] for each in known)}
+        run_once = [each for each in quoted if each not in names and self._is_command(each, programs)]
+        whole = [evidence.strip()] if evidence.strip() in known else []
+        return [*dict.fromkeys((*filter(None, [command]), *whole, *run_once))]
 
-    def _known_programs(self) -> Iterator[str]:
-        # The programs of the run's own checks and gates may be installed in their environment only.
-        baseline = self._context.store.baselines.for_run(self._run.id)
-        for run in baseline.runs if baseline else ():
-            yield run.gate.command.split(maxsplit=1)[0]
-        for action in self._context.store.actions.for_run(self._run.id):
-            for check in action.contract.commands if action.contract else ():
-                yield check.command.split(maxsplit=1)[0]
+    def _is_command(self, quoted: str, programs: Collection[str]) -> bool:
+        # What is quoted may also be a file, an error or a name: a command begins with a program.
+        parsed = parse_plain(quoted)
+        first = parsed.commands[0].words[0].text if parsed else (quoted.split() or [""])[0]
+        path = command_environment(self._context.environ).get("PATH")
+        return first in programs or bool(_NAME.fullmatch(first) and shutil.which(first, path=path))
 
     async def _check_command(self, command: str) -> Finding:
         store, run = self._context.store, self._run

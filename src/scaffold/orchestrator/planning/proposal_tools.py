@@ -41,7 +41,7 @@ ACTION_SCHEMA = object_schema(
         "effects": {**STRING_LIST_SCHEMA, "description": "Assertions that hold once it has landed."},
     },
     role={**STRING_SCHEMA, "description": "Default implementation; code_review, testing, ..."},
-    files={**STRING_LIST_SCHEMA, "description": "Paths and globs that it may change."},
+    files={**STRING_LIST_SCHEMA, "description": "Paths and globs that it may change, with existing tests."},
     acceptance={"description": "Acceptance criteria: a string or a list."},
     verification_intent=STRING_SCHEMA,
     title=STRING_SCHEMA,
@@ -225,19 +225,23 @@ def _update_world_state(proposals: ProposalTarget, check: EvidenceCheck) -> Tool
                 raise ChangeRejected(f"assertion {quoted(name)} is neither true nor false", "Write true or false.")
             claims[Assertion(name)] = claim
         evidence = args.get("evidence", "")
-        checked = await check(evidence)
-        said = evidence if checked is None else f"{evidence} (checked: {summarize_finding(checked)})"
+        found = await check(evidence, args.get("command", ""))
+        said = " ".join([evidence, *(f"(checked: {summarize_finding(each)})" for each in found)]).strip()
         recorded = proposals.change(ProposeAssertions(goal.name, claims, said, args.get("summary")))
-        report = claims_report(proposals, goal, claims, evidence, checked=checked is not None)
+        report = claims_report(proposals, goal, claims, evidence, checked=bool(found))
+        checked = found[0] if len(found) == 1 else found or None
         return {"goal": goal.name, "recorded": recorded, "checked": checked, **report}
 
     return json_tool(
         "goap_update_world_state",
-        "Propose that assertions hold, naming the evidence: the action that showed it, a commit, or a command, which "
-        "runs at once on what has landed. `summary` replaces the goal's summary. A proposal is not a fact: the answer "
-        "says what was found, and what holds by evidence.",
+        "Propose that assertions hold, naming the evidence: the action that showed it, `commit SHA`, or a command, in "
+        "backticks or as `command`, which runs at once on what has landed. `summary` replaces the goal's summary. A "
+        "proposal is not a fact: the answer says what was found, and what holds by evidence.",
         object_schema(
-            {"goal": STRING_SCHEMA, "assertions": {"type": "object"}}, evidence=STRING_SCHEMA, summary=STRING_SCHEMA
+            {"goal": STRING_SCHEMA, "assertions": {"type": "object"}},
+            evidence=STRING_SCHEMA,
+            command=STRING_SCHEMA,
+            summary=STRING_SCHEMA,
         ),
         answer,
     )

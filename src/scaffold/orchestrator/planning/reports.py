@@ -210,7 +210,7 @@ def claims_report(
     if checked:
         notes += _ways_to_hold(proposals.draft, goal, claims)
     elif evidence and not named:
-        notes.append("The evidence is no action of the goal, no commit and no command, so nothing was checked.")
+        notes.append("Nothing was checked: name an action, `commit SHA`, or a command in backticks or as `command`.")
     return {
         "holds": [name for name in claims if name in held],
         "not_shown": [name for name in claims if name not in held],
