@@ -49,7 +49,7 @@ from scaffold.worker.review.critique import (
 from scaffold.worker.review.learner import Learner
 from scaffold.worker.second_review.judge import ChangeJudge
 from scaffold.worker.second_review.review_agent import HAND_IN_RESERVE_S, second_reviewer
-from scaffold.worker.story.criteria import denied_criteria, with_uncited_criteria
+from scaffold.worker.story.criteria import failed_criteria
 from scaffold.worker.story.edits import collect_edits, repeats_step
 from scaffold.worker.story.first_prompt import first_prompt
 from scaffold.worker.task_prompts import failure_prompt
@@ -150,8 +150,8 @@ class ChangeLoop:
         self._passed: IterationResult | None = None
         """The latest iteration that passed."""
         self._hooks = HookFixes(place, records, judges.verifier.keep_hook_run)
-        self._said = ""
-        """The agent's latest answer."""
+        self._answers = [""]
+        """The agent's answers, latest last."""
         self._failure: Verification | None = None
         """What the checks of this attempt showed when its work last failed."""
 
@@ -242,14 +242,14 @@ class ChangeLoop:
         records, settings = self._records, self._records.task.run.settings
         edits = await collect_edits(self._place.shared, self._capabilities.asked_edits, records)
         records.answered(finish.text, iteration=iteration, edits=edits)
-        self._said = finish.text
+        self._answers.append(finish.text)
         work = await commit_work(self._place, self._records)
         # Before its checks: what they would find is perhaps what the steps are for.
         if isinstance(work, WorkCommit) and edits is not None and repeats_step(records, edits):
             records.enter("verifying")
             return StepsAdded(work.head)
         if isinstance(work, WorkCommit):
-            work = await denied_criteria(records, finish.text, work.head) or work
+            work = await failed_criteria(records, "\n".join(self._answers), work.head) or work
         if isinstance(work, WorkCommit):
             hooked = await self._hooks.apply(work.head, work.tree)
             work = WorkCommit(hooked.head, hooked.tree)
@@ -306,7 +306,6 @@ class ChangeLoop:
         verification = await self._verify_work(work.head)
         if verification.passed:
             verification = await self._verifier.strengthened(verification)
-            verification = await with_uncited_criteria(self._records, self._said, verification)
             verification = await accepted_by_hooks(
                 self._capabilities.extensions, self._records.task.action, verification
             )
@@ -366,13 +365,13 @@ class ChangeLoop:
     async def _end_failed(self, move: StopFailed, iteration: int) -> CandidateReady | AttemptEnd:
         if self._last is self._start:
             ending = await _end_unchanged(self._place, self._records, self._verifier.contract)
-            return _with_words(ending, self._said) if isinstance(ending, AttemptEnd) else ending
+            return _with_words(ending, self._answers[-1]) if isinstance(ending, AttemptEnd) else ending
         failed = self._last.verification
         lost = blocking_losses(failed)
         if lost and self._passed is None and not self._records.task.run.settings.permissions.yolo:
             return await self._left_to_human(failed, lost)
         if move.reason == "nothing_changed":
-            gave_up = _with_words(AttemptEnd(_failed_outcome(failed), _nothing_changed(failed)), self._said)
+            gave_up = _with_words(AttemptEnd(_failed_outcome(failed), _nothing_changed(failed)), self._answers[-1])
             return await self._last_passed_or(gave_up)
         why = safety_refusal_text(failed) if move.reason == "refused" else summarize_failures(failed)
         if self._passed is None:

@@ -6,14 +6,14 @@ from scaffold.core.proof.contract import Verification
 from scaffold.plan.story.summary import ASK_FOR_SUMMARY, find_summary
 from scaffold.run.attempts.assignment import Assignment
 from scaffold.run.failures.attempt_end import AttemptEnd
-from scaffold.run.failures.refused_work import summarize_failures
+from scaffold.run.failures.refused_work import NAMED_REMEDIES, summarize_failures
 from scaffold.worker.agent.capabilities import AgentCapabilities
 from scaffold.worker.agent.native_executor import watched_agent
 from scaffold.worker.agent.prompt_learnings import with_learnings, with_learnings_of_failure
 from scaffold.worker.agent.watchdog import NoProgress, WatchedAgent
 from scaffold.worker.attempt_records import AttemptRecords, CandidateReady
 from scaffold.worker.human.continued_turn import take_up_turn
-from scaffold.worker.story.criteria import unmet_criteria
+from scaffold.worker.story.criteria import CRITERIA, unmet_criteria
 from scaffold.worker.story.edits import collect_edits
 from scaffold.worker.story.first_prompt import first_prompt, is_step_of_story
 from scaffold.worker.story.lint_step import lint_answer, lint_before_agent, lint_failure
@@ -71,7 +71,7 @@ async def run_step(
         unmet = "" if edits or asked else await unmet_criteria(records, answer.text, work.head)
         if not unmet or iteration == records.task.run.settings.tier.iterations:
             return await hand_in(place.workspace, records, step_ended(work.head, "its agent ended its turn"))
-        asked, prompt = True, unmet
+        asked, prompt = True, f"{unmet}\n{NAMED_REMEDIES[CRITERIA]}"
         records.enter("executing")
     return AttemptEnd("executor_failed", summarize_failures(unusable))
 

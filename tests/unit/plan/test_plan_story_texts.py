@@ -129,10 +129,6 @@ def test_a_criterion_without_a_citation_that_exists_is_unmet():
             "- 1. Carts add up: the review has no line `CRITERION 1: ...` about it",
             "- 2. Empty carts are free: the review has no line `CRITERION 2: ...` about it",
             "- 3. Negative prices are refused: the review has no line `CRITERION 3: ...` about it",
-            (
-                "Write one line per criterion, such as `CRITERION 1: met - path/to/file:12`, and add "
-                "steps that fix what is missing."
-            ),
         ]
     )
 

@@ -31,8 +31,6 @@ class CriterionVerdict(Struct, frozen=True, kw_only=True):
     """Those that exist."""
     problem: str = ""
     """Why it is not shown to be met; empty if it is."""
-    denied: bool = False
-    """Whether the review itself says that it is unmet."""
 
     @property
     def met(self) -> bool:
@@ -53,12 +51,9 @@ def judge_criteria(answer: str, criteria: Sequence[str], exists: CitationCheck) 
 
 
 def unmet_feedback(verdicts: Sequence[CriterionVerdict]) -> str:
-    """Return the message to a reviewer about the criteria that are not met; empty if all are."""
+    """Return what is said about the criteria that are not met; empty if all are."""
     lines = [f"- {each.number}. {each.criterion}: {each.problem}" for each in verdicts if not each.met]
-    if not lines:
-        return ""
-    form = f"Write one line per criterion, such as `{FORM}`, and add steps that fix what is missing."
-    return "\n".join(["These acceptance criteria are not met:", *lines, form])
+    return "\n".join(["These acceptance criteria are not met:", *lines]) if lines else ""
 
 
 def _judge_criterion(
@@ -74,8 +69,8 @@ def _judge_criterion(
         each for each in cited if not (each.file.startswith("/") or ".." in each.file.split("/") or "\0" in each.file)
     )
     real = tuple(filter(exists, inside))
-    problem, denied = _why_unmet(said, cited, real), said["verdict"].casefold() == "unmet"
-    return CriterionVerdict(number=number, criterion=criterion, citations=real, problem=problem, denied=denied)
+    problem = _why_unmet(said, cited, real)
+    return CriterionVerdict(number=number, criterion=criterion, citations=real, problem=problem)
 
 
 def _why_unmet(said: re.Match[str], cited: Sequence[Citation], real: Sequence[Citation]) -> str:

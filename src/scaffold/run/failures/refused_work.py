@@ -11,6 +11,7 @@ from msgspec import Struct
 from scaffold.core.printable_text import count_of, truncate_text
 from scaffold.core.proof.contract import CheckResult, SafetyRefusal, Verification
 from scaffold.core.proof.gates import GateKind, GateResult, Regression
+from scaffold.plan.story.criteria_review import FORM
 
 FAILURE_CHARS = 4_000
 """The limit for one refusal."""
@@ -38,7 +39,7 @@ NAMED_REMEDIES: Mapping[str, str] = {
     "links": "Replace these links by regular files, or remove them.",
     "stability": "Make it pass every time: remove what depends on order, chance or time.",
     "change": "Make the change that the task asks for.",
-    "criteria": "Add what is missing, or steps that do; then judge all criteria again, with lines that exist.",
+    "criteria": f"Add what is missing, or steps that do. Then judge all criteria again, in lines such as `{FORM}`.",
     "commit": "Bring the checkout into a state that git can commit.",
 }
 """What may be done about the results that are no commands, by their names."""
