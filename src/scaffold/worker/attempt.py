@@ -26,6 +26,7 @@ from scaffold.run.context import RunContext
 from scaffold.run.failures.attempt_end import AttemptEnd, end_attempt
 from scaffold.run.failures.ladder import failure_text
 from scaffold.run.failures.refused_work import first_failure
+from scaffold.run.failures.rescue_diff import write_rescue_diff
 from scaffold.run.resources.attempt_resources import AttemptResources
 from scaffold.run.resources.held_resources import held_resources
 from scaffold.run.resources.sandbox import remove_temporary_folder
@@ -52,7 +53,6 @@ from scaffold.worker.workspace.attempt_worktree import (
     release_workspace,
     rescue_and_release,
 )
-from scaffold.worker.workspace.rescue_diff import write_rescue_diff
 from scaffold.worker.workspace.shared_folder import merge_shared_folder
 from scaffold.worker.workspace.workplace import Workplace, open_workplace
 

@@ -9,17 +9,20 @@ from msgspec import structs
 
 from scaffold.core.proof.contract import Check, Contract
 from scaffold.core.states import Completed, Failed, Running
+from scaffold.git import refs
 from scaffold.orchestrator.dispatch import queue_attempt
 from scaffold.orchestrator.owner.recovery.interrupted_run import recover_run
 from scaffold.orchestrator.user_control.execution_control import halt_run, retry_action
 from scaffold.orchestrator.user_control.session_changes import revert_action
 from scaffold.plan.source.task import SourceTask
 from scaffold.plan.story.stories_goal import stories_goal
+from scaffold.run.attempts.assignment import read_declaration
 from scaffold.run.attempts.time_limit import attempt_timeout_s
 from scaffold.store.run.story_records import RejectedEdits
 from support.harness import UNSANDBOXED, act, goal, poll_until
 
 SUMMARY = "SUMMARY\nlooked\nat\nit"
+FINAL_REVIEWS = ("US-1/step-010", "US-2/step-010")
 STEPS = [f"step-{number:03d}" for number in range(1, 11)]
 
 
@@ -56,7 +59,7 @@ def state(harness, key="US-1"):
 @pytest.mark.slow
 async def test_a_story_lands_as_one_commit_and_its_state_is_written(harness):
     """DR-8, DR-11, DR-15: ten steps, one commit; the state has each step with its start and its notes."""
-    run = await open_stories(harness, story(acceptance=("list has six",)))
+    run = await open_stories(harness, story())
     assert (await harness.run_to_end(run, **turns(step_005="echo six >> list"))).state == Completed()
     assert (await harness.sh(f"git log --format=%s {run.session_branch} -1")) == "feat(ralph): US-1 - Title of US-1"
     found = state(harness)
@@ -189,6 +192,16 @@ async def test_a_step_does_not_begin_while_another_is_open_in_its_worktree(harne
     assert await queue_attempt(harness.context, run, second.goal_id, second.id) is None
 
 
+async def test_the_steps_of_a_story_share_the_files_that_one_was_granted(harness):
+    """DR-2, AL-9: the final review answers for what the coding step was allowed to change."""
+    run = await open_stories(harness, story(), story("US-2"))
+    with harness.store.transaction():
+        coding = harness.action(run, "US-1/step-005")
+        harness.store.file_grants.add(coding.id, ["test_old.py"], by="human", reason="the task asks for it")
+    declared = {key: read_declaration(harness.store, harness.action(run, key)).files for key in FINAL_REVIEWS}
+    assert declared == {"US-1/step-010": ("test_old.py",), "US-2/step-010": ()}
+
+
 async def test_a_killed_owner_leaves_no_rejection_without_its_note(harness):
     """DR-5, DR-12: why edits were rejected is stored with their rejection, and noted once by whoever goes on."""
     run = await open_stories(harness, story())
@@ -221,13 +234,15 @@ async def test_a_step_begins_again_without_what_it_changed(harness):
 
 @pytest.mark.slow
 async def test_a_fourth_restart_fails_the_story(harness):
-    """DR-4: rejected, and the story fails; its dependants are blocked."""
+    """DR-4, DR-9: rejected, and the story fails; its dependants are blocked."""
     run = await open_stories(harness, story(), story("US-2", depends_on=("US-1",)))
     again = edit({"operation": "restart", "target_step_id": "step-002", "new_description": "Better."})
-    ending = await harness.run_to_end(run, **(turns(step_002=again) | turns("US-2")))
+    ending = await harness.run_to_end(run, **(turns(step_002=f"echo bad >> list; {again}") | turns("US-2")))
     assert isinstance(ending.state, Failed)
     assert [each.outcome for each in harness.attempts(run, "US-1/step-002")] == ["restarted"] * 3 + ["executor_failed"]
     assert [state(harness, key)["status"] for key in ("US-1", "US-2")] == ["failed", "blocked"]
+    # The run ends with it, but not before the last patch is written.
+    assert "+bad" in (harness.context.projections.path / "failures" / "US-1-step-002.diff").read_text()
 
 
 @pytest.mark.slow
@@ -243,6 +258,17 @@ async def test_a_final_review_that_adds_steps_runs_again_after_them(harness):
     assert await harness.show(f"{run.session_branch}:list") == "one\ntwo\nthree\na\nb\nc"
     assert [each["id"] for each in state(harness)["steps"]][-2:] == ["step-011", "step-010"]
     assert len(await harness.landed(run)) == 1
+
+
+async def test_a_final_review_whose_edits_are_rejected_lands(harness):
+    """DR-5, DR-6: rejected, noted, landed; its work is that of the steps before it, and their pin stays."""
+    run = await open_stories(harness, story())
+    script = turns(step_005="echo a >> list", step_010=edit({"operation": "skip", "target_step_id": "step-001"}))
+    assert (await harness.run_to_end(run, **script)).state == Completed()
+    assert [each.outcome for each in harness.attempts(run, "US-1/step-010")] == ["landed"]
+    assert "step-001" in notes(harness, "scratch_US-1.md")
+    assert not [*harness.context.projections.path.glob("restarts/*")]
+    assert await refs.list_refs(harness.context.git, refs.work_ref("")) == {}
 
 
 @pytest.mark.slow

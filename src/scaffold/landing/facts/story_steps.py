@@ -1,5 +1,6 @@
 """Record the steps of a compound, which move no branch, and apply the edits of a story's steps that agents ask for."""
 
+import asyncio
 from collections.abc import Mapping, Sequence
 
 from msgspec import Struct, structs
@@ -17,6 +18,7 @@ from scaffold.plan.story.record import StoryRecord
 from scaffold.run.attempts.lease import owner_transaction
 from scaffold.run.context import RunContext
 from scaffold.run.failures.attempt_end import AttemptEnd, block_unreachable_actions, record_attempt_end
+from scaffold.run.failures.rescue_diff import write_rescue_diff
 from scaffold.run.new_actions import new_actions
 from scaffold.run.notices import warn
 from scaffold.run.shared_notes import UnusableNotes, add_notes, keep_unused_edits, notes_of_story
@@ -62,7 +64,20 @@ async def record_step(context: RunContext, run: Run, attempt: Attempt, action: A
                     store.attempts.forget_edits(attempt.id)
         if isinstance(outcome, EditsRejected | RestartsExhausted):
             store.refused_edits.add(attempt.id, RejectedEdits(why=outcome.feedback, edits=attempt.edits or ""))
+    # The run may end with this step, which cancels its owner's tasks: nobody would do the rest later.
+    finishing = asyncio.create_task(_finish_step(context, run, attempt))
+    try:
+        await asyncio.shield(finishing)
+    finally:
+        await finishing
+
+
+async def _finish_step(context: RunContext, run: Run, attempt: Attempt) -> None:
     await note_refused_edits(context, run)
+    # The changes of a step that failed or begins again are kept as a patch.
+    ended = context.store.attempts.get(attempt.id)
+    if ended is not None and ended.outcome not in {None, "recorded", "landed"}:
+        await write_rescue_diff(context, attempt.id)
     await unpin_contained(context, attempt, landed=False)
 
 
@@ -125,7 +140,8 @@ async def unpin_contained(context: RunContext, attempt: Attempt, *, landed: bool
     for earlier in store.for_workspace(attempt.workspace):
         for ref in (refs.work_ref(earlier.id), refs.rescue_ref(earlier.id)):  # `cleanup` moves the pin to a rescue ref
             pin = pins.get(ref)
-            if pin is None or last is None or earlier.id == keeper:
+            # A last step whose edits were rejected still waits to land.
+            if pin is None or last is None or earlier.id == keeper or earlier.status != "ended":
                 continue
             recorded_here = landed and earlier.outcome == "recorded" and pin == earlier.head_sha
             if recorded_here or pin == last or await commits.is_ancestor(context.git, pin, last):

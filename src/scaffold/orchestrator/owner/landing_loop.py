@@ -8,11 +8,10 @@ from scaffold.core.events import NoticeRaised
 from scaffold.core.model import Run
 from scaffold.landing.facts.landing_record import resolve_intent
 from scaffold.landing.queue.merge_queue import MergeQueue
-from scaffold.landing.queue.step_result import BranchHeld, QueueIdle, StepRecorded
+from scaffold.landing.queue.step_result import BranchHeld, QueueIdle
 from scaffold.orchestrator.supervisor.wakeup import Wakeup
 from scaffold.run.attempts.lease import owner_transaction
 from scaffold.run.context import RunContext
-from scaffold.worker.workspace.rescue_diff import write_rescue_diff
 
 BRANCH_HELD_POLL_S = 1.0
 APPROVAL_POLL_S = 1.0
@@ -55,11 +54,6 @@ class LandingLoop:
                     async with asyncio.timeout(BRANCH_HELD_POLL_S):
                         await event.wait()
             elif not isinstance(step, QueueIdle):
-                if isinstance(step, StepRecorded):
-                    # The changes of a step that failed or begins again are kept as a patch.
-                    attempt = self._context.store.attempts.get(step.attempt)
-                    if attempt is not None and attempt.outcome not in {"recorded", "landed"}:
-                        await write_rescue_diff(self._context, attempt.id)
                 self._wakeup.notify_all()
             elif self._is_stuck():
                 await self._queue.release_held()

@@ -20,10 +20,10 @@ from scaffold.host.contained_path import ContainedPath
 from scaffold.orchestrator.owner.run_files import LOG_NAME
 from scaffold.run.attempts.assignment import journal_names
 from scaffold.run.context import RunContext, gate_logs_name, journal_name
+from scaffold.run.failures.rescue_diff import FAILURES, RESTARTS, diff_names
 from scaffold.run.projections import LOGS, REPORTS, projection_places, report_name
 from scaffold.verify.environment.golden import ENVIRONMENTS, delete_unused, unused
 from scaffold.worker.second_review.reviewer_probe import PROBES
-from scaffold.worker.workspace.rescue_diff import FAILURES, RESTARTS, diff_names
 
 DAY_S = 86_400.0
 ENDED = (Cancelled, Completed, Failed)

@@ -33,6 +33,7 @@ from scaffold.plan.budget import spending_limits
 from scaffold.run.attempts.lease import owner_transaction
 from scaffold.run.context import RunContext
 from scaffold.run.failures.attempt_end import AttemptEnd, end_attempt
+from scaffold.run.failures.rescue_diff import write_rescue_diff
 from scaffold.run.failures.soft_timeouts import withdraw_settled
 from scaffold.run.ignored_archive import archives_folder
 from scaffold.run.resources.attempt_resources import resource_notes
@@ -42,7 +43,6 @@ from scaffold.store.spending.shared_budget import settle_dead_owners
 from scaffold.verify.environment.golden import ENVIRONMENTS, remove_unfinished_builds
 from scaffold.verify.environment.provisioning import forget_copies
 from scaffold.worker.workspace.attempt_worktree import rescue_and_remove
-from scaffold.worker.workspace.rescue_diff import write_rescue_diff
 
 
 async def ensure_session_branch(context: RunContext, run: Run) -> None:
