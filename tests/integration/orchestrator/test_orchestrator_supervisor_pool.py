@@ -82,7 +82,7 @@ async def test_a_killed_supervisor_is_restarted(harness):
 
 @pytest.mark.slow
 async def test_supervisors_without_progress_fail_their_goal_with_the_reason(harness):
-    """SC-16: five in a row without a change are enough; other goals continue."""
+    """SC-16: six in a row without a change are enough; other goals continue."""
     run = await harness.open_run(goal("bad", act("a")), goal("good", act("b")))
     bad = harness.store.goals.for_run(run.id)[0].id
     log = harness.context.process_log(run.id, bad)
@@ -97,7 +97,7 @@ async def test_supervisors_without_progress_fail_their_goal_with_the_reason(harn
     assert supervisors(harness, run).count(1) == MAX_STRIKES + 2, "the first one was that of both goals"
     first, second = harness.store.goals.for_run(run.id)
     assert isinstance(first.state, Failed)
-    assert ("5 times" in first.state.reason, "MemoryError" in first.state.reason) == (True, True)
+    assert (f"{MAX_STRIKES} times" in first.state.reason, "MemoryError" in first.state.reason) == (True, True)
     assert second.state == Completed()
 
 

@@ -9,8 +9,8 @@ from scaffold.core.ids import GoalId, RunId
 from scaffold.core.model import Goal
 from scaffold.store.database import Store
 
-MAX_STRIKES = 5
-"""How often in a row a supervisor may exit without progress in its goal before the goal fails."""
+MAX_STRIKES = 6
+"""How many exits in a row without progress in its goal fail it: five supervisors replace the first one."""
 MAX_SHARED_CRASHES = 1
 """How many crashes a goal may have caused and still share a process with others."""
 
