@@ -48,6 +48,11 @@ class SimulatedEngine:
         """Return the processes that end with this engine's owner."""
         return tuple(each for each in (*self._supervisors.values(), *self._workers.values()) if not each.dead)
 
+    @property
+    def workers(self) -> tuple[AttemptId, ...]:
+        """The attempts whose workers have not ended."""
+        return tuple(attempt for attempt, process in self._workers.items() if not process.dead)
+
     async def start_attempt(self, attempt: Attempt) -> None:
         """Start a worker for a queued attempt; OSError if the machine cannot start a process."""
         await self._wait_to_start()

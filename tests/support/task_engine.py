@@ -32,6 +32,11 @@ class TaskEngine:
         self._supervisors: dict[GoalGroup, asyncio.Task[int]] = {}
         self._exits: asyncio.Queue[ProcessExit] = asyncio.Queue()
 
+    @property
+    def workers(self) -> tuple[AttemptId, ...]:
+        """The attempts whose tasks have not ended."""
+        return tuple(self._workers)
+
     async def start_attempt(self, attempt: Attempt) -> None:
         """Start a task for a queued attempt."""
         self._workers[attempt.id] = task = asyncio.create_task(self._work(attempt))

@@ -278,6 +278,25 @@ async def test_a_worker_that_dies_silently_is_accounted_for(harness):
     assert harness.store.actions.failures(landed.action_id) == 0
 
 
+async def test_a_run_waits_for_what_its_workers_write_after_their_attempts(harness):
+    """DR-9: patches and notes, though nothing else is left to do."""
+    run = await harness.open_run(goal("g", act("a", check="false")), attempts=1)
+    written = []
+
+    async def work(attempt):
+        await harness.run_attempt(attempt, {"a": ["echo x > a"]})
+        await poll_until(lambda: isinstance(harness.goal(run).state, Failed))
+        # The owner has seen the end of its last goal by the time that this loop is over.
+        for _ in range(1_000):
+            await asyncio.sleep(0)
+        written.append(attempt.id)
+        return 0
+
+    ending = await (await owner_of(harness, run, work)).execute()
+    assert isinstance(ending.state, Failed)
+    assert written == [each.id for each in harness.attempts(run, "a")]
+
+
 @pytest.mark.slow
 async def test_a_worker_that_misses_its_deadline_is_ended(harness):
     run = await harness.open_run(goal("g", act("a")), attempts=1, attempt_timeout_s=-120.0)

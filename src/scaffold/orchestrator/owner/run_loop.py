@@ -166,6 +166,7 @@ class RunOwner:
                     self._models.watch,
                     self._hold_while_model_is_away,
                 )
+            await self._exits.let_workers_exit()
         finally:
             # Before the end is stored: no child may go on working in a run that this process has released.
             await self._queue.end_proofs()

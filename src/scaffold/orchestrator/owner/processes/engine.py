@@ -1,5 +1,6 @@
 """The engine port: starts worker and supervisor processes and reports their exits."""
 
+from collections.abc import Sequence
 from typing import Protocol
 
 from msgspec import Struct
@@ -39,6 +40,11 @@ def describe_exit_code(code: int) -> str:
 
 class Engine(Protocol):
     """Runs attempts and supervisors; no child outlives its engine."""
+
+    @property
+    def workers(self) -> Sequence[AttemptId]:
+        """The attempts whose workers have not exited."""
+        ...
 
     async def start_attempt(self, attempt: Attempt) -> None:
         """Start a worker for a queued attempt; raises OSError if the process cannot be started."""

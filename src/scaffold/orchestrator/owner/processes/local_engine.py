@@ -136,6 +136,11 @@ class LocalEngine:
         self._watchers: set[asyncio.Task[None]] = set()
         self._exits: asyncio.Queue[ProcessExit] = asyncio.Queue()
 
+    @property
+    def workers(self) -> Sequence[AttemptId]:
+        """The attempts whose workers have not exited."""
+        return tuple(self._workers)
+
     async def start_attempt(self, attempt: Attempt) -> None:
         """Start a worker process for a queued attempt."""
         self._workers[attempt.id] = child = await self._processes.start("worker", attempt.id)

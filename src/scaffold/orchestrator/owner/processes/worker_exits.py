@@ -4,6 +4,7 @@ import asyncio
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 from scaffold.core.ids import AttemptId
 from scaffold.core.model import Attempt, Run
@@ -77,6 +78,8 @@ class AttemptLauncher:
         return True
 
 
+LAST_WRITES_S = 10.0
+"""Seconds that workers have at the end of a run for what follows the end of their attempts."""
 OVERTIME_S = 120.0
 """Seconds that a worker has after its deadline to save its work."""
 HEARTBEAT_TIMEOUT_S = 60.0
@@ -130,6 +133,14 @@ class WorkerExitHandler:
         died = outcome == "lost" and exited.code != FAULT_EXIT_CODE and not self._disk.full
         await release_attempt(self._context, self._run, attempt, outcome=outcome, error=error, died=died)
         return outcome
+
+    async def let_workers_exit(self) -> None:
+        """Wait for the workers that have ended their attempts: they still write patches and notes."""
+        read = self._context.store.attempts.get
+        with suppress(TimeoutError):
+            async with asyncio.timeout(LAST_WRITES_S):
+                while any(found.status == "ended" for each in self._engine.workers if (found := read(each))):
+                    await self._engine.next_exit()
 
     async def end_overdue(self) -> None:
         """Stop workers that are past their deadline or send no heartbeats."""
