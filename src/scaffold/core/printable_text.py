@@ -14,6 +14,12 @@ _JOINING = r"\u0600-\u06ff\u0750-\u077f\u08a0-\u0dff\u1000-\u109f\u1780-\u17ff"
 _EMOJI = r"\u2190-\u2bff\ufe0f\U0001f000-\U0001faff"
 # Joiners that belong to the spelling of a script, such as Persian and Hindi, or to an emoji.
 _JOINER = re.compile(f"(?<=[{_JOINING}])[\u200c\u200d](?=[{_JOINING}])|(?<=[{_EMOJI}])\u200d(?=[{_EMOJI}])")
+_TERMINAL_CODE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?)")
+
+
+def without_colors(text: str) -> str:
+    """Return what a program printed without the codes for terminals: colors, movements of the cursor, links."""
+    return _TERMINAL_CODE.sub("", text)
 
 
 def printable(text: str) -> str:

@@ -9,6 +9,7 @@ from scaffold.core.printable_text import (
     short_line,
     truncate_text,
     utf8_safe,
+    without_colors,
 )
 
 
@@ -84,3 +85,16 @@ def test_an_excerpt_without_room_for_a_tail_has_none():
 def test_a_short_line_is_one_line_that_is_cut():
     shown = {"a\nb": "a b", "abcdef": "abcdef", "abcdefg": "abc...", "\x1b[2J": "\\x1..."}
     assert {text: short_line(text, 6) for text in shown} == shown
+
+
+def test_what_a_program_prints_is_read_without_codes_for_terminals():
+    """BX-4: colors, movements of the cursor and links, also one that was cut off; other text stays."""
+    rows = {
+        "\x1b[1m\x1b[92m     Running\x1b[0m unittests": "     Running unittests",
+        "test it ... \x1b[38;5;9mFAILED\x1b[m": "test it ... FAILED",
+        "\x1b[2K\x1b[1Gdone": "done",
+        "\x1b]8;;file:///a.rs\x1b\\a.rs\x1b]8;;\x1b\\:3": "a.rs:3",
+        "\x1b]0;title\x07text": "text",
+        "an [0m in words": "an [0m in words",
+    }
+    assert {text: without_colors(text) for text in rows} == rows
