@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from scaffold.core.printable_text import utf8_safe
+from scaffold.core.printable_text import utf8_safe, without_colors
 
 MAX_SEARCHED_CHARS = 300
 
@@ -34,8 +34,7 @@ MAX_CHARS = 200_000
 MAX_LINE_CHARS = 2_000
 DIGEST_CHARS = 16
 
-# Colors and other control sequences of terminals.
-_ESCAPES = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 # The folders of an absolute path; what is before its slash is not part of a relative path.
 _FOLDERS = re.compile(r"(?:[a-z]:)?(?:[/\\][\w.@+~-]+)+[/\\](?=[\w.@+~-])")
 _UNIT = r"(?:ns|[µμ]s|us|ms|milliseconds?|s|secs?|seconds?|m|mins?|minutes?|h|hours?|kb|mb|gb|kib|mib|gib|bytes?)"
@@ -86,7 +85,7 @@ def _telling_lines(output: str) -> Sequence[str]:
     # The end and the beginning of an output tell most; the middle of megabytes is noise.
     if len(output) > MAX_CHARS:
         output = f"{output[: MAX_CHARS // 2]}\n{output[-MAX_CHARS // 2 :]}"
-    lines = [_ESCAPES.sub("", line)[:MAX_LINE_CHARS] for line in utf8_safe(output).splitlines()]
+    lines = [_CONTROL.sub("", without_colors(line))[:MAX_LINE_CHARS] for line in utf8_safe(output).splitlines()]
     # A program prints much besides its failure; without a line that decides, all lines have to count.
     told = [line for line in lines if is_deciding(line) or is_detail(line)]
     return sorted({normal for line in told or lines if (normal := _normalize_line(line))})
