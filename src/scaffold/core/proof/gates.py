@@ -177,6 +177,8 @@ class GateResult(Struct, frozen=True, kw_only=True):
     most. They may stand for tests that moved."""
     refused: Mapping[str, str] = {}
     """The tests that cannot be checked here, with what the sandbox forbids; they failed before the work, too."""
+    varying: tuple[str, ...] = ()
+    """The names of tests that change from run to run, with `…` for what changes; matched by position."""
     counts: Mapping[TestVerdict, int] = {}
     replaced: tuple[str, ...] = ()
     """Functions of the language that code of the work replaced while its tests ran, sorted."""
