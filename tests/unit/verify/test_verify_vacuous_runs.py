@@ -28,6 +28,9 @@ def test_a_runner_without_tests_is_recognised_by_its_output():
         ("vitest run", "No test files found, exiting with code 0\n", ""),
         ("node --test test/a.test.js", NODE.format("ok 1 - div # SKIP", 0, 1), ""),
         ("node --test test/a.test.js", NODE.format("ok 1 - /tmp/x/test/a.test.js", 1, 0), ""),
+        ("pytest --color=yes", "\x1b[33mno tests ran\x1b[0m in 0.00s\n", ""),
+        ("cargo test x", CARGO.format(0, 0).replace("ok.", "\x1b[32mok\x1b[0m."), ""),
+        ("npm test", "\x1b[34m\u2139 tests 1\x1b[39m\n\x1b[34m\u2139 pass 0\x1b[39m\n", ""),
         ("npm test", "\u2139 tests 1\n\u2139 pass 0\n\u2139 fail 0\n\u2139 skipped 1\n", ""),
     ]
     assert [

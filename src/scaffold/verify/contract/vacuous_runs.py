@@ -6,6 +6,9 @@ Skipped tests and expected failures do not count as run: they prove nothing abou
 import re
 from collections.abc import Callable, Sequence
 
+from msgspec import structs
+
+from scaffold.core.printable_text import without_colors
 from scaffold.host.process.command_runner import CommandResult
 
 PYTEST_COLLECTED_NOTHING = 5
@@ -30,6 +33,10 @@ _NODE_FILE = re.compile(rb"^(?:ok \d+ -|\xe2\x9c\x94) /\S+\.[cm]?[jt]s\b", re.MU
 
 def ran_nothing(command: str, finished: CommandResult) -> bool:
     """Return True if a test runner that the command names ran no test."""
+    stdout, stderr = (
+        without_colors(each.decode(errors="replace")).encode() for each in (finished.stdout, finished.stderr)
+    )
+    finished = structs.replace(finished, stdout=stdout, stderr=stderr)
     return any(runner.search(command) and idle(finished) for runner, idle in _IDLE)
 
 
