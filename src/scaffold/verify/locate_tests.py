@@ -4,14 +4,15 @@ import re
 from collections.abc import Collection, Sequence
 
 from scaffold.core.proof.gates import Gate, GateRun
+from scaffold.verify.gates.injected.scaffold_recorder import PART
 from scaffold.verify.gates.reports.jest import TITLE_SEPARATOR
 
-RUNNERS_NAMING_FILES = frozenset({"pytest", "unittest", "jest", "vitest", "mocha"})
+RUNNERS_NAMING_FILES = frozenset({"pytest", "unittest", "jest", "vitest", "mocha", "node"})
 """The runners whose test names contain the file, and that keep tests in separate files."""
 
 PATH_SEPARATORS = {
     "pytest": "::",
-    **dict.fromkeys(("jest", "vitest", "mocha"), TITLE_SEPARATOR),
+    **dict.fromkeys(("jest", "vitest", "mocha", "node"), TITLE_SEPARATOR),
     **dict.fromkeys(("cargo", "findings"), ": "),
 }
 """The text between the file and the rest of a test name, by runner."""
@@ -23,7 +24,7 @@ PYTHON_SOURCES = (".py", ".pyi", ".pyx")
 _FUNCTION = re.compile(r"\.(?:Test|Example|Fuzz|Benchmark)")
 """The boundary between package and function in the name of a Go test."""
 _NUMBERED = re.compile(r" \(\d+\)$")
-"""The number that distinguishes equal test names where the runner reports no files."""
+"""The number that distinguishes equal test names of one file."""
 
 
 def path_of_test(gate: Gate, name: str, paths: Collection[str]) -> str | None:
@@ -33,13 +34,13 @@ def path_of_test(gate: Gate, name: str, paths: Collection[str]) -> str | None:
     """
     match gate.runner:
         case "unittest":
-            parts = name.split(".")
+            parts = name.partition(PART)[0].split(".")
             # A name does not say where the module ends and the class begins.
             candidates = (path_from_top(gate, "/".join(parts[:length]) + ".py") for length in range(len(parts), 0, -1))
             return next((path for path in candidates if path in paths), None)
         case "go":
             return _folder_of_package(gate, name, paths)
-        case "exit" | "node":
+        case "exit":
             return None
         case runner:
             head, found, _ = name.partition(PATH_SEPARATORS[runner])
@@ -48,14 +49,14 @@ def path_of_test(gate: Gate, name: str, paths: Collection[str]) -> str | None:
 
 
 def name_in_file(gate: Gate, name: str) -> str:
-    """Return the name of a test without the file or package that it begins with."""
+    """Return the name of a test without the file or package that it begins with, and without its number."""
+    name = _NUMBERED.sub("", name)
     match gate.runner:
         case "unittest":
-            return ".".join(name.split(".")[-2:])
+            test, mark, part = name.partition(PART)
+            return ".".join(test.split(".")[-2:]) + mark + part
         case "go":
             return name[found.start() + 1 :] if (found := _FUNCTION.search(name)) else name
-        case "node":
-            return _NUMBERED.sub("", name)
         case "exit":
             return name
         case runner:
@@ -67,7 +68,7 @@ def title_in_source(gate: Gate, name: str) -> str:
     tail = name_in_file(gate, name)
     match gate.runner:
         case "pytest" | "unittest":
-            return re.split(r"::|\.", tail.partition("[")[0])[-1]
+            return re.split(r"::|\.", tail.partition("[")[0].partition(PART)[0])[-1]
         case "go":
             return tail.partition("/")[0]
         case "cargo":

@@ -395,7 +395,7 @@ NODE_TESTS = "const test = require('node:test');\n" + "".join(
 
 @pytest.mark.slow
 @needs("node")
-async def test_tests_of_node_that_do_not_tell_their_file_are_found_by_their_titles(candidates):
+async def test_tests_of_node_are_found_by_their_file_and_titles(candidates):
     """AL-10, BX-5: the whole runs again with the file put back."""
     other = "require('node:test')('other', () => {});\n"
     await candidates.begin(
@@ -410,6 +410,10 @@ async def test_tests_of_node_that_do_not_tell_their_file_are_found_by_their_titl
         {"calc.js": "exports.one = () => 1;\nexports.two = () => 3;\n", "test/calc.test.js": None},
         files=("test/calc.test.js", "calc.js"),
     )
-    assert test.tests == {"two": "new_failure"}
+    assert test.tests == {"test/calc.test.js > two": "new_failure"}
     test = await candidates.after({"calc.js": "exports.one = () => 1;\n"}, files=("test/calc.test.js", "calc.js"))
-    assert (test.blocks, test.counts, test.base_tests) == (False, {"pass": 2}, {"one": "moved", "two": "removed"})
+    assert (test.blocks, test.counts, test.base_tests) == (
+        False,
+        {"pass": 2},
+        {f"test/calc.test.js > {name}": fate for name, fate in (("one", "moved"), ("two", "removed"))},
+    )

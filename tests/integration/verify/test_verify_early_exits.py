@@ -212,4 +212,4 @@ async def test_a_failed_test_of_node_must_not_vanish(candidates, work, blocks):
     tests = {f"test/{name}.test.js": text for name, text in NODE_TESTS.items()}
     await candidates.begin({"calc.js": "exports.add = (a, b) => a + b;\n", **tests}, NODE)
     found = await candidates.after(work)
-    assert (found.blocks, found.tests.get("div") == "new_failure") == (blocks, blocks), found.detail
+    assert (found.blocks, found.tests.get("test/div.test.js > div") == "new_failure") == (blocks, blocks), found.detail

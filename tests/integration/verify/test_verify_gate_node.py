@@ -119,6 +119,7 @@ async def test_outcomes_of_mocha_are_those_that_it_tells_our_reporter(tmp_path, 
     assert (await _shown(folder, "mocha")).problem == "error"
 
 
+CART = "test/cart.test.js > cart"
 OWN = """
 const {{ describe, test }} = require("node:test")
 const assert = require("node:assert")
@@ -139,11 +140,11 @@ async def test_nodes_own_runner_is_called_through_npm(tmp_path):
     some = await _shown(folder, "node")
     assert (some.problem, dict(some.outcomes)) == (
         None,
-        {"cart > adds": "passed", "cart > sums": "failed", "cart": "failed"},
+        {f"{CART}{name}": outcome for name, outcome in ((" > adds", "passed"), (" > sums", "failed"), ("", "failed"))},
     ), some.detail
     write_files(folder, {"test/cart.test.js": OWN.format(header="process.exit(0)", sum=2)})
     early = await _shown(folder, "node")
-    assert not {"cart > adds", "cart > sums"} & set(early.outcomes), early.detail
+    assert not {f"{CART} > adds", f"{CART} > sums"} & set(early.outcomes), early.detail
 
 
 @needs("npm")
@@ -175,8 +176,8 @@ async def test_a_new_test_with_the_title_of_a_failing_one_is_told_from_it(tmp_pa
     before = await run_gate_once(folder, gate)
     write_files(folder, {"test/new.test.js": KNOWN_BUG.replace("BAD", "false")})
     after = await run_gate_once(folder, gate)
-    assert dict(before.outcomes) == {"known bug": "failed"}
-    assert dict(after.outcomes) == {"known bug": "failed", "known bug (2)": "passed"}
+    assert dict(before.outcomes) == {"test/old.test.js > known bug": "failed"}
+    assert dict(after.outcomes) == {"test/new.test.js > known bug": "passed", "test/old.test.js > known bug": "failed"}
 
 
 @needs("node")

@@ -38,6 +38,7 @@ async def test_every_unittest_outcome_is_reported_under_its_name(tmp_path):
         "test_all.TestAll.test_foreseen": "skipped",
         "test_all.TestAll.test_unforeseen": "failed",
         "test_all.TestAll.test_parts": "failed",
+        "test_all.TestAll.test_parts > (number=2)": "failed",
         "setUpClass (test_all.TestUnprepared)": "error",
         "test_all.TestUnprepared.test_never": "error",
     }

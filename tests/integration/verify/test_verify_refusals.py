@@ -181,7 +181,7 @@ class Alone(unittest.TestCase):
     tree = structs.replace(tree_in(top), sandbox=await sandbox_at(level, top, out))
     found = await run_gate(UNITTEST, tree, environment="here", timeout_s=60)
     names = [f"test_u.{name}" for name in ("Alone.test_parts", "Prepared.test_a", "Prepared.test_b")]
-    names.append("setUpClass (test_u.Prepared)")
+    names += ["setUpClass (test_u.Prepared)", *(f"test_u.Alone.test_parts > [{number}]" for number in range(2))]
     reason = snapshot("the sandbox forbids access to NEW")
     assert {name: each.replace(f"{out}/new", "NEW") for name, each in found.refused.items()} == dict.fromkeys(
         names, reason

@@ -242,7 +242,7 @@ def test_cargo_reports_each_test_with_its_program():
         "src/lib.rs: tests::slow": "skipped",
         "src/lib.rs: tests::sums": "failed",
         "tests/whole.rs: adds": "passed",
-        "Doc-tests one: src/lib.rs - add (line 3)": "passed",
+        "Doc-tests one: src/lib.rs - add": "passed",
     }
 
 
@@ -351,8 +351,8 @@ def test_long_names_are_shortened_to_one_printable_line_and_stay_distinct():
     long = [printable_test_name("x" * 1_000_000 + end) for end in "ab"]
     assert [len(name) < 300 for name in long] == [True, True]
     assert long[0] != long[1]
-    assert (printable_test_name("a\nb\x1b[0m\udc80"), printable_test_name(printable_test_name("x" * 999))) == (
-        "a\\nb\\x1b[0m\\udc80",
+    assert (printable_test_name("a\nb\x1b[0mc\x1b\udc80"), printable_test_name(printable_test_name("x" * 999))) == (
+        "a\\nbc\\x1b\\udc80",
         printable_test_name("x" * 999),
     )
 
@@ -363,57 +363,38 @@ def test_too_many_tests_are_an_error():
     assert GO.read_report(ended(lines)).problem == "error"
 
 
-TAP = """TAP version 13
-# Subtest: cart
-    # Subtest: adds
-    ok 1 - adds
-      ---
-      duration_ms: 0.4
-      ...
-    # Subtest: sums
-    not ok 2 - sums
-      ---
-      location: '/work/tree/cart.test.js:4:36'
-      error: |-
-        ok 3 - forged
-
-        1 !== 2
-      code: 'ERR_ASSERTION'
-      ...
-    # Subtest: waits
-    ok 3 - waits # SKIP not yet
-    1..3
-not ok 1 - cart
-# Subtest: adds
-ok 2 - adds
-# Subtest: adds
-ok 3 - adds
-1..3
-# tests 5
-"""
+def node_report(*tests):
+    """Return what our reporter writes of tests like `failed a.test.js > cart > adds`; a file alone is one, too."""
+    suites = {}
+    for test in tests:
+        status, _, name = test.partition(" ")
+        file, *titles = name.split(" > ")
+        said = ["1 == 2\nat a.test.js:3:1"] if status == "failed" else []
+        one = {"title": titles[-1] if titles else "", "ancestorTitles": titles[:-1]}
+        suites.setdefault(file, []).append({**one, "status": status, "failureMessages": said})
+    failed = sum(test.startswith("failed") for test in tests)
+    results = [
+        {"name": f"{NOWHERE}/{file}", "status": "passed", "assertionResults": each} for file, each in suites.items()
+    ]
+    return json.dumps({"numTotalTests": len(tests), "numFailedTests": failed, "testResults": results})
 
 
-def test_node_tests_are_identified_by_position_and_number(tmp_path):
-    """BX-4: nested tests, tests of the same name, and nothing that only resembles a test."""
-    (tmp_path / "report.tap").write_text(TAP)
+def test_node_tests_are_identified_by_file_titles_and_number(tmp_path):
+    """BX-4: nested tests, tests of the same name, and files that are a test of their own."""
+    tests = ("passed a.js > cart > adds", "failed a.js > cart > adds", "passed b.js > adds", "failed c.js")
+    (tmp_path / REPORT).write_text(node_report(*tests))
     reading = NODE.read_report(ended(code=1, folder=tmp_path))
     assert (reading.problem, dict(reading.outcomes)) == (
         None,
-        {
-            "cart > adds": "passed",
-            "cart > sums": "failed",
-            "cart > waits": "skipped",
-            "cart": "failed",
-            "adds": "passed",
-            "adds (2)": "passed",
-        },
+        {"a.js > cart > adds": "passed", "a.js > cart > adds (2)": "failed", "b.js > adds": "passed", "c.js": "failed"},
     )
-    assert reading.messages == {"cart > sums": ("ok 3 - forged\n1 !== 2\nat cart.test.js:4:36",)}
+    assert reading.messages["a.js > cart > adds (2)"] == ("1 == 2\nat a.test.js:3:1",)
 
 
 def test_a_node_report_is_checked_against_its_exit(tmp_path):
     """BX-4: it hides a failure, ends before its report, stops in the middle of it, or runs nothing."""
     assert NODE.read_report(ended(folder=tmp_path)).problem == "error"
-    for report, code, problem in [(TAP, 0, "error"), (TAP[:60], 1, "error"), ("TAP version 13\n1..0\n", 0, "vacuous")]:
-        (tmp_path / "report.tap").write_text(report)
-        assert NODE.read_report(ended(code=code, folder=tmp_path)).problem == problem, report
+    report = node_report("passed a.js > adds", "failed a.js > sums")
+    for text, code, problem in [(report, 0, "error"), (report[:60], 1, "error"), (node_report(), 0, "vacuous")]:
+        (tmp_path / REPORT).write_text(text)
+        assert NODE.read_report(ended(code=code, folder=tmp_path)).problem == problem, text

@@ -198,7 +198,9 @@ def test_a_name_of_every_runner_has_a_tail_and_a_title():
         ("unittest", "tests.test_a.It.test_one", "It.test_one", "test_one"),
         ("go", "example.org/a.b/calc.TestOne/sub_case", "TestOne/sub_case", "TestOne"),
         ("jest", "src/a.test.js > outer > adds up", "outer > adds up", "adds up"),
-        ("node", "outer > adds up (2)", "outer > adds up", "adds up"),
+        ("node", "test/a.test.js > outer > adds up (2)", "outer > adds up", "adds up"),
+        ("unittest", "tests.test_a.It.test_one > [m] (i=1.5)", "It.test_one > [m] (i=1.5)", "test_one"),
+        ("pytest", "tests/a.py::test_one > [m] (i=1)", "test_one > [m] (i=1)", "test_one"),
         ("cargo", "src/lib.rs: tests::adds", "tests::adds", "adds"),
         ("exit", "exit", "exit", "exit"),
     ]

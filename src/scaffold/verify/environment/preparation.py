@@ -38,6 +38,8 @@ from scaffold.verify.gates.projects.project_files import files_at_commit
 
 KEPT_FILES = "packages and generated files, recorded out of reach"
 """Part of the key of environments: set-up commands could write the records of earlier versions' environments."""
+TEST_NAMES = "tests are named by file, suites, title and number"
+"""Part of the fingerprint: results with other names of tests are not comparable."""
 BUILT = "built-"
 """Prefix of a snapshot of files that builds left in the user's checkout."""
 
@@ -159,7 +161,7 @@ async def prepare_environment(request: EnvironmentRequest) -> PreparedEnvironmen
     environment = structs.replace(environment, files=(*files, *versions_left), built=built)
     own_venv = installed_lines(root / VENV) if plan.borrow else ()
     # Gate results are reused by this fingerprint, so it must cover everything that can change a result.
-    fingerprint = hash_lines((*machine, *locks, *own_venv, request.sandbox, repr(environment)))
+    fingerprint = hash_lines((TEST_NAMES, *machine, *locks, *own_venv, request.sandbox, repr(environment)))
     return PreparedEnvironment(
         structs.replace(environment, fingerprint=fingerprint),
         plan.left_out,

@@ -9,15 +9,15 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from scaffold.core.printable_text import join_limited
+from scaffold.core.printable_text import join_limited, without_colors
 from scaffold.core.proof.gates import Gate, TestOutcome
 from scaffold.policy.path.globs import matches
 from scaffold.policy.trust_decision import HOOK_FILES
 from scaffold.verify.gates.projects.project import Reason
 from scaffold.verify.gates.reports.findings import named_findings
 from scaffold.verify.gates.reports.runner_result import (
-    COLOR,
     RunnerResult,
+    distinct_names,
     failure_message,
     printable_test_name,
     unusable_result,
@@ -171,7 +171,7 @@ def read_hooks(tool: HookTool, exit_code: int | None, printed: str, top: Path) -
     The exit code decides whether any hook failed: what hooks print may look like a report. `vacuous` if none of them
     looked at a file.
     """
-    text = COLOR.sub("", printed)
+    text = without_colors(printed)
     if tool is PRE_COMMIT and exit_code in {PRE_COMMIT_CRASHED, INTERRUPTED}:
         return unusable_result("error", f"pre-commit exited with {exit_code} (internal error).")
     reports = list(READERS[tool.name](text))
@@ -181,19 +181,18 @@ def read_hooks(tool: HookTool, exit_code: int | None, printed: str, top: Path) -
     if exit_code == 0:
         reports = [HookReport(each.name, "passed") if each in failed else each for each in reports]
     elif not failed:
-        reports.append(HookReport(tool.name, "failed", text))
-    found, plain, messages = dict[str, RunnerResult](), list[tuple[str, TestOutcome]](), dict[str, tuple[str, ...]]()
-    for each in reports:
-        name = printable_test_name(each.name)
+        reports = [each for each in reports if each.name != tool.name] + [HookReport(tool.name, "failed", text)]
+    found, plain, messages = dict[str, RunnerResult](), dict[str, TestOutcome](), dict[str, tuple[str, ...]]()
+    for each, name in zip(reports, distinct_names([printable_test_name(each.name) for each in reports]), strict=True):
         findings = named_findings(each.text, top, otherwise=name, by=name) if each.outcome == "failed" else None
         if findings is not None and findings.problem:
             return findings
         if findings is not None and findings.lines:
             found[name] = findings
         else:
-            plain.append((name, each.outcome))
+            plain[name] = each.outcome
             messages |= {name: (failure_message(each.text),)} if each.outcome == "failed" else {}
-    return merged_results({"": RunnerResult(outcomes=worst_outcomes(plain), messages=messages), **found})
+    return merged_results({"": RunnerResult(outcomes=plain, messages=messages), **found})
 
 
 def merged_results(results: Mapping[str, RunnerResult]) -> RunnerResult:

@@ -286,7 +286,7 @@ def _file_key(gate: Gate, name: str, files: Collection[str]) -> str:
             place = path_of_test(gate, name, files)
             inside = path_from_gate(gate, place) if place else None
             return (inside or name).removesuffix(".py").replace("/", ".")
-        case "node" | "mocha":
+        case "mocha":
             return ANY_FILE
         case "go":
             return name.rpartition(".Test")[0] or name

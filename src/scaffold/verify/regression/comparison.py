@@ -129,16 +129,19 @@ def with_renamed_files(run: GateRun, renamed: Mapping[str, str]) -> GateRun:
     if not renamed:
         return run
     names = _with_modules(renamed)
+    return with_new_names(run, lambda name: _rename_prefix(name, names))
+
+
+def with_new_names(run: GateRun, name_now: Callable[[str], str]) -> GateRun:
+    """Return the run with the names that its tests and findings have now."""
     return structs.replace(
         run,
-        outcomes={_rename_prefix(name, names): outcome for name, outcome in run.outcomes.items()},
-        counts={_rename_prefix(name, names): count for name, count in run.counts.items()},
-        messages={
-            _rename_prefix(name, names): tuple(_rename_prefix(each, names) for each in said)
-            for name, said in run.messages.items()
-        },
-        lines={_rename_prefix(name, names): lines for name, lines in run.lines.items()},
-        refused={_rename_prefix(name, names): reason for name, reason in run.refused.items()},
+        outcomes={name_now(name): outcome for name, outcome in run.outcomes.items()},
+        counts={name_now(name): count for name, count in run.counts.items()},
+        # What is said of a finding begins with its file.
+        messages={name_now(name): tuple(map(name_now, said)) for name, said in run.messages.items()},
+        lines={name_now(name): lines for name, lines in run.lines.items()},
+        refused={name_now(name): reason for name, reason in run.refused.items()},
     )
 
 

@@ -11,6 +11,7 @@ from scaffold.git import commits
 from scaffold.git.client.command_line import Git
 from scaffold.verify.contract.check_runs import Tree
 from scaffold.verify.gates.detection import detect_at_commit
+from scaffold.verify.regression.comparison import with_new_names
 
 
 async def followed(before: GateRun, tree: Tree) -> GateRun:
@@ -37,13 +38,7 @@ async def followed(before: GateRun, tree: Tree) -> GateRun:
         file: await _top_functions(tree, f"{top}{file}") for file in {file for file, _ in names.values() if file}
     }
     renamed = {name: _pytest_name(name, *place, functions.get(place[0], frozenset())) for name, place in names.items()}
-    return structs.replace(
-        before,
-        gate=gate,
-        outcomes={renamed[name]: outcome for name, outcome in before.outcomes.items()},
-        counts={renamed.get(name, name): count for name, count in before.counts.items()},
-        refused={renamed.get(name, name): reason for name, reason in before.refused.items()},
-    )
+    return structs.replace(with_new_names(before, lambda name: renamed.get(name, name)), gate=gate)
 
 
 async def _detect_same_gate(git: Git, commit: Commit, known: Gate) -> Gate | None:

@@ -13,10 +13,11 @@ from scaffold.verify.environment.provisioning import clean_again, with_new_tempo
 from scaffold.verify.gates.detection import detect_at_commit, drop_unavailable_gates
 from scaffold.verify.gates.observed_run import ObservedRun, gate_slot, observe_gate, unnoticed_only, without_names
 from scaffold.verify.gates.reports.runner_result import StandInsOrder, UnresolvedName
-from scaffold.verify.locate_tests import path_from_gate, path_of_test
+from scaffold.verify.locate_tests import path_from_gate
 from scaffold.verify.paths.conventions import PROSE_SUFFIXES, is_test_file
 from scaffold.verify.proof_request import ProofRequest
 from scaffold.verify.regression.base_tests import (
+    UNCACHED,
     LaidRun,
     changed_base_tests,
     checks_gone_with_sources,
@@ -53,20 +54,25 @@ from scaffold.verify.regression.gate_run_memory import NONE_SHARED, GateRunMemor
 from scaffold.verify.regression.hook_results import HookJudge
 from scaffold.verify.regression.selection.affected_tests import ChangeImpact, analyze_impact
 from scaffold.verify.regression.selection.test_selection import LANGUAGE_FAMILIES
+from scaffold.verify.regression.test_identity import (
+    MatchedRuns,
+    VaryingNames,
+    matched_runs,
+    may_be_misnamed,
+    varying_names,
+)
 from scaffold.verify.regression.unchanged_tests import (
-    CASE,
     fates_without_support,
     lay_base_code,
     new_support_files,
     replaced_cases,
-    test_of,
-    tests_with_varying_cases,
     with_findings_of,
 )
 
 FLAKY_ROUNDS = 3
 """How often a test that was flaky before the work is repeated."""
-NAMELESS_RUNNERS = frozenset({"exit", "node"})
+AGAIN = ("the baseline, a second time",)
+"""Selects the second run of a baseline among the known runs."""
 FATES_BY_WEIGHT: Sequence[TestFate] = ("lost", "removed", "changed", "moved")
 """The fates to keep first if there are too many."""
 
@@ -104,14 +110,14 @@ async def judge_gates(
     found = change.found_tests | await _tests_named_by_commands(request, tree)
     change = structs.replace(change, found_tests=found)
     stored = GateRunMemory(request, baseline.environment, tree, await commits.tree_of(tree.git, tree.commit), shared)
-    runner = _GateRunner(request, tree, change, stored)
+    runner = _GateRunner(request, tree, change, stored, [run.gate for run in runs])
     known = [await runner.judged(run.gate, run) for run in before]
     return (*known, *[await runner.judged(gate, None) for gate in new])
 
 
 async def _tests_named_by_commands(request: ProofRequest, tree: Tree) -> frozenset[str]:
-    """Return the test files of the base that the commands of runners name whose results name no files."""
-    if all(run.gate.kind != "test" or run.gate.runner not in NAMELESS_RUNNERS for run in request.baseline_runs):
+    """Return the test files of the base that commands name whose results name no tests."""
+    if all(run.gate.kind != "test" or run.gate.runner != "exit" for run in request.baseline_runs):
         return frozenset()
     paths = frozenset(await commits.listed_paths(tree.git, tree.base))
     return frozenset((await base_layout_of(request, tree.git, tree.base, paths)).tests)
@@ -164,11 +170,22 @@ def _fails_anew(before: GateRun | None, run: GateRun) -> list[str]:
 
 
 class _GateRunner:
-    def __init__(self, request: ProofRequest, tree: Tree, change: ChangeImpact, memory: GateRunMemory) -> None:
+    def __init__(
+        self,
+        request: ProofRequest,
+        tree: Tree,
+        change: ChangeImpact,
+        memory: GateRunMemory,
+        base_gates: Collection[Gate],
+    ) -> None:
         self._request = request
         self._tree = tree
         self._change = change
         self._memory = memory
+        self._base_gates = base_gates
+        """The gates that can run at the base."""
+        self._names = dict[str, VaryingNames]()
+        """By gate."""
         self._used = False
         """Whether a command ran in the checkout, so that it may no longer be clean."""
 
@@ -184,18 +201,19 @@ class _GateRunner:
         run, only = await self._run_or_recall(gate, before)
         run = unnoticed_only(run, self._change.added)
         before = await self._with_new_settings(before, run)
-        expected = self._change.expected(gate, only)
+        expected, varying = self._change.expected(gate, only), tuple[str, ...]()
         fates: Mapping[str, TestFate] = {}
         earlier: Collection[str] = ()
         if before is not None and not run.problem and gate.kind == "test":
+            runs = matched_runs(before, run, await self._varying_names(before, run, only))
+            before, run, varying = runs.before, runs.now, runs.varying.shapes
             altered = changed_base_tests(gate, self._change, self._request.files)
             earlier = removed_earlier(before, run, altered=altered, change=self._change)
             support = new_support_files(gate, self._change)
             if altered or support:
-                run, fates = await self._with_base_tests(run, before, altered, support)
+                before, run, fates = await self._with_base_tests(runs, altered, support)
             sources = checks_gone_with_sources(before, run, self._change, self._request.files)
             fates = {**replaced_cases(before, run, self._change), **sources, **fates}
-            fates = await self._without_varying_names(before, run, fates)
         blocking = {name for name, fate in fates.items() if fate == "lost"} - self._request.accepted_losses
         accounted = fates.keys() | self._request.settled
 
@@ -210,7 +228,12 @@ class _GateRunner:
             result = _with_lost(result, vanished_failures(before, run), describe_vanished)
         replaced = replaced_functions(before, run)
         result = structs.replace(
-            result, replaced=replaced, focused=bool(only), base_tests=shown, new_tests=new_tests(before, run, fates)
+            result,
+            varying=varying,
+            replaced=replaced,
+            focused=bool(only),
+            base_tests=shown,
+            new_tests=new_tests(before, run, fates),
         )
         return await with_places(result, self._tree)
 
@@ -228,13 +251,15 @@ class _GateRunner:
             await restore_tracked_files(self._tree)
 
     async def _with_base_tests(
-        self, run: GateRun, before: GateRun, altered: Sequence[str], support: Sequence[str]
-    ) -> tuple[GateRun, Mapping[str, TestFate]]:
-        """Return the run with the tests that are gone but pass in their base version, and the fates of all tests.
+        self, runs: MatchedRuns, altered: Sequence[str], support: Sequence[str]
+    ) -> tuple[GateRun, GateRun, Mapping[str, TestFate]]:
+        """Return both runs, the later one with the tests that pass in their base version only, and all fates.
 
         `support` are new files that may have made tests pass that did not change; so may `altered` helpers and data.
         """
-        laid = await self._run_base_tests(before, (*altered, *support))
+        before, run = runs.before, runs.now
+        found = await self._run_base_tests(before, (*altered, *support))
+        laid = structs.replace(found, run=runs.same_tests(found.run))
         fates = fates_of_tests(before, run, laid, altered=altered, change=self._change) if altered else {}
         if support or not all(map(self._change.is_test_file, altered)):
             fates = {**fates_without_support(before, run, laid, self._change), **fates}
@@ -246,19 +271,36 @@ class _GateRunner:
         kept = {name: laid.run.outcomes[name] for name, fate in fates.items() if fate == "moved"}
         # The messages say why a lost test fails in its base version.
         messages = {**laid.run.messages, **run.messages}
-        return structs.replace(run, outcomes={**run.outcomes, **kept}, messages=messages), fates
+        after = structs.replace(run, outcomes={**run.outcomes, **kept}, messages=messages)
+        return runs.before_mended(laid.run), after, fates
 
-    async def _without_varying_names(
-        self, before: GateRun, run: GateRun, fates: Mapping[str, TestFate]
-    ) -> Mapping[str, TestFate]:
-        gone = [name for name in fates if CASE in name and name not in run.outcomes]
-        places = {path_of_test(before.gate, name, self._change.listed) for name in gone}
-        files = sorted(path for path in places if path is not None)
-        if not files:
-            return fates
-        # With the base's tests, so that the work cannot make names vary.
-        varying = tests_with_varying_cases([(await self._run_base_tests(before, files)).run for _ in range(2)])
-        return {name: fate for name, fate in fates.items() if name not in gone or test_of(name) not in varying}
+    async def _varying_names(self, before: GateRun | None, run: GateRun, only: Sequence[str]) -> VaryingNames:
+        """Return which names vary; runs the baseline again, once, if a name may stand for another test."""
+        gate, expected = run.gate, self._change.expected(run.gate, only)
+        if before is None or before.problem or run.problem or gate.kind != "test" or gate not in self._base_gates:
+            return VaryingNames()
+        if gate.name not in self._names and may_be_misnamed(before, run, expected):
+            # At the base, so that the work cannot make names vary.
+            again, former = await self._base_again(before), {old: new for new, old in self._change.former.items()}
+            self._names[gate.name] = varying_names(before, with_renamed_files(again, _renames_in_gate(gate, former)))
+        return self._names.get(gate.name, VaryingNames())
+
+    async def _base_again(self, before: GateRun) -> GateRun:
+        stored = structs.replace(
+            self._memory, tree_id=await commits.tree_of(self._tree.git, before.commit), shared=NONE_SHARED
+        )
+        found = stored.find(before.gate, AGAIN, self._timeout_s(before.gate, before))
+        if found is not None:
+            return found
+        await clean_again(self._memory.check_environment, self._tree)
+        tree = structs.replace(self._tree, commit=before.commit, environ={**self._tree.environ, **UNCACHED})
+        try:
+            await restore_tracked_files(tree)
+            run = (await self._shown_by(tree, before.gate, before, ())).run
+        finally:
+            await restore_tracked_files(self._tree)
+        stored.keep(run, AGAIN)
+        return run
 
     async def _run_base_tests(self, before: GateRun, altered: Sequence[str]) -> LaidRun:
         renamed = {new: old for new, old in self._change.former.items() if new in self._change.added}
@@ -296,9 +338,12 @@ class _GateRunner:
         elif only and _fails_anew(before, run):
             # Tests may need others to run before them, as they did at the base.
             run, only = await self._run_until_settled(gate, before, ()), ()
-        return await self._without_new_tests(run, before, selected), only
+        names = await self._varying_names(before, run, only)
+        return await self._without_new_tests(names.canonical(run), before, selected, names), only
 
-    async def _without_new_tests(self, run: GateRun, before: GateRun | None, only: Sequence[str]) -> GateRun:
+    async def _without_new_tests(
+        self, run: GateRun, before: GateRun | None, only: Sequence[str], names: VaryingNames
+    ) -> GateRun:
         """Return the run with the failures of a second run, in which the old tests run without the new files.
 
         A new test file in the same process could make old tests pass.
@@ -306,7 +351,7 @@ class _GateRunner:
         isolated = () if before is None or run.problem else self._change.files_to_isolate(run.gate, only)
         if not isolated:
             return run
-        alone = await self._run_until_settled(run.gate, before, isolated)
+        alone = names.canonical(await self._run_until_settled(run.gate, before, isolated))
         if alone.problem:
             # Without the new files nothing runs, so they cannot have repaired anything.
             return run if alone.problem == "vacuous" else alone

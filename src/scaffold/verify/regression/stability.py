@@ -23,6 +23,7 @@ from scaffold.verify.gates.runner_detection import detect_runner
 from scaffold.verify.locate_tests import files_with_tests, path_from_gate, path_of_test
 from scaffold.verify.paths.conventions import is_test_file
 from scaffold.verify.proof_request import ProofRequest
+from scaffold.verify.regression.test_identity import VARIES, has_shape
 
 HASH_SEED = "PYTHONHASHSEED"
 SEEDS: tuple[str | None, ...] = (None, "1", "2", "3")
@@ -46,7 +47,7 @@ class _Repeated(Struct, frozen=True, kw_only=True):
     gate: Gate | None = None
     files: tuple[str, ...] = ()
     known: Collection[str] = frozenset()
-    """Tests that failed or were flaky before the work."""
+    """Tests that failed or were flaky before the work, and shapes of names that vary."""
     duration_s: float
     """The duration of the first run in seconds; for test files, of all that ran."""
 
@@ -102,6 +103,7 @@ def _repeated_checks(request: ProofRequest, passed: Verification) -> Iterator[_R
     names = {check.command for check in checks}
     if any(check.required for check in checks):
         known = frozenset(name for run in request.baseline_runs for name in _unstable_tests(run))
+        known = known.union(*(result.varying for result in passed.gates))
         took = sum(result.duration_s for result in passed.results if result.name in names)
         yield _Repeated(checks=checks, known=known, duration_s=took)
 
@@ -113,7 +115,7 @@ def _new_tests(request: ProofRequest, passed: Verification, changes: Sequence[Pa
     for result in passed.gates:
         files = tuple(inside for path in changed if (inside := path_from_gate(result.gate, path)))
         if files and result.gate.runner in NAMING_RUNNERS and result.verdict != "not_applicable":
-            unstable = known.get(result.gate.name, frozenset())
+            unstable = known.get(result.gate.name, frozenset()).union(result.varying)
             yield _Repeated(gate=result.gate, files=files, known=unstable, duration_s=result.duration_s)
 
 
@@ -141,7 +143,7 @@ async def _repeat_once(repeated: _Repeated, seed: str | None, tree: Tree) -> _Fa
     """Return the failure of one repetition in a clean tree; None if it passed or proves nothing about the work."""
     if repeated.gate is not None:
         run = await _run_tests(repeated.gate, tree, repeated.files)
-        tests = tuple(name for name in _failed_tests(run) if name not in repeated.known)
+        tests = tuple(name for name in _failed_tests(run) if not _is_known(name, repeated.known))
         broken = _Failure(seed=seed, detail=run.detail, gate=repeated.gate, files=repeated.files, tests=tests)
         return broken if tests else None
     for at, check in enumerate(repeated.checks):
@@ -164,7 +166,7 @@ async def _repeat_check(check: Check, tree: Tree, known: Collection[str]) -> _Fa
     )
     if gate is not None:
         run = await _run_tests(gate, tree, ())
-        tests = tuple(name for name in _failed_tests(run) if name not in known)
+        tests = tuple(name for name in _failed_tests(run) if not _is_known(name, known))
         if tests:
             return _Failure(detail=run.detail, check=check, gate=gate, tests=tests)
         if not run.problem and EXIT_OUTCOME not in run.outcomes:
@@ -225,6 +227,10 @@ def _with_seed(tree: Tree, seed: str | None) -> Tree:
 def _failed_tests(run: GateRun) -> tuple[str, ...]:
     failed = (name for name, outcome in run.outcomes.items() if outcome in FAILED and name != EXIT_OUTCOME)
     return () if run.problem else tuple(sorted(failed))
+
+
+def _is_known(name: str, known: Collection[str]) -> bool:
+    return name in known or any(has_shape(name, each) for each in known if VARIES in each)
 
 
 def _unstable_tests(run: GateRun) -> frozenset[str]:

@@ -1,6 +1,6 @@
 """Tell what comes from changed support files and settings: tests that prove less, findings that are not new."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 
 from msgspec import structs
 
@@ -69,14 +69,6 @@ def replaced_cases(before: GateRun, now: GateRun, change: ChangeImpact) -> dict[
         for name in sorted(gone - lost_tests(before, now))
         if path_of_test(before.gate, name, change.listed) not in change.changed
     }
-
-
-def tests_with_varying_cases(runs: Sequence[GateRun]) -> frozenset[str]:
-    """Return the parametrised tests whose case names differ between runs; empty if a run has no result."""
-    if any(run.problem for run in runs):
-        return frozenset()
-    names = [frozenset(name for name in run.outcomes if CASE in name) for run in runs]
-    return frozenset(test_of(name) for name in frozenset.union(*names) - frozenset.intersection(*names))
 
 
 def test_of(name: str) -> str:

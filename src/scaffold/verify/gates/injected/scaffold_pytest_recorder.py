@@ -13,7 +13,17 @@ from typing import Any, Generator  # noqa: UP035 - that of collections.abc has n
 import pytest
 from _pytest import runner
 from scaffold_originals import ReplacedFunctions  # type: ignore[import-not-found]
-from scaffold_recorder import Note, derived, message_of, open_record, restore, system_errors, take_order, tidy  # type: ignore[import-not-found]
+from scaffold_recorder import (  # type: ignore[import-not-found]
+    Note,
+    derived,
+    message_of,
+    name_of_part,
+    open_record,
+    restore,
+    system_errors,
+    take_order,
+    tidy,
+)
 from scaffold_stand_ins import StandIns  # type: ignore[import-not-found]
 
 WORKER_INPUT_KEY = "scaffold_recorder"
@@ -174,12 +184,18 @@ class RecorderPlugin:
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: Any) -> None:
         """Record the report of a test; passed set-up and teardown phases are left out."""
-        if report.when == "call" or not report.passed:
-            self._note("outcome", tidy(report.nodeid), *_phase_report(report))
-        if report.failed:
-            said = message_of(getattr(getattr(report.longrepr, "reprcrash", None), "message", report.longrepr))
-            if said:
-                self._note("said", tidy(report.nodeid), said)
+        names = [tidy(report.nodeid)]
+        # A subtest has the name of its test, too: one that is mended must not stand for another one.
+        part = _part_of(report)
+        if part and (report.failed or name_of_part(names[0], part) in self._only):
+            names.append(name_of_part(names[0], part))
+        for name in names:
+            if report.when == "call" or not report.passed:
+                self._note("outcome", name, *_phase_report(report))
+            if report.failed:
+                said = message_of(getattr(getattr(report.longrepr, "reprcrash", None), "message", report.longrepr))
+                if said:
+                    self._note("said", name, said)
 
     @pytest.hookimpl(hookwrapper=True, tryfirst=True)
     def pytest_sessionfinish(self, session: Any) -> Generator[None, Any, None]:
@@ -200,7 +216,8 @@ class RecorderPlugin:
         partition: tuple[list[Any], list[Any]] = ([], [])
         for item in items:
             names = (item.nodeid, tidy(item.nodeid), item.nodeid.partition("::")[0])
-            is_selected = not self._only.isdisjoint(names) or str(path_of(item)) in whole
+            has_part = any(each.startswith(name_of_part(tidy(item.nodeid), "")) for each in self._only)
+            is_selected = has_part or not self._only.isdisjoint(names) or str(path_of(item)) in whole
             partition[is_selected].append(item)
         dropped, items[:] = partition
         if dropped:
@@ -284,6 +301,15 @@ def path_of(item: Any) -> Path:
 
 def _canary_name(token: str, number: int) -> str:
     return hashlib.blake2b(f"{token}{number}".encode(), digest_size=6).hexdigest()
+
+
+def _part_of(report: Any) -> str:
+    """Return the description of a subtest, by its message and values; empty for a whole test."""
+    context = getattr(report, "context", None)
+    if context is None:
+        return ""
+    values = ", ".join(f"{name}={value!r}" for name, value in sorted((getattr(context, "kwargs", None) or {}).items()))
+    return f"[{getattr(context, 'msg', None)}] ({values})"
 
 
 def _phase_report(report: Any) -> "tuple[str, str, bool]":

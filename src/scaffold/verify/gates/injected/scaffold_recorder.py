@@ -19,6 +19,8 @@ LONGEST_NAME = 300
 KEPT_OF_A_NAME = 200
 LONGEST_PATH = 4_096
 LONGEST_MESSAGE = 2_000
+PART = " > "
+"""Between the name of a test and of its part."""
 MOST_ERRORS = 5
 MOST_EXCEPTIONS = 50
 DENIED = (errno.EACCES, errno.EPERM, errno.EROFS)
@@ -127,6 +129,11 @@ def _path_text(path: object) -> "str | None":
 def message_of(text: object) -> str:
     """Return the message of a failure, of limited length; empty if it is not text."""
     return text[:LONGEST_MESSAGE] if type(text) is str else ""
+
+
+def name_of_part(name: str, part: str) -> str:
+    """Return the name of a part of a test, such as a subtest."""
+    return tidy(f"{name}{PART}{part}") if part else f"{name}{PART}"
 
 
 def tidy(name: str) -> str:

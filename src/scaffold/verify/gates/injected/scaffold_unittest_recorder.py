@@ -12,10 +12,14 @@ from pathlib import Path
 from typing import Any, Iterator  # noqa: UP035 - that of collections.abc has no parameters before 3.9
 
 from scaffold_originals import ReplacedFunctions  # type: ignore[import-not-found]
-from scaffold_recorder import Note, message_of, open_record, system_errors, take_order, tidy  # type: ignore[import-not-found]
+from scaffold_recorder import Note, message_of, name_of_part, open_record, system_errors, take_order, tidy  # type: ignore[import-not-found]
 from scaffold_stand_ins import StandIns  # type: ignore[import-not-found]
 
 NOT_LOADED = "unittest.loader._FailedTest."
+LOADED_BY = "_scaffold_module"
+"""The attribute of a test with the module that loaded it, if that is not the module of its class."""
+NAME = "_scaffold_name"
+"""The attribute of a test with its name; unittest takes several tests for equal."""
 
 
 class RecordingResult(unittest.TextTestResult):
@@ -24,6 +28,8 @@ class RecordingResult(unittest.TextTestResult):
     note: Note
     stand_ins: Any = None
     """Set if the tests are of an older version."""
+    only: "frozenset[str]"
+    """The tests asked for by name; of these, parts that pass are recorded, too."""
     replaced: ReplacedFunctions
 
     def stopTest(self, test: Any) -> None:  # noqa: D102, N802
@@ -65,20 +71,25 @@ class RecordingResult(unittest.TextTestResult):
         super().addUnexpectedSuccess(test)
 
     def addSubTest(self, test: Any, subtest: Any, err: Any) -> None:  # noqa: D102, N802
+        name = name_of_part(name_of_test(test), subtest._subDescription())  # noqa: SLF001 - there is no other way
         if err is not None:
             self._note_failure(test, "call", err)
+            self._note_failure(test, "call", err, name)
+        elif name in self.only:
+            self.note("outcome", name, "call", "passed", False)
         super().addSubTest(test, subtest, err)
 
-    def _note_failure(self, test: Any, when: str, err: Any) -> None:
-        self.note("outcome", name_of_test(test), when, "failed", False)
-        self.note("said", name_of_test(test), message_of("".join(traceback.format_exception_only(err[0], err[1]))))
+    def _note_failure(self, test: Any, when: str, err: Any, part: str = "") -> None:
+        name = part or name_of_test(test)
+        self.note("outcome", name, when, "failed", False)
+        self.note("said", name, message_of("".join(traceback.format_exception_only(err[0], err[1]))))
         errors = system_errors(err[1])
         if errors:
-            self.note("errors", name_of_test(test), errors)
+            self.note("errors", name, errors)
         method = getattr(test, getattr(test, "_testMethodName", ""), None)
         found = self.stand_ins and self.stand_ins.unresolved(err[1], method)
         if found:
-            self.note("unresolved", name_of_test(test), *found)
+            self.note("unresolved", name, *found)
 
 
 class RecordingRunner(unittest.TextTestRunner):
@@ -92,6 +103,7 @@ class RecordingRunner(unittest.TextTestRunner):
         """Return the result of the tests; the canaries' results are only recorded."""
         # Tests that did not run would count as missing.
         self.failfast = False
+        number_tests(flattened(test))
         if self.order["only"]:
             test = unittest.TestSuite(
                 each for each in flattened(test) if is_selected(each, frozenset(self.order["only"]))
@@ -130,6 +142,14 @@ class SelectingLoader(unittest.TestLoader):
         matching: bool = super()._match_path(path, full_path, pattern)
         return matching and (selected or not only)
 
+    def loadTestsFromModule(self, module: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: D102, N802
+        found = super().loadTestsFromModule(module, *args, **kwargs)
+        for test in flattened(found):
+            # A module may import the tests of another one: they run in both.
+            if type(test).__module__ != module.__name__ and not test.id().startswith(NOT_LOADED):
+                setattr(test, LOADED_BY, module)
+        return found
+
 
 def canary_tests(token: str) -> "tuple[Any, Any]":
     """Return one test that must pass, then one that must fail."""
@@ -158,19 +178,38 @@ def flattened(tests: Any) -> Iterator[Any]:
 
 def name_of_test(test: Any) -> str:
     """Return the name of a test, or of the module that could not be loaded."""
-    name: str = tidy(test.id().removeprefix(NOT_LOADED) if hasattr(str, "removeprefix") else test.id())
+    name: str = getattr(test, NAME, None) or _plain_name(test)
     return name
 
 
+def number_tests(tests: "Iterator[Any]") -> None:
+    """Give each test a name of its own: a suite may hold several tests of one class and method."""
+    seen: dict[str, int] = {}
+    for test in tests:
+        name = _plain_name(test)
+        seen[name] = seen.get(name, 0) + 1
+        setattr(test, NAME, name if seen[name] == 1 else tidy(f"{name} ({seen[name]})"))
+
+
+def _plain_name(test: Any) -> str:
+    name: str = test.id()
+    module, own = getattr(test, LOADED_BY, None), f"{type(test).__module__}."
+    if module is not None and name.startswith(own):
+        name = f"{module.__name__}.{name[len(own) :]}"
+    # Python before 3.9 has no `removeprefix`.
+    return str(tidy(name.replace(NOT_LOADED, "", 1) if name.startswith(NOT_LOADED) else name))
+
+
 def is_selected(test: Any, only: "frozenset[str]") -> bool:
-    """Return True if a test is selected by its name or file, or represents a module that failed to load."""
-    module = sys.modules.get(type(test).__module__)
+    """Return True if a test is selected by its name, part or file, or represents a module that failed to load."""
+    module = getattr(test, LOADED_BY, None) or sys.modules.get(type(test).__module__)
     doctest = getattr(test, "_dt_test", None)
     path = module and getattr(module, "__file__", None) if doctest is None else doctest.filename
     file = Path(path or "nowhere").resolve()
     return (
         test.id().startswith(NOT_LOADED)
         or name_of_test(test) in only
+        or any(each.startswith(name_of_part(name_of_test(test), "")) for each in only)
         or any(file == Path(each).resolve() for each in only)
     )
 
@@ -188,7 +227,8 @@ def main() -> None:
     stand_ins = StandIns(order["stand_ins"]) if order.get("stand_ins") else None
     if stand_ins:
         stand_ins.install()
-    result = type("TextTestResult", (RecordingResult,), {**members, "stand_ins": stand_ins})
+    own = {"stand_ins": stand_ins, "only": frozenset(order["only"])}
+    result = type("TextTestResult", (RecordingResult,), {**members, **own})
     runner: Any = type("TextTestRunner", (RecordingRunner,), {**members, "order": order, "resultclass": result})
     loader: Any = type("TestLoader", (SelectingLoader,), {"order": order})
     unittest.main(module=None, testRunner=runner, testLoader=loader())

@@ -30,7 +30,6 @@ _PLACED = re.compile(
 _HEADING = re.compile(r"^(?P<path>[^\s:][^:]*\.\w+)$")
 _BELOW = re.compile(r"^\s+(?P<line>\d+):\d+\s+(?P<text>\S.*)$")
 _NOTE = re.compile(r"^(note|info|hint|help)\b", re.IGNORECASE)
-_COLOR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 _CODES = tuple(
     re.compile(pattern)
     for pattern in (
@@ -59,7 +58,7 @@ def read_report(ended: RunnerExit) -> RunnerResult:
     if ended.exit_code == 0:
         return RunnerResult()
     # A linter whose output has no positions still counts by its exit code.
-    return named_findings(ended.output.decode(errors="replace"), ended.env.cwd, otherwise=f"exit {ended.exit_code}")
+    return named_findings(ended.output, ended.env.cwd, otherwise=f"exit {ended.exit_code}")
 
 
 def named_findings(text: str, top: Path, *, otherwise: str, by: str = "") -> RunnerResult:
@@ -83,7 +82,7 @@ def named_findings(text: str, top: Path, *, otherwise: str, by: str = "") -> Run
 def _parse_findings(text: str, top: Path) -> Iterator[tuple[int, str, str]]:
     """Yield line, name and message of each finding with a position, also for eslint's lines below a file name."""
     heading = ""
-    for full_line in _COLOR.sub("", text).splitlines():
+    for full_line in text.splitlines():
         line = full_line[:MAX_LINE_CHARS]
         placed, below, titled = _PLACED.match(line.strip()), _BELOW.match(line), _HEADING.match(line)
         if below and heading:

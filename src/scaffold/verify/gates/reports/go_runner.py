@@ -11,18 +11,19 @@ from msgspec import Struct
 from scaffold.core.proof.gates import TestOutcome
 from scaffold.verify.gates.reports.runner_result import (
     MAX_MESSAGES,
+    OUTCOME_RANK,
     RunnerAdapter,
     RunnerCommand,
     RunnerEnv,
     RunnerExit,
     RunnerResult,
     UnresolvedName,
+    distinct_names,
     failure_message,
     load_failure,
     match_exit_code,
     printable_test_name,
     unusable_result,
-    worst_outcomes,
 )
 
 _COMMAND = re.compile(r"\bgo\s+test\b(?!.*\s-json\b)")
@@ -33,6 +34,8 @@ _UNDEFINED = re.compile(r"_test\.go:\d+:\d+: (?:undefined: (?:\w+\.)?(\w+)|\S+\.
 """The compiler's message about a name that a test file uses and nothing defines."""
 _FUNCTION = re.compile(r"\.((?:Test|Example|Fuzz|Benchmark)\w*)(?:/|$)")
 """The function of a test or subtest."""
+_LATE_RESULT = re.compile(r"\S.*--- (?P<action>PASS|FAIL|SKIP): (?P<test>\S+) \(\d+\.\d+s\)$", re.MULTILINE)
+"""A result behind something that was printed without a line break."""
 OUTCOME_BY_ACTION: dict[str, TestOutcome] = {"pass": "passed", "fail": "failed", "skip": "skipped"}
 
 
@@ -72,11 +75,7 @@ def read_report(ended: RunnerExit) -> RunnerResult:
     broken = {printable_test_name(event.import_path or event.package) for event in events if _is_final(event)} | {
         printable_test_name(found.decode(errors="replace")) for found in _BUILD_FAILED.findall(ended.stdout)
     }
-    outcomes = worst_outcomes(
-        (_test_name(event), OUTCOME_BY_ACTION[event.action])
-        for event in events
-        if event.test and event.action in OUTCOME_BY_ACTION
-    )
+    outcomes = _test_outcomes(events)
     if broken and ended.env.stand_ins is not None:
         return _older_result(events, ended, broken, outcomes)
     if broken:
@@ -84,9 +83,6 @@ def read_report(ended: RunnerExit) -> RunnerResult:
         return msgspec.structs.replace(failure, shown_output=_join_output(events))
     if not events:
         return unusable_result("error", f"The runner printed no report and exited with code {ended.exit_code}.")
-    # A test that ends the process, as by `os.Exit(0)`, has no final event; it must not go unnoticed.
-    unfinished = {_test_name(event) for event in events if event.test and event.action == "run"} - outcomes.keys()
-    outcomes |= dict.fromkeys(sorted(unfinished), "failed")
     outcomes |= dict.fromkeys(_failed_packages(events, outcomes), "error")
     result = match_exit_code(outcomes, ended.exit_code, whole=ended.env.whole)
     printed = defaultdict[str, list[str]](list)
@@ -98,12 +94,49 @@ def read_report(ended: RunnerExit) -> RunnerResult:
     return msgspec.structs.replace(result, messages=messages, shown_output=_join_output(events))
 
 
+def _test_outcomes(events: Sequence[GoTestEvent]) -> dict[str, TestOutcome]:
+    """Return the outcome of each run of a test, in the order in which they started.
+
+    What tests print, themselves or through a child, can hide an event or look like one. So in a package whose own
+    verdict is that it passed, every test did that has a result. A test without one has ended the process.
+    """
+    started = list[tuple[str, str, list[TestOutcome]]]()
+    latest = dict[str, list[TestOutcome]]()
+    for event in events:
+        # Before Go 1.20 the event of a result is lost if it follows an unfinished line.
+        late = _LATE_RESULT.search(event.output) if event.action == "output" else None
+        action, test = (late["action"].lower(), late["test"]) if late else (event.action, event.test)
+        if not test or not (action == "run" or action in OUTCOME_BY_ACTION):
+            continue
+        name = printable_test_name(f"{event.package}.{test}")
+        if name not in latest or (action == "run" and latest[name]):
+            latest[name] = []
+            started.append((name, event.package, latest[name]))
+        if action != "run":
+            latest[name].append(OUTCOME_BY_ACTION[action])
+    passed = _passed_packages(events)
+    names = distinct_names([name for name, *_ in started])
+    return {
+        name: "passed"
+        if ends and package in passed and "skipped" not in ends
+        else max(ends, key=OUTCOME_RANK.__getitem__, default="failed")
+        for name, (_, package, ends) in zip(names, started, strict=True)
+    }
+
+
+def _passed_packages(events: Sequence[GoTestEvent]) -> frozenset[str]:
+    """Return the packages that passed, by the exit of their process and by the last verdict that it printed."""
+    printed = {event.package: event.output.strip() for event in events if event.output.strip() in {"PASS", "FAIL"}}
+    ended = {event.package: event.action for event in events if not event.test and event.action in OUTCOME_BY_ACTION}
+    return frozenset(name for name, action in ended.items() if action == "pass" and printed.get(name) == "PASS")
+
+
 def _older_result(
     events: Sequence[GoTestEvent], ended: RunnerExit, broken: set[str], outcomes: dict[str, TestOutcome]
 ) -> RunnerResult:
     # Whole packages of an older version may fail to compile.
     packages = {name.partition(" ")[0]: name for name in broken}
-    said = f"{_join_output(events)}\n{ended.output.decode(errors='replace')}"
+    said = f"{_join_output(events)}\n{ended.output}"
     unresolved = {
         package: UnresolvedName(found[1] or found[2])
         for package in packages

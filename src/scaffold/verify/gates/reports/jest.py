@@ -2,7 +2,7 @@
 
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Literal
@@ -21,12 +21,12 @@ from scaffold.verify.gates.reports.runner_result import (
     RunnerExit,
     RunnerResult,
     UnresolvedName,
+    distinct_names,
     failure_message,
     load_failure,
     match_exit_code,
     printable_test_name,
     unusable_result,
-    worst_outcomes,
 )
 
 _NOT_CALLABLE = re.compile(
@@ -89,68 +89,67 @@ def read_report(ended: RunnerExit) -> RunnerResult:
     """Return the result of a run that was not killed."""
     data = ContainedPath(ended.env.folder, REPORT).read(MAX_BYTES)
     if isinstance(data, str):
-        if any(phrase in ended.output for phrase in (b"No tests found", b"No test files found")):
+        if any(phrase in ended.output for phrase in ("No tests found", "No test files found")):
             return unusable_result("vacuous", "It found no tests.")
         return unusable_result("error", f"The runner wrote no usable report: {data} (exit code {ended.exit_code}).")
     try:
         report = msgspec.json.decode(data, type=JestReport)
     except (msgspec.DecodeError, RecursionError) as error:
         return unusable_result("error", f"The runner's report cannot be parsed: {error}.")
+    tests = _named_tests(report, ended.env.cwd)
     if ended.env.stand_ins is not None:
-        top = ended.env.cwd
         # Whole files of an older version may fail to load.
-        outcomes = dict(worst_outcomes(pair for suite in report.test_results for pair in _test_outcomes(suite, top)))
-        broken = [each for each in report.test_results if each.status == "failed" and _failed_to_load(each)]
-        said = {_suite_file(suite, top): suite.message or "" for suite in broken}
-        said |= {
-            _test_name(suite, test, top): "\n".join(test.failure_messages or ())
-            for suite in report.test_results
-            for test in suite.assertion_results
-        }
-        unresolved = {name: UnresolvedName(found) for name, text in said.items() if (found := unresolved_name(text))}
+        broken = {_suite_file(each, ended.env.cwd): each.message or "" for each in _broken_suites(report)}
+        said = {**broken, **{name: "\n".join(test.failure_messages or ()) for name, test in tests.items()}}
         return RunnerResult(
-            outcomes={**outcomes, **{_suite_file(each, top): "error" for each in broken}}, unresolved=unresolved
+            outcomes={**_outcomes_by_name(tests), **dict.fromkeys(broken, "error")},
+            unresolved={name: UnresolvedName(found) for name, text in said.items() if (found := unresolved_name(text))},
         )
-    return _read_result(report, ended.env.cwd, ended.exit_code, whole=ended.env.whole)
+    return _read_result(report, tests, ended)
 
 
-def _read_result(report: JestReport, top: Path, exit_code: int | None, *, whole: bool) -> RunnerResult:
-    broken = [
-        _suite_file(suite, top) for suite in report.test_results if suite.status == "failed" and _failed_to_load(suite)
-    ]
+def _read_result(report: JestReport, tests: Mapping[str, JestTest], ended: RunnerExit) -> RunnerResult:
+    broken = [_suite_file(suite, ended.env.cwd) for suite in _broken_suites(report)]
     if broken:
         return load_failure("Test files failed to load", broken)
-    outcomes = [pair for suite in report.test_results for pair in _test_outcomes(suite, top)]
-    failed = sum(outcome == "failed" for _, outcome in outcomes)
+    outcomes = _outcomes_by_name(tests)
+    failed = sum(outcome == "failed" for outcome in outcomes.values())
     # A module under test can edit the report; a forger has to get every count right.
     if (len(outcomes), failed) != (report.num_total_tests, report.num_failed_tests):
         why = (
             f"The report counts {report.num_total_tests} tests, {report.num_failed_tests} of them failed, "
             f"but lists {len(outcomes)}, {failed} of them failed."
         )
-        return unusable_result("error", why, worst_outcomes(outcomes))
-    result = match_exit_code(worst_outcomes(outcomes), exit_code, whole=whole)
+        return unusable_result("error", why, outcomes)
+    result = match_exit_code(outcomes, ended.exit_code, whole=ended.env.whole)
     said = [
-        (_test_name(suite, each, top), (failure_message(each.failure_messages[0]),))
-        for suite in report.test_results
-        for each in suite.assertion_results
+        (name, (failure_message(each.failure_messages[0]),))
+        for name, each in tests.items()
         if each.status == "failed" and each.failure_messages
     ]
     return structs.replace(result, messages=dict(said[:MAX_MESSAGES]))
 
 
-def _test_outcomes(suite: JestSuite, top: Path) -> Iterator[tuple[str, TestOutcome]]:
-    for each in suite.assertion_results:
-        yield _test_name(suite, each, top), OUTCOME_BY_STATUS.get(each.status, "skipped")
+def _named_tests(report: JestReport, top: Path) -> dict[str, JestTest]:
+    """Return the tests by file, titles of suites, own title and occurrence, in the order of the report."""
+    found = [(suite, each) for suite in report.test_results for each in suite.assertion_results]
+    titles = [(_suite_file(suite, top), *each.ancestor_titles, each.title) for suite, each in found]
+    # What has no title is the file itself.
+    names = [printable_test_name(TITLE_SEPARATOR.join(each if any(each[1:]) else each[:1])) for each in titles]
+    return dict(zip(distinct_names(names), (each for _, each in found), strict=True))
 
 
-def _test_name(suite: JestSuite, test: JestTest, top: Path) -> str:
-    return printable_test_name(TITLE_SEPARATOR.join((_suite_file(suite, top), *test.ancestor_titles, test.title)))
+def _outcomes_by_name(tests: Mapping[str, JestTest]) -> dict[str, TestOutcome]:
+    return {name: OUTCOME_BY_STATUS.get(each.status, "skipped") for name, each in tests.items()}
 
 
-def _failed_to_load(suite: JestSuite) -> bool:
+def _broken_suites(report: JestReport) -> list[JestSuite]:
     # If no test of a failed file failed, the file could not be loaded.
-    return not any(each.status == "failed" for each in suite.assertion_results)
+    return [
+        suite
+        for suite in report.test_results
+        if suite.status == "failed" and not any(each.status == "failed" for each in suite.assertion_results)
+    ]
 
 
 def _suite_file(suite: JestSuite, top: Path) -> str:

@@ -1,12 +1,12 @@
 """How a test runner is asked for a report, and the result read from it, with limits on untrusted reports."""
 
-import re
+import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
 
-from scaffold.core.printable_text import join_limited, utf8_safe
+from scaffold.core.printable_text import join_limited, utf8_safe, without_colors
 from scaffold.core.proof.gates import EXIT_OUTCOME, GateRunProblem, TestOutcome
 from scaffold.verify.gates.injected.scaffold_recorder import tidy
 
@@ -17,7 +17,6 @@ MESSAGE_LINES = 8
 """Lines kept of a failed test's message."""
 MAX_MESSAGES = 1_000
 """Failed tests of a run whose messages are kept."""
-COLOR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 OUTCOME_RANK: Mapping[TestOutcome, int] = {"skipped": 0, "passed": 1, "flaky": 2, "error": 3, "failed": 4}
 
 
@@ -70,9 +69,9 @@ class RunnerExit(Struct, frozen=True, kw_only=True):
     stderr: bytes
 
     @property
-    def output(self) -> bytes:
-        """Everything it printed, stdout first."""
-        return self.stdout + self.stderr
+    def output(self) -> str:
+        """Everything it printed, stdout first, without escape codes."""
+        return plain_text(self.stdout + self.stderr)
 
 
 class OsFailure(Struct, frozen=True, array_like=True):
@@ -140,14 +139,30 @@ def unusable_result(
     return RunnerResult(problem=problem, why=why, outcomes=outcomes or {})
 
 
+def plain_text(printed: bytes) -> str:
+    """Return what a program printed as text without escape codes, which may be forced on it."""
+    return without_colors(printed.decode(errors="replace"))
+
+
 def printable_test_name(name: str) -> str:
     """Return a runner's name of a test as one printable line of limited length."""
-    return utf8_safe(tidy(name))
+    return utf8_safe(tidy(without_colors(name)))
+
+
+def distinct_names(names: Sequence[str]) -> list[str]:
+    """Return the names with equal ones numbered in their order: no test stands for another one of its name."""
+    taken, found = {*names}, dict[str, None]()
+    for name in names:
+        numbered = (f"{name} ({number})" for number in itertools.count(2))
+        new = name if name not in found else next(each for each in numbered if each not in taken)
+        taken.add(new)
+        found[new] = None
+    return list(found)
 
 
 def failure_message(text: str) -> str:
     """Return a failed test's message in a few lines of limited length, without colours and stacks."""
-    said, _, _ = COLOR.sub("", text).partition("\n    at ")
+    said, _, _ = without_colors(text).partition("\n    at ")
     lines = [utf8_safe(tidy(line.rstrip())) for line in said.strip().splitlines()]
     return "\n".join(line for line in lines[:MESSAGE_LINES] if line)
 

@@ -13,13 +13,14 @@ from msgspec import Struct, structs
 from scaffold.core.printable_text import join_limited
 from scaffold.core.proof.gates import TestOutcome
 from scaffold.host.contained_path import ContainedPath
-from scaffold.verify.gates.injected.scaffold_recorder import RECORD, derived
+from scaffold.verify.gates.injected.scaffold_recorder import PART, RECORD, derived
 from scaffold.verify.gates.reports.runner_result import (
     MAX_BYTES,
     MAX_MESSAGES,
     OsFailure,
     RunnerResult,
     UnresolvedName,
+    distinct_names,
     failure_message,
     load_failure,
     match_exit_code,
@@ -147,6 +148,27 @@ def read_record(folder: Path, key: bytes) -> tuple[RecordLine, ...] | str:
     return lines
 
 
+def with_occurrences(lines: Sequence[RecordLine]) -> list[RecordLine]:
+    """Return the lines of one process with equal names numbered: a plugin may collect several tests of one name."""
+    names = [name for line in lines if isinstance(line, CollectedLine) for name in line.names]
+    if len({*names}) == len(names):
+        return list(lines)
+    numbered, found = dict[str, list[str]](), list[RecordLine]()
+    for name, own in zip(names, distinct_names(names), strict=True):
+        numbered.setdefault(name, []).append(own)
+    current = {name: own[0] for name, own in numbered.items()}
+    for line in lines:
+        if isinstance(line, StartedLine) and numbered.get(line.name):
+            current[line.name] = numbered[line.name].pop(0)
+        if isinstance(line, CollectedLine):
+            found.append(CollectedLine(tuple(distinct_names(line.names))))
+        elif isinstance(line, StartedLine | RaisedLine | ReportLine | ErrorsLine | UnresolvedLine | SaidLine):
+            found.append(structs.replace(line, name=current.get(line.name, line.name)))
+        else:
+            found.append(line)
+    return found
+
+
 def judge_record(lines: Sequence[RecordLine], exit_code: int | None, *, whole: bool) -> RunnerResult:
     """Return the result of a run that was not killed."""
     broken = sorted({printable_test_name(line.name) for line in lines if isinstance(line, UncollectedLine)})
@@ -227,7 +249,8 @@ def _read_lines(path: Path, key: bytes) -> tuple[RecordLine, ...] | str:
     if isinstance(data, str):
         return f"The recorder wrote no usable record: {data}."
     try:
-        return tuple(msgspec.json.decode(line, type=RecordLine) for line in _verified_lines(data, key))
+        lines = [msgspec.json.decode(line, type=RecordLine) for line in _verified_lines(data, key)]
+        return tuple(with_occurrences(lines))
     except (msgspec.DecodeError, ValueError, RecursionError):
         return f"{LYING_RUNNER}: other code wrote to the record."
 
@@ -247,9 +270,13 @@ def _verified_lines(data: bytes, key: bytes) -> Iterator[bytes]:
 def _test_outcomes(lines: Iterable[RecordLine], chosen: set[str]) -> dict[str, TestOutcome]:
     # A test that raised has failed, even if it was reported as passed.
     raised = {line.name: line.raised for line in lines if isinstance(line, RaisedLine)}
-    reported = worst_outcomes(
+    # In the order of the tests, whichever worker of pytest-xdist ran them.
+    order = {printable_test_name(name): 0 for line in lines if isinstance(line, CollectedLine) for name in line.names}
+    order = {name: number for number, name in enumerate(order)}
+    reports = [
         (printable_test_name(line.name), _report_outcome(line)) for line in lines if isinstance(line, ReportLine)
-    )
+    ]
+    reported = worst_outcomes(sorted(reports, key=lambda each: order.get(each[0].partition(PART)[0], len(order))))
     # A plugin or conftest can rewrite reports, but not what the innermost hook saw before.
     outcomes: dict[str, TestOutcome] = {
         name: "failed" if outcome == "passed" and raised.get(name) else outcome for name, outcome in reported.items()
