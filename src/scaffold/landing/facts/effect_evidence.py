@@ -14,6 +14,7 @@ from scaffold.plan.compliance.verdicts import AUDIT, audit_of
 from scaffold.verify.contract.check_runs import STEP_CHECK
 from scaffold.verify.contract.review_verdict import REVIEW, audit_text, review_in, review_text
 from scaffold.verify.gates.refusals import describe_refused
+from scaffold.verify.regression.test_identity import describe_varying
 
 MERGE_DETAIL = "it was in conflict with what had landed, and the merge was checked: "
 CHANGE_CHECK = "change"
@@ -88,14 +89,15 @@ def approvals_of(attempt: Attempt, approved: Sequence[InboxItem]) -> Iterator[In
 def describe_gate(gate: GateResult) -> str:
     """Return a gate's result in one line: `test: pass, 1 removed, 12 pass, 1 pre_existing, focused`.
 
-    Names the tests that cannot pass in the sandbox.
+    Names the tests that cannot pass in the sandbox, and those whose names vary.
     """
     fates = Counter(gate.base_tests.values())
     counts = (*((fate, fates[fate]) for fate in ("removed", "changed", "lost")), *gate.counts.items())
     shown = [f"{count} {verdict}" for verdict, count in counts if count]
     refused = [describe_refused(gate.refused)] if gate.refused else []
     focused = ["focused"] if gate.focused else []
-    return ", ".join([f"{gate.gate.name}: {gate.verdict}", *shown, *focused, *refused])
+    varying = [describe_varying(gate.varying)] if gate.varying else []
+    return ", ".join([f"{gate.gate.name}: {gate.verdict}", *shown, *focused, *refused, *varying])
 
 
 def _plain_evidence(
