@@ -25,6 +25,7 @@ from scaffold.verify.contract.review_verdict import is_audit, is_review, review_
 from scaffold.verify.gates.refusals import describe_refused
 from scaffold.verify.regression.base_tests import shown_name
 from scaffold.verify.regression.baseline_capture import ADVISORY, UNINFORMATIVE
+from scaffold.verify.regression.test_identity import describe_varying
 from scaffold.views.name_lookup import find_landing_action
 from scaffold.views.run_json import fact_json, grant_json
 
@@ -216,6 +217,8 @@ def _gate_lines(gate: GateResult, layout: Layout) -> Iterator[str]:
         yield from layout.prose(OUTPUT_INDENT, f"it {UNINFORMATIVE}")
     if gate.refused:
         yield from layout.prose(OUTPUT_INDENT, describe_refused(gate.refused))
+    if gate.varying:
+        yield from layout.prose(OUTPUT_INDENT, describe_varying(gate.varying))
     for fate, words in FATES.items():
         names = ", ".join(shown_name(gate.gate, name) for name, given in gate.base_tests.items() if given == fate)
         yield from layout.wrap(OUTPUT_INDENT, f"{words}: {names}") if names else ()
