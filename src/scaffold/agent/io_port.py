@@ -129,7 +129,7 @@ async def unchanged_answer(_call: ToolCall, _tool: Tool | None, answer: ToolOutp
     return answer
 
 
-def do_nothing() -> None:
+def do_nothing(*_args: object) -> None:
     """Do nothing."""
 
 

@@ -13,6 +13,11 @@ from scaffold.core.errors import ModelError
 MAX_TRIED = 20  # places of a text that are read as JSON
 _NAMES = ("name", "tool", "tool_name", "function", "recipient_name")
 _ARGUMENTS = ("arguments", "args", "parameters", "input", "tool_input")
+EMPTY = "Your last reply was empty. If the task is done, say what you did and what came of it; otherwise go on."
+CALL_IN_TEXT = (
+    "Your last reply has a tool call in its text, and text runs nothing. Call the tool itself; if the text is your "
+    "answer, send it once more."
+)
 
 
 def call_in_text(text: str, tools: Collection[str]) -> str:

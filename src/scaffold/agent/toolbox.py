@@ -2,9 +2,11 @@
 
 import asyncio
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from contextvars import ContextVar
 from difflib import get_close_matches
 from itertools import groupby
+from typing import Any
 
 import msgspec
 
@@ -12,8 +14,8 @@ from scaffold.agent.context.call_summary import ToolEffects
 from scaffold.agent.context.conversation_window import Conversation
 from scaffold.agent.context.rolling_summary import loaded_before
 from scaffold.agent.deferred_tools import group_names, loaded_groups, offered_tools, with_load_tools
-from scaffold.agent.io_port import AnswerWatch, unchanged_answer
-from scaffold.core.conversation import ToolCall, ToolResult
+from scaffold.agent.io_port import AnswerWatch, do_nothing, unchanged_answer
+from scaffold.core.conversation import KeptTurn, ToolCall, ToolResult
 from scaffold.core.errors import HumanDecisionRequired, TurnStopped
 from scaffold.core.printable_text import truncate_text, utf8_safe
 from scaffold.core.tool import Tool, ToolCategory, ToolOutput
@@ -57,8 +59,11 @@ PLACEHOLDER_NOTE = (
     "out: you can replace or remove the whole line that contains it by its number, without `expected`. Anything "
     "that needs the secret itself must be done by the user."
 )
+REFUSED = "Not run: the reply that contained this call was a refusal."
 NOT_STARTED = "Not run: the work was interrupted before it started."
 NOT_DECIDED = "Not run yet: a human was asked, and has not answered."
+CALL_BEGINS: ContextVar[Callable[[str], None]] = ContextVar("CALL_BEGINS")
+"""Says that the call under way is about to run, on files with this fingerprint: until then it may have waited."""
 # Categories of tools that may write their arguments to a file.
 WRITING_CATEGORIES: frozenset[ToolCategory] = frozenset({"file_write", "shell", "python"})
 
@@ -99,9 +104,18 @@ class Toolbox:
             self._loaded, self._offered = loaded, offered_tools(self.tools, loaded)
         return self._offered
 
-    def batch(self, calls: Sequence[ToolCall], ended: Sequence[ToolResult] = ()) -> "ToolBatch":
-        """Return a batch of the calls of one reply; those in `ended` are not run again."""
-        return ToolBatch(self, calls, ended)
+    def batch(
+        self, calls: Sequence[ToolCall], kept: KeptTurn | None = None, changed: Callable[[], None] = do_nothing
+    ) -> "ToolBatch":
+        """Return a batch of the calls of one reply; `changed` is called after each step.
+
+        Those that an earlier process of the `kept` turn has ended are not run again, nor those that it had begun.
+        """
+        known: dict[str, ToolResult] = {result.call_id: result for result in kept.results} if kept else {}
+        for call in calls:
+            if kept and call.id in kept.begun and call.id not in known:
+                known[call.id] = ToolResult(call.id, call.name, UNKNOWN_RESULT, failed=True)
+        return ToolBatch(self, calls, known, changed)
 
     def read_only(self, call: ToolCall) -> bool:
         """Return whether a call changes nothing."""
@@ -152,12 +166,21 @@ def shown_result(content: str, redactor: Redactor) -> str:
 class ToolBatch:
     """The calls of one reply and their results so far."""
 
-    def __init__(self, toolbox: Toolbox, calls: Sequence[ToolCall], ended: Sequence[ToolResult] = ()) -> None:
+    def __init__(
+        self, toolbox: Toolbox, calls: Sequence[ToolCall], ended: dict[str, ToolResult], changed: Callable[[], None]
+    ) -> None:
         self._toolbox = toolbox
         self._calls = calls
         self._begun: set[str] = set()
+        self._running: dict[str, str] = {}
         self._undecided: set[str] = set()
-        self._ended = {result.call_id: result for result in ended}
+        self._ended = ended
+        self._changed = changed
+
+    @property
+    def begun(self) -> Mapping[str, str]:
+        """The ids of the calls that may have done something, with a fingerprint of the files before."""
+        return dict(self._running)
 
     @property
     def ended(self) -> tuple[ToolResult, ...]:
@@ -214,11 +237,37 @@ class ToolBatch:
             return
         # Recorded before the call runs: if it is interrupted, its result says that its effects are unknown.
         self._begun.add(call.id)
+
+        def begins(files: str) -> None:
+            self._running[call.id] = files
+            self._changed()
+
+        CALL_BEGINS.set(begins)
         try:
             self._ended[call.id] = await self._toolbox.result(call)
         except HumanDecisionRequired:
             self._undecided.add(call.id)
             raise
+        self._changed()
+
+
+def repeated_on(tool: Tool, files: Callable[[], Awaitable[str]] | None) -> Tool:
+    """Return the tool, of which a call that has begun runs once more in another process only if it changed nothing.
+
+    `files` returns a fingerprint of what it may change; without it no such call runs again.
+    """
+
+    async def work(args: Mapping[str, Any]) -> ToolOutput:
+        CALL_BEGINS.get()(await files() if files else "")
+        return await tool.run(args)
+
+    return msgspec.structs.replace(tool, run=work)
+
+
+def not_run_results(calls: Sequence[ToolCall], why: str) -> tuple[ToolResult, ...]:
+    """Return a result for each call that has none and does not run."""
+    # Providers reject a conversation with calls that have no results.
+    return tuple(ToolResult(call.id, call.name, why, failed=True) for call in calls)
 
 
 def meant_tool(name: str, tools: Collection[str]) -> str:

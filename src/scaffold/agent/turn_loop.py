@@ -1,7 +1,7 @@
 """One agent: a conversation between a model and its tools, turn by turn."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Literal
 
@@ -10,23 +10,25 @@ from msgspec import Struct
 
 from scaffold.agent.context.compaction import COMPACT_ABOVE, COMPACT_TO, dropped_text, written_words
 from scaffold.agent.context.conversation_window import Conversation
-from scaffold.agent.context.text_size import text_size
+from scaffold.agent.context.text_size import plain_text, text_size, without_surrogates
 from scaffold.agent.context.window_use import WindowPart, WindowUse, conversation_parts, initial_estimate, tools_size
-from scaffold.agent.io_port import NO_IO, AgentIO, FixedContext, NullHistory, PromptContext
+from scaffold.agent.io_port import NO_IO, AgentIO, FixedContext, NullHistory, PromptContext, do_nothing
 from scaffold.agent.journal import Journal
 from scaffold.agent.prompts import summary_writer_prompt
 from scaffold.agent.repeated_calls import MAX_REPEATS, LoopDetected, RepeatedExchanges
-from scaffold.agent.reply_problems import call_in_text, cutoff_error, no_answer_error
-from scaffold.agent.toolbox import UNKNOWN_RESULT, ToolBatch, Toolbox
+from scaffold.agent.reply_problems import CALL_IN_TEXT, EMPTY, call_in_text, cutoff_error, no_answer_error
+from scaffold.agent.toolbox import REFUSED, UNKNOWN_RESULT, ToolBatch, Toolbox, not_run_results
 from scaffold.core.conversation import (
     AssistantMessage,
     Caller,
     Delta,
     DeltaHandler,
     Image,
+    KeptTurn,
     Message,
     Reply,
     Request,
+    StopReason,
     Text,
     TextDelta,
     Thinking,
@@ -35,11 +37,10 @@ from scaffold.core.conversation import (
     ToolCallDelta,
     ToolResult,
     UserMessage,
-    WaitingTurn,
 )
 from scaffold.core.errors import BudgetExceeded, ContextOverflow, ModelError, TurnLimitExceeded
 from scaffold.core.model import Usage
-from scaffold.core.ports import NO_USAGE, Budget, History, Model
+from scaffold.core.ports import NO_USAGE, Budget, History, Model, ReplyMemory
 from scaffold.core.printable_text import utf8_safe
 from scaffold.core.run_settings import CompactionWriter, Effort
 from scaffold.core.tool import Tool
@@ -47,16 +48,10 @@ from scaffold.llm.deltas import DeltaListener
 
 CUT_OFF = "Your reply was cut off at its length limit, and none of its tool calls ran. Continue in smaller steps."
 GO_ON = "Go on."
-EMPTY = "Your last reply was empty. If the task is done, say what you did and what came of it; otherwise go on."
-CALL_IN_TEXT = (
-    "Your last reply has a tool call in its text, and text runs nothing. Call the tool itself; if the text is your "
-    "answer, send it once more."
-)
 IN_A_LOOP = (
     "with nothing new in between. Do something else: finish, or say what is in the way. To wait for something, wait in "
     "one call."
 )
-REFUSED = "Not run: the reply that contained this call was a refusal."
 COMPACTION = "compaction"
 """The event of requests for a summary."""
 WAIT_S = 2.0
@@ -90,6 +85,10 @@ class AgentRecords(Struct, frozen=True, kw_only=True):
     journal: Journal
     budget: Budget
     history: History = NullHistory()
+    paid: ReplyMemory | None = None
+    """Replies that are not paid again; None without any."""
+    keep: Callable[[KeptTurn], None] = do_nothing
+    """Called with the turn whenever it has come further; another process can continue it from there."""
 
 
 class TurnResult(Struct, frozen=True):
@@ -130,20 +129,24 @@ class Agent:
         self._tools = self.toolbox.offered(self.conversation)
         self._gauge = initial_estimate(brief.system, brief.context.text(), self._tools)
         self._batch: ToolBatch | None = None  # the calls that run now
+        self._stop: StopReason | None = None  # of the last reply, until something is said to the model
+        self._news = ""
         self._exchanges = RepeatedExchanges()
         self._is_warned = False  # of a loop, in this turn
 
-    @property
-    def waiting_turn(self) -> WaitingTurn | None:
-        """The turn as a later `turn` of another process can continue it; None while no tool runs."""
-        if self._batch is None:
-            return None
-        return WaitingTurn(
-            messages=tuple(self.conversation.kept),
-            summary=self.conversation.summary,
-            results=self._batch.ended,
-            requests=self._requests,
-            answered=self._answered,
+    def _keep(self) -> None:
+        batch = self._batch
+        self._records.keep(
+            KeptTurn(
+                messages=tuple(self.conversation.kept),
+                summary=self.conversation.summary,
+                results=batch.ended if batch else (),
+                begun=batch.begun if batch else {},
+                stop=self._stop,
+                requests=self._requests,
+                answered=self._answered,
+                news=self._news,
+            )
         )
 
     @property
@@ -179,40 +182,39 @@ class Agent:
         # The correction belongs to the tokenizer of the previous model.
         self._gauge = msgspec.structs.replace(self._gauge, scale=1.0)
 
-    async def turn(self, prompt: str | Sequence[Text | Image] | WaitingTurn) -> TurnResult:
+    async def turn(self, prompt: str | Sequence[Text | Image] | KeptTurn) -> TurnResult:
         """Send `prompt`, then alternate model and tools until a reply that ends the turn.
 
-        An empty prompt starts a turn about incoming messages alone; a waiting turn of another process continues with
-        the calls that have no results. Raises TurnLimitExceeded if the requests are used
+        An empty prompt starts a turn about incoming messages alone; a turn of another process continues where that
+        kept it last. Raises TurnLimitExceeded if the requests are used
         up, BudgetExceeded if no further request may start, LoopDetected if calls keep getting the same answers, another
         ModelError if there is no complete reply. The conversation up to that point is kept.
         """
         self._exchanges.clear()
         self._is_warned = False
-        worked = await self._begin_turn(prompt)
+        worked, kept = self._begin_turn(prompt), prompt if isinstance(prompt, KeptTurn) else None
         before, usage, cuts = self._requests, Usage(), 0
         nudges = set[str]()
         while True:
-            incoming = tuple(map(_without_surrogates, self._io.incoming.peek()))
-            if incoming:
-                self._records.journal.note("news", text=_plain_text(incoming))
-                self._hand_in(incoming)
-                self._exchanges.clear()
-                # Only now are they in the history; a crash before this line delivers them again, but loses none.
-                self._io.incoming.take()
-            reply = await self._next_reply()
+            last = self.conversation.kept[-1] if kept else None
+            if kept and kept.stop and isinstance(last, AssistantMessage):
+                reply = Reply(message=last, usage=Usage(), stop=kept.stop)
+            else:
+                self._read_incoming()
+                self._keep()
+                reply = await self._next_reply()
             usage += reply.usage
             calls = reply.message.tool_calls
             cuts = cuts + 1 if reply.stop == "max_tokens" else 0
             if reply.stop == "refused":
-                self._add_user_parts(_not_run_results(calls, REFUSED))
+                self._add_user_parts(not_run_results(calls, REFUSED))
                 return TurnResult(reply.message.text, usage, self._requests - before, "refused")
             if reply.stop == "max_tokens":
-                self._add_user_parts(_not_run_results(calls, CUT_OFF) or (Text(CUT_OFF),))
+                self._add_user_parts(not_run_results(calls, CUT_OFF) or (Text(CUT_OFF),))
                 if cuts == MAX_CUTOFFS:
                     raise cutoff_error(MAX_CUTOFFS)
             elif calls:
-                await self._run_calls(calls)
+                await self._run_calls(calls, kept)
                 worked = True
             elif reply.stop == "paused":
                 self._add_user_parts((Text(GO_ON),))
@@ -223,6 +225,19 @@ class Agent:
                 raise no_answer_error()
             else:
                 return TurnResult(reply.message.text, usage, self._requests - before)
+            kept = None
+
+    def _read_incoming(self) -> None:
+        incoming = tuple(map(without_surrogates, self._io.incoming.peek()))
+        if not self._news and not incoming:
+            return
+        told = (Text(self._news), *incoming) if self._news else incoming
+        self._records.journal.note("news", text=plain_text(told))
+        self._hand_in(told)
+        self._news = ""
+        self._exchanges.clear()
+        # Only now are they in the history; a crash before this line delivers them again, but loses none.
+        self._io.incoming.take()
 
     def _find_nudge(self, text: str, *, worked: bool) -> str:
         # Small models end with an empty reply, or write a call as text: both rarely mean that the turn is over.
@@ -232,33 +247,30 @@ class Agent:
 
     def add_note(self, *texts: str) -> None:
         """Add texts to the conversation without a request; the model reads them with the next prompt."""
-        open_calls = _not_run_results(self.conversation.unanswered, UNKNOWN_RESULT)
+        open_calls = not_run_results(self.conversation.unanswered, UNKNOWN_RESULT)
         self._hand_in((*open_calls, *(Text(utf8_safe(text)) for text in texts)))
 
-    async def _begin_turn(self, prompt: str | Sequence[Text | Image] | WaitingTurn) -> bool:
+    def _begin_turn(self, prompt: str | Sequence[Text | Image] | KeptTurn) -> bool:
         # True if tools have run in the turn: then its last reply must be an answer.
-        if not isinstance(prompt, WaitingTurn):
+        if not isinstance(prompt, KeptTurn):
             parts = (Text(prompt),) if isinstance(prompt, str) else tuple(prompt)
-            parts = tuple(_without_surrogates(part) for part in parts)
+            parts = tuple(without_surrogates(part) for part in parts)
             if parts:
                 # The limit counts requests since the user last said something.
                 self._answered = self._requests
-                self._records.journal.note("prompt", text=_plain_text(parts))
+                self._records.journal.note("prompt", text=plain_text(parts))
             # Results come first, for the calls that an interruption left open.
-            self._hand_in((*_not_run_results(self.conversation.unanswered, UNKNOWN_RESULT), *parts))
+            self._hand_in((*not_run_results(self.conversation.unanswered, UNKNOWN_RESULT), *parts))
             # A subagent's message counts as the result of a call.
             return not prompt
         self.conversation = Conversation(prompt.messages, prompt.summary)
         self._requests, self._answered = prompt.requests, prompt.answered
-        await self._run_calls(self.conversation.unanswered, prompt.results)
-        if prompt.news:
-            self._records.journal.note("news", text=prompt.news)
-            self._hand_in((Text(prompt.news),))
+        self._stop, self._news = prompt.stop, prompt.news
         return True
 
-    async def _run_calls(self, calls: Sequence[ToolCall], ended: Sequence[ToolResult] = ()) -> None:
+    async def _run_calls(self, calls: Sequence[ToolCall], kept: KeptTurn | None) -> None:
         # Results that exist before an interruption are kept.
-        self._batch = batch = self.toolbox.batch(calls, ended)
+        self._batch = batch = self.toolbox.batch(calls, kept, changed=self._keep)
         begun = asyncio.get_running_loop().time()
         try:
             await batch.run()
@@ -312,11 +324,16 @@ class Agent:
         # Before the message is stored: results are matched to calls by their ids.
         reply = msgspec.structs.replace(reply, message=self.conversation.distinct(reply.message), usage=total)
         self._add_message(reply.message, total)
+        self._stop = reply.stop
+        self._keep()
         self._write_down(reply.message, used)
         return reply
 
     async def _pay_for_reply(self, request: Request, on_delta: DeltaHandler) -> tuple[Reply, Usage]:
         # The usage includes broken tries: the provider may bill them.
+        paid = self._records.paid
+        if paid is not None and (known := paid.find(request)) is not None:
+            return known, Usage()
         budget, estimate = self._records.budget, self._model.estimate(request)
         reservation, used = await budget.reserve(estimate), Usage()
         listener = DeltaListener(on_delta, partial(budget.set_tries, reservation))
@@ -324,6 +341,9 @@ class Agent:
             reply = await self._model.reply(request, listener)
             listener.understood()
             used = reply.usage
+            # Before it is booked: a process that is killed in between is booked the estimate.
+            if paid is not None:
+                paid.keep(request, reply)
         finally:
             # A failed try may have been billed without saying so: book it as estimated.
             used = sum((msgspec.structs.replace(estimate.as_estimate, requests=0),) * listener.void_tries, used)
@@ -432,6 +452,7 @@ class Agent:
 
     def _hand_in(self, parts: Sequence[Text | Image | ToolResult]) -> None:
         if parts:
+            self._stop = None
             self._add_message(UserMessage(tuple(parts)))
 
     def _write_down(self, message: AssistantMessage, usage: Usage) -> None:
@@ -445,17 +466,3 @@ class Agent:
                 case ToolCall(id=call_id, name=name, args=args):
                     journal.note("tool_call", id=call_id, name=name, args=args)
         journal.note("usage", **msgspec.structs.asdict(usage))
-
-
-def _not_run_results(calls: Sequence[ToolCall], why: str) -> tuple[ToolResult, ...]:
-    # Providers reject a conversation with calls that have no results.
-    return tuple(ToolResult(call.id, call.name, why, failed=True) for call in calls)
-
-
-def _plain_text(parts: Sequence[Text | Image]) -> str:
-    return "\n".join(part.text for part in parts if isinstance(part, Text))
-
-
-def _without_surrogates(part: Text | Image) -> Text | Image:
-    # Neither journal nor store nor wire formats can encode lone surrogates.
-    return part if isinstance(part, Image) else Text(utf8_safe(part.text))

@@ -108,20 +108,25 @@ class AssistantMessage(Struct, frozen=True, tag="assistant"):
 Message = UserMessage | AssistantMessage
 
 
-class WaitingTurn(Struct, frozen=True, kw_only=True):
-    """A turn in which a tool call waits for a human: what another process needs to continue it."""
+class KeptTurn(Struct, frozen=True, kw_only=True):
+    """A turn as far as it has come: what another process needs to continue it."""
 
     messages: tuple[Message, ...]
-    """The last one is the reply with the calls."""
     summary: str = ""
     """The summary of the messages before these; empty if there are none."""
     results: tuple[ToolResult, ...] = ()
-    """Those of the reply's calls that have ended."""
+    """Those of the last reply's calls that have ended."""
+    begun: Mapping[str, str] = {}
+    """Those that have begun, by id, with a fingerprint of the files before; a call that did nothing may run again."""
+    stop: "StopReason | None" = "tool_calls"
+    """Why the last message, a reply, ended; None if the model was to be asked next."""
     requests: int
     """How many requests the agent has made."""
     answered: int
     """How many of them were made before the user last said something."""
     todos: TodoList = TodoList()
+    seen: Mapping[str, str] = {}
+    """The versions of files that its agent knows, by absolute path."""
     news: str = ""
     """The changes since then, for the agent; empty if nothing changed."""
 

@@ -107,6 +107,16 @@ class History(Protocol):
         """Replace all but the last `kept` messages with `summary` from now on; the stored messages stay."""
 
 
+class ReplyMemory(Protocol):
+    """Replies that were paid before a crash, so that nobody pays twice for the same request."""
+
+    def find(self, request: Request) -> Reply | None:
+        """Return the reply to an equal request; None if there is none."""
+
+    def keep(self, request: Request, reply: Reply) -> None:
+        """Store a reply."""
+
+
 MergeCheck = Callable[[Mapping[str, str]], str]
 """Return why the texts of files, by path, are not a valid merge; empty if they are."""
 

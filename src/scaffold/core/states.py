@@ -172,6 +172,8 @@ COUNTED_FAILURES: frozenset[AttemptOutcome] = frozenset(
     {"contract_failed", "gate_failed", "executor_failed", "timeout"}
 )
 """Outcomes that count toward an action's attempt limit; the others are not the action's fault."""
+CUT_OFF: frozenset[AttemptOutcome] = frozenset({"waiting", "lost", "cancelled", "budget", "unavailable", "no_access"})
+"""Outcomes of attempts that something stopped before they were done: the next one continues them."""
 
 DEATHLESS_OUTCOMES: frozenset[AttemptOutcome] = COUNTED_FAILURES | {
     *("landed", "recorded", "conflict", "waiting", "restarted", "rejected")

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from scaffold.core.ids import ActionId, Commit
 from scaffold.core.model import Attempt
 from scaffold.core.printable_text import count_of, join_limited, truncate_text
-from scaffold.core.states import COUNTED_FAILURES, WORKER_PHASES, AttemptOutcome
+from scaffold.core.states import COUNTED_FAILURES, CUT_OFF, WORKER_PHASES, AttemptOutcome
 from scaffold.git import commits, refs
 from scaffold.landing.taking.open_work import conflicting_paths
 from scaffold.run.context import RunContext
@@ -61,6 +61,8 @@ async def attempt_briefing(context: RunContext, earlier: tuple[Attempt, ...], ti
 
     Of conflicting work only the conflicting paths are shown, so that both sides fit. Empty without an earlier attempt.
     """
+    while earlier and _shows_nothing(context.store, earlier[-1]):
+        earlier = earlier[:-1]
     if not earlier:
         return ""
     last = earlier[-1]
@@ -96,6 +98,12 @@ async def attempt_briefing(context: RunContext, earlier: tuple[Attempt, ...], ti
     if paths:
         parts.append("Make the change again on top of what landed, so that both hold in these files.")
     return "\n\n".join(parts)
+
+
+def _shows_nothing(store: Store, attempt: Attempt) -> bool:
+    # It was cut off before its agent began: the next one is told what it was told, and asks the same.
+    began = attempt.phase != "workspace" or attempt.outcome not in CUT_OFF
+    return not began and not any(_answers_about_deaths(store, attempt))
 
 
 def _ending_text(attempt: Attempt, limit: int) -> str:

@@ -1,6 +1,6 @@
 """Signs of life of a running agent, and how long it has been idle."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -87,17 +87,12 @@ def attempt_activity(clock: Clock, task: Assignment) -> ActivityClock:
 class WaitAwareBudget:
     """A budget whose waits do not count as idle. Implements `core.ports.Budget`."""
 
-    def __init__(
-        self, inner: Budget, activity: ActivityClock, before_request: Callable[[], None] = lambda: None
-    ) -> None:
-        """`before_request` is called before each reservation."""
+    def __init__(self, inner: Budget, activity: ActivityClock) -> None:
         self._inner = inner
         self._activity = activity
-        self._before_request = before_request
 
     async def reserve(self, estimate: Usage) -> ReservationId:
         """Reserve the estimated cost of a request with the inner budget."""
-        self._before_request()
         with self._activity.waiting():
             return await self._inner.reserve(estimate)
 

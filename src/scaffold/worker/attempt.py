@@ -34,11 +34,11 @@ from scaffold.run.shared_notes import SCRATCH, UnusableNotes, add_notes
 from scaffold.verify.environment.provisioning import provision_checkout
 from scaffold.worker.activity_clock import ActivityClock, attempt_activity
 from scaffold.worker.agent.capabilities import AgentCapabilities
+from scaffold.worker.agent.continued_turn import take_up_turn
 from scaffold.worker.agent.native_executor import watched_agent
 from scaffold.worker.attempt_records import AttemptRecords, CandidateReady
 from scaffold.worker.change_loop import make_change
 from scaffold.worker.extensions.attempt_extensions import attempt_extensions
-from scaffold.worker.human.continued_turn import take_up_turn
 from scaffold.worker.human.file_requests import DeclarationReviewer, grant_approved_requests, no_reviewer
 from scaffold.worker.human.inbox_approval import InboxApprover
 from scaffold.worker.human.soft_timeout_question import SoftTimeout
@@ -98,6 +98,8 @@ class Worker:
         failed = isinstance(ending, AttemptEnd) and ending.outcome in COUNTED_FAILURES
         if failed and self._workspace is not None and self._workspace.is_gone:
             ending = AttemptEnd("lost", f"the worktree {self._workspace.path} was removed")
+            with run_context.store.transaction():
+                run_context.store.attempts.begin_anew(attempt.action_id)
         match ending:
             # The attempt's outcome is the owner's to write from here on.
             case CandidateReady():
@@ -180,8 +182,8 @@ class Worker:
     async def _run_kind(self, place: Workplace, capabilities: AgentCapabilities) -> CandidateReady | AttemptEnd:
         records = self._records
         if self._task.attempt.kind == "review":
-            continued = await take_up_turn(place, records)
-            return await run_review(place, records, watched_agent(place, capabilities, records, continued), continued)
+            kept = await take_up_turn(place, records)
+            return await run_review(place, records, watched_agent(place, capabilities, records, kept), kept.turn)
         if capabilities.reviewer is no_reviewer:
             reviewer = declaration_reviewer(place, capabilities, records)
             capabilities = structs.replace(capabilities, reviewer=reviewer)

@@ -1,6 +1,6 @@
 """Where an attempt records what it does: each phase before it begins, each answer as soon as it arrives."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from msgspec import Struct
@@ -20,6 +20,7 @@ from scaffold.policy.secret.redaction import Redactor
 from scaffold.run.attempts.assignment import Assignment, Declaration, read_declaration
 from scaffold.run.context import RunContext
 from scaffold.run.notices import inform, warn
+from scaffold.run.paid_replies import PaidReplies
 from scaffold.store.database import Store
 from scaffold.store.run.attempts import AgentAnswer
 from scaffold.store.spending.run_budget import RunBudget
@@ -70,9 +71,7 @@ class AttemptRecords(Struct, frozen=True, kw_only=True):
             redactor=self.redactor,
         )
 
-    def open_budget(
-        self, role: str, model: str, *, before_request: Callable[[], None] = lambda: None
-    ) -> WaitAwareBudget:
+    def open_budget(self, role: str, model: str) -> WaitAwareBudget:
         """Return the run's budget for an agent in this `role` with this `model`; its waits do not count as idle."""
         context, run = self.run_context, self.task.run
         budget = RunBudget(
@@ -83,7 +82,12 @@ class AttemptRecords(Struct, frozen=True, kw_only=True):
             clock=context.clock,
             owner=own_identity(),
         )
-        return WaitAwareBudget(budget, self.activity, before_request)
+        return WaitAwareBudget(budget, self.activity)
+
+    def paid_replies(self, model: str) -> PaidReplies:
+        """Return the replies that were paid for the action's advisers with this `model`."""
+        attempt = self.task.attempt
+        return PaidReplies(self.store, attempt.action_id, model, self.run_context.worktree_of(attempt))
 
     @contextmanager
     def transaction(self, *, durable: bool = False) -> Iterator[Attempt]:
@@ -124,11 +128,6 @@ class AttemptRecords(Struct, frozen=True, kw_only=True):
         """Record edits of its story's steps that the agent asked for in a turn that did not end."""
         with self.store.transaction():
             self.store.attempts.keep_edits(self.task.attempt.id, edits, fence=self.task.attempt.fence)
-
-    def took_up(self, before: Attempt) -> None:
-        """Record that the work was done by an earlier attempt, so the learnings it was given count for this one."""
-        with self.store.transaction():
-            self.store.learning_uses.carry(before.id, self.task.attempt.id)
 
     def criticised(self, verification: Verification, *, iteration: int, score: CriticScore, done: bool) -> None:
         """Record the critic's score for work that passed `verification`; `done` if no iteration follows."""

@@ -4,17 +4,17 @@ import asyncio
 from contextlib import nullcontext
 from typing import assert_never
 
+import msgspec
 from msgspec import Struct, structs
 
 from scaffold.agent.turn_loop import TurnResult
-from scaffold.core.conversation import WaitingTurn
+from scaffold.core.conversation import KeptTurn
 from scaffold.core.errors import BudgetExceeded, HumanDecisionRequired, ModelError
 from scaffold.core.ids import Commit
-from scaffold.core.model import Attempt
 from scaffold.core.printable_text import truncate_text
 from scaffold.core.proof.contract import Contract, Verification
 from scaffold.core.states import AttemptOutcome
-from scaffold.git import commits
+from scaffold.git import commits, refs
 from scaffold.git.checkouts import worktree
 from scaffold.run.attempts.assignment import TESTING_ROLE
 from scaffold.run.failures.attempt_end import AttemptEnd
@@ -22,25 +22,20 @@ from scaffold.run.failures.ladder import AGENT_SAID
 from scaffold.run.failures.refused_work import safety_refusal_text, summarize_failures
 from scaffold.verify.contract.check_runs import unchanged_result
 from scaffold.worker.agent.capabilities import AgentCapabilities
+from scaffold.worker.agent.continued_turn import REWORK, KeptWork, restore_rejected_change, take_up_turn
 from scaffold.worker.agent.native_executor import watched_agent
 from scaffold.worker.agent.prompt_learnings import last_failure, with_learnings, with_learnings_of_failure
 from scaffold.worker.agent.watchdog import NoProgress, WatchedAgent
 from scaffold.worker.attempt_records import AttemptRecords, CandidateReady
 from scaffold.worker.extensions.attempt_extensions import accepted_by_hooks
-from scaffold.worker.human.continued_turn import REWORK, restore_rejected_change, take_up_turn
-from scaffold.worker.human.protected_review import (
-    approve_protected_change,
-    blocking_losses,
-    human_decision,
-    named,
-    restore_waiting_change,
-)
+from scaffold.worker.human.protected_review import approve_protected_change, blocking_losses, human_decision, named
 from scaffold.worker.review.critic import Critic, improve_prompt
 from scaffold.worker.review.critique import (
-    Critique,
     HandIn,
     Improve,
+    IterationResult,
     IterationState,
+    LoopProgress,
     NextStep,
     StopFailed,
     decide_next_step,
@@ -61,26 +56,6 @@ from scaffold.worker.workspace.workplace import Workplace
 
 WORDS_CHARS = 800
 """Limit for the agent's answer in the ending of an attempt that changed nothing."""
-
-
-class IterationResult(Struct, frozen=True, kw_only=True):
-    """The work after one iteration, its verification and its critique."""
-
-    left: str | Verification
-    """Its tree, or the error if it could not be committed; equal to the previous one if nothing changed.
-
-    Empty before the first iteration on the work of earlier steps.
-    """
-    verification: Verification
-    critique: Critique | None = None
-    """None if no critic was asked, or none gave a usable answer."""
-    asked_for_end: bool = False
-    """Whether the agent answered a critique with `DONE`."""
-
-    @property
-    def passed(self) -> bool:
-        """Whether the work may land."""
-        return self.verification.passed
 
 
 class StepsAdded(Struct, frozen=True):
@@ -115,13 +90,13 @@ async def make_change(
         left="" if inherits else await commits.tree_of(workspace.git, workspace.base),
         verification=unchanged_result(workspace.base),
     )
-    continued = await take_up_turn(place, records)
-    agent = watched_agent(place, capabilities, records, continued)
+    kept = await take_up_turn(place, records)
+    agent = watched_agent(place, capabilities, records, kept)
     learner = Learner(workspace, capabilities, records) if settings.learning.extract else None
     reviewer, reviewing = second_reviewer(place, capabilities, records), settings.planning.reviewer
     second = ChangeJudge(workspace, records, reviewer, reviewing) if reviewer and reviewing else None
     judges = Judges(verifier=verifier, critic=critic, second=second, learner=learner)
-    return await ChangeLoop(place, capabilities, records, agent, judges, start).execute(continued)
+    return await ChangeLoop(place, capabilities, records, agent, judges, start, kept).execute()
 
 
 class ChangeLoop:
@@ -135,8 +110,10 @@ class ChangeLoop:
         agent: WatchedAgent,
         judges: Judges,
         start: IterationResult,
+        kept: KeptWork,
     ) -> None:
-        """`start` is the unchanged base, which does not pass."""
+        """`start` is the unchanged base, which does not pass; `kept` is what an earlier attempt has done."""
+        self._kept = kept
         self._place = place
         self._workspace = place.workspace
         self._capabilities = capabilities
@@ -154,18 +131,20 @@ class ChangeLoop:
         """The agent's answers, latest last."""
         self._failure: Verification | None = None
         """What the checks of this attempt showed when its work last failed."""
+        self._iteration = 1
 
-    async def execute(self, continued: WaitingTurn | None = None) -> CandidateReady | AttemptEnd:
+    async def execute(self) -> CandidateReady | AttemptEnd:
         """Run iterations until one decides the end; one that changes nothing is the last.
 
-        The first one finishes the turn that is `continued`, if any.
+        The first one finishes the turn that an earlier attempt began, if any.
         """
         self._records.enter("executing")
-        before = None if continued else await restore_waiting_change(self._workspace, self._records)
-        if before is not None and (ending := await self._hand_in_restored(before)) is not None:
-            return ending
-        prompt = continued or await self._first_prompt()
-        for iteration in range(1, self._records.task.run.settings.tier.iterations + 1):
+        if self._kept.progress:
+            self._resume(msgspec.json.decode(self._kept.progress, type=LoopProgress))
+        prompt = self._kept.turn or await self._first_prompt()
+        if not self._kept.progress:
+            self._kept.note_next(self._progress())
+        while (iteration := self._iteration) <= self._records.task.run.settings.tier.iterations:
             move = await self._run_iteration(prompt, iteration)
             match move:
                 case AttemptEnd():
@@ -184,6 +163,24 @@ class ChangeLoop:
                     assert_never(move)
         return AttemptEnd("contract_failed", "the tier allows no iterations")
 
+    def _progress(self, verified: Verification | None = None) -> LoopProgress:
+        return LoopProgress(
+            iteration=self._iteration,
+            before=str(self._start.left),
+            last=None if self._last is self._start else self._last,
+            passed=self._passed,
+            failure=self._failure,
+            verified=verified,
+        )
+
+    def _resume(self, progress: LoopProgress) -> None:
+        self._iteration = progress.iteration
+        self._start = structs.replace(self._start, left=progress.before)
+        self._last = progress.last or self._start
+        self._passed, self._failure = progress.passed, progress.failure
+        if progress.verified is not None:
+            self._verifier.know(progress.verified)
+
     async def _first_prompt(self) -> str:
         # A change that a human rejected is where the agent begins, not a fresh base.
         prompt = first_prompt(self._place, self._records, self._verifier.contract)
@@ -193,30 +190,7 @@ class ChangeLoop:
         self._start = self._last = structs.replace(self._start, left=rejected)
         return with_learnings(self._records, f"{prompt}\n\n{REWORK}")
 
-    async def _hand_in_restored(self, before: Attempt) -> CandidateReady | AttemptEnd | None:
-        # None if the restored work no longer passes and has to be redone.
-        records, workspace = self._records, self._workspace
-        work = await commit_work(self._place, self._records)
-        if isinstance(work, WorkCommit):
-            # The row of this attempt is new; without the earlier answer the landing would record no result.
-            records.answered(before.result or "", iteration=before.iteration)
-            records.enter("verifying")
-            verification = await self._second_reviewed(await self._verify_work(work.head))
-            if verification.passed and before.edits is not None:
-                records.asked(before.edits)
-            if lost := blocking_losses(verification):
-                records.took_up(before)
-                return await self._left_to_human(verification, lost)
-            if verification.passed:
-                records.took_up(before)
-                return await self._hand_in(verification)
-        # The approval was for that change alone. The agent starts over from the
-        # base, not from work that no longer passes.
-        await worktree.restore(workspace.git, workspace.start)
-        records.enter("executing")
-        return None
-
-    async def _run_iteration(self, prompt: str | WaitingTurn, iteration: int) -> NextStep | AttemptEnd | StepsAdded:
+    async def _run_iteration(self, prompt: str | KeptTurn, iteration: int) -> NextStep | AttemptEnd | StepsAdded:
         # Without it, the deadline of the whole attempt would end an improvement
         # and the work that had already passed with it.
         limited = nullcontext() if self._passed is None else self._human.deadline(spare_s=HAND_IN_RESERVE_S)
@@ -255,6 +229,10 @@ class ChangeLoop:
             work = WorkCommit(hooked.head, hooked.tree)
         # Trees are compared, not commits: each commit of the same files has another time and another id.
         left = work.tree if isinstance(work, WorkCommit) else work
+        if isinstance(work, WorkCommit):
+            # While it is judged its checks leave files behind, and what a crash must keep is this.
+            ref = refs.work_ref(self._records.task.attempt.id)
+            await refs.pin(self._place.run_context.git, ref, work.head, known=self._workspace.start)
         changed = left != self._last.left
         if changed:
             records.enter("verifying")
@@ -323,6 +301,8 @@ class ChangeLoop:
     async def _verify_work(self, head: Commit) -> Verification:
         # If only lost tests block the work, the second reviewer may agree to their loss.
         found = await self._verifier.verify(head)
+        if found.passed:
+            self._kept.note(self._progress(found))
         lost = blocking_losses(found)
         if not lost or self._judges.second is None:
             return found
@@ -355,10 +335,16 @@ class ChangeLoop:
         if last.passed:
             # The worktree keeps what the checks of passing work left behind, such as caches and reports.
             await worktree.restore(self._workspace.git, last.verification.commit)
+        # Its agent goes on: from here on the worktree has the work.
+        ref = refs.work_ref(self._records.task.attempt.id)
+        await refs.delete(self._place.run_context.git, ref, old=last.verification.commit)
         self._records.enter("executing", verification=last.verification)
+        if last.critique is None:
+            self._failure = last.verification
+        self._iteration += 1
+        self._kept.note_next(self._progress())
         if last.critique is not None:
             return improve_prompt(last.critique)
-        self._failure = last.verification
         prompt = failure_prompt(last.verification, asked_for_end=last.asked_for_end)
         return with_learnings_of_failure(self._records, prompt, last.verification)
 

@@ -66,6 +66,7 @@ class AttemptVerifier:
         self._base_results = base_results
         self._clean = False
         """Whether the checkout of the latest proof is certainly what a new one would be."""
+        self._known: Verification | None = None
         self._runs: dict[tuple[str, str, TreeId, str], GateRun] = {}
 
     @classmethod
@@ -87,6 +88,10 @@ class AttemptVerifier:
         """The contract in force; None if there is none."""
         return contract_in_force(self._records.store, self._records.task.action.id)
 
+    def know(self, verified: Verification) -> None:
+        """Do not repeat this verification of an earlier attempt: of the same tree, on the same terms."""
+        self._known = verified
+
     async def verify(self, head: Commit, *, accepted: Collection[str] = ()) -> Verification:
         """Verify the commit in a clean, provisioned worktree; tests named in `accepted` may be lost.
 
@@ -96,7 +101,10 @@ class AttemptVerifier:
             return await self._verify_commit(head, accepted)
 
     async def _verify_commit(self, head: Commit, accepted: Collection[str]) -> Verification:
-        terms = self._proof_request(head, accepted)
+        terms, place = self._proof_request(head, accepted), self._place.workspace
+        known = self._known
+        if known and known.proof_key and known.proof_key == await proof_key(terms, place.git, place.base, head):
+            return msgspec.structs.replace(known, commit=head)
         request, environment = await self._with_environment(terms, head)
 
         async def clean_tree(commit: Commit) -> Tree:

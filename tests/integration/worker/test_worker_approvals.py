@@ -221,7 +221,7 @@ async def test_no_other_path_is_taken_for_the_worktree(harness):
 def begin_anew(harness, run):
     """Let the next attempt begin with a new conversation, as one does whose model is another."""
     with harness.store.transaction():
-        harness.store.waiting_turns.forget(harness.action(run, "a").id)
+        harness.store.kept_turns.forget(harness.action(run, "a").id)
 
 
 async def test_a_decision_for_one_action_does_not_cover_another(harness):
@@ -315,7 +315,7 @@ async def test_a_question_waits_for_its_answer_and_is_asked_once(harness):
     assert isinstance(await worked(harness, run, model=model), CandidateReady)
     (result, news) = model.requests[0].messages[-1].parts
     assert (result.content, result.failed) == ("sqlite", False)
-    assert news.text.startswith("You waited for a human, and your work was saved meanwhile.")
+    assert news.text.startswith("You were interrupted, and your work was saved meanwhile.")
     assert len(items(harness)) == 1
 
 

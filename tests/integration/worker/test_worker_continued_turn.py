@@ -9,7 +9,7 @@ from inline_snapshot import snapshot
 from builders import with_settings
 from fakes import RecordingModel, call_entry, cassette_model
 from integration.worker.test_worker_approvals import carried_out, decide, worked
-from scaffold.core.conversation import AssistantMessage, Text, ToolResult, UserMessage, WaitingTurn
+from scaffold.core.conversation import AssistantMessage, KeptTurn, Text, ToolResult, UserMessage
 from scaffold.core.printable_text import utf8_safe
 from scaffold.landing.queue.merge_queue import MergeQueue
 from scaffold.llm.cassette_model import CassetteEntry
@@ -63,7 +63,7 @@ async def test_the_conversation_and_the_work_go_on_where_they_waited(harness):
     assert [text for text in harness.notices(run) if text.startswith("a ")] == snapshot(
         ["a continues where attempt 1 waited for you."]
     )
-    assert harness.store.waiting_turns.get(harness.attempts(run, "a")[0].id) is None
+    assert harness.store.kept_turns.get(harness.attempts(run, "a")[0].id) is None
 
 
 @pytest.mark.slow
@@ -144,7 +144,7 @@ async def test_a_continued_turn_is_not_continued_again_once_it_has_gone_on(harne
     ending, requests = await continued(harness, run)
     assert isinstance(ending, CandidateReady)
     assert [request.caller.turn for request in requests] == [2]
-    assert not any(harness.store.waiting_turns.is_kept(each.id) for each in harness.attempts(run, "a"))
+    assert not any(harness.store.kept_turns.is_kept(each.id) for each in harness.attempts(run, "a"))
 
 
 @pytest.mark.slow
@@ -166,9 +166,9 @@ async def test_a_turn_is_stored_whole(harness):
     """BX-13."""
     run = await begin(harness)
     attempt = await harness.queue(run, "a")
-    turns = harness.store.waiting_turns
+    turns = harness.store.kept_turns
     for text in ("plain", "\ud800 lone", "\x00\u202e"):
-        turn = WaitingTurn(
+        turn = KeptTurn(
             messages=(UserMessage((Text(text),)), AssistantMessage((Text("hm"),), model="m")),
             results=(ToolResult("1", "shell", "ok"),),
             requests=2,

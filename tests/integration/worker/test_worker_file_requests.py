@@ -92,7 +92,7 @@ async def test_a_grant_of_a_human_lets_the_work_change_a_test(harness):
     (item,) = harness.store.inbox.all()
     with harness.store.transaction():
         harness.store.inbox.decide(item.id, "approved", answer="go on", scope="call")
-        harness.store.waiting_turns.forget(item.action_id)
+        harness.store.kept_turns.forget(item.action_id)
     changed = (call_entry(1, write("tests/test_it.py", TEST + "\n")), DONE)
     ending, _, requests = await worked(harness, run, *changed)
     assert isinstance(ending, CandidateReady)

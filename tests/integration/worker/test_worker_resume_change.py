@@ -49,16 +49,16 @@ async def test_approved_work_that_no_longer_passes_is_redone(harness, tmp_path):
 
 
 @pytest.mark.slow
-async def test_on_another_base_the_work_is_redone_and_approved_again(harness):
-    """AL-9: the approval is for this change of that base."""
+async def test_on_another_base_the_work_is_checked_and_approved_again(harness):
+    """AL-9, BX-15: the approval is for this change of that base; the agent is not asked to make it once more."""
     run = await begin(harness, act("b"))
     await harness.work(run, "b", "cp list other")
     await MergeQueue(harness.context, run).step()
     waits = await harness.work(run, "a", "cp list login.sql")
     assert waits.outcome == "waiting"
     assert harness.store.inbox.get(waits.item).detail["base"] == await harness.tip(run)
-    assert (await pinned(harness, run)).startswith("one")
-    assert len(harness.prompts()) == 2
+    assert await pinned(harness, run) == "sample"
+    assert len(harness.prompts()) == 1
 
 
 @pytest.mark.slow
@@ -70,7 +70,7 @@ async def test_unfinished_work_is_not_taken_for_approved_work(harness):
     assert await pinned(harness, run) == "sample"
     with harness.store.transaction():
         harness.store.inbox.decide(waits.item, "approved")
-        harness.store.waiting_turns.forget(harness.action(run, "a").id)
+        harness.store.kept_turns.forget(harness.action(run, "a").id)
     again = await run_criticised(harness, run, ["cp list login.sql"], {1: [critique_text(9)]})
     assert "login.sql" in again.error
     assert (await pinned(harness, run)).startswith("one")

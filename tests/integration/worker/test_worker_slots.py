@@ -103,7 +103,7 @@ async def test_when_as_many_wait_as_there_are_agents_another_one_ends_at_once(ha
     async with waiting_worker(harness, run):
         ending = await harness.work(run, "b", "echo x > b")
         assert ending.outcome == "waiting"
-        assert harness.store.waiting_turns.is_kept(harness.attempts(run, "b")[0].id)
+        assert harness.store.kept_turns.is_kept(harness.attempts(run, "b")[0].id)
         assert isinstance(await harness.work(run, "c", "touch c"), CandidateReady)
         decide(harness, open_ids(harness)[0], "approved")
     assert harness.statuses(run) == {"a": "landing", "b": "blocked", "c": "landing"}
@@ -147,7 +147,7 @@ async def test_calls_that_wait_at_the_same_time_go_on_together(harness, second_i
     await looks.two_more(harness, run, "decisions")
     assert not working.done()
     assert free(harness, run) == 1
-    assert harness.store.waiting_turns.get(attempt.id).results == ()
+    assert harness.store.kept_turns.get(attempt.id).results == ()
     if second_is_answered:
         decide(harness, second, "rejected")
         assert isinstance(await working, CandidateReady)
@@ -155,4 +155,4 @@ async def test_calls_that_wait_at_the_same_time_go_on_together(harness, second_i
     else:
         working.cancel()
         await asyncio.wait([working])
-        assert harness.store.waiting_turns.is_kept(attempt.id)
+        assert harness.store.kept_turns.is_kept(attempt.id)

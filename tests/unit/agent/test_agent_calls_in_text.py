@@ -1,8 +1,7 @@
 import json
 
 from fakes import ECHO, RecordingModel, ScriptedModel, agent, text_reply
-from scaffold.agent.reply_problems import call_in_text
-from scaffold.agent.turn_loop import CALL_IN_TEXT
+from scaffold.agent.reply_problems import CALL_IN_TEXT, call_in_text
 from scaffold.core.conversation import Text, ToolCall, UserMessage
 
 CALL = {"name": "echo", "arguments": {"text": "a"}}

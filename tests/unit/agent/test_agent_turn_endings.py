@@ -3,7 +3,8 @@
 import pytest
 
 from fakes import ECHO, RecordingModel, ScriptedModel, agent, text_reply
-from scaffold.agent.turn_loop import EMPTY, GO_ON
+from scaffold.agent.reply_problems import EMPTY
+from scaffold.agent.turn_loop import GO_ON
 from scaffold.core.conversation import AssistantMessage, Text, ToolCall, ToolResult, UserMessage
 from scaffold.core.errors import ModelError
 

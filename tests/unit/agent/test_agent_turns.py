@@ -18,8 +18,8 @@ from fakes import (
     text_reply,
     tool,
 )
-from scaffold.agent.toolbox import UNKNOWN_RESULT
-from scaffold.agent.turn_loop import CUT_OFF, REFUSED
+from scaffold.agent.toolbox import REFUSED, UNKNOWN_RESULT
+from scaffold.agent.turn_loop import CUT_OFF
 from scaffold.core.conversation import (
     AssistantMessage,
     Image,

@@ -1,6 +1,6 @@
 """Sizes of messages in the bytes a model reads, and shortening of texts."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -56,3 +56,14 @@ def part_size(part: Text | Image | Thinking | ToolCall | ToolResult) -> int:
             return text_size(name) + args_size(args)
         case ToolResult(content=content):
             return text_size(content)
+
+
+def plain_text(parts: Sequence[Text | Image]) -> str:
+    """Return the texts among the parts, a line each."""
+    return "\n".join(part.text for part in parts if isinstance(part, Text))
+
+
+def without_surrogates(part: Text | Image) -> Text | Image:
+    """Return the part as it can be sent and stored."""
+    # Neither journal nor store nor wire formats can encode lone surrogates.
+    return part if isinstance(part, Image) else Text(utf8_safe(part.text))

@@ -10,12 +10,12 @@ from typing import Any, Protocol
 from msgspec import Struct
 
 from scaffold.agent.turn_loop import TurnResult
-from scaffold.core.conversation import Image, Text, WaitingTurn
+from scaffold.core.conversation import Image, KeptTurn, Text
 from scaffold.core.ports import Model
 from scaffold.core.tool import Tool
 from scaffold.policy.permission.call_hooks import NO_CALL_HOOKS, CallHooks
 
-Prompt = str | Sequence[Text | Image] | WaitingTurn
+Prompt = str | Sequence[Text | Image] | KeptTurn
 
 
 class TakesTurns(Protocol):

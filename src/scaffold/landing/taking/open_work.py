@@ -66,7 +66,7 @@ def _work_kind(context: RunContext, attempt: Attempt) -> OpenKind:
         return "step"
     if attempt.status != "ended":
         return "candidate"
-    return "continued" if context.store.waiting_turns.is_kept(attempt.id) else "pinned"
+    return "continued" if context.store.kept_turns.is_kept(attempt.id) else "pinned"
 
 
 async def _work_of(context: RunContext, attempt: Attempt, *, whole: ActionId | None) -> Commit | None:

@@ -111,6 +111,7 @@ def _cancel_target(store: Store, goal: Goal, request: ControlRequest) -> tuple[A
     for action in _affected_actions(store, request):
         if action.id not in landing and not isinstance(action.state, Completed | Skipped | Cancelled):
             store.actions.move(action.id, Cancelled())
+            store.attempts.begin_anew(action.id)
     if request.action_id is None and not isinstance(goal.state, Completed | Cancelled):
         store.goals.move(goal.id, Cancelled())
     block_unreachable_actions(store, goal.id)

@@ -40,6 +40,7 @@ from scaffold.plan.edit.draft import ChangeRejected, DraftChange, PlanDraft
 from scaffold.run.attempts.lease import owner_transaction
 from scaffold.run.attempts.time_limit import TimeLimit
 from scaffold.run.context import RunContext
+from scaffold.run.paid_replies import PaidReplies
 from scaffold.store.database import Store
 from scaffold.store.spending.run_budget import RunBudget
 
@@ -185,6 +186,7 @@ class _OpenTurn:
             log_file=str(self._log),
             started_at=context.clock.now(),
         )
+        self._scope = f"{run.id} {request.role} {self.turn.goal_id or ''}"
         with owner_transaction(context.store, run, durable=True):
             # A replaced supervisor that still lives finds its turn ended, and can store nothing: see `finish`.
             _close_open(context.store, run, self.turn.goal_id)
@@ -225,6 +227,7 @@ class _OpenTurn:
                     clock=self.context.clock,
                     owner=own_identity(),
                 ),
+                paid=PaidReplies(self.context.store, self._scope, own.name),
             ),
         )
 
@@ -283,10 +286,13 @@ class _OpenTurn:
             # A ChangeRejected rolls back, so the turn is still open for another round.
             extra_changes(store)
             store.turns.end(self.turn.id, "done")
+            store.paid_replies.forget(self._scope)
 
     def _end_turn(self, outcome: PlanningTurnOutcome, error: str) -> None:
         with owner_transaction(self.context.store, self.run, durable=True):
             self.context.store.turns.end(self.turn.id, outcome, error=self._clean_text(error))
+            if outcome in {"refused", "failed"}:  # the same replies would end in the same way
+                self.context.store.paid_replies.forget(self._scope)
 
     def _clean_text(self, text: str) -> str:
         return self._redactor.clean(utf8_safe(text))

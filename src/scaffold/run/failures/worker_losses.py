@@ -77,6 +77,8 @@ def is_about_deaths(item: InboxItem) -> bool:
 
 def _ask_human(store: Store, run: Run, attempt: Attempt, what: str, count: int) -> str:
     action, goal = _action_of(store, attempt), _goal_of(store, attempt)
+    # Going on with the same conversation is what did not work, and would not show the answer.
+    store.attempts.begin_anew(attempt.action_id)
     why = utf8_safe(attempt.error or "")[:REASON_CHARS]
     text = (
         f"{what}, the last at {action.key}: {why}\nRemove the cause, then answer what the next one should know, or run "

@@ -1,9 +1,9 @@
-"""What agents asked for: turns that wait for a human, assumptions made instead, files granted."""
+"""What agents asked for: turns that can be continued, paid replies, assumptions, files granted."""
 
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 
-from scaffold.core.conversation import WaitingTurn
+from scaffold.core.conversation import KeptTurn, Reply
 from scaffold.core.events import FilesGranted
 from scaffold.core.ids import ActionId, AttemptId, RunId
 from scaffold.core.model import Assumption, FileGrant, FileGrantor
@@ -32,13 +32,21 @@ ON CONFLICT (attempt_id, question) DO UPDATE SET assumed = excluded.assumed WHER
 """
 ASSUMPTIONS_OF_RUN = "SELECT * FROM assumption WHERE run_id = :run_id ORDER BY position"
 KEEP_TURN = """
-INSERT INTO waiting_turn (attempt_id, turn) VALUES (:attempt_id, :turn)
-ON CONFLICT (attempt_id) DO UPDATE SET turn = excluded.turn
+INSERT INTO waiting_turn (attempt_id, turn, progress) VALUES (:attempt_id, :turn, :progress)
+ON CONFLICT (attempt_id) DO UPDATE SET turn = excluded.turn, progress = excluded.progress
 """
-GET_TURN = "SELECT turn FROM waiting_turn WHERE attempt_id = :attempt_id"
+KEEP_PROGRESS = "UPDATE waiting_turn SET progress = :progress WHERE attempt_id = :attempt_id"
+GET_TURN = "SELECT turn, progress FROM waiting_turn WHERE attempt_id = :attempt_id"
 IS_KEPT = "SELECT 1 FROM waiting_turn WHERE attempt_id = :attempt_id"
 FORGET_TURNS = "DELETE FROM waiting_turn WHERE attempt_id IN (SELECT id FROM attempt WHERE action_id = :action_id)"
-TURN = JsonColumn[WaitingTurn](WaitingTurn)
+TURN = JsonColumn[KeptTurn](KeptTurn)
+KEEP_REPLY = """
+INSERT INTO paid_reply (scope, request, reply) VALUES (:scope, :request, :reply)
+ON CONFLICT (scope, request) DO UPDATE SET reply = excluded.reply
+"""
+FIND_REPLY = "SELECT reply FROM paid_reply WHERE scope = :scope AND request = :request"
+FORGET_REPLIES = "DELETE FROM paid_reply WHERE scope = :scope"
+REPLY = JsonColumn[Reply](Reply)
 
 
 class FileGrants(RunTableGateway):
@@ -75,25 +83,51 @@ class Assumptions(RunTableGateway):
         return tuple(read_struct(Assumption, row) for row in rows)
 
 
-class WaitingTurns(TableGateway):
-    """At most one turn for each attempt."""
+class KeptTurns(TableGateway):
+    """At most one turn for each attempt; only those of attempts that the next one continues outlast their end."""
 
-    def keep(self, attempt_id: AttemptId, turn: WaitingTurn) -> None:
-        """Store the turn of an attempt, in place of an earlier one."""
-        self._connection.write(KEEP_TURN, attempt_id=attempt_id, turn=TURN.write(turn))
+    def keep(self, attempt_id: AttemptId, turn: KeptTurn, progress: str = "") -> None:
+        """Store the turn of an attempt, and how far its work was judged, in place of an earlier one."""
+        self._connection.write(KEEP_TURN, attempt_id=attempt_id, turn=TURN.write(turn), progress=progress)
 
-    def get(self, attempt_id: AttemptId) -> WaitingTurn | None:
-        """Return the turn in which the attempt waited at its end; None if it did not wait."""
+    def keep_progress(self, attempt_id: AttemptId, progress: str) -> None:
+        """Store how far the work of the kept turn was judged."""
+        self._connection.write(KEEP_PROGRESS, attempt_id=attempt_id, progress=progress)
+
+    def get(self, attempt_id: AttemptId) -> KeptTurn | None:
+        """Return the attempt's latest turn; None if it cannot be continued."""
         row = self._connection.row(GET_TURN, attempt_id=attempt_id)
         return None if row is None else TURN.read(row["turn"])
+
+    def progress(self, attempt_id: AttemptId) -> str:
+        """Return how far the work of that turn was judged; empty if it was not."""
+        row = self._connection.row(GET_TURN, attempt_id=attempt_id)
+        return "" if row is None else row["progress"]
 
     def is_kept(self, attempt_id: AttemptId) -> bool:
         """Return whether `get` returns a turn."""
         return self._connection.row(IS_KEPT, attempt_id=attempt_id) is not None
 
     def forget(self, action_id: ActionId) -> None:
-        """Delete the turns of all attempts of the action: its wait is over."""
+        """Delete the turns of all attempts of the action: the next one begins anew."""
         self._connection.write(FORGET_TURNS, action_id=action_id)
+
+
+class PaidReplies(TableGateway):
+    """Replies to requests for work that has not ended, by the scope of that work and a hash of the request."""
+
+    def keep(self, scope: str, request: str, reply: Reply) -> None:
+        """Store a reply."""
+        self._connection.write(KEEP_REPLY, scope=scope, request=request, reply=REPLY.write(reply))
+
+    def find(self, scope: str, request: str) -> Reply | None:
+        """Return the reply to the same request for the same work; None if there is none."""
+        row = self._connection.row(FIND_REPLY, scope=scope, request=request)
+        return None if row is None else REPLY.read(row["reply"])
+
+    def forget(self, scope: str) -> None:
+        """Delete the replies for work that has ended."""
+        self._connection.write(FORGET_REPLIES, scope=scope)
 
 
 def _read_grant(row: Row) -> FileGrant:

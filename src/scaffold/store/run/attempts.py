@@ -11,6 +11,7 @@ from scaffold.core.model import Attempt, CriticScore, ProcessIdentity, Usage
 from scaffold.core.proof.contract import Verification
 from scaffold.core.states import (
     COUNTED_FAILURES,
+    CUT_OFF,
     DEATHLESS_OUTCOMES,
     PHASES,
     WORKER_PHASES,
@@ -32,6 +33,7 @@ from scaffold.store.driver.columns import (
 )
 from scaffold.store.driver.connection import Row
 from scaffold.store.row_errors import illegal_transition, stale_fence
+from scaffold.store.run.agent_questions import FORGET_REPLIES, FORGET_TURNS
 from scaffold.store.run.event_log import RunTableGateway
 
 OPEN = """
@@ -307,6 +309,8 @@ class Attempts(RunTableGateway):
             edits=answer.edits if answer else None,
             iteration=answer.iteration if answer else None,
         )
+        if phase == "candidate":
+            self.begin_anew(row["action_id"])
         if phase != row["phase"]:
             self._events.append(row["run_id"], AttemptPhaseChanged(row["key"], row["number"], phase))
 
@@ -413,6 +417,8 @@ class Attempts(RunTableGateway):
         )
         if outcome in COUNTED_FAILURES:
             self._connection.write(COUNT_FAILURE, id=row["action_id"])
+        if outcome not in CUT_OFF:
+            self.begin_anew(row["action_id"])
         if died:
             self._connection.write(COUNT_DEATH, id=row["action_id"])
             seq = self._events.next_seq(row["run_id"])
@@ -422,6 +428,11 @@ class Attempts(RunTableGateway):
             self._connection.write(FORGET_DEATHS, id=row["action_id"])
             self._connection.write(FORGET_DEATHS_OF_GOAL, id=row["action_id"])
         self._events.append(row["run_id"], AttemptEnded(row["key"], row["number"], outcome, error))
+
+    def begin_anew(self, action_id: ActionId) -> None:
+        """Forget what its attempts were doing: the next one does not continue it."""
+        self._connection.write(FORGET_TURNS, action_id=action_id)
+        self._connection.write(FORGET_REPLIES, scope=action_id)
 
     def classify(self, attempt_id: AttemptId, *, fingerprint: str, escalation: Escalation) -> None:
         """Store which failure an attempt ended with, and what follows from it."""

@@ -14,12 +14,13 @@ from scaffold.agent.prompts import auditor_prompt, step_prompt_rules, with_instr
 from scaffold.agent.session_context import TodoContext
 from scaffold.agent.skills import skills_section
 from scaffold.agent.turn_loop import Agent, AgentRecords, AgentSpec, TurnResult
-from scaffold.core.conversation import Caller, WaitingTurn
+from scaffold.core.conversation import Caller, KeptTurn
 from scaffold.tools.command.background_commands import BackgroundCommands
 from scaffold.tools.content.seen_files import SeenFiles
 from scaffold.tools.todos import EMPTY_LIST, Todos
 from scaffold.verify.contract.review_verdict import is_audit, is_review
 from scaffold.worker.agent.capabilities import AgentCapabilities
+from scaffold.worker.agent.continued_turn import KeptWork
 from scaffold.worker.agent.incoming_messages import IncomingMessages
 from scaffold.worker.agent.watchdog import RepeatGuard, TurnTaker, WatchedAgent, worktree_fingerprint
 from scaffold.worker.agent.worker_tools import custom_role, worker_tools
@@ -28,16 +29,16 @@ from scaffold.worker.workspace.workplace import Workplace
 
 
 def watched_agent(
-    place: Workplace, capabilities: AgentCapabilities, records: AttemptRecords, continued: WaitingTurn | None = None
+    place: Workplace, capabilities: AgentCapabilities, records: AttemptRecords, kept: KeptWork
 ) -> WatchedAgent:
     """Return a watched agent that works in the attempt's workspace and is paid from the run's budget.
 
-    `continued` is the turn that it continues, if any.
+    Its turns are stored as `kept`, which also has the one that it continues, if any.
     """
     repeats = RepeatGuard(partial(worktree_fingerprint, place.workspace.git, place.workspace.base))
     task = records.task
     commands = BackgroundCommands(records.run_context.outputs(task.attempt.run_id, task.attempt.id))
-    agent = native_agent(place, capabilities, records, repeats, commands, continued)
+    agent = native_agent(place, capabilities, records, repeats, commands, kept)
     without_leftovers = AgentWithoutLeftovers(agent, commands, capabilities.extensions)
     return WatchedAgent(without_leftovers, records.activity, repeats, idle_s=task.run.settings.limits.idle_s)
 
@@ -53,7 +54,7 @@ class AgentWithoutLeftovers:
         self._extensions = extensions
         self._commands = commands
 
-    async def turn(self, prompt: str | WaitingTurn, /) -> TurnResult:
+    async def turn(self, prompt: str | KeptTurn, /) -> TurnResult:
         """Take one turn."""
         try:
             return await self._extensions.turn(self._agent, prompt)
@@ -67,18 +68,26 @@ def native_agent(
     records: AttemptRecords,
     repeats: RepeatGuard,
     commands: BackgroundCommands,
-    continued: WaitingTurn | None = None,
+    kept: KeptWork,
 ) -> Agent:
     """Return the agent without its watchdog; `repeats` sees its failing tool calls and can send it a message."""
     run_context, task, attempt = records.run_context, records.task, records.task.attempt
     journal = records.open_journal()
     own = task.run.settings.worker_model(task.action.role, task.action.type)
-    budget = records.open_budget(task.action.role, own.name, before_request=capabilities.human.goes_on)
-    todos, seen = Todos(continued.todos if continued else EMPTY_LIST), SeenFiles()
+    budget = records.open_budget(task.action.role, own.name)
+    known = dict(kept.turn.seen) if kept.turn else {}
+    todos, seen = Todos(kept.turn.todos if kept.turn else EMPTY_LIST), SeenFiles(known)
+
+    def keep(turn: KeptTurn) -> None:
+        for path, version in seen.take_changes().items():
+            known.pop(path, None)
+            known.update({path: version} if version else {})
+        kept.keep(structs.replace(turn, todos=todos.saved, seen=known))
+
     tools = map(
         capabilities.extensions.watch, worker_tools(place, capabilities, records, journal, todos, commands, seen)
     )
-    agent = Agent(
+    return Agent(
         model=capabilities.extensions.hooked(capabilities.model),
         tools=tuple(map(records.activity.guard, tools)),
         brief=AgentSpec(
@@ -96,15 +105,8 @@ def native_agent(
             watch=repeats.watch,
             redactor=run_context.redactor,
         ),
-        records=AgentRecords(journal=journal, budget=budget),
+        records=AgentRecords(journal=journal, budget=budget, keep=keep),
     )
-    capabilities.human.keeps(partial(_waiting_turn, agent, todos))
-    return agent
-
-
-def _waiting_turn(agent: Agent, todos: Todos) -> WaitingTurn | None:
-    turn = agent.waiting_turn
-    return None if turn is None else structs.replace(turn, todos=todos.saved)
 
 
 def _system_prompt(place: Workplace, records: AttemptRecords, journal: Journal) -> str:

@@ -69,7 +69,9 @@ class SideAgent:
                 whole_prompt=True,
             ),
             io=AgentIO(on_delta=self._on_delta, incoming=repeats, watch=repeats.watch, redactor=records.redactor),
-            records=AgentRecords(journal=self.journal, budget=records.open_budget(role, own.name)),
+            records=AgentRecords(
+                journal=self.journal, budget=records.open_budget(role, own.name), paid=records.paid_replies(own.name)
+            ),
         )
         self._tells_waits = own.name != run.settings.model.name
         self._watched = WatchedAgent(agent, pulse, repeats, idle_s=run.settings.limits.idle_s)

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from scaffold.agent.repeated_calls import FailedCall, LoopDetected, RepeatedFailures, call_fingerprint
 from scaffold.agent.turn_loop import TurnResult
-from scaffold.core.conversation import Text, ToolCall, WaitingTurn
+from scaffold.core.conversation import KeptTurn, Text, ToolCall
 from scaffold.core.errors import GitError
 from scaffold.core.ids import Commit
 from scaffold.core.states import AttemptOutcome
@@ -44,7 +44,7 @@ class NoProgress(Struct, frozen=True):
 class TurnTaker(Protocol):
     """An agent that takes turns."""
 
-    async def turn(self, prompt: str | WaitingTurn, /) -> TurnResult:
+    async def turn(self, prompt: str | KeptTurn, /) -> TurnResult:
         """Send `prompt`, or continue a turn, and return the result."""
         ...
 
@@ -104,7 +104,7 @@ class WatchedAgent:
         self._idle_s = idle_s
         self._nudged = False
 
-    async def turn(self, prompt: str | WaitingTurn) -> TurnResult | NoProgress:
+    async def turn(self, prompt: str | KeptTurn) -> TurnResult | NoProgress:
         """Run the agent's turn; NoProgress if it is idle again after a nudge, or repeats its calls."""
         finish = await self._until_stuck(prompt)
         # One nudge for the whole attempt, not for each turn: a second timeout shows that it did not help.
@@ -121,7 +121,7 @@ class WatchedAgent:
             "attempt."
         )
 
-    async def _until_stuck(self, prompt: str | WaitingTurn) -> TurnResult | NoProgress:
+    async def _until_stuck(self, prompt: str | KeptTurn) -> TurnResult | NoProgress:
         turn = asyncio.create_task(self._agent.turn(prompt))
         idle = asyncio.create_task(self._activity.wait_until_idle())
         repeats = asyncio.create_task(self._repeats.closed())

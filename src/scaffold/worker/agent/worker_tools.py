@@ -1,10 +1,12 @@
 """The tools of a worker's agent: files, commands, questions, requests, items and memories."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 from scaffold.agent.journal import Journal, approval_logger
 from scaffold.agent.skills import SkillPlace, kept_tools, skill_folders, skill_tools
+from scaffold.agent.toolbox import repeated_on
 from scaffold.core.errors import ScaffoldError
 from scaffold.core.extension_set import Role
 from scaffold.core.ids import AttemptId
@@ -25,11 +27,12 @@ from scaffold.tools.command.background_commands import BackgroundCommands
 from scaffold.tools.content.seen_files import SeenFiles
 from scaffold.tools.human_question import ask_human, file_item, request_files
 from scaffold.tools.memory_tools import recall_memories, remember
-from scaffold.tools.read_cache import with_read_cache
+from scaffold.tools.read_cache import is_read_only, with_read_cache
 from scaffold.tools.todos import Todos, todo_read, todo_write
 from scaffold.tools.workspace import Workspace as ToolRoot
 from scaffold.verify.contract.review_verdict import is_review
 from scaffold.worker.agent.capabilities import AgentCapabilities
+from scaffold.worker.agent.watchdog import worktree_fingerprint
 from scaffold.worker.attempt_records import AttemptRecords
 from scaffold.worker.human.file_requests import FileRequests
 from scaffold.worker.human.inbox_approval import worker_gate
@@ -156,7 +159,7 @@ def worker_tools(
         yield edits
     if not reviews:
         requests = FileRequests(place, human, capabilities.reviewer, records)
-        yield human.guard(request_files(requests.ask))
+        yield request_files(requests.ask)
 
 
 def _tool_root(place: Workplace, records: AttemptRecords, seen: SeenFiles) -> tuple[ToolRoot, Path]:
@@ -194,8 +197,17 @@ def _guard_tools(
         tell=approval_logger(journal),
     )
     if capabilities is not None:
-        gate.hooks, tools = capabilities.extensions.calls, map(capabilities.human.guard, tools)
+        gate.hooks, tools = capabilities.extensions.calls, (_repeated_if_safe(each, place) for each in tools)
     yield from map(gate.guard, tools)
+
+
+def _repeated_if_safe(tool: Tool, place: Workplace) -> Tool:
+    # A file tool sees by itself what it wrote before. What a command does outside of a sandbox nobody knows.
+    if is_read_only(tool) or tool.category == "file_write":
+        return tool
+    inside = place.sandbox is not None and tool.category in {"shell", "python"}
+    files = partial(worktree_fingerprint, place.workspace.git, place.workspace.base) if inside else None
+    return repeated_on(tool, files)
 
 
 def custom_role(task: Assignment) -> Role | None:

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
 from datetime import timedelta
 from functools import partial
@@ -13,13 +13,12 @@ from typing import Any
 import msgspec
 
 from scaffold.agent.messages.poller import ChangeTick, StorePoller
-from scaffold.core.conversation import WaitingTurn
 from scaffold.core.errors import HumanDecisionRequired
 from scaffold.core.model import InboxItem, InboxKind
 from scaffold.core.printable_text import utf8_safe
 from scaffold.core.run_settings import PermissionSettings
 from scaffold.core.states import Active
-from scaffold.core.tool import Tool, ToolCategory, ToolOutput
+from scaffold.core.tool import ToolCategory
 from scaffold.host.random_ids import new_id
 from scaffold.host.wake_fifo import wake_up
 from scaffold.plan.question_budget import QuestionKind
@@ -105,30 +104,6 @@ class InboxApprover:
         self._undecided: set[str] = set()
         """The requests of calls that wait now: several that only read run at the same time."""
         self._poller = StorePoller(records.store.data_version)
-        self._turn: Callable[[], WaitingTurn | None] = lambda: None
-
-    def keeps(self, turn: Callable[[], WaitingTurn | None]) -> None:
-        """Store what `turn` returns whenever a wait begins, until it is over: the next attempt can continue it."""
-        self._turn = turn
-
-    def guard(self, tool: Tool) -> Tool:
-        """Return the tool, of which no call runs before the stored turn of an earlier wait is deleted."""
-
-        async def work(args: Mapping[str, Any]) -> ToolOutput:
-            self.goes_on()
-            return await tool.run(args)
-
-        return msgspec.structs.replace(tool, run=work)
-
-    def goes_on(self) -> None:
-        """Delete the stored turn, unless a call of it waits: what is done from now on must not be done again."""
-        store, attempt = self._records.store, self._records.task.attempt
-        if not store.waiting_turns.is_kept(attempt.id) or store.attempts.waits(attempt.id):
-            return
-        with self._records.transaction(durable=True):
-            # A call that runs at the same time may begin to wait in between.
-            if not store.attempts.waits(attempt.id):
-                store.waiting_turns.forget(attempt.action_id)
 
     async def decide_call(self, request: PermissionRequest, decision: PolicyDecision) -> PolicyDecision:
         """Return a human's decision about exactly this request, asked for exactly this reason.
@@ -244,8 +219,6 @@ class InboxApprover:
         """
         store, attempt = self._records.store, self._records.task.attempt
         with self._records.transaction(durable=True):
-            if (turn := self._turn()) is not None:
-                store.waiting_turns.keep(attempt.id, turn)
             asked = store.inbox.ask(msgspec.structs.replace(item, id=new_id()))
             may_wait = store.attempts.wait_for(attempt.id, asked.id, fence=attempt.fence, most=self._agent_count())
         # Its slot is free: the owner would only notice at its next look.
@@ -257,12 +230,11 @@ class InboxApprover:
         agents = self._agent_count()
         if not store.attempts.has_slot(attempt.id, agents=agents):
             return False
-        if not store.attempts.waits(attempt.id) and not store.waiting_turns.is_kept(attempt.id):
+        if not store.attempts.waits(attempt.id):
             return True
         with store.transaction(durable=True):
             if not store.attempts.take_slot(attempt.id, fence=attempt.fence, agents=agents):
                 return False
-            store.waiting_turns.forget(attempt.action_id)
         self._poller.ring()
         return True
 

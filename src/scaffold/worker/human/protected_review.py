@@ -1,12 +1,9 @@
-"""Changes of protected files and areas: they land only after a human approved exactly this change.
-
-An attempt whose change waited for the approval is restored instead of started over.
-"""
+"""Changes of protected files and areas: they land only after a human approved exactly this change."""
 
 import hashlib
 
 from scaffold.core.ids import Commit
-from scaffold.core.model import Attempt, InboxItem
+from scaffold.core.model import InboxItem
 from scaffold.core.printable_text import count_of, join_limited, utf8_safe
 from scaffold.core.proof.contract import ChangeReview, Verification
 from scaffold.core.proof.gates import GateResult
@@ -96,25 +93,6 @@ def _paths_to_approve(records: AttemptRecords, changed: tuple[str, ...]) -> tupl
 
 def _path_names(paths: tuple[str, ...]) -> str:
     return utf8_safe(join_limited(paths, MAX_PATHS_SHOWN))
-
-
-async def restore_waiting_change(workspace: AttemptWorkspace, records: AttemptRecords) -> Attempt | None:
-    """Restore the previous attempt's files if its change waited for approval; return that attempt, else None.
-
-    Only on the same base: on another base the approval would be for a different change. HEAD does not move.
-    """
-    store, base = records.store, workspace.base
-    attempt = records.task.attempt
-    earlier = [each for each in store.attempts.for_action(attempt.action_id) if each.number < attempt.number]
-    before = earlier[-1] if earlier else None
-    # Only a wait for approval leaves finished work; any other end means that the work is to be redone.
-    if before is None or before.outcome != "waiting" or before.base_sha != base or before.head_sha is None:
-        return None
-    # A human was asked about the finished change, not about a tool call before it.
-    if not any(item.attempt_id == before.id and "change" in item.detail for item in store.inbox.all()):
-        return None
-    await workspace.git("read-tree", "-u", "--reset", before.head_sha)
-    return before
 
 
 def blocking_losses(verification: Verification) -> tuple[str, ...]:

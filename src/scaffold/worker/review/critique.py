@@ -7,6 +7,7 @@ from typing import Literal
 from msgspec import Struct
 
 from scaffold.core.model import CriticScore
+from scaffold.core.proof.contract import Verification
 
 CRITERIA = ("correctness", "readability", "edge cases")
 MIN_SCORE, MAX_SCORE = 1, 3
@@ -62,6 +63,40 @@ class Critique(Struct, frozen=True, kw_only=True):
             edge_cases=self.edge_cases,
             threshold=threshold,
         )
+
+
+class IterationResult(Struct, frozen=True, kw_only=True):
+    """The work after one iteration, its verification and its critique."""
+
+    left: str | Verification
+    """Its tree, or the error if it could not be committed; equal to the previous one if nothing changed.
+
+    Empty before the first iteration on the work of earlier steps.
+    """
+    verification: Verification
+    critique: Critique | None = None
+    """None if no critic was asked, or none gave a usable answer."""
+    asked_for_end: bool = False
+    """Whether the agent answered a critique with `DONE`."""
+
+    @property
+    def passed(self) -> bool:
+        """Whether the work may land."""
+        return self.verification.passed
+
+
+class LoopProgress(Struct, frozen=True, kw_only=True):
+    """How far the loop has come: what the next attempt needs besides the agent's turn."""
+
+    iteration: int
+    before: str
+    """The tree that counts as unchanged."""
+    last: IterationResult | None = None
+    """The iteration before this one; None before the first has ended."""
+    passed: IterationResult | None = None
+    failure: Verification | None = None
+    verified: Verification | None = None
+    """The latest verification of work that passed."""
 
 
 class MalformedCritique(Struct, frozen=True):

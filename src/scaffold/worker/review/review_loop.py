@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 
 from msgspec import Struct
 
-from scaffold.core.conversation import WaitingTurn
+from scaffold.core.conversation import KeptTurn
 from scaffold.core.proof.contract import Verification
 from scaffold.core.states import AttemptOutcome
 from scaffold.git import refs
@@ -44,7 +44,7 @@ _Examination = Callable[[Workplace, AttemptRecords, str], Awaitable[Verification
 
 
 async def run_review(
-    place: Workplace, records: AttemptRecords, agent: WatchedAgent, continued: WaitingTurn | None = None
+    place: Workplace, records: AttemptRecords, agent: WatchedAgent, continued: KeptTurn | None
 ) -> CandidateReady | AttemptEnd:
     """Run the review until its verdict can be used; a rejection fails the action for good.
 

@@ -75,9 +75,12 @@ async def open_workspace(context: RunContext, attempt: Attempt) -> AttemptWorksp
 async def pinned_meanwhile(context: RunContext, attempt_id: AttemptId, work: Commit) -> AsyncIterator[None]:
     """Pin the attempt's commit by a ref while its worktree contains something else.
 
-    After an error or a crash the ref stays, so that `rescue_work` finds the commit.
+    After an error or a crash the ref stays, so that `rescue_work` finds the commit. It also stays if it was there.
     """
     ref = refs.work_ref(attempt_id)
+    if await refs.resolve(context.git, ref) == work:
+        yield
+        return
     attempt = context.store.attempts.get(attempt_id)
     await refs.pin(context.git, ref, work, known=attempt.start if attempt else None)
     # No `finally`: after an error the ref must stay, because the worktree may show something else.
@@ -153,6 +156,10 @@ async def rescue_work(context: RunContext, run: Run, attempt_id: AttemptId) -> C
         # Only after the rescue ref exists, so that at every moment one ref holds the commit.
         if aside is not None:
             await refs.delete(context.git, refs.work_ref(attempt_id), old=aside)
+    if pinned is None and attempt.phase in UNPINNED_PHASES and not path.is_dir():
+        # Nobody knows what it was, so its agent cannot go on as if it were there.
+        with context.store.transaction():
+            context.store.kept_turns.forget(attempt.action_id)
     if attempt.phase in UNPINNED_PHASES:
         # After the pin, as they are less than the work; again if a kill came between.
         await _archive_if_present(context, run, attempt, path)
@@ -191,6 +198,16 @@ async def _pin_rescue(
         return await refs.resolve(context.git, ref)  # another process was faster
 
     return await context.git.made_whole(make)
+
+
+async def committed_by_agent(git: Git, attempt_id: AttemptId, rescued: Commit) -> str:
+    """Return the last commit of the attempt itself: that which was rescued, or the one that the snapshot is on."""
+    subject = (await git("log", "-1", "--format=%s", rescued)).line
+    return f"{rescued}^" if subject == _rescue_subject(attempt_id) else rescued
+
+
+def _rescue_subject(attempt_id: AttemptId) -> str:
+    return f"Rescued work of attempt {attempt_id}"
 
 
 async def copied_files(context: RunContext, run_id: RunId, base: Commit) -> commits.KeptOut | None:
@@ -240,7 +257,7 @@ async def _snapshot_work(
     its own index, so a damaged `.git` or another checkout there does not matter.
     """
     git = context.git.at(path)
-    identity, message = run.settings.identity, f"Rescued work of attempt {attempt.id}\n"
+    identity, message = run.settings.identity, f"{_rescue_subject(attempt.id)}\n"
     async with _own_index(context, run, attempt, path) as env:
         links = await submodule.gitlinks(git, index=Path(env["GIT_INDEX_FILE"]), env=env)
         moved: tuple[submodule.Gitlink, ...] = ()

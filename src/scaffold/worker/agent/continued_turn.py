@@ -1,18 +1,22 @@
-"""The turn in which the action's last attempt waited for a human: the next attempt continues it where it can."""
+"""What an attempt has done so far, kept at each step: if it is cut off, the next attempt continues it where it can."""
 
 import re
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
-from scaffold.core.conversation import Message, Thinking, WaitingTurn
+from scaffold.core.conversation import KeptTurn, Thinking
 from scaffold.core.ids import Commit, TreeId
 from scaffold.core.model import Attempt
 from scaffold.core.printable_text import join_limited, utf8_safe
 from scaffold.git import commits, refs
 from scaffold.git.trees.merge import Conflicted, merge_commits, on_base
+from scaffold.worker.agent.watchdog import worktree_fingerprint
 from scaffold.worker.attempt_records import AttemptRecords
 from scaffold.worker.story.rebase_step import REBASE_STEP
+from scaffold.worker.workspace.attempt_worktree import committed_by_agent
 from scaffold.worker.workspace.shared_folder import SHARED
 from scaffold.worker.workspace.workplace import Workplace
 
@@ -23,13 +27,39 @@ already have that change: rework it as they ask, and leave the rest as it is. Th
 MAX_PATHS = 20
 """How many changed files the message to the agent names."""
 RESTORED = (
-    "You waited for a human, and your work was saved meanwhile. It is restored; background commands have ended, and "
+    "You were interrupted, and your work was saved meanwhile. It is restored; background commands have ended, and "
     "files that git ignores may be gone."
 )
 
 
-async def take_up_turn(place: Workplace, records: AttemptRecords) -> WaitingTurn | None:
-    """Restore the files of the last attempt if it waited for a human, and return its turn; None to start over.
+class KeptWork:
+    """The attempt's turn and how far its work is judged, as the store has them."""
+
+    def __init__(self, records: AttemptRecords, turn: KeptTurn | None = None, progress: str = "") -> None:
+        self.turn = turn
+        """The turn that this attempt continues; None if it begins anew."""
+        self.progress = progress
+        """How far the work was judged before this attempt: JSON of whoever judges it, empty if it must be again."""
+        self._records = records
+
+    def keep(self, turn: KeptTurn) -> None:
+        """Store the turn, with the progress that was noted last: one is not true without the other."""
+        with self._records.transaction() as attempt:
+            self._records.store.kept_turns.keep(attempt.id, turn, self.progress)
+
+    def note(self, progress: msgspec.Struct) -> None:
+        """Store how far the work of the present turn is judged."""
+        self.note_next(progress)
+        with self._records.transaction() as attempt:
+            self._records.store.kept_turns.keep_progress(attempt.id, self.progress)
+
+    def note_next(self, progress: msgspec.Struct) -> None:
+        """Note what is true once the next turn has begun: it is stored with that."""
+        self.progress = msgspec.json.encode(progress).decode()
+
+
+async def take_up_turn(place: Workplace, records: AttemptRecords) -> KeptWork:
+    """Restore the files of the last attempt if it was cut off, and return its work; an empty one to start over.
 
     Call it before the attempt executes: until then the last attempt counts, whatever happens to this one. If its turn
     cannot be continued, a notice says why.
@@ -38,25 +68,33 @@ async def take_up_turn(place: Workplace, records: AttemptRecords) -> WaitingTurn
     earlier = store.attempts.for_action(attempt.action_id)
     begun = [each for each in earlier if each.number < attempt.number and each.phase != "workspace"]
     before = begun[-1] if begun else None
-    turn = store.waiting_turns.get(before.id) if before else None
+    turn = store.kept_turns.get(before.id) if before else None
     if before is None or turn is None:
-        return None
+        return KeptWork(records)
     key = records.task.action.key
     restored = await _restore_work(place, before)
     if isinstance(restored, Impossible):
         records.inform(f"{key} starts over after attempt {before.number}: {restored.why}.")
         with store.transaction():
-            store.waiting_turns.forget(attempt.action_id)
-        return None
-    messages = tuple(_move_folders(message, before, place) for message in turn.messages)
-    turn = msgspec.structs.replace(turn, messages=messages, news=restored)
+            store.attempts.begin_anew(attempt.action_id)
+        return KeptWork(records)
+    moved = _moved_to(place, before)
+    messages = tuple(msgspec.structs.replace(each, parts=tuple(map(moved, each.parts))) for each in turn.messages)
+    calls = turn.begun
+    if any(calls.values()):
+        now = await worktree_fingerprint(place.workspace.git, place.workspace.base)
+        calls = {call: files for call, files in calls.items() if files != now}
+    turn = msgspec.structs.replace(turn, messages=messages, seen=moved(turn.seen), begun=calls, news=restored)
+    # On another base its work has to be judged anew.
+    progress = store.kept_turns.progress(before.id) if before.base_sha == place.workspace.base else ""
     with records.transaction(durable=True):
-        store.waiting_turns.keep(attempt.id, turn)
+        store.kept_turns.keep(attempt.id, turn, progress)
         store.learning_uses.carry(before.id, attempt.id)
         if before.edits is not None:
             store.attempts.keep_edits(attempt.id, before.edits, fence=attempt.fence)
-    records.inform(f"{key} continues where attempt {before.number} waited for you.")
-    return turn
+    how = "waited for you" if before.outcome == "waiting" else "was interrupted"
+    records.inform(f"{key} continues where attempt {before.number} {how}.")
+    return KeptWork(records, turn, progress)
 
 
 class Impossible(msgspec.Struct, frozen=True):
@@ -66,7 +104,10 @@ class Impossible(msgspec.Struct, frozen=True):
 
 
 async def _restore_work(place: Workplace, before: Attempt) -> str | Impossible:
-    """Restore the attempt's work on the present base and return what its agent should know; HEAD does not move."""
+    """Restore the attempt's work on the present base and return what its agent should know.
+
+    On the same base HEAD is where its agent left it; on another one it does not move.
+    """
     git, base, now = place.workspace.git, place.workspace.base, place.task.attempt
     if before.model != now.model:
         return Impossible(f"its conversation is with {before.model}, and the model is now {now.model}")
@@ -80,6 +121,8 @@ async def _restore_work(place: Workplace, before: Attempt) -> str | Impossible:
         if isinstance(tree, Impossible):
             return tree
         await git("read-tree", "-u", "--reset", tree)
+        if tree == head and before.start == place.workspace.start:
+            await git("reset", "--soft", await committed_by_agent(git, before.id, head))
     if before.base_sha == base:
         return RESTORED
     changed = sorted(utf8_safe(path) for path in await commits.changed_paths(git, before.base_sha, base))
@@ -100,7 +143,8 @@ async def work_on_base(place: Workplace, before: Attempt, head: Commit) -> str |
     return merged.tree
 
 
-def _move_folders(message: Message, before: Attempt, place: Workplace) -> Message:
+def _moved_to(place: Workplace, before: Attempt) -> Callable[[Any], Any]:
+    """Return what replaces the folders of the attempt `before` by those of this one."""
     # Signed thinking must go back to its provider unchanged, so folders are replaced in everything else.
     old = place.run_context.worktree_of(before)
     moves = [(_folder_pattern({old, old.resolve(), Path(before.worktree or old)}), place.workspace.path)]
@@ -110,12 +154,12 @@ def _move_folders(message: Message, before: Attempt, place: Workplace) -> Messag
         shared = _folder_pattern({temporary, temporary.resolve()}, rf"(?:/\w+)?/{SHARED}")
         moves.append((shared, place.shared.path.path))
 
-    def moved(part: object) -> object:
+    def moved(part: Any) -> Any:
         for pattern, new in moves:
             part = part if isinstance(part, Thinking) else _replace_folder(part, pattern, _json_escaped(str(new)))
         return part
 
-    return msgspec.structs.replace(message, parts=tuple(map(moved, message.parts)))
+    return moved
 
 
 def _folder_pattern(folders: set[Path], below: str = "") -> re.Pattern[str]:
