@@ -6,8 +6,9 @@ it does nothing. A transition is a commit of the store, a git command that chang
 of an attempt is one; `drafting` and `refining` a contract are phases with points within. With `CRASH_DISTINCT`,
 `before` or `after`, only points before or after a change count, and each once for its place in the source, but not
 those in the file `CRASH_KNOWN`. With `CRASH_OWNER`, the path of a file of ours, it is not who passes the point that
-dies, but the command that was started by hand. With `CRASH_FILE`, a part of a path, only a file with such a path is
-one that is replaced: when the new one is complete, and in place.
+dies, but the command that was started by hand; with `CRASH_ALL` both do. `CRASH_SIGNAL` names another signal than
+SIGKILL. With `CRASH_FILE`, a part of a path, only a file with such a path is one that is replaced: when the new one is
+complete, and in place.
 """
 
 import fcntl
@@ -38,7 +39,8 @@ def point(name: str) -> None:
         counter.write(f"{name}\n")
         counter.flush()
         if len(passed) + 1 == int(os.environ["CRASH_AT"]):
-            os.kill(_victim(), signal.SIGKILL)
+            for pid in _victims():
+                os.kill(pid, signal.Signals[os.environ.get("CRASH_SIGNAL", "SIGKILL")])
 
 
 def _known() -> list[str]:
@@ -57,10 +59,11 @@ def _caller() -> str:
     return " for ".join(callers)
 
 
-def _victim() -> int:
-    """Return the pid to kill: this process, or the owner of the run, which waits for this one and so is alive."""
+def _victims() -> list[int]:
+    """Return the pids to kill: this process, or the owner of the run, which waits for this one and so is alive."""
     owner = os.environ.get("CRASH_OWNER")
-    return int(Path(owner).read_text()) if owner else os.getpid()
+    own = [os.getpid()] if not owner or "CRASH_ALL" in os.environ else []
+    return [*([int(Path(owner).read_text())] if owner else []), *own]
 
 
 def install(counts=lambda: True) -> None:
