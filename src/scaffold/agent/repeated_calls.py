@@ -4,7 +4,7 @@ import hashlib
 import json
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -19,6 +19,8 @@ from scaffold.tools.read_cache import is_read_only
 NOTE_AT = 3  # replies with the same failing call from which on its answer says so
 MAX_REPEATS = 3
 """How often the same call gets the same answer, with nothing new in between, in a loop."""
+MAX_SIMILAR = 6
+"""How often a tool fails, or reads, with an answer that it gave before to whatever arguments, in a loop."""
 
 # Addresses, durations and process ids differ each time the same test fails.
 _VARYING = re.compile(r"0x[0-9a-f]+|\d+(?:\.\d+)?")
@@ -34,33 +36,54 @@ class LoopDetected(ModelError):
     """The agent is in a loop; another request to its model would only cost more."""
 
 
-class RepeatedExchanges:
-    """Counts the calls of an agent that got the same answers, since it last heard something new."""
+Exchange = tuple[str, bytes, str]
+"""The tool, the arguments and the answer of a call, as far as they are compared."""
 
-    def __init__(self) -> None:
-        self._seen: set[tuple[str, bytes, str]] = set()
-        self._repeats = Counter[tuple[str, bytes, str]]()
 
-    def clear(self) -> None:
-        """Forget all: whatever the agent has just been told may be a reason to call again."""
-        self._seen.clear()
-        self._repeats.clear()
+class _Repeats:
+    """Counts the replies with only known exchanges, since the last one with a new one."""
 
-    def add(self, calls: Sequence[ToolCall], results: Sequence[ToolResult]) -> str | None:
-        """Count the exchanges of a reply; return the tool that gave an answer for the `MAX_REPEATS`th time, if any."""
-        # A set, because the order of parallel calls and duplicates in one reply do not matter. Sorted arguments,
-        # because models vary the order of keys.
-        exchanges = {
-            (call.name, msgspec.json.encode(call.args, order="sorted"), result.content)
-            for call, result in zip(calls, results, strict=True)
-        }
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self._seen: set[Exchange] = set()
+        self._repeats = Counter[Exchange]()
+
+    def add(self, exchanges: set[Exchange]) -> str | None:
         # One new exchange makes a reply progress, however many old ones it repeats.
         if exchanges <= self._seen:
             self._repeats.update(exchanges)
         else:
             self._repeats.clear()
         self._seen |= exchanges
-        return next((each[0] for each in exchanges if self._repeats[each] == MAX_REPEATS - 1), None)
+        return next((each[0] for each in exchanges if self._repeats[each] == self.most - 1), None)
+
+
+class RepeatedExchanges:
+    """Counts the calls of an agent that got the same answers, since it last heard something new."""
+
+    def __init__(self, is_read_only: Callable[[ToolCall], bool]) -> None:
+        self._is_read_only = is_read_only
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget all: whatever the agent has just been told may be a reason to call again."""
+        self._equal, self._similar = _Repeats(MAX_REPEATS), _Repeats(MAX_SIMILAR)
+
+    def add(self, calls: Sequence[ToolCall], results: Sequence[ToolResult]) -> str:
+        """Count the exchanges of a reply; return which tool gave how many answers that say nothing new, or ""."""
+        # Sets, because the order of parallel calls and duplicates in one reply do not matter. Sorted arguments,
+        # because models vary the order of keys.
+        equal, similar = set[Exchange](), set[Exchange]()
+        for call, result in zip(calls, results, strict=True):
+            args = msgspec.json.encode(call.args, order="sorted")
+            equal.add((call.name, args, result.content))
+            # Which arguments matter, only the tool knows; but a call that changes nothing has to say something new.
+            answer = _VARYING.sub("#", result.content) if result.failed else result.content
+            similar.add((call.name, b"" if result.failed or self._is_read_only(call) else args, answer))
+        tool, again = self._similar.add(similar), self._equal.add(equal)
+        if again:
+            return f"`{again}` gave the same answer to the same call {MAX_REPEATS} times"
+        return f"`{tool}` gave an answer that it gave before {MAX_SIMILAR} times" if tool else ""
 
 
 class FailedCall(Struct, frozen=True, kw_only=True):

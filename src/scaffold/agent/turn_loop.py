@@ -15,7 +15,7 @@ from scaffold.agent.context.window_use import WindowPart, WindowUse, conversatio
 from scaffold.agent.io_port import NO_IO, AgentIO, FixedContext, NullHistory, PromptContext, do_nothing
 from scaffold.agent.journal import Journal
 from scaffold.agent.prompts import summary_writer_prompt
-from scaffold.agent.repeated_calls import MAX_REPEATS, LoopDetected, RepeatedExchanges
+from scaffold.agent.repeated_calls import LoopDetected, RepeatedExchanges
 from scaffold.agent.reply_problems import CALL_IN_TEXT, EMPTY, call_in_text, cutoff_error, no_answer_error
 from scaffold.agent.toolbox import REFUSED, UNKNOWN_RESULT, ToolBatch, Toolbox, not_run_results
 from scaffold.core.conversation import (
@@ -131,7 +131,7 @@ class Agent:
         self._batch: ToolBatch | None = None  # the calls that run now
         self._stop: StopReason | None = None  # of the last reply, until something is said to the model
         self._news = ""
-        self._exchanges = RepeatedExchanges()
+        self._exchanges = RepeatedExchanges(self.toolbox.read_only)
         self._is_warned = False  # of a loop, in this turn
 
     def _keep(self) -> None:
@@ -279,9 +279,8 @@ class Agent:
             # Providers refuse a conversation with an unanswered call, so every call gets a result even now.
             self._add_user_parts(batch.results)
         waited = asyncio.get_running_loop().time() - begun > WAIT_S
-        if waited or (tool := self._exchanges.add(calls, batch.results)) is None:
+        if waited or not (how := self._exchanges.add(calls, batch.results)):
             return
-        how = f"`{tool}` gave the same answer to the same call {MAX_REPEATS} times"
         if self._is_warned and not self._brief.may_repeat:
             raise LoopDetected(f"the agent was stopped in a loop: {how}", "Its journal shows what it tried to do.")
         self._is_warned = True
