@@ -100,6 +100,13 @@ def test_text_thinking_and_calls_are_streamed_and_returned_as_a_whole():
     assert whole.stop == "tool_calls"
 
 
+def test_counts_that_the_end_repeats_as_0_are_those_of_the_beginning():
+    """AL-21: proxies do so."""
+    events = [start(input_tokens=5_000, cache_read_input_tokens=2_000), *stops("end_turn", input_tokens=0)]
+    used = heard(*events).usage
+    assert (used.input_tokens, used.cached_input_tokens, used.output_tokens) == (7_000, 2_000, 9)
+
+
 def test_usage_may_be_unreadable():
     """AL-21: the reply is good; its usage is estimated."""
     for usage in ["much", [1], 7, {"input_tokens": "a lot"}]:

@@ -44,10 +44,10 @@ class _AnthropicUsage(Struct):
     output_tokens: int | None = None
 
     def correct(self, later: "_AnthropicUsage") -> None:
-        """Overwrite with the counts in `later`: they are totals, so nothing is added up."""
+        """Overwrite with the counts in `later`: they are totals, so nothing is added up, and 0 says nothing."""
         for name in self.__struct_fields__:
-            total = getattr(later, name)
-            if total is not None:
+            # Proxies repeat the counts of the beginning as 0.
+            if total := getattr(later, name):
                 setattr(self, name, total)
 
     def usage(self) -> Usage:
