@@ -1,9 +1,12 @@
 """The budget of a run as its owner sees it: what the dead had sent, and attempts that would end at once."""
 
+from inline_snapshot import snapshot
+
 from builders import OWNER, pay
 from scaffold.core.model import Usage
 from scaffold.core.run_settings import RunLimits
 from scaffold.core.spending import Amount, Spender
+from scaffold.core.states import reason_of, status_of
 from scaffold.orchestrator.owner.processes.worker_exits import AttemptLauncher
 from scaffold.orchestrator.owner.recovery.interrupted_run import recover_run
 from scaffold.run.failures.attempt_end import AttemptEnd, end_attempt
@@ -58,3 +61,28 @@ async def test_at_100_percent_no_worker_is_started_for_what_ended_there_before(h
     await harness.queue(run, "a")
     await launcher.start_queued()
     assert (engine.numbers, ends) == ([1], ["limit"])
+
+
+async def test_a_run_whose_first_three_actions_change_nothing_pauses_and_says_so(harness):
+    """BX-12, AL-19: before all others are tried for the same reason; what changes nothing twice counts."""
+    run = await harness.open_run(goal("g", *map(act, "abcde")), agents=1)
+    ending = await harness.run_to_end(run, a=[], b=[], c=[], d=[], e=[])
+    assert (ending.cause, status_of(ending.state)) == ("unchanged", "paused")
+    assert reason_of(ending.state) == snapshot(
+        "its first actions each ended with nothing changed (`a`, `b`, `c`): see what the agent said, or try another "
+        "model; `scaffold resume` goes on"
+    )
+    # Another attempt may be queued already, which no process starts.
+    tried = [sum(each.outcome == "contract_failed" for each in harness.attempts(run, key)) for key in "abcde"]
+    assert tried == [3, 3, 2, 0, 0]
+    resumed = await harness.run_to_end(run, c=["echo x > c"], d=["echo x > d"], e=["echo x > e"])
+    assert resumed.cause == "done"
+    assert sorted(await harness.landed(run)) == ["c", "d", "e"]
+
+
+async def test_actions_that_change_nothing_pause_no_run_in_which_another_changed_something(harness):
+    """BX-12."""
+    run = await harness.open_run(goal("g", *map(act, "abcd")), agents=1)
+    ending = await harness.run_to_end(run, a=["echo x > a"], b=[], c=[], d=[])
+    assert ending.cause == "done"
+    assert harness.statuses(run) == {"a": "completed", "b": "failed", "c": "failed", "d": "failed"}

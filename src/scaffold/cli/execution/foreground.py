@@ -48,6 +48,7 @@ EXIT_CODE_BY_PAUSE: Mapping[str | None, int] = {PAUSE_REASONS["limit"]: LIMIT, P
 EXIT_CODE_BY_CAUSE: Mapping[EndCause, int] = {
     "limit": LIMIT,
     "unavailable": WAITING,
+    "unchanged": WAITING,
     "held": WAITING,
     "paused": WAITING,
     "waiting": WAITING,

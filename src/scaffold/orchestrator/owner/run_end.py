@@ -31,13 +31,13 @@ from scaffold.store.database import Store
 
 FinalGateStatus = Literal["proven", "unproven"] | Failed
 """The result of all gates at the tip: `proven` if they pass, `unproven` if they have not run, Failed if one blocks."""
-PauseCause = Literal["stopped", "paused", "limit", "deaths", "held", "unavailable"]
+PauseCause = Literal["stopped", "paused", "limit", "deaths", "held", "unavailable", "unchanged"]
 """Why a run whose goals are not over is paused."""
 EndCause = PauseCause | Literal["done", "cancelled", "waiting"]
 """Why this process stopped executing the run.
 
-`limit`: the budget is spent; `unavailable`: the model refuses all requests for good; `held`: the session branch is
-checked out in a worktree; `waiting`: a human must decide.
+`limit`: the budget is spent; `unavailable`: the model refuses all requests for good; `unchanged`: its first actions
+changed nothing; `held`: the session branch is checked out in a worktree; `waiting`: a human must decide.
 """
 PAUSE_REASONS: Mapping[PauseCause, str] = {
     "stopped": "stopped by the user",
@@ -46,6 +46,7 @@ PAUSE_REASONS: Mapping[PauseCause, str] = {
     "deaths": "the process that executes it died too often without progress",
     "held": "the session branch is checked out in a worktree",
     "unavailable": "its model accepts no requests",
+    "unchanged": "its first actions each ended with nothing changed",
 }
 NONE_AWAITING: Mapping[AttemptId, str] = {}
 NOT_AGREED = "waits for your go-ahead"

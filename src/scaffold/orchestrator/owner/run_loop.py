@@ -277,6 +277,8 @@ class RunOwner:
                 outcome = OUTCOME_BY_EXIT_CODE.get(exited.code)
             else:
                 outcome = await self._exits.handle_exit(exited)
+                if why := self._exits.unchanged_start(exited):
+                    self.request_stop("unchanged", why)
             if outcome == "budget":
                 self.request_stop("limit")
             elif outcome == "no_access":

@@ -6,15 +6,17 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
-from scaffold.core.ids import AttemptId
+from scaffold.core.ids import ActionId, ActionKey, AttemptId
 from scaffold.core.model import Attempt, Run
-from scaffold.core.states import WORKER_PHASES, AttemptOutcome
+from scaffold.core.states import WORKER_PHASES, AttemptOutcome, Failed
 from scaffold.orchestrator.owner.processes.engine import STOP_GRACE_S, AttemptExit, Engine, describe_exit_code
 from scaffold.orchestrator.owner.recovery.interrupted_run import release_attempt
 from scaffold.orchestrator.owner.watch.machine_watch import MachineWatch
+from scaffold.plan.message_text import quoted_list
 from scaffold.run.attempts.lease import owner_transaction
 from scaffold.run.attempts.time_limit import attempt_timeout_s
 from scaffold.run.context import FAULT_EXIT_CODE, RunContext
+from scaffold.run.failures.ladder import failure_kind
 from scaffold.run.failures.soft_timeouts import settled_questions, withdraw_settled
 from scaffold.run.notices import asked_items
 from scaffold.run.resources.sandbox import remove_temporary_folder
@@ -84,6 +86,8 @@ OVERTIME_S = 120.0
 """Seconds that a worker has after its deadline to save its work."""
 HEARTBEAT_TIMEOUT_S = 60.0
 """Seconds without a heartbeat after which a worker counts as hung."""
+FIRST_ACTIONS = 3
+"""A run of which so many first actions changed nothing pauses: more of them would only cost more."""
 LOOK_GAP_S = 10.0
 """After a longer gap between two looks, the database may have been away, so that heartbeats could not be stored."""
 
@@ -104,6 +108,8 @@ class WorkerExitHandler:
         """Start of the present series of looks; heartbeats missed before it do not count."""
         self._asked: frozenset[str] = frozenset()
         """The items that were asked at a terminal at the last look."""
+        self._unchanged: dict[ActionId, ActionKey] | None = {}
+        """The first actions, while each changes nothing; None once one was seen to change something."""
         self._first_seen: dict[AttemptId, float] = {}
         """Monotonic time at which each attempt was first seen, because wall-clock time may jump."""
 
@@ -141,6 +147,28 @@ class WorkerExitHandler:
             async with asyncio.timeout(LAST_WRITES_S):
                 while any(found.status == "ended" for each in self._engine.workers if (found := read(each))):
                     await self._engine.next_exit()
+
+    def unchanged_start(self, exited: AttemptExit) -> str:
+        """Return which actions changed nothing, if they are the run's first, and too many for a chance; or ""."""
+        store = self._context.store
+        attempt = store.attempts.get(exited.attempt_id)
+        action = store.actions.get(attempt.action_id) if attempt else None
+        if self._unchanged is None or attempt is None or action is None:
+            return ""
+        kind = failure_kind(attempt)
+        if kind == "unchanged":
+            latest = store.attempts.for_action(action.id)[-2:]
+            # An agent may find out what to change only when it is told that nothing was.
+            if isinstance(action.state, Failed) or [failure_kind(each) for each in latest] == [kind, kind]:
+                self._unchanged[action.id] = action.key
+        elif kind != "error" or attempt.phase not in WORKER_PHASES:
+            self._unchanged = None
+            return ""
+        goals = store.goals.for_run(self._run.id)
+        if len(self._unchanged) < FIRST_ACTIONS or any(store.actions.tally(each.id).get("completed") for each in goals):
+            return ""
+        keys = quoted_list([*self._unchanged.values()])
+        return f" ({keys}): see what the agent said, or try another model; `scaffold resume` goes on"
 
     async def end_overdue(self) -> None:
         """Stop workers that are past their deadline or send no heartbeats."""
