@@ -1,5 +1,6 @@
 """An agent as `ralph` puts it together, with a tool that finds the same thing each time."""
 
+import math
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -13,6 +14,7 @@ from scaffold.agent.turn_loop import Agent, AgentRecords, AgentSpec, NullHistory
 from scaffold.core.conversation import Caller
 from scaffold.core.ids import ConversationId, ReservationId
 from scaffold.core.model import Usage
+from scaffold.core.spending import UNLIMITED_TOKENS, Amount
 from scaffold.core.tool import Tool, ToolOutput
 from scaffold.host.clock import SystemClock
 from scaffold.host.process_identity import own_identity
@@ -59,7 +61,11 @@ class UnlimitedBudget:
         """Return at once."""
         return ReservationId("")
 
-    def set_tries(self, reservation: ReservationId, tries: int) -> None:
+    def left_for(self, _: ReservationId) -> Amount:
+        """Return more than is needed."""
+        return Amount(math.inf, UNLIMITED_TOKENS)
+
+    def set_tries(self, reservation: ReservationId, tries: int, estimate: Usage | None = None) -> None:
         """Note nothing."""
 
     def settle(self, reservation: ReservationId, usage: Usage) -> None:

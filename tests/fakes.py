@@ -47,8 +47,11 @@ class FakeBudget:
         self.reserved.append(estimate)
         return f"reservation {len(self.reserved)}"
 
-    def set_tries(self, reservation, tries):
-        self.tries.append((reservation, tries))
+    def left_for(self, reservation):
+        return None
+
+    def set_tries(self, reservation, tries, estimate=None):
+        self.tries.append((reservation, tries) if estimate is None else (reservation, tries, estimate))
 
     def settle(self, reservation, usage):
         self.settled.append((reservation, usage))

@@ -1,5 +1,6 @@
 """One trial: a model makes a mistake in a project, with the tools of a session of `ralph`, and two replies."""
 
+import math
 import os
 import stat
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -18,6 +19,7 @@ from scaffold.core.conversation import Caller
 from scaffold.core.errors import ModelError
 from scaffold.core.ids import ReservationId
 from scaffold.core.model import Usage
+from scaffold.core.spending import UNLIMITED_TOKENS, Amount
 from scaffold.core.tool import Tool
 from scaffold.host.clock import SystemClock
 from scaffold.policy.permission.approval_gate import ApprovalGate
@@ -65,7 +67,11 @@ class UnlimitedBudget:
         """Return at once."""
         return ReservationId("")
 
-    def set_tries(self, reservation: ReservationId, tries: int) -> None:
+    def left_for(self, _: ReservationId) -> Amount:
+        """Return more than is needed."""
+        return Amount(math.inf, UNLIMITED_TOKENS)
+
+    def set_tries(self, reservation: ReservationId, tries: int, estimate: Usage | None = None) -> None:
         """Note nothing."""
 
     def settle(self, reservation: ReservationId, usage: Usage) -> None:

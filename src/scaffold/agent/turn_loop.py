@@ -11,7 +11,14 @@ from msgspec import Struct
 from scaffold.agent.context.compaction import COMPACT_ABOVE, COMPACT_TO, dropped_text, written_words
 from scaffold.agent.context.conversation_window import Conversation
 from scaffold.agent.context.text_size import plain_text, text_size, without_surrogates
-from scaffold.agent.context.window_use import WindowPart, WindowUse, conversation_parts, initial_estimate, tools_size
+from scaffold.agent.context.window_use import (
+    TokenEstimate,
+    WindowPart,
+    WindowUse,
+    conversation_parts,
+    initial_estimate,
+    tools_size,
+)
 from scaffold.agent.io_port import NO_IO, AgentIO, FixedContext, NullHistory, PromptContext, do_nothing
 from scaffold.agent.journal import Journal
 from scaffold.agent.prompts import summary_writer_prompt
@@ -127,12 +134,17 @@ class Agent:
         self._unstored = Usage()
         self.conversation = conversation or Conversation()
         self._tools = self.toolbox.offered(self.conversation)
-        self._gauge = initial_estimate(brief.system, brief.context.text(), self._tools)
+        self._gauge = self._first_gauge()
         self._batch: ToolBatch | None = None  # the calls that run now
         self._stop: StopReason | None = None  # of the last reply, until something is said to the model
         self._news = ""
         self._exchanges = RepeatedExchanges(self.toolbox.read_only)
         self._is_warned = False  # of a loop, in this turn
+
+    def _first_gauge(self) -> TokenEstimate:
+        brief = self._brief
+        gauge = initial_estimate(brief.system, brief.context.text(), self._tools)
+        return gauge.scaled(self.conversation.token_scale)
 
     def _keep(self) -> None:
         batch = self._batch
@@ -264,6 +276,7 @@ class Agent:
             # A subagent's message counts as the result of a call.
             return not prompt
         self.conversation = Conversation(prompt.messages, prompt.summary)
+        self._gauge = self._first_gauge()
         self._requests, self._answered = prompt.requests, prompt.answered
         self._stop, self._news = prompt.stop, prompt.news
         return True
@@ -335,9 +348,10 @@ class Agent:
             return known, Usage()
         budget, estimate = self._records.budget, self._model.estimate(request)
         reservation, used = await budget.reserve(estimate), Usage()
-        listener = DeltaListener(on_delta, partial(budget.set_tries, reservation))
+        listener = DeltaListener(on_delta, partial(budget.set_tries, reservation), estimate)
         try:
-            reply = await self._model.reply(request, listener)
+            limited = msgspec.structs.replace(request, left=budget.left_for(reservation))
+            reply = await self._model.reply(limited, listener)
             listener.understood()
             used = reply.usage
             # Before it is booked: a process that is killed in between is booked the estimate.
@@ -345,7 +359,7 @@ class Agent:
                 paid.keep(request, reply)
         finally:
             # A failed try may have been billed without saying so: book it as estimated.
-            used = sum((msgspec.structs.replace(estimate.as_estimate, requests=0),) * listener.void_tries, used)
+            used += listener.void_usage
             budget.settle(reservation, used)
             self._usage += used
             self._unstored += used

@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from scaffold.core.model import Usage
 from scaffold.core.run_settings import Effort
+from scaffold.core.spending import Amount
 from scaffold.core.tool import Tool
 
 TodoStatus = Literal["pending", "in_progress", "completed"]
@@ -93,6 +94,8 @@ class AssistantMessage(Struct, frozen=True, tag="assistant"):
     parts: tuple[Text | Thinking | ToolCall, ...]
     model: str = ""
     """Model string of the model that replied; thinking is sent back to no other. Empty if never continued."""
+    token_scale: float | None = None
+    """The server's count of its request's tokens for each one that was estimated; None if it gave none."""
 
     @property
     def text(self) -> str:
@@ -165,6 +168,8 @@ class Request(Struct, frozen=True, kw_only=True):
     """How much the model should think; None to say nothing about it."""
     max_output_tokens: int | None = None
     """None for the model's maximum."""
+    left: Amount | None = None
+    """What the budget has left for the request; None without one."""
 
 
 class Reply(Struct, frozen=True, kw_only=True):
@@ -204,7 +209,7 @@ class StreamReset(Struct, frozen=True, tag="superseded"):
 
 
 class RetryWait(Struct, frozen=True, tag="waiting"):
-    """The client waits `seconds` before the next try."""
+    """The client waits `seconds` before the next try; 0 if the user is only told something about the request."""
 
     seconds: float
     reason: str

@@ -8,6 +8,7 @@ from scaffold.core.conversation import DeltaHandler, Message, Reply, Request, ig
 from scaffold.core.ids import ReservationId, Ticket
 from scaffold.core.landing.conflict import MergeAnswer, MergeQuestion
 from scaffold.core.model import Usage
+from scaffold.core.spending import Amount
 
 NO_USAGE = Usage()
 
@@ -48,11 +49,14 @@ class Budget(Protocol):
         Raises BudgetExceeded once a limit is used up.
         """
 
-    def set_tries(self, reservation: ReservationId, tries: int) -> None:
+    def left_for(self, reservation: ReservationId) -> Amount:
+        """Return what is left for the request besides what others have reserved; infinite without a limit."""
+
+    def set_tries(self, reservation: ReservationId, tries: int, estimate: Usage | None = None) -> None:
         """Say how many tries of the request may have been billed by now, the one under way included.
 
         It is 1 from the reservation on, and 0 while the request waits and nothing was sent. A process that is killed is
-        booked so many estimates.
+        booked so many estimates; `estimate` takes the place of the one reserved, if a reply has grown beyond that.
         """
 
     def settle(self, reservation: ReservationId, usage: Usage) -> None:

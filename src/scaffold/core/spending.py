@@ -7,6 +7,9 @@ from msgspec import Struct
 
 from scaffold.core.model import Usage
 
+UNLIMITED_TOKENS = 2**62
+"""More than can be reserved."""
+
 
 class Amount(Struct, frozen=True):
     """Money and tokens; tokens are counted as in `Usage.counted_tokens`, and an unknown price as 0."""

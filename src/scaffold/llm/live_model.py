@@ -1,8 +1,9 @@
 """A live model: one conversation with one endpoint, one try at a time."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
 
 import msgspec
 
@@ -10,11 +11,12 @@ from scaffold.core.conversation import DeltaHandler, Reply, Request, RetryWait
 from scaffold.core.errors import ContextOverflow, ModelAccessDenied, ModelError
 from scaffold.core.model import Usage
 from scaffold.core.ports import Clock
-from scaffold.core.tool import Tool
-from scaffold.llm.deltas import EndlessReplyGuard, emit_deltas
+from scaffold.core.spending import UNLIMITED_TOKENS
+from scaffold.llm.deltas import DeltaListener, EndlessReplyGuard, emit_deltas
 from scaffold.llm.model_window import ModelWindow
 from scaffold.llm.registry.cards import ModelCard, model_card
 from scaffold.llm.registry.model_name import ModelName
+from scaffold.llm.request_tokens import OfferedTools, RequestTokens
 from scaffold.llm.transport.endpoint import Endpoint, find_endpoint
 from scaffold.llm.transport.live_context import (
     AccessToken,
@@ -29,7 +31,6 @@ from scaffold.llm.wire.codec import BYTES_PER_TOKEN, Codec, EncodedMessages, Mod
 from scaffold.llm.wire.provider_errors import (
     OVERFLOW_FIX,
     RequestRejected,
-    SystemMessageRefused,
     http_error,
     retry_after_header,
     unreadable_reply,
@@ -56,7 +57,7 @@ SURELY_TOO_LONG = 1.5
 MIN_OUTPUT_TOKENS = 1_000
 """Always requested, even if the window has less left: then the provider reports that the conversation is too long."""
 MAX_OUTPUT_TOKENS = 64_000
-"""A streamed reply that grows beyond this, where nothing else limits it, never ends."""
+"""The limit of a reply that nothing else limits: what grows beyond it never ends."""
 DEFAULT_DEADLINES = Deadlines()
 REASONING_DEADLINES = Deadlines(idle_s=300.0)
 """For models that may think for minutes before they send the first byte."""
@@ -94,13 +95,14 @@ class LiveModel:
             stream=stream,
         )
         self._use_codec(endpoint.codec, self._target)
-        self._tools = _OfferedTools(card.trained_tools)
-        self._fixed = _PromptOverhead()
+        self._tools, self._tokens = OfferedTools(card.trained_tools), RequestTokens(card)
         self._last = Usage()
         self._most_output = 0
-        self._guessed = 0
-        self._is_limited = bool(endpoint.window_urls)
-        """Whether a limit is sent that is not the model's own: local servers often have none."""
+        self._sends_limit = True
+        self._fallbacks = list(endpoint.fallback_codecs)
+        """Those not tried yet."""
+        self._is_told = False
+        """Whether the user knows that the server drops the tools."""
 
     def _use_codec(self, codec: Codec, target: ModelTarget) -> None:
         self._codec, self._target = codec, target
@@ -117,12 +119,9 @@ class LiveModel:
         return self._window.tokens
 
     def estimate(self, request: Request) -> Usage:
-        """Return the estimated usage of the request, from its size in bytes and the last reply."""
+        """Return the estimated usage of the request, from its size in bytes and what the server counted so far."""
         request = self._tools.offered(request)
-        guess = self._guess_tokens(request)
-        grown = guess - self._guessed
-        # The reported count plus the growth is more exact than a guess, but void once the conversation was compacted.
-        input_tokens = self._last.input_tokens + grown if self._last.requests and grown >= 0 else guess
+        input_tokens = self._tokens.estimate(request, self._pieces)
         thoughts = self._card.thinking.expected_tokens(request.effort)
         output_tokens = self._most_output or DEFAULT_OUTPUT_TOKENS + thoughts
         usage = Usage(
@@ -140,6 +139,12 @@ class LiveModel:
         """
         request = self._tools.offered(request)
         found = await self._window.look(self._wire, self._deadlines.idle_s)
+        if request.tools and self._window.drops_tools and not self._is_told:
+            self._is_told = True
+            what = f"the chat template of {self._card.model} has no tools, so it can call none of them"
+            on_delta(
+                RetryWait(0.0, f"{what}: choose another model, or start its server with a template that has tools")
+            )
         if found and self.estimate(request).input_tokens > (self._window.tokens or 0):
             # The caller did not know that. Some servers would shorten the request themselves, without a word.
             raise ContextOverflow(f"it does not fit: {self._sizes_text(request)}", OVERFLOW_FIX)
@@ -149,40 +154,39 @@ class LiveModel:
 
     async def _once_accepted(self, request: Request, on_delta: DeltaHandler, silence_s: float) -> Reply:
         """Return the reply to the request, sent again without what the endpoint rejects by name."""
-        known = self._codec, self._target
+        known, limited = (self._codec, self._target), self._sends_limit
         while True:
             try:
                 return await self._reply_once(request, on_delta, silence_s)
             except ContextOverflow:
-                if not self._is_limited:
+                if not self._sends_limit or not self._endpoint.window_urls:
+                    self._sends_limit = limited
                     raise
                 # Servers that count the limit as used may refuse it, because our estimate of the rest is rough.
-                self._is_limited = False
+                self._sends_limit = False
             except RequestRejected as error:
                 plainer = self._plainer_request(request, error)
                 if plainer is None:
                     self._use_codec(*known)  # what did not help is not remembered
                     raise
-                on_delta(RetryWait(0.0, error.what))
+                on_delta(RetryWait(0.0, f"asking again: {error.what}"))
                 # For the rest of the conversation: the same server would reject the next request as well.
                 self._use_codec(*plainer)
 
     def _plainer_request(self, request: Request, error: RequestRejected) -> tuple[Codec, ModelTarget] | None:
         """Return a codec and a target without the feature that the endpoint rejects; None if there is none."""
-        if isinstance(error, SystemMessageRefused):
-            plainer = self._endpoint.fallback_codec
-            return None if plainer is None or self._codec is plainer else (plainer, self._target)
         target = self._codec.adapted(self._target, error.answer)
-        if target is None:
-            return None
-        sent, next_ = (self._http_request(request, each) for each in (self._target, target))
-        return None if (sent.headers, sent.body) == (next_.headers, next_.body) else (self._codec, target)
+        if target is not None:
+            sent, next_ = (self._http_request(request, each) for each in (self._target, target))
+            return None if (sent.headers, sent.body) == (next_.headers, next_.body) else (self._codec, target)
+        # Chat templates that cannot take the system messages say so in words of their own, with status 400 or 500. Once
+        # the server has answered in this conversation, they are not at fault.
+        return (self._fallbacks.pop(0), self._target) if self._fallbacks and not self._last.requests else None
 
     def _http_request(self, request: Request, target: ModelTarget) -> HttpRequest:
         pieces = self._pieces if target is self._target else EncodedMessages(self._codec, target)
-        limit = self._output_limit(request)
-        if limit is not None:
-            request = msgspec.structs.replace(request, max_output_tokens=limit)
+        if self._sends_limit:
+            request = msgspec.structs.replace(request, max_output_tokens=self._output_limit(request))
         return HttpRequest(
             url=self._endpoint.url,
             headers={name: value for name, value in self._endpoint.headers.items() if name not in target.refused},
@@ -190,13 +194,27 @@ class LiveModel:
             deadlines=self._deadlines,
         )
 
-    def _output_limit(self, request: Request) -> int | None:
-        limits = [most for most in (request.max_output_tokens, self._card.max_output_tokens) if most is not None]
-        if self._window.tokens is not None and (limits or self._is_limited):
+    def _output_limit(self, request: Request) -> int:
+        """Return the most tokens that the reply may have: of the model, the rest of its window, and of the budget."""
+        limits = [self._card.max_output_tokens or MAX_OUTPUT_TOKENS, self._affordable_tokens(request)]
+        limits += [] if request.max_output_tokens is None else [request.max_output_tokens]
+        if self._window.tokens is not None:
             # Some providers require that the output limit fits in the rest of the window.
             left = self._window.tokens - int(self.estimate(request).input_tokens * (1 + INPUT_MARGIN))
             limits.append(max(left, MIN_OUTPUT_TOKENS))
-        return min(limits, default=None)
+        return min(limits)
+
+    def _affordable_tokens(self, request: Request) -> int:
+        """Return how long a reply the budget has room for; at least a short one, which the last of it may pay."""
+        left, silent = request.left, msgspec.structs.replace(self.estimate(request), output_tokens=0)
+        if left is None:
+            return UNLIMITED_TOKENS
+        tokens = left.tokens - silent.counted_tokens
+        priced = msgspec.structs.replace(silent, output_tokens=MAX_OUTPUT_TOKENS)
+        least_usd, most_usd = self._price_usage(silent).cost_usd, self._price_usage(priced).cost_usd
+        if least_usd is not None and most_usd is not None and left.usd < most_usd:
+            tokens = min(tokens, int((left.usd - least_usd) / (most_usd - least_usd) * MAX_OUTPUT_TOKENS))
+        return max(tokens, MIN_OUTPUT_TOKENS)
 
     def _sizes_text(self, request: Request) -> str:
         window, needed = self._window.tokens, self.estimate(request).input_tokens
@@ -216,9 +234,14 @@ class LiveModel:
             async with silence.timeout, self._wire.post(post) as answer:
                 first = await answer.read()
                 silence.broken()
-                most = self._output_limit(request) or MAX_OUTPUT_TOKENS
-                watched = EndlessReplyGuard(self._card.model, most * OUTPUT_MARGIN, on_delta)
-                wire_reply = await self._read_body(_ResponseBody(answer, first, silence), watched)
+                # The budget has no margin: it is what was agreed.
+                most = min(self._output_limit(request) * OUTPUT_MARGIN, self._affordable_tokens(request))
+                tell = partial(self._tell_streamed, request, on_delta)
+                watched = EndlessReplyGuard(self._card.model, most, on_delta, tell)
+                try:
+                    wire_reply = await self._read_body(_ResponseBody(answer, first, silence), watched)
+                finally:
+                    tell(watched.tokens)
         except TimeoutError as error:
             # One of the caller, who shows the reply, says nothing about the model.
             if not silence.timeout.expired():
@@ -232,9 +255,18 @@ class LiveModel:
             error.what = self._endpoint.without_key(error.what)
             raise
         usage = self._price_usage(self._count_usage(request, wire_reply))
-        self._last, self._guessed = usage, self._guess_tokens(request)
+        self._last, message = usage, wire_reply.message
+        if not usage.estimated_tokens:
+            scale = self._tokens.correct(request, self._pieces, usage.input_tokens)
+            # With the conversation, whatever process continues it.
+            message = msgspec.structs.replace(message, token_scale=round(scale, 3))
         self._most_output = max(self._most_output, usage.output_tokens)
-        return Reply(message=wire_reply.message, usage=usage, stop=wire_reply.stop)
+        return Reply(message=message, usage=usage, stop=wire_reply.stop)
+
+    def _tell_streamed(self, request: Request, on_delta: DeltaHandler, tokens: int) -> None:
+        if isinstance(on_delta, DeltaListener):
+            used = msgspec.structs.replace(self.estimate(request), output_tokens=tokens)
+            on_delta.streamed(self._price_usage(used))
 
     async def _read_body(self, body: "_ResponseBody", watched: EndlessReplyGuard) -> WireReply:
         kind = body.answer.headers.get("content-type", "").lower()
@@ -294,49 +326,13 @@ class LiveModel:
             return msgspec.structs.replace(reported, cached_input_tokens=cached, cache_write_tokens=written)
         encoded = self._codec.message(wire_reply.message, self._target)
         output_tokens = len(encoded) // BYTES_PER_TOKEN
-        return Usage(input_tokens=self._guess_tokens(request), output_tokens=output_tokens, requests=1).as_estimate
-
-    def _guess_tokens(self, request: Request) -> int:
-        return self._pieces.tokens(request.messages) + self._fixed.tokens(request)
+        estimate = self.estimate(request).input_tokens
+        return Usage(input_tokens=estimate, output_tokens=output_tokens, requests=1).as_estimate
 
     def _price_usage(self, usage: Usage) -> Usage:
         prices = self._card.prices
         cost_usd = None if prices is None else prices.cost_usd(usage, self._clock.now().date())
         return msgspec.structs.replace(usage, cost_usd=cost_usd)
-
-
-class _OfferedTools:
-    """Leaves out the tools that are only for models trained to use them; the same tools give the same object."""
-
-    def __init__(self, trained: frozenset[str]) -> None:
-        self._trained = trained
-        self._given: Sequence[Tool] = ()
-        self._offered: Sequence[Tool] = ()
-
-    def offered(self, request: Request) -> Request:
-        if request.tools is not self._given and request.tools is not self._offered:
-            self._given = request.tools
-            self._offered = tuple(
-                tool for tool in request.tools if not tool.for_trained_models or tool.name in self._trained
-            )
-        return msgspec.structs.replace(request, tools=self._offered)
-
-
-class _PromptOverhead:
-    """Estimates the tokens of a request without its messages; tools are measured again only when they change."""
-
-    def __init__(self) -> None:
-        self._tools: Sequence[Tool] = ()
-        self._tools_size = 0
-
-    def tokens(self, request: Request) -> int:
-        if request.tools is not self._tools:
-            self._tools = request.tools
-            described = [(tool.name, tool.description, tool.schema) for tool in request.tools]
-            self._tools_size = len(msgspec.json.encode(described))
-        return (
-            len(request.system) + len(request.context) + len(request.reminder) + self._tools_size
-        ) // BYTES_PER_TOKEN
 
 
 class _Silence:

@@ -42,6 +42,11 @@ class ModelWindow:
         """Return the window; None if it is unknown."""
         return min(filter(None, (self._known, self._learned.tokens.get(self._key))), default=None)
 
+    @property
+    def drops_tools(self) -> bool:
+        """Whether the server says that it passes no tools to the model."""
+        return self._key in self._learned.without_tools
+
     def learn(self, tokens: int | None) -> None:
         """Remember a window that the server named."""
         if tokens is not None and tokens >= MIN_WINDOW:
@@ -76,16 +81,29 @@ class ModelWindow:
         async with wire.get(asked) as answer:
             while (chunk := await answer.read()) and len(read) < MAX_BODY_BYTES:
                 read += chunk
-        return served_window(bytes(read), self._name) if answer.status == 200 else None
+        if answer.status != 200:
+            return None
+        if drops_tools(bytes(read)):
+            self._learned.without_tools.add(self._key)
+        return served_window(bytes(read), self._name)
+
+
+def _json_object(body: bytes) -> dict[str, Any]:
+    value: Any = None
+    with suppress(msgspec.DecodeError, UnicodeError, RecursionError):
+        value = msgspec.json.decode(body)
+    return value if isinstance(value, dict) else {}
+
+
+def drops_tools(body: bytes) -> bool:
+    """Return whether a local server's answer says that its model's chat template has no tools, as llama.cpp does."""
+    caps = _json_object(body).get("chat_template_caps")
+    return isinstance(caps, dict) and caps.get("supports_tools") is False
 
 
 def served_window(body: bytes, name: str) -> int | None:
     """Return the window of the model `name` that a local server's answer contains; None if it contains none."""
-    value: Any = None
-    with suppress(msgspec.DecodeError, UnicodeError, RecursionError):
-        value = msgspec.json.decode(body)
-    if not isinstance(value, dict):
-        return None
+    value = _json_object(body)
     # llama.cpp, whose names mean nothing unless it serves several models: the size of one slot.
     settings = value.get("default_generation_settings")
     slot = settings.get("n_ctx") if isinstance(settings, dict) else None

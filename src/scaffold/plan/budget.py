@@ -1,5 +1,6 @@
 """The budget of a run: what limits it, how much of it is used, and how sure that is."""
 
+import math
 from collections.abc import Sequence
 
 from msgspec import Struct
@@ -7,7 +8,7 @@ from msgspec import Struct
 from scaffold.core.plan import ActionSpec
 from scaffold.core.printable_text import count_of, format_usd
 from scaffold.core.run_settings import PlanningSettings, RunLimits
-from scaffold.core.spending import AccountTotals, Amount, SpendingLimits
+from scaffold.core.spending import UNLIMITED_TOKENS, AccountTotals, Amount, SpendingLimits
 from scaffold.plan.compliance.rounds import MAX_ROUNDS
 
 COMPOUND_ACTIONS = 6
@@ -62,6 +63,15 @@ class BudgetUse(Struct, frozen=True, kw_only=True):
     def spent(self) -> Amount:
         """The amount spent."""
         return self.totals.spent
+
+    @property
+    def left(self) -> Amount:
+        """What is left of both limits, infinity without one."""
+        usd, tokens = self.limits.usd, self.limits.tokens
+        return Amount(
+            math.inf if usd is None else usd - self.spent.usd - ROUNDING_USD,
+            UNLIMITED_TOKENS if tokens is None else tokens - self.spent.tokens,
+        )
 
     @property
     def share(self) -> float | None:

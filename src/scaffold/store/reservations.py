@@ -52,10 +52,11 @@ WHERE mine.id = :id GROUP BY mine.id
 HELD = """
 SELECT COALESCE(SUM(amount_usd), 0.0) AS usd,
        COALESCE(SUM(input_tokens - cached_input_tokens + output_tokens), 0) AS tokens
-FROM reservation WHERE account = :account AND granted = 1
+FROM reservation WHERE account = :account AND granted = 1 AND id <> :but
 """
 GRANT = "UPDATE reservation SET granted = 1 WHERE id = :id"
 SET_TRIES = "UPDATE reservation SET tries = :tries WHERE id = :id"
+GROW = "UPDATE reservation SET tries = :tries, amount_usd = :usd, output_tokens = :output_tokens WHERE id = :id"
 RELEASE = "DELETE FROM reservation WHERE id = :id RETURNING *"
 OF_ACCOUNT = "SELECT * FROM reservation WHERE account = :account ORDER BY position"
 ADD_SPENT = """
@@ -182,14 +183,18 @@ class Reservations(TableGateway):
             self._connection.write(GRANT, id=reservation.id)
         return admitted
 
-    def held(self, account: str) -> Amount:
-        """Return what granted reservations of the account have set aside."""
-        (row,) = self._connection.rows(HELD, account=account)
+    def held(self, account: str, *, but: str = "") -> Amount:
+        """Return what granted reservations of the account have set aside, `but` one."""
+        (row,) = self._connection.rows(HELD, account=account, but=but)
         return Amount(float(row["usd"]), int(row["tokens"]))
 
-    def set_tries(self, reservation: ReservationId, tries: int) -> None:
-        """Store how many tries of the request may have been billed."""
-        self._connection.write(SET_TRIES, id=reservation, tries=tries)
+    def set_tries(self, reservation: ReservationId, tries: int, estimate: Usage | None = None) -> None:
+        """Store how many tries of the request may have been billed, and how long a reply they have by now."""
+        if estimate is None:
+            self._connection.write(SET_TRIES, id=reservation, tries=tries)
+        else:
+            grown = {"usd": estimate.cost_usd, "output_tokens": estimate.output_tokens}
+            self._connection.write(GROW, id=reservation, tries=tries, **grown)
 
     def free(self, reservation: ReservationId) -> Reservation | None:
         """Remove a granted or waiting reservation and return it; None if it was already removed."""

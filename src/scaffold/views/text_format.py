@@ -44,8 +44,8 @@ def brief(text: str, width: int) -> str:
 
 
 def waiting_text(seconds: float) -> str:
-    """Return the notice that a request is sent again after `seconds`."""
-    return f"waiting {seconds:.0f} s" if seconds else "asking again"
+    """Return the notice that a request is sent again after `seconds`; of 0 there is a reason, and no wait."""
+    return f"waiting {seconds:.0f} s" if seconds else "note"
 
 
 def pad(text: str, width: int) -> str:

@@ -10,6 +10,7 @@ from scaffold.core.conversation import Delta, RetryWait
 from scaffold.core.ids import ReservationId
 from scaffold.core.model import Usage
 from scaffold.core.ports import Budget, Clock
+from scaffold.core.spending import Amount
 from scaffold.core.tool import Tool, ToolOutput
 from scaffold.run.attempts.assignment import Assignment
 from scaffold.run.attempts.time_limit import TimeLimit, attempt_timeout_s
@@ -96,9 +97,13 @@ class WaitAwareBudget:
         with self._activity.waiting():
             return await self._inner.reserve(estimate)
 
-    def set_tries(self, reservation: ReservationId, tries: int) -> None:
+    def left_for(self, reservation: ReservationId) -> Amount:
+        """Return what the inner budget has left for the request."""
+        return self._inner.left_for(reservation)
+
+    def set_tries(self, reservation: ReservationId, tries: int, estimate: Usage | None = None) -> None:
         """Store how many tries may have been billed with the inner budget."""
-        self._inner.set_tries(reservation, tries)
+        self._inner.set_tries(reservation, tries, estimate)
 
     def settle(self, reservation: ReservationId, usage: Usage) -> None:
         """Book the actual usage with the inner budget."""

@@ -33,7 +33,10 @@ class Free:
     async def reserve(self, estimate):
         return ""
 
-    def set_tries(self, reservation, tries):
+    def left_for(self, reservation):
+        return None
+
+    def set_tries(self, reservation, tries, estimate=None):
         pass
 
     def settle(self, reservation, usage):

@@ -46,7 +46,7 @@ async def expect_the_whole_reply_after_drops(wire, framing, bytes_to_drop_at):
             script.number = 0
             asked.heard.clear()
             reply = await asked.reply()
-            assert (reply.message, reply.stop) == (whole.message, whole.stop)
+            assert (reply.message.parts, reply.stop) == (whole.message.parts, whole.stop)
             assert reply.usage.input_tokens > 0
             assert said_last(asked.heard) == ["Now."], byte
             assert script.number in {1, 2}

@@ -7,8 +7,9 @@ import pytest
 from model_server.client import open_client
 from model_server.server import serve
 from model_server.turn import Turn
-from scaffold.core.conversation import Text, UserMessage
+from scaffold.core.conversation import RetryWait, Text, UserMessage
 from scaffold.core.errors import ContextOverflow, ModelError
+from scaffold.core.tool import Tool, ToolOutput
 from scaffold.llm.transport.live_context import LearnedWindows
 
 FINE = Turn(text="Fine.", times=9)
@@ -85,6 +86,23 @@ async def test_a_server_that_was_not_there_is_asked_when_it_is():
         async with open_client(server, model=model, learned=learned) as client:
             await client.reply()
             assert client.model.window_tokens == 8192
+
+
+async def test_the_user_is_told_once_that_a_local_server_drops_the_tools():
+    """RA-21: llama.cpp says so of a chat template; the model then answers as if there were none."""
+
+    async def run(args):
+        return ToolOutput("")
+
+    tool = Tool(name="look", description="", schema={"type": "object"}, category="file_read", run=run)
+    async with serve("chat", [FINE]) as server, open_client(server, model=server.local_model) as client:
+        caps = {"chat_template_caps": {"supports_tools": False}}
+        server.pages["/props"] = json.dumps({**json.loads(SLOT), **caps})
+        await client.reply()
+        await client.reply(tools=(tool,))
+        await client.reply(tools=(tool,))
+    told = [delta.reason for delta in client.heard if isinstance(delta, RetryWait)]
+    assert [reason.partition(" of ")[0] for reason in told] == ["the chat template"]
 
 
 async def test_a_configured_window_wins_and_nobody_is_asked():

@@ -130,7 +130,8 @@ async def test_an_estimate_learns_from_the_previous_reply(wire):
         first = await asked.reply(start)
     again = Request(caller=Caller(role="agent"), system="Be brief.", messages=(start, first.message))
     usage = asked.model.estimate(again)
-    assert 2_000 < usage.input_tokens < 2_400
+    # Each new token is taken to weigh what the server counted for the others.
+    assert 2_000 < usage.input_tokens < 2_500
     assert (usage.cached_input_tokens, usage.output_tokens) == (1_500, 30)
     assert usage.cost_usd > 0
 
@@ -189,6 +190,8 @@ ALL_NAMED = [
     *((wire, *named) for wire, named in NAMED.items()),
     ("chat", "stream_options", "body.stream_options: Extra inputs are not permitted"),
     ("responses", "prompt_cache_key", "Unknown parameter: 'prompt_cache_key'."),
+    ("chat", "max_tokens", "Invalid max_tokens value, the valid range of max_tokens is [1, 8192]"),
+    ("responses", "max_output_tokens", "Unsupported parameter: max_output_tokens"),
 ]
 
 
@@ -217,15 +220,17 @@ async def test_what_did_not_help_is_not_remembered(wire):
     field, message = NAMED[wire]
     refusal = Turn(status=400, error=("invalid_request_error", message))
     other = Turn(status=400, error=("invalid_request_error", "the moon is full"))
+    others = 3 if wire == "chat" else 1
     model = {"chat": lambda server: server.local_model}.get(wire, lambda server: server.model)
     async with (
-        serve(wire, [refusal, other, Turn(text="ok")]) as server,
+        # A local server is asked with the prompt in one system message, and with none, before that is the end.
+        serve(wire, [refusal, *[other] * others, Turn(text="ok")]) as server,
         open_client(server, model=model(server)) as asked,
     ):
         with pytest.raises(ModelError, match="moon"):
             await asked.reply(effort="low")
         await asked.reply(effort="low")
-    assert [field in received.json for received in server.requests] == [True, False, True]
+    assert [field in received.json for received in server.requests] == [True, *[False] * others, True]
 
 
 async def test_an_error_that_names_what_was_not_sent_is_not_asked_again():
@@ -259,14 +264,21 @@ async def test_a_server_that_does_not_stream_is_supported():
     assert asked.heard == [TextDelta("all at once")]
 
 
-async def test_a_local_server_that_refuses_two_system_messages_gets_one_from_then_on():
-    """RA-1, RA-3: two system messages, base first; a server whose template refuses that is asked again with one."""
+@pytest.mark.parametrize(
+    ("most", "status", "words"),
+    [
+        (1, 500, "System message must be at the beginning."),
+        (1, 500, "Jinja Exception: Only user, assistant and tool roles are supported, got system."),
+        (1, 400, "Unable to generate parser for this template."),
+        (0, 400, "Le modèle n'accepte pas ce message."),
+    ],
+)
+async def test_a_local_server_that_refuses_system_messages_gets_fewer_from_then_on(most, status, words):
+    """RA-1, RA-3: two system messages, base first; a template that refuses them is asked again with one, then none."""
 
     def strict(received):
         systems = [message for message in received.json["messages"] if message["role"] == "system"]
-        if len(systems) > 1:
-            return Turn(status=500, error=("server_error", "System message must be at the beginning."))
-        return Turn(text="ok")
+        return Turn(status=status, error=("server_error", words)) if len(systems) > most else Turn(text="ok")
 
     request = Request(
         caller=Caller(role="agent"), system="Base.", context="Today.", messages=(UserMessage((Text("hi"),)),)
@@ -274,5 +286,6 @@ async def test_a_local_server_that_refuses_two_system_messages_gets_one_from_the
     async with serve("chat", strict) as server, open_client(server, model=server.local_model) as asked:
         assert (await asked.model.reply(request)).message.text == "ok"
         assert (await asked.model.reply(request)).message.text == "ok"
-    systems = [[m["content"] for m in r.json["messages"] if m["role"] == "system"] for r in server.requests]
-    assert systems == [["Base.", "Today."], ["Base.\n\nToday."], ["Base.\n\nToday."]]
+    sent = [[m["content"] for m in r.json["messages"]] for r in server.requests]
+    forms = [["Base.", "Today.", "hi"], ["Base.\n\nToday.", "hi"], ["Base.\n\nToday.\n\nhi"]]
+    assert sent == [*forms[: 3 - most], forms[2 - most]]

@@ -13,7 +13,7 @@ LIMIT = 20_000
 def read(pieces):
     """Return the number of pieces that were passed on, and the error that ended them."""
     heard = []
-    guard = EndlessReplyGuard("m", LIMIT, heard.append)
+    guard = EndlessReplyGuard("m", LIMIT, heard.append, lambda tokens: None)
     try:
         for piece in pieces:
             guard(piece)

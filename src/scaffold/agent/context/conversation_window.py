@@ -51,6 +51,12 @@ class Conversation:
         return self._size
 
     @property
+    def token_scale(self) -> float:
+        """How many tokens the server last counted for each estimated one; 1 if it has not said so."""
+        scales = (each.token_scale for each in reversed(self._kept) if isinstance(each, AssistantMessage))
+        return next(filter(None, scales), 1.0)
+
+    @property
     def unanswered(self) -> tuple[ToolCall, ...]:
         """The calls at the end without results: they were interrupted."""
         last = self._kept[-1] if self._kept else None

@@ -36,7 +36,10 @@ class TokenEstimate(Struct, frozen=True):
         """Return the estimate corrected by a request of this size that used `input_tokens`; 0 means unknown."""
         if not input_tokens:
             return self
-        scale = input_tokens * BYTES_PER_TOKEN / max(1, self.fixed + size)
+        return self.scaled(input_tokens * BYTES_PER_TOKEN / max(1, self.fixed + size))
+
+    def scaled(self, scale: float) -> "TokenEstimate":
+        """Return the estimate with another scale, within bounds."""
         return msgspec.structs.replace(self, scale=min(max(scale, MIN_SCALE), MAX_SCALE))
 
 

@@ -10,12 +10,15 @@ from scaffold.llm.registry.prices import FAMILIES, Family, Prices, find_model, p
 from scaffold.llm.registry.thinking import UNKNOWN_THINKING, ThinkingSupport, thinking_support
 
 # The first pattern that matches counts, so older generations come before the general one.
-# Output tokens that every model of a generation supports; the Messages API refuses requests for more.
-_ANTHROPIC_OUTPUT: Sequence[tuple[str, int]] = (
+# Output tokens that every model of a generation supports; providers refuse requests for more.
+_OUTPUT: Sequence[tuple[str, int]] = (
     (r"claude-(2|v|3-(opus|sonnet|haiku))", 4_096),
     (r"claude-3[-.]5", 8_192),
     (r"claude-(opus-4(-0|-1|\.1|-2025|$)|4-opus)", 32_000),
     (r"claude-", 64_000),
+    (r"gpt-3|gpt-4(-|$)", 4_096),
+    (r"gpt-4\.1|o1-preview", 32_768),
+    (r"gpt-4|chatgpt-4|gpt-5[^/]*-chat", 16_384),
 )
 
 # Outdated models, not suggested to users.
@@ -37,7 +40,7 @@ class ModelCard(Struct, frozen=True, kw_only=True):
     """The model's name at its provider."""
     window_tokens: int | None = None
     max_output_tokens: int | None = None
-    """The output limit to request at most; None if the provider does not need one."""
+    """The output limit to request at most; None if unknown."""
     tools: bool = True
     thinking: ThinkingSupport = UNKNOWN_THINKING
     """How its thinking is controlled."""
@@ -73,13 +76,12 @@ def model_card(model: ModelName) -> ModelCard:
     if family is None:
         return ModelCard(model=str(model), name=model.name, thinking_tags=True, trained_tools=trained)
     found = find_model(family, model.name)
-    # OpenAI's wires need no limit: without one, the model's own applies.
-    most = next((most for pattern, most in _ANTHROPIC_OUTPUT if re.match(pattern, model.name)), None)
+    most = next((most for pattern, most in _OUTPUT if re.match(pattern, model.name)), None)
     return ModelCard(
         model=str(model),
         name=model.name,
         window_tokens=found.window if found else None,
-        max_output_tokens=most if family == "anthropic" else None,
+        max_output_tokens=most,
         thinking=thinking_support(family, model.name),
         images=_SEES_NOTHING.match(model.name) is None,
         trained_tools=trained,

@@ -42,8 +42,8 @@ class Endpoint(Struct, frozen=True, kw_only=True):
     url: str
     headers: Mapping[str, str]
     codec: Codec
-    fallback_codec: Codec | None = None
-    """Used after the server refused two system messages; None if the provider accepts them."""
+    fallback_codecs: tuple[Codec, ...] = ()
+    """To be tried after the server refused the first request; none if it is a provider's."""
     window_urls: tuple[str, ...] = ()
     """Where a local server may report the context window of the model, likeliest first; empty for providers."""
     login: TokenSource | None = None
@@ -115,7 +115,7 @@ def _local_endpoint(model: ModelName, environ: Mapping[str, str]) -> Endpoint:
     root = base.removesuffix("/v1")
     return msgspec.structs.replace(
         endpoint,
-        fallback_codec=ChatCodec(local=True, joined=True),
+        fallback_codecs=(ChatCodec(local=True, system="joined"), ChatCodec(local=True, system="prompt")),
         window_urls=(
             f"{root}/props?model={quote(model.name)}",  # llama.cpp; only one that serves several reads the name
             f"{base}/models",  # vLLM, SGLang

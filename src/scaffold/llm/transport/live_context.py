@@ -125,6 +125,8 @@ class LearnedWindows:
         """The smallest window that was reported, by endpoint and model."""
         self.looks: Counter[str] = Counter()
         """How often a server was asked for a window, by endpoint and model."""
+        self.without_tools: set[str] = set()
+        """The endpoints and models that take no tools."""
 
     def learn(self, key: str, tokens: int) -> None:
         """Remember a window, unless a smaller one is known."""

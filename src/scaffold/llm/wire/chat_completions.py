@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import Final, Literal
 
 from msgspec import structs
 
@@ -25,12 +25,14 @@ from scaffold.llm.wire.openai_json import SCHEMA_NAME, data_url, is_strict_schem
 _ID = re.compile("[!-~]+")
 _THOUGHTS_MISSING = re.compile(r"missing.{0,40}reasoning_content|reasoning_content.{0,80}must be passed back")
 _THOUGHTS, _EFFORT, _TEMPLATE = "reasoning_content", "reasoning_effort", "chat_template_kwargs"
-_COUNTS = "stream_options"
+_COUNTS, _LIMIT = "stream_options", "max_tokens"
 _OPTIONAL: OptionalFields = (
     (_THOUGHTS, re.compile(r"\breasoning_content\b|\breasoning\b")),
     (_TEMPLATE, re.compile(r"chat_template_kwargs|enable_thinking")),
     (_EFFORT, re.compile(r"reasoning[_ ]effort")),
     (_COUNTS, re.compile(r"stream_options|include_usage")),
+    # The client hangs up without it, too.
+    (_LIMIT, re.compile(r"max_(completion_)?tokens")),
 )
 
 
@@ -38,14 +40,15 @@ class ChatCodec:
     """Translates to and from Chat Completions.
 
     `local` is for servers other than OpenAI's, which need the older name of the length limit. Some of their models'
-    chat templates refuse a second system message; `joined` merges both into one, the base prompt first.
+    chat templates refuse a second system message, some each: `system` says where the texts go, the base prompt first.
     """
 
     path: Final = "/chat/completions"
 
-    def __init__(self, *, local: bool = False, joined: bool = False) -> None:
+    def __init__(self, *, local: bool = False, system: Literal["separate", "joined", "prompt"] = "separate") -> None:
         self._local = local
-        self._joined = joined
+        self._system = system
+        self._limit = "max_tokens" if local else "max_completion_tokens"
 
     def message(self, message: Message, target: ModelTarget) -> bytes:
         """Return the message's JSON objects joined by commas, tool results first; empty if it has no content.
@@ -75,12 +78,16 @@ class ChatCodec:
             schema = {"name": SCHEMA_NAME, "schema": request.answer_schema, "strict": strict}
             fields["response_format"] = {"type": "json_schema", "json_schema": schema}
         fields |= {name: value for name, value in self._thinking_fields(request, target) if name not in target.refused}
-        if (limit := output_limit(request, target)) is not None:
-            fields["max_tokens" if self._local else "max_completion_tokens"] = limit
+        if (limit := output_limit(request, target)) is not None and _LIMIT not in target.refused:
+            fields[self._limit] = limit
         texts = [text for text in (request.system, request.context) if text]
-        # Some chat templates refuse a second system message.
-        if self._joined and texts:
+        if self._system != "separate" and texts:
             texts = ["\n\n".join(texts)]
+        begin, *rest = request.messages or (None,)
+        if self._system == "prompt" and texts and isinstance(begin, UserMessage):
+            begin = UserMessage((Text(texts.pop() + "\n"), *begin.parts))
+            request = structs.replace(request, messages=(begin, *rest))
+            pieces = [self.message(begin, target), *pieces[1:]]
         system = [encode_json({"role": "system", "content": text}) for text in texts]
         return request_body(fields, "messages", [*system, *_with_reminder(request, pieces)])
 

@@ -16,6 +16,8 @@ MAX_READ_CHARS, MAX_SHOWN_CHARS = 2000, 300
 """Limits of a provider's error text: characters examined, and characters shown."""
 INVALID_REQUEST = frozenset({400, 422})
 """Statuses of answers that may name a field of the request."""
+SERVER_ERROR = 500
+"""llama.cpp and vLLM answer so where a model's chat template refuses the request, too."""
 ProviderErrorKind = Literal["overflow", "quota", "key", "forbidden", "unknown", "busy", "passing", "final"]
 _OVERFLOW_KINDS = frozenset({"context_length_exceeded", "exceed_context_size_error", "request_too_large"})
 _OVERFLOW_WORDS = re.compile(
@@ -109,22 +111,12 @@ class _ErrorBody(Struct, frozen=True):
     """The context window it names."""
 
 
-# Errors of local models' chat templates; llama.cpp and vLLM return them with status 500 or 400.
-_ONE_SYSTEM_MESSAGE = re.compile(
-    r"system message must be|one system message|system.{0,40}\b(first|beginning)\b|roles must alternate", re.IGNORECASE
-)
-
-
 class RequestRejected(ModelError):
     """The endpoint rejects this request, as it is; `answer` is the body of its answer."""
 
     def __init__(self, what: str, fix: str, *, answer: str = "", transient: bool = False) -> None:
         super().__init__(what, fix, transient=transient)
         self.answer = answer
-
-
-class SystemMessageRefused(RequestRejected):
-    """The chat template of the server's model accepts only one system message, but the request had two."""
 
 
 def http_error(
@@ -144,10 +136,8 @@ def http_error(
     key = _KEYS.get(who.partition(":")[0], _ANY_KEY)
     error = _model_error(kind, f"{_bounded_line(who)} answered HTTP {status}", parsed, key=key, after_s=after_s)
     answer = body[:MAX_READ_CHARS].decode(errors="replace")
-    if _ONE_SYSTEM_MESSAGE.search(answer):
-        error = SystemMessageRefused(error.what, error.fix, answer=answer)
-    elif kind == "final" and status in INVALID_REQUEST:
-        error = RequestRejected(error.what, error.fix, answer=answer)
+    if (kind == "final" and status in INVALID_REQUEST) or (kind == "passing" and status == SERVER_ERROR):
+        error = RequestRejected(error.what, error.fix, answer=answer, transient=error.transient)
     # Of a load or a rate limit it says only that this client should not ask again at once.
     if should_retry == "false" and not error.limited:
         error.transient = False

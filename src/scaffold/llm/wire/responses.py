@@ -22,11 +22,14 @@ from scaffold.llm.wire.openai_json import SCHEMA_NAME, data_url, is_strict_schem
 from scaffold.llm.wire.responses_reader import ResponsesReader
 
 _SUMMARY, _ENCRYPTED, _REASONING, _CACHE_KEY = "reasoning.summary", "include", "reasoning", "prompt_cache_key"
+_LIMIT = "max_output_tokens"
 _OPTIONAL: OptionalFields = (
     (_SUMMARY, re.compile(r"reasoning[._ ]summar", re.IGNORECASE)),
     (_ENCRYPTED, re.compile(r"encrypted_content|['\"`]include\b", re.IGNORECASE)),
     (_REASONING, re.compile(r"\breasoning\b", re.IGNORECASE)),
     (_CACHE_KEY, re.compile(r"prompt_cache_key")),
+    # The client hangs up without it, too.
+    (_LIMIT, re.compile(r"max_output_tokens")),
 )
 
 # Bytes of a conversation's first message that go into its cache key.
@@ -97,8 +100,8 @@ class ResponsesCodec:
             fields["text"] = {"format": schema}
         if reasoning := _reasoning_fields(request, target):
             fields["reasoning"] = reasoning
-        if (limit := output_limit(request, target)) is not None and not self._codex:
-            fields["max_output_tokens"] = limit
+        if (limit := output_limit(request, target)) is not None and not self._codex and _LIMIT not in target.refused:
+            fields[_LIMIT] = limit
         texts = [_input_text(text) for text in (request.context, request.reminder) if text]
         after = [encode_json(_message_item("developer", texts))] if texts else []
         return request_body(fields, "input", [*pieces, *after])

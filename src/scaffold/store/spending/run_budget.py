@@ -7,7 +7,7 @@ from scaffold.core.ids import AttemptId, ReservationId, RunId, TurnId
 from scaffold.core.model import Attempt, PlanningTurn, ProcessIdentity, Run, Usage
 from scaffold.core.ports import Clock
 from scaffold.core.run_settings import RunLimits
-from scaffold.core.spending import AccountTotals, Spender, SpendingLimits
+from scaffold.core.spending import AccountTotals, Amount, Spender, SpendingLimits
 from scaffold.plan.budget import BudgetUse, spending_limits
 from scaffold.store.database import Store
 from scaffold.store.spending.shared_budget import SharedBudget
@@ -94,9 +94,13 @@ class RunBudget:
         self._check_payer()
         return await self._budget.reserve(estimate)
 
-    def set_tries(self, reservation: ReservationId, tries: int) -> None:
-        """Store how many tries of the request may have been billed."""
-        self._budget.set_tries(reservation, tries)
+    def left_for(self, reservation: ReservationId) -> Amount:
+        """Return what is left for the request besides what others have reserved."""
+        return self._budget.left_for(reservation)
+
+    def set_tries(self, reservation: ReservationId, tries: int, estimate: Usage | None = None) -> None:
+        """Store how many tries of the request may have been billed, and of which size."""
+        self._budget.set_tries(reservation, tries, estimate)
 
     def settle(self, reservation: ReservationId, usage: Usage) -> None:
         """Book the actual usage on the payer and release the reservation; safe to repeat."""

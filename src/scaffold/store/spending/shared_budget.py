@@ -1,6 +1,5 @@
 """A budget shared by many processes: admission of requests, waiting for others to settle, reservations of the dead."""
 
-import math
 import secrets
 from contextlib import AbstractContextManager
 from typing import Protocol
@@ -23,9 +22,6 @@ MIN_POLL_MS, MAX_POLL_MS = 20, 60
 
 DEAD_OWNER_CHECK_S = 1.0
 """Interval at which a waiting request checks for dead processes in the queue."""
-
-UNLIMITED_TOKENS = 2**62
-"""More than can be reserved."""
 
 
 class BudgetAccount(Protocol):
@@ -100,10 +96,16 @@ class SharedBudget:
             await self._wait_until_granted(reservation)
         return reservation.id
 
-    def set_tries(self, reservation: ReservationId, tries: int) -> None:
-        """Store how many tries of the request may have been billed; what is booked if this process is killed."""
+    def left_for(self, reservation: ReservationId) -> Amount:
+        """Return what is left for the request besides what others have reserved; never less than nothing."""
+        use = BudgetUse(limits=self._account.limits, totals=self._account.totals())
+        held = self._account.reservations.held(self._account.id, but=reservation)
+        return Amount(max(0.0, use.left.usd - held.usd), max(0, use.left.tokens - held.tokens))
+
+    def set_tries(self, reservation: ReservationId, tries: int, estimate: Usage | None = None) -> None:
+        """Store how many tries may have been billed, and of which size: what is booked if this process is killed."""
         with self._account.transaction():
-            self._account.reservations.set_tries(reservation, tries)
+            self._account.reservations.set_tries(reservation, tries, estimate)
 
     def settle(self, reservation: ReservationId, usage: Usage) -> None:
         """Book the actual usage and release the reservation; safe to repeat."""
@@ -143,11 +145,7 @@ def remaining(account: BudgetAccount) -> Amount:
     if (reached := use.reached) is not None:
         limit, spent = reached
         raise BudgetExceeded(f"{account.name} of {limit} is used up ({spent})", account.fix(use))
-    usd, tokens = account.limits.usd, account.limits.tokens
-    return Amount(
-        math.inf if usd is None else usd - use.spent.usd - ROUNDING_USD,
-        UNLIMITED_TOKENS if tokens is None else tokens - use.spent.tokens,
-    )
+    return use.left
 
 
 def _book_usage(account: BudgetAccount, settled: Reservation, usage: Usage) -> None:
