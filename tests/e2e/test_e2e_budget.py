@@ -56,6 +56,28 @@ def test_a_limit_in_tokens_warns_at_80_percent_and_pauses_at_100(scenario):
 
 
 @pytest.mark.slow
+def test_an_action_that_loops_leaves_the_others_their_share(scenario):
+    """AL-21: it waits until no other action could go on, and then has what is left."""
+    scenario.plan(plan_of(g=[action(key, effects=[f"{key}_done"], check=f"test -f {key}") for key in "ab"]))
+    used = {"input_tokens": 250, "output_tokens": 0}
+    looks = [
+        {"when": {"action": "a", "attempt": 1, "turn": turn}, "usage": used, "tool_calls": [write("a", f"{turn}")]}
+        for turn in range(1, 12)
+    ]
+    work = [
+        {"when": {"action": key, "turn": turn}, "usage": used, **said}
+        for key in "ab"
+        for turn, said in ((1, {"tool_calls": [write(key, key)]}), (2, {"text": "done"}))
+    ]
+    document = {"version": 1, "replies": [*looks, *work]}
+    (scenario.home / "cassette.yaml").write_text(yaml.safe_dump(document))
+    done = scenario.run("--yes", "--budget-tokens", "2000", "--agents", "1", code=0)
+    assert "ended    a: attempt 1, budget: its share of the budget is used up (1,000 tokens)" in done.stdout
+    assert done.stdout.index("landed   b") < done.stdout.index("start    a (attempt 2")
+    assert scenario.status()["run"]["budget"]["spent_tokens"] == 2_000
+
+
+@pytest.mark.slow
 def test_a_worker_that_is_killed_during_a_request_has_used_its_estimate_once(scenario):
     """BX-11, OR-8: kill -9 between the reservation and its end; the estimate is booked, as an estimate."""
     chain(scenario, "a", usage=250, a={"kind": "hang", "times": 9})

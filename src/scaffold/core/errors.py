@@ -149,6 +149,10 @@ class BudgetExceeded(ScaffoldError):
     """The budget is used up; no further request may start."""
 
 
+class ShareUsed(BudgetExceeded):
+    """An action has used its share of the budget, and others still need theirs."""
+
+
 class TrustError(ScaffoldError):
     """The operation needs trust or sandbox support that this machine does not provide."""
 

@@ -85,6 +85,8 @@ INTERRUPTED = "interrupted"
 """Shown for an active run whose owner process is dead. Derived from the owner's liveness, never stored."""
 WAITS_FOR_PREFIX = "waits_for:"
 """Prefix of the `reason` of an action that is blocked until a human decides an inbox item."""
+OTHERS_FIRST = Blocked(f"{WAITS_FOR_PREFIX}the other actions, as its share of the budget is used up")
+"""An action that goes on once no other one could."""
 Transitions = Mapping[str, frozenset[str]]
 
 
@@ -209,7 +211,7 @@ def blocked_on_inbox(item_id: str) -> Blocked:
 
 def awaited_inbox_id(state: ActionState) -> str | None:
     """Return the id of the inbox item the action waits for; None if it waits for no human decision."""
-    if isinstance(state, Blocked) and state.reason.startswith(WAITS_FOR_PREFIX):
+    if isinstance(state, Blocked) and state.reason.startswith(WAITS_FOR_PREFIX) and state != OTHERS_FIRST:
         return state.reason.removeprefix(WAITS_FOR_PREFIX)
     return None
 

@@ -1,15 +1,19 @@
 """The budget of a run: what limits it, how much of it is used, and how sure that is."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
+from scaffold.core.ids import ActionId, Assertion
+from scaffold.core.model import Action
 from scaffold.core.plan import ActionSpec
 from scaffold.core.printable_text import count_of, format_usd
 from scaffold.core.run_settings import PlanningSettings, RunLimits
 from scaffold.core.spending import UNLIMITED_TOKENS, AccountTotals, Amount, SpendingLimits
 from scaffold.plan.compliance.rounds import MAX_ROUNDS
+from scaffold.plan.graph.readiness import action_node, blocked_by_failure
+from scaffold.plan.graph.ready_queue import OPEN_STATUSES
 
 COMPOUND_ACTIONS = 6
 """A compound without children counts as this number of actions, however many a model makes of it."""
@@ -19,6 +23,8 @@ WARNING_SHARE = 0.8
 """The share of a limit at which the user is warned, once."""
 ROUNDING_USD = 1e-9
 """Tolerance for rounding errors of sums in dollars."""
+ALIVE = OPEN_STATUSES | {"waiting"}
+NOTHING = Amount()
 MAX_SHOWN_SHARE = 10.0
 UNKNOWN_ACCURACY = 0.5
 """How far estimates are trusted while no reply has said how good they are."""
@@ -47,6 +53,33 @@ def spending_limits(limits: RunLimits) -> SpendingLimits:
 def format_tokens(tokens: int) -> str:
     """Return a number of tokens in words."""
     return count_of(tokens, "token")
+
+
+def action_share(limits: SpendingLimits, actions: int, planned: Amount = NOTHING) -> Amount:
+    """Return the share of each of so many actions, once `planned` was spent on planning; 0 without a limit."""
+    usd, tokens = max(0.0, (limits.usd or 0.0) - planned.usd), max(0, (limits.tokens or 0) - planned.tokens)
+    return Amount(usd / actions, tokens // actions)
+
+
+def reserved_for_others(
+    share: Amount,
+    mine: Action,
+    actions: Sequence[Action],
+    facts: frozenset[Assertion],
+    spent: Mapping[ActionId, Amount],
+) -> Amount:
+    """Return what the other open actions of a run have left of a share each, but for those that need `mine`.
+
+    `actions` are all of the run; `facts` hold in the goal of `mine`.
+    """
+    nodes = [action_node(each) for each in actions if each.goal_id == mine.goal_id]
+    without = [structs.replace(each, status="failed") if each.id == mine.id else each for each in nodes]
+    needing = blocked_by_failure(without, facts)
+    others = (action_node(each) for each in actions if each.id != mine.id and each.id not in needing)
+    left = [spent.get(each.id, NOTHING) for each in others if each.kind == "primitive" and each.status in ALIVE]
+    return Amount(
+        sum(max(0.0, share.usd - used.usd) for used in left), sum(max(0, share.tokens - used.tokens) for used in left)
+    )
 
 
 class BudgetUse(Struct, frozen=True, kw_only=True):

@@ -14,6 +14,7 @@ from scaffold.core.errors import (
     ModelAccessDenied,
     ModelUnavailable,
     ScaffoldError,
+    ShareUsed,
     StaleFence,
     StoreUnavailable,
 )
@@ -193,7 +194,7 @@ class Worker:
 def _ending_of(error: ScaffoldError) -> AttemptEnd:
     match error:
         case BudgetExceeded():
-            return AttemptEnd("budget", error.what)
+            return AttemptEnd("budget", error.what, others_first=isinstance(error, ShareUsed))
         case HumanDecisionRequired():
             return AttemptEnd("waiting", error.what, error.item)
         case ModelUnavailable():

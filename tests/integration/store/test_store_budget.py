@@ -70,8 +70,10 @@ def a_budget(
     tokens=None,
     owner=ME,
     role="implementation",
+    actions=10**9,
 ) -> RunBudget:
-    limits = RunLimits(budget_usd=limit, budget_tokens=tokens)
+    """Return a budget of so many agreed actions that the share of one is nothing, unless a test is about shares."""
+    limits = RunLimits(budget_usd=limit, budget_tokens=tokens, agreed_actions=actions)
     return RunBudget(store, attempt, Spender(role, "m1"), limits=limits, clock=clock, owner=owner)
 
 

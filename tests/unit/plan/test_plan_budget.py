@@ -6,21 +6,26 @@ from hypothesis import strategies as st
 from inline_snapshot import snapshot
 from msgspec import structs
 
+from builders import an_action
 from scaffold.core.plan import ActionSpec
 from scaffold.core.run_settings import BUILDER, PlanningSettings, RunLimits
 from scaffold.core.spending import AccountTotals, Amount, SpendingLimits
+from scaffold.core.states import OTHERS_FIRST, Blocked, Completed, Failed, Pending, Running, blocked_on_inbox
 from scaffold.plan.budget import (
     COMPOUND_ACTIONS,
     UNKNOWN_ACCURACY,
     BudgetUse,
+    action_share,
     agreed_actions,
     format_tokens,
     reached_warning,
+    reserved_for_others,
     spending_limits,
 )
 from scaffold.plan.compliance.rounds import MAX_ROUNDS
 
 PLAIN = PlanningSettings()
+PENDING = Pending()
 
 
 def an_act(key, *, parent=None, kind="primitive"):
@@ -51,6 +56,42 @@ def test_a_plan_counts_its_primitives_and_a_bound_for_what_is_not_decomposed():
 def test_rounds_and_audits_are_what_the_user_agreed_to():
     assert agreed_actions(PlanningSettings(rounds=4), [an_act("round-1")]) == 4
     assert agreed_actions(PlanningSettings(until_complied=True), [an_act("a")]) == 1 + MAX_ROUNDS
+
+
+def stored(key, *, needs=(), status=PENDING, goal="g", kind="primitive"):
+    return structs.replace(
+        an_action(key), goal_id=goal, preconditions=needs, effects=(f"{key}_done",), state=status, kind=kind
+    )
+
+
+MINE = stored("mine", status=Running())
+
+
+@pytest.mark.parametrize(
+    ("others", "kept"),
+    [
+        ([], 0),
+        ([stored("a"), stored("b", goal="h")], 2_000),
+        ([stored("a", needs=("mine_done",)), stored("b", needs=("a_done",))], 0),
+        ([stored("a"), stored("b", needs=("a_done",))], 2_000),
+        ([stored("used")], 300),
+        ([stored("over"), stored("a", kind="compound"), stored("b", status=Completed())], 0),
+        ([stored("a", status=OTHERS_FIRST), stored("b", status=blocked_on_inbox("1"))], 2_000),
+        ([stored("a", status=Blocked("dependency_failed:x")), stored("b", status=Failed("it"))], 0),
+    ],
+)
+def test_other_actions_keep_what_is_left_of_a_share_unless_they_need_this_one(others, kept):
+    """AL-21: whoever has ended keeps nothing, and nobody can use a share while it waits for this very action."""
+    spent = {"run-1/used": Amount(0.25, 700), "run-1/over": Amount(9.0, 9_000)}
+    share = Amount(0.0, 1_000)
+    assert reserved_for_others(share, MINE, [MINE, *others], frozenset(), spent) == Amount(0.0, kept)
+
+
+def test_a_share_is_what_planning_left_by_the_number_of_agreed_actions():
+    """AL-21: without a limit there is nothing to share."""
+    assert action_share(SpendingLimits(tokens=1_000), 3) == Amount(0.0, 333)
+    assert action_share(SpendingLimits(usd=9.0, tokens=1_000), 3, Amount(3.0, 400)) == Amount(2.0, 200)
+    assert action_share(SpendingLimits(tokens=10), 3, Amount(3.0, 400)) == Amount(0.0, 0)
 
 
 def test_the_default_limit_is_the_tiers_for_each_agreed_action_and_a_named_one_replaces_it():

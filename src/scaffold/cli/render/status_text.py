@@ -18,6 +18,7 @@ from scaffold.core.printable_text import count_of, join_limited, printable
 from scaffold.core.states import (
     INTERRUPTED,
     PRIMITIVE_TRANSITIONS,
+    WAITS_FOR_PREFIX,
     Cancelled,
     Completed,
     Failed,
@@ -348,7 +349,7 @@ def status_reason(action: Action, actions: ActionsById) -> str:
     if reason.startswith(DEPENDENCY_FAILED):
         root = ActionId(reason.removeprefix(DEPENDENCY_FAILED))
         return f"needs {actions[root].key if root in actions else root}, which failed"
-    return reason
+    return reason.replace(WAITS_FOR_PREFIX, "waits for ")
 
 
 def failed_step(story: Action, actions: Iterable[Action]) -> Action | None:

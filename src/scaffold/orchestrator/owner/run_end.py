@@ -7,6 +7,7 @@ from scaffold.core.ids import AttemptId, RunId
 from scaffold.core.model import Run
 from scaffold.core.printable_text import count_of
 from scaffold.core.states import (
+    OTHERS_FIRST,
     Active,
     Blocked,
     Cancelled,
@@ -133,6 +134,8 @@ def pause_if_waiting(store: Store, run: Run, awaiting: Mapping[AttemptId, str] =
         busy = busy or not all(map(store.inbox.is_open, awaiting.values()))
         busy = busy or any(store.actions.ready(goal.id, 1) for goal in store.goals.resting(run.id))
         idle = not busy and not any(decide(read_goal_view(store, run, goal)) for goal in goals)
+        if idle and release_others_first(store, run):
+            return False
         waiting = idle and (bool(awaiting) or any(store.actions.waiting(goal.id) for goal in goals))
         if waiting:
             awaited = {awaited_inbox_id(action.state) for action in store.actions.for_run(run.id)} - {None}
@@ -142,6 +145,16 @@ def pause_if_waiting(store: Store, run: Run, awaiting: Mapping[AttemptId, str] =
             _pause_goals(store, run, state)
             store.runs.move(run.id, state, fence=run.fence)
     return waiting
+
+
+def release_others_first(store: Store, run: Run) -> bool:
+    """Let actions go on that have used their share of the budget, if no other waits; return whether there were any."""
+    actions = store.actions.for_run(run.id)
+    if any(awaited_inbox_id(each.state) for each in actions):
+        return False
+    put_off = [each for each in actions if each.state == OTHERS_FIRST]
+    store.actions.move_each(put_off, Pending())
+    return bool(put_off)
 
 
 def can_start(store: Store, run: Run) -> bool:

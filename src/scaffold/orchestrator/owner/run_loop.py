@@ -54,6 +54,7 @@ from scaffold.orchestrator.supervisor.goal_process import BUDGET_EXIT_CODE, NO_A
 from scaffold.orchestrator.supervisor.wakeup import GoalChanges, Wakeup
 from scaffold.run.attempts.lease import owner_transaction
 from scaffold.run.context import RunContext
+from scaffold.store.spending.run_budget import budget_use
 
 OUTCOME_BY_EXIT_CODE: Mapping[int, AttemptOutcome] = {
     BUDGET_EXIT_CODE: "budget",
@@ -279,7 +280,11 @@ class RunOwner:
                 outcome = await self._exits.handle_exit(exited)
                 if why := self._exits.unchanged_start(exited):
                     self.request_stop("unchanged", why)
-            if outcome == "budget":
+            # An attempt may have used its action's share alone.
+            is_used = (
+                isinstance(exited, SupervisorExit) or budget_use(self._context.store, self.run).reached is not None
+            )
+            if outcome == "budget" and is_used:
                 self.request_stop("limit")
             elif outcome == "no_access":
                 self.request_stop("unavailable", f": {self._last_error(exited)}")

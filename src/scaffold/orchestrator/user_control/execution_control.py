@@ -7,6 +7,7 @@ from scaffold.core.errors import RunBusy, UsageError
 from scaffold.core.ids import ActionId, ControlRequestId, RunId
 from scaffold.core.model import Action, ControlRequest, ControlRequestKind, Goal, HaltRequest, Run
 from scaffold.core.states import (
+    OTHERS_FIRST,
     ActionState,
     Active,
     AttemptOutcome,
@@ -206,6 +207,9 @@ def retry_action(store: Store, run: Run, action: Action) -> None:
     if (item := awaited_inbox_id(action.state)) is not None:
         fix = f"`scaffold inbox` shows it. If the item has expired, `scaffold resume {run.id}` asks again."
         raise UsageError(f"`{action.key}` waits for your decision on {item} in the inbox", fix)
+    if action.state == OTHERS_FIRST:
+        fix = f"It goes on by itself; `scaffold resume {run.id} --budget-tokens MORE` gives it more at once."
+        raise UsageError(f"`{action.key}` waits for the other actions: its share of the budget is used up", fix)
     if isinstance(action.state, Blocked):
         root = store.actions.get(ActionId(action.state.reason.rpartition(":")[2]))
         failed = f"`{root.key}`" if root else "the failed action"

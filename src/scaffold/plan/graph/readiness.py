@@ -5,7 +5,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec import Struct
 
 from scaffold.core.ids import ActionId, Assertion
+from scaffold.core.model import Action
 from scaffold.core.plan import ActionKind
+from scaffold.core.states import OTHERS_FIRST, awaited_inbox_id, status_of
 from scaffold.plan.graph.reach import ORPHANED, ChainStep, ChainToken, forward_chain
 
 DEAD_STATUSES = frozenset({"failed", "blocked", "cancelled", "skipped"})
@@ -15,7 +17,7 @@ DEAD_STATUSES = frozenset({"failed", "blocked", "cancelled", "skipped"})
 class ActionNode(Struct, frozen=True):
     """The part of an action that readiness depends on.
 
-    `status` is the word users see, or `waiting` for an action blocked on a human decision, which counts as alive.
+    `status` is the word users see, or `waiting` for one blocked until a human decides, or others ended: it is alive.
     """
 
     id: ActionId
@@ -24,6 +26,19 @@ class ActionNode(Struct, frozen=True):
     effects: tuple[Assertion, ...]
     status: str
     kind: ActionKind
+
+
+def action_node(action: Action) -> ActionNode:
+    """Return what readiness depends on of an action."""
+    waits = awaited_inbox_id(action.state) is not None or action.state == OTHERS_FIRST
+    return ActionNode(
+        id=action.id,
+        parent_id=action.parent_id,
+        preconditions=action.preconditions,
+        effects=action.effects,
+        status="waiting" if waits else status_of(action.state),
+        kind=action.kind,
+    )
 
 
 def blocked_by_failure(actions: Sequence[ActionNode], facts: frozenset[Assertion]) -> dict[ActionId, str]:

@@ -8,16 +8,15 @@ from scaffold.core.model import Action, Attempt, Run
 from scaffold.core.printable_text import utf8_safe
 from scaffold.core.states import (
     COUNTED_FAILURES,
+    OTHERS_FIRST,
     WORKER_PHASES,
     AttemptOutcome,
     Failed,
     Pending,
-    awaited_inbox_id,
     blocked_on_inbox,
-    status_of,
 )
 from scaffold.plan.failures.escalation import ATTEMPTED
-from scaffold.plan.graph.readiness import ActionNode, blocked_by_failure
+from scaffold.plan.graph.readiness import action_node, blocked_by_failure
 from scaffold.run.failures.ladder import escalate, is_safety_refusal, most_telling
 from scaffold.run.failures.worker_losses import LOSSES, record_death, record_loss
 from scaffold.store.database import Store
@@ -34,6 +33,8 @@ class AttemptEnd(Struct, frozen=True):
     """Whether another attempt would be useless, e.g. after a rejection."""
     died: bool = False
     """Whether its worker died while the run's owner lived."""
+    others_first: bool = False
+    """Whether its action goes on only once no other one could."""
 
 
 def end_attempt(
@@ -89,6 +90,8 @@ def record_attempt_end(
         block_unreachable_actions(store, _action_of(store, attempt).goal_id)
         return
     store.actions.move(attempt.action_id, Pending())  # an action is blocked from pending only
+    if end.others_first:
+        store.actions.move(attempt.action_id, OTHERS_FIRST)
     if end.died:
         item = record_death(store, run, attempt)
     else:
@@ -112,17 +115,7 @@ def _final_failure(store: Store, run: Run, attempt: Attempt, end: AttemptEnd) ->
 
 def block_unreachable_actions(store: Store, goal_id: GoalId) -> None:
     """Block each pending action of the goal that can no longer become ready; the caller owns the transaction."""
-    nodes = [
-        ActionNode(
-            id=action.id,
-            parent_id=action.parent_id,
-            preconditions=action.preconditions,
-            effects=action.effects,
-            status="waiting" if awaited_inbox_id(action.state) else status_of(action.state),
-            kind=action.kind,
-        )
-        for action in store.actions.for_goal(goal_id)
-    ]
+    nodes = [*map(action_node, store.actions.for_goal(goal_id))]
     store.actions.block(blocked_by_failure(nodes, store.facts.holding(goal_id)))
 
 

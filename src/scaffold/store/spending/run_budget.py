@@ -2,13 +2,22 @@
 
 from contextlib import AbstractContextManager
 
+from scaffold.core.errors import ShareUsed
 from scaffold.core.events import NoticeRaised
 from scaffold.core.ids import AttemptId, ReservationId, RunId, TurnId
 from scaffold.core.model import Attempt, PlanningTurn, ProcessIdentity, Run, Usage
 from scaffold.core.ports import Clock
+from scaffold.core.printable_text import format_usd
 from scaffold.core.run_settings import RunLimits
 from scaffold.core.spending import AccountTotals, Amount, Spender, SpendingLimits
-from scaffold.plan.budget import BudgetUse, spending_limits
+from scaffold.plan.budget import (
+    UNPLANNED_ACTIONS,
+    BudgetUse,
+    action_share,
+    format_tokens,
+    reserved_for_others,
+    spending_limits,
+)
 from scaffold.store.database import Store
 from scaffold.store.spending.shared_budget import SharedBudget
 
@@ -88,10 +97,17 @@ class RunBudget:
         self._budget = SharedBudget(account, payer=payer.id, spender=spender, clock=clock, owner=owner)
         self._store = store
         self._payer = payer
+        self._account = account
+        self._actions = limits.agreed_actions or UNPLANNED_ACTIONS
 
     async def reserve(self, estimate: Usage) -> ReservationId:
-        """Reserve the estimated usage, in queue order; raise BudgetExceeded once a limit of the run is used up."""
+        """Reserve the estimated usage, in queue order; raise BudgetExceeded once a limit of the run is used up.
+
+        Raises ShareUsed if the payer's action has used its share, and the rest is what others have of theirs.
+        """
         self._check_payer()
+        if isinstance(self._payer, Attempt):
+            self._check_share(self._payer)
         return await self._budget.reserve(estimate)
 
     def left_for(self, reservation: ReservationId) -> Amount:
@@ -106,6 +122,33 @@ class RunBudget:
         """Book the actual usage on the payer and release the reservation; safe to repeat."""
         self._budget.settle(reservation, usage)
         self._check_payer()
+
+    def _check_share(self, payer: Attempt) -> None:
+        store, limits = self._store, self._account.limits
+        used = sum((each.usage for each in store.attempts.for_action(payer.action_id)), Usage())
+        share = action_share(limits, self._actions)
+        # Most requests end here: what others still need is read only for an action that needs more than most.
+        if (limits.tokens is None or used.counted_tokens < share.tokens) and (
+            limits.usd is None or (used.cost_usd or 0.0) < share.usd
+        ):
+            return
+        totals, by_action = self._account.totals(), store.attempts.spent_by_action(payer.run_id)
+        worked = [*by_action.values()]
+        planned = Amount(
+            totals.spent.usd - sum(each.usd for each in worked),
+            totals.spent.tokens - sum(each.tokens for each in worked),
+        )
+        actions = store.actions.for_run(payer.run_id)
+        mine = next(each for each in actions if each.id == payer.action_id)
+        share = action_share(limits, self._actions, planned)
+        others = reserved_for_others(share, mine, actions, store.facts.holding(mine.goal_id), by_action)
+        left = BudgetUse(limits=limits, totals=totals).left
+        if 0 < left.tokens <= others.tokens or 0 < left.usd <= others.usd:
+            spent = format_tokens(used.counted_tokens) if others.tokens else format_usd(used.cost_usd or 0.0)
+            what = f"its share of the budget is used up ({spent}), and the rest is kept for the other actions"
+            raise ShareUsed(
+                what, "It goes on once they have ended; raise the limit with `scaffold resume` to do so earlier."
+            )
 
     def _check_payer(self) -> None:
         match self._payer:

@@ -49,7 +49,7 @@ from scaffold.core.ids import ActionKey
 from scaffold.core.model import FileGrantor, Run
 from scaffold.core.ports import Clock
 from scaffold.core.printable_text import count_of, join_limited
-from scaffold.core.states import WAITS_FOR_PREFIX
+from scaffold.core.states import OTHERS_FIRST, WAITS_FOR_PREFIX
 from scaffold.run.context import RunContext
 from scaffold.views.run_view import RunSummary
 from scaffold.views.text_format import local_time
@@ -249,6 +249,8 @@ def _verification_sentence(
 
 
 def _blocked_line(action: ActionKey, reason: str) -> str:
+    if reason == OTHERS_FIRST.reason:
+        return f"waits    {action}: for {reason.removeprefix(WAITS_FOR_PREFIX)}"
     if reason.startswith(WAITS_FOR_PREFIX):
         return f"waits    {action}: for you, `scaffold inbox` shows {reason.removeprefix(WAITS_FOR_PREFIX)}"
     return f"blocked  {action}: a dependency failed"
