@@ -1,5 +1,7 @@
 """The budget of a run: how many actions count, which limits hold, how much is used and how sure that is."""
 
+import math
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,7 +11,7 @@ from msgspec import structs
 from builders import an_action
 from scaffold.core.plan import ActionSpec
 from scaffold.core.run_settings import BUILDER, PlanningSettings, RunLimits
-from scaffold.core.spending import AccountTotals, Amount, SpendingLimits
+from scaffold.core.spending import UNLIMITED_TOKENS, AccountTotals, Amount, SpendingLimits
 from scaffold.core.states import OTHERS_FIRST, Blocked, Completed, Failed, Pending, Running, blocked_on_inbox
 from scaffold.plan.budget import (
     COMPOUND_ACTIONS,
@@ -85,6 +87,12 @@ def test_other_actions_keep_what_is_left_of_a_share_unless_they_need_this_one(ot
     spent = {"run-1/used": Amount(0.25, 700), "run-1/over": Amount(9.0, 9_000)}
     share = Amount(0.0, 1_000)
     assert reserved_for_others(share, MINE, [MINE, *others], frozenset(), spent) == Amount(0.0, kept)
+
+
+def test_what_is_left_has_no_end_without_a_limit():
+    """AL-21: what others reserved, too, is without end then."""
+    assert use(tokens=100, spent=Amount(0.5, 30)).left == Amount(math.inf, 70)
+    assert use(usd=2.0, spent=Amount(0.5, 30)).left == Amount(pytest.approx(1.5), UNLIMITED_TOKENS)
 
 
 def test_a_share_is_what_planning_left_by_the_number_of_agreed_actions():
