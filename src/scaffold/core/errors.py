@@ -45,6 +45,10 @@ class GitError(ScaffoldError):
     """A git command failed unexpectedly."""
 
 
+class PermanentGitError(GitError):
+    """A git command failed, and will until someone changes the repository."""
+
+
 class EnvironmentNotReady(ScaffoldError):
     """The environment that checks need is missing or belongs to another checkout, so their results would be wrong."""
 

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 
 from scaffold.agent.model_access import connect_run_model
-from scaffold.core.errors import GitError, StaleFence, StoreUnavailable
+from scaffold.core.errors import GitError, PermanentGitError, StaleFence, StoreUnavailable
 from scaffold.core.ids import AttemptId
 from scaffold.core.ports import Model
 from scaffold.core.states import AttemptOutcome
@@ -53,7 +53,8 @@ async def _run_recording_errors(context: RunContext, task: Assignment, log: Call
         outcome: AttemptOutcome = (
             "lost" if isinstance(error, OSError | GitError | StoreUnavailable) else "executor_failed"
         )
-        ending = AttemptEnd(outcome, clean(f"{type(error).__name__}: {error}"))
+        said = error.in_full if isinstance(error, PermanentGitError) else f"{type(error).__name__}: {error}"
+        ending = AttemptEnd(outcome, clean(said), permanent=isinstance(error, PermanentGitError))
         end_attempt(context.store, task.run, task.attempt.id, ending, fence=task.attempt.fence)
 
 

@@ -6,7 +6,7 @@ import os
 import pytest
 from inline_snapshot import snapshot
 
-from scaffold.core.errors import GitError
+from scaffold.core.errors import GitError, PermanentGitError
 from scaffold.git.client.answer_cache import MAX_KEPT
 from scaffold.git.client.command_errors import git_failure
 from scaffold.git.client.command_line import Git
@@ -116,6 +116,25 @@ async def test_a_timeout_is_not_retried(flaky, environ, tmp_path):
     with pytest.raises(GitError, match="timed out after"):
         await flaky("sleep 60")("version", timeout_s=0.3)
     assert calls(environ, tmp_path) == 1
+
+
+@pytest.mark.parametrize(
+    ("harm", "command"),
+    [
+        ("true", ("update-ref", "refs/heads/main/below", "HEAD")),
+        (
+            "echo text | git hash-object -w --stdin; cd .git/objects/8e; chmod +w *; truncate -s 0 *",
+            ("cat-file", "-p", "8e27be7d6154a1f68ea9160ef0e18691d20560dc"),
+        ),
+    ],
+    ids=["a ref below another one", "an empty object"],
+)
+async def test_a_fault_that_stays_until_someone_mends_the_repository_is_told_from_others(repo, sh, harm, command):
+    """SC-20, AL-27: by git's own words; what passes by itself is tried again."""
+    await sh(harm)
+    with pytest.raises(PermanentGitError) as caught:
+        await repo.git(*command)
+    assert caught.value.fix.endswith("then retry")
 
 
 @pytest.mark.slow

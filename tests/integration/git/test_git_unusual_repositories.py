@@ -6,7 +6,7 @@ import shutil
 import pytest
 
 from builders import commit_all
-from scaffold.core.errors import GitError
+from scaffold.core.errors import GitError, PermanentGitError
 from scaffold.core.ids import Commit
 from scaffold.git.checkouts import worktree
 from scaffold.git.checkouts.worktree_pool import WorktreePool
@@ -172,7 +172,7 @@ async def test_a_partial_clone_uses_local_objects_and_never_fetches(repo, sh, op
     partial = await open_at(tmp_path / "partial")
     _, work, git = await walk(partial, place, people, add_a_file)
     assert work
-    with pytest.raises(GitError, match="partial clone") as caught:
+    with pytest.raises(PermanentGitError, match="partial clone") as caught:
         await worktree.reset_and_clean(git, await resolve(partial.git, "HEAD~1"))
     fix = caught.value.fix.partition("`")[2].split("`")
     await sh(f"{fix[0]}; {fix[2]}", cwd=partial.root)

@@ -6,7 +6,7 @@ import re
 from datetime import UTC, datetime
 from pathlib import Path
 
-from scaffold.core.errors import GitError
+from scaffold.core.errors import GitError, PermanentGitError
 from scaffold.core.ids import Commit
 from scaffold.host.clock import SystemClock
 from scaffold.host.process.command_runner import CommandResult
@@ -15,6 +15,23 @@ _LOCKED = re.compile(rb"(?:'(?P<file>[^'\n]+\.lock)': File exists)|could not loc
 _FILTERED = re.compile(r"(?P<path>[^\n]+): (?:clean|smudge) filter '?(?P<name>[^'\n]+?)'? failed")
 _ABSENT = re.compile(r"transport '[^']*' not allowed|promisor remote|lazy fetching disabled")
 _FULL = re.compile(r"No space left on device|Disk quota exceeded")
+_PERMANENT = (
+    (
+        # Not any denial: a file that an agent made unreadable is gone in the next worktree.
+        re.compile(
+            r"(?:cannot lock ref|unable to create|unable to write)[^\n]*"
+            r"(?:Permission denied|Not a directory|exists; cannot create)"
+            r"|insufficient permission for adding an object|Read-only file system",
+            re.IGNORECASE,
+        ),
+        "make the path that git names writable, then retry",
+    ),
+    (
+        re.compile(r"object (?:file )?\S+ (?:\(stored in \S+\) )?is (?:empty|corrupt)|inflate: data stream error"),
+        "run `git fsck` for the broken objects and fetch them again from another clone, then retry",
+    ),
+)
+"""What git says where it fails until someone changes the repository, and what to do."""
 _SYSTEM_ERRORS = (
     errno.EIO,
     errno.ENOSPC,
@@ -42,16 +59,7 @@ def git_failure(args: tuple[str, ...], cwd: Path, finished: CommandResult) -> Gi
     """Return the error for a git command that ended with an unexpected result."""
     stderr = finished.stderr.decode(errors="replace").strip()
     if lock := _LOCKED.search(finished.stderr):
-        file = lock["file"]
-        command = f"`{_command_text(args)}` in {cwd}"
-        # The lock is never removed: its owner is unknown and may still be running.
-        if file is None:
-            return GitError(f"{command}: git's config is locked", "another process is changing it; wait and retry")
-        held = Path(os.fsdecode(file))
-        return GitError(
-            f"{command}: the lock {held} exists{_lock_age(held)}",
-            f"if no git command is running in that repository, `rm '{held}'`; then retry",
-        )
+        return _lock_failure(f"`{_command_text(args)}` in {cwd}", lock["file"])
     if filtered := _FILTERED.search(stderr):
         name = filtered["name"]
         fix = f"only git-lfs may run; unset `filter={name}` for that path, or `git config filter.{name}.required false`"
@@ -62,7 +70,7 @@ def git_failure(args: tuple[str, ...], cwd: Path, finished: CommandResult) -> Gi
         path = _PREFIX.sub("", filtered["path"])
         return GitError(f"{path} in {cwd} needs the filter `{name}`, which failed or is not trusted", fix)
     if _ABSENT.search(stderr):
-        return GitError(
+        return PermanentGitError(
             f"`{_command_text(args)}` needs objects that are missing in {cwd}: it is a partial clone",
             "fetch them first: `git config --unset-all remote.origin.partialclonefilter`, "
             "then `git fetch --refetch origin`",
@@ -72,9 +80,20 @@ def git_failure(args: tuple[str, ...], cwd: Path, finished: CommandResult) -> Gi
     lines = stderr.splitlines()
     reasons = [line for line in lines if line.startswith(("fatal:", "error:"))] or lines
     reason = " | ".join(reasons[-5:]) or "no error output"
+    said = f"`{_command_text(args)}` in {cwd} {_describe_ending(finished)}: {reason}"
+    if permanent := next((fix for pattern, fix in _PERMANENT if pattern.search(stderr)), None):
+        return PermanentGitError(said, permanent)
+    return GitError(said, "run the command in that directory to see more, fix the cause, then retry")
+
+
+def _lock_failure(command: str, file: bytes | None) -> GitError:
+    # The lock is never removed: its owner is unknown and may still be running.
+    if file is None:
+        return GitError(f"{command}: git's config is locked", "another process is changing it; wait and retry")
+    held = Path(os.fsdecode(file))
     return GitError(
-        f"`{_command_text(args)}` in {cwd} {_describe_ending(finished)}: {reason}",
-        "run the command in that directory to see more, fix the cause, then retry",
+        f"{command}: the lock {held} exists{_lock_age(held)}",
+        f"if no git command is running in that repository, `rm '{held}'`; then retry",
     )
 
 
