@@ -7,7 +7,7 @@ import pytest
 from inline_snapshot import snapshot
 
 from scaffold.core.errors import UsageError
-from scaffold.core.states import Blocked, Paused, Pending, awaited_inbox_id
+from scaffold.core.states import Blocked, Failed, Paused, Pending, awaited_inbox_id
 from scaffold.host.clock import SystemClock
 from scaffold.orchestrator.dispatch import queue_attempt, slots_by_goal
 from scaffold.orchestrator.user_control.execution_control import request_goal_control, retry_action, retry_goal
@@ -220,6 +220,29 @@ async def test_losses_without_end_are_a_question_and_no_failure(harness, outcome
     retry_action(harness.store, run, harness.action(run, "a"))
     await dies(harness, run, end=AttemptEnd(outcome, "git is broken"))
     assert isinstance(harness.action(run, "a").state, Pending), "twenty more before it asks again"
+
+
+async def loses(harness, run, error, *, permanent=False):
+    """Let a worker end its attempt as lost."""
+    attempt = await harness.queue(run, "a")
+    end_attempt(harness.store, run, attempt.id, AttemptEnd("lost", error, permanent=permanent), fence=attempt.fence)
+
+
+async def test_three_losses_for_one_reason_fail_the_action_with_it(harness, clock):
+    """SC-20: ids and line numbers are no other reason; another reason in between begins anew."""
+    run = await harness.own(goal("g", act("a")))
+    for error in ("disk broke at 1a2b3c4d5e6f", "disk broke at 6f5e4d3c2b1a", "no memory", "no memory"):
+        await loses(harness, run, error)
+        assert isinstance(harness.action(run, "a").state, Pending)
+    await loses(harness, run, "no memory")
+    assert harness.action(run, "a").state == Failed("no memory")
+
+
+async def test_a_loss_that_nothing_here_can_mend_fails_the_action_at_once(harness, clock):
+    """SC-20."""
+    run = await harness.own(goal("g", act("a")))
+    await loses(harness, run, "the clone is partial. Fetch it.", permanent=True)
+    assert harness.action(run, "a").state == Failed("the clone is partial. Fetch it.")
 
 
 async def test_a_goal_that_its_user_paused_stays_paused_after_a_retry(harness, clock):

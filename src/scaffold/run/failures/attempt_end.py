@@ -1,6 +1,6 @@
 """End attempts that did not land, and decide the next state of their actions. No other module ends such an attempt."""
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from scaffold.core.errors import StaleFence
 from scaffold.core.ids import AttemptId, Commit, GoalId
@@ -18,7 +18,7 @@ from scaffold.core.states import (
 from scaffold.plan.failures.escalation import ATTEMPTED
 from scaffold.plan.graph.readiness import action_node, blocked_by_failure
 from scaffold.run.failures.ladder import escalate, is_safety_refusal, most_telling
-from scaffold.run.failures.worker_losses import LOSSES, record_death, record_loss
+from scaffold.run.failures.worker_losses import LOSSES, is_repeated_loss, record_death, record_loss
 from scaffold.store.database import Store
 
 
@@ -84,6 +84,9 @@ def record_attempt_end(
         raise StaleFence(
             f"attempt {attempt_id} has submitted its candidate", "Exit; the run's owner decides about the candidate."
         )
+    # Only what a worker says of itself: that its owner stopped or died says nothing about the next attempt.
+    if fence is not None and is_repeated_loss(store, attempt):
+        end = structs.replace(end, permanent=True)
     failed = _final_failure(store, run, attempt, end)
     if failed is not None:
         store.actions.move(attempt.action_id, failed)

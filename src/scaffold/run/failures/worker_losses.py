@@ -10,6 +10,7 @@ from scaffold.core.printable_text import count_of, utf8_safe
 from scaffold.core.states import AttemptOutcome
 from scaffold.host.random_ids import new_id
 from scaffold.host.wall_clock import zoned_time
+from scaffold.plan.failures.fingerprint import ShownFailure, failure_fingerprint
 from scaffold.plan.failures.worker_deaths import TELL_AFTER, must_ask, pause_s
 from scaffold.store.database import Store
 
@@ -17,6 +18,8 @@ MAX_LOST_IN_A_ROW = 20
 """How many attempts of an action in a row may end in one of these ways before a human is asked."""
 LOSSES: Mapping[AttemptOutcome, str] = {"lost": "were lost", "conflict": "conflicted with what had landed"}
 """Ends that are not failures of the work, and the text about them for people."""
+MAX_SAME_LOSSES = 3
+"""How many attempts of an action in a row may be lost for one reason before the action fails with it."""
 REASON_CHARS = 300
 DEATHS = "deaths"
 """Key in the detail of an inbox item that asks what to do about deaths in a row; the value is their number."""
@@ -39,6 +42,16 @@ def record_death(store: Store, run: Run, attempt: Attempt) -> str | None:
         )
         store.events.append(run.id, NoticeRaised("warning", text))
     return None
+
+
+def is_repeated_loss(store: Store, attempt: Attempt) -> bool:
+    """Return whether this and earlier attempts in a row were lost for one reason, so that the next one would be."""
+    why = _reason_of_loss(attempt)
+    if attempt.outcome != "lost" or not why:
+        return False
+    ended = reversed(store.attempts.for_action(attempt.action_id))
+    same = takewhile(lambda each: each.outcome == "lost" and why == _reason_of_loss(each), ended)
+    return sum(1 for _ in same) % MAX_SAME_LOSSES == 0
 
 
 def record_loss(store: Store, run: Run, attempt: Attempt) -> str | None:
@@ -73,6 +86,10 @@ def forget_deaths(store: Store, run: Run, goal_id: GoalId) -> bool:
 def is_about_deaths(item: InboxItem) -> bool:
     """Return whether the item asks what to do about workers that died in a row."""
     return DEATHS in item.detail
+
+
+def _reason_of_loss(attempt: Attempt) -> str:
+    return failure_fingerprint(ShownFailure(attempt.error or ""))
 
 
 def _ask_human(store: Store, run: Run, attempt: Attempt, what: str, count: int) -> str:
