@@ -138,7 +138,7 @@ async def _foreign_modules(
     """Return the modules that some Python on PATH would not load from the checkout, sorted by name."""
     found: dict[str, ForeignModule] = {}
     for program in interpreters(tree.environ) if modules else ():
-        places = await _probe_imports(program, tree, tuple(modules))
+        places = await probe_imports(program, tree, tuple(modules))
         if isinstance(places, NotReady):
             return places
         for name, origins in places.items():
@@ -148,7 +148,8 @@ async def _foreign_modules(
     return sorted(found.values(), key=lambda module: module.name)
 
 
-async def _probe_imports(program: str, tree: Tree, names: tuple[str, ...]) -> Mapping[str, tuple[str, ...]] | NotReady:
+async def probe_imports(program: str, tree: Tree, names: tuple[str, ...]) -> Mapping[str, tuple[str, ...]] | NotReady:
+    """Return where this Python would load each name from, nowhere but for names of its own; NotReady if it fails."""
     finished = await run_command(
         [program, "-c", PROBE_SCRIPT],
         cwd=tree.git.cwd,

@@ -1,0 +1,90 @@
+"""What a contract's checks start is looked up where they will run, before anything is paid for."""
+
+import pytest
+
+from scaffold.core.proof.contract import Check, Contract, ExitCode
+from scaffold.core.proof.not_ready import MissingProgram, read_missing_program
+from scaffold.git import refs
+from scaffold.verify.contract.check_runs import Tree
+from scaffold.verify.environment.check_programs import WorkScope, missing_program
+
+DOCUMENT = WorkScope(("DOC.md",), installs=True)
+
+
+@pytest.fixture
+async def tree(harness):
+    head = await refs.resolve(harness.context.git, "HEAD")
+    return Tree(git=harness.context.git, base=head, commit=head, environ=dict(harness.context.environ))
+
+
+async def missing(tree, command, scope=DOCUMENT, **fields):
+    found = await missing_program(Contract(commands=(Check(command=command, **fields),)), tree, scope)
+    return found.program if found else None
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "no-such-tool DOC.md",
+        "test -f DOC.md && no-such-tool DOC.md",
+        "cat DOC.md | no-such-tool",
+        "cd / && no-such-tool",
+        "command -v no-such-tool && no-such-tool",
+        "sh -c 'no-such-tool DOC.md'",
+        "timeout 5 no-such-tool",
+        "LEVEL=3 env COLOR=never no-such-tool",
+    ],
+)
+async def test_a_program_that_is_nowhere_is_named(tree, command):
+    """AL-10, BX-4: whatever comes before it in the command."""
+    assert await missing(tree, command) == "no-such-tool"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "true; test -f DOC.md && [ -s DOC.md ]",
+        "./build.sh && bin/tool --check",
+        "no-such-tool || test -f DOC.md",
+        "if command -v no-such-tool; then no-such-tool; fi",
+        "no-such-tool; test -f DOC.md",
+        "PATH=bin:$PATH no-such-tool",
+        ". ./env.sh && no-such-tool",
+        "! no-such-tool",
+        "$RUNNER DOC.md",
+        "python3 -m unittest -q",
+        "docker compose up",
+    ],
+)
+async def test_what_the_work_makes_or_an_alternative_replaces_is_not_missing(tree, command):
+    """AL-10: honest checks are not refused."""
+    found = await missing(tree, command)
+    assert found in {None, "docker"}, "but for a docker that this machine may lack"
+
+
+async def test_a_module_is_missing_unless_the_work_may_bring_it(tree):
+    """AL-10: a runner's module is no file of the work; a module that its files may be is."""
+    command = "python3 -m scaffold_absent_module"
+    assert await missing(tree, command) == command
+    assert await missing(tree, command, WorkScope(("src/scaffold_absent_module",), installs=False)) is None
+    assert await missing(tree, command, WorkScope((), installs=False)) is None
+
+
+async def test_work_that_may_change_a_manifest_may_bring_its_programs(tree):
+    """AL-10: where set-up commands may run, what the work adds is installed for its checks."""
+    for files in ((), ("package.json",), ("**",)):
+        assert await missing(tree, "no-such-tool", WorkScope(files, installs=True)) is None
+        assert await missing(tree, "no-such-tool", WorkScope(files, installs=False)) == "no-such-tool"
+
+
+async def test_an_optional_check_and_one_that_expects_the_failure_need_no_program(tree):
+    """AL-8."""
+    assert await missing(tree, "no-such-tool", required=False) is None
+    assert await missing(tree, "no-such-tool", expect=ExitCode(127)) is None
+
+
+def test_the_reason_of_an_action_can_be_read_again():
+    """AL-10."""
+    found = MissingProgram("go vet", "the sandbox of checks (PATH=/usr/local.d/bin:/bin)", "Install it; or not")
+    assert read_missing_program(f"{found.what}. {found.fix}") == found
+    assert read_missing_program("environment_not_ready: something else. Do this.") is None
