@@ -69,6 +69,29 @@ def test_a_run_whose_checks_would_import_other_code_ends_before_money_is_spent(s
     assert not list((scenario.repo / ".scaffold" / "logs").glob("*/add.jsonl"))
 
 
+def test_an_action_whose_check_has_no_program_here_ends_before_money_is_spent(scenario):
+    """AL-10, BX-4: with the program, the environment and the remedy; once it is there, the action can be retried."""
+    tools = scenario.home / "bin"
+    tools.mkdir()
+    scenario.environ["PATH"] = f"{tools}:{scenario.environ['PATH']}"
+    check = "test -s src/made && no-such-checker src/made"
+    scenario.plan(plan_of(sums=[action("add", effects=["adds"], check=check, files=["src"])]))
+    scenario.cassette(add=[write("src/made", "text")])
+    scenario.run("--yes", code=1)
+    (ended,) = scenario.status()["actions"]
+    reason = ended["reason"]
+    assert (reason["kind"], reason["program"]) == ("environment_not_ready", "no-such-checker")
+    assert "PATH=" in reason["environment"]
+    assert reason["fix"].endswith("then `scaffold retry add` and `scaffold resume`")
+    assert [attempt["tokens"] for attempt in ended["attempts"]] == [0]
+    program = tools / "no-such-checker"
+    program.write_text("#!/bin/sh\ntest -s $1\n")
+    program.chmod(0o755)
+    scenario.scaffold("retry", "add", code=0)
+    scenario.scaffold("resume", code=0)
+    assert scenario.status()["actions"][0]["status"] == "completed"
+
+
 @pytest.mark.slow
 def test_a_check_sees_nothing_that_the_agent_left_outside_its_worktree(scenario):
     """BX-9, AL-9: neither in the temporary folder nor in caches or shared memory."""

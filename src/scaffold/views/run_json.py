@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from scaffold.core.landing.branch_move import BranchMove
 from scaffold.core.model import Action, Attempt, Fact, FileGrant, Goal, Run
+from scaffold.core.proof.not_ready import read_missing_program
 from scaffold.core.states import reason_of, status_of
 from scaffold.plan.collisions.rules import HeldBack
 from scaffold.plan.failures.recurrence import first_same
@@ -145,6 +146,12 @@ def fact_json(fact: Fact) -> Json:
     }
 
 
+def _action_reason(action: Action) -> Json | str | None:
+    reason = reason_of(action.state)
+    missing = read_missing_program(reason) if reason else None
+    return msgspec.to_builtins(missing) if missing else reason
+
+
 def action_json(view: RunView, action: Action) -> Json:
     """Return one entry of `actions`."""
     return {
@@ -159,7 +166,7 @@ def action_json(view: RunView, action: Action) -> Json:
         "task_state": task_state(action.state),
         "failures": view.failures.get(action.id, 0),
         "attempts_allowed": view.attempts_allowed(action),
-        "reason": reason_of(action.state),
+        "reason": _action_reason(action),
         "held_back": held_back_json(view.held_back.get(action.id)),
         "attempts": [_attempt_json(view, action, attempt) for attempt in view.attempts_of(action)],
         "assumptions": [

@@ -8,11 +8,13 @@ from msgspec import structs
 from scaffold.core.errors import (
     BudgetExceeded,
     ContextOverflow,
+    EnvironmentNotReady,
     GitError,
     HookUnusable,
     HumanDecisionRequired,
     ModelAccessDenied,
     ModelUnavailable,
+    PermanentGitError,
     ScaffoldError,
     ShareUsed,
     StaleFence,
@@ -22,7 +24,8 @@ from scaffold.core.model import ProcessIdentity
 from scaffold.core.ports import Model
 from scaffold.core.states import COUNTED_FAILURES, Failed
 from scaffold.plan.failures.recurrence import first_same
-from scaffold.run.attempts.assignment import Assignment
+from scaffold.run.attempts.assignment import Assignment, action_of_work, read_declaration
+from scaffold.run.attempts.contracts import contract_in_force
 from scaffold.run.context import RunContext
 from scaffold.run.failures.attempt_end import AttemptEnd, end_attempt
 from scaffold.run.failures.ladder import failure_text
@@ -167,6 +170,7 @@ class Worker:
             shared, asked = place.shared, self._capabilities.asked_edits
             await provision_checkout(place.environment, workspace.path)
             grant_approved_requests(records)
+            await _require_programs(place, records)
             ending = None
             try:
                 async with attempt_extensions(place, records, self._capabilities.human) as extensions:
@@ -191,6 +195,17 @@ class Worker:
         return await (run_step if self._task.attempt.kind == "step" else make_change)(place, capabilities, records)
 
 
+async def _require_programs(place: Workplace, records: AttemptRecords) -> None:
+    """Raise EnvironmentNotReady if a check of the contract could not run here, whatever the agent does."""
+    # The steps of a story are checked as a whole, by its own contract.
+    judged = action_of_work(records.store, records.task.action)
+    contract = contract_in_force(records.store, judged.id) or judged.contract
+    missing = await place.missing_program(contract, read_declaration(records.store, judged).files)
+    if missing is not None:
+        retry = f"{missing.fix}; then `scaffold retry {judged.key}` and `scaffold resume`"
+        raise EnvironmentNotReady(missing.what, retry)
+
+
 def _ending_of(error: ScaffoldError) -> AttemptEnd:
     match error:
         case BudgetExceeded():
@@ -200,11 +215,11 @@ def _ending_of(error: ScaffoldError) -> AttemptEnd:
         case ModelUnavailable():
             is_denied = isinstance(error, ModelAccessDenied)
             return AttemptEnd("no_access" if is_denied else "unavailable", error.in_full)
-        # Every attempt would begin with the same prompt, or the same hook, and end in the same way.
-        case ContextOverflow() | HookUnusable():
+        # Every attempt would begin with the same prompt, hook or missing program, and end in the same way.
+        case ContextOverflow() | HookUnusable() | EnvironmentNotReady():
             return AttemptEnd("executor_failed", error.in_full, permanent=True)
         # The machine failed, which says nothing about the work.
         case GitError() | StoreUnavailable():
-            return AttemptEnd("lost", error.in_full)
+            return AttemptEnd("lost", error.in_full, permanent=isinstance(error, PermanentGitError))
         case _:
             return AttemptEnd("executor_failed", error.in_full)

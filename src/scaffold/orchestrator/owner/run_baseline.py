@@ -14,6 +14,7 @@ from scaffold.core.ids import TreeId
 from scaffold.core.model import Run
 from scaffold.core.printable_text import count_of
 from scaffold.core.proof.gates import Baseline, GateResult, GateRun
+from scaffold.core.proof.not_ready import ENVIRONMENT_NOT_READY
 from scaffold.git import commits
 from scaffold.host.contained_path import ContainedPath
 from scaffold.landing.proving.checkout import Checkout
@@ -44,7 +45,6 @@ from scaffold.verify.services.lifecycle import prove_services
 from scaffold.verify.services.specs import external_services
 from scaffold.views.store_reader import is_executed
 
-NOT_READY = "environment_not_ready"
 CHECK_ENVIRONMENT = Activity(label="prepares the environment of checks", is_whole=False, surrounds=True)
 PREPARING = "preparing"
 """The stage of the run in which its owner sets up the environment and runs the gates."""
@@ -67,7 +67,7 @@ async def ensure_baseline(context: RunContext, run: Run) -> None:
     async with activities.during(CHECK_ENVIRONMENT):
         result = await _prepare_and_capture(context, run, activities.during)
     if isinstance(result, NotReady):
-        reason = context.redactor.clean(f"{NOT_READY}: {result.what}{_log_note(result.log)}")
+        reason = context.redactor.clean(f"{ENVIRONMENT_NOT_READY}: {result.what}{_log_note(result.log)}")
         fail_run(context.store, run, reason)
         retry = f"then `scaffold retry {run.id}` and `scaffold resume {run.id}`, or a new run if that took a commit"
         fix = f"{result.fix[:1].upper()}{result.fix[1:].rstrip('.')}, {retry}."

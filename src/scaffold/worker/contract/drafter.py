@@ -104,6 +104,8 @@ class ContractDrafter:
         return strengthen(draft, answer)
 
     async def _denied_command(self, contract: Contract) -> str:
+        if missing := await self._place.missing_program(contract, self._records.declaration.files):
+            return f"{missing.what}. Choose a check that can run there."
         # A sandbox confines the commands; without one they are judged like an agent's calls.
         place, permissions = self._place, self._records.task.run.settings.permissions
         if place.sandbox is not None:

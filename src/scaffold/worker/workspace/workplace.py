@@ -9,6 +9,7 @@ from msgspec import Struct
 from scaffold.core.ids import Commit
 from scaffold.core.proof.contract import CheckResult, Contract
 from scaffold.core.proof.gates import Baseline, CheckEnvironment
+from scaffold.core.proof.not_ready import MissingProgram
 from scaffold.git.checkouts import worktree
 from scaffold.host.child_environment import agent_variables
 from scaffold.host.sandbox.confinement import SandboxSpec
@@ -26,6 +27,7 @@ from scaffold.run.resources.sandbox import (
 )
 from scaffold.verify.contract.check_runs import Tree, run_checks
 from scaffold.verify.environment.check_env import check_environ, with_shown_folders
+from scaffold.verify.environment.check_programs import WorkScope, missing_program
 from scaffold.worker.workspace.attempt_worktree import AttemptWorkspace
 from scaffold.worker.workspace.shared_folder import SharedFolder, open_shared_folder
 
@@ -89,6 +91,11 @@ class Workplace(Struct, frozen=True, kw_only=True):
             return ()
         async with self.base_checked_out():
             return await run_checks(contract, self.tree(self.workspace.base))
+
+    async def missing_program(self, contract: Contract | None, files: Sequence[str]) -> MissingProgram | None:
+        """Return a program that a check of the contract cannot run here; work in these `files` may bring its own."""
+        scope = WorkScope(tuple(files), installs=self.task.run.settings.environment.trusted)
+        return await missing_program(contract, self.tree(self.workspace.base), scope) if contract else None
 
     @contextlib.asynccontextmanager
     async def base_checked_out(self) -> AsyncIterator[None]:
