@@ -10,7 +10,9 @@ from typing import Any
 
 from msgspec import Struct
 
-from scaffold.agent.turn_loop import Agent, AgentRecords, AgentSpec, NullHistory
+from scaffold.agent.agent_spec import AgentRecords, AgentSpec
+from scaffold.agent.io_port import NullHistory
+from scaffold.agent.turn_loop import Agent
 from scaffold.core.conversation import Caller
 from scaffold.core.ids import ConversationId, ReservationId
 from scaffold.core.model import Usage

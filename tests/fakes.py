@@ -6,10 +6,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from scaffold.agent.agent_spec import AgentRecords, AgentSpec
 from scaffold.agent.context.conversation_window import Conversation
 from scaffold.agent.io_port import AgentIO, FixedContext
 from scaffold.agent.journal import EntryKind
-from scaffold.agent.turn_loop import Agent, AgentRecords, AgentSpec
+from scaffold.agent.turn_loop import Agent
 from scaffold.core.conversation import AssistantMessage, Caller, Reply, Request, Text, UserMessage, ignore_delta
 from scaffold.core.errors import BudgetExceeded
 from scaffold.core.model import Usage

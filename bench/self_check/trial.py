@@ -11,10 +11,11 @@ from typing import Any
 
 from msgspec import Struct
 
+from scaffold.agent.agent_spec import AgentRecords, AgentSpec
 from scaffold.agent.io_port import AgentIO
 from scaffold.agent.modes import CurrentMode
 from scaffold.agent.repeated_calls import RepeatNotes
-from scaffold.agent.turn_loop import Agent, AgentRecords, AgentSpec
+from scaffold.agent.turn_loop import Agent
 from scaffold.core.conversation import Caller
 from scaffold.core.errors import ModelError
 from scaffold.core.ids import ReservationId

@@ -22,8 +22,8 @@ from scaffold.acp.config_options import config_options
 from scaffold.acp.prompt_content import PromptContent, read_prompt
 from scaffold.acp.session_updates import SessionUpdates, replayed
 from scaffold.acp.tool_calls import Content, ToolCalls, call_kind, call_title
+from scaffold.agent.agent_spec import TurnResult
 from scaffold.agent.modes import parse_mode
-from scaffold.agent.turn_loop import TurnResult
 from scaffold.core.errors import ScaffoldError, TurnLimitExceeded, UsageError
 from scaffold.host.clock import SystemClock
 from scaffold.llm.registry.cards import model_card

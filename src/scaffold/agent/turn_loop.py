@@ -1,13 +1,12 @@
 """One agent: a conversation between a model and its tools, turn by turn."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
-from typing import Literal
 
 import msgspec
-from msgspec import Struct
 
+from scaffold.agent.agent_spec import AgentRecords, AgentSpec, TurnResult
 from scaffold.agent.context.compaction import COMPACT_ABOVE, COMPACT_TO, dropped_text, written_words
 from scaffold.agent.context.conversation_window import Conversation
 from scaffold.agent.context.text_size import plain_text, text_size, without_surrogates
@@ -19,8 +18,7 @@ from scaffold.agent.context.window_use import (
     initial_estimate,
     tools_size,
 )
-from scaffold.agent.io_port import NO_IO, AgentIO, FixedContext, NullHistory, PromptContext, do_nothing
-from scaffold.agent.journal import Journal
+from scaffold.agent.io_port import NO_IO, AgentIO
 from scaffold.agent.prompts import summary_writer_prompt
 from scaffold.agent.repeated_calls import LoopDetected, RepeatedExchanges
 from scaffold.agent.reply_problems import CALL_IN_TEXT, EMPTY, call_in_text, cutoff_error, no_answer_error
@@ -47,9 +45,8 @@ from scaffold.core.conversation import (
 )
 from scaffold.core.errors import BudgetExceeded, ContextOverflow, ModelError, TurnLimitExceeded
 from scaffold.core.model import Usage
-from scaffold.core.ports import NO_USAGE, Budget, History, Model, ReplyMemory
+from scaffold.core.ports import NO_USAGE, Model
 from scaffold.core.printable_text import utf8_safe
-from scaffold.core.run_settings import CompactionWriter, Effort
 from scaffold.core.tool import Tool
 from scaffold.llm.deltas import DeltaListener
 
@@ -64,47 +61,6 @@ COMPACTION = "compaction"
 WAIT_S = 2.0
 """Calls that take longer are no loop: agents poll what they wait for."""
 MAX_CUTOFFS = 3  # replies cut off in a row after which a turn fails: another try would be cut off as well
-
-
-class AgentSpec(Struct, frozen=True, kw_only=True):
-    """An agent's role, prompt and limits."""
-
-    caller: Caller
-    """Its `turn` is the number of the first request."""
-    system: str
-    context: PromptContext = FixedContext()
-    max_requests: int = 100
-    """Requests between two prompts of the user; incoming messages do not reset the count."""
-    effort: Effort = "auto"
-    compaction: CompactionWriter = "code"
-    """Who writes the summary of messages that are dropped; code if the model cannot."""
-    must_answer: bool = False
-    """Whether its last reply is what was asked for: an empty one after tools is nudged once, then an error."""
-    may_repeat: bool = False
-    """Whether it may get the same answers again and again, and is only told so: a session may wait for something."""
-    whole_prompt: bool = False
-    """Whether the prompt of its first turn is never cut: if that does not fit into the model's window, it fails."""
-
-
-class AgentRecords(Struct, frozen=True, kw_only=True):
-    """Where an agent records its actions, messages and costs."""
-
-    journal: Journal
-    budget: Budget
-    history: History = NullHistory()
-    paid: ReplyMemory | None = None
-    """Replies that are not paid again; None without any."""
-    keep: Callable[[KeptTurn], None] = do_nothing
-    """Called with the turn whenever it has come further; another process can continue it from there."""
-
-
-class TurnResult(Struct, frozen=True):
-    """The last reply's text, and the usage of the whole turn."""
-
-    text: str
-    usage: Usage
-    requests: int
-    stop: Literal["end", "refused"] = "end"
 
 
 class Agent:

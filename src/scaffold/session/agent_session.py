@@ -9,6 +9,7 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 
 import msgspec
 
+from scaffold.agent.agent_spec import AgentRecords, AgentSpec, TurnResult
 from scaffold.agent.context.attachments import AttachmentPlaces, attach
 from scaffold.agent.extensions.port import (
     AgentExtensions,
@@ -28,7 +29,7 @@ from scaffold.agent.skills import skill_folders, skill_tools
 from scaffold.agent.subagents.peers import Peers
 from scaffold.agent.subagents.process_pool import SubagentSpec
 from scaffold.agent.toolbox import shown_result
-from scaffold.agent.turn_loop import Agent, AgentRecords, AgentSpec, TurnResult
+from scaffold.agent.turn_loop import Agent
 from scaffold.core.conversation import Caller, Image, Text
 from scaffold.core.extension_set import Role
 from scaffold.core.model import Usage

@@ -6,8 +6,8 @@ from contextlib import AsyncExitStack
 
 import msgspec
 
+from scaffold.agent.agent_spec import TurnResult
 from scaffold.agent.context.conversation_window import recap
-from scaffold.agent.turn_loop import TurnResult
 from scaffold.core.conversation import Image
 from scaffold.core.errors import UsageError
 from scaffold.core.tool import ToolOutput

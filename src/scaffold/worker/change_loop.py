@@ -7,7 +7,7 @@ from typing import assert_never
 import msgspec
 from msgspec import Struct, structs
 
-from scaffold.agent.turn_loop import TurnResult
+from scaffold.agent.agent_spec import TurnResult
 from scaffold.core.conversation import KeptTurn
 from scaffold.core.errors import BudgetExceeded, HumanDecisionRequired, ModelError
 from scaffold.core.ids import Commit

@@ -3,7 +3,7 @@
 import msgspec
 from msgspec import Struct, structs
 
-from scaffold.agent.turn_loop import TurnResult
+from scaffold.agent.agent_spec import TurnResult
 from scaffold.core.proof.contract import Verification
 from scaffold.plan.story.summary import ASK_FOR_SUMMARY, find_summary
 from scaffold.run.attempts.assignment import Assignment

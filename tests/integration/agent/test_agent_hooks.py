@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from inline_snapshot import snapshot
 
+from scaffold.agent.agent_spec import TurnResult
 from scaffold.agent.extensions.access import open_hooks
 from scaffold.agent.extensions.opened_hooks import MOST_BLOCKED_STOPS
 from scaffold.agent.extensions.port import NO_EXTENSIONS, Compacting, SessionEnded, SessionStarted
 from scaffold.agent.extensions.setup import ExtensionSetup, HookSession
-from scaffold.agent.turn_loop import TurnResult
 from scaffold.core.errors import ScaffoldError, TurnStopped
 from scaffold.core.extension_set import Extensions, Hook
 from scaffold.core.model import Usage

@@ -4,8 +4,9 @@ from textwrap import dedent
 from inline_snapshot import snapshot
 
 from fakes import JournalList
+from scaffold.agent.agent_spec import AgentRecords, AgentSpec
 from scaffold.agent.prompts import system_prompt
-from scaffold.agent.turn_loop import Agent, AgentRecords, AgentSpec
+from scaffold.agent.turn_loop import Agent
 from scaffold.core.conversation import Caller
 from scaffold.host.clock import FakeClock
 from scaffold.llm.model_factory import open_model

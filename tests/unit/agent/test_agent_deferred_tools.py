@@ -5,10 +5,11 @@ import json
 from inline_snapshot import snapshot
 
 from fakes import CALLER, FakeBudget, JournalList, MemoryHistory, RecordingModel, ScriptedModel, text_reply
+from scaffold.agent.agent_spec import AgentRecords, AgentSpec
 from scaffold.agent.context.conversation_window import Conversation
 from scaffold.agent.deferred_tools import LOAD_TOOLS
 from scaffold.agent.toolbox import Toolbox
-from scaffold.agent.turn_loop import Agent, AgentRecords, AgentSpec
+from scaffold.agent.turn_loop import Agent
 from scaffold.core.conversation import AssistantMessage, Text, ToolCall, ToolResult, UserMessage
 from scaffold.core.tool import Tool, ToolGroup, ToolOutput
 from scaffold.tools.arguments import object_schema

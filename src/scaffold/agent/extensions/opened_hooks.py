@@ -8,6 +8,7 @@ from typing import Any, assert_never
 import msgspec
 from msgspec import structs
 
+from scaffold.agent.agent_spec import TurnResult
 from scaffold.agent.extensions.port import (
     AgentEvent,
     AgentExtensions,
@@ -22,7 +23,6 @@ from scaffold.agent.extensions.port import (
 )
 from scaffold.agent.extensions.setup import ExtensionSetup, HookSession
 from scaffold.agent.toolbox import shown_result
-from scaffold.agent.turn_loop import TurnResult
 from scaffold.core.conversation import AssistantMessage, Message, Text, Thinking, ToolCall, ToolResult
 from scaffold.core.errors import HookUnusable, ScaffoldError, TurnStopped
 from scaffold.core.extension_set import Extensions, HookEvent

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
-from scaffold.agent.turn_loop import TurnResult
+from scaffold.agent.agent_spec import TurnResult
 from scaffold.core.conversation import Image, KeptTurn, Text
 from scaffold.core.ports import Model
 from scaffold.core.tool import Tool

@@ -10,8 +10,8 @@ from typing import Literal, assert_never
 import click
 from msgspec import Struct, structs
 
+from scaffold.agent.agent_spec import TurnResult
 from scaffold.agent.modes import MODES
-from scaffold.agent.turn_loop import TurnResult
 from scaffold.cli.exit_codes import INTERRUPTED, OK
 from scaffold.cli.render.terminal.style import can_redraw
 from scaffold.cli.repl.approval_queue import ApprovalQueue, format_question, proposed_change

@@ -5,10 +5,11 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from difflib import unified_diff
 
+from scaffold.agent.agent_spec import AgentRecords, AgentSpec
 from scaffold.agent.io_port import AgentIO
 from scaffold.agent.journal import JournalFile
 from scaffold.agent.prompts import system_prompt
-from scaffold.agent.turn_loop import Agent, AgentRecords, AgentSpec
+from scaffold.agent.turn_loop import Agent
 from scaffold.core.conversation import Caller
 from scaffold.core.errors import BudgetExceeded, ModelError, UsageError
 from scaffold.core.ids import AttemptId

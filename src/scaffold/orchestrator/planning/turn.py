@@ -11,11 +11,12 @@ from contextlib import suppress
 
 from msgspec import Struct
 
+from scaffold.agent.agent_spec import AgentRecords, AgentSpec, TurnResult
 from scaffold.agent.io_port import AgentIO
 from scaffold.agent.journal import JournalFile
 from scaffold.agent.prompts import system_prompt
 from scaffold.agent.repeated_calls import LoopDetected
-from scaffold.agent.turn_loop import Agent, AgentRecords, AgentSpec, TurnResult
+from scaffold.agent.turn_loop import Agent
 from scaffold.core.conversation import Caller
 from scaffold.core.errors import (
     BudgetExceeded,

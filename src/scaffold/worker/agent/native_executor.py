@@ -5,6 +5,7 @@ from functools import partial
 
 from msgspec import structs
 
+from scaffold.agent.agent_spec import AgentRecords, AgentSpec, TurnResult
 from scaffold.agent.extensions.port import NO_EXTENSIONS, AgentExtensions
 from scaffold.agent.files_note import files_note
 from scaffold.agent.instruction_files import find_instructions
@@ -13,7 +14,7 @@ from scaffold.agent.journal import Journal
 from scaffold.agent.prompts import auditor_prompt, step_prompt_rules, with_instructions, worker_prompt
 from scaffold.agent.session_context import TodoContext
 from scaffold.agent.skills import skills_section
-from scaffold.agent.turn_loop import Agent, AgentRecords, AgentSpec, TurnResult
+from scaffold.agent.turn_loop import Agent
 from scaffold.core.conversation import Caller, KeptTurn
 from scaffold.tools.command.background_commands import BackgroundCommands
 from scaffold.tools.content.seen_files import SeenFiles

@@ -4,10 +4,11 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Literal
 
+from scaffold.agent.agent_spec import AgentRecords, AgentSpec, TurnResult
 from scaffold.agent.io_port import AgentIO
 from scaffold.agent.journal import Journal
 from scaffold.agent.prompts import system_prompt
-from scaffold.agent.turn_loop import Agent, AgentRecords, AgentSpec, TurnResult
+from scaffold.agent.turn_loop import Agent
 from scaffold.core.conversation import Caller, Delta, RetryWait
 from scaffold.core.ports import Model
 from scaffold.core.tool import Tool

@@ -10,8 +10,8 @@ from typing import Protocol
 
 from msgspec import Struct
 
+from scaffold.agent.agent_spec import TurnResult
 from scaffold.agent.repeated_calls import FailedCall, LoopDetected, RepeatedFailures, call_fingerprint
-from scaffold.agent.turn_loop import TurnResult
 from scaffold.core.conversation import KeptTurn, Text, ToolCall
 from scaffold.core.errors import GitError
 from scaffold.core.ids import Commit

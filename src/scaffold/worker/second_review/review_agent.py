@@ -9,8 +9,8 @@ from typing import Literal, Protocol
 import msgspec
 from msgspec import Struct
 
+from scaffold.agent.agent_spec import TurnResult
 from scaffold.agent.model_access import connect_model
-from scaffold.agent.turn_loop import TurnResult
 from scaffold.core.errors import BudgetExceeded, ModelError, UsageError
 from scaffold.core.ids import Commit
 from scaffold.core.ports import Model

@@ -9,11 +9,12 @@ from collections.abc import Callable, Sequence
 
 from msgspec import Struct
 
+from scaffold.agent.agent_spec import AgentRecords, AgentSpec, TurnResult
 from scaffold.agent.io_port import AgentIO
 from scaffold.agent.journal import JournalFile, approval_logger
 from scaffold.agent.model_access import connect_model
 from scaffold.agent.prompts import system_prompt
-from scaffold.agent.turn_loop import Agent, AgentRecords, AgentSpec, TurnResult
+from scaffold.agent.turn_loop import Agent
 from scaffold.core.conversation import Caller
 from scaffold.core.errors import GitError, ModelError, UsageError
 from scaffold.core.ids import Commit
