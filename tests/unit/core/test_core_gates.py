@@ -26,3 +26,25 @@ def test_a_gate_that_only_warns_blocks_nothing_and_is_no_evidence_once_it_would(
     assert (broken.blocks, broken.warns, broken.counts_for_work) == (False, True, False)
     assert (clean.blocks, clean.warns, clean.counts_for_work) == (False, False, True)
     assert not GateResult(gate=TEST, verdict="not_applicable").counts_for_work
+
+
+def test_a_gate_of_which_all_failed_before_the_work_is_no_evidence():
+    """BX-4: it could not fail; a test that passes, or findings by name, can become worse."""
+    by_exit_code = GateResult(
+        gate=Gate(kind="test", command="make check"),
+        verdict="pre_existing",
+        tests={"exit": "pre_existing"},
+        counts={"pre_existing": 1},
+    )
+    lint = Gate(kind="lint", command="ruff check .", runner="findings")
+    tests = Gate(kind="test", command="pytest", runner="pytest")
+    all_red = GateResult(gate=tests, verdict="pre_existing", counts={"pre_existing": 2, "skipped": 1})
+    one_green = GateResult(gate=tests, verdict="pre_existing", counts={"pre_existing": 2, "pass": 1})
+    one_fixed = GateResult(gate=tests, verdict="pre_existing", counts={"pre_existing": 2, "fixed": 1})
+    findings = GateResult(
+        gate=lint, verdict="pre_existing", tests={"a.py: F401": "pre_existing"}, counts={"pre_existing": 1}
+    )
+    crashed = GateResult(gate=lint, verdict="pre_existing", tests={"exit": "pre_existing"}, counts={"pre_existing": 1})
+    results = (by_exit_code, all_red, crashed, one_green, one_fixed, findings)
+    assert [each.counts_for_work for each in results] == [False, False, False, True, True, True]
+    assert not any(each.blocks for each in results)

@@ -198,8 +198,16 @@ class GateResult(Struct, frozen=True, kw_only=True):
 
     @property
     def counts_for_work(self) -> bool:
-        """True if this result is evidence for the work."""
-        return self.verdict != "not_applicable" and self.verdict not in BLOCKING_GATE_VERDICTS
+        """True if this result is evidence for the work: it does not block, and it could have."""
+        return self.verdict != "not_applicable" and self.verdict not in BLOCKING_GATE_VERDICTS and self.could_fail
+
+    @property
+    def could_fail(self) -> bool:
+        """False if all that ran failed before the work, too, so that no work could make it worse."""
+        if self.verdict != "pre_existing" or self.counts.keys() - {"pre_existing", "skipped"}:
+            return True
+        # Old findings hide no new ones, but an exit code does.
+        return self.gate.runner == "findings" and EXIT_OUTCOME not in self.tests
 
     @property
     def warns(self) -> bool:
