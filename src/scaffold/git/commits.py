@@ -67,6 +67,8 @@ class PathChange(Struct, frozen=True):
     """The id of the new content, in hex; for a submodule its commit."""
     former_id: str = ""
     """The id of the old content, likewise."""
+    former_mode: str = "100644"
+    """The old mode; `000000` for an added path."""
 
     @property
     def is_link(self) -> bool:
@@ -405,8 +407,9 @@ async def changed_line_count(git: Git, old: Commit, new: Commit) -> int:
 
 
 def _parse_change(status: str, path: str) -> PathChange:
-    _, mode, old, new, kind = status.split()
-    return convert({"path": path, "kind": kind, "mode": mode, "object_id": new, "former_id": old}, PathChange)
+    former_mode, mode, old, new, kind = status.removeprefix(":").split()
+    ids = {"object_id": new, "former_id": old}
+    return convert({"path": path, "kind": kind, "mode": mode, **ids, "former_mode": former_mode}, PathChange)
 
 
 def _nul_terminated(records: Sequence[str]) -> bytes:
