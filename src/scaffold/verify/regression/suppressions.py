@@ -88,7 +88,7 @@ _THRESHOLD = re.compile(
 """A setting or option by which a test command fails if too few lines are covered."""
 _WORD = re.compile(r"[\w-]+")
 _QUOTED = r"\"(?:\\.|[^\"\\\n])*\"|`(?:\\.|[^`\\])*`"
-_SCRIPT_PARTS = re.compile(rf"(?:{_QUOTED}|'(?:\\.|[^'\\\n])*')|(?P<comment>//[^\n]*|/\*.*?\*/)", re.DOTALL)
+SCRIPT_PARTS = re.compile(rf"(?:{_QUOTED}|'(?:\\.|[^'\\\n])*')|(?P<comment>//[^\n]*|/\*.*?\*/)", re.DOTALL)
 # A quote in Rust may begin the name of a lifetime.
 _RUST_PARTS = re.compile(r"\"(?:\\.|[^\"\\])*\"|'(?:\\.|[^'\\\n])'|(?P<comment>//[^\n]*|/\*.*?\*/)", re.DOTALL)
 
@@ -214,7 +214,7 @@ def _python_comments(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _script_comments(text: str) -> Iterator[tuple[int, str]]:
-    for part in _SCRIPT_PARTS.finditer(text):
+    for part in SCRIPT_PARTS.finditer(text):
         if part["comment"]:
             yield text.count("\n", 0, part.start()), part["comment"]
 

@@ -64,18 +64,18 @@ async def mentioning(git: Git, names: Collection[str]) -> tuple[str, ...]:
     wanted = sorted(name for name in names if len(name) >= SHORTEST_NAME)
     if not wanted or len(wanted) > MOST_NAMES:
         return ()
-    return await _files_holding(git, wanted, "-w")
+    return await files_holding(git, wanted, "-w")
 
 
 async def importing(git: Git, packages: Collection[str]) -> tuple[str, ...]:
     """Return the tracked files of Go that import one of the packages, by their whole names, sorted."""
-    return await _files_holding(git, [f'"{name}"' for name in sorted(packages)], within=":/*.go") if packages else ()
+    return await files_holding(git, [f'"{name}"' for name in sorted(packages)], within=":/*.go") if packages else ()
 
 
 async def marked(git: Git, tags: Collection[str]) -> tuple[str, ...]:
     """Return the tracked files that carry one of the tags: `@TAG` in any text, a marker of pytest's, sorted."""
     patterns = [pattern for tag in sorted(tags) for pattern in (f"@{tag}", f"mark.{tag}")]
-    return await _files_holding(git, patterns, "-w") if patterns else ()
+    return await files_holding(git, patterns, "-w") if patterns else ()
 
 
 def go_packages(paths: Collection[str], modules: Mapping[str, str]) -> frozenset[str]:
@@ -87,13 +87,15 @@ def go_packages(paths: Collection[str], modules: Mapping[str, str]) -> frozenset
     return frozenset(name for folder in folders if (name := _go_package(folder, modules)))
 
 
-async def _files_holding(git: Git, patterns: Sequence[str], *options: str, within: str = ":/") -> tuple[str, ...]:
-    """Return the tracked files that contain one of the fixed patterns, whatever their attributes."""
-    words = [word for pattern in patterns for word in ("-e", pattern)]
+async def files_holding(
+    git: Git, patterns: Sequence[str], *options: str, within: str = ":/", commit: Commit | None = None
+) -> tuple[str, ...]:
+    """Return the tracked files that contain one of the fixed patterns, whatever their attributes; or a commit's."""
+    words = [*(word for pattern in patterns for word in ("-e", pattern)), *([commit] if commit else [])]
     found = await git(
         "grep", "-l", "-z", "--text", *options, "--fixed-strings", *words, "--", within, ok=frozenset({0, 1})
     )
-    return tuple(sorted(found.records))
+    return tuple(sorted(each.removeprefix(f"{commit}:") for each in found.records))
 
 
 def _go_package(folder: str, modules: Mapping[str, str]) -> str:

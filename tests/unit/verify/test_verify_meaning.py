@@ -1,0 +1,101 @@
+"""What two versions of a file mean to a program: equal syntax is the same, everything uncertain is not."""
+
+import pytest
+
+from scaffold.verify.regression.meaning import Sameness, is_read_in, sameness
+
+PLAIN = "class A:\n    x = 1\n    def f(self): pass\n"
+TYPED = 'class A:\n    """Doc."""\n    x: int = 1\n    y: str\n    def f(self) -> None:\n        """Doc."""\n'
+IMPORTS = (
+    "from __future__ import annotations\nfrom typing import Any, TYPE_CHECKING\nif TYPE_CHECKING: from x import Y\n"
+)
+SAME = {
+    "comment": ("a.py", "x=1\n", "x = 1  # one\n"),
+    "signature": ("a.py", "def f(a, *b): return a\n", "def f(a: int, *b: str) -> int: return a\n"),
+    "imports": ("a.py", "def f(a): return a\n", f"{IMPORTS}def f(a: Any) -> Y: return a\n"),
+    "class": ("a.py", PLAIN, TYPED),
+    "local": ("a.py", "def f():\n  x = 1\n  o.y = 2\n", "def f():\n  x: int = 1\n  o.y: int = 2\n"),
+    "release": ("a.py", '__version__ = "1.2"\n', '__version__ = "1.3.dev0"\n'),
+    "setup": ("setup.py", 'setup(name="x", version="1")\n', 'setup(name="x", version="2")\n'),
+    "project": ("pyproject.toml", '[project]\nversion = "1"\n', '[project]\n# A release.\nversion="1.1"\n'),
+    "package": ("package.json", '{"version":"1.0.0","a":1}', '{"version": "1.1.0",\n"a": 1}'),
+    "lock": ("Cargo.lock", '[[package]]\nname="x"\nversion="1"\n', '[[package]]\nname="x"\nversion="2"\n'),
+    "go": ("a.go", "func a() {\n\treturn 1 // x\n}\n", "// doc\nfunc a() {\n    return  1\n\n}\n"),
+    "script": ("a.js", "a = `x // ${b}`;\n/** Doc */\nf(1)\n", "a = `x // ${b}`;\n/* Other */\nf(1) // y\n"),
+    "rust": ("a.rs", "fn a<'a>() { r#\"a // \"#; '\"' }\n", "fn a<'a>() { r#\"a // \"#; '\"' } // why\n"),
+    "document": ("README.md", "a\n>>> 1\n1\n", "b\n>>> 1\n1\n"),
+    "new document": ("docs/x.rst", None, "hi"),
+    "notice": ("LICENSE.txt", "a", None),
+    "stub": ("a/b.pyi", "x: int", "x: str"),
+}
+OTHER = {
+    "value": ("a.py", "x = 1\n", "x = 2\n"),
+    "dataclass": ("a.py", "@dataclass\nclass A:\n  x: int\n", "@dataclass\nclass A:\n  x: str\n"),
+    "model": ("a.py", "class A(BaseModel):\n  x: int\n", "class A(BaseModel):\n  x: str\n"),
+    "metaclass": ("a.py", "class A(metaclass=M):\n  x: int = 1\n", "class A(metaclass=M):\n  x = 1\n"),
+    "model in a function": ("a.py", "def f():\n class A(B):\n  x: int = 1\n", "def f():\n class A(B):\n  x: str = 1\n"),
+    "command": ("a.py", "@app.command()\ndef f(x: int): ...\n", "@app.command()\ndef f(x: str): ...\n"),
+    "help": ("a.py", '@app.command()\ndef f(x):\n  "a"\n', '@app.command()\ndef f(x):\n  "b"\n'),
+    "doctest": ("a.py", 'def f():\n  """\n  >>> f()\n  1\n  """\n', 'def f():\n  """\n  >>> f()\n  2\n  """\n'),
+    "local name": ("a.py", "def f():\n  return x\n", "def f():\n  x: int\n  return x\n"),
+    "own flag": ("a.py", "TYPE_CHECKING=1\nif TYPE_CHECKING: a()\n", "TYPE_CHECKING=1\nif TYPE_CHECKING: b()\n"),
+    "computed": ("a.py", '__version__ = "1.2"\n', "__version__ = get()\n"),
+    "future": ("a.py", "from __future__ import division\n", ""),
+    "used import": ("a.py", "from typing import cast\nx=cast(int,y)\n", "x=cast(int,y)\n"),
+    "order": ("package.json", '{"a":1,"b":2}', '{"b":2,"a":1}'),
+    "dependency": ("package.json", '{"d":{"version":"1"}}', '{"d":{"version":"2"}}'),
+    "pattern": ("a.js", 'x = /"/; y = "// a"', 'x = /"/; y = "// b"'),
+    "markup": ("a.js", "return <a>http://x</a>", "return <a>http://y</a>"),
+    "template": ("a.js", "f(`${`// a`}`)", "f(`${`// b`}`)"),
+    "pragma": ("a.js", "// @ts-check\nx", "x"),
+    "bundler": ("a.js", "import(/* webpackChunkName: a */ 'x')", "import(/* webpackChunkName: b */ 'x')"),
+    "line end": ("a.js", "return\nx", "return x"),
+    "build tag": ("a.go", "//go:build linux\npackage a", "package a"),
+    "raw text": ("a.go", "x := `a\n  b`", "x := `a\n b`"),
+    "rust doc": ("a.rs", "/// doc\nfn a(){}", "/// other\nfn a(){}"),
+    "examples": ("README.md", ">>> 1\n1\n", ">>> 2\n1\n"),
+    "data": ("requirements.txt", "a", "b"),
+    "language": ("a.c", "a", "a // b"),
+    "new code": ("a.py", None, "# nothing\n"),
+    "no python": ("a.py", "print 1\n", "print 1 # one\n"),
+}
+
+
+def compared(path, before, after):
+    return sameness(path, None if before is None else before.encode(), None if after is None else after.encode())
+
+
+@pytest.mark.parametrize("case", SAME.values(), ids=SAME)
+def test_comments_types_formatting_releases_and_documents_mean_the_same(case):
+    """BX-1: in whatever direction."""
+    path, before, after = case
+    assert compared(path, before, after)
+    assert compared(path, after, before)
+
+
+@pytest.mark.parametrize("case", OTHER.values(), ids=OTHER)
+def test_what_a_program_may_notice_does_not_mean_the_same(case):
+    """BX-1: annotations that make fields, comments that a tool reads, and what cannot be told for certain."""
+    path, before, after = case
+    assert compared(path, before, after) is None
+    assert compared(path, after, before) is None
+
+
+@pytest.mark.parametrize(
+    ("source", "read"),
+    [
+        ("run(main)", True),
+        ("register(x.main)", True),
+        ("main()\nx.main()", False),
+        ("from a import main", False),
+        ("parser(description=__doc__)", True),
+        ("from a import Any", True),
+        ("from typing import Any", False),
+        ("def f(a: main): pass", False),
+        ("print 1", True),
+    ],
+)
+def test_who_hands_a_definition_on_may_read_its_annotations_and_docstring(source, read):
+    """BX-1: a call does not; a language's own way to read them does."""
+    same = Sameness("", frozenset({"main"}), frozenset({"Any"}), frozenset({"__doc__"}))
+    assert is_read_in(source.encode(), same) is read
