@@ -140,6 +140,9 @@ class Doubt(Struct, frozen=True):
     code: DoubtCode
     text: str
     """A phrase for people, with the numbers and names that matter: `12 changed lines, 0 executed`."""
+    answer: str = ""
+    """What settles it without a look, as a phrase: that nothing in the change has a meaning for the program. Empty if
+    nothing does, so that the doubt is open."""
 
 
 class ExecutedLines(Struct, frozen=True):
@@ -149,15 +152,39 @@ class ExecutedLines(Struct, frozen=True):
     executed: int
 
 
-Strength = Literal["proven", "reviewed", "weak"]
-"""How much the evidence says: no doubt is left | a reviewer or a human agreed in spite of doubts | doubts remain."""
+Strength = Literal["proven", "reviewed", "unchanged behaviour", "weak"]
+"""How much the evidence says: no doubt is left | a reviewer or a human agreed in spite of doubts | the change means
+nothing to the program, which answers all doubts | doubts remain. JSON says `unchanged` for the third."""
+STRENGTHS: Sequence[Strength] = ("weak", "unchanged behaviour", "reviewed", "proven")
+"""In the order of a reader: what to look at first."""
+
+
+def open_doubts(doubts: Sequence[Doubt]) -> tuple[Doubt, ...]:
+    """Return the doubts that nothing answers."""
+    return tuple(doubt for doubt in doubts if not doubt.answer)
+
+
+def reasons_of(doubts: Sequence[Doubt]) -> tuple[str, ...]:
+    """Return what people are told: the open doubts, or else what answers all of them."""
+    return tuple(doubt.text for doubt in open_doubts(doubts)) or tuple(dict.fromkeys(each.answer for each in doubts))
 
 
 def strength_of(doubts: Sequence[Doubt], *, reviewed: bool) -> Strength:
     """Return the weight of evidence with these doubts."""
     if not doubts:
         return "proven"
-    return "reviewed" if reviewed else "weak"
+    if reviewed:
+        return "reviewed"
+    return "weak" if open_doubts(doubts) else "unchanged behaviour"
+
+
+def evidence_json(doubts: Sequence[Doubt], strength: Strength) -> dict[str, object]:
+    """Return what JSON says of the weight of evidence: doubts are the open ones."""
+    return {
+        "strength": strength.partition(" ")[0],
+        "weak": strength == "weak",
+        "doubts": [{"code": each.code, "text": each.text} for each in open_doubts(doubts)],
+    }
 
 
 class ChangeReview(Struct, frozen=True, kw_only=True):
