@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from scaffold.core.landing.branch_move import BranchMove
 from scaffold.core.model import Action, Attempt, Fact, FileGrant, Goal, Run
+from scaffold.core.proof.contract import evidence_json
 from scaffold.core.proof.not_ready import read_missing_program
 from scaffold.core.states import reason_of, status_of
 from scaffold.plan.collisions.rules import HeldBack
@@ -139,9 +140,8 @@ def fact_json(fact: Fact) -> Json:
     ]
     return {
         "name": fact.assertion,
-        **_pick_fields(fact, ("state", "commit", "strength")),
-        "weak": fact.strength == "weak",
-        "doubts": [_pick_fields(doubt, ("code", "text")) for doubt in fact.doubts],
+        **_pick_fields(fact, ("state", "commit")),
+        **evidence_json(fact.doubts, fact.strength),
         "evidence": evidence,
     }
 

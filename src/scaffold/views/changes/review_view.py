@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from scaffold.core.ids import ActionKey, Commit
 from scaffold.core.model import Action, Attempt, Fact, Run
-from scaffold.core.proof.contract import ExecutedLines
+from scaffold.core.proof.contract import STRENGTHS, ExecutedLines
 from scaffold.git.client.command_line import Git
 from scaffold.git.commits import (
     DIFF_OPTIONS,
@@ -77,8 +77,7 @@ class RunReview(Struct, frozen=True, kw_only=True):
         """Return the facts of the work, weak ones first, then reviewed ones, each once."""
         shown = [*(each.facts for each in self.commits), *self.in_base.values()]
         found = {(fact.goal_id, fact.assertion): fact for facts in shown for fact in facts}
-        order = ("weak", "reviewed", "proven")
-        return tuple(sorted(found.values(), key=lambda fact: (order.index(fact.strength), fact.assertion)))
+        return tuple(sorted(found.values(), key=lambda fact: (STRENGTHS.index(fact.strength), fact.assertion)))
 
 
 async def read_review(git: Git, store: Store, view: RunView, head: Commit) -> RunReview:
