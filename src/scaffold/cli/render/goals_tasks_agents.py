@@ -12,6 +12,7 @@ from scaffold.cli.render.terminal.text_layout import Layout
 from scaffold.core.ids import ActionId, Assertion
 from scaffold.core.model import Action, CriticScore, Evidence, Fact, Goal, Run
 from scaffold.core.printable_text import printable
+from scaffold.core.proof.contract import reasons_of
 from scaffold.core.states import status_of
 from scaffold.views.agent_list import AgentRow, HeldBackAction
 from scaffold.views.run_view import RunView, read_processes, read_run_view
@@ -155,8 +156,7 @@ def _effect_lines(assertion: Assertion, facts: Mapping[Assertion, Fact], indent:
     state = "missing" if fact is None else fact.state
     standing = ""
     if fact is not None and fact.strength != "proven":
-        doubts = "; ".join(doubt.text for doubt in fact.doubts)
-        standing = f", {fact.strength}: {printable(doubts)}"
+        standing = f", {fact.strength}: {printable('; '.join(reasons_of(fact.doubts)))}"
     yield from layout.prose(f"{indent}{status_mark(state)} ", f"{state} {assertion}{standing}")
     for evidence in fact.evidence if fact is not None else ():
         yield from layout.wrap(indent + INDENT * 2, evidence_line(evidence))

@@ -22,7 +22,7 @@ from scaffold.cli.render.terminal.text_layout import Layout
 from scaffold.core.ids import Assertion
 from scaffold.core.model import Action, Attempt, Fact, Goal
 from scaffold.core.printable_text import count_of, join_limited
-from scaffold.core.proof.contract import Strength
+from scaffold.core.proof.contract import STRENGTHS, reasons_of
 from scaffold.core.states import WORKER_PHASES, Completed, Failed, reason_of, status_of
 from scaffold.landing.facts.effect_evidence import describe_gate
 from scaffold.views.run_view import RunView
@@ -31,7 +31,6 @@ from scaffold.views.text_format import format_cost, format_duration
 
 SUCCESSFUL_OUTCOMES = frozenset({"landed", "recorded"})
 """Outcomes of attempts whose effects are facts; a review is recorded without landing a commit."""
-STRENGTHS: Sequence[Strength] = ("weak", "reviewed", "proven")
 """In reading order."""
 AGREEMENTS = frozenset({"review", "human"})
 """Kinds of evidence for an agreement: a reviewer or a human approved the work."""
@@ -95,11 +94,10 @@ def _evidence_summary(view: RunView, layout: Layout) -> Iterator[str]:
         if facts:
             lines.append(f"  {count_of(len(facts), 'fact')} {strength}{'' if strength == 'proven' else ':'}")
         for fact in facts if strength != "proven" else ():
-            doubts = "; ".join(doubt.text for doubt in fact.doubts)
-            lines += layout.prose("    ", f"{fact.assertion}: {doubts}", hang=6)
+            lines += layout.prose("    ", f"{fact.assertion}: {'; '.join(reasons_of(fact.doubts))}", hang=6)
             agreed = [each for each in fact.evidence if each.kind in AGREEMENTS] if fact.reviewed else []
             lines += (line for each in agreed for line in layout.prose(" " * 6, evidence_source(each)))
-    if by_strength["weak"] or by_strength["reviewed"]:
+    if len(by_strength["proven"]) < len(holding):
         yield "\n".join([heading("Evidence"), *lines])
 
 
@@ -170,8 +168,8 @@ def _action_lines(
 
 def _fact_lines(fact: Fact, layout: Layout) -> Iterator[str]:
     yield from layout.wrap(" " * 6, f"{fact.assertion} {fact.state}{strength_suffix(fact)}, shown by")
-    for doubt in fact.doubts:
-        yield from layout.prose(EVIDENCE_INDENT, f"{fact.strength}: {doubt.text}")
+    for reason in reasons_of(fact.doubts):
+        yield from layout.prose(EVIDENCE_INDENT, f"{fact.strength}: {reason}")
     gates = [each for each in fact.evidence if each.kind == "gate"]
     others = [each for each in fact.evidence if each.kind not in {"gate", "merge"}]
     judged = [each for each in others if each.kind in NARRATIVE_EVIDENCE]

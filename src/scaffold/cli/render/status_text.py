@@ -172,7 +172,7 @@ def failure_lines(
 
 
 def strength_suffix(fact: Fact) -> str:
-    """Return ` (weak)` or ` (reviewed)` for a fact that is not proven; empty for one that is."""
+    """Return the strength of a fact that is not proven in brackets; empty for one that is."""
     return "" if fact.strength == "proven" else f" ({fact.strength})"
 
 

@@ -16,7 +16,7 @@ from scaffold.cli.render.terminal.text_layout import Layout, layout_for
 from scaffold.cli.wiring import context_with_run
 from scaffold.core.model import Action, Attempt, Fact, FileGrant
 from scaffold.core.printable_text import count_of, printable
-from scaffold.core.proof.contract import Contract, SealedContract, Verification
+from scaffold.core.proof.contract import Contract, SealedContract, Verification, evidence_json, reasons_of
 from scaffold.core.proof.gates import GateResult, TestFate
 from scaffold.host.process.async_runner import run_async
 from scaffold.plan.text.file_format import expectation_text, full_contract_document
@@ -103,9 +103,7 @@ def _contract_json(about: ContractView) -> dict[str, Any]:
             "attempt": checked.number,
             "commit": verification.commit,
             "passed": verification.passed,
-            "strength": verification.strength,
-            "weak": verification.strength == "weak",
-            "doubts": [msgspec.structs.asdict(doubt) for doubt in verification.doubts],
+            **evidence_json(verification.doubts, verification.strength),
             "red_on_base": verification.failed_on_base,
             "executed_lines": msgspec.to_builtins(verification.executed_lines),
             "review": None if verification.review is None else msgspec.to_builtins(verification.review),
@@ -158,8 +156,8 @@ def _text_sections(about: ContractView, layout: Layout) -> Iterator[Sequence[str
 
 def _check_sections(attempt: Attempt, verification: Verification, layout: Layout) -> Iterator[Sequence[str]]:
     lines = [heading(f"Attempt {attempt.number}, checked at {verification.commit[:8]}")]
-    for doubt in verification.doubts:
-        lines += layout.prose("  ", f"{verification.strength}: {doubt.text}", hang=4)
+    for reason in reasons_of(verification.doubts):
+        lines += layout.prose("  ", f"{verification.strength}: {reason}", hang=4)
     if executed := verification.executed_lines:
         lines.append(f"  changed lines: {executed.total}, executed by checks: {executed.executed}")
     for result in verification.results:

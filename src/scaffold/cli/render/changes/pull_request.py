@@ -7,14 +7,14 @@ from scaffold.cli.render.goals_tasks_agents import evidence_source
 from scaffold.core.landing.branch_move import TakenCommit
 from scaffold.core.model import Fact
 from scaffold.core.printable_text import count_of, printable
-from scaffold.core.proof.contract import Strength
+from scaffold.core.proof.contract import STRENGTHS, Strength, reasons_of
 from scaffold.landing.taking.github_pull_request import PullRequest, title_of
 from scaffold.landing.taking.land import TakenWork
 from scaffold.landing.taking.remake import request_line
 from scaffold.policy.secret.redaction import Redactor
 from scaffold.views.run_view import RunView
 
-MARKS: dict[Strength, str] = {"weak": "⚠️ weak", "reviewed": "reviewed", "proven": "proven"}
+MARKS: dict[Strength, str] = {each: "⚠️ weak" if each == "weak" else each for each in STRENGTHS}
 MAX_BODY_CHARS = 60_000
 """GitHub takes 65,536 characters."""
 MAX_REQUEST_CHARS = 10_000
@@ -41,7 +41,7 @@ def _body_lines(view: RunView, work: TakenWork) -> Iterator[str]:
     if weak:
         yield f"\n## {count_of(len(weak), 'fact')} to look at\n"
         for fact in weak:
-            yield f"- {_code_span(fact.assertion)}: {'; '.join(_code_span(doubt.text) for doubt in fact.doubts)}"
+            yield f"- {_code_span(fact.assertion)}: {'; '.join(map(_code_span, reasons_of(fact.doubts)))}"
     yield "\n## Commits\n"
     for each in work.commits:
         yield f"- {_code_span(each.subject)}"

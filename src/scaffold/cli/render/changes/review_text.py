@@ -10,7 +10,7 @@ from scaffold.cli.render.terminal.style import heading, status_mark
 from scaffold.cli.render.terminal.text_layout import Layout
 from scaffold.core.model import Fact
 from scaffold.core.printable_text import count_of, join_limited
-from scaffold.core.proof.contract import Strength
+from scaffold.core.proof.contract import STRENGTHS, Strength, reasons_of
 from scaffold.views.changes.review_view import RISKS, ReviewedFile, Risk, RunReview
 from scaffold.views.run_json import fact_json, taken_json
 from scaffold.views.run_view import RunView
@@ -23,7 +23,7 @@ HEADINGS: Mapping[Risk, str] = {
     "untested": "Parts of changes of which checks executed only some lines",
     "rest": "Everything else",
 }
-MARKS: Mapping[Strength, str] = {"weak": "warn", "reviewed": "holds", "proven": "holds"}
+MARKS: Mapping[Strength, str] = {each: "warn" if each == "weak" else "holds" for each in STRENGTHS}
 MAX_EVIDENCE = 8
 
 
@@ -42,14 +42,15 @@ def summary_lines(view: RunView, review: RunReview, layout: Layout) -> Iterator[
     shown += [f"{len(fallen)} that {'does' if len(fallen) == 1 else 'do'} not hold"] if fallen else []
     if shown:
         yield from layout.prose("  ", f"facts: {', '.join(shown)}")
-    doubtful = [fact for fact in facts if fact.doubts or fact.state != "holds"]
+    # Behaviour that is unchanged needs no look; what a reviewer agreed to may.
+    doubtful = [fact for fact in facts if fact.strength in {"weak", "reviewed"} or fact.state != "holds"]
     if doubtful:
         yield from ("", heading("Look at these first"))
     for fact in doubtful:
         strength = fact.strength if fact.state == "holds" else fact.state
         yield from layout.prose(f"  {status_mark('warn')} ", f"{fact.assertion} ({strength})")
-        for doubt in fact.doubts:
-            yield from layout.prose("      ", doubt.text)
+        for reason in reasons_of(fact.doubts):
+            yield from layout.prose("      ", reason)
 
 
 def commit_lines(review: RunReview, layout: Layout) -> Iterator[str]:

@@ -9,6 +9,7 @@ from scaffold.cli.render.terminal.lookalikes import mark_lookalikes
 from scaffold.cli.render.terminal.style import PATCH_COLORS, paint
 from scaffold.cli.render.terminal.text_layout import Layout
 from scaffold.core.printable_text import count_of, join_limited, printable
+from scaffold.core.proof.contract import open_doubts
 from scaffold.landing.facts.effect_evidence import describe_gate
 from scaffold.verify.contract.review_verdict import review_text
 from scaffold.views.changes.waiting_change import WaitingChange
@@ -25,7 +26,7 @@ def change_lines(change: WaitingChange | None, layout: Layout) -> Iterator[str]:
         return
     subject = change.subject
     yield from layout.prose("  ", f"attempt {subject.attempt}, on {subject.base[:8]}")
-    for doubt in change.doubts:
+    for doubt in open_doubts(change.doubts):
         yield from layout.prose("  doubt: ", doubt.text)
     if subject.protected:
         yield from layout.prose("  protected: ", join_limited(subject.protected, MAX_PATHS))
@@ -60,7 +61,7 @@ def _diff_lines(change: WaitingChange) -> Iterator[str]:
 def change_json(change: WaitingChange) -> dict[str, Any]:
     """Return what `inbox --json` has of a change beside its item."""
     return {
-        "doubts": [msgspec.to_builtins(doubt) for doubt in change.doubts],
+        "doubts": [{"code": each.code, "text": each.text} for each in open_doubts(change.doubts)],
         "checks": [{"name": each.name, "verdict": each.verdict, "exit_code": each.exit_code} for each in change.checks],
         "gates": [describe_gate(gate) for gate in change.gates],
         "review": msgspec.to_builtins(change.review) if change.review is not None else None,

@@ -101,6 +101,7 @@ TONES = {"green": "good", "cyan": "busy", "red": "bad", "yellow": "wait", "brigh
 """The stylesheet's class for each color of a terminal."""
 EXTRA_MARKS = {
     "weak": ("!", "yellow"),
+    "unchanged behaviour": ("✓", "cyan"),
     "reviewed": ("✓", "cyan"),
     "proven": ("✓", "green"),
     "missing": ("✗", "red"),

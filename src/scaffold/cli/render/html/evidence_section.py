@@ -19,11 +19,12 @@ from scaffold.cli.render.html.components import (
     section,
     table,
 )
-from scaffold.cli.render.report import AGREEMENTS, NARRATIVE_EVIDENCE, STRENGTHS
+from scaffold.cli.render.report import AGREEMENTS, NARRATIVE_EVIDENCE
 from scaffold.cli.render.status_text import status_reason
 from scaffold.core.ids import AttemptId
 from scaffold.core.model import Action, Attempt, Evidence, Fact, Goal
 from scaffold.core.printable_text import count_of
+from scaffold.core.proof.contract import STRENGTHS, reasons_of
 from scaffold.core.proof.specification_audit import AuditedRequirement, Requirement
 from scaffold.core.states import status_of
 from scaffold.views.compliance import CLAIM
@@ -32,6 +33,8 @@ from scaffold.views.text_format import clip
 
 ORDER = ("refuted", "stale", *STRENGTHS)
 """In reading order: the most doubtful first."""
+SETTLED = frozenset({"proven", "unchanged behaviour"})
+"""What needs no look."""
 KINDS: Mapping[str, str] = {
     "contract": "contract",
     "trivial": "no check",
@@ -129,8 +132,8 @@ def _evidence_card(group: SameEvidence, work: WorkByAttempt, refs: References, t
         element("p", *source) if source else None,
         *_doubt_nodes(fact),
         element("ul", *_evidence_entries(fact, by, work, refs, texts), class_="evidence"),
-        class_=f"card {'' if standing == 'proven' else 'open'}".strip(),
-        open=None if standing == "proven" else "",
+        class_=f"card {'' if standing in SETTLED else 'open'}".strip(),
+        open=None if standing in SETTLED else "",
     )
 
 
@@ -138,8 +141,8 @@ def _doubt_nodes(fact: Fact) -> Iterator[Element]:
     if not fact.doubts:
         return
     agreed = [each.detail.partition("\n")[0] for each in fact.evidence if each.kind in AGREEMENTS]
-    why = "Why it is weak" if not fact.reviewed else "What no check could decide, and who agreed"
-    entries = [element("li", doubt.text, class_="doubt") for doubt in fact.doubts]
+    why = "What no check could decide, and who agreed" if fact.reviewed else f"Why it is {fact.strength}"
+    entries = [element("li", reason, class_="doubt") for reason in reasons_of(fact.doubts)]
     entries += [element("li", clip(each, 300), class_="agreed") for each in agreed] if fact.reviewed else []
     yield element("p", f"{why}:")
     yield element("ul", *entries)

@@ -25,8 +25,8 @@ from scaffold.cli.render.html.evidence_section import compliance_section, eviden
 from scaffold.cli.render.html.plan_graph import PlanGraph
 from scaffold.cli.render.html.run_tables import action_table, attempt_table, cost_section
 from scaffold.cli.render.html.timeline import timeline
-from scaffold.cli.render.report import STRENGTHS
 from scaffold.core.printable_text import count_of
+from scaffold.core.proof.contract import STRENGTHS
 from scaffold.core.states import Failed, status_of
 from scaffold.views.run_history import RunCosts, RunHistory
 from scaffold.views.run_view import RunView
