@@ -21,6 +21,7 @@ from scaffold.run.task_list import own_changed_paths
 from scaffold.verify.contract.check_runs import During
 from scaffold.verify.proof import proof_key, prove_candidate
 from scaffold.verify.proof_request import ProofRequest
+from scaffold.verify.regression.unchanged_behaviour import with_unchanged_behaviour
 
 CHECKING = Activity(label="checks what would land", is_whole=False, surrounds=True)
 WORKER_DOUBTS: frozenset[DoubtCode] = frozenset(
@@ -131,9 +132,14 @@ class CandidateVerifier:
         verification = msgspec.structs.replace(proven, merged=candidate.merged)
         if (before := candidate.attempt.verification) is not None:
             # Only the worker can find these doubts.
-            kept = tuple(each for each in before.doubts if each.code in WORKER_DOUBTS and each not in proven.doubts)
+            known = {each.code for each in proven.doubts}
+            kept = tuple(each for each in before.doubts if each.code in WORKER_DOUBTS - known)
             verification = msgspec.structs.replace(
                 verification, doubts=(*proven.doubts, *kept), executed_lines=before.executed_lines
+            )
+            # On this tip, other modules may read what nothing read on the worker's base.
+            verification = await with_unchanged_behaviour(
+                verification, self._context.git, candidate.own_base, verification.gates or before.gates
             )
         return verification if agreed is None else with_agreement(verification, agreed)
 
