@@ -38,6 +38,7 @@ from scaffold.verify.regression.base_check_files import with_check_file_findings
 from scaffold.verify.regression.flaky_tests import doubts_about_flaky_tests
 from scaffold.verify.regression.shared_checks import changed_tests_runner
 from scaffold.verify.regression.stability import unstable_result
+from scaffold.verify.regression.unchanged_behaviour import with_unchanged_behaviour
 from scaffold.worker.agent.capabilities import AgentCapabilities
 from scaffold.worker.attempt_records import AttemptRecords
 from scaffold.worker.contract.drafting import check_on_base, draft_contract, refine_contract, try_write_contract_files
@@ -134,7 +135,8 @@ class AttemptVerifier:
         elif clean:
             key = await proof_key(terms, tree.git, tree.base, head)
             verification = msgspec.structs.replace(verification, proof_key=key)
-        return await self._compared_with_new_tests(verification, clean_tree)
+        compared = await self._compared_with_new_tests(verification, clean_tree)
+        return await with_unchanged_behaviour(compared, tree.git, tree.base, compared.gates)
 
     async def _with_environment(
         self, request: ProofRequest, head: Commit

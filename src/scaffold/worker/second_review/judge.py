@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from scaffold.core.ids import ActionKey, RunId
 from scaffold.core.printable_text import count_of, join_limited
-from scaffold.core.proof.contract import ChangeReview, CheckResult, Contract, Doubt, Verification
+from scaffold.core.proof.contract import ChangeReview, CheckResult, Contract, Doubt, Verification, open_doubts
 from scaffold.core.proof.reviewer_record import GivenVerdict
 from scaffold.core.run_settings import ReviewerSettings
 from scaffold.git import commits
@@ -192,7 +192,7 @@ def review_reasons(doubts: Sequence[Doubt], scope: ChangeScope, *, sampled: bool
     A doubt always does, and so does a place that needs approval. Size and place alone do only if the change is
     `sampled`.
     """
-    reasons = [doubt.text for doubt in doubts]
+    reasons = [doubt.text for doubt in open_doubts(doubts)]
     if scope.asked_about:
         reasons.append(f"only the plan, which a model wrote, allows changes of {_path_names(scope.asked_about)}")
     elif sampled and scope.protected:
@@ -206,7 +206,7 @@ def review_reasons(doubts: Sequence[Doubt], scope: ChangeScope, *, sampled: bool
 
 def only_asks_for_place(doubts: Sequence[Doubt], scope: ChangeScope, reasons: Sequence[str]) -> bool:
     """Return True if the change is reviewed only because it touches a place that needs approval."""
-    return bool(scope.asked_about) and not doubts and len(reasons) == 1
+    return bool(scope.asked_about) and not open_doubts(doubts) and len(reasons) == 1
 
 
 def is_sampled(run: RunId, action: ActionKey, share: float) -> bool:
