@@ -24,7 +24,7 @@ from replay.results import Results, share, table
 from replay.trial import Contract, Ending, Outcome, Work, replay
 
 HERE = Path(__file__).parent
-OUTCOMES: tuple[Outcome, ...] = ("proven", "reviewed", "weak", "refused", "broken", "not_judged")
+OUTCOMES: tuple[Outcome, ...] = ("proven", "reviewed", "unchanged", "weak", "refused", "broken", "not_judged")
 UNCOUNTED: frozenset[Outcome] = frozenset({"broken", "not_judged"})
 
 
@@ -222,7 +222,8 @@ def _by_kind(lines: Sequence[Replayed]) -> Iterator[tuple[object, ...]]:
 
 def _passes_without_work(ending: Ending) -> bool:
     """Return whether no check could tell the commit from its base, as for changes of types, style or releases."""
-    return any(doubt.startswith("passes_without_work") for doubt in ending.doubts)
+    doubted = any(doubt.startswith("passes_without_work") for doubt in ending.doubts)
+    return ending.outcome == "unchanged" or doubted
 
 
 def _counted(name: str, lines: Sequence[Replayed]) -> tuple[object, ...]:

@@ -21,7 +21,7 @@ SHOWN_LINES = 12
 OUTPUT = "output"
 """The file in the home of a place with what the last command printed."""
 
-Outcome = Literal["proven", "reviewed", "weak", "refused", "broken", "not_judged"]
+Outcome = Literal["proven", "reviewed", "unchanged", "weak", "refused", "broken", "not_judged"]
 """Landed with which strength of evidence | did not land | did not land, and rightly so | nothing can be told here."""
 
 
