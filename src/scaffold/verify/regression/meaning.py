@@ -284,7 +284,8 @@ def _version_tables(name: str, value: Any) -> Iterator[tuple[Any, str]]:
         yield table, key
     if name == "Cargo.lock":
         # Only the crates of the repository have no source.
-        yield from ((each, "version") for each in value.get("package", ()) if "source" not in each)
+        crates = value.get("package")
+        yield from ((each, "version") for each in (crates if isinstance(crates, list) else ()) if "source" not in each)
 
 
 _RUST_TEXTS = r"\bb?r(?P<hashes>#*)\".*?\"(?P=hashes)|\"(?:\\.|[^\"\\])*\"|'(?:\\[^'\n]+|[^'\\\n])'"
@@ -295,14 +296,14 @@ _UNSURE = {"go": re.compile(r"[\"`']|\*/"), "rs": re.compile(r"\"|\*/")}
 """Shows that a text was not split into its parts correctly."""
 _UNSURE_SCRIPT = re.compile(r"[\"'`/]|(?:[(=,?:&|>;{}]|return)\s*<")
 _PLAIN_COMMENT = re.compile(r"//(?:\s|$)|/\*[*\s]")
-_READ_COMMENT = re.compile(r"[@#]|\+build|utput:")
-"""A comment that a compiler, a bundler or a test runner may read."""
+_READ_COMMENT = re.compile(r"[@#]|\+build")
+"""A comment that a compiler or a bundler may read. Go reads those beside `import "C"` and below `// Output:`."""
 
 
 def _lines_of_code(path: str, text: str) -> list[str] | None:
     """Return the lines of code without comments and superfluous spaces; None if they cannot be told for certain."""
     kind = path.rpartition(".")[2]
-    if kind not in _PARTS or (kind == "go" and 'import "C"' in text):
+    if kind not in _PARTS or (kind == "go" and any(each in text for each in ('"C"', "utput:"))):
         return None
     code, rest, at = list[str](), list[str](), 0
     for part in _PARTS[kind].finditer(text):
@@ -313,22 +314,17 @@ def _lines_of_code(path: str, text: str) -> list[str] | None:
             if "${" in re.sub(r"\$\{[^{}`]*\}", "", part[0]) and part[0].startswith("`"):
                 return None
             code.append(part[0].replace("\n", "\0"))
-        elif not _is_idle(comment, kind) or (comment[1] == "*" and not _stands_alone(text, part)):
-            code.append(comment)
+        else:
+            # A block inside a line of code may be for a tool.
+            before = text[text.rfind("\n", 0, part.start()) + 1 : part.start()]
+            alone = comment[1] == "/" or (
+                not before.strip() and re.match(r"[^\S\n]*(?:\n|$)", text[at : at + 200]) is not None
+            )
+            is_rust_doc = kind == "rs" and comment.startswith("/**")
+            idle = alone and not is_rust_doc and _PLAIN_COMMENT.match(comment) and not _READ_COMMENT.search(comment)
+            code.append("" if idle else comment)
     code.append(re.sub(r"[^\S\n]+", " ", text[at:]))
     rest.append(text[at:])
     if _UNSURE.get(kind, _UNSURE_SCRIPT).search(" ".join(rest)):
         return None
     return [line.strip() for line in "".join(code).split("\n") if line.strip()]
-
-
-def _is_idle(comment: str, kind: str) -> bool:
-    if kind == "rs" and comment.startswith("/**"):
-        return False
-    return _PLAIN_COMMENT.match(comment) is not None and _READ_COMMENT.search(comment) is None
-
-
-def _stands_alone(text: str, part: re.Match[str]) -> bool:
-    line_start, line_end = text.rfind("\n", 0, part.start()) + 1, text.find("\n", part.end())
-    after = text[part.end() : line_end if line_end >= 0 else len(text)]
-    return not (text[line_start : part.start()].strip() or after.strip())

@@ -12,6 +12,7 @@ from scaffold.core.proof.contract import DoubtCode, Verification
 from scaffold.core.proof.gates import GateResult
 from scaffold.git.client.command_line import Git
 from scaffold.git.commits import PathChange, batch_contents, path_changes
+from scaffold.git.trees.links import linked_files
 from scaffold.verify.paths.conventions import is_test
 from scaffold.verify.regression.meaning import Sameness, is_document, is_read_in, sameness
 from scaffold.verify.regression.selection.mentions import files_holding
@@ -21,7 +22,9 @@ ANSWERED: frozenset[DoubtCode] = frozenset({"no_contract", "passes_without_work"
 MOST_READERS = 500
 """The most files in which a reader is looked for."""
 MAX_FILE_BYTES = 1_000_000
-_METADATA = re.compile(r"(?:.*/)?(?:setup\.(?:py|cfg)|pyproject\.toml|Cargo\.toml|package(?:-lock)?\.json|\..*)")
+_METADATA = re.compile(
+    r"docs?/.*|(?:.*/)?(?:setup\.(?:py|cfg)|MANIFEST\.in|tox\.ini|pyproject\.toml|Cargo\.toml|package(?:-lock)?\.json|\..*)"
+)
 """Files that name documents for people: on the page of a package, in a template of a pull request."""
 
 
@@ -44,7 +47,10 @@ async def with_unchanged_behaviour(
 async def unchanged_kinds(git: Git, base: Commit, commit: Commit) -> tuple[str, ...]:
     """Return what a change consists of, sorted, if none of it means anything to the program; else empty."""
     changes = await path_changes(git, base, commit)
-    if any(not _is_file(change) for change in changes):
+    linked = await linked_files(git, commit)
+    # A document may run, or be loaded, under another name.
+    elsewhere = {linked[path] for path in linked if not is_document(path)}
+    if any(not _is_file(change) or change.path in elsewhere for change in changes):
         return ()
     names = [name for change in changes for name in (change.former_id, change.object_id) if name.strip("0")]
     contents = dict(zip(names, await batch_contents(git, names), strict=True))
@@ -69,7 +75,9 @@ async def _has_reader(git: Git, commit: Commit, changes: Sequence[PathChange], s
     documents = {each.path.rpartition("/")[2] for each in changes if is_document(each.path)}
     wanted = sorted(documents | {f".{name.rpartition('.')[2]}" for name in documents if "." in name})
     # `*.md` and `name + ".md"` may be any document, `guide.md` is that one.
-    named = re.compile("|".join(rf"(?<![\w-]){re.escape(word)}(?![\w-])" for word in wanted).encode())
+    named = re.compile(
+        "|".join(rf"(?<![\w-]){re.escape(word)}(?![\w-])" for word in wanted).encode(errors="surrogateescape")
+    )
     found = await files_holding(git, wanted, commit=commit) if wanted else ()
     programs = [path for path in found if not (is_document(path) or is_test(path) or _METADATA.fullmatch(path))]
     if any(named.search(data or b"") for data in await batch_contents(git, [f"{commit}:{path}" for path in programs])):
