@@ -9,7 +9,6 @@ from scaffold.core.events import AttemptEnded, AttemptPhaseChanged, AttemptQueue
 from scaffold.core.ids import ActionId, AttemptId, Commit, GoalId, RunId
 from scaffold.core.model import Attempt, CriticScore, ProcessIdentity, Usage
 from scaffold.core.proof.contract import Verification
-from scaffold.core.spending import Amount
 from scaffold.core.states import (
     COUNTED_FAILURES,
     CUT_OFF,
@@ -63,10 +62,6 @@ GET_WITH_KEY = (
     "SELECT attempt.*, action.key FROM attempt JOIN action ON action.id = attempt.action_id WHERE attempt.id = :id"
 )
 NEXT_NUMBER = "SELECT COALESCE(MAX(number), 0) + 1 AS number FROM attempt WHERE action_id = :action_id"
-SPENT_BY_ACTION = """
-SELECT action_id, SUM(input_tokens - cached_input_tokens + output_tokens) AS tokens, SUM(cost_usd) AS usd
-FROM attempt WHERE run_id = :run_id GROUP BY action_id
-"""
 OF_ACTION = "SELECT * FROM attempt WHERE action_id = :action_id ORDER BY number"
 OF_RUN = "SELECT * FROM attempt WHERE run_id = :run_id ORDER BY queued_seq"
 OPEN_OF_RUN = "SELECT * FROM attempt WHERE run_id = :run_id AND status IN ('queued', 'claimed') ORDER BY queued_seq"
@@ -235,11 +230,6 @@ class Attempts(RunTableGateway):
             row["goal_id"]: SlotUse(working=int(row["working"]), held=int(row["held"]), taken=int(row["taken"]))
             for row in self._connection.rows(SLOTS, run_id=run_id)
         }
-
-    def spent_by_action(self, run_id: RunId) -> Mapping[ActionId, Amount]:
-        """Return what the attempts of each action have used; actions without attempts are left out."""
-        rows = self._connection.rows(SPENT_BY_ACTION, run_id=run_id)
-        return {row["action_id"]: Amount(float(row["usd"] or 0.0), int(row["tokens"])) for row in rows}
 
     def count_waiting_to_land(self, run_id: RunId) -> int:
         """Return how many of the run's candidates have not landed, including one that is landing."""

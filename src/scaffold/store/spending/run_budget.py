@@ -4,7 +4,7 @@ from contextlib import AbstractContextManager
 
 from scaffold.core.errors import ShareUsed
 from scaffold.core.events import NoticeRaised
-from scaffold.core.ids import AttemptId, ReservationId, RunId, TurnId
+from scaffold.core.ids import ActionId, AttemptId, ReservationId, RunId, TurnId
 from scaffold.core.model import Attempt, PlanningTurn, ProcessIdentity, Run, Usage
 from scaffold.core.ports import Clock
 from scaffold.core.printable_text import format_usd
@@ -132,7 +132,11 @@ class RunBudget:
             limits.usd is None or (used.cost_usd or 0.0) < share.usd
         ):
             return
-        totals, by_action = self._account.totals(), store.attempts.spent_by_action(payer.run_id)
+        totals, by_action = self._account.totals(), dict[ActionId, Amount]()
+        for each in store.attempts.for_run(payer.run_id):
+            before = by_action.get(each.action_id, Amount())
+            usd, tokens = each.usage.cost_usd or 0.0, each.usage.counted_tokens
+            by_action[each.action_id] = Amount(before.usd + usd, before.tokens + tokens)
         worked = [*by_action.values()]
         planned = Amount(
             totals.spent.usd - sum(each.usd for each in worked),
