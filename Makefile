@@ -1,6 +1,6 @@
 # Everything runs from a fresh clone: each target first builds .venv from the hashed lock if it is missing or outdated.
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow extras nightly ci ci-status bench soak check format wording docs release lock clean broken
+.PHONY: help demo test test-slow extras nightly ci ci-status bench error-rate soak check format wording docs release lock clean broken
 
 unexport PYTHONDONTWRITEBYTECODE  # without cached bytecode every pytest process would rewrite the assertions of all tests
 
@@ -39,6 +39,11 @@ ci-status: ## Say whether the current tree is the one that passed `make ci`
 bench: $(READY) ## Measure speed; prints one JSON object per line
 	@bench/peers/setup || echo "make bench: setting up the peers failed; their rows are skipped" >&2
 	@$(HERE) python bench/run.py
+
+error-rate: $(READY) ## Measure how often done is wrong, without a model: REPOS=clones, DATA=recorded patches, MINUTES=60; goes on
+	@[ -n "$(REPOS)" ] || { echo "make error-rate: give REPOS, a folder of clones (docs/verifier.md)" >&2; exit 1; }
+	@[ -z "$(DATA)" ] || $(HERE) python bench/verifier --level official --data "$(DATA)" --repos "$(REPOS)" >/dev/null
+	@$(HERE) python bench/error_rate --repos "$(REPOS)" --minutes $(or $(MINUTES),60) --judged .bench/verifier.jsonl
 
 soak: $(READY) ## Run 500 actions for about ten minutes, do harm to them, and check what is left
 	@$(HERE) python bench/soak --actions 500 --agents 10 --goals 50

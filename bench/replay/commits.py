@@ -10,12 +10,12 @@ from replay.place import Place
 from replay.trial import Contract
 
 MOST_FILES = 60
-SOURCES = (".py", ".pyi", ".js", ".mjs", ".cjs", ".ts", ".mts", ".tsx", ".jsx")
+SOURCES = (".py", ".pyi", ".js", ".mjs", ".cjs", ".ts", ".mts", ".tsx", ".jsx", ".go")
 MANIFESTS = ("pyproject.toml", "setup.cfg", "setup.py", "tox.ini", "mypy.ini", "package.json", "tsconfig.json")
 BUILD_SCRIPTS = ("setup.py", "noxfile.py")
 NOT_SOURCE = ("docs", "doc", "examples", "bench", "benchmarks", "profiler", "fuzzer", "scripts", ".github")
 """Folders whose files alone make no commit worth replaying; none of them has tests."""
-TEST_FILE = re.compile(r"(test_.*|.*_tests?|tests?)\.py$|.*\.(test|spec)\.[cm]?[jt]sx?$")
+TEST_FILE = re.compile(r"(test_.*|.*_tests?|tests?)\.py$|.*\.(test|spec)\.[cm]?[jt]sx?$|.*_test\.go$")
 TEST_FOLDERS = {"test", "tests", "testing"}
 REMOVALS = {"removes-files", "renames-files", "removes-tests"}
 GLOB = re.compile(r"[*?\[\]{}]")

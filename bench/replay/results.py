@@ -1,5 +1,6 @@
 """Results in a file of JSON lines that a second call goes on with, and tables of them."""
 
+import math
 import threading
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -46,6 +47,16 @@ def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 def share(part: int, whole: int) -> str:
     """Return `3 of 12 (25.0 %)`."""
     return f"{part} of {whole} ({100 * part / whole:.1f} %)" if whole else "0 of 0"
+
+
+def interval(part: int, whole: int) -> str:
+    """Return the Wilson interval of 95 % around a share."""
+    if not whole:
+        return "no interval"
+    z = 1.96
+    middle, scale = part + z * z / 2, whole + z * z
+    half = z * math.sqrt(part * (whole - part) / whole + z * z / 4)
+    return f"95 % interval {100 * max(0.0, middle - half) / scale:.1f} to {100 * (middle + half) / scale:.1f} %"
 
 
 def _row(cells: Sequence[str], widths: Sequence[int]) -> str:
