@@ -8,7 +8,7 @@ from scaffold.core.ids import Commit
 from scaffold.core.model import Action
 from scaffold.core.plan import full_text
 from scaffold.core.printable_text import truncate_text
-from scaffold.core.proof.contract import Contract, Verification
+from scaffold.core.proof.contract import Contract, Verification, open_doubts
 from scaffold.core.proof.gates import Gate, TestFate
 from scaffold.git import commits
 from scaffold.git.client.command_line import Git
@@ -81,7 +81,7 @@ def change_prompt(subject: ReviewSubject, reasons: Sequence[str]) -> str:
 
 def losses_prompt(subject: ReviewSubject) -> str:
     """Return the question whether tests that the change makes fail may go."""
-    others = [f"- {doubt.text}" for doubt in subject.verification.doubts if doubt.code != "tests_lost"]
+    others = [f"- {doubt.text}" for doubt in open_doubts(subject.verification.doubts) if doubt.code != "tests_lost"]
     return _join_sections(
         *_request_sections(subject.action, subject.contract),
         _list_section("# What was checked", result_lines(subject.verification)),
