@@ -50,7 +50,10 @@ async def unchanged_kinds(git: Git, base: Commit, commit: Commit) -> tuple[str, 
     linked = await linked_files(git, commit)
     # A document may run, or be loaded, under another name.
     elsewhere = {linked[path] for path in linked if not is_document(path)}
-    if any(not _is_file(change) or change.path in elsewhere for change in changes):
+    modes = [{each.former_mode, each.mode} - {"000000"} for each in changes]
+    if any(each not in ({"100644"}, {"100755"}) for each in modes):
+        return ()
+    if any(each.kind == "T" or each.path in elsewhere for each in changes):
         return ()
     names = [name for change in changes for name in (change.former_id, change.object_id) if name.strip("0")]
     contents = dict(zip(names, await batch_contents(git, names), strict=True))
@@ -63,11 +66,6 @@ async def unchanged_kinds(git: Git, base: Commit, commit: Commit) -> tuple[str, 
     if len(same) < len(changes) or await _has_reader(git, commit, changes, same):
         return ()
     return tuple(sorted({each.kind for each in same}))
-
-
-def _is_file(change: PathChange) -> bool:
-    modes = {change.former_mode, change.mode} - {"000000"}
-    return change.kind != "T" and modes in ({"100644"}, {"100755"})
 
 
 async def _has_reader(git: Git, commit: Commit, changes: Sequence[PathChange], same: Sequence[Sameness]) -> bool:
