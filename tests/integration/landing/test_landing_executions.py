@@ -185,7 +185,8 @@ async def test_changed_tests_run_alone_in_their_earlier_version_and_without_the_
     """AL-10, BX-5: what is run in addition for a change of tests is that file."""
     turn = f"{edits('a')}; sed -i 's/def test_a/def test_more_than/; s/>= 1/> 1/' test_a.py"
     run = await suite.run(act("a", check=PYTEST, files=("a.py", "test_a.py", "list")), a=turn)
-    assert suite.whole == 2, suite.executed
+    # Twice on the base, as a name is gone and another one is new: it could be one that varies.
+    assert suite.whole == 3, suite.executed
     # with the work, again at the end of the run, and in its new version on the base
     assert len(suite.executed) == suite.whole + 3, suite.executed
     (attempt,) = suite.harness.attempts(run, "a")
