@@ -47,12 +47,15 @@ async def with_unchanged_behaviour(
 async def unchanged_kinds(git: Git, base: Commit, commit: Commit) -> tuple[str, ...]:
     """Return what a change consists of, sorted, if none of it means anything to the program; else empty."""
     changes = await path_changes(git, base, commit)
-    linked = await linked_files(git, commit)
-    # A document may run, or be loaded, under another name.
-    elsewhere = {linked[path] for path in linked if not is_document(path)}
     modes = [{each.former_mode, each.mode} - {"000000"} for each in changes]
     if any(each not in ({"100644"}, {"100755"}) for each in modes):
         return ()
+    # Most work adds code: then nothing needs to be read.
+    if any(each.kind in "TAD" and not is_document(each.path) for each in changes):
+        return ()
+    linked = await linked_files(git, commit)
+    # A document may run, or be loaded, under another name.
+    elsewhere = {linked[path] for path in linked if not is_document(path)}
     if any(each.kind == "T" or each.path in elsewhere for each in changes):
         return ()
     names = [name for change in changes for name in (change.former_id, change.object_id) if name.strip("0")]
