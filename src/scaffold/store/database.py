@@ -15,7 +15,7 @@ from scaffold.store.knowledge.tables import KnowledgeTables
 from scaffold.store.learnings import Learnings, LearningUses
 from scaffold.store.messages import Messages
 from scaffold.store.reservations import Bookings, BudgetAccounts, Reservations
-from scaffold.store.run.agent_questions import Assumptions, FileGrants, KeptTurns, PaidReplies
+from scaffold.store.run.agent_questions import Assumptions, FileGrants, KeptReplies, KeptTurns
 from scaffold.store.run.attempts import Attempts
 from scaffold.store.run.current_activities import Activities
 from scaffold.store.run.event_log import Events
@@ -75,7 +75,7 @@ class Store(BaseStore):
         self.story_histories = StoryHistories(connection, clock)
         self.refused_edits = RefusedEditsOfStories(connection, clock)
         self.kept_turns = KeptTurns(connection, clock)
-        self.paid_replies = PaidReplies(connection, clock)
+        self.paid_replies = KeptReplies(connection, clock)
         self.knowledge = KnowledgeTables(connection, clock)
         self.learnings = Learnings(connection, clock, self.knowledge)
         self.learning_uses = LearningUses(connection, clock)

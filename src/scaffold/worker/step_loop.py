@@ -26,7 +26,7 @@ from scaffold.worker.workspace.work_commit import WorkCommit, commit_work, hand_
 from scaffold.worker.workspace.workplace import Workplace
 
 
-class _Progress(Struct, frozen=True):
+class _StepProgress(Struct, frozen=True):
     """How far the step has come when a turn of its agent begins."""
 
     iteration: int = 1
@@ -55,7 +55,7 @@ async def run_step(
             *([merge_note(merge)] if merge else []),
         ]
     )
-    at = msgspec.json.decode(kept.progress, type=_Progress) if kept.progress else _Progress()
+    at = msgspec.json.decode(kept.progress, type=_StepProgress) if kept.progress else _StepProgress()
     unusable, most = Verification(commit=place.workspace.start, results=()), records.task.run.settings.tier.iterations
     for iteration in range(at.iteration, most + 1):
         kept.note_next(at)
@@ -74,19 +74,19 @@ async def run_step(
         if isinstance(work, Verification):
             unusable, prompt = work, with_learnings_of_failure(records, failure_prompt(work), work)
             records.enter("executing", verification=work)
-            at = _Progress(iteration + 1, asked=at.asked)
+            at = _StepProgress(iteration + 1, asked=at.asked)
             continue
         # Asked once: what is not met after that, the final review finds again.
         unmet = "" if edits or at.asked else await unmet_criteria(records, said, work.head)
         if not unmet or iteration == most:
             return await hand_in(place.workspace, records, step_ended(work.head, "its agent ended its turn"))
-        at, prompt = _Progress(iteration + 1, asked=True), f"{unmet}\n{NAMED_REMEDIES[CRITERIA]}"
+        at, prompt = _StepProgress(iteration + 1, asked=True), f"{unmet}\n{NAMED_REMEDIES[CRITERIA]}"
         records.enter("executing")
     return AttemptEnd("executor_failed", summarize_failures(unusable))
 
 
 async def _with_summary(
-    task: Assignment, agent: WatchedAgent, kept: KeptWork, at: _Progress, finish: TurnResult | NoProgress
+    task: Assignment, agent: WatchedAgent, kept: KeptWork, at: _StepProgress, finish: TurnResult | NoProgress
 ) -> str | NoProgress:
     if isinstance(finish, NoProgress):
         return finish

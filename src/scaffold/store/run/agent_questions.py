@@ -113,7 +113,7 @@ class KeptTurns(TableGateway):
         self._connection.write(FORGET_TURNS, action_id=action_id)
 
 
-class PaidReplies(TableGateway):
+class KeptReplies(TableGateway):
     """Replies to requests for work that has not ended, by the scope of that work and a hash of the request."""
 
     def keep(self, scope: str, request: str, reply: Reply) -> None:
