@@ -172,4 +172,5 @@ def test_a_killed_run_leaves_no_hook_and_has_its_hooks_again_when_it_is_resumed(
     (scenario.repo / ".claude" / "settings.json").unlink()
     (scenario.repo / ".git" / "gate").touch()
     scenario.scaffold("resume", code=0)
-    assert scenario.journal("x", "x").count("Denied by a hook: no agent pushes") == 2
+    # The conversation goes on: what was denied before the kill is not asked again.
+    assert scenario.journal("x", "x").count("Denied by a hook: no agent pushes") == 1
