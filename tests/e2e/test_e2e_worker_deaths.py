@@ -22,7 +22,7 @@ os.kill(json.loads(worker)["pid"], signal.SIGKILL)
 
 @pytest.fixture
 def scenario(scenario):
-    """A goal whose worker is killed by its own command until a file says otherwise, and a goal that is honest."""
+    """A goal whose worker is killed by each of six commands until a file says otherwise, and a goal that is honest."""
     (scenario.home / "kill.py").write_text(KILL_OWN_WORKER)
     killing = f"{sys.executable} {scenario.home}/kill.py {scenario.repo}/.git/scaffold/state.db"
     scenario.plan(
@@ -32,7 +32,7 @@ def scenario(scenario):
         )
     )
     scenario.cassette(
-        a=[shell(f"test -e {scenario.home}/mended || {killing}"), write("a", "1\n")],
+        a=[*(shell(f"test -e {scenario.home}/mended || {killing} {n}") for n in range(6)), write("a", "1\n")],
         **{f"g{n}": [write(f"g{n}", "1\n")] for n in range(3)},
     )
     return scenario
