@@ -39,7 +39,7 @@ def test_all_workers_share_one_process_of_each_server_also_after_a_kill_and_a_re
     scenario.configure(mcp={"workers": ["sums"]}, permissions={"allow": ["mcp_sums_add:*"]})
     keys = ("a", "b", "c")
     scenario.plan(plan_of(**{key: [action(key, effects=[f"has_{key}"], check=f"test -f out/{key}")] for key in keys}))
-    scenario.cassette(**{key: [add(at), write(f"out/{key}", "x")] for at, key in enumerate(keys)})
+    scenario.cassette(**{key: [add(at), add(at + 10), write(f"out/{key}", "x")] for at, key in enumerate(keys)})
     run = scenario.start(scenario.run_command("--yes"))
     assert wait_until(lambda: any("mcp_sums_add" in _journal(scenario, key) for key in keys))
     started = programs_in(programs)
@@ -48,7 +48,7 @@ def test_all_workers_share_one_process_of_each_server_also_after_a_kill_and_a_re
     assert started
     assert wait_until(lambda: not programs_in(programs))
     scenario.scaffold("resume", code=0)
-    assert [f"sum {at + 1}" in scenario.journal(key, key) for at, key in enumerate(keys)] == [True] * 3
+    assert [f"sum {at + 11}" in scenario.journal(key, key) for at, key in enumerate(keys)] == [True] * 3
     assert starts.read_text() == "xx"  # one for each owner
     assert not (programs / "ran").exists()
     assert not programs_in(programs)
