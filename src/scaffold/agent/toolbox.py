@@ -246,7 +246,10 @@ class ToolBatch:
         try:
             self._ended[call.id] = await self._toolbox.result(call)
         except HumanDecisionRequired:
+            # It runs again, with the answer: a call that asks has not done what it asks about.
             self._undecided.add(call.id)
+            self._running.pop(call.id, None)
+            self._changed()
             raise
         self._changed()
 

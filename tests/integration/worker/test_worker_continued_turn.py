@@ -16,6 +16,7 @@ from scaffold.llm.cassette_model import CassetteEntry
 from scaffold.orchestrator.user_control.open_run import reconfigure_run
 from scaffold.run.failures.attempt_end import AttemptEnd, end_attempt
 from scaffold.worker.attempt_records import CandidateReady
+from scaffold.worker.workspace.attempt_worktree import rescue_and_remove
 from support.harness import act, goal
 
 ASK = ("ask_human", {"question": "Which word?"})
@@ -102,6 +103,19 @@ async def test_a_second_wait_is_continued_too(harness):
     assert isinstance(ending, CandidateReady)
     assert [request.caller.turn for request in requests] == [4]
     assert await harness.show(f"{ending.head}:a") == "first"
+
+
+@pytest.mark.slow
+async def test_a_wait_before_any_change_is_continued_after_its_worktree_is_gone(harness):
+    """BX-13, BX-3: the owner looks for the work of every worker that exits, also where the worker has left none."""
+    run = await begin(harness)
+    ending = await worked(harness, run, call_entry(1, ASK, write("a", "x\n")))
+    assert ending.outcome == "waiting", ending.error
+    assert await rescue_and_remove(harness.context, run, harness.attempts(run, "a")[0].id) is None
+    decide(harness, ending.item, "answered", answer="made")
+    ending, requests = await continued(harness, run)
+    assert isinstance(ending, CandidateReady)
+    assert [request.caller.turn for request in requests] == [2]
 
 
 @pytest.mark.slow

@@ -7,7 +7,7 @@ import pytest
 
 from fakes import MemoryHistory, RecordingModel, agent, call_entry, cassette_model, tool
 from scaffold.agent.repeated_calls import LoopDetected
-from scaffold.agent.toolbox import MAX_PARALLEL_CALLS, NOT_DECIDED, NOT_STARTED, UNKNOWN_RESULT, Toolbox
+from scaffold.agent.toolbox import MAX_PARALLEL_CALLS, NOT_DECIDED, NOT_STARTED, UNKNOWN_RESULT, Toolbox, repeated_on
 from scaffold.core.conversation import ToolCall, ToolResult
 from scaffold.core.errors import HumanDecisionRequired
 from scaffold.core.tool import Tool, ToolOutput
@@ -240,7 +240,7 @@ async def test_waiting_for_a_human_ends_the_batch_with_its_own_error(category):
 
     tools = [
         room.note("first"),
-        tool("ask", ask, category=category, text="string"),
+        repeated_on(tool("ask", ask, category=category, text="string"), None),
         room.note("later", category="shell"),
     ]
     batch = Toolbox(tools).batch(calls(("first", "a"), ("ask", "b"), ("later", "c")))
@@ -248,4 +248,4 @@ async def test_waiting_for_a_human_ends_the_batch_with_its_own_error(category):
         await batch.run()
     assert waits.value.item == "abc123"
     assert [result.content for result in batch.results] == ["first: a", NOT_DECIDED, NOT_STARTED]
-    assert room.log == ["first a"]
+    assert (room.log, batch.begun) == (["first a"], {}), "it runs again, with the answer"

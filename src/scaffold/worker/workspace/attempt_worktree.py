@@ -156,8 +156,8 @@ async def rescue_work(context: RunContext, run: Run, attempt_id: AttemptId) -> C
         # Only after the rescue ref exists, so that at every moment one ref holds the commit.
         if aside is not None:
             await refs.delete(context.git, refs.work_ref(attempt_id), old=aside)
-    if pinned is None and attempt.phase in UNPINNED_PHASES and not path.is_dir():
-        # Nobody knows what it was, so its agent cannot go on as if it were there.
+    if pinned is None and attempt.phase in UNPINNED_PHASES and not path.is_dir() and attempt.status != "ended":
+        # Nobody knows what it was, so its agent cannot go on as if it were there. Whoever ends an attempt looks first.
         with context.store.transaction():
             context.store.kept_turns.forget(attempt.action_id)
     if attempt.phase in UNPINNED_PHASES:
