@@ -150,7 +150,7 @@ async def test_rubbish_secrets_and_unknown_ids_are_answered_not_stored(scenario)
     """RA-6: a failed call says why."""
     calls = (
         Call("remember", {"content": "the key is AKIAIOSFODNN7EXAMPLA"}),
-        Call("remember", {"content": "x" * 1_000_000}),
+        Call("remember", {"content": " ".join(map(str, range(15_000)))}),
         Call("remember", {"content": "\0"}),
         Call("remember", {"content": "fine", "supersedes": "nobody"}),
         Call("forget_memory", {"memory_id": "' OR 1=1"}),

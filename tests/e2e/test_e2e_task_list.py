@@ -62,7 +62,7 @@ def test_a_list_of_tasks_is_a_goal_whose_tasks_wait_for_each_other(scenario):
         ([{"depends_on": []}], "tasks[0]: the key `description` is missing"),
         ("[{", "todo.json:1:3: invalid JSON"),
         ("[" * 100_000, "is nested too deeply"),
-        ([], "the list is empty"),
+        ([], "the list of tasks is empty"),
     ],
     ids=["cycle", "index", "description", "json", "nesting", "empty"],
 )

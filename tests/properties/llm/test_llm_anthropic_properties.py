@@ -107,10 +107,13 @@ START_USAGES = st.fixed_dictionaries(
     {"input_tokens": COUNTS, "output_tokens": COUNTS},
     optional={"cache_read_input_tokens": COUNTS | st.none(), "cache_creation_input_tokens": COUNTS | st.none()},
 )
+LAST_COUNTS = st.integers(1, 10**6)
+"""Without zero: unlike the SDK, we do not believe that a count became none."""
 LAST_USAGES = st.fixed_dictionaries(
-    {"output_tokens": COUNTS},
+    {"output_tokens": LAST_COUNTS},
     optional={
-        name: COUNTS | st.none() for name in ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+        name: LAST_COUNTS | st.none()
+        for name in ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
     },
 )
 
