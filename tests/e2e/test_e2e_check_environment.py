@@ -69,6 +69,7 @@ def test_a_run_whose_checks_would_import_other_code_ends_before_money_is_spent(s
     assert not list((scenario.repo / ".scaffold" / "logs").glob("*/add.jsonl"))
 
 
+@pytest.mark.slow
 def test_an_action_whose_check_has_no_program_here_ends_before_money_is_spent(scenario):
     """AL-10, BX-4: with the program, the environment and the remedy; once it is there, the action can be retried."""
     tools = scenario.home / "bin"

@@ -51,6 +51,7 @@ def expect_landed(scenario, done, *outcomes):
     assert scenario.status()["inbox"] == []
 
 
+@pytest.mark.slow
 def test_a_run_waits_for_an_approval_and_lands_after_it(scenario):
     """BX-13, RA-13: exit code 3, the open items and the exact commands; approved and resumed, it lands."""
     one_that_asks(scenario)

@@ -87,6 +87,7 @@ def test_what_is_looked_up_or_connected_to_is_seen(alone):
     assert [Path(each).name for each in alone.elsewhere(seen["made"])] == ["left", "left"]
 
 
+@pytest.mark.slow
 def test_a_run_and_what_is_remembered_contact_nobody(alone):
     """BX-31: from the configuration to what lands, with memories, documents and MCP servers."""
     pytest.importorskip("mcp", reason="the extra `mcp` is not installed")

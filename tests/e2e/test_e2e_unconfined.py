@@ -38,6 +38,7 @@ def run(scenario, *flags):
     return unconfined(*scenario.command("run", "--plan", str(scenario.home / "plan.yaml"), *model, *flags))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("trusted", [False, True])
 def test_without_an_answer_nothing_of_a_repository_runs(scenario, trusted):
     """BX-9: `--yes` is none, whether the folder is trusted or not; nothing is stored."""

@@ -74,6 +74,7 @@ def test_runs_that_are_about_one_thing_pass_too(focus, tmp_path):
     expect_no_violations(range(60), tmp_path, FOCUSES[focus])
 
 
+@pytest.mark.slow
 def test_the_same_seed_replays_the_same_run(tmp_path):
     """BX-15: a failure can be examined again, event by event."""
     for seed in range(40, 42):

@@ -1,5 +1,6 @@
 """The budget of a run as its owner sees it: what the dead had sent, and attempts that would end at once."""
 
+import pytest
 from inline_snapshot import snapshot
 
 from builders import OWNER, pay
@@ -72,14 +73,15 @@ async def test_a_run_whose_first_three_actions_change_nothing_pauses_and_says_so
         "its first actions each ended with nothing changed (`a`, `b`, `c`): see what the agent said, or try another "
         "model; `scaffold resume` goes on"
     )
-    # Another attempt may be queued already, which no process starts.
-    tried = [sum(each.outcome == "contract_failed" for each in harness.attempts(run, key)) for key in "abcde"]
-    assert tried == [3, 3, 2, 0, 0]
+    # Another attempt of the third may have begun before.
+    tried = [sum(each.outcome == "contract_failed" for each in harness.attempts(run, key)) for key in "abde"]
+    assert tried == [3, 3, 0, 0]
     resumed = await harness.run_to_end(run, c=["echo x > c"], d=["echo x > d"], e=["echo x > e"])
     assert resumed.cause == "done"
     assert sorted(await harness.landed(run)) == ["c", "d", "e"]
 
 
+@pytest.mark.slow
 async def test_actions_that_change_nothing_pause_no_run_in_which_another_changed_something(harness):
     """BX-12."""
     run = await harness.open_run(goal("g", *map(act, "abcd")), agents=1)

@@ -260,6 +260,7 @@ async def test_a_final_review_that_adds_steps_runs_again_after_them(harness):
     assert len(await harness.landed(run)) == 1
 
 
+@pytest.mark.slow
 async def test_a_final_review_whose_edits_are_rejected_lands(harness):
     """DR-5, DR-6: rejected, noted, landed; its work is that of the steps before it, and their pin stays."""
     run = await open_stories(harness, story())

@@ -174,6 +174,7 @@ async def test_a_check_that_passes_only_with_an_undeclared_file_leaves_a_doubt(p
     assert (found.failures, found.doubts) == ((), ())
 
 
+@pytest.mark.slow
 async def test_a_gate_that_passes_only_with_an_undeclared_file_leaves_a_doubt(project):
     """BX-4: its tests read it, not the program."""
     tests = "import app\n\n\ndef test_six():\n    assert app.six() == int(open('want.txt').read())\n"

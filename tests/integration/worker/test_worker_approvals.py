@@ -88,7 +88,7 @@ async def test_an_attempt_that_times_out_while_it_waits_has_not_failed(harness):
 @pytest.mark.slow
 async def test_while_it_is_asked_at_a_terminal_a_worker_waits_and_its_time_stands_still(harness):
     """BX-13, BX-17: until the terminal is left; a process that is dead asks nothing."""
-    run = await begin(harness, attempt_timeout_s=2.0)
+    run = await begin(harness, attempt_timeout_s=8.0)
 
     def sit_down():
         if looks.decisions == 1:
@@ -102,7 +102,7 @@ async def test_while_it_is_asked_at_a_terminal_a_worker_waits_and_its_time_stand
     attempt, model = await harness.queue(run, "a"), scripted_model({"a": [DEED]})
     work = asyncio.create_task(harness.execute(attempt, model, watch=looks.watch))
     await poll_until(lambda: looks.decisions > 1)
-    await asyncio.sleep(2.5)  # longer than an attempt may take
+    await asyncio.sleep(8.5)  # longer than an attempt may take
     await looks.two_more(harness, run, "decisions")
     assert harness.attempt(attempt.id).status == "claimed"
     with harness.store.transaction():
