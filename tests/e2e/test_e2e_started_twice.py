@@ -4,15 +4,16 @@ import json
 import os
 import signal
 import subprocess
+from pathlib import Path
 
 import pytest
 
 from support.scenario import COMMAND_S, action, plan_of, shell, wait_until, write
 
 
-def planned(scenario, *, check="test -f a", pause="0.3"):
+def planned(scenario, *, check="test -f a", pause="sleep 0.3"):
     scenario.plan(plan_of(shop=[action("a", effects=["done"], check=check)]))
-    scenario.cassette(a=[shell(f"sleep {pause}"), write("a", "1\n")])
+    scenario.cassette(a=[shell(pause), write("a", "1\n")])
 
 
 def started(scenario, *flags):
@@ -75,7 +76,7 @@ def test_a_detached_run_started_twice_is_one_run(scenario):
 @pytest.mark.slow
 def test_whoever_follows_continues_a_run_whose_owner_is_killed(scenario):
     """SC-16, AL-27: it would have resumed the interrupted run, had it come later."""
-    planned(scenario, pause="1.5")
+    planned(scenario, pause="sleep 60")
     first = started(scenario)
     assert wait_until(scenario.commands)
     second = started(scenario)
@@ -89,7 +90,7 @@ def test_whoever_follows_continues_a_run_whose_owner_is_killed(scenario):
 
 @pytest.mark.slow
 def test_interrupting_the_one_that_follows_leaves_the_run_alone(scenario):
-    planned(scenario, pause="2")
+    planned(scenario, pause="until [ -e go ]; do sleep 0.1; done; rm go")
     first = started(scenario)
     assert wait_until(scenario.commands)
     second = started(scenario)
@@ -99,4 +100,5 @@ def test_interrupting_the_one_that_follows_leaves_the_run_alone(scenario):
     _, err = second.communicate(timeout=COMMAND_S)
     assert second.returncode == 130
     assert "the run continues" in err
+    Path(scenario.scaffold("path", "a", code=0).stdout.strip(), "go").touch()
     assert ended(first)[0] == 0

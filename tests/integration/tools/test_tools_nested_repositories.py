@@ -17,6 +17,7 @@ from scaffold.tools.command.shell import python, shell
 from scaffold.tools.file.read_write import write_file
 from scaffold.tools.nested_repositories import NestedRepositories, move_aside
 from scaffold.tools.workspace import Workspace
+from support.harness import poll_until
 from support.samples import folder_until_exit
 
 CANARY = "git config core.fsmonitor 'touch {ran}; true'; git config filter.x.clean 'touch {ran}; cat'"
@@ -152,9 +153,11 @@ async def test_a_clone_of_the_user_s_between_two_commands_stays(workspace, check
 
 @pytest.mark.slow
 async def test_a_repository_of_a_cancelled_command_is_moved_aside_too(workspace, checkout):
-    with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(1.0):
-            await call(shell(workspace), command="git init -q bare/made; sleep 30")
+    work = asyncio.create_task(call(shell(workspace), command="git init -q bare/made; touch made; sleep 30"))
+    await poll_until((checkout / "made").exists)
+    work.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await work
     assert (checkout / "bare" / "made" / ".git.refused-1" / "config").exists()
     assert not (checkout / "bare" / "made" / ".git").exists()
 
