@@ -158,7 +158,7 @@ FAULTS = {
     "50 MB": ("print('x' * (50 * 2**20), flush=True)", "a message of more than 10 MB"),
     "no end": ("while True: sys.stdout.write('x' * 2**20)", "a message of more than 100 MB"),
     "death": ("sys.exit('out of luck')", "its process ended (exit code 1: out of luck)"),
-    "garbage": ("print('}{\\n' * 200, flush=True); time.sleep(60)", "more than 100 lines that are not messages"),
+    "garbage": ("while True: print('}{' * 50_000)", "that nobody asked for"),
     "silence": ("time.sleep(60)", "did not answer within 1 s"),
     "notifications": (
         "while True: write({'method': 'notifications/message', 'params': {'level': 'info', 'data': 'x' * 100_000}})",
@@ -203,6 +203,15 @@ async def test_an_answer_of_50_mb_costs_no_other_call(tmp_path):
             assert "10 MB" in output.content
             assert output.failed
         assert await call(pool) == ToolOutput("sum 2")
+        assert (await pool.overview())[0].starts == 1
+    assert told == []
+
+
+async def test_a_server_that_logs_on_standard_output_loses_no_call(tmp_path):
+    """RA-15: however many lines it writes in its life."""
+    logs = "print('INFO: a call\\n{\"level\": \"debug\"}\\n' * 400, flush=True)\n"
+    async with pool_of(tmp_path, s=command(place_server(tmp_path, "s", logs + ADDS))) as (pool, told):
+        assert [await call(pool) for _ in range(3)] == [ToolOutput("sum 2")] * 3
         assert (await pool.overview())[0].starts == 1
     assert told == []
 

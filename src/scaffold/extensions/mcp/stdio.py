@@ -45,8 +45,7 @@ STOP_GRACE_S = 1.0
 # A longer line ends the server; a line that is shorter, and too long, costs only the call that it answers.
 MAX_PASSED_BYTES = 10 * MAX_MESSAGE_BYTES
 MAX_WAITING = 1_000  # messages that are not handled yet; a server that sends more is ended
-MAX_INVALID = 100  # servers print banners among their messages; one that prints more such lines is ended
-MAX_UNANSWERED_BYTES = 4 * MAX_MESSAGE_BYTES  # what a server may write without answering anything
+MAX_UNANSWERED_BYTES = 4 * MAX_MESSAGE_BYTES  # what a server may write, log lines too, without answering anything
 MAX_STDERR_BYTES = 2_000
 MAX_REASON_CHARS = 300
 Streams = tuple[MemoryObjectReceiveStream[SessionMessage | Exception], MemoryObjectSendStream[SessionMessage]]
@@ -61,7 +60,6 @@ class ProgramStreams:
         self.sent, self._outgoing = anyio.create_memory_object_stream[SessionMessage](0)
         self._reader = LineReader(most=MAX_PASSED_BYTES)
         self._stderr = b""
-        self._invalid = 0
         self._unanswered = 0
         self._over = False
         self._process = PipedProcess(
@@ -105,20 +103,15 @@ class ProgramStreams:
             error = mcp_types.ErrorData(code=mcp_types.INTERNAL_ERROR, message=reason)
             self._receive_message(mcp_types.JSONRPCError(jsonrpc="2.0", id=line.request, error=error))
             return
-        try:
+        message = None  # many servers log on standard output, too
+        with contextlib.suppress(ValueError):
             message = mcp_types.jsonrpc_message_adapter.validate_json(line, by_name=False)
-        except ValueError as error:
-            self._invalid += 1
-            if self._invalid > MAX_INVALID:
-                raise ProtocolBroken(f"it wrote more than {MAX_INVALID} lines that are not messages") from error
-            return
-        if isinstance(message, mcp_types.JSONRPCResponse | mcp_types.JSONRPCError):
-            self._unanswered = 0
-        else:
-            self._unanswered += len(line)
+        is_answer = isinstance(message, mcp_types.JSONRPCResponse | mcp_types.JSONRPCError)
+        self._unanswered = 0 if is_answer else self._unanswered + len(line)
         if self._unanswered > MAX_UNANSWERED_BYTES:
             raise ProtocolBroken(f"it wrote more than {MAX_UNANSWERED_BYTES >> 20} MB that nobody asked for")
-        self._receive_message(message)
+        if message is not None:
+            self._receive_message(message)
 
     def _receive_message(self, message: mcp_types.JSONRPCMessage) -> None:
         try:
