@@ -209,7 +209,7 @@ async def test_an_answer_of_50_mb_costs_no_other_call(tmp_path):
 
 async def test_a_server_that_logs_on_standard_output_loses_no_call(tmp_path):
     """RA-15: however many lines it writes in its life."""
-    logs = "print('INFO: a call\\n{\"level\": \"debug\"}\\n' * 400, flush=True)\n"
+    logs = 'print(\'INFO: a call\\n{"level": "debug"}\\n\' * 400, flush=True)\n'
     async with pool_of(tmp_path, s=command(place_server(tmp_path, "s", logs + ADDS))) as (pool, told):
         assert [await call(pool) for _ in range(3)] == [ToolOutput("sum 2")] * 3
         assert (await pool.overview())[0].starts == 1

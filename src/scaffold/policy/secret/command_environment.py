@@ -23,7 +23,12 @@ TOLD_VARIABLES = "left-out.txt"
 """The file in the cache that lists the variables of the latest notice to the user."""
 GIT_IDENTITY = frozenset(f"GIT_{role}_{field}" for role in ("AUTHOR", "COMMITTER") for field in ("NAME", "EMAIL"))
 """The author and committer. Git's other variables could make a command work on another repository."""
-SHELL_STATE = ("PWD", "OLDPWD", "_", "SHLVL", "BASH_ENV", "ENV", "PROMPT_COMMAND")
+SHELL_STATE = (
+    *("PWD", "OLDPWD", "_", "SHLVL", "BASH_ENV", "ENV", "PROMPT_COMMAND"),
+    # With these, `cd`, `*`, `[`, `>` and `grep` have other meanings than in a new shell.
+    *("BASHOPTS", "BASH_COMPAT", "BASH_XTRACEFD", "CDPATH", "EXECIGNORE", "GLOBIGNORE", "GREP_OPTIONS"),
+    *("POSIXLY_CORRECT", "SHELLOPTS", "TMOUT"),
+)
 OUR_PREFIXES = ("SCAFFOLD_", "RALPH_")
 
 
