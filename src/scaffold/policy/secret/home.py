@@ -9,7 +9,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import cache
 from itertools import chain, islice
@@ -20,14 +20,62 @@ from scaffold.host.sandbox.mounts import ALWAYS_EMPTY, hiding_path
 from scaffold.policy.secret.sources import CREDENTIAL_FILES, GIT_FILES, READ_BYTES, holds_secret
 from scaffold.policy.secret.unreadable_files import secret_entry, secret_scan, targets
 
+TOOLS = (
+    *(
+        "aquaproj-aqua",
+        "asdf",
+        "bazel*",
+        "bundle",
+        "cabal",
+        "cargo",
+        "composer",
+        "conda",
+        "coursier",
+        "cpan*",
+        "Cypress",
+    ),
+    *(
+        "deno",
+        "dotnet",
+        "fnm",
+        "gem",
+        "gradle",
+        "hatch",
+        "hex",
+        "ivy2",
+        "jdks",
+        "julia*",
+        "konan",
+        "lein",
+        "m2",
+        "mamba",
+    ),
+    *(
+        "mise",
+        "mix",
+        "node",
+        "npm",
+        "nuget",
+        "opam",
+        "pdm",
+        "pnpm",
+        "pub-cache",
+        "puppeteer",
+        "pypoetry",
+        "R",
+        "rustup",
+    ),
+    *("sbt", "stack", "svm", "uv", "virtualenv*", "yarn"),
+)
+"""Tools that keep packages and settings in folders of their own, whichever of `TOOL_FOLDERS` each has chosen."""
+TOOL_FOLDERS = (
+    *(".{}", ".{}rc", ".config/{}", ".local/share/{}", ".local/state/{}", ".cache/{}"),
+    *("Library/{}", "Library/Application Support/{}", "Library/Caches/{}"),
+)
 PACKAGE_STORES = (
-    *(".bundle", ".cabal", ".cargo", ".composer", ".cpan*", ".dotnet", ".gem", ".gradle", ".hex", ".ivy2", ".jdks"),
-    *(".julia*", ".konan", ".m2", ".mix", ".npm", ".nuget", ".opam", ".pub-cache", ".rustup", ".sbt", ".stack"),
-    *(".virtualenvs", ".yarn", "go/pkg/mod", ".local/bin", ".local/include", ".local/lib", ".local/lib64"),
-    *(f".local/share/{name}" for name in ("R", "coursier", "pnpm", "uv/python", "virtualenv*")),
-    *(f".cache/{name}" for name in ("Cypress", "bazel*", "coursier", "huggingface/hub", "ms-playwright")),
-    *(f".cache/{name}" for name in ("pnpm", "pre-commit", "puppeteer", "pypoetry/virtualenvs", "torch")),
-    *("Library/Java", "Library/Python", "Library/pnpm"),
+    *(folder.format(name) for name in TOOLS for folder in TOOL_FOLDERS),
+    *("go/pkg/mod", ".local/bin", ".local/include", ".local/lib", ".local/lib64", ".cache/huggingface/hub"),
+    *(".cache/ms-playwright", ".cache/pre-commit", ".cache/torch", "Library/Java", "Library/Python"),
 )
 """Where programs look for packages if no variable names another place."""
 PACKAGE_VARIABLES = frozenset({
@@ -37,11 +85,11 @@ PACKAGE_VARIABLES = frozenset({
 })  # fmt: skip
 """Variables that name folders of packages without programs, which do not look like an installation."""
 TOOL_SETTINGS = (
-    *(".*-version", ".bazelrc", ".bazelversion", ".clang-format", ".clang-tidy", ".condarc", ".editorconfig"),
-    *(".eslintrc*", ".flake8", ".gemrc", ".nvmrc", ".pip", ".prettierrc*", ".pylintrc", ".Rprofile", ".rubocop.yml"),
+    *(".*-version", ".bazelrc", ".bazelversion", ".bunfig.toml", ".clang-format", ".clang-tidy", ".editorconfig"),
+    *(".eslintrc*", ".flake8", ".nvmrc", ".pip", ".prettierrc*", ".pylintrc", ".Rprofile", ".rubocop.yml"),
     *(".claude/CLAUDE.md", ".claude/skills", ".sdkmanrc", ".tool-versions", ".yarnrc*", ".gitignore*"),
-    *(".gitattributes*", ".config/git/ignore", ".config/git/attributes", ".config/mise", ".config/pip", ".config/uv"),
-    *(".config/pypoetry", ".config/fontconfig", ".config/matplotlib", ".config/NuGet", ".config/go"),
+    *(".gitattributes*", ".config/git/ignore", ".config/git/attributes", ".config/pip"),
+    *(".config/fontconfig", ".config/matplotlib", ".config/go"),
 )
 """Settings that tools read; hidden if they hold a secret."""
 KEY_STORES = (
@@ -51,6 +99,7 @@ KEY_STORES = (
         ".sbt/*/credentials*",
         ".local/share/uv/credentials",
         ".m2/settings-security.xml",
+        ".config/mise/age.txt",
     ),
     *(".docker/contexts", ".foundry/keystores", "Library/Keychains", "Library/Cookies", "Library/Messages"),
     *("Library/Mail", "Library/Application Support/Google", "Library/Application Support/Firefox", "snap"),
@@ -70,7 +119,9 @@ MAX_FOLDER_ENTRIES = 50_000
 MAX_SETTINGS = 500
 """At most this many entries below the top of what is shown are read for logins."""
 MAX_LINKS = 16
-SCRIPT = b"#!"
+MAX_SCRIPT_BYTES = 4_096
+"""At most this much of a script is searched for the programs that it names."""
+SCRIPT = "#!"
 VENV_SETTINGS = "pyvenv.cfg"
 SHOW = "{0} is hidden from commands; to show it: sandbox.read: [{0}] in your settings"
 """Of what `hidden_path` returns."""
@@ -166,7 +217,9 @@ class _ShownPaths:
         return any(f"{path}/".startswith(self._writable) for path in paths)
 
     def _add_links(self, links: Sequence[Path]) -> None:
-        self.paths.update(dict.fromkeys(each for each in links if each.is_relative_to(self._home)))
+        # A version manager may have put the link of a shell into the folder of its login.
+        hiding = (self._home, *ALWAYS_EMPTY)
+        self.paths.update(dict.fromkeys(each for each in links if any(map(each.is_relative_to, hiding))))
 
     def add_named(self, environ: Mapping[str, str]) -> None:
         """Show the programs of PATH, and the installations and packages that other variables name."""
@@ -194,8 +247,8 @@ class _ShownPaths:
             self._add_installation(folder)
             self.add(folder)
         for entry in () if self._is_writable(place, *links) else folder_entries(place):
-            if (is_own or self._leads_in(entry)) and (following := self._following(place / entry.name)):
-                self.add_program(following)
+            if is_own or self._leads_in(entry):
+                self.add_program(place / entry.name)
 
     def _leads_in(self, entry: "os.DirEntry[str]") -> bool:
         # Of the thousands of programs of a system, few are links to a named place, and fewer to one in a home.
@@ -218,24 +271,24 @@ class _ShownPaths:
 
     def add_program(self, program: Path) -> None:
         """Show the installation of a program of a home; of a link or a script also that where it leads."""
-        while program not in self._followed:
-            self._followed.add(program)
+        left = [program]
+        while left:
+            program = left.pop()
             place = self._real(program.parent) / program.name
-            if os.path.isdir(place):  # noqa: PTH112 - unlike that of a path, it never raises
-                return
+            if program in self._followed or os.path.isdir(place):  # noqa: PTH112 - unlike that of a path, it never raises
+                continue
+            self._followed.add(program)
             if place.is_relative_to(self._home) and not self._add_installation(program.parent):
                 self.add(program)
-            if (following := self._following(place)) is None:
-                return
-            program = following
+            left += self._following(place)
 
-    def _following(self, place: Path) -> Path | None:
-        """Return what a link leads to, or what runs a script of the home; None for other programs."""
+    def _following(self, place: Path) -> Iterable[Path]:
+        """Return what a link leads to, or what runs a script of the home and what that runs; nothing for others."""
         if self._is_writable(place):
-            return None
+            return ()
         if target := _target(place):
-            return place.parent / target
-        return _interpreter(place) if place.is_relative_to(self._home) else None
+            return (place.parent / target,)
+        return _programs_of_script(place, self._home) if place.is_relative_to(self._home) else ()
 
     def add_base_of(self, environment: Path) -> None:
         """Show the installation whose interpreter a virtual environment runs; an agent may have written both names."""
@@ -308,11 +361,16 @@ def _is_installation(folder: Path) -> bool:
     return any(entry.name in INSTALLED_PARTS for entry in folder_entries(folder))
 
 
-def _interpreter(script: Path) -> Path | None:
-    """Return the program that a script names in its first line; None for other files."""
-    line = _head(script, 512).partition(b"\n")[0]
-    words = os.fsdecode(line.removeprefix(SCRIPT)).split()
-    return Path(words[0]) if line.startswith(SCRIPT) and words and words[0].startswith("/") else None
+def _programs_of_script(script: Path, home: Path) -> Iterator[Path]:
+    """Yield the program that a script names in its first line, and the programs of the home that its text names."""
+    text = os.fsdecode(_head(script, MAX_SCRIPT_BYTES))
+    words = text.partition("\n")[0].removeprefix(SCRIPT).split()
+    if text.startswith(SCRIPT) and words and words[0].startswith("/"):
+        yield Path(words[0])
+        named = (Path(os.path.normpath(_HOME.sub(lambda _: str(home), found[0]))) for found in _PATH.finditer(text))
+        # Elsewhere, it may be a script of a project, and the project no installation.
+        installed = (path for path in named if path.is_relative_to(home) and path.parent.name in INSTALLED_PARTS)
+        yield from (path for path in installed if os.access(path, os.X_OK))
 
 
 def _package_name(folder: Path) -> str | None:
