@@ -158,7 +158,6 @@ FAULTS = {
     "50 MB": ("print('x' * (50 * 2**20), flush=True)", "a message of more than 10 MB"),
     "no end": ("while True: sys.stdout.write('x' * 2**20)", "a message of more than 100 MB"),
     "death": ("sys.exit('out of luck')", "its process ended (exit code 1: out of luck)"),
-    "garbage": ("while True: print('}{' * 50_000)", "that nobody asked for"),
     "silence": ("time.sleep(60)", "did not answer within 1 s"),
     "notifications": (
         "while True: write({'method': 'notifications/message', 'params': {'level': 'info', 'data': 'x' * 100_000}})",
@@ -188,14 +187,14 @@ async def test_a_server_that_breaks_off_during_a_call_costs_that_call(tmp_path, 
     assert len(told) == 1
 
 
-async def test_an_answer_of_50_mb_costs_no_other_call(tmp_path):
-    """RA-15: it is passed over by its number, wherever that stands; the server goes on."""
+async def test_an_answer_of_50_mb_or_a_log_on_standard_output_costs_no_other_call(tmp_path):
+    """RA-15: it is passed over by its number, wherever that stands, and lines that are no messages however many."""
     floods = (
         "if arguments['a'] == 2:\n    text(request, 'x' * (50 * 2**20))\n"
         "elif arguments['a'] == 3:\n"
         '    print(\'{"result": {"content": [], "x": "\' + \'y\' * (11 * 2**20) + \'"}, "jsonrpc": "2.0", "id": \'\n'
         "          + str(request['id']) + '}', flush=True)\n"
-        f"else:\n    {ADDS}"
+        f"else:\n    print('INFO\\n{{}}\\n' * 400, flush=True)\n    {ADDS}"
     )
     async with pool_of(tmp_path, s=command(place_server(tmp_path, "s", floods))) as (pool, told):
         for a in (2, 3):
@@ -203,15 +202,6 @@ async def test_an_answer_of_50_mb_costs_no_other_call(tmp_path):
             assert "10 MB" in output.content
             assert output.failed
         assert await call(pool) == ToolOutput("sum 2")
-        assert (await pool.overview())[0].starts == 1
-    assert told == []
-
-
-async def test_a_server_that_logs_on_standard_output_loses_no_call(tmp_path):
-    """RA-15: however many lines it writes in its life."""
-    logs = 'print(\'INFO: a call\\n{"level": "debug"}\\n\' * 400, flush=True)\n'
-    async with pool_of(tmp_path, s=command(place_server(tmp_path, "s", logs + ADDS))) as (pool, told):
-        assert [await call(pool) for _ in range(3)] == [ToolOutput("sum 2")] * 3
         assert (await pool.overview())[0].starts == 1
     assert told == []
 
