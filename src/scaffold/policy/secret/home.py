@@ -21,51 +21,10 @@ from scaffold.policy.secret.sources import CREDENTIAL_FILES, GIT_FILES, READ_BYT
 from scaffold.policy.secret.unreadable_files import secret_entry, secret_scan, targets
 
 TOOLS = (
-    *(
-        "aquaproj-aqua",
-        "asdf",
-        "bazel*",
-        "bundle",
-        "cabal",
-        "cargo",
-        "composer",
-        "conda",
-        "coursier",
-        "cpan*",
-        "Cypress",
-    ),
-    *(
-        "deno",
-        "dotnet",
-        "fnm",
-        "gem",
-        "gradle",
-        "hatch",
-        "hex",
-        "ivy2",
-        "jdks",
-        "julia*",
-        "konan",
-        "lein",
-        "m2",
-        "mamba",
-    ),
-    *(
-        "mise",
-        "mix",
-        "node",
-        "npm",
-        "nuget",
-        "opam",
-        "pdm",
-        "pnpm",
-        "pub-cache",
-        "puppeteer",
-        "pypoetry",
-        "R",
-        "rustup",
-    ),
-    *("sbt", "stack", "svm", "uv", "virtualenv*", "yarn"),
+    *("aquaproj-aqua", "asdf", "bazel*", "bundle", "cabal", "cargo", "composer", "conda", "coursier", "cpan*"),
+    *("Cypress", "deno", "dotnet", "fnm", "gem", "gradle", "hatch", "hex", "ivy2", "jdks", "julia*", "konan", "lein"),
+    *("m2", "mamba", "mise", "mix", "node", "npm", "nuget", "opam", "pdm", "pnpm", "pub-cache", "puppeteer"),
+    *("pypoetry", "R", "rustup", "sbt", "stack", "svm", "uv", "virtualenv*", "yarn"),
 )
 """Tools that keep packages and settings in folders of their own, whichever of `TOOL_FOLDERS` each has chosen."""
 TOOL_FOLDERS = (
@@ -93,16 +52,10 @@ TOOL_SETTINGS = (
 )
 """Settings that tools read; hidden if they hold a secret."""
 KEY_STORES = (
-    *(
-        ".dotnet/corefx",
-        ".julia*/servers",
-        ".sbt/*/credentials*",
-        ".local/share/uv/credentials",
-        ".m2/settings-security.xml",
-        ".config/mise/age.txt",
-    ),
-    *(".docker/contexts", ".foundry/keystores", "Library/Keychains", "Library/Cookies", "Library/Messages"),
-    *("Library/Mail", "Library/Application Support/Google", "Library/Application Support/Firefox", "snap"),
+    *(".dotnet/corefx", ".julia*/servers", ".sbt/*/credentials*", ".local/share/uv/credentials"),
+    *(".m2/settings-security.xml", ".config/mise/age.txt", ".docker/contexts", ".foundry/keystores"),
+    *("Library/Keychains", "Library/Cookies", "Library/Messages", "Library/Mail"),
+    *("Library/Application Support/Google", "Library/Application Support/Firefox", "snap"),
 )
 """Keys and logins within what is shown, always hidden."""
 SYSTEM_ENTRIES = frozenset(
