@@ -202,8 +202,7 @@ async def _require_programs(place: Workplace, records: AttemptRecords) -> None:
     contract = contract_in_force(records.store, judged.id) or judged.contract
     missing = await place.missing_program(contract, read_declaration(records.store, judged).files)
     if missing is not None:
-        retry = f"{missing.fix}; then `scaffold retry {judged.key}` and `scaffold resume`"
-        raise EnvironmentNotReady(missing.what, retry)
+        raise place.not_ready(missing)
 
 
 def _ending_of(error: ScaffoldError) -> AttemptEnd:

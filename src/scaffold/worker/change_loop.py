@@ -349,6 +349,8 @@ class ChangeLoop:
         return with_learnings_of_failure(self._records, prompt, last.verification)
 
     async def _end_failed(self, move: StopFailed, iteration: int) -> CandidateReady | AttemptEnd:
+        if self._passed is None:
+            await self._verifier.require_programs(None if self._last is self._start else self._last.verification)
         if self._last is self._start:
             ending = await _end_unchanged(self._place, self._records, self._verifier.contract)
             return _with_words(ending, self._answers[-1]) if isinstance(ending, AttemptEnd) else ending

@@ -11,6 +11,7 @@ from scaffold.core.errors import BudgetExceeded
 from scaffold.core.ids import Commit, TreeId
 from scaffold.core.proof.contract import Contract, Verification
 from scaffold.core.proof.gates import CheckEnvironment, Gate, GateRun, RunnerKind
+from scaffold.core.proof.not_ready import MissingProgram
 from scaffold.git import commits
 from scaffold.git.checkouts import worktree
 from scaffold.git.checkouts.submodule import check_out_submodules
@@ -65,6 +66,8 @@ class AttemptVerifier:
         self._capabilities = capabilities
         self._records = records
         self._base_results = base_results
+        self._missing: MissingProgram | None = None
+        """What the checks could not start on the base, and the work may bring."""
         self._clean = False
         """Whether the checkout of the latest proof is certainly what a new one would be."""
         self._known: Verification | None = None
@@ -82,7 +85,18 @@ class AttemptVerifier:
         if contract is None or contract.empty:
             return cls(place, capabilities, records, None)
         # Now, while the worktree still shows the base: afterwards it has to be swapped out and back.
-        return cls(place, capabilities, records, await check_on_base(place, contract))
+        verifier = cls(place, capabilities, records, found := await check_on_base(place, contract))
+        verifier._missing = missing = await place.program_not_started(contract, found.red_runs)
+        if missing and not await place.work_may_bring(missing, records.declaration.files):
+            raise place.not_ready(missing)
+        return verifier
+
+    async def require_programs(self, failed: Verification | None) -> None:
+        """Raise EnvironmentNotReady if work that failed, or changed nothing (None), lacks what the base lacks."""
+        if self._missing and self._base_results:
+            ran = {each.name: each for each in failed.failures} if failed else self._base_results.red_runs
+            if await self._place.program_not_started(self.contract, ran) == self._missing:
+                raise self._place.not_ready(self._missing)
 
     @property
     def contract(self) -> Contract | None:

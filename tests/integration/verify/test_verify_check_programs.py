@@ -1,12 +1,15 @@
 """What a contract's checks start is looked up where they will run, before anything is paid for."""
 
+import shutil
+
 import pytest
+from msgspec import structs
 
 from scaffold.core.proof.contract import Check, Contract, ExitCode
 from scaffold.core.proof.not_ready import MissingProgram, read_missing_program
 from scaffold.git import refs
-from scaffold.verify.contract.check_runs import Tree
-from scaffold.verify.environment.check_programs import WorkScope, missing_program
+from scaffold.verify.contract.check_runs import Tree, run_check
+from scaffold.verify.environment.check_programs import WorkScope, missing_program, program_not_started, work_may_bring
 
 DOCUMENT = WorkScope(("DOC.md",), installs=True)
 
@@ -88,3 +91,68 @@ def test_the_reason_of_an_action_can_be_read_again():
     found = MissingProgram("go vet", "the sandbox of checks (PATH=/usr/local.d/bin:/bin)", "Install it; or not")
     assert read_missing_program(f"{found.what}. {found.fix}") == found
     assert read_missing_program("environment_not_ready: something else. Do this.") is None
+
+
+BEHIND = {
+    "sh check.sh": ({"check.sh": "echo begins\nno-such-tool DOC.md\n"}, "no-such-tool"),
+    "sh outer.sh": ({"outer.sh": "sh check.sh", "check.sh": "exec no-such-tool"}, "no-such-tool"),
+    "make test": ({"Makefile": "test:\n\tno-such-tool DOC.md\n"}, "no-such-tool"),
+    "make -C sub": ({"sub/Makefile": "test:\n\t@true && no-such-tool DOC.md\n"}, "no-such-tool"),
+    "./check": ({"check": "#!/usr/bin/env no-such-tool\n"}, "no-such-tool"),
+    "bash -c ./check": ({"check": "#!/no/such/python3\n"}, "/no/such/python3"),
+    "sh -c ./check": ({"check": "#!/no/such/python3 -u\n"}, "/no/such/python3"),
+    "make module": ({"Makefile": "module:\n\tpython3 -m scaffold_absent\n"}, "python3 -m scaffold_absent"),
+}
+NOT_MISSING = {
+    "sh ok.sh": {"ok.sh": "no-such-tool; exit 1\n"},
+    "sh odd.sh": {"odd.sh": "echo 'x: ls: not found'; exit 127\n"},
+    "sh new.sh": {},
+    "make made": {"Makefile": "made:\n\tcat no-such-file\n"},
+    "python3 -c 'raise SystemExit(127)'": {},
+}
+
+
+async def not_started(tree, command, files, **fields):
+    top = tree.git.cwd
+    for name, text in files.items():
+        (top / name).parent.mkdir(exist_ok=True)
+        (top / name).write_text(text)
+        (top / name).chmod(0o755)
+    check = Check(command=command, **fields)
+    result = await run_check(check, tree)
+    assert result.verdict not in {"pass", "warn"}
+    return await program_not_started(Contract(commands=(check,)), {command: result}, tree)
+
+
+@pytest.mark.parametrize("command", BEHIND)
+async def test_a_program_that_a_script_does_not_find_is_named(tree, command):
+    """BX-4: behind scripts, make and the first lines of scripts."""
+    files, program = BEHIND[command]
+    if shutil.which(command.split()[0]) is None and not command.startswith("./"):
+        pytest.skip(f"there is no {command.split()[0]}")
+    found = await not_started(tree, command, files)
+    assert found is not None
+    assert found.program.endswith(program)
+    assert "Install" in found.fix
+
+
+@pytest.mark.parametrize("command", NOT_MISSING)
+async def test_what_a_failed_check_only_prints_is_not_missing(tree, command):
+    """AL-10: what it did not find is looked up, and must have ended it."""
+    if shutil.which(command.split()[0]) is None:
+        pytest.skip(f"there is no {command.split()[0]}")
+    assert await not_started(tree, command, NOT_MISSING[command]) is None
+
+
+async def test_work_in_files_that_name_a_program_may_do_without_it(tree):
+    """AL-10: it is then missing only once the work has failed as its base does."""
+    lacking = MissingProgram("no-such-tool", "here", "Install it")
+    (tree.git.cwd / "Makefile").write_text("test:\n\tno-such-tool\n")
+    await tree.git("add", "Makefile")
+    await tree.git("commit", "--quiet", "-m", "a makefile")
+    tree = structs.replace(tree, base=await refs.resolve(tree.git, "HEAD"))
+    may = {
+        files: await work_may_bring(lacking, tree, WorkScope(files, installs=False))
+        for files in (("DOC.md",), ("Makefile",), ("bin/no-such-tool.py",), ())
+    }
+    assert list(may.values()) == [False, True, True, True]

@@ -33,6 +33,8 @@ class BaseCheckResults(Struct, frozen=True, kw_only=True):
     """The names of the checks that did not pass, for whatever reason, such as missing files."""
     red_tests: Mapping[str, tuple[str, ...]] = {}
     """The failing tests, and the test files that could not be loaded, by command."""
+    red_runs: Mapping[str, GateRun] = {}
+    """The runs of the commands that did not pass, by command."""
     durations: Mapping[str, float] = {}
     """Seconds that each command took, by command."""
 
@@ -122,7 +124,7 @@ async def run_on_base(contract: Contract, tree: Tree, cache: CheckResultCache) -
             red_tests = sorted(test for test, outcome in seen.tests.items() if outcome == "failed") if seen else ()
             known, dirty = cache.keep(check, tree.commit, tree_id, result, tuple(red_tests)), True
         runs.append(known)
-    red = [run.gate.command for run in runs if _is_red(run)]
+    red = {run.gate.command: run for run in runs if _is_red(run)}
     asked = contract.must_exist or contract.must_not_exist
     paths = await commits.listed_paths(tree.git, tree.commit) if asked else ()
     return BaseCheckResults(
@@ -135,6 +137,7 @@ async def run_on_base(contract: Contract, tree: Tree, cache: CheckResultCache) -
             for run in runs
             if (names := tuple(test for test in run.outcomes if test != EXIT_OUTCOME))
         },
+        red_runs=red,
         durations=_durations_by_command(runs),
     )
 

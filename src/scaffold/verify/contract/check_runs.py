@@ -40,8 +40,8 @@ TIMEOUT_FACTOR = 3.0
 """A check or gate times out after this many times its duration on the base."""
 DETAIL_CHARS = 2_000
 MAX_PATHS = 5
-COMMAND_NOT_FOUND = 127
-COMMAND_NOT_EXECUTABLE = 126
+NOT_STARTED_CODES = (126, 127)
+"""The exit codes of a shell that could not execute, or not find, its command."""
 SIGKILL_EXIT = 128 + signal.SIGKILL
 NO_CONTRACT = Doubt("no_contract", "there is no contract, only the change itself")
 PASSES_WITHOUT_WORK = Doubt("passes_without_work", "every required check passes without the work, too")
@@ -280,7 +280,7 @@ def check_verdict(check: Check, finished: CommandResult) -> tuple[CheckVerdict, 
         return "error", f"Killed by signal {finished.signal} twice."
     ok, expected = _meets_expectation(check, finished)
     # A check may expect 127, so the expectation comes first.
-    if not ok and finished.exit_code in {COMMAND_NOT_FOUND, COMMAND_NOT_EXECUTABLE}:
+    if not ok and finished.exit_code in NOT_STARTED_CODES:
         return "error", f"The command could not be run (exit code {finished.exit_code})."
     if ran_nothing(check.command, finished):
         return "vacuous", "It ran no tests."

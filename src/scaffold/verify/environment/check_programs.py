@@ -1,14 +1,22 @@
-"""Look up what the commands of a contract start, where they will run, before anything is paid for."""
+"""Look up what checks and gates start, where they will run, before anything is paid for.
+
+What their scripts, makefiles and interpreters start shows when they run; it is looked up, too, before it counts.
+"""
 
 import os
+import re
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
 from msgspec import Struct
 
-from scaffold.core.proof.contract import Contract, ExitCode
+from scaffold.core.ids import Commit
+from scaffold.core.printable_text import without_colors
+from scaffold.core.proof.contract import Check, CheckResult, Contract, ExitCode
+from scaffold.core.proof.gates import GateRun
 from scaffold.core.proof.not_ready import MissingProgram
+from scaffold.git.client.command_line import Git
 from scaffold.host.process.command_runner import Containment, run_command
 from scaffold.policy.secret.home import SHOW, hidden_path
 from scaffold.policy.shell.parse.command_parser import precheck_problem
@@ -16,7 +24,7 @@ from scaffold.policy.shell.parse.tree_sitter_parser import parse_with_tree_sitte
 from scaffold.policy.shell.parsed_command import ParsedCommand, SimpleCommand, Word
 from scaffold.policy.shell.reading.nested_commands import limited_command
 from scaffold.policy.shell.wrappers import inner_commands, module_files, program_name
-from scaffold.verify.contract.check_runs import COMMAND_NOT_EXECUTABLE, COMMAND_NOT_FOUND, Tree
+from scaffold.verify.contract.check_runs import NOT_STARTED_CODES, Tree
 from scaffold.verify.environment.dependencies import selects_dependencies
 from scaffold.verify.environment.import_proof import TIMEOUT_S, probe_imports
 from scaffold.verify.gates.projects.project_files import MANIFESTS
@@ -31,6 +39,19 @@ PASSES_ON = frozenset({"env", "exec", "nohup", "time"})
 """Programs that start their arguments as a command, where they run themselves."""
 MAX_DEPTH = 3
 SOURCE_FOLDERS = ("", "src/")
+MAX_LINE_BYTES = 512
+NOT_STARTED = (
+    r"(?:^|: )([^\s:]+): (?:(?:command )?not found|cannot execute: required file not found)$",
+    r"command not found: (\S+)$",
+    r"([^\s:]+): bad interpreter: ",
+    r"^(?:g?make(?:\[\d+\])?|\S*env): ['‘]?([^\s'‘’:]+)['’]?: No such file or directory$",
+    r"failed to run command ['‘]([^'’]+)['’]: No such file",
+)
+"""How shells, make, env and wrappers name what they cannot start; what they name is looked up before it counts."""
+_NOT_STARTED = re.compile("|".join(NOT_STARTED), re.MULTILINE)
+_NOT_STARTED_BELOW = re.compile(r"\b(?:Error|code|status) 12[67]\b")
+"""How make and others report that a command of theirs was not started."""
+_NO_MODULE = re.compile(r"^(\S*python[\d.]*): No module named '?([\w.]+?)'?(?:\.__main__)?$", re.MULTILINE)
 
 
 class Needed(Struct, frozen=True):
@@ -70,14 +91,64 @@ async def missing_program(contract: Contract | None, tree: Tree, scope: WorkScop
 
     A command whose parts depend on each other in ways that are not certain is left to its run.
     """
-    for check in contract.commands if contract else ():
-        expects_none = check.expect in {ExitCode(COMMAND_NOT_FOUND), ExitCode(COMMAND_NOT_EXECUTABLE)}
-        if not check.required or expects_none:
-            continue
+    for check in _needing_programs(contract):
         for needed in needed_programs(check.command, tree):
             if found := await _missing(needed, tree, scope):
                 return found
     return None
+
+
+async def missing_programs(commands: Sequence[str], git: Git, environ: Mapping[str, str]) -> list[str]:
+    """Return the programs that the commands certainly start in a checkout, and that are not there, unconfined."""
+    tree = Tree(git=git, base=Commit(""), commit=Commit(""), environ=environ)
+    found = [await _missing(Needed(each.program), tree) for text in commands for each in needed_programs(text, tree)]
+    return list(dict.fromkeys(each.program for each in found if each))
+
+
+async def program_not_started(
+    contract: Contract | None, ran: Mapping[str, GateRun | CheckResult], tree: Tree
+) -> MissingProgram | None:
+    """Return the first program that required checks of the tree could not start, by how they ended (`ran`)."""
+    for check in _needing_programs(contract):
+        ended = ran.get(check.command)
+        if ended and (found := await missing_by_output(ended.exit_code, ended.detail, tree)):
+            return found
+    return None
+
+
+async def missing_by_output(exit_code: int | None, output: str, tree: Tree) -> MissingProgram | None:
+    """Return the program, or module of Python, that a failed command of the tree did not find and that is missing."""
+    text = without_colors(output)
+    names = [next(filter(None, found.groups())) for found in _NOT_STARTED.finditer(text)]
+    modules = _NO_MODULE.findall(text)
+    if names and (exit_code in NOT_STARTED_CODES or _NOT_STARTED_BELOW.search(text)):
+        # The last one ended it.
+        script = tree.git.cwd / names[-1]
+        if "/" not in names[-1] or not script.is_relative_to(tree.git.cwd):
+            return await _missing(Needed(names[-1]), tree)
+        # It is there, so what is missing is what its first line names.
+        line = script.read_bytes()[:MAX_LINE_BYTES].partition(b"\n")[0] if script.is_file() else b""
+        words = os.fsdecode(line.removeprefix(b"#!")).split()
+        return await _missing(Needed(words[0]), tree) if line.startswith(b"#!") and words else None
+    return await _missing(Needed(*modules[-1]), tree) if modules and exit_code else None
+
+
+async def work_may_bring(missing: MissingProgram, tree: Tree, scope: WorkScope) -> bool:
+    """Return whether a file of the work may be the program, install it, or start another one instead."""
+    if not scope.files or scope.may_install:
+        return True
+    name = missing.program.split()[-1]
+    if any(PurePosixPath(part).stem == PurePosixPath(name).stem for entry in scope.files for part in entry.split("/")):
+        return True
+    naming = await tree.git("grep", "-l", "-z", "-F", "-w", "-e", name, tree.base, ok=frozenset({0, 1}))
+    paths = [record.partition(":")[2] for record in naming.records]
+    return any(covers(entry, path) for entry in scope.files for path in paths)
+
+
+def _needing_programs(contract: Contract | None) -> Iterator[Check]:
+    for check in contract.commands if contract else ():
+        if check.required and check.expect not in [ExitCode(code) for code in NOT_STARTED_CODES]:
+            yield check
 
 
 def needed_programs(command: str, tree: Tree, depth: int = 0) -> Iterator[Needed]:
@@ -138,7 +209,7 @@ def _python_module(words: Sequence[Word]) -> str:
     return texts[at + 1] if at and is_python and all(each.startswith("-") for each in texts[1:at]) else ""
 
 
-async def _missing(needed: Needed, tree: Tree, scope: WorkScope) -> MissingProgram | None:
+async def _missing(needed: Needed, tree: Tree, scope: WorkScope | None = None) -> MissingProgram | None:
     program, environ = needed.program, tree.environ
     path = environ.get("PATH", os.defpath)
     if "/" in program:
@@ -152,7 +223,7 @@ async def _missing(needed: Needed, tree: Tree, scope: WorkScope) -> MissingProgr
     if found and tree.sandbox and (hidden := hidden_path(found, tree.sandbox.confinement)):
         return MissingProgram(program, where, SHOW.format(hidden))
     if found is None and ("/" in program or not await _shell_knows(program, tree)):
-        if scope.may_install:
+        if scope and scope.may_install:
             return None
         return MissingProgram(program, where, f"Install `{program}` for checks, or change the check")
     if found is None or not needed.module:
@@ -160,11 +231,11 @@ async def _missing(needed: Needed, tree: Tree, scope: WorkScope) -> MissingProgr
     return await _missing_module(needed, found, tree, scope)
 
 
-async def _missing_module(needed: Needed, python: str, tree: Tree, scope: WorkScope) -> MissingProgram | None:
+async def _missing_module(needed: Needed, python: str, tree: Tree, scope: WorkScope | None) -> MissingProgram | None:
     module, top = needed.module, tree.git.cwd
     first = module.partition(".")[0]
     runner = detect_runner("test", f"python -m {module}", {}) != "exit"
-    if scope.may_install or (not runner and scope.may_make(module)):
+    if scope and (scope.may_install or (not runner and scope.may_make(module))):
         return None
     if any((top / folder / name).exists() for folder in SOURCE_FOLDERS for name in (first, f"{first}.py")):
         return None

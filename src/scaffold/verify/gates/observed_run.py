@@ -18,8 +18,7 @@ from scaffold.host.leftovers import new_temporary_folder
 from scaffold.host.process.command_runner import CommandResult, OutputCapture
 from scaffold.host.slots import Slots
 from scaffold.verify.contract.check_runs import (
-    COMMAND_NOT_EXECUTABLE,
-    COMMAND_NOT_FOUND,
+    NOT_STARTED_CODES,
     During,
     Tree,
     kept_log,
@@ -203,7 +202,7 @@ def _runner_result(
         return unusable_result(
             "error", f"Signal {number or code - SIGNAL_EXIT_BASE} killed it{f' in {running}' if running else ''}."
         )
-    if code in {COMMAND_NOT_FOUND, COMMAND_NOT_EXECUTABLE}:
+    if code in NOT_STARTED_CODES:
         return unusable_result("error", f"The command could not be run (exit code {code}).")
     if adapter.reports_on_output and finished.truncated:
         return unusable_result("error", f"It printed more than {MAX_BYTES} bytes.")

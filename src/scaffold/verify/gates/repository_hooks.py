@@ -22,14 +22,7 @@ from scaffold.git import commits
 from scaffold.git.client.command_line import Git
 from scaffold.host.atomic_files import delete_folder_if_possible, write_atomic
 from scaffold.host.process.command_runner import CommandResult
-from scaffold.verify.contract.check_runs import (
-    COMMAND_NOT_EXECUTABLE,
-    COMMAND_NOT_FOUND,
-    HookPlace,
-    Tree,
-    kept_log,
-    result_detail,
-)
+from scaffold.verify.contract.check_runs import NOT_STARTED_CODES, HookPlace, Tree, kept_log, result_detail
 from scaffold.verify.gates.hook_tools import HookTool, is_hook_file, merged_results, read_hooks, tools_in
 from scaffold.verify.gates.reports.runner_result import RunnerResult, unusable_result
 from scaffold.verify.services.lifecycle import ShellCommand, run_with_services
@@ -217,7 +210,7 @@ def _hook_result(tool: HookTool, finished: CommandResult, printed: str, top: Pat
     if finished.exit_code is None:
         why = "too many processes" if finished.too_many_processes else f"signal {finished.signal}"
         return unusable_result("error", f"It was stopped by {why}.")
-    if finished.exit_code in {COMMAND_NOT_FOUND, COMMAND_NOT_EXECUTABLE}:
+    if finished.exit_code in NOT_STARTED_CODES:
         what = f"`{tool.command}` could not be run (exit code {finished.exit_code}); {tool.remedy}"
         return unusable_result("error", what)
     return read_hooks(tool, finished.exit_code, printed, top)

@@ -12,11 +12,13 @@ from msgspec import Struct, json, structs
 from scaffold.core.events import BaselineCaptured
 from scaffold.core.ids import RunId
 from scaffold.core.proof.gates import PASSING_OUTCOMES, Baseline, CheckEnvironment, Gate, GateRun
+from scaffold.core.proof.not_ready import ENVIRONMENT_NOT_READY
 from scaffold.git import commits
 from scaffold.host.slots import Slots
 from scaffold.policy.secret.home import SHOW, hidden_path
 from scaffold.verify.check_readiness import NotReady
-from scaffold.verify.contract.check_runs import COMMAND_NOT_EXECUTABLE, COMMAND_NOT_FOUND, Tree, restore_tracked_files
+from scaffold.verify.contract.check_runs import NOT_STARTED_CODES, Tree, restore_tracked_files
+from scaffold.verify.environment.check_programs import NOT_STARTED, missing_by_output
 from scaffold.verify.gates.detection import DetectedGates
 from scaffold.verify.gates.observed_run import gate_slot, run_gate
 from scaffold.verify.gates.refusals import describe_refused
@@ -51,8 +53,7 @@ MISSING_PATTERNS: Sequence[tuple[re.Pattern[str], str]] = tuple(
         (r"(Temporary failure in name resolution|Name or service not known)", "it needs the network ({})"),
         (r"[Nn]o such file or directory: '([^']+)'", "the file {} is missing"),
         (r"ENOENT: no such file or directory, \w+ '([^']+)'", "the file {} is missing"),
-        (r"(?:^|: )([\w./+-]+): (?:command )?not found$", "the program `{}` was not found"),
-        (r"command not found: ([\w./+-]+)", "the program `{}` was not found"),
+        *((pattern, "the program `{}` was not found") for pattern in NOT_STARTED),
         (r"rustup could not choose a version of (\w+) to run", "rustup has no default toolchain, so there is no `{}`"),
         (r"can't open file '([^']+)'", "the file {} is missing"),
     )
@@ -110,12 +111,9 @@ async def capture_baseline(
         run = structs.replace(
             known or await _run_baseline_gate(gate, tree, environment.fingerprint, inputs), commit=tree.commit
         )
-        problem = unready_reason(run, given=gate.name in detection.given, setup=left_out)
         # Not stored: the next try may no longer have a problem of the environment.
-        if problem:
-            said = f"{gate.command}\n{problem.detail}"
-            hidden = hidden_path(said, tree.sandbox.confinement) if tree.sandbox else ""
-            return structs.replace(problem, fix=f"{SHOW.format(hidden)}; or {problem.fix}") if hidden else problem
+        if problem := await _unready_gate(run, tree, given=gate.name in detection.given, setup=left_out):
+            return problem
         inputs.on_gate_run(run, known is not None)
         runs.append(run)
     unavailable = (_unavailable_gate_note(run) for run in runs if run.problem and run.gate.runner != "hooks")
@@ -243,6 +241,24 @@ def unready_reason(run: GateRun, *, given: bool, setup: Sequence[str] = ()) -> N
     )
 
 
+async def _unready_gate(run: GateRun, tree: Tree, *, given: bool, setup: Sequence[str]) -> NotReady | None:
+    """Return why a gate's run is unusable, with the program that is missing or the path that is hidden; or None."""
+    problem, missing = unready_reason(run, given=given, setup=setup), None
+    if problem or ((given or run.gate.kind == "test") and run.gate.runner == "exit" and run.exit_code):
+        missing = await missing_by_output(run.exit_code, run.detail, tree)
+    if missing:
+        cause = missing.what.removeprefix(f"{ENVIRONMENT_NOT_READY}: ")
+        return NotReady(
+            what=f"the gate `{run.gate.name}` ({run.gate.command}) cannot judge any work: {cause}",
+            fix=_suggest_fix(run, setup) if setup else f"{missing.fix}; or {_other_command(run)}.",
+            detail=run.detail,
+            log=run.log,
+        )
+    said = f"{run.gate.command}\n{problem.detail}" if problem else ""
+    hidden = hidden_path(said, tree.sandbox.confinement) if tree.sandbox and said else ""
+    return structs.replace(problem, fix=f"{SHOW.format(hidden)}; or {problem.fix}") if problem and hidden else problem
+
+
 def _first_failures(run: GateRun) -> str:
     said = dict.fromkeys(text for texts in run.messages.values() for text in texts if text not in run.detail)
     return "".join(f"{text}\n" for text in islice(said, MAX_FAILURES))
@@ -273,7 +289,7 @@ def _missing_service(run: GateRun) -> str | None:
 
 
 def _run_error(run: GateRun) -> str:
-    if run.exit_code in {COMMAND_NOT_FOUND, COMMAND_NOT_EXECUTABLE}:
+    if run.exit_code in NOT_STARTED_CODES:
         return f"its command could not be run (exit code {run.exit_code})"
     first = run.detail.strip().partition("\n")[0].rstrip(".")
     return first[:1].lower() + first[1:] if first else f"it exited with code {run.exit_code}"
@@ -292,8 +308,12 @@ def _no_passing_test(run: GateRun, missing: str | None) -> str | None:
     return missing or f"none of its tests pass ({len(run.outcomes)} ran){refused}"
 
 
+def _other_command(run: GateRun) -> str:
+    return f"set another command in `quality_gates.{run.gate.kind}`, or turn it off with `off`"
+
+
 def _suggest_fix(run: GateRun, setup: Sequence[str]) -> str:
-    alternative = f"set another command in `quality_gates.{run.gate.kind}`, or turn it off with `off`"
+    alternative = _other_command(run)
     if run.problem == "timeout":
         return f"Increase `quality_gates.timeout_s`; or {alternative}."
     if _missing_service(run):

@@ -1,20 +1,21 @@
 """Where an attempt works: its worktree, its sandbox, and the environment of its commands and checks."""
 
 import contextlib
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from functools import partial
 
 from msgspec import Struct
 
+from scaffold.core.errors import EnvironmentNotReady
 from scaffold.core.ids import Commit
 from scaffold.core.proof.contract import CheckResult, Contract
-from scaffold.core.proof.gates import Baseline, CheckEnvironment
+from scaffold.core.proof.gates import Baseline, CheckEnvironment, GateRun
 from scaffold.core.proof.not_ready import MissingProgram
 from scaffold.git.checkouts import worktree
 from scaffold.host.child_environment import agent_variables
 from scaffold.host.sandbox.confinement import SandboxSpec
 from scaffold.run.activity_recorder import ActivityRecorder
-from scaffold.run.attempts.assignment import Assignment
+from scaffold.run.attempts.assignment import Assignment, action_of_work
 from scaffold.run.context import RunContext
 from scaffold.run.gate_logs import keep_gate_log
 from scaffold.run.resources.attempt_resources import AttemptResources
@@ -27,7 +28,7 @@ from scaffold.run.resources.sandbox import (
 )
 from scaffold.verify.contract.check_runs import Tree, run_checks
 from scaffold.verify.environment.check_env import check_environ, with_shown_folders
-from scaffold.verify.environment.check_programs import WorkScope, missing_program
+from scaffold.verify.environment.check_programs import WorkScope, missing_program, program_not_started, work_may_bring
 from scaffold.worker.workspace.attempt_worktree import AttemptWorkspace
 from scaffold.worker.workspace.shared_folder import SharedFolder, open_shared_folder
 
@@ -94,8 +95,27 @@ class Workplace(Struct, frozen=True, kw_only=True):
 
     async def missing_program(self, contract: Contract | None, files: Sequence[str]) -> MissingProgram | None:
         """Return a program that a check of the contract cannot run here; work in these `files` may bring its own."""
-        scope = WorkScope(tuple(files), installs=self.task.run.settings.environment.trusted)
-        return await missing_program(contract, self.tree(self.workspace.base), scope) if contract else None
+        return await missing_program(contract, self.tree(self.workspace.base), self._scope(files))
+
+    async def program_not_started(
+        self, contract: Contract | None, ran: Mapping[str, GateRun | CheckResult]
+    ) -> MissingProgram | None:
+        """Return a program that is missing here and that checks of the contract could not start, by how they ended."""
+        return await program_not_started(contract, ran, self.tree(self.workspace.base))
+
+    async def work_may_bring(self, missing: MissingProgram, files: Sequence[str]) -> bool:
+        """Return whether work in these `files` may make a missing program needless."""
+        return await work_may_bring(missing, self.tree(self.workspace.base), self._scope(files))
+
+    def _scope(self, files: Sequence[str]) -> WorkScope:
+        return WorkScope(tuple(files), installs=self.task.run.settings.environment.trusted)
+
+    def not_ready(self, missing: MissingProgram) -> EnvironmentNotReady:
+        """Return the error that ends the action: whatever its agent does, a check cannot run here."""
+        # The steps of a story are checked as a whole, by its own contract.
+        judged = action_of_work(self.run_context.store, self.task.action)
+        retry = f"{missing.fix}; then `scaffold retry {judged.key}` and `scaffold resume`"
+        return EnvironmentNotReady(missing.what, retry)
 
     @contextlib.asynccontextmanager
     async def base_checked_out(self) -> AsyncIterator[None]:
