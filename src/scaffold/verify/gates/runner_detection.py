@@ -2,7 +2,6 @@
 
 import re
 import shlex
-import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import PurePosixPath
 
@@ -63,13 +62,6 @@ def program_words(command: str) -> tuple[str, ...]:
     while last and _ASSIGNED.fullmatch(last[0]):
         last = last[1:]
     return tuple(last)
-
-
-def missing_programs(commands: Sequence[str], path: str) -> tuple[str, ...]:
-    """Return the programs that the commands start and that are not in the folders of `path`."""
-    named = dict.fromkeys(next(iter(program_words(command)), "") for command in commands)
-    # A path names what an earlier command creates.
-    return tuple(each for each in named if each and "/" not in each and shutil.which(each, path=path) is None)
 
 
 def _named_runner(names: Sequence[str]) -> RunnerKind:

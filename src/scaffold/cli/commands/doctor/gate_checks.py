@@ -1,7 +1,7 @@
 """Whether each gate of the repository can judge work here, by its latest trial or by what is installed."""
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct, structs
@@ -21,10 +21,10 @@ from scaffold.host.wall_clock import zoned_time
 from scaffold.policy.secret.command_environment import command_environment
 from scaffold.run.trial.gate_trial import unavailable_gates
 from scaffold.run.trial.gate_verdicts import GateTrial, Trial, latest_trial
+from scaffold.verify.environment.check_programs import missing_programs
 from scaffold.verify.environment.dependencies import NODE_MODULES, VENV, installed_folders
 from scaffold.verify.environment.preparation import SetupPlan, plan_setup
 from scaffold.verify.gates.detection import DetectedGates, detect_for_run, drop_unavailable_gates, missing_tool
-from scaffold.verify.gates.runner_detection import missing_programs
 
 TRY = "`scaffold doctor --gates` tries it."
 NETWORK_NOTE = "Set-up needs the network; checks run without it."
@@ -54,7 +54,8 @@ async def check_gates(repository: Repository, environ: Mapping[str, str], *, att
         except TrustError as refused:
             return [DoctorCheck("gates", "fail", f"nothing was run: {refused.what}", refused.fix)]
         found = structs.replace(found, trial=trial)
-    return [*_check_setup(found, environ), *_check_each_gate(found, repository.root, environ)]
+    setup = [each async for each in _check_setup(repository, found, environ)]
+    return [*setup, *_check_each_gate(found, repository.root, environ)]
 
 
 async def _repository_gates(repository: Repository, environ: Mapping[str, str]) -> RepositoryGates | None:
@@ -69,11 +70,13 @@ async def _repository_gates(repository: Repository, environ: Mapping[str, str]) 
     return RepositoryGates(head, detection, plan, latest_trial(repository))
 
 
-def _check_setup(found: RepositoryGates, environ: Mapping[str, str]) -> Iterator[DoctorCheck]:
+async def _check_setup(
+    repository: Repository, found: RepositoryGates, environ: Mapping[str, str]
+) -> AsyncIterator[DoctorCheck]:
     commands = found.plan.run or found.plan.left_out
     if found.trial is not None and found.trial.problem and found.trial.commit == found.commit:
         yield DoctorCheck("gate set-up", "warn", found.trial.problem, NETWORK_NOTE)
-    elif missing := missing_programs(commands, command_environment(environ)["PATH"]):
+    elif missing := await missing_programs(commands, repository.git, command_environment(environ)):
         named = ", ".join(missing)
         yield DoctorCheck(
             "gate set-up", "warn", f"{named} not installed", f"It is needed for `{' && '.join(commands)}`."

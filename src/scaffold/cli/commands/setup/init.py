@@ -6,7 +6,7 @@ import os
 import shlex
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -31,9 +31,9 @@ from scaffold.host.contained_path import ContainedPath
 from scaffold.host.process.async_runner import run_async
 from scaffold.policy.secret.command_environment import command_environment
 from scaffold.run.trial.gate_verdicts import GateTrial, Trial
+from scaffold.verify.environment.check_programs import missing_programs
 from scaffold.verify.gates.detection import DetectedGates, detect_at_commit, detect_in_folder
 from scaffold.verify.gates.projects.project import ProjectKind
-from scaffold.verify.gates.runner_detection import missing_programs
 
 AGENT_PROGRAMS = ("claude", "codex")
 KEY_VARIABLES = ("ANTHROPIC_API_KEY", "OPENAI_API_KEY")
@@ -74,6 +74,8 @@ class Examination(Struct, frozen=True, kw_only=True):
     committed: bool
     """Whether what was found is in that commit, so that it can be tried."""
     notes: tuple[str, ...]
+    missing: Sequence[str]
+    """The programs that its set-up needs and that are not on PATH."""
 
     @property
     def findings(self) -> ProjectScan:
@@ -160,19 +162,22 @@ async def _examine_repository() -> Examination:
     in_files = detect_in_folder(repository.root)
     at_head = await detect_at_commit(repository.git, head) if head else None
     if at_head is None or not (at_head.gates or at_head.setup):
-        notes = (NOT_COMMITTED,) if in_files.gates or in_files.setup else ()
-        return Examination(repository=repository, head=head, detection=in_files, committed=False, notes=notes)
-    changes = (await repository.git(*CHANGES)).out
-    differs = changes and (at_head.gates, at_head.setup) != (in_files.gates, in_files.setup)
-    notes = (DIFFERENT,) if differs else ()
-    return Examination(repository=repository, head=head, detection=at_head, committed=True, notes=notes)
+        found, notes = in_files, (NOT_COMMITTED,) if in_files.gates or in_files.setup else ()
+    else:
+        changes = (await repository.git(*CHANGES)).out
+        differs = changes and (at_head.gates, at_head.setup) != (in_files.gates, in_files.setup)
+        found, notes = at_head, (DIFFERENT,) if differs else ()
+    missing = await missing_programs(found.setup, repository.git, command_environment(os.environ))
+    return Examination(
+        repository=repository, head=head, detection=found, committed=found is at_head, notes=notes, missing=missing
+    )
 
 
 def _summary_lines(found: Examination) -> list[str]:
     findings, root, layout = found.findings, found.repository.root, layout_for(sys.stdout)
     at = f" at {found.head[:8]}" if found.head and found.committed else ""
     lines = [heading(printable(f"{root.name}: {findings.type} project{at}")), *found_lines(found.detection)]
-    for program in _programs_missing(found.detection):
+    for program in found.missing:
         lines += labelled("missing", f"`{program}` is not installed, or not on PATH")
     if findings.gates:
         lines += layout.prose("  ", ANOTHER_COMMAND)
@@ -181,10 +186,6 @@ def _summary_lines(found: Examination) -> list[str]:
     lines += labelled("agents", ", ".join(findings.agents) or "no other agent program on PATH")
     lines += labelled("keys", ", ".join(findings.keys) or "no API key of a provider in the environment")
     return lines + [line for note in found.notes for line in labelled("note", note)]
-
-
-def _programs_missing(detection: DetectedGates) -> tuple[str, ...]:
-    return missing_programs(detection.setup, command_environment(os.environ)["PATH"])
 
 
 def _try_commands(found: Examination, *, agreed: bool, asking: bool, as_json: bool) -> Trial | None:
@@ -249,7 +250,7 @@ def _report_json(found: Examination, trial: Trial | None) -> dict[str, object]:
         "findings": found.findings,
         "commit": found.head if found.committed else None,
         "setup": [{"command": each, "from": detection.reasons.get(each)} for each in detection.setup],
-        "missing": _programs_missing(detection),
+        "missing": found.missing,
         "checks": [
             {
                 "name": gate.name,
