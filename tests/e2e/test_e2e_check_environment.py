@@ -94,6 +94,21 @@ def test_an_action_whose_check_has_no_program_here_ends_before_money_is_spent(sc
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(("files", "paid"), [(["made.md"], False), ([], True)])
+def test_a_program_that_only_a_script_names_costs_at_most_one_attempt(scenario, files, paid):
+    """BX-4, AL-10: none if the work cannot bring it, one if it may; never three."""
+    (scenario.repo / "check.sh").write_text("test -s made.md && no-such-checker made.md\nno-such-checker\n")
+    scenario.git("add", "check.sh")
+    scenario.git("commit", "--quiet", "-m", "a check")
+    scenario.plan(plan_of(sums=[action("add", effects=["adds"], check="sh check.sh", files=files)]))
+    scenario.cassette(add=[write("made.md", "text")])
+    scenario.run("--yes", code=1)
+    (ended,) = scenario.status()["actions"]
+    assert (ended["reason"]["kind"], ended["reason"]["program"]) == ("environment_not_ready", "no-such-checker")
+    assert [attempt["tokens"] > 0 for attempt in ended["attempts"]] == [paid]
+
+
+@pytest.mark.slow
 def test_a_check_sees_nothing_that_the_agent_left_outside_its_worktree(scenario):
     """BX-9, AL-9: neither in the temporary folder nor in caches or shared memory."""
     asyncio.run(bubblewrap_or_skip())

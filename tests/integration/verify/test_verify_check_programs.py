@@ -153,6 +153,6 @@ async def test_work_in_files_that_name_a_program_may_do_without_it(tree):
     tree = structs.replace(tree, base=await refs.resolve(tree.git, "HEAD"))
     may = {
         files: await work_may_bring(lacking, tree, WorkScope(files, installs=False))
-        for files in (("DOC.md",), ("Makefile",), ("bin/no-such-tool.py",), ())
+        for files in (("DOC.md",), ("Makefile",), ("bin/no-such-tool.py",), ("bin",), ("*.md",), ())
     }
-    assert list(may.values()) == [False, True, True, True]
+    assert list(may.values()) == [False, True, True, True, True, True]

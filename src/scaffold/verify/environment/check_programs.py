@@ -135,14 +135,16 @@ async def missing_by_output(exit_code: int | None, output: str, tree: Tree) -> M
 
 async def work_may_bring(missing: MissingProgram, tree: Tree, scope: WorkScope) -> bool:
     """Return whether a file of the work may be the program, install it, or start another one instead."""
-    if not scope.files or scope.may_install:
+    # Other entries than files cover any program.
+    files = [each for each in scope.files if PurePosixPath(each).suffix or (tree.git.cwd / each).is_file()]
+    if not files or scope.may_install or len(files) < len(scope.files) or any("*" in each for each in files):
         return True
     name = missing.program.split()[-1]
-    if any(PurePosixPath(part).stem == PurePosixPath(name).stem for entry in scope.files for part in entry.split("/")):
+    if any(PurePosixPath(part).stem == PurePosixPath(name).stem for entry in files for part in entry.split("/")):
         return True
     naming = await tree.git("grep", "-l", "-z", "-F", "-w", "-e", name, tree.base, ok=frozenset({0, 1}))
     paths = [record.partition(":")[2] for record in naming.records]
-    return any(covers(entry, path) for entry in scope.files for path in paths)
+    return any(covers(entry, path) for entry in files for path in paths)
 
 
 def _needing_programs(contract: Contract | None) -> Iterator[Check]:
