@@ -182,7 +182,9 @@ def test_what_the_users_settings_show_is_shown_without_its_secrets(zone, home, r
 def test_a_link_to_a_readable_folder_of_a_home_is_followed_unless_an_agent_could_have_placed_it(zone, root, home):
     """BX-9, RA-14: of a workspace, only an installed Python and a package with the link's name are shown."""
     fill(home, ".dotfiles/condarc", ".ssh/config", "secret/bin/python", "secret/x", "lib/js/i.js", "private/i.js")
-    fill(home, "py/bin/python3.12", "py/lib/python3.12/os.py")
+    fill(home, "py/bin/python3.12", "py/lib/python3.12/os.py", "py3/bin/python3", "py3/lib/python3/os.py")
+    fill(root, ".tox/py3/pyvenv.cfg", ".tox/py3/bin/x")
+    (root / ".tox" / "py3" / "bin" / "python").symlink_to(home / "py3" / "bin" / "python3")
     (home / ".condarc").symlink_to(".dotfiles/condarc")
     (home / ".cargo").symlink_to(".ssh")
     (home / "lib" / "js" / "package.json").write_text('{"name": "@own/js"}')
@@ -196,7 +198,7 @@ def test_a_link_to_a_readable_folder_of_a_home_is_followed_unless_an_agent_could
     (root / "link").symlink_to(home / "secret")
     environ = {"PATH": f"{root}/link/bin:{root}/planted/bin", "VIRTUAL_ENV": f"{root}/link"}
     made = zone(environ=environ, searched=(root,))
-    names = (".condarc", ".dotfiles/condarc", "py/lib/python3.12/os.py", "lib/js/i.js")
+    names = (".condarc", ".dotfiles/condarc", "py/lib/python3.12/os.py", "py3/lib/python3/os.py", "lib/js/i.js")
     assert seen(made, home, (*names, ".ssh/config", "secret/x", "private/i.js")) == list(names)
     around = workspace_profile(SandboxInputs(root=home.parent, home=home, temporary=home.parent / "t"), {})
     assert home / ".dotfiles" / "condarc" not in around.readable

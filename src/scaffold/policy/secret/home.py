@@ -256,8 +256,11 @@ class _ShownPaths:
 
     def add_packages_of(self, checkout: Path) -> None:
         """Show what the virtual environments of a checkout run on, and the packages that its `node_modules` links."""
-        for entry in folder_entries(checkout):
-            self.add_base_of(checkout / entry.name)
+        entries = folder_entries(checkout)
+        # `.tox`, `.nox` and `.direnv` have one environment for each version or session.
+        hidden = (each for each in entries if each.name.startswith(".") and each.is_dir(follow_symlinks=False))
+        for entry in chain(entries, *(folder_entries(Path(folder)) for folder in hidden)):
+            self.add_base_of(Path(entry))
         modules = checkout / "node_modules"
         scopes = (each for each in folder_entries(modules) if each.name.startswith("@"))
         for entry in chain(folder_entries(modules), *(folder_entries(Path(scope)) for scope in scopes)):
