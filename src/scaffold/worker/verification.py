@@ -27,6 +27,7 @@ from scaffold.verify.contract.exercised import with_executed_lines
 from scaffold.verify.contract.new_tests_on_base import changed_tests, red_with_new_tests
 from scaffold.verify.contract.point_of_contract import PointOfContract, check_point
 from scaffold.verify.contract.vacuous_tests import doubts_about_new_tests
+from scaffold.verify.environment.check_programs import is_named_in
 from scaffold.verify.environment.provisioning import reprovision
 from scaffold.verify.gates.runner_detection import detect_runner
 from scaffold.verify.locate_tests import files_with_tests
@@ -95,7 +96,10 @@ class AttemptVerifier:
         """Raise EnvironmentNotReady if work that failed, or changed nothing (None), lacks what the base lacks."""
         if self._missing and self._base_results:
             ran = {each.name: each for each in failed.failures} if failed else self._base_results.red_runs
-            if await self._place.program_not_started(self.contract, ran) == self._missing:
+            commit = failed.commit if failed else self._place.workspace.base
+            paths = await commits.listed_paths(self._place.workspace.git, commit)
+            is_own = is_named_in(self._missing, (*self._records.declaration.files, *paths))
+            if not is_own and await self._place.program_not_started(self.contract, ran) == self._missing:
                 raise self._place.not_ready(self._missing)
 
     @property

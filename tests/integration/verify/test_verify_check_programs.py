@@ -1,6 +1,8 @@
 """What a contract's checks start is looked up where they will run, before anything is paid for."""
 
 import shutil
+import sys
+from pathlib import Path
 
 import pytest
 from msgspec import structs
@@ -101,12 +103,13 @@ BEHIND = {
     "./check": ({"check": "#!/usr/bin/env no-such-tool\n"}, "no-such-tool"),
     "bash -c ./check": ({"check": "#!/no/such/python3\n"}, "/no/such/python3"),
     "sh -c ./check": ({"check": "#!/no/such/python3 -u\n"}, "/no/such/python3"),
-    "make module": ({"Makefile": "module:\n\tpython3 -m scaffold_absent\n"}, "python3 -m scaffold_absent"),
+    "make -f tests.mk": ({"tests.mk": "all:\n\tpython3 -m pytest\n"}, "-m pytest"),
 }
 NOT_MISSING = {
     "sh ok.sh": {"ok.sh": "no-such-tool; exit 1\n"},
     "sh odd.sh": {"odd.sh": "echo 'x: ls: not found'; exit 127\n"},
     "sh new.sh": {},
+    "make -f own.mk": {"own.mk": "all:\n\tpython3 -m module_of_the_work\n"},
     "make made": {"Makefile": "made:\n\tcat no-such-file\n"},
     "python3 -c 'raise SystemExit(127)'": {},
 }
@@ -125,8 +128,14 @@ async def not_started(tree, command, files, **fields):
 
 
 @pytest.mark.parametrize("command", BEHIND)
-async def test_a_program_that_a_script_does_not_find_is_named(tree, command):
+async def test_a_program_that_a_script_does_not_find_is_named(tree, command, tmp_path_factory):
     """BX-4: behind scripts, make and the first lines of scripts."""
+    bare = tmp_path_factory.mktemp("bare")
+    (bare / "bin").mkdir()
+    settings = f"home = {Path(sys.base_prefix, 'bin')}\ninclude-system-site-packages = false\n"
+    (bare / "pyvenv.cfg").write_text(settings)
+    (bare / "bin" / "python3").symlink_to(Path(sys.base_prefix, "bin", "python3"))
+    tree = structs.replace(tree, environ={**tree.environ, "PATH": f"{bare}/bin:{tree.environ['PATH']}"})
     files, program = BEHIND[command]
     if shutil.which(command.split()[0]) is None and not command.startswith("./"):
         pytest.skip(f"there is no {command.split()[0]}")

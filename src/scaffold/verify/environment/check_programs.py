@@ -25,7 +25,7 @@ from scaffold.policy.shell.parsed_command import ParsedCommand, SimpleCommand, W
 from scaffold.policy.shell.reading.nested_commands import limited_command
 from scaffold.policy.shell.wrappers import inner_commands, module_files, program_name
 from scaffold.verify.contract.check_runs import NOT_STARTED_CODES, Tree
-from scaffold.verify.environment.dependencies import selects_dependencies
+from scaffold.verify.environment.dependencies import read_text, selects_dependencies
 from scaffold.verify.environment.import_proof import TIMEOUT_S, probe_imports
 from scaffold.verify.gates.projects.project_files import MANIFESTS
 from scaffold.verify.gates.runner_detection import PYTHON_PROGRAM, detect_runner
@@ -39,7 +39,6 @@ PASSES_ON = frozenset({"env", "exec", "nohup", "time"})
 """Programs that start their arguments as a command, where they run themselves."""
 MAX_DEPTH = 3
 SOURCE_FOLDERS = ("", "src/")
-MAX_LINE_BYTES = 512
 NOT_STARTED = (
     r"(?:^|: )([^\s:]+): (?:(?:command )?not found|cannot execute: required file not found)$",
     r"command not found: (\S+)$",
@@ -127,10 +126,16 @@ async def missing_by_output(exit_code: int | None, output: str, tree: Tree) -> M
         if "/" not in names[-1] or not script.is_relative_to(tree.git.cwd):
             return await _missing(Needed(names[-1]), tree)
         # It is there, so what is missing is what its first line names.
-        line = script.read_bytes()[:MAX_LINE_BYTES].partition(b"\n")[0] if script.is_file() else b""
-        words = os.fsdecode(line.removeprefix(b"#!")).split()
-        return await _missing(Needed(words[0]), tree) if line.startswith(b"#!") and words else None
+        line = read_text(script).partition("\n")[0]
+        words = line.removeprefix("#!").split()
+        return await _missing(Needed(words[0]), tree) if line.startswith("#!") and words else None
     return await _missing(Needed(*modules[-1]), tree) if modules and exit_code else None
+
+
+def is_named_in(missing: MissingProgram, paths: Sequence[str]) -> bool:
+    """Return whether one of the paths may be the missing program, by its name: the work's own."""
+    name = PurePosixPath(missing.program.split()[-1]).stem
+    return any(PurePosixPath(part).stem == name for path in paths for part in path.split("/"))
 
 
 async def work_may_bring(missing: MissingProgram, tree: Tree, scope: WorkScope) -> bool:
@@ -139,9 +144,9 @@ async def work_may_bring(missing: MissingProgram, tree: Tree, scope: WorkScope) 
     files = [each for each in scope.files if PurePosixPath(each).suffix or (tree.git.cwd / each).is_file()]
     if not files or scope.may_install or len(files) < len(scope.files) or any("*" in each for each in files):
         return True
-    name = missing.program.split()[-1]
-    if any(PurePosixPath(part).stem == PurePosixPath(name).stem for entry in files for part in entry.split("/")):
+    if is_named_in(missing, files):
         return True
+    name = missing.program.split()[-1]
     naming = await tree.git("grep", "-l", "-z", "-F", "-w", "-e", name, tree.base, ok=frozenset({0, 1}))
     paths = [record.partition(":")[2] for record in naming.records]
     return any(covers(entry, path) for entry in files for path in paths)
@@ -237,7 +242,8 @@ async def _missing_module(needed: Needed, python: str, tree: Tree, scope: WorkSc
     module, top = needed.module, tree.git.cwd
     first = module.partition(".")[0]
     runner = detect_runner("test", f"python -m {module}", {}) != "exit"
-    if scope and (scope.may_install or (not runner and scope.may_make(module))):
+    # Without a scope, only a runner is certainly none of the work's own modules.
+    if (scope and scope.may_install) or (not runner and (scope is None or scope.may_make(module))):
         return None
     if any((top / folder / name).exists() for folder in SOURCE_FOLDERS for name in (first, f"{first}.py")):
         return None
