@@ -1,6 +1,7 @@
 """Keep paths inside a workspace. This guards against a model's mistakes; the sandbox guards against malice."""
 
 import os
+import unicodedata
 from pathlib import Path
 
 from msgspec import Struct
@@ -16,13 +17,13 @@ def resolve_inside(root: Path, path: str) -> Path | Refusal:
     """Return `path` resolved, or why it may not be used.
 
     Relative paths start at `root`; absolute ones must be inside it. Symbolic links are resolved before the check.
-    Any path inside a `.git`, at any depth, is refused.
+    Any path inside a `.git`, at any depth, is refused. A name that exists in another normal form of Unicode means that.
     """
     if not path or "\0" in path:
         return Refusal("The path is empty or contains a NUL; give a path relative to the workspace.")
     try:
         workspace = root.resolve()
-        target = workspace / path
+        target = _spelled_as_found(workspace / path)
         resolved = target.resolve()
         relative = os.path.relpath(target, workspace)
     except (OSError, RuntimeError, ValueError):
@@ -35,6 +36,16 @@ def resolve_inside(root: Path, path: str) -> Path | Refusal:
     if any(part.casefold() == ".git" for part in (*Path(relative).parts, *resolved.relative_to(workspace).parts)):
         return Refusal(f"{path!r} belongs to git and is off limits; your work is committed for you.")
     return resolved
+
+
+def _spelled_as_found(path: Path) -> Path:
+    # macOS stores names decomposed, and models compose them: a second file of the same name would be made.
+    if str(path).isascii() or os.path.lexists(path):
+        return path
+    folder, name = _spelled_as_found(path.parent), unicodedata.normalize("NFC", path.name)
+    there = folder.iterdir() if not path.name.isascii() and folder.is_dir() else ()
+    same = [each for each in there if unicodedata.normalize("NFC", each.name) == name]
+    return same[0] if len(same) == 1 else folder / path.name
 
 
 def _same_end_inside(workspace: Path, path: str) -> str:
