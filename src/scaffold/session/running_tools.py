@@ -12,18 +12,15 @@ from msgspec import Struct
 from scaffold.core.ports import Clock
 from scaffold.core.tool import Tool, ToolOutput
 from scaffold.policy.path.containment import Refusal, resolve_inside
-from scaffold.policy.path.patch_text import parse_patch
 from scaffold.policy.permission.approval_gate import ApprovalQuestion
 from scaffold.tools.content.line_diff import LineDiff, line_diff
 from scaffold.tools.content.line_edits import apply_edits, parse_edits
 from scaffold.tools.content.safe_open import read_whole
 from scaffold.tools.content.text_encoding import decode
 from scaffold.tools.content.text_replacement import replace_text
+from scaffold.tools.file.apply_patch import WRITING_TOOLS, written_paths
 
-# Tools whose change can be computed beforehand.
-WRITING_TOOLS = frozenset({"write_file", "append_file", "edit", "apply_delta"})
 COMPARED_BYTES = 2_000_000  # larger files are not compared
-COMPARED_FILES = 50  # of a patch
 
 
 class RunningCall(Struct, frozen=True, eq=False):
@@ -106,7 +103,7 @@ class RunningTools:
         return RunningCall(question.tool, args, self._clock.monotonic(), before)
 
     async def _call_texts(self, name: str, args: Mapping[str, Any]) -> Mapping[str, str | None]:
-        if not (paths := _written_paths(name, args)):
+        if not (paths := written_paths(name, args)):
             return {}
         return await asyncio.to_thread(lambda: {path: _read_text(self._root, path) for path in paths})
 
@@ -120,15 +117,6 @@ def patch_of(call: RunningCall) -> str:
     """Return the patch that a call applies, which shows its changes by itself; empty for other calls."""
     patch = call.args.get("input") if call.name == "apply_patch" else None
     return patch if isinstance(patch, str) else ""
-
-
-def _written_paths(name: str, args: Mapping[str, Any]) -> tuple[str, ...]:
-    if name == "apply_patch" and isinstance(patch := args.get("input"), str):
-        files = parse_patch(patch)
-        found = () if isinstance(files, Refusal) else (path for file in files for path in file.paths)
-        return tuple(dict.fromkeys(found))[:COMPARED_FILES]
-    path = args.get("path")
-    return (path,) if name in WRITING_TOOLS and isinstance(path, str) else ()
 
 
 def _only_text(texts: Mapping[str, str | None]) -> str | None:

@@ -80,13 +80,17 @@ async def test_an_unsuitable_file_is_refused_and_not_changed(root, append):
     (root / "folder").mkdir()
     (root / "binary").write_bytes(b"\0\1")
     (root / "latin").write_bytes(b"caf\xe9\n")
+    (root / "later").write_bytes(b"x" * 10_000 + b"caf\xe9\n")
+    (root / "declared").write_bytes(b"# coding: latin-1\n")
     (root.parent / "secret").write_text("mine")
     (root / "link").symlink_to("../secret")
     os.mkfifo(root / "pipe")
     refused = {
         ("folder", "x"): "is a folder",
         ("binary", "x"): "binary",
-        ("latin", "€"): "cannot encode",
+        ("latin", "é"): "is not known",
+        ("later", "é"): "is not known",
+        ("declared", "€"): "iso-8859-1 cannot encode",
         ("link", "x"): "outside the workspace",
         ("pipe", "x"): "a pipe",
         (".git/config", "x"): "belongs to git",

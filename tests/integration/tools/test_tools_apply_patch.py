@@ -161,7 +161,7 @@ async def test_in_a_workers_own_worktree_files_need_not_be_read(tmp_path):
     [
         (codecs.BOM_UTF8 + "ö\r\nb".encode(), codecs.BOM_UTF8 + "ä\r\nb".encode()),
         (codecs.BOM_UTF16_LE + "ö\nb".encode("utf-16-le"), codecs.BOM_UTF16_LE + "ä\nb".encode("utf-16-le")),
-        (b"\xf6\nb\n", b"\xe4\nb\n"),
+        ("ö\nb\n".encode(), "ä\nb\n".encode()),
     ],
 )
 async def test_encoding_line_endings_and_mode_are_kept(tmp_path, agent, before, after):

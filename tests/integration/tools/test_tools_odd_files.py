@@ -5,19 +5,21 @@ import os
 import shutil
 import stat
 import tempfile
+import unicodedata
 from pathlib import Path
 
 import pytest
 
 from scaffold.tools.file.append import append_file
-from scaffold.tools.file.edit_lines import apply_delta
+from scaffold.tools.file.apply_patch import apply_patch
+from scaffold.tools.file.edit_lines import apply_delta, edit
 from scaffold.tools.file.info import file_info
 from scaffold.tools.file.read_write import list_dir, read_file, write_file
 from scaffold.tools.search.search_files import search_files
 from scaffold.tools.workspace import Workspace
 
 NOBODY = 65534
-MAKES = (read_file, write_file, append_file, apply_delta, list_dir, file_info, search_files)
+MAKES = (read_file, write_file, append_file, edit, apply_delta, list_dir, file_info, search_files)
 REST = {
     "write_file": {"content": "x"},
     "append_file": {"content": "x"},
@@ -48,10 +50,11 @@ def call(root):
         ("\ufeffone\ntwo\n".encode(), "\ufeffone\nzwölf\n".encode()),
         ("one\r\ntwo\r\n".encode("utf-16"), "one\r\nzwölf\r\n".encode("utf-16")),
         (b"\xfe\xff" + "one\ntwo\n".encode("utf-16-be"), b"\xfe\xff" + "one\nzwölf\n".encode("utf-16-be")),
-        (b"caf\xe9\ntwo\n", b"caf\xe9\nzw\xf6lf\n"),
+        (b"# coding: latin-1 \xe9\ntwo\n", b"# coding: latin-1 \xe9\nzw\xf6lf\n"),
+        (b"# coding: shift_jis\ntwo\n", None),
         (b"one\ntwo\nold\rmac\r", b"one\nzw\xc3\xb6lf\nold\rmac\r"),
     ],
-    ids=["CRLF", "BOM", "UTF-16-LE", "UTF-16-BE", "latin-1", "a last carriage return"],
+    ids=["CRLF", "BOM", "UTF-16-LE", "UTF-16-BE", "declared", "declared otherwise", "a last carriage return"],
 )
 async def test_a_readable_file_can_be_changed_and_keeps_its_format(root, call, before, after):
     """RA-4."""
@@ -60,9 +63,96 @@ async def test_a_readable_file_can_be_changed_and_keeps_its_format(root, call, b
     assert "2\ttwo" in (await call("read_file", "a")).content
     change = {"operation": "replace", "start_line": 2, "content": "zwölf", "expected": "two"}
     output = await call("apply_delta", "a", operations=[change])
-    assert not output.failed, output
+    assert output.failed == (after is None), output
+    after = before if after is None else after
     assert ((root / "a").read_bytes(), stat.S_IMODE((root / "a").stat().st_mode)) == (after, 0o751)
     assert len(list(root.iterdir())) == 1
+
+
+GUESSED = {
+    "UTF-8 with a stray byte": "# naïve café\nx = 1\n".encode() + b"# trade \x99 mark\n",
+    "UTF-8 with a mark and a stray byte": "\ufeff# naïve café\nx = 1\n".encode() + b"# trade \x99 mark\n",
+    "latin-1": "# café\nx = 1\n".encode("latin-1"),
+    "windows-1251": "# Привет\r\nx = 1\r\n".encode("cp1251"),
+    "Shift-JIS": "# 名前=太郎\nx = 1\n".encode("shift_jis"),
+    "GBK, in part like UTF-8": "# 联通 名字\nx = 1\n".encode("gbk"),
+    "Big5": "# 許功蓋\nx = 1".encode("big5"),
+    "a private character like a shown byte": "# \uf799\nx = 1\n".encode() + b"\x99",
+}
+
+
+@pytest.mark.parametrize("before", GUESSED.values(), ids=GUESSED)
+async def test_a_guessed_encoding_is_kept_and_never_written_with(root, call, before):
+    """RA-4: no tool adds a character to such a file, and what stays is the same byte for byte."""
+    (root / "a").write_bytes(before)
+    shown = (await call("read_file", "a")).content
+    assert "guessed: it is not UTF-8" in shown
+    first = shown.split("\n")[1].partition("\t")[2]
+    plain = await call("edit", "a", old="x = 1", new="x = 2")
+    assert not plain.failed, plain
+    assert (root / "a").read_bytes() == (now := before.replace(b"x = 1", b"x = 2"))
+    lines = [{"operation": "replace", "start_line": 1, "content": first + " more", "expected": first}]
+    assert not (await call("apply_delta", "a", operations=lines)).failed, "what is in it may be written again"
+    assert (root / "a").read_bytes().replace(b" more", b"") == now
+    now = (root / "a").read_bytes()
+    for added in ("é", "Ж", "名", "\uf7ff"):
+        adding = (
+            call("edit", "a", old="x = 2", new=f"x = 2{added}"),
+            call("append_file", "a", content=added),
+            call("write_file", "a", content=f"x = 2 {added * 9}\n"),
+            call("apply_delta", "a", operations=[{"operation": "insert", "start_line": 1, "content": added}]),
+        )
+        for output in [await each for each in adding]:
+            assert output.failed
+            assert "is not known" in output.content
+            assert "iconv" in output.content
+    assert (root / "a").read_bytes() == now
+    assert not (await call("write_file", "a", content="plain\n")).failed
+
+
+@pytest.mark.parametrize("data", ["x\n".encode("utf-16-le"), "x\n".encode("utf-32"), b"\0\1"])
+async def test_what_cannot_be_read_as_text_is_not_replaced_by_text(root, data):
+    """RA-4."""
+    (root / "a").write_bytes(data)
+    workspace = Workspace(root, {}, replaces_unread=True)
+    output = await write_file(workspace).run({"path": "a", "content": "new\n"})
+    assert (output.failed, "Delete it first" in output.content) == (True, True)
+    patch = "*** Begin Patch\n*** Add File: a\n+new\n*** End Patch"
+    assert (await apply_patch(workspace).run({"input": patch})).failed
+    assert (root / "a").read_bytes() == data
+
+
+async def test_a_name_in_another_normal_form_is_the_same_file(root, call):
+    """RA-4: macOS stores names decomposed, and models write them composed."""
+    composed, decomposed = (unicodedata.normalize(form, "réné/résumé.txt") for form in ("NFC", "NFD"))
+    (root / decomposed).parent.mkdir()
+    (root / decomposed).write_text("one\n")
+    assert "1\tone" in (await call("read_file", composed)).content
+    for tool, args in {
+        "edit": {"old": "one", "new": "two"},
+        "append_file": {"content": "three\n"},
+        "write_file": {"content": "four\n"},
+    }.items():
+        output = await call(tool, composed, **args)
+        assert not output.failed, output
+    assert [path.read_text() for path in root.rglob("*.txt")] == ["four\n"]
+    (root / composed).parent.mkdir()
+    (root / composed).write_text("other\n")
+    assert "1\tother" in (await call("read_file", composed)).content, "both exist: the name is exact"
+    assert (root / decomposed).read_text() == "four\n"
+
+
+async def test_the_loss_of_a_hard_link_is_said(root, call):
+    """RA-4."""
+    (root / "a").write_text("one\n")
+    os.link(root / "a", root / "b")
+    assert "hard link" not in (await call("read_file", "a")).content
+    output = await call("edit", "a", old="one", new="two")
+    assert "1 other name (hard links), which keep the former content" in output.content
+    assert (root / "b").read_text() == "one\n"
+    assert "hard link" not in (await call("edit", "a", old="two", new="three")).content
+    os.link(root / "a", root / "c")
+    assert "hard links" in (await call("write_file", "a", content="four\n")).content
 
 
 async def test_text_is_not_appended_to_half_a_character(root, call):

@@ -27,7 +27,7 @@ class B:
 def applied(text, *lines):
     (file,) = parse_patch("\n".join(("*** Begin Patch", "*** Update File: a", *lines, "*** End Patch")))
     result = apply_sections(text, file.sections)
-    return result if isinstance(result, Refusal) else (result.outcome.text, list(result.inexact))
+    return result if isinstance(result, Refusal) else (result.text, list(result.inexact))
 
 
 def refusal(text, *lines):

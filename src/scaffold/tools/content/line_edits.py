@@ -26,9 +26,10 @@ class LineEdit(Struct, frozen=True):
 
 
 class EditResult(Struct, frozen=True):
-    """The new text, and the change as hunks of a unified diff."""
+    """The new text, and the change as edits of lines and as hunks of a unified diff."""
 
     text: str
+    edits: Sequence[LineEdit]
     diff: Sequence[str]
 
 
@@ -62,7 +63,7 @@ def apply_edits(text: str, changes: Sequence[LineEdit]) -> EditResult | Refusal:
             return Refusal(f"Cannot change {span_of(change)}: the file has {count}; read it again.")
         if problem := _expected_mismatch(change, lines):
             return problem
-    return EditResult(_join_edited(text, lines, changes), edit_hunks(lines, changes))
+    return EditResult(_join_edited(text, lines, changes), changes, edit_hunks(lines, changes))
 
 
 def edit_hunks(lines: Sequence[str], changes: Sequence[LineEdit]) -> Sequence[str]:

@@ -17,11 +17,9 @@ from scaffold.tools.content.near_lines import MAX_PLACES, lines_around, nearest_
 from scaffold.tools.content.text_encoding import split_lines
 
 
-class PatchedText(Struct, frozen=True):
-    """The new text, its edits in the order of the lines, and the places that matched except for white space."""
+class PatchedText(EditResult, frozen=True):
+    """The result of a patch, and the places that matched except for white space."""
 
-    outcome: EditResult
-    edits: Sequence[LineEdit]
     inexact: Sequence[int]
     """First line numbers, from 1, of the sections with other white space at the ends of lines."""
 
@@ -42,7 +40,9 @@ def apply_sections(text: str, sections: Sequence[PatchSection]) -> PatchedText |
         inexact += [] if place.exact else [place.start + 1]
     edits.sort(key=lambda edit: (edit.start, edit.end))
     outcome = apply_edits(text, edits)
-    return outcome if isinstance(outcome, Refusal) else PatchedText(outcome, tuple(edits), tuple(sorted(inexact)))
+    if isinstance(outcome, Refusal):
+        return outcome
+    return PatchedText(outcome.text, outcome.edits, outcome.diff, tuple(sorted(inexact)))
 
 
 def _section_edits(section: PatchSection, start: int) -> Iterator[LineEdit]:

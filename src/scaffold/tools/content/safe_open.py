@@ -12,6 +12,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from scaffold.core.printable_text import count_of
 from scaffold.host.contained_path import ContainedPath
 from scaffold.policy.path.containment import Refusal
 from scaffold.tools.content.near_paths import missing_file
@@ -60,6 +61,8 @@ class FileContent(Struct, frozen=True):
     cut: bool = False
     mode: int | None = None
     """Its permission bits; None if they are unknown."""
+    names: int = 1
+    """How many hard links it has."""
 
 
 def read_whole(root: Path, path: Path, shown: str, *, limit_bytes: int) -> FileContent | Refusal:
@@ -93,7 +96,15 @@ def read_head(root: Path, path: Path, shown: str, *, limit_bytes: int) -> FileCo
     except OSError as error:
         return Refusal(f"{shown} cannot be read ({error.strerror}); use another file.")
     cut = known_long or len(data) > limit_bytes
-    return FileContent(data, file_version(status), cut=cut, mode=stat.S_IMODE(status.st_mode))
+    return FileContent(data, file_version(status), cut=cut, mode=stat.S_IMODE(status.st_mode), names=status.st_nlink)
+
+
+def hard_link_note(before: FileContent | None) -> str:
+    """Return what replacing the file means for its other names; empty without any."""
+    if before is None or before.names < 2:
+        return ""
+    others = count_of(before.names - 1, "other name")
+    return f" It had {others} (hard links), which keep the former content: change it there too if they belong together."
 
 
 def replace_file(

@@ -3,20 +3,15 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from msgspec import Struct
-
 from scaffold.policy.path.containment import Refusal
-from scaffold.tools.content.line_edits import LineEdit, edit_hunks
+from scaffold.tools.content.line_edits import EditResult, LineEdit, edit_hunks
 from scaffold.tools.content.near_lines import MAX_PLACES, lines_around, lines_shown, nearest_lines
 from scaffold.tools.content.text_encoding import dominant_line_end, split_lines
 
 
-class TextReplacement(Struct, frozen=True):
-    """The new text, the change as edits of lines and as hunks of a unified diff, and the number of places."""
+class TextReplacement(EditResult, frozen=True):
+    """The result of a replacement in `count` places."""
 
-    text: str
-    edits: Sequence[LineEdit]
-    diff: Sequence[str]
     count: int
 
 

@@ -10,13 +10,7 @@ from scaffold.core.tool import Tool, ToolOutput
 from scaffold.policy.path.containment import Refusal
 from scaffold.tools.arguments import object_schema
 from scaffold.tools.content.safe_open import open_file, read_head, record_append, unreadable_reason
-from scaffold.tools.content.text_encoding import (
-    SNIFF_BYTES,
-    detect_encoding,
-    dominant_line_end,
-    encode_text,
-    split_lines,
-)
+from scaffold.tools.content.text_encoding import SNIFF_BYTES, Decoded, detect_encoding, dominant_line_end, split_lines
 from scaffold.tools.file.read_write import MAX_READ_BYTES, PATH_SCHEMA
 from scaffold.tools.workspace import Workspace, failed_answer, resolve_writable, run_in_thread
 
@@ -69,16 +63,18 @@ def _append_text(fd: int, content: str, shown: str, target: Path, *, is_new: boo
     status = os.fstat(fd)
     if problem := unreadable_reason(status, shown):
         return problem
-    head = os.pread(fd, SNIFF_BYTES, 0)
-    encoding = detect_encoding(head, whole=status.st_size <= SNIFF_BYTES)
+    # Of text beyond ASCII the whole file has to tell how it is encoded.
+    head = os.pread(fd, SNIFF_BYTES if content.isascii() else MAX_READ_BYTES, 0)
+    encoding = detect_encoding(head, whole=status.st_size <= len(head))
     if encoding is None:
         return Refusal(f"{shown} is a binary file; append to it with shell.")
     if dominant_line_end(head.decode(encoding.python_name, errors="replace")) == "\r\n":
         content = content.replace("\r\n", "\n").replace("\n", "\r\n")
     # Encoded before anything is written, so that content that does not fit is not appended in part.
-    data = encode_text(content, encoding)
+    data = Decoded("", encoding).rewritten(content)
     if isinstance(data, Refusal):
         return data
+    data = data[len(encoding.bom) :]
     newline = "\n".encode(encoding.python_name)
     # In UTF-16 a character has two bytes: an odd number would shift everything that follows.
     if status.st_size % len(newline):

@@ -12,13 +12,18 @@ from scaffold.policy.path.containment import Refusal
 from scaffold.policy.path.patch_text import FilePatch, parse_patch
 from scaffold.tools.arguments import object_schema
 from scaffold.tools.content.line_edits import LineEdit
-from scaffold.tools.content.patch_sections import PatchedText, apply_sections
-from scaffold.tools.content.safe_open import FileContent, read_whole, remove_file, replace_file
+from scaffold.tools.content.patch_sections import apply_sections
+from scaffold.tools.content.safe_open import FileContent, hard_link_note, read_whole, remove_file, replace_file
 from scaffold.tools.content.seen_files import whole_content
-from scaffold.tools.content.text_encoding import decode, encode_text, split_lines
-from scaffold.tools.file.edit_lines import change_report
+from scaffold.tools.content.text_encoding import split_lines
+from scaffold.tools.file.edit_lines import change_report, changed_content
 from scaffold.tools.file.read_write import MAX_READ_BYTES, content_before, in_the_manner_of
 from scaffold.tools.workspace import Workspace, failed_answer, resolve_writable, run_in_thread
+
+WRITING_TOOLS = frozenset({"write_file", "append_file", "edit", "apply_delta"})
+"""The tools that write the one file at their `path`."""
+COMPARED_FILES = 50
+"""Of a patch."""
 
 
 class PlannedFile(Struct, frozen=True, kw_only=True):
@@ -131,12 +136,13 @@ def _plan_addition(workspace: Workspace, target: Path, file: FilePatch) -> _Patc
         return before
     if target.is_dir():
         return Refusal(f"{file.path} is a folder; name a file in it.")
-    text, encoding = in_the_manner_of(before, file.content)
-    data = encode_text(text, encoding)
-    if isinstance(data, Refusal):
-        return data
-    planned = PlannedFile(path=target, shown=file.path, before=before, after=encoding.bom + data)
-    report = f"{file.path} {'replaced' if before else 'created'}: {count_of(len(split_lines(text)), 'line')}."
+    replacement = in_the_manner_of(before, file.content, file.path)
+    if isinstance(replacement, Refusal):
+        return replacement
+    text, data, _ = replacement
+    planned = PlannedFile(path=target, shown=file.path, before=before, after=data)
+    lines = count_of(len(split_lines(text)), "line")
+    report = f"{file.path} {'replaced' if before else 'created'}: {lines}.{hard_link_note(before)}"
     return _PatchedFile(planned=(planned,), report=report)
 
 
@@ -147,11 +153,11 @@ def _plan_update(workspace: Workspace, target: Path, file: FilePatch) -> _Patche
     # A file that is only moved may have any content.
     data, patched = content.data, None
     if file.sections:
-        found = _patched_content(content, file)
+        found = changed_content(content, "it", lambda text: apply_sections(text, file.sections))
         if isinstance(found, Refusal):
             return Refusal(f"{file.path}: {found.reason}")
         data, patched = found
-    report = change_report(file.path, patched.outcome.diff) if patched else ""
+    report = change_report(file.path, patched.diff) + hard_link_note(content) if patched else ""
     if patched and patched.inexact:
         lines = ", ".join(map(str, patched.inexact))
         report += (
@@ -204,17 +210,6 @@ def _link_refusal(workspace: Workspace, file: FilePatch) -> Refusal | None:
     return Refusal(f"{file.path} is a symbolic link; delete or move it with shell.")
 
 
-def _patched_content(content: FileContent, file: FilePatch) -> tuple[bytes, PatchedText] | Refusal:
-    decoded = decode(content.data)
-    if decoded is None:
-        return Refusal("it is a binary file; change it with shell or python.")
-    patched = apply_sections(decoded.text, file.sections)
-    if isinstance(patched, Refusal):
-        return patched
-    encoded = encode_text(patched.outcome.text, decoded.encoding)
-    return encoded if isinstance(encoded, Refusal) else (decoded.encoding.bom + encoded, patched)
-
-
 def change_files(root: Path, planned: Sequence[PlannedFile]) -> Refusal | None:
     """Write and delete the files below `root`; return why nothing was changed, or None.
 
@@ -255,3 +250,13 @@ def _is_taken_back(root: Path, file: PlannedFile) -> bool:
         path=file.path, shown=file.shown, before=now, after=file.before.data if file.before else None, mode=mode
     )
     return _try_change(root, back) is None
+
+
+def written_paths(tool: str, args: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the paths that a call of a writing tool names, as the model wrote them; empty for other tools."""
+    if tool == "apply_patch" and isinstance(patch := args.get("input"), str):
+        files = parse_patch(patch)
+        found = () if isinstance(files, Refusal) else (path for file in files for path in file.paths)
+        return tuple(dict.fromkeys(found))[:COMPARED_FILES]
+    path = args.get("path")
+    return (path,) if tool in WRITING_TOOLS and isinstance(path, str) else ()

@@ -1,23 +1,25 @@
 """The tool that changes lines of a file."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from scaffold.core.printable_text import count_of, truncate_text
 from scaffold.core.tool import Tool, ToolOutput
 from scaffold.policy.path.containment import Refusal
 from scaffold.tools.arguments import object_schema
 from scaffold.tools.content.line_edits import EditResult, LineEdit, apply_edits, parse_edits
-from scaffold.tools.content.safe_open import FileContent, read_whole, replace_file
+from scaffold.tools.content.safe_open import FileContent, hard_link_note, read_whole, replace_file
 from scaffold.tools.content.seen_files import whole_content
-from scaffold.tools.content.text_encoding import decode, encode_text
+from scaffold.tools.content.text_encoding import decode
 from scaffold.tools.content.text_replacement import TextReplacement, replace_text
 from scaffold.tools.file.read_write import MAX_READ_BYTES, PATH_SCHEMA
 from scaffold.tools.workspace import MAX_ANSWER_CHARS, Workspace, failed_answer, resolve_writable, run_in_thread
 
 MAX_SHOWN_CHARS = 500
 """Of each line in the answer to a change."""
+ResultT = TypeVar("ResultT", bound=EditResult)
 _LINE = {"type": "integer", "minimum": 1}
 _OPERATION = object_schema(
     {
@@ -38,10 +40,12 @@ def apply_delta(workspace: Workspace) -> Tool:
     """
 
     def work(args: Mapping[str, Any]) -> ToolOutput:
-        changed = _apply_to_file(workspace, args["path"], args["operations"])
-        if isinstance(changed, Refusal):
-            return failed_answer(changed.reason)
-        return ToolOutput(change_report(args["path"], changed.diff))
+        def change(target: Path, text: str) -> EditResult | Refusal:
+            changes = _current_edits(workspace, target, args["path"], args["operations"])
+            return changes if isinstance(changes, Refusal) else apply_edits(text, changes)
+
+        changed = _change_file(workspace, args["path"], change)
+        return failed_answer(changed.reason) if isinstance(changed, Refusal) else ToolOutput(changed[0])
 
     return Tool(
         name="apply_delta",
@@ -55,31 +59,45 @@ def apply_delta(workspace: Workspace) -> Tool:
     )
 
 
-def _apply_to_file(workspace: Workspace, shown: str, operations: list[Mapping[str, Any]]) -> EditResult | Refusal:
+def _change_file(
+    workspace: Workspace, shown: str, change: Callable[[Path, str], ResultT | Refusal]
+) -> tuple[str, ResultT] | Refusal:
+    """Give a file the text that `change` makes of its path and text; return the report, and what `change` returned."""
     target = resolve_writable(workspace, shown)
     if isinstance(target, Refusal):
         return target
     content = read_whole(workspace.root, target, shown, limit_bytes=MAX_READ_BYTES)
     if isinstance(content, Refusal):
         return content
-    changes = _current_edits(workspace, target, content, shown, operations)
-    if isinstance(changes, Refusal):
-        return changes
-    edited = _edit_bytes(content.data, changes, shown)
-    if isinstance(edited, Refusal):
-        return edited
-    data, outcome = edited
+    if outdated := workspace.seen.change_since(target, content, shown):
+        return outdated
+    changed = changed_content(content, shown, partial(change, target))
+    if isinstance(changed, Refusal):
+        return changed
+    data, result = changed
     if refusal := replace_file(workspace.root, target, data, shown, origin=content.origin):
         return refusal
-    workspace.seen.record_edits(target, whole_content(data), changes)
-    return outcome
+    workspace.seen.record_edits(target, whole_content(data), result.edits)
+    return change_report(shown, result.diff) + hard_link_note(content), result
+
+
+def changed_content(
+    content: FileContent, shown: str, change: Callable[[str], ResultT | Refusal]
+) -> tuple[bytes, ResultT] | Refusal:
+    """Return a file's bytes with the text that `change` makes of its text, in its encoding, and what that returned."""
+    decoded = decode(content.data)
+    if decoded is None:
+        return Refusal(f"{shown} is a binary file; change it with shell or python.")
+    result = change(decoded.text)
+    if isinstance(result, Refusal):
+        return result
+    data = decoded.rewritten(result.text)
+    return data if isinstance(data, Refusal) else (data, result)
 
 
 def _current_edits(
-    workspace: Workspace, target: Path, content: FileContent, shown: str, operations: list[Mapping[str, Any]]
+    workspace: Workspace, target: Path, shown: str, operations: list[Mapping[str, Any]]
 ) -> Sequence[LineEdit] | Refusal:
-    if changed := workspace.seen.change_since(target, content, shown):
-        return changed
     changes = parse_edits(operations)
     if isinstance(changes, Refusal):
         return changes
@@ -87,17 +105,6 @@ def _current_edits(
         since = " since it was shortened" if workspace.seen.knows(target) else ""
         return Refusal(f"{shown} was not read in this conversation{since}: read it first, or give `expected`.")
     return workspace.seen.renumbered(target, changes)
-
-
-def _edit_bytes(data: bytes, changes: Sequence[LineEdit], shown: str) -> tuple[bytes, EditResult] | Refusal:
-    decoded = decode(data)
-    if decoded is None:
-        return Refusal(f"{shown} is a binary file; change it with shell or python.")
-    outcome = apply_edits(decoded.text, changes)
-    if isinstance(outcome, Refusal):
-        return outcome
-    written = encode_text(outcome.text, decoded.encoding)
-    return written if isinstance(written, Refusal) else (decoded.encoding.bom + written, outcome)
 
 
 def change_report(path: str, diff: Sequence[str]) -> str:
@@ -120,11 +127,17 @@ def edit(workspace: Workspace) -> Tool:
     """
 
     def work(args: Mapping[str, Any]) -> ToolOutput:
-        replaced = _replace_in_file(workspace, args)
-        if isinstance(replaced, Refusal):
-            return failed_answer(replaced.reason)
-        places = f" {count_of(replaced.count, 'place')} replaced." if args.get("replace_all") else ""
-        return ToolOutput(change_report(args["path"], replaced.diff) + places)
+        everywhere = args.get("replace_all", False)
+
+        def change(_: Path, text: str) -> TextReplacement | Refusal:
+            found = replace_text(text, args["old"], args["new"], everywhere=everywhere)
+            return Refusal(f"{args['path']}: {found.reason}") if isinstance(found, Refusal) else found
+
+        changed = _change_file(workspace, args["path"], change)
+        if isinstance(changed, Refusal):
+            return failed_answer(changed.reason)
+        report, replacement = changed
+        return ToolOutput(report + (f" {count_of(replacement.count, 'place')} replaced." if everywhere else ""))
 
     return Tool(
         name="edit",
@@ -143,36 +156,3 @@ def edit(workspace: Workspace) -> Tool:
         category="file_write",
         run=run_in_thread(work),
     )
-
-
-def _replace_in_file(workspace: Workspace, args: Mapping[str, Any]) -> TextReplacement | Refusal:
-    shown = args["path"]
-    target = resolve_writable(workspace, shown)
-    if isinstance(target, Refusal):
-        return target
-    content = read_whole(workspace.root, target, shown, limit_bytes=MAX_READ_BYTES)
-    if isinstance(content, Refusal):
-        return content
-    if changed := workspace.seen.change_since(target, content, shown):
-        return changed
-    replaced = _replace_content(content, args, shown)
-    if isinstance(replaced, Refusal):
-        return replaced
-    data, replacement = replaced
-    if refusal := replace_file(workspace.root, target, data, shown, origin=content.origin):
-        return refusal
-    workspace.seen.record_edits(target, whole_content(data), replacement.edits)
-    return replacement
-
-
-def _replace_content(
-    content: FileContent, args: Mapping[str, Any], shown: str
-) -> tuple[bytes, TextReplacement] | Refusal:
-    decoded = decode(content.data)
-    if decoded is None:
-        return Refusal(f"{shown} is a binary file; change it with shell or python.")
-    replacement = replace_text(decoded.text, args["old"], args["new"], everywhere=args.get("replace_all", False))
-    if isinstance(replacement, Refusal):
-        return Refusal(f"{shown}: {replacement.reason}")
-    encoded = encode_text(replacement.text, decoded.encoding)
-    return encoded if isinstance(encoded, Refusal) else (decoded.encoding.bom + encoded, replacement)

@@ -14,11 +14,17 @@ from scaffold.core.tool import Tool, ToolOutput
 from scaffold.policy.path.containment import Refusal
 from scaffold.tools.arguments import object_schema
 from scaffold.tools.content.near_paths import missing_folder
-from scaffold.tools.content.safe_open import FileContent, open_file, open_folder, read_head, replace_file
+from scaffold.tools.content.safe_open import (
+    FileContent,
+    hard_link_note,
+    open_file,
+    open_folder,
+    read_head,
+    replace_file,
+)
 from scaffold.tools.content.seen_files import SeenFiles, whole_content
 from scaffold.tools.content.text_encoding import (
     BYTE_ORDER_MARK,
-    LATIN_1,
     SNIFF_BYTES,
     UTF_8,
     Decoded,
@@ -26,7 +32,6 @@ from scaffold.tools.content.text_encoding import (
     decode,
     detect_encoding,
     dominant_line_end,
-    encode_text,
     split_lines,
 )
 from scaffold.tools.file.line_reader import LineRange, decode_chunks, read_range
@@ -116,18 +121,17 @@ def _write_whole(workspace: Workspace, shown: str, text: str) -> str | Refusal:
     before = content_before(workspace, target, shown)
     if isinstance(before, Refusal):
         return before
-    text, encoding = in_the_manner_of(before, text)
-    encoded = encode_text(text, encoding)
-    if isinstance(encoded, Refusal):
-        return encoded
-    data = encoding.bom + encoded
+    replacement = in_the_manner_of(before, text, shown)
+    if isinstance(replacement, Refusal):
+        return replacement
+    text, data, encoding = replacement
     if refusal := replace_file(workspace.root, target, data, shown, origin=before.origin if before else None):
         return refusal
     workspace.seen.record(target, whole_content(data))
     size = f"{count_of(len(data), 'byte')}, {count_of(len(split_lines(text)), 'line')}"
-    kept = [_encoding_note(encoding)] if encoding != UTF_8 else []
-    kept += [", lines end with CRLF"] if dominant_line_end(text) == "\r\n" else []
-    return f"{shown} {'replaced' if before else 'created'}: {size}{''.join(kept)}."
+    crlf = ", lines end with CRLF" if dominant_line_end(text) == "\r\n" else ""
+    kept = f"{size}{_encoding_note(encoding)}{crlf}"
+    return f"{shown} {'replaced' if before else 'created'}: {kept}.{hard_link_note(before)}"
 
 
 def content_before(workspace: Workspace, target: Path, shown: str) -> FileContent | Refusal | None:
@@ -147,22 +151,30 @@ def content_before(workspace: Workspace, target: Path, shown: str) -> FileConten
     return content
 
 
-def in_the_manner_of(before: FileContent | None, text: str) -> tuple[str, Encoding]:
-    """Return the text with the line endings and the newline at the end of what it replaces, and its encoding.
+def in_the_manner_of(before: FileContent | None, text: str, shown: str) -> tuple[str, bytes, Encoding] | Refusal:
+    """Return the text with the line endings and the newline at the end of what it replaces, its bytes, its encoding.
 
-    A byte order mark belongs to the encoding, so the text's own is left out.
+    A byte order mark belongs to the encoding, so the text's own is left out. Refused if they cannot be encoded so.
     """
-    encoding = detect_encoding(before.data, whole=not before.cut) if before else None
-    if before is None or encoding is None:
-        return text, UTF_8
-    old = before.data[len(encoding.bom) :].decode(encoding.python_name, errors="replace")
-    text = text.removeprefix(BYTE_ORDER_MARK) if encoding.bom else text
-    if "\n" in old:
-        end = dominant_line_end(old)
+    old = Decoded("", UTF_8)
+    if before is not None and before.data:
+        encoding = detect_encoding(before.data, whole=not before.cut)
+        if encoding is None:
+            return Refusal(
+                f"{shown} is a binary file, or UTF-16 without a byte order mark; nothing was written. Delete it first "
+                "if it is to become a text."
+            )
+        old = (None if before.cut else decode(before.data)) or Decoded(
+            before.data[len(encoding.bom) :].decode(encoding.python_name, errors="replace"), encoding
+        )
+    text = text.removeprefix(BYTE_ORDER_MARK) if old.encoding.bom else text
+    if before and "\n" in old.text:
+        end = dominant_line_end(old.text)
         text = text.replace("\r\n", "\n").replace("\n", end)
-        if text and old.endswith("\n") and not before.cut and not text.endswith("\n"):
+        if text and old.text.endswith("\n") and not before.cut and not text.endswith("\n"):
             text += end
-    return text, encoding
+    data = old.rewritten(text)
+    return data if isinstance(data, Refusal) else (text, data, old.encoding)
 
 
 def list_dir(workspace: Workspace) -> Tool:
@@ -279,7 +291,7 @@ def _numbered_output(args: Mapping[str, Any], part: _FileExcerpt) -> ToolOutput:
 def _encoding_note(encoding: Encoding) -> str:
     if encoding == UTF_8:
         return ""
-    return f", encoding {encoding.name}" + (" (guessed: it is not UTF-8)" if encoding == LATIN_1 else "")
+    return f", encoding {encoding.name}" + (" (guessed: it is not UTF-8)" if encoding.guessed else "")
 
 
 def _folder_entry(folder: int, name: str) -> str | None:
