@@ -27,7 +27,7 @@ def find_top(start: Path) -> Path:
 def _find_checkout(start: Path) -> tuple[Path, Path]:
     start = start.resolve()
     for folder in (start, *start.parents):
-        git_dir = _git_dir(folder / ".git")
+        git_dir = git_dir_at(folder / ".git")
         if git_dir is not None:
             return folder, git_dir
         if _is_git_dir(folder):
@@ -55,7 +55,7 @@ def is_git_dir_by_names(names: Collection[str]) -> bool:
     return "head" in names and ("commondir" in names or {"objects", "refs"} <= set(names))
 
 
-def _git_dir(entry: Path) -> Path | None:
+def git_dir_at(entry: Path) -> Path | None:
     """Return the git directory that `.git` is or points to, or None."""
     if entry.is_file():
         text = entry.read_text("utf-8", errors="surrogateescape")

@@ -2,13 +2,14 @@
 
 import os
 import re
+import shlex
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
 from msgspec import Struct
 
-from scaffold.core.errors import RepositoryError
+from scaffold.core.errors import GitError, RepositoryError
 from scaffold.core.ids import Commit
 from scaffold.core.run_settings import Signature
 from scaffold.git.client.answer_cache import GitResult
@@ -21,6 +22,7 @@ MIN_GIT_VERSION = (2, 38)
 REV_PARSE_OPTIONS = ("--path-format=absolute", "--show-toplevel", "--git-common-dir")
 """Arguments of `git rev-parse` that print the top of the checkout and the common git directory, one per line."""
 
+FETCH_TIMEOUT_S = 3_600.0
 UNFINISHED_OPERATIONS = (
     ("rebase-merge", "a rebase", "git rebase --continue", "git rebase --abort"),
     ("rebase-apply/applying", "applying mailed patches (git am)", "git am --continue", "git am --abort"),
@@ -72,13 +74,21 @@ async def open_repository(start: Path, *, environ: Mapping[str, str]) -> Reposit
     answer = await git("rev-parse", "--is-inside-work-tree", *REV_PARSE_OPTIONS, ok=frozenset({0, 128}))
     inside, *paths = answer.line.split("\n")
     if inside == "false":
+        elsewhere = await git("config", "core.worktree", ok=frozenset({0, 1}))
+        if elsewhere.line:
+            git_dir = Path((await git("rev-parse", "--absolute-git-dir")).line)
+            raise RepositoryError(
+                f"the files of the repository at {git.cwd} are in {git_dir / elsewhere.line} (`core.worktree`)",
+                f"let them name it, and work there: {_pointer_command(git_dir, git_dir / elsewhere.line)}",
+            )
         bare = (await git("rev-parse", "--is-bare-repository")).line == "true"
         raise RepositoryError(
             f"{git.cwd} is {'a bare repository' if bare else 'inside a git directory'}: there are no files to work on",
             "clone it and use the clone" if bare else "use the checkout instead",
         )
     if answer.exit_code:
-        raise _unreadable_error(start, answer)
+        named, top = environ.get("GIT_DIR"), environ.get("GIT_WORK_TREE", ".")
+        raise _unreadable_error(start, answer, _pointer_command(start / named, start / top) if named else "")
     if len(paths) != 2:  # a path contains a newline: ask for one path at a time
         paths = [(await git("rev-parse", *REV_PARSE_OPTIONS[:1], option)).line for option in REV_PARSE_OPTIONS[1:]]
     root, common_dir = map(Path, paths)
@@ -97,6 +107,13 @@ async def checkout_status(repo: Repository) -> CheckoutStatus:
             )
     head = await resolve(repo.git, "HEAD")
     if head is None:
+        if named := (await repo.git("rev-parse", "--quiet", "--verify", "HEAD", ok=frozenset({0, 1, 128}))).line:
+            lender = repo.common_dir / "objects/info/alternates"
+            lent = f", which it borrows from {lender.read_text().strip()}" if lender.is_file() else ""
+            raise RepositoryError(
+                f"{repo.root} lacks the objects of its commit {named[:12]}{lent}",
+                "make them available again, or fetch them: `git fetch --refetch origin`",
+            )
         raise RepositoryError(
             f"{repo.root} has no commits", "create one: `git commit --allow-empty -m 'Initial commit'`"
         )
@@ -106,6 +123,48 @@ async def checkout_status(repo: Repository) -> CheckoutStatus:
     options = ("--porcelain=v2", "-z", "--untracked-files=normal", "--ignore-submodules=dirty")
     status = await repo.git("status", *options)
     return CheckoutStatus(head, symbolic.line.removeprefix("refs/heads/") or None, bool(status.out))
+
+
+async def starting_point(repo: Repository) -> CheckoutStatus:
+    """Return the state of the checkout for a run that starts there, with all files of its commit at hand.
+
+    What a partial clone lacks of them is fetched. Raises RepositoryError if that fails, and as `checkout_status` does.
+    """
+    if head := await resolve(repo.git, "HEAD"):
+        await _fetch_files(repo, head)
+    return await checkout_status(repo)
+
+
+async def _fetch_files(repo: Repository, commit: Commit) -> None:
+    promised = await repo.git("config", "--get-regexp", r"^remote\..*\.promisor$", ok=frozenset({0, 1}))
+    if not promised.out:
+        return
+    remote = promised.out.decode().split()[0].partition(".")[2].rpartition(".")[0]
+    listing = ("rev-list", "--objects", "--no-object-names", "--missing=print", "--max-count=1", commit)
+    asked = set[bytes]()
+    try:
+        # The files in a folder are known once that is here; what a server does not send is not asked for twice.
+        while missing := {line[1:] for line in (await repo.git(*listing)).out.split(b"\n") if line[:1] == b"?"} - asked:
+            asked |= missing
+            # As git itself fetches what it misses, with none of the programs that the repository's settings name.
+            await repo.git(
+                *("-c", "fetch.negotiationAlgorithm=noop", "fetch", remote, "--no-tags", "--no-write-fetch-head"),
+                *(
+                    "--recurse-submodules=no",
+                    "--filter=blob:none",
+                    "--upload-pack=git-upload-pack",
+                    "--quiet",
+                    "--stdin",
+                ),
+                stdin=b"".join(each + b"\n" for each in missing),
+                timeout_s=FETCH_TIMEOUT_S,
+                env={"GIT_ALLOW_PROTOCOL": "file:http:https:ssh", "GIT_SSH_COMMAND": "ssh"},
+            )
+    except GitError as error:
+        raise RepositoryError(
+            f"this is a partial clone, and the files that it lacks of {commit[:12]} cannot be fetched: {error.what}",
+            f"fetch them: `git fetch --refetch --no-filter {shlex.quote(remote)}`",
+        ) from error
 
 
 async def signatures(repo: Repository) -> tuple[Signature, Signature]:
@@ -154,7 +213,13 @@ async def _check_version(git: Git, environ: Mapping[str, str]) -> None:
         raise RepositoryError(f"{output} is too old", f"install git {oldest} or newer")
 
 
-def _unreadable_error(start: Path, answer: GitResult) -> RepositoryError:
+def _pointer_command(git_dir: Path, top: Path) -> str:
+    return f"`echo 'gitdir: {git_dir.resolve()}' > {shlex.quote(str(top.resolve() / '.git'))}`"
+
+
+def _unreadable_error(start: Path, answer: GitResult, pointer: str) -> RepositoryError:
+    if pointer and b"not a git repository" in answer.err:
+        return RepositoryError(f"{start} is not in a git repository, and GIT_DIR is not obeyed", f"name it: {pointer}")
     if b"dubious ownership" in answer.err:
         return RepositoryError(
             f"git does not trust the repository at {start}: it belongs to another user",
@@ -163,4 +228,5 @@ def _unreadable_error(start: Path, answer: GitResult) -> RepositoryError:
     if b"not a git repository" in answer.err:
         return not_in_repository(start)
     reason = answer.err.decode(errors="replace").strip().replace("\n", " | ")
-    return RepositoryError(f"git cannot read the repository at {start}: {reason}", "fix the cause, then retry")
+    fix = "install a newer git" if "repository extension" in reason else "fix the cause, then retry"
+    return RepositoryError(f"git cannot read the repository at {start}: {reason}", fix)

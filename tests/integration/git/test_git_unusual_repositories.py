@@ -6,13 +6,13 @@ import shutil
 import pytest
 
 from builders import commit_all
-from scaffold.core.errors import GitError, PermanentGitError
+from scaffold.core.errors import GitError, PermanentGitError, RepositoryError
 from scaffold.core.ids import Commit
 from scaffold.git.checkouts import worktree
 from scaffold.git.checkouts.worktree_pool import WorktreePool
 from scaffold.git.commits import changed_paths, listed_paths
 from scaffold.git.refs import move, resolve
-from scaffold.git.repository import checkout_status, open_repository
+from scaffold.git.repository import checkout_status, open_repository, starting_point
 from scaffold.git.trees.merge import Merged, merge_commits
 
 
@@ -164,19 +164,106 @@ async def test_a_shallow_clone_is_supported(repo, sh, open_at, place, people, tm
     assert work
 
 
-async def test_a_partial_clone_uses_local_objects_and_never_fetches(repo, sh, open_at, place, people, tmp_path):
+@pytest.fixture
+async def partial(repo, sh, open_at, tmp_path, request):
+    """A clone that lacks files, with two commits."""
     await sh(
         "git config uploadpack.allowFilter true; echo new > a; git commit -qam second;"
-        f"git clone -q --filter=blob:none 'file://{repo.root}' '{tmp_path / 'partial'}'"
+        f"git clone -q --filter={request.param} --no-checkout 'file://{repo.root}' '{tmp_path / 'partial'}'"
     )
-    partial = await open_at(tmp_path / "partial")
+    return await open_at(tmp_path / "partial")
+
+
+@pytest.mark.parametrize("partial", ["blob:none", "tree:0"], indirect=True)
+async def test_a_run_in_a_partial_clone_starts_with_all_files_and_fetches_no_others(partial, sh, place, people):
+    """BX-9: its worktrees are whole; what the repository's settings name is not run to fetch them."""
+    await sh(
+        "git sparse-checkout set --no-cone /run;"
+        "git config remote.origin.uploadpack \"sh -c 'touch ../ran; git-upload-pack \\$0'\";"
+        "git config core.sshCommand 'touch ../ran'",
+        cwd=partial.root,
+    )
+    assert (await starting_point(partial)).head == await resolve(partial.git, "HEAD")
     _, work, git = await walk(partial, place, people, add_a_file)
     assert work
-    with pytest.raises(PermanentGitError, match="partial clone") as caught:
-        await worktree.reset_and_clean(git, await resolve(partial.git, "HEAD~1"))
-    fix = caught.value.fix.partition("`")[2].split("`")
-    await sh(f"{fix[0]}; {fix[2]}", cwd=partial.root)
+    assert (git.cwd / "a").read_text() == "new\n"
+    assert not (partial.root.parent / "ran").exists()
+    if await missing_objects(partial, "HEAD~1"):
+        with pytest.raises(PermanentGitError, match="partial clone") as caught:
+            await worktree.reset_and_clean(git, await resolve(partial.git, "HEAD~1"))
+        fix = caught.value.fix.partition("`")[2].split("`")
+        await sh(f"git config --unset remote.origin.uploadpack; {fix[0]}; {fix[2]}", cwd=partial.root)
     await worktree.reset_and_clean(git, await resolve(partial.git, "HEAD~1"))
+
+
+async def missing_objects(repo, commit):
+    listed = await repo.git("rev-list", "--objects", "--missing=print", "--max-count=1", commit)
+    return [line for line in listed.line.split("\n") if line.startswith("?")]
+
+
+@pytest.mark.parametrize("partial", ["blob:none"], indirect=True)
+async def test_files_that_cannot_be_fetched_are_told_before_a_run_with_one_command(repo, partial, sh):
+    """BX-9."""
+    repo.root.rename(away := repo.root.parent / "away")
+    with pytest.raises(RepositoryError, match="this is a partial clone, and the files that it lacks") as caught:
+        await starting_point(partial)
+    away.rename(repo.root)
+    await sh(caught.value.fix.split("`")[1], cwd=partial.root)
+    assert not await missing_objects(partial, "HEAD")
+    await starting_point(partial)
+
+
+async def test_missing_objects_of_the_commit_are_no_missing_commit(repo, sh, open_at, tmp_path):
+    """BX-9: a folder of borrowed objects is gone."""
+    await sh(f"git clone -q --shared '{repo.root}' '{tmp_path / 'borrower'}'")
+    repo.root.rename(repo.root.parent / "away")
+    with pytest.raises(RepositoryError, match=r"lacks the objects of its commit .*, which it borrows from"):
+        await checkout_status(await open_at(tmp_path / "borrower"))
+
+
+@pytest.mark.parametrize(
+    "lay_out",
+    ["git init -q --separate-git-dir ../apart", "mv .git ../apart; ln -s ../apart .git", "git config core.worktree .."],
+    ids=["a git directory elsewhere", "a linked git directory", "its own folder named"],
+)
+async def test_the_main_checkout_is_found_wherever_its_git_directory_is(repo, sh, open_at, lay_out, tmp_path):
+    """BX-9: else its branch would count as checked out elsewhere."""
+    await sh(lay_out)
+    here = await open_at(repo.root)
+    branch = (await checkout_status(here)).branch
+    assert [each.path for each in await worktree.worktrees_on_branch(here, branch)] == [here.root]
+    await sh(f"git worktree add -q --detach '{tmp_path / 'linked'}'")
+    linked = await open_at(tmp_path / "linked")
+    (found,) = await worktree.worktrees_on_branch(linked, branch)
+    assert found.branch == branch
+
+
+async def test_a_submodule_is_a_checkout_of_its_own(repo, sh, open_at, tmp_path):
+    """BX-9: also seen from a worktree of it."""
+    outer, mod = tmp_path / "outer", tmp_path / "outer" / "mod"
+    await sh(
+        f"git init -q '{outer}'; cd '{outer}';"
+        f"git -c protocol.file.allow=always submodule --quiet add '{repo.root}' mod;"
+        f"cd mod; git checkout -q -B main; git worktree add -q --detach '{tmp_path / 'linked'}'"
+    )
+    for place in (mod, tmp_path / "linked"):
+        (found,) = await worktree.worktrees_on_branch(await open_at(place), "main")
+        assert found.path == mod
+
+
+@pytest.mark.parametrize(("where", "variable"), [("repo", False), ("files", True)])
+async def test_a_checkout_whose_files_are_elsewhere_is_told_with_the_command_that_names_it(
+    repo, sh, environ, tmp_path, where, variable
+):
+    """BX-9: `core.worktree`, and GIT_DIR as for files of a home."""
+    files = tmp_path / "files"
+    files.mkdir()
+    await sh(f"git config core.worktree '{files}'; git checkout -q -f HEAD")
+    given = {"GIT_DIR": str(repo.root / ".git"), "GIT_WORK_TREE": str(files)} if variable else {}
+    with pytest.raises(RepositoryError) as caught:
+        await open_repository({"repo": repo.root, "files": files}[where], environ=environ | given)
+    await sh(caught.value.fix.split("`")[1])
+    assert (await open_repository(files, environ=environ)).root == files
 
 
 @pytest.mark.parametrize("way", ["--shared", "--reference '{0}'"])

@@ -21,7 +21,7 @@ from scaffold.core.errors import UsageError
 from scaffold.core.ids import ConversationId, RunId
 from scaffold.core.model import Run
 from scaffold.core.printable_text import count_of, utf8_safe
-from scaffold.git.repository import checkout_status
+from scaffold.git.repository import starting_point
 from scaffold.orchestrator.chat_tools import (
     goal_tools,
     orchestrator_tools,
@@ -143,7 +143,7 @@ class RunControl:
         settings = await run_settings(
             self.context, found.settings, self._flags, planner=True, notice=print_note, choice=found.choice
         )
-        head = (await checkout_status(self.context.repository)).head
+        head = (await starting_point(self.context.repository)).head
         settings = await agreed_settings(self.context, settings, head, (), once=once, ask=self._ask_unconfined)
         opened = await start_run(self.context, RunInput(request=request, source=request), settings)
         self._run_id = opened.id

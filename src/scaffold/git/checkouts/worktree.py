@@ -7,7 +7,7 @@ import stat
 import struct
 from pathlib import Path
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from scaffold.core.errors import GitError
 from scaffold.core.ids import Commit
@@ -26,6 +26,7 @@ from scaffold.git.checkouts.worktree_metadata import (
     unfinished_registrations,
 )
 from scaffold.git.client.command_line import Git
+from scaffold.git.common_dir import git_dir_at
 from scaffold.git.repository import UNFINISHED_OPERATIONS, Repository
 from scaffold.host.atomic_files import FileLock, delete_path
 from scaffold.host.folder_tree import walk
@@ -106,7 +107,15 @@ def is_occupied(repo: Repository, path: Path) -> bool:
 async def list_worktrees(repo: Repository) -> tuple[Worktree, ...]:
     """Return all worktrees, the main one first."""
     answer = await repo.git("worktree", "list", "--porcelain", "-z")
-    return tuple(_parse_worktree(block) for block in os.fsdecode(answer.out).split("\0\0") if block)
+    main, *linked = (_parse_worktree(block) for block in os.fsdecode(answer.out).split("\0\0") if block)
+    # Of the main one git names the folder of its git directory, in which a submodule, for one, is not.
+    if git_dir_at(repo.root / ".git") == repo.common_dir.resolve():
+        main = structs.replace(main, path=repo.root)
+    elif top := (
+        await repo.git("config", f"--file={repo.common_dir / 'config'}", "core.worktree", ok=frozenset({0, 1}))
+    ).line:
+        main = structs.replace(main, path=(repo.common_dir / top).resolve())
+    return (main, *linked)
 
 
 async def worktrees_on_branch(repo: Repository, branch: str) -> tuple[Worktree, ...]:

@@ -13,7 +13,7 @@ from scaffold.core.plan import Plan
 from scaffold.core.proof.specification_audit import Requirement
 from scaffold.core.run_settings import RunSettings, TaskFormat
 from scaffold.core.states import Planning
-from scaffold.git.repository import CheckoutStatus, checkout_status
+from scaffold.git.repository import CheckoutStatus, starting_point
 from scaffold.host.process_identity import own_identity
 from scaffold.host.random_ids import new_id
 from scaffold.orchestrator.owner.run_lease import claim_run
@@ -86,7 +86,7 @@ def input_hash(text: str, settings: RunSettings) -> str:
 
 async def start_run(context: RunContext, work: RunInput, settings: RunSettings) -> Run:
     """Store and return a run of this process at the checked-out commit, with status `planning`."""
-    survey = await checkout_status(context.repository)
+    survey = await starting_point(context.repository)
     now = context.clock.now()
     return open_run(context.store, work, survey=survey, settings=settings, now=now, owner=own_identity())
 
@@ -97,7 +97,7 @@ async def start_run_once(context: RunContext, work: RunInput, settings: RunSetti
     An interrupted run of the input is taken over; the caller may give it other settings. A run that a process is
     executing is the same only with the same settings, started at the commit that is checked out now.
     """
-    store, survey = context.store, await checkout_status(context.repository)
+    store, survey = context.store, await starting_point(context.repository)
     # Owned from the start: a new run must not look like an interrupted one.
     run = _new_run(work, survey, settings, context.clock.now(), own_identity())
     with store.transaction(durable=True):

@@ -45,7 +45,7 @@ from scaffold.core.model import Run
 from scaffold.core.printable_text import join_limited
 from scaffold.core.run_settings import RunSettings, WriteBack
 from scaffold.git.refs import resolve
-from scaffold.git.repository import checkout_status, open_repository
+from scaffold.git.repository import checkout_status, open_repository, starting_point
 from scaffold.host.process.async_runner import run_async
 from scaffold.landing.taking.github_pull_request import GH_FIX
 from scaffold.landing.taking.user_programs import require_program
@@ -148,7 +148,7 @@ async def _plan_and_execute(
     if quick:
         require_requirements(work, flags)
         work = msgspec.structs.replace(work, plan=single_action_plan(work.request))
-    base = (await checkout_status(context.repository)).head
+    base = (await starting_point(context.repository)).head
     contracts = [action.contract for action in work.plan.actions if action.contract]
     chosen = await agreed_settings(context, chosen, base, contracts, once=flags.trust_once)
     if flags.yes:
