@@ -1,7 +1,9 @@
 """Find files that git ignores, and tracked files that a changed ignore file names."""
 
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+
+from msgspec import Struct
 
 from scaffold.core.ids import Commit
 from scaffold.git import commits
@@ -38,20 +40,48 @@ async def ignored_files(git: Git, patterns: Sequence[str], *, skipped: Sequence[
     files = [path for path in listed.records if not path.endswith("/")]
     if not files:
         return ()
-    # git reads these as pathspecs: without `./`, a name like `:(x` has a meaning.
-    paths = b"".join(b"./" + path.encode(errors="surrogateescape") + b"\0" for path in files)
     # A file that the repository does not ignore could be committed by mistake, so it is left to the user.
     # `--no-index`: otherwise a file named `*.json` counts as tracked if `a.json` is. None of these files is tracked.
-    args = ("check-ignore", "-z", "--stdin", "--no-index")
-    # Exit code 1: none of the paths is ignored.
-    answer = await git(*args, stdin=paths, ok=frozenset({0, 1}))
-    return tuple(sorted(path.removeprefix("./") for path in answer.records))
+    return tuple(sorted([path async for path, _ in _matching_rules(git, files, "--no-index")]))
 
 
 def _trim_line(line: str) -> str:
     """Return the line without trailing spaces; a backslash keeps one space, as in `.gitignore`."""
     short = line.rstrip(" ")
     return f"{short} " if short.endswith("\\") and len(short) < len(line) else short
+
+
+class IgnoreRule(Struct, frozen=True):
+    """A rule by which git ignores a path."""
+
+    file: str
+    line: str
+    pattern: str
+
+    def __str__(self) -> str:
+        """Return it for people."""
+        return f"`{self.pattern}` in {self.file}, line {self.line}"
+
+
+async def ignoring_rules(git: Git, paths: Collection[str]) -> Mapping[str, IgnoreRule]:
+    """Return {path: rule} for those of the paths that git ignores; empty outside a repository.
+
+    Tracked files are not ignored, whatever the rules.
+    """
+    return {path: rule async for path, rule in _matching_rules(git, paths)}
+
+
+async def _matching_rules(git: Git, paths: Collection[str], *options: str) -> AsyncIterator[tuple[str, IgnoreRule]]:
+    if not paths:
+        return
+    # git reads these as pathspecs: without `./`, a name like `:(x` has a meaning.
+    asked = b"".join(b"./" + os.fsencode(path) + b"\0" for path in paths)
+    args = ("check-ignore", "--verbose", "-z", *options, "--stdin")
+    # Exit code 1: none of the paths is ignored.
+    records = (await git(*args, stdin=asked, ok=frozenset({0, 1, 128}))).records
+    for file, line, pattern, path in zip(records[::4], records[1::4], records[2::4], records[3::4], strict=False):
+        if not pattern.startswith("!"):
+            yield path.removeprefix("./"), IgnoreRule(file, line, pattern)
 
 
 async def newly_ignored(
@@ -65,14 +95,11 @@ async def newly_ignored(
     if not paths:
         return found
     if any(each.rpartition("/")[2] == GITIGNORE for each in ignore_files):
-        asked = b"".join(os.fsencode(path) + b"\0" for path in paths)
-        args = ("check-ignore", "--verbose", "-z", "--no-index", "--stdin")
-        records = (await git(*args, stdin=asked, ok=frozenset({0, 1}))).records
-        for source, pattern, path in zip(records[::4], records[2::4], records[3::4], strict=True):
-            if source in ignore_files and not pattern.startswith("!"):
-                text = os.fsdecode(await commits.file_contents(git, base, source) or b"")
-                if pattern not in (line.strip() for line in text.splitlines()):
-                    found[path] = source
+        async for path, rule in _matching_rules(git, paths, "--no-index"):
+            if rule.file in ignore_files:
+                text = os.fsdecode(await commits.file_contents(git, base, rule.file) or b"")
+                if rule.pattern not in (line.strip() for line in text.splitlines()):
+                    found[path] = rule.file
     for source in (each for each in ignore_files if each.rpartition("/")[2] != GITIGNORE):
         name = source.rpartition("/")[2]
         listed = await git("ls-files", "--cached", "--ignored", "-z", f"--exclude-per-directory={name}")

@@ -13,8 +13,8 @@ from pathlib import Path
 from msgspec import Struct
 
 HARMLESS_COMMANDS = frozenset({
-    *("cat-file", "clean", "commit-tree", "config", "diff-tree", "for-each-ref", "ls-files", "ls-tree", "merge-base"),
-    *("rev-list", "rev-parse", "symbolic-ref", "update-ref", "var", "version", "worktree"),
+    *("cat-file", "check-ignore", "clean", "commit-tree", "config", "diff-tree", "for-each-ref", "ls-files", "ls-tree"),
+    *("merge-base", "rev-list", "rev-parse", "symbolic-ref", "update-ref", "var", "version", "worktree"),
 })  # fmt: skip
 """Commands that run no filter or driver with the options we pass."""
 
