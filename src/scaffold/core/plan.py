@@ -1,5 +1,6 @@
 """Plans: goals with a desired state, and the actions that achieve it."""
 
+from collections.abc import Sequence
 from typing import Any, Literal
 
 from msgspec import Struct
@@ -87,6 +88,11 @@ class Finding(Struct, frozen=True, kw_only=True):
     line: int | None = None
     """From 1; None if the plan was not read from text."""
     column: int | None = None
+
+
+def forced_files(files: Sequence[str], contract: Contract | None) -> tuple[str, ...]:
+    """Return the declared `files` that are added even if git ignores them: the contract says that they must exist."""
+    return tuple(path for path in (contract.must_exist if contract else ()) if path in files)
 
 
 def is_review_role(role: str) -> bool:

@@ -1,7 +1,16 @@
 """What evidence says, and why a check cannot run."""
 
 from scaffold.core.ids import Commit
-from scaffold.core.proof.contract import CheckResult, Doubt, Verification, evidence_json, reasons_of, strength_of
+from scaffold.core.plan import forced_files
+from scaffold.core.proof.contract import (
+    CheckResult,
+    Contract,
+    Doubt,
+    Verification,
+    evidence_json,
+    reasons_of,
+    strength_of,
+)
 from scaffold.core.proof.not_ready import MissingProgram, read_missing_program
 
 OPEN = Doubt("not_executed", "12 changed lines, 0 executed")
@@ -33,3 +42,10 @@ def test_the_reason_of_a_missing_program_can_be_read_again() -> None:
     missing = MissingProgram("ruff", "the sandbox of checks (PATH=/bin)", "Install it.")
     assert read_missing_program(f"{missing.what}. {missing.fix}") == missing
     assert read_missing_program("it failed") is None
+
+
+def test_a_file_is_forced_that_is_declared_and_must_exist() -> None:
+    """BX-30."""
+    contract = Contract(must_exist=("gen/x.py", "gen/**", "other"))
+    assert forced_files(("gen/x.py", "a.py"), contract) == ("gen/x.py",)
+    assert forced_files(("gen/x.py",), None) == ()
