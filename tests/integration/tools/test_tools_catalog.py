@@ -4,6 +4,7 @@ from itertools import product
 import pytest
 
 from scaffold.agent.toolbox import OTHER_NAMES
+from scaffold.git.client.command_line import Git
 from scaffold.tools.arguments import argument_problems
 from scaffold.tools.catalog import all_tools, builtin_tools
 from scaffold.tools.read_cache import is_read_only
@@ -67,3 +68,36 @@ async def test_every_tool_documents_its_arguments_and_none_raises_for_unusual_on
         lists = {name: [] for name in tool.schema["required"] if name not in args}
         if not argument_problems(tool, args | lists):
             await tool.run(args | lists)
+
+
+async def test_a_new_file_that_git_ignores_is_named_with_its_rule(tmp_path):
+    """BX-30: by the tool that writes it, with file and line; a tracked file is none."""
+    root, home = tmp_path / "repo", tmp_path / "home"
+    for path, text in {
+        "repo/.gitignore": "# built\n*.log\n!kept.log\n",
+        "repo/sub/.gitignore": "gen/\n",
+        "repo/sub/gen/tracked": "",
+        "home/.config/git/ignore": "lib/\n",
+    }.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(text)
+    environ = {"PATH": os.environ["PATH"], "HOME": str(home)}
+    for words in (["init", "-q"], ["add", "-f", "."]):
+        await Git(root, environ=environ)(*words)
+    tools = {tool.name: tool.run for tool in builtin_tools(Workspace(root, environ))}
+
+    async def said(path, tool="write_file", **args):
+        return (await tools[tool]({"path": path, "content": "x\n"} | args)).content.partition("Git ignores ")[2]
+
+    assert await said("a.log") == "a.log (`*.log` in .gitignore, line 2): it is not part of what is committed."
+    assert await said("sub/gen/x.py", "append_file") == (
+        "sub/gen/x.py (`gen/` in sub/.gitignore, line 1): it is not part of what is committed."
+    )
+    assert (await said("lib/y.py")).startswith(f"lib/y.py (`lib/` in {home}/.config/git/ignore, line 1)")
+    assert [await said(path) for path in ("a.log", "kept.log", "sub/gen/tracked", ":(top)z")] == [""] * 4
+    patch = "*** Begin Patch\n*** Add File: lib/n.py\n+n\n*** Add File: m.py\n+m\n*** End Patch"
+    output = await tools["apply_patch"]({"input": patch})
+    assert "Git ignores lib/n.py" in output.content
+    assert "Git ignores m.py" not in output.content
+    outside = {tool.name: tool.run for tool in builtin_tools(Workspace(tmp_path, environ))}
+    assert "created" in (await outside["write_file"]({"path": "q.log", "content": ""})).content
