@@ -51,7 +51,9 @@ class _IgnoredFile(Struct, frozen=True):
 
 
 class _LeftOut(Struct, frozen=True):
-    """What is not kept."""
+    """What is not kept of the ignored files that were `found`."""
+
+    found: tuple[str, ...]
 
     files: tuple[_IgnoredFile, ...]
     """Those that are too large, too many, or cannot be read or written."""
@@ -81,8 +83,8 @@ def archived_files(common_dir: Path, attempt_id: AttemptId) -> tuple[str, ...]:
 
 async def archive_ignored(
     context: RunContext, run: Run, attempt: Attempt, git: Git, *, env: Mapping[str, str] | None = None
-) -> None:
-    """Keep the ignored files in the attempt's worktree, at which `git` works, as they are now.
+) -> tuple[str, ...]:
+    """Keep the ignored files in the attempt's worktree, at which `git` works, as they are now; return their paths.
 
     Call it before they are deleted, and after all other work is safe. Files that the run copied there are kept only if
     they were changed. A later version replaces an earlier one. Secrets are kept first, then the smallest. Raises
@@ -97,9 +99,9 @@ async def archive_ignored(
     except GitError as error:
         what = utf8_safe(error.what.rstrip("."))
         warn(context, run.id, f"The ignored files of attempt {attempt.id} will be lost with its worktree: {what}.")
-        return
+        return ()
     if not listed:
-        return
+        return ()
     baseline = context.store.baselines.for_run(run.id)
     environment = baseline.environment if baseline else None
     folders = [copied.target for copied in environment.copies] if environment else []
@@ -111,6 +113,7 @@ async def archive_ignored(
     left_out = await asyncio.to_thread(_copy_files, top, listed, archive, folders, sources, limit)
     if left_out.files or left_out.unseen:
         inform(context, run.id, _left_out_notice(left_out, attempt, run.settings.keep.ignored_mb))
+    return left_out.found
 
 
 def _left_out_notice(left_out: _LeftOut, attempt: Attempt, most_mb: float) -> str:
@@ -160,7 +163,8 @@ def _copy_files(
     paths = _listed_files(top, listed, folders)
     left_out = list[_IgnoredFile]()
     kept, why = 0, ""
-    for each in _files_by_priority(top, paths[:MOST_LOOKED_AT], sources):
+    made = _files_by_priority(top, paths[:MOST_LOOKED_AT], sources)
+    for each in made:
         try:
             data = (ContainedPath(top) / each.path).read(max(0, limit)) if kept < MOST_FILES else "too many"
             if not isinstance(data, str):
@@ -174,7 +178,8 @@ def _copy_files(
             continue
         limit -= len(data)
         kept += 1
-    return _LeftOut(tuple(left_out), max(0, len(paths) - MOST_LOOKED_AT), why)
+    found = tuple(sorted(each.path for each in made))
+    return _LeftOut(found, tuple(left_out), max(0, len(paths) - MOST_LOOKED_AT), why)
 
 
 def _files_by_priority(top: Path, paths: Sequence[tuple[str, bool]], sources: Mapping[str, Path]) -> list[_IgnoredFile]:

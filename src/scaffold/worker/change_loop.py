@@ -1,6 +1,7 @@
 """Work that changes files: the agent iterates until its change passes and is good enough, or makes no progress."""
 
 import asyncio
+from collections.abc import Mapping
 from contextlib import nullcontext
 from typing import assert_never
 
@@ -12,10 +13,11 @@ from scaffold.core.conversation import KeptTurn
 from scaffold.core.errors import BudgetExceeded, HumanDecisionRequired, ModelError
 from scaffold.core.ids import Commit
 from scaffold.core.printable_text import truncate_text
-from scaffold.core.proof.contract import Contract, Verification
+from scaffold.core.proof.contract import CheckResult, Contract, Verification
 from scaffold.core.states import AttemptOutcome
 from scaffold.git import commits, refs
 from scaffold.git.checkouts import worktree
+from scaffold.git.ignored_files import IgnoreRule
 from scaffold.run.attempts.assignment import TESTING_ROLE
 from scaffold.run.failures.attempt_end import AttemptEnd
 from scaffold.run.failures.ladder import AGENT_SAID
@@ -47,11 +49,11 @@ from scaffold.worker.second_review.review_agent import HAND_IN_RESERVE_S, second
 from scaffold.worker.story.criteria import failed_criteria
 from scaffold.worker.story.edits import collect_edits, repeats_step
 from scaffold.worker.story.first_prompt import first_prompt
-from scaffold.worker.task_prompts import failure_prompt
+from scaffold.worker.task_prompts import IGNORED_FILES, failure_prompt
 from scaffold.worker.verification import AttemptVerifier
 from scaffold.worker.workspace.attempt_worktree import rescue_work
 from scaffold.worker.workspace.hook_fixes import HookFixes
-from scaffold.worker.workspace.work_commit import WorkCommit, commit_work, hand_in, step_ended
+from scaffold.worker.workspace.work_commit import WorkCommit, commit_work, hand_in, ignored_text, step_ended
 from scaffold.worker.workspace.workplace import Workplace
 
 WORDS_CHARS = 800
@@ -127,6 +129,8 @@ class ChangeLoop:
         self._passed: IterationResult | None = None
         """The latest iteration that passed."""
         self._hooks = HookFixes(place, records, judges.verifier.keep_hook_run)
+        self._ignored: Mapping[str, IgnoreRule] = {}
+        """The files of the agent that git ignores."""
         self._answers = [""]
         """The agent's answers, latest last."""
         self._failure: Verification | None = None
@@ -218,6 +222,7 @@ class ChangeLoop:
         records.answered(finish.text, iteration=iteration, edits=edits)
         self._answers.append(finish.text)
         work = await commit_work(self._place, self._records)
+        self._ignored = work.ignored if isinstance(work, WorkCommit) else {}
         # Before its checks: what they would find is perhaps what the steps are for.
         if isinstance(work, WorkCommit) and edits is not None and repeats_step(records, edits):
             records.enter("verifying")
@@ -226,7 +231,7 @@ class ChangeLoop:
             work = await failed_criteria(records, "\n".join(self._answers), work.head) or work
         if isinstance(work, WorkCommit):
             hooked = await self._hooks.apply(work.head, work.tree)
-            work = WorkCommit(hooked.head, hooked.tree)
+            work = WorkCommit(hooked.head, hooked.tree, work.ignored)
         # Trees are compared, not commits: each commit of the same files has another time and another id.
         left = work.tree if isinstance(work, WorkCommit) else work
         if isinstance(work, WorkCommit):
@@ -282,6 +287,9 @@ class ChangeLoop:
         if isinstance(work, Verification):
             return IterationResult(left=work, verification=work, asked_for_end=asked_for_end)
         verification = await self._verify_work(work.head)
+        if detail := ignored_text(work.ignored):
+            named_files = CheckResult(name=IGNORED_FILES, verdict="warn", detail=detail)
+            verification = structs.replace(verification, results=(*verification.results, named_files))
         if verification.passed:
             verification = await self._verifier.strengthened(verification)
             verification = await accepted_by_hooks(
@@ -353,7 +361,10 @@ class ChangeLoop:
             await self._verifier.require_programs(None if self._last is self._start else self._last.verification)
         if self._last is self._start:
             ending = await _end_unchanged(self._place, self._records, self._verifier.contract)
-            return _with_words(ending, self._answers[-1]) if isinstance(ending, AttemptEnd) else ending
+            if not isinstance(ending, AttemptEnd):
+                return ending
+            error = "\n".join(filter(None, (ending.error, ignored_text(self._ignored))))
+            return _with_words(structs.replace(ending, error=error), self._answers[-1])
         failed = self._last.verification
         lost = blocking_losses(failed)
         if lost and self._passed is None and not self._records.task.run.settings.permissions.yolo:
@@ -397,7 +408,7 @@ class ChangeLoop:
         failed = self._failure or last_failure(records)
         if self._judges.learner is not None and failed is not None:
             await self._judges.learner.propose(failed, verification)
-        return await hand_in(workspace, records, verification)
+        return await hand_in(workspace, records, verification, self._ignored)
 
 
 async def _end_unchanged(

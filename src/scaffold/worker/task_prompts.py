@@ -31,6 +31,8 @@ Work is refused at once, and its attempt ends, if it changes existing tests, the
 conftest.py), or protected files and areas that were neither listed nor granted."""
 
 _SENTENCE = re.compile(r"(?<=[.!?])\s+")
+IGNORED_FILES = "ignored files"
+"""The name of the result that says which files git ignores."""
 
 
 def task_prompt(task: Assignment, contract: Contract | None = None, declaration: Declaration | None = None) -> str:
@@ -66,7 +68,8 @@ def task_prompt(task: Assignment, contract: Contract | None = None, declaration:
 def failure_prompt(verification: Verification, *, asked_for_end: bool = False) -> str:
     """Return the prompt that sends failing work back to its agent."""
     refused = "You asked to stop, but the work does not pass. " if asked_for_end else ""
-    failures = summarize_failures(verification)
+    ignored = (each.detail for each in verification.results if each.name == IGNORED_FILES)
+    failures = "\n\n".join([summarize_failures(verification), *ignored])
     return f"{refused}The work was checked and does not pass yet.\n\n{failures}\n\nSay so when you are done."
 
 

@@ -1,15 +1,21 @@
 """Commit what an agent left in its worktree after a turn, and hand it in."""
 
+from collections.abc import Mapping
+
 from msgspec import Struct
 
 from scaffold.core.errors import GitError
 from scaffold.core.ids import Commit, TreeId
+from scaffold.core.plan import forced_files
 from scaffold.core.printable_text import utf8_safe
 from scaffold.core.proof.contract import CheckResult, Verification
 from scaffold.git import commits, refs
+from scaffold.git.ignored_files import IgnoreRule, ignoring_rules
 from scaffold.run.ignored_archive import archive_ignored
 from scaffold.run.task_list import own_changed_paths
 from scaffold.verify.contract.check_runs import STEP_CHECK
+from scaffold.verify.guard import MAX_LISTED
+from scaffold.verify.paths.declared_paths import is_declared_path
 from scaffold.worker.attempt_records import AttemptRecords, CandidateReady
 from scaffold.worker.workspace.attempt_worktree import AttemptWorkspace, copied_files
 from scaffold.worker.workspace.stray_work import pin_staged
@@ -21,6 +27,8 @@ class WorkCommit(Struct, frozen=True):
 
     head: Commit
     tree: TreeId
+    ignored: Mapping[str, IgnoreRule] = {}
+    """Files that are not in the commit, because git ignores them: by path, with the rule."""
 
 
 async def commit_work(place: Workplace, records: AttemptRecords) -> WorkCommit | Verification:
@@ -33,12 +41,17 @@ async def commit_work(place: Workplace, records: AttemptRecords) -> WorkCommit |
     try:
         # The commit has the files, and what is staged becomes the same.
         await pin_staged(records.run_context, records.task.run, records.task.attempt, git)
+        action = records.task.action
+        forced = [path for path in forced_files(action.files, action.contract) if (git.cwd / path).is_file()]
+        if forced:
+            await git("add", "--force", "--", *(f":(literal){path}" for path in forced))
         kept_out = await copied_files(records.run_context, records.task.run.id, start)
         head = await commits.commit_all_info(
             git, message, author=identity.author, committer=identity.committer, kept_out=kept_out
         )
         # Checking the work deletes them, as a new checkout would not have them.
-        await archive_ignored(records.run_context, records.task.run, records.task.attempt, git)
+        made = await archive_ignored(records.run_context, records.task.run, records.task.attempt, git)
+        ignored = await ignoring_rules(git, made)
         # An agent may have checked out another commit or rewritten history; its
         # work would then revert what it started from contains.
         if await commits.contains(git, head, start):
@@ -49,11 +62,19 @@ async def commit_work(place: Workplace, records: AttemptRecords) -> WorkCommit |
                 tracked = task.run.settings.landing.tracked_list
                 paths = await own_changed_paths(records.run_context.git, tracked, base, head.commit)
                 records.changed([utf8_safe(path) for path in paths], head.commit)
-            return WorkCommit(head.commit, TreeId(head.tree))
+            return WorkCommit(head.commit, TreeId(head.tree), ignored)
     except GitError as error:
         return _failed_commit(start, f"{error.what}\n{error.fix}")
     fix = f"Go back with `git checkout --detach {start}` and make your changes there."
     return _failed_commit(start, f"HEAD does not contain the commit this task starts from. {fix}")
+
+
+def ignored_text(ignored: Mapping[str, IgnoreRule]) -> str:
+    """Return which files are not part of the work, and why; empty without any."""
+    lines = [f"- {path} ({rule})" for path, rule in sorted(ignored.items())]
+    more = [f"- and {len(lines) - MAX_LISTED} more"] if len(lines) > MAX_LISTED else []
+    problem = "Git ignores these new files, so they are not part of the work:"
+    return utf8_safe("\n".join([problem, *lines[:MAX_LISTED], *more])) if lines else ""
 
 
 def step_ended(head: Commit, detail: str) -> Verification:
@@ -61,8 +82,18 @@ def step_ended(head: Commit, detail: str) -> Verification:
     return Verification(commit=head, results=(CheckResult(name=STEP_CHECK, verdict="pass", detail=detail),))
 
 
-async def hand_in(workspace: AttemptWorkspace, records: AttemptRecords, verification: Verification) -> CandidateReady:
-    """Pin the verified commit and offer it for landing, or for being recorded."""
+async def hand_in(
+    workspace: AttemptWorkspace,
+    records: AttemptRecords,
+    verification: Verification,
+    ignored: Mapping[str, IgnoreRule] | None = None,
+) -> CandidateReady:
+    """Pin the verified commit and offer it for landing, or for being recorded; say which declared files it lacks."""
+    declared = {
+        path: rule for path, rule in (ignored or {}).items() if is_declared_path(path, records.task.action.files)
+    }
+    if declared:
+        records.inform(f"{records.task.action.key}: {ignored_text(declared)}")
     # The ref comes before the row: a candidate in the store always has its
     # commit, even if this process dies in between.
     work = refs.work_ref(records.task.attempt.id)

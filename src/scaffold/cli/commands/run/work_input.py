@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
+from scaffold.cli.commands.plan.source import ignored_declarations
 from scaffold.cli.entry import VISIBLE
 from scaffold.cli.render.terminal.style import note_printer, print_findings
 from scaffold.cli.render.terminal.text_layout import print_text
@@ -182,10 +183,11 @@ def _read_valid_plan(path: str, *, planner: bool) -> tuple[str, Plan]:
     except PlanInvalid as error:
         print_findings(error.findings, path)
         raise
-    report = lint(plan).after(warnings)
+    report = lint(plan).after((*warnings, *ignored_declarations(plan)))
     print_findings(report.findings, path)
     if not report.valid:
-        raise PlanInvalid(f"{path} cannot reach its goals", "Fix the plan, then try again.", report.findings)
+        why = "declares files that git ignores" if lint(plan).valid else "cannot reach its goals"
+        raise PlanInvalid(f"{path} {why}", "Fix the plan, then try again.", report.findings)
     if not planner:
         reject_childless_compounds(plan)
     return text, plan
