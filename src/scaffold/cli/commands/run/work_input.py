@@ -186,8 +186,9 @@ def _read_valid_plan(path: str, *, planner: bool) -> tuple[str, Plan]:
     report = lint(plan).after((*warnings, *ignored_declarations(plan)))
     print_findings(report.findings, path)
     if not report.valid:
-        why = "declares files that git ignores" if lint(plan).valid else "cannot reach its goals"
-        raise PlanInvalid(f"{path} {why}", "Fix the plan, then try again.", report.findings)
+        hidden = lint(plan).valid
+        what = f"{path} declares files that git ignores" if hidden else f"{path} cannot reach its goals"
+        raise PlanInvalid(what, "Fix the plan, then try again.", report.findings)
     if not planner:
         reject_childless_compounds(plan)
     return text, plan
