@@ -22,6 +22,11 @@ MIN_GIT_VERSION = (2, 38)
 REV_PARSE_OPTIONS = ("--path-format=absolute", "--show-toplevel", "--git-common-dir")
 """Arguments of `git rev-parse` that print the top of the checkout and the common git directory, one per line."""
 
+FETCH_MISSING = (
+    "-c fetch.negotiationAlgorithm=noop fetch --no-tags --no-write-fetch-head --recurse-submodules=no "
+    "--filter=blob:none --upload-pack=git-upload-pack --quiet --stdin --"
+)
+"""As git itself fetches the objects that it misses, with none of the programs that the repository's settings name."""
 FETCH_TIMEOUT_S = 3_600.0
 UNFINISHED_OPERATIONS = (
     ("rebase-merge", "a rebase", "git rebase --continue", "git rebase --abort"),
@@ -146,16 +151,8 @@ async def _fetch_files(repo: Repository, commit: Commit) -> None:
         # The files in a folder are known once that is here; what a server does not send is not asked for twice.
         while missing := {line[1:] for line in (await repo.git(*listing)).out.split(b"\n") if line[:1] == b"?"} - asked:
             asked |= missing
-            # As git itself fetches what it misses, with none of the programs that the repository's settings name.
             await repo.git(
-                *("-c", "fetch.negotiationAlgorithm=noop", "fetch", remote, "--no-tags", "--no-write-fetch-head"),
-                *(
-                    "--recurse-submodules=no",
-                    "--filter=blob:none",
-                    "--upload-pack=git-upload-pack",
-                    "--quiet",
-                    "--stdin",
-                ),
+                *(*FETCH_MISSING.split(), remote),
                 stdin=b"".join(each + b"\n" for each in missing),
                 timeout_s=FETCH_TIMEOUT_S,
                 env={"GIT_ALLOW_PROTOCOL": "file:http:https:ssh", "GIT_SSH_COMMAND": "ssh"},
