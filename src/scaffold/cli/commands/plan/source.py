@@ -12,7 +12,7 @@ from scaffold.cli.render.terminal.text_layout import print_text
 from scaffold.cli.request import STDIN
 from scaffold.cli.specification import MARKDOWN, NO_TASKS, tasks_file, tasks_in
 from scaffold.cli.wiring import repository_here
-from scaffold.core.errors import PlanInvalid, RepositoryError, UsageError
+from scaffold.core.errors import GitError, PlanInvalid, RepositoryError, UsageError
 from scaffold.core.plan import Finding, Plan, forced_files, is_review_role
 from scaffold.core.printable_text import count_of, join_limited
 from scaffold.git.client.command_line import Git
@@ -115,7 +115,7 @@ def ignored_declarations(plan: Plan) -> tuple[Finding, ...]:
     """
     try:
         return run_async(_find_ignored(repository_here().git, plan))
-    except RepositoryError:
+    except (RepositoryError, GitError):
         return ()
 
 
