@@ -71,8 +71,8 @@ SUITES: Mapping[str, str] = {
     ),
     "views": "e2e/*report.py e2e/*progress.py integration/cli/test_cli_status*",
     "worker": (
-        "e2e/*change_approvals.py e2e/*critic.py e2e/*keeps_unlanded.py e2e/*questions.py e2e/*refusals.py "
-        "e2e/*review.py e2e/*reviewer_probe.py e2e/*second_review.py e2e/*waiting_workers.py "
+        "e2e/*change_approvals.py e2e/*critic.py e2e/*ignored_files.py e2e/*keeps_unlanded.py e2e/*questions.py "
+        "e2e/*refusals.py e2e/*review.py e2e/*reviewer_probe.py e2e/*second_review.py e2e/*waiting_workers.py "
         "e2e/*worker_deaths.py integration/worker/*"
     ),
 }
