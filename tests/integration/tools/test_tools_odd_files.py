@@ -52,9 +52,19 @@ def call(root):
         (b"\xfe\xff" + "one\ntwo\n".encode("utf-16-be"), b"\xfe\xff" + "one\nzwölf\n".encode("utf-16-be")),
         (b"# coding: latin-1 \xe9\ntwo\n", b"# coding: latin-1 \xe9\nzw\xf6lf\n"),
         (b"# coding: shift_jis\ntwo\n", None),
+        (b"# coding: idna\ntwo\n", b"# coding: idna\nzw\xc3\xb6lf\n"),
         (b"one\ntwo\nold\rmac\r", b"one\nzw\xc3\xb6lf\nold\rmac\r"),
     ],
-    ids=["CRLF", "BOM", "UTF-16-LE", "UTF-16-BE", "declared", "declared otherwise", "a last carriage return"],
+    ids=[
+        "CRLF",
+        "BOM",
+        "UTF-16-LE",
+        "UTF-16-BE",
+        "declared",
+        "declared otherwise",
+        "no file's",
+        "a last carriage return",
+    ],
 )
 async def test_a_readable_file_can_be_changed_and_keeps_its_format(root, call, before, after):
     """RA-4."""
@@ -76,6 +86,7 @@ GUESSED = {
     "windows-1251": "# Привет\r\nx = 1\r\n".encode("cp1251"),
     "Shift-JIS": "# 名前=太郎\nx = 1\n".encode("shift_jis"),
     "GBK, in part like UTF-8": "# 联通 名字\nx = 1\n".encode("gbk"),
+    "ISO-2022-JP": "# 名前=太郎\nx = 1\n".encode("iso2022_jp"),
     "Big5": "# 許功蓋\nx = 1".encode("big5"),
     "a private character like a shown byte": "# \uf799\nx = 1\n".encode() + b"\x99",
 }

@@ -95,7 +95,8 @@ def detect_encoding(head: bytes, *, whole: bool) -> Encoding | None:
         mixed = max(characters, default=0) > 127 and characters.isdisjoint(_SHOWN_BYTES.values())
         known = MIXED if mixed else LATIN_1
     else:
-        known = UTF_8
+        # ISO-2022 has seven bits: this sequence begins its characters of two bytes.
+        known = LATIN_1 if b"\x1b$" in text and text.isascii() else UTF_8
     if marked:
         return structs.replace(
             marked, name=f"{known.name} with BOM", python_name=known.python_name, guessed=known.guessed
@@ -110,8 +111,11 @@ def _declared_encoding(data: bytes) -> Encoding | None:
     with contextlib.suppress(SyntaxError, LookupError, UnicodeError):
         plain = data[:SNIFF_BYTES].decode("ascii", "replace").encode("ascii", "replace")
         name, _ = tokenize.detect_encoding(BytesIO(plain).readline)
+        # Characters of some encodings change those around them: `idna`, `punycode`.
+        sample = "a\né\n".encode(name, "replace")
+        is_plain = sample.startswith(b"a\n") and sample.endswith(b"\n")
         text = data.decode(name)
-        if name != UTF_8.python_name and text.encode(name) == data and (not data.isascii() or data == text.encode()):
+        if name != UTF_8.python_name and is_plain and text.encode(name) == data and data.isascii() == text.isascii():
             return Encoding(name, name)
     return None
 
