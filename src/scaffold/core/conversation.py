@@ -96,6 +96,8 @@ class AssistantMessage(Struct, frozen=True, tag="assistant"):
     """Model string of the model that replied; thinking is sent back to no other. Empty if never continued."""
     token_scale: float | None = None
     """The server's count of its request's tokens for each one that was estimated; None if it gave none."""
+    opaque: Mapping[str, Mapping[str, Any]] = {}
+    """What only the server of that model understands and wants back: of each tool call by its id, of the reply by ""."""
 
     @property
     def text(self) -> str:
