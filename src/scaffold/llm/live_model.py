@@ -27,7 +27,7 @@ from scaffold.llm.transport.live_context import (
     LiveContext,
     TokenSource,
 )
-from scaffold.llm.wire.codec import BYTES_PER_TOKEN, Codec, EncodedMessages, ModelTarget, WireReply
+from scaffold.llm.wire.codec import BYTES_PER_TOKEN, OPAQUE, Codec, EncodedMessages, ModelTarget, WireReply
 from scaffold.llm.wire.provider_errors import (
     OVERFLOW_FIX,
     RequestRejected,
@@ -35,14 +35,14 @@ from scaffold.llm.wire.provider_errors import (
     retry_after_header,
     unreadable_reply,
 )
-from scaffold.llm.wire.sse import SseDecoder, is_keep_alive
+from scaffold.llm.wire.sse import SseDecoder, is_keep_alive, read_events
 
 MAX_REPLY_BYTES = 64 * 2**20
 """A longer stream is treated as an error."""
 LONG_EVENT_BYTES = 1_000
 """An unfinished event of more bytes is not a keep-alive."""
 MAX_ERROR_BYTES = 2**16
-STREAM_STARTS = (b"data:", b"event:", b":")
+STREAM_STARTS = (b"data:", b"event:", b"id:", b"retry:", b":")
 """How a stream of server-sent events begins."""
 MAX_COUNT = 100_000_000
 """More tokens in one request, or fewer than none, are a server's mistake."""
@@ -175,10 +175,12 @@ class LiveModel:
 
     def _plainer_request(self, request: Request, error: RequestRejected) -> tuple[Codec, ModelTarget] | None:
         """Return a codec and a target without the feature that the endpoint rejects; None if there is none."""
-        target = self._codec.adapted(self._target, error.answer)
-        if target is not None:
-            sent, next_ = (self._http_request(request, each) for each in (self._target, target))
-            return None if (sent.headers, sent.body) == (next_.headers, next_.body) else (self._codec, target)
+        sent = self._http_request(request, self._target)
+        # What one server wants back another one behind the same address may refuse, in words of its own.
+        for target in (self._codec.adapted(self._target, error.answer), self._target.without(OPAQUE)):
+            next_ = sent if target is None else self._http_request(request, target)
+            if target is not None and (sent.headers, sent.body) != (next_.headers, next_.body):
+                return self._codec, target
         # Chat templates that cannot take the system messages say so in words of their own, with status 400 or 500. Once
         # the server has answered in this conversation, they are not at fault.
         return (self._fallbacks.pop(0), self._target) if self._fallbacks and not self._last.requests else None
@@ -272,8 +274,10 @@ class LiveModel:
         kind = body.answer.headers.get("content-type", "").lower()
         if not 200 <= body.answer.status < 300:
             raise await self._read_refusal(body)
-        # Some servers call a stream plain text; no JSON begins like one.
-        if kind.startswith("text/event-stream") or body.begins_with(STREAM_STARTS):
+        # Some servers call a stream plain text, or answer a whole reply as a stream.
+        start = await body.start()
+        called_stream = kind.startswith("text/event-stream") and not start.startswith((b"{", b"["))
+        if called_stream or start.startswith(STREAM_STARTS):
             return await self._read_stream(body, watched)
         if kind.startswith("text/html"):
             raise unreadable_reply("it is a web page")
@@ -284,18 +288,16 @@ class LiveModel:
     async def _read_stream(self, body: "_ResponseBody", on_delta: DeltaHandler) -> WireReply:
         events, reader = SseDecoder(), self._codec.reader(self._target)
         size = 0
-        while chunk := await body.read():
+        while not reader.complete and (chunk := await body.read()):
             size += len(chunk)
             if size > MAX_REPLY_BYTES:
                 raise unreadable_reply(f"it has more than {MAX_REPLY_BYTES:,} bytes")
             received = events.feed(chunk)
             if events.unfinished > LONG_EVENT_BYTES or not all(map(is_keep_alive, received)):
                 body.silence.broken()
-            for event in received:
-                for delta in reader.feed(event):
-                    on_delta(delta)
-                if reader.complete:
-                    return reader.end()
+            read_events(reader, received, on_delta)
+        if not reader.complete:
+            read_events(reader, events.end(), on_delta)
         return reader.end()
 
     async def _read_refusal(self, body: "_ResponseBody") -> ModelError:
@@ -373,9 +375,11 @@ class _ResponseBody:
         self.silence = silence
         self._first = first
 
-    def begins_with(self, starts: tuple[bytes, ...]) -> bool:
-        """Return whether the body begins with one of `starts`, before anything was read."""
-        return self._first.startswith(starts)
+    async def start(self) -> bytes:
+        """Return how the body begins after white space and a mark of UTF-8, before anything was read."""
+        while not (begun := self._first.lstrip(b"\xef\xbb\xbf \t\r\n")) and (more := await self.answer.read()):
+            self._first += more
+        return begun
 
     async def read(self) -> bytes:
         """Return the next bytes; empty at the end."""

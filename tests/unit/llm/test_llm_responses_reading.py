@@ -200,10 +200,9 @@ def test_calls_of_a_filtered_reply_are_dropped():
     assert (said.stop, said.message.parts) == ("refused", (Text("So"),))
 
 
-def test_an_unknown_incomplete_reason_gives_no_reply():
-    end = ended(message("So"), status="incomplete", incomplete_details={"reason": "steered"})
-    error = error_of(ModelError, heard, end)
-    assert ("`steered`" in error.what, error.transient) == (True, True)
+def test_a_reply_that_is_incomplete_for_an_unknown_reason_was_cut():
+    said = heard(ended(message("So"), call(), status="incomplete", incomplete_details={"reason": "steered"}))
+    assert (said.stop, said.message.parts) == ("max_tokens", (Text("So"), ToolCall("call_1", "look", {})))
 
 
 def test_a_refusal_is_returned_as_text_and_stop_reason():
@@ -229,7 +228,7 @@ def test_no_input_counts_as_cached_unless_the_server_says_so():
     ), "judged in one place"
 
 
-UNREADABLE = ["much", [1], 7, {"input_tokens": "a lot"}, {"input_tokens": 5, "input_tokens_details": 3}]
+UNREADABLE = ["much", [1], 7, {"input_tokens": "a lot"}, {"input_tokens": True, "input_tokens_details": 3}]
 
 
 def test_usage_may_be_missing_or_unreadable():
@@ -272,8 +271,8 @@ def test_a_stream_without_its_final_event_gives_no_reply():
         assert error_of(ModelError, reader.end).transient, events
 
 
-def test_an_invalid_event_is_an_error():
-    for data in ["<html>", '{"type": 1}', "[" * 100_000, '{"type": "response.completed", "response": 1}']:
+def test_an_event_that_is_not_json_is_an_error():
+    for data in ["<html>", '{"type": ', "[" * 100_000]:
         error = error_of(ModelError, feed, data)
         assert error is not None, data[:99]
         assert error.transient, data[:99]

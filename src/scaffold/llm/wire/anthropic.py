@@ -16,8 +16,8 @@ from scaffold.core.conversation import (
     UserMessage,
 )
 from scaffold.core.run_settings import Effort
-from scaffold.llm.wire.anthropic_reader import AnthropicReader, read_message
-from scaffold.llm.wire.codec import ModelTarget, OptionalFields, ReplyReader, WireReply, without_named_field
+from scaffold.llm.wire.anthropic_reader import AnthropicReader
+from scaffold.llm.wire.codec import OPAQUE, ModelTarget, OptionalFields, ReplyReader, WireReply, without_named_field
 from scaffold.llm.wire.format import PLAIN_ID, encode_json, request_body, wire_id, wire_name
 
 DEFAULT_MAX_TOKENS = 8192
@@ -29,6 +29,7 @@ _CACHED: _Json = {"cache_control": {"type": "ephemeral"}}
 _THOUGHTS = frozenset({"thinking", "redacted_thinking"})
 
 _OPTIONAL: OptionalFields = (
+    (OPAQUE, re.compile("signature")),
     ("anthropic-beta", re.compile(r"anthropic-beta|interleaved")),
     ("thinking", re.compile(r"thinking|budget_tokens")),
     ("output_config.effort", re.compile(r"output_config|effort")),
@@ -87,7 +88,9 @@ class AnthropicCodec:
 
     def whole(self, body: bytes, target: ModelTarget) -> WireReply:
         """Return the reply in `body`; ModelError if it is an error, or (transient) cannot be parsed."""
-        return read_message(body, target)
+        reader = AnthropicReader(target)
+        reader.take(body)
+        return reader.end()
 
 
 def _without_empty(**fields: Any) -> _Json:
@@ -177,26 +180,31 @@ def _message_blocks(message: Message, target: ModelTarget) -> list[_Json]:
                 source = {"type": "base64", "media_type": part.media_type, "data": part.data}
                 results.append({"type": "image", "source": source})
         return results or [_text_block(EMPTY_MESSAGE_TEXT)]
-    mine = message.model == target.model
-    blocks = [block for part in message.parts for block in _reply_blocks(part, mine=mine)]
+    mine = target.returns(message)
+    opaque = message.opaque if mine else {}
+    blocks = [block for part in message.parts for block in _reply_blocks(part, opaque, mine=mine)]
     while blocks and blocks[-1]["type"] in _THOUGHTS:  # the API refuses a reply that ends in thoughts
         blocks.pop()
     return blocks
 
 
-def _reply_blocks(part: Text | Thinking | ToolCall, *, mine: bool) -> list[_Json]:
+def _reply_blocks(
+    part: Text | Thinking | ToolCall, opaque: Mapping[str, Mapping[str, Any]], *, mine: bool
+) -> list[_Json]:
     """Return a reply's part as blocks; none for what the wire refuses: empty text, other models' thoughts."""
     match part:
         case Text(text=text):
             return [_text_block(text)] if text.strip() else []
-        case Thinking(signature=signature) if not mine or not signature:
+        case Thinking(text=text, signature=signature) if not mine or not (text or signature):
             return []
         case Thinking(redacted=True, signature=signature):
             return [{"type": "redacted_thinking", "data": signature}]
         case Thinking(text=text, signature=signature):
-            return [{"type": "thinking", "thinking": text, "signature": signature}]
+            # Other makers' servers want thoughts back that they did not sign.
+            return [{"type": "thinking", "thinking": text} | _without_empty(signature=signature)]
         case ToolCall(id=call_id, name=name, args=args):
-            return [{"type": "tool_use", "id": wire_id(call_id, PLAIN_ID), "name": wire_name(name), "input": args}]
+            call = {"type": "tool_use", "id": wire_id(call_id, PLAIN_ID), "name": wire_name(name), "input": args}
+            return [{**opaque.get(call_id, {}), **call}]
 
 
 def _text_block(text: str) -> _Json:

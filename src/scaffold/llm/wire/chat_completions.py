@@ -157,13 +157,17 @@ def _user_messages(message: UserMessage) -> list[dict[str, object]]:
 
 def _assistant_message(message: AssistantMessage, target: ModelTarget) -> dict[str, object] | None:
     text = "\n".join(part.text for part in message.parts if isinstance(part, Text) and part.text)
+    opaque = message.opaque if target.returns(message) else {}
     calls = []
     for call in message.tool_calls:
+        more = opaque.get(call.id, {})
         function = {"name": wire_name(call.name), "arguments": encode_json(call.args).decode()}
-        calls.append({"id": wire_id(call.id, _ID), "type": "function", "function": function})
+        function |= more.get("function", {})
+        calls.append({**more, "id": wire_id(call.id, _ID), "type": "function", "function": function})
     if not text and not calls:
         return None
-    fields: dict[str, object] = {"role": "assistant", "content": text or None, **_thought_fields(message, target)}
+    fields: dict[str, object] = {**opaque.get("", {}), "role": "assistant", "content": text or None}
+    fields |= _thought_fields(message, target)
     return fields | {"tool_calls": calls} if calls else fields
 
 
@@ -171,6 +175,6 @@ def _thought_fields(message: AssistantMessage, target: ModelTarget) -> dict[str,
     if _THOUGHTS in target.refused:
         return {}
     mine = [part for part in message.parts if isinstance(part, Thinking) and part.field]
-    if message.model != target.model or not mine:
+    if not target.returns(message) or not mine:
         return {_THOUGHTS: ""} if target.thoughts_required else {}
     return {mine[0].field: "".join(part.text for part in mine)}

@@ -1,122 +1,97 @@
 """Read Chat Completions replies, streamed or complete."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
-from msgspec import Struct
 
-from scaffold.core.conversation import AssistantMessage, Delta, StopReason, Thinking, ToolCallDelta
-from scaffold.core.model import Usage
+from scaffold.core.conversation import AssistantMessage, Delta, Thinking, ToolCallDelta
 from scaffold.llm.wire.codec import ModelTarget, ServerSentEvent, WireReply
-from scaffold.llm.wire.format import decode_json, read_usage
-from scaffold.llm.wire.openai_json import WireToolCall, arguments_text, build_tool_calls, error_in_stream
+from scaffold.llm.wire.liberal_json import (
+    UsageCounts,
+    WireObject,
+    body_object,
+    content_parts,
+    event_objects,
+    is_last,
+    merge_opaque,
+    raise_error_in,
+    stop_reason,
+)
+from scaffold.llm.wire.openai_json import WireToolCall, arguments_text, build_tool_calls
 from scaffold.llm.wire.provider_errors import truncated_stream, unreadable_reply
 from scaffold.llm.wire.think_tags import ThinkTagSplitter
 
-_STOPS: Mapping[str, StopReason] = {
-    "stop": "end",
-    "eos_token": "end",
-    "stop_sequence": "end",
-    "tool_calls": "tool_calls",
-    "function_call": "tool_calls",
-    "length": "max_tokens",
-    "model_length": "max_tokens",
-    "content_filter": "refused",
-}
-
-
-class _ChatFunction(Struct):
-    name: str | None = None
-    arguments: Any = None
-
-
-class _ChatToolCall(Struct):
-    index: int | None = None
-    id: str | None = None
-    function: _ChatFunction | None = None
-
-
-class _ChatMessage(Struct):
-    """A delta, or a complete message."""
-
-    content: str | None = None
-    reasoning_content: str | None = None
-    reasoning: str | None = None
-    refusal: str | None = None
-    tool_calls: list[_ChatToolCall] | None = None
-
-
-class _ChatChoice(Struct):
-    index: int | None = None
-    delta: _ChatMessage | None = None
-    message: _ChatMessage | None = None
-    finish_reason: str | None = None
-
-
-class _PromptTokenDetails(Struct):
-    cached_tokens: int | None = None
-
-
-class _ChatUsage(Struct):
-    prompt_tokens: int | None = None
-    completion_tokens: int | None = None
-    total_tokens: int | None = None
-    prompt_tokens_details: _PromptTokenDetails | None = None
-
-
-class _ChatChunk(Struct):
-    """One event or a complete body; `error`, or `object` and `message`, report an error after status 200."""
-
-    id: str | None = None
-    object: str | None = None
-    choices: list[_ChatChoice] | None = None
-    usage: Any = None
-    """A `_ChatUsage`, if it can be read."""
-    error: Any = None
-    message: Any = None
-    type: Any = None
-    code: Any = None
-
-
-_CHUNK = msgspec.json.Decoder(_ChatChunk)
+_THOUGHTS = ("reasoning_content", "reasoning", "reasoning_text")
+# What is read of a message, of a call and of its function; the rest comes back to the server as it is.
+_MESSAGE = frozenset({"role", "content", "refusal", "tool_calls", "function_call", *_THOUGHTS})
+_CALL = frozenset({"index", "id", "type", "function"})
+_FUNCTION = frozenset({"name", "arguments"})
+_NO_ARGUMENTS = frozenset({"{}", "null", '""'})
 
 
 class _PartialToolCall:
     """A tool call being streamed; `number` is its position in the reply."""
 
-    def __init__(self, number: int) -> None:
+    def __init__(self, number: int, index: int) -> None:
         self.number = number
-        self.id = ""
+        self.index = index
+        self.ids: list[str] = []
+        """Its own first; some servers give each piece another one."""
         self.name = ""
-        self._arguments: list[str] = []
+        self.pieces: list[str] = []
+        self.opaque: dict[str, Any] = {}
+        self._is_empty_object = False
 
-    def add(self, id_: str, name: str, words: str) -> None:
-        """Add the next piece; some servers repeat id and name in every piece."""
-        self.id = self.id or id_
+    def add(self, id_: str, name: str, words: str) -> str:
+        """Add the next piece, and return what it adds to the arguments; some servers repeat what they sent before."""
+        if id_ and id_ not in self.ids:
+            self.ids.append(id_)
         if name != self.name:
             self.name += name
-        self._arguments.append(words)
+        if not self.pieces and words.strip() in _NO_ARGUMENTS:
+            self._is_empty_object = True
+            return ""
+        if not words or self._repeats(words):
+            return ""
+        self.pieces.append(words)
+        return words
 
-    def ends_before(self, id_: str, name: str) -> bool:
+    def ends_before(self, id_: str, name: str, words: str) -> bool:
         """Return True if a piece with this id and name belongs to another call, despite the same index."""
-        if id_ and self.id and id_ != self.id:
-            return True
         if not name or not self.name:
             return False
+        other = bool(id_ and self.ids and id_ not in self.ids)
+        if not self.pieces:
+            return other or (self._is_empty_object and not id_)
+        if not self.is_complete:
+            return name != self.name
+        return other or not (self._repeats(words) or (id_ and not words))
+
+    @property
+    def is_complete(self) -> bool:
+        """True if nothing can follow its arguments."""
         try:
-            return isinstance(msgspec.json.decode("".join(self._arguments)), dict)
+            return isinstance(msgspec.json.decode("".join(self.pieces)), dict)
         except (msgspec.DecodeError, RecursionError):
             return False
 
     @property
+    def is_head(self) -> bool:
+        """True if nothing came of its arguments."""
+        return not self.pieces and not self._is_empty_object
+
+    @property
     def written(self) -> WireToolCall:
         """The call as received so far."""
-        return WireToolCall(self.id, self.name, "".join(self._arguments))
+        return WireToolCall(self.ids[0] if self.ids else "", self.name, "".join(self.pieces), self.opaque)
+
+    def _repeats(self, words: str) -> bool:
+        return words.lstrip().startswith("{") and words == "".join(self.pieces) and self.is_complete
 
 
 class ChatReader:
-    """Reads one reply; `[DONE]` ends it, and it is complete if a finish reason was given."""
+    """Reads one reply; `[DONE]` or a finish reason says that it is complete."""
 
     def __init__(self, target: ModelTarget) -> None:
         self._target = target
@@ -124,26 +99,32 @@ class ChatReader:
         self._thought_field = ""
         self._calls: list[_PartialToolCall] = []
         self._open: dict[int, _PartialToolCall] = {}
+        self._opaque: dict[str, Any] = {}
         self._reply = ""
-        self._usage = _ChatUsage()
+        self._choice: int | None = None
+        self._usage = UsageCounts()
         self._refused = False
         self._finish = ""
         self._done = False
 
     def feed(self, event: ServerSentEvent) -> Sequence[Delta]:
         """Return the deltas of the event; ModelError if it reports an error or cannot be parsed."""
-        data = event.data.strip()
-        if data == "[DONE]":
+        if self._done:
+            return ()
+        deltas = [delta for chunk in event_objects(event) for delta in self._add_chunk(chunk)]
+        if is_last(event):
             self._done = True
-        return self._add_chunk(decode_json(_CHUNK, data)) if data and not self._done else ()
+            deltas += self._words.flush()
+        return deltas
 
     def take(self, body: bytes) -> None:
         """Read a reply that was not streamed; ModelError if it is invalid or an error."""
-        chunk = decode_json(_CHUNK, body)
-        # First, so that a body that reports an error raises that error and not the one about missing choices.
+        chunk = body_object(body)
         self._add_chunk(chunk)
-        if not chunk.choices:
+        if not chunk.objects("choices"):
             raise unreadable_reply("the response has no `choices`")
+        self._words.flush()
+        self._done = True
 
     @property
     def complete(self) -> bool:
@@ -151,78 +132,106 @@ class ChatReader:
         return self._done
 
     def end(self) -> WireReply:
-        """Return the complete reply; ModelError, transient, if the finish reason is missing or unknown."""
-        if not self._finish:
+        """Return the complete reply; ModelError, transient, if nothing says that it is complete."""
+        if not self._finish and not (self._done and self._has_output):
             raise truncated_stream()
-        stop = self._stop_reason()
-        written = [call.written for call in self._calls]
-        calls = build_tool_calls(written, reply=self._reply, cut=stop == "max_tokens") if stop != "refused" else ()
+        # Empty pieces are no call.
+        partial = [call for call in self._calls if call.name or call.pieces]
+        stop = stop_reason(self._finish, calling=bool(partial), refused=self._refused)
+        partial = [] if stop == "refused" else partial
+        written = [call.written for call in partial]
+        calls, opaque = build_tool_calls(written, reply=self._reply, cut=stop == "max_tokens")
         # Thoughts that had a field of their own keep its name.
         parts = [
             msgspec.structs.replace(part, field=self._thought_field) if isinstance(part, Thinking) else part
             for part in self._words.parts
         ]
-        details = self._usage.prompt_tokens_details or _PromptTokenDetails()
-        input_tokens = self._usage.prompt_tokens or 0
-        usage = Usage(
-            input_tokens=input_tokens,
-            cached_input_tokens=details.cached_tokens or 0,
-            # Some providers count thoughts only in the total.
-            output_tokens=max(self._usage.completion_tokens or 0, (self._usage.total_tokens or 0) - input_tokens),
-            cost_usd=None,
-            requests=1,
-        )
-        return WireReply(AssistantMessage((*parts, *calls), self._target.model), usage, stop)
+        opaque |= {"": self._opaque} if self._opaque else {}
+        message = AssistantMessage((*parts, *calls), self._target.model, opaque=opaque)
+        return WireReply(message, self._usage.usage(), stop)
 
-    def _add_chunk(self, chunk: _ChatChunk) -> Sequence[Delta]:
-        if chunk.error:
-            raise error_in_stream(chunk.error)
-        if chunk.object == "error":
-            raise error_in_stream({"message": chunk.message, "type": chunk.type, "code": chunk.code})
-        self._reply = self._reply or chunk.id or ""
-        # A running total, in any chunk.
-        self._usage = read_usage(_ChatUsage, chunk.usage) or self._usage
+    @property
+    def _has_output(self) -> bool:
+        return bool(self._words.parts or self._calls)
+
+    def _add_chunk(self, chunk: WireObject) -> Sequence[Delta]:
+        self._reply = self._reply or chunk.text("id")
         deltas: list[Delta] = []
-        for choice in chunk.choices or ():
+        for choice in chunk.objects("choices"):
             # Only one choice is requested; servers that leave out its index mean the first.
-            if not choice.index:
+            index = choice.number("index") or 0
+            self._choice = index if self._choice is None else self._choice
+            if index == self._choice:
                 self._read_choice(choice, deltas)
+        self._usage.note(chunk.inner("x_groq").fields.get("usage"))
+        self._usage.note(chunk.fields.get("usage"))
         return deltas
 
-    def _read_choice(self, choice: _ChatChoice, deltas: list[Delta]) -> None:
-        message = choice.delta or choice.message or _ChatMessage()
-        if thought := message.reasoning_content or message.reasoning:
-            self._thought_field = "reasoning_content" if message.reasoning_content else "reasoning"
-            deltas += self._words.thought(thought)
-        if message.content:
-            deltas += self._words.text(message.content)
-        if message.refusal:
+    def _read_choice(self, choice: WireObject, deltas: list[Delta]) -> None:
+        raise_error_in(choice.fields)
+        self._usage.note(choice.fields.get("usage"))
+        message = choice.inner("delta")
+        # A whole message may repeat what came in pieces.
+        if not message.fields and not self._has_output:
+            message = choice.inner("message")
+        self._opaque = merge_opaque(self._opaque, message.unread(_MESSAGE))
+        deltas += self._words.thought(self._read_thought(message))
+        for thought, text in content_parts(message.fields.get("content")):
+            deltas += self._words.thought(text) if thought else self._words.text(text)
+        if refusal := message.text("refusal"):
             self._refused = True
-            deltas += self._words.text(message.refusal)
-        if message.tool_calls:
-            deltas += [self._add_call_piece(position, piece) for position, piece in enumerate(message.tool_calls)]
-        if choice.finish_reason:
-            self._finish = choice.finish_reason
+            deltas += self._words.text(refusal)
+        calls = message.objects("tool_calls")
+        if function := message.fields.get("function_call"):
+            calls.append(WireObject({"function": function}))
+        deltas += [self._add_call_piece(position, piece) for position, piece in enumerate(calls)]
+        if finish := choice.text("finish_reason"):
+            self._finish = finish
             deltas += self._words.flush()
 
-    def _add_call_piece(self, position: int, piece: _ChatToolCall) -> ToolCallDelta:
-        """Add a piece of a call; if it has no index, its position in the chunk identifies the call."""
-        function = piece.function or _ChatFunction()
-        id_, name, words = piece.id or "", function.name or "", arguments_text(function.arguments)
-        index = position if piece.index is None else piece.index
-        call = self._open.get(index)
-        if call is None or call.ends_before(id_, name):
-            call = self._open[index] = _PartialToolCall(len(self._calls))
-            self._calls.append(call)
-        call.add(id_, name, words)
-        return ToolCallDelta(call.number, call.name, words)
+    def _read_thought(self, message: WireObject) -> str:
+        for name in _THOUGHTS:
+            if text := message.text(name):
+                if isinstance(message.fields[name], str):
+                    self._thought_field = name
+                else:
+                    # Not only text: it goes back as it came.
+                    self._opaque = merge_opaque(self._opaque, {name: message.fields[name]})
+                return text
+        return message.text("reasoning_details")
 
-    def _stop_reason(self) -> StopReason:
-        stop = _STOPS.get(self._finish)
-        if stop is None:
-            raise unreadable_reply(f"its finish reason `{self._finish}` is unknown")
-        if stop in {"max_tokens", "refused"}:
-            return stop
-        if self._calls:
-            return "tool_calls"
-        return "refused" if self._refused else "end"
+    def _add_call_piece(self, position: int, piece: WireObject) -> ToolCallDelta:
+        """Add a piece of a call; if it has no index, its position in the chunk identifies the call."""
+        function = piece.inner("function")
+        opaque = piece.unread(_CALL)
+        if more := function.unread(_FUNCTION):
+            opaque["function"] = more
+        id_, name, words = piece.text("id"), function.text("name"), arguments_text(function.fields.get("arguments"))
+        number = piece.number("index")
+        index = position if number is None else number
+        call = self._call_of(index, id_, name)
+        if call is None or call.ends_before(id_, name, words):
+            call = self._open[index] = _PartialToolCall(len(self._calls), index)
+            self._calls.append(call)
+        elif call.pieces and id_ not in {"", *call.ids}:
+            self._drop_head_before(call)
+        call.opaque = merge_opaque(call.opaque, opaque)
+        added = call.add(id_, name, words)
+        return ToolCallDelta(call.number, call.name, added)
+
+    def _call_of(self, index: int, id_: str, name: str) -> _PartialToolCall | None:
+        """Return the call that a piece can belong to; None if it begins a new one."""
+        same = [call for call in reversed(self._calls) if id_ in call.ids]
+        call = next((call for call in same if call.index == index), self._open.get(index))
+        if call is None and not name and self._calls and (same or not id_):
+            # Only a name begins a call, whatever index its pieces have.
+            return same[0] if same else self._calls[-1]
+        return call
+
+    def _drop_head_before(self, call: _PartialToolCall) -> None:
+        """Drop the call before this one if it was its head: its ids change from piece to piece."""
+        head = self._calls[call.number - 1]
+        if call.number and (head.index, head.name) == (call.index, call.name) and head.is_head:
+            self._calls.remove(head)
+            call.number -= 1
+            call.ids.insert(0, head.ids[0])

@@ -11,6 +11,9 @@ from scaffold.core.conversation import AssistantMessage, Delta, Image, Message, 
 from scaffold.core.model import Usage
 from scaffold.llm.registry.thinking import UNKNOWN_THINKING, ThinkingSupport
 
+OPAQUE = "opaque"
+"""What the server wants back of its own replies, as one of the fields that it may refuse: signed thoughts, too."""
+
 
 class ServerSentEvent(Struct, frozen=True):
     """One server-sent event: `name` is empty if the server sent none, `data` is its lines joined."""
@@ -37,6 +40,14 @@ class ModelTarget(Struct, frozen=True, kw_only=True):
     thoughts_required: bool = False
     """True if its endpoint refused a history in which a reply has no field for thoughts."""
     stream: bool = True
+
+    def without(self, field: str) -> "ModelTarget":
+        """Return the target without an optional field."""
+        return structs.replace(self, refused=self.refused | {field})
+
+    def returns(self, message: AssistantMessage) -> bool:
+        """Return True if what only the server of a reply understands goes back with it."""
+        return message.model == self.model and OPAQUE not in self.refused
 
 
 class WireReply(Struct, frozen=True):
@@ -69,7 +80,7 @@ def without_named_field(target: ModelTarget, error: str, optional: OptionalField
     """Return the target without the first optional field that the error names; None if it names none."""
     named = (field for field, words in optional if field not in target.refused and words.search(error))
     field = next(named, None)
-    return None if field is None else structs.replace(target, refused=target.refused | {field})
+    return None if field is None else target.without(field)
 
 
 class Codec(Protocol):

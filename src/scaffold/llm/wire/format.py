@@ -54,17 +54,6 @@ def decode_json(decoder: msgspec.json.Decoder[_Read], data: str | bytes) -> _Rea
         raise unreadable_reply(str(error)) from error
 
 
-def read_usage(kind: type[_Read], reported: object) -> _Read | None:
-    """Return the token counts that a reply reports; None if it reports none, or none that can be read.
-
-    The reply itself is good either way: a server's wrong number must not cost the work.
-    """
-    try:
-        return None if reported is None else msgspec.convert(reported, kind, strict=False)
-    except msgspec.ValidationError:
-        return None
-
-
 def wire_id(call_id: str, shape: re.Pattern[str]) -> str:
     """Return the call's id if it matches `shape`, else a stable replacement that the wire accepts."""
     return call_id if len(call_id) <= MAX_ID_CHARS and shape.fullmatch(call_id) else stable_id(call_id)

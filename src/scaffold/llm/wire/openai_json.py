@@ -7,10 +7,8 @@ from typing import Any
 from msgspec import Struct
 
 from scaffold.core.conversation import Image, Request, ToolCall
-from scaffold.core.errors import ModelError
 from scaffold.llm.wire.codec import ModelTarget
 from scaffold.llm.wire.format import encode_json, parse_arguments, stable_id
-from scaffold.llm.wire.provider_errors import reported_error
 
 SCHEMA_NAME = "answer"
 """The name of a reply's schema; the wire requires one but ignores it."""
@@ -25,11 +23,12 @@ _SAYING_WHAT = frozenset({"type", "enum", "const", "anyOf", "$ref"})
 
 
 class WireToolCall(Struct, frozen=True):
-    """A tool call as received."""
+    """A tool call as received; `opaque` are its fields that only its server understands."""
 
     id: str
     name: str
     arguments: str
+    opaque: Mapping[str, Any] = {}
 
 
 def data_url(image: Image) -> str:
@@ -58,28 +57,24 @@ def arguments_text(arguments: object) -> str:
     return arguments if isinstance(arguments, str) else encode_json(arguments).decode() if arguments else ""
 
 
-def build_tool_calls(written: Iterable[WireToolCall], *, reply: str, cut: bool) -> tuple[ToolCall, ...]:
-    """Return the calls in order with unique ids; missing and repeated ids are replaced.
+def build_tool_calls(
+    written: Iterable[WireToolCall], *, reply: str, cut: bool
+) -> tuple[tuple[ToolCall, ...], dict[str, Mapping[str, Any]]]:
+    """Return the calls in order with unique ids, and what is opaque of them; missing and repeated ids are replaced.
 
     New ids depend only on the received data, so parsing a reply twice gives the same ids; `reply` is the reply's id.
     With `cut` the reply is incomplete, and no arguments are parsed.
     """
     calls: dict[str, ToolCall] = {}
+    opaque = {}
     for number, call in enumerate(written):
         call_id = call.id
         if not call_id or call_id in calls:
             call_id = stable_id(reply, str(number), call.id, call.name, call.arguments)
         calls[call_id] = ToolCall(call_id, call.name, parse_arguments(call.arguments, cut=cut))
-    return tuple(calls.values())
-
-
-def error_in_stream(error: object) -> ModelError:
-    """Return the ModelError for an error inside a reply: an object with a message, or plain text."""
-    if not isinstance(error, Mapping):
-        return reported_error("", str(error))
-    code, kind = error.get("code"), error.get("type")
-    name = code if isinstance(code, str) and code else kind or code or ""
-    return reported_error(str(name), str(error.get("message") or ""))
+        if call.opaque:
+            opaque[call_id] = call.opaque
+    return tuple(calls.values()), opaque
 
 
 def _is_strict(schema: object) -> bool:

@@ -222,6 +222,7 @@ def _parse_error_body(body: bytes, now: datetime) -> _ErrorBody:
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         text = body[:MAX_READ_CHARS].decode(errors="replace")
         return _ErrorBody(frozenset(), text, window_tokens=_named_window(None, text))
+    value = value[0] if isinstance(value, list) and value else value  # Gemini
     outer: Mapping[str, Any] = value if isinstance(value, dict) else {"message": value}
     error = outer.get("error", outer)
     inner: Mapping[str, Any] = error if isinstance(error, dict) else {"message": error}

@@ -16,7 +16,7 @@ from scaffold.core.conversation import (
     ToolResult,
     UserMessage,
 )
-from scaffold.llm.wire.codec import ModelTarget, OptionalFields, WireReply, without_named_field
+from scaffold.llm.wire.codec import OPAQUE, ModelTarget, OptionalFields, WireReply, without_named_field
 from scaffold.llm.wire.format import PLAIN_ID, encode_json, request_body, wire_id, wire_name
 from scaffold.llm.wire.openai_json import SCHEMA_NAME, data_url, is_strict_schema, output_limit
 from scaffold.llm.wire.responses_reader import ResponsesReader
@@ -24,6 +24,8 @@ from scaffold.llm.wire.responses_reader import ResponsesReader
 _SUMMARY, _ENCRYPTED, _REASONING, _CACHE_KEY = "reasoning.summary", "include", "reasoning", "prompt_cache_key"
 _LIMIT = "max_output_tokens"
 _OPTIONAL: OptionalFields = (
+    # Thoughts that another key, or another server, has encrypted.
+    (OPAQUE, re.compile(r"encrypted[_ ]content.*(verif|decrypt|parse)|invalid_encrypted", re.IGNORECASE)),
     (_SUMMARY, re.compile(r"reasoning[._ ]summar", re.IGNORECASE)),
     (_ENCRYPTED, re.compile(r"encrypted_content|['\"`]include\b", re.IGNORECASE)),
     (_REASONING, re.compile(r"\breasoning\b", re.IGNORECASE)),
@@ -123,10 +125,13 @@ class ResponsesCodec:
     def _assistant_items(self, message: AssistantMessage, target: ModelTarget) -> list[_Item]:
         items: list[_Item] = []
         thoughts: list[_Item] = []
+        mine = target.returns(message)
+        opaque = message.opaque if mine else {}
+        texts = list(opaque.get("", {}).get("texts", ()))
         for part in message.parts:
             match part:
                 case Thinking():
-                    if part.signature and message.model == target.model:
+                    if part.signature and mine:
                         summary = [{"type": "summary_text", "text": part.text}] if part.text else []
                         name = {"id": part.id} if part.id else {}
                         sealed = {"summary": summary, "encrypted_content": part.signature}
@@ -134,12 +139,14 @@ class ResponsesCodec:
                 case Text() if part.text:
                     # Codex takes a list of parts; other servers plain text, without the id of the part.
                     content: list[_Item] = [{"type": "output_text", "text": part.text}]
-                    items += [*thoughts, _message_item("assistant", content if self._codex else part.text)]
+                    more = texts.pop(0) if texts else {}
+                    items += [*thoughts, more | _message_item("assistant", content if self._codex else part.text)]
                     thoughts = []
                 case ToolCall():
                     called = {"name": wire_name(part.name), "arguments": encode_json(part.args).decode()}
                     call_id = wire_id(part.id, PLAIN_ID)
-                    items += [*thoughts, {"type": "function_call", "call_id": call_id, **called}]
+                    call = {"type": "function_call", "call_id": call_id, **called}
+                    items += [*thoughts, {**opaque.get(part.id, {}), **call}]
                     thoughts = []
         return items
 

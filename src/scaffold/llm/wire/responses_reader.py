@@ -1,11 +1,6 @@
 """Read Responses replies, streamed or complete."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
-
-import msgspec
-from msgspec import Struct
-from msgspec.structs import replace
+from collections.abc import Sequence
 
 from scaffold.core.conversation import (
     AssistantMessage,
@@ -18,74 +13,19 @@ from scaffold.core.conversation import (
     ToolCall,
     ToolCallDelta,
 )
-from scaffold.core.model import Usage
 from scaffold.llm.wire.codec import ModelTarget, ServerSentEvent, WireReply
-from scaffold.llm.wire.format import decode_json, read_usage
-from scaffold.llm.wire.openai_json import WireToolCall, arguments_text, build_tool_calls, error_in_stream
+from scaffold.llm.wire.liberal_json import (
+    UsageCounts,
+    WireObject,
+    body_object,
+    event_objects,
+    is_last,
+    plain_text,
+    raise_error_in,
+    stop_reason,
+)
+from scaffold.llm.wire.openai_json import WireToolCall, arguments_text, build_tool_calls
 from scaffold.llm.wire.provider_errors import truncated_stream, unreadable_reply
-
-
-class _ContentPart(Struct):
-    """A part of a message or of a thought."""
-
-    text: str | None = None
-    refusal: str | None = None
-
-
-class _OutputItem(Struct):
-    """An item of the reply; its fields depend on its type."""
-
-    type: str
-    id: str | None = None
-    call_id: str | None = None
-    name: str | None = None
-    arguments: Any = None
-    content: list[_ContentPart] | None = None
-    summary: list[_ContentPart] | None = None
-    encrypted_content: str | None = None
-
-
-class _InputTokenDetails(Struct):
-    cached_tokens: int | None = None
-
-
-class _ResponsesUsage(Struct):
-    input_tokens: int | None = None
-    output_tokens: int | None = None
-    input_tokens_details: _InputTokenDetails | None = None
-
-
-class _IncompleteDetails(Struct):
-    reason: str | None = None
-
-
-class _ResponseBodyJson(Struct):
-    id: str | None = None
-    status: str | None = None
-    output: list[_OutputItem] | None = None
-    usage: Any = None
-    """A `_ResponsesUsage`, if it can be read."""
-    incomplete_details: _IncompleteDetails | None = None
-    error: Any = None
-
-
-class _ResponsesEvent(Struct):
-    """One event of a stream."""
-
-    type: str | None = None
-    response: _ResponseBodyJson | None = None
-    item: _OutputItem | None = None
-    output_index: int | None = None
-    summary_index: int | None = None
-    delta: Any = None
-    arguments: Any = None
-    error: Any = None
-    message: Any = None
-    code: Any = None
-
-
-_EVENT = msgspec.json.Decoder(_ResponsesEvent)
-_RESPONSE = msgspec.json.Decoder(_ResponseBodyJson)
 
 # The delta events, and the item type each belongs to.
 _TEXT_EVENTS = {
@@ -95,31 +35,54 @@ _TEXT_EVENTS = {
     "response.reasoning_text.delta": "reasoning",
     "response.function_call_arguments.delta": "function_call",
 }
-
-_INCOMPLETE: Mapping[str, StopReason] = {"max_output_tokens": "max_tokens", "content_filter": "refused"}
+# The events with all of an item's text, and its field.
+_WHOLE_EVENTS = {
+    "response.output_text.done": ("message", "text"),
+    "response.function_call_arguments.done": ("function_call", "arguments"),
+}
+_LAST_EVENTS = frozenset({"response.completed", "response.incomplete", "response.failed", "response.done"})
+# What is read of an item, and what only the server's own storage needs; the rest comes back as it is.
+_ITEM = frozenset({"type", "id", "call_id", "name", "arguments", "content", "summary", "encrypted_content"})
+_ITEM |= {"role", "status", "object"}
 
 
 class _PartialItem:
-    """An item being streamed."""
+    """An item being streamed, or complete."""
 
-    def __init__(self, item: _OutputItem, order: int) -> None:
+    def __init__(self, item: WireObject, kind: str, index: int | None = None, order: int = 0) -> None:
         self.item = item
+        self.kind = kind
+        self.index = index
         self.order = order
         """The 0-based number of the tool call, if it is one."""
         self.pieces: list[str] = []
-        self.refused = False
+        self.refused = any(part.text("refusal") for part in item.objects("content"))
         self.done = False
 
     @property
-    def written(self) -> _OutputItem:
-        """The complete item if the server sent it, else built from the pieces received."""
-        text = "".join(self.pieces)
-        if self.done:
-            return self.item
-        if self.item.type == "function_call":
-            return replace(self.item, arguments=text)
-        part = _ContentPart(refusal=text) if self.refused else _ContentPart(text=text)
-        return replace(self.item, content=[part], summary=None, encrypted_content=None)
+    def written(self) -> WireToolCall:
+        """The call as received, with the arguments of the complete item, else of its pieces."""
+        given = arguments_text(self.item.fields.get("arguments"))
+        given = given if self.done else "".join(self.pieces) or given
+        return WireToolCall(self.item.text("call_id", "id"), self.item.text("name"), given, self.item.unread(_ITEM))
+
+    @property
+    def parts(self) -> Sequence[Text | Thinking]:
+        """The text or the thought of the complete item if the server sent it, else of its pieces."""
+        pieces = "".join(self.pieces)
+        content = plain_text(self.item.fields.get("content")) if self.done else pieces
+        if self.kind == "message":
+            return (Text(content),) if content else ()
+        if self.kind != "reasoning":
+            return ()
+        # A summary, where there is one; some servers send the thought itself.
+        summary = self.item.fields.get("summary") if self.done else None
+        thought = "\n\n".join(map(plain_text, summary)) if isinstance(summary, list) else plain_text(summary)
+        thought = thought or content
+        signature = self.item.text("encrypted_content") if self.done else ""
+        if not thought and not signature:
+            return ()
+        return (Thinking(thought, signature=signature, id=self.item.text("id"), redacted=not thought),)
 
 
 class ResponsesReader:
@@ -127,27 +90,26 @@ class ResponsesReader:
 
     def __init__(self, target: ModelTarget) -> None:
         self._target = target
-        self._drafts: dict[int, _PartialItem] = {}
-        self._response: _ResponseBodyJson | None = None
+        self._drafts: list[_PartialItem] = []
+        self._response: WireObject | None = None
+        self._usage = UsageCounts()
 
     def feed(self, event: ServerSentEvent) -> Sequence[Delta]:
         """Return the deltas of the event; ModelError if it reports an error or cannot be parsed."""
-        data = event.data.strip()
-        if not data or data == "[DONE]":
+        if self.complete:
             return ()
-        parsed = decode_json(_EVENT, data)
-        if parsed.error:
-            raise error_in_stream(parsed.error)
-        kind = parsed.type or event.name
-        if kind == "error":
-            raise error_in_stream({"message": parsed.message, "code": parsed.code})
-        if kind in _TEXT_EVENTS:
-            return self._grow_item(parsed, kind)
-        return self._read_turn_event(parsed, kind)
+        deltas = [delta for each in event_objects(event) for delta in self._read_event(each, event.name)]
+        # What was announced as complete is, also without the last event.
+        if is_last(event) and self._drafts and all(draft.done for draft in self._drafts):
+            self._response = self._response or WireObject({})
+        return deltas
 
     def take(self, body: bytes) -> None:
         """Read a response that was not streamed; ModelError if it is invalid or failed."""
-        self._read_last(decode_json(_RESPONSE, body))
+        response = body_object(body)
+        if not response.fields.get("status") and not response.objects("output"):
+            raise unreadable_reply("the response has no `output`")
+        self._read_last(response, response.text("status") or "completed")
 
     @property
     def complete(self) -> bool:
@@ -155,121 +117,126 @@ class ResponsesReader:
         return self._response is not None
 
     def end(self) -> WireReply:
-        """Return the complete reply; ModelError, transient, if the stream ended without its last event."""
+        """Return the complete reply; ModelError, transient, if nothing says that it is complete."""
         if self._response is None:
             raise truncated_stream()
-        # The Codex backend ends with an empty output; the items came one by one before.
-        items = self._response.output or [draft.written for _, draft in sorted(self._drafts.items())]
-        calls = [item for item in items if item.type == "function_call"]
-        stop = _stop_reason(self._response, items, calling=bool(calls))
-        written = [
-            WireToolCall(item.call_id or item.id or "", item.name or "", arguments_text(item.arguments))
-            for item in calls
-        ]
-        ready = iter(build_tool_calls(written, reply=self._response.id or "", cut=stop == "max_tokens"))
+        items = self._items(self._response)
+        calls = [item for item in items if item.kind == "function_call"]
+        stop = self._stop_reason(items, calling=bool(calls))
+        calls = [] if stop == "refused" else calls
+        written = [call.written for call in calls]
+        made, opaque = build_tool_calls(written, reply=self._response.text("id"), cut=stop == "max_tokens")
+        ready = iter(made)
         parts: list[Text | Thinking | ToolCall] = []
         for item in items:
-            if item.type == "function_call":
-                parts.append(next(ready))
-            else:
-                parts += _item_text(item)
-        kept = tuple(part for part in parts if stop != "refused" or not isinstance(part, ToolCall))
-        reported = read_usage(_ResponsesUsage, self._response.usage) or _ResponsesUsage()
-        usage = Usage(
-            input_tokens=reported.input_tokens or 0,
-            cached_input_tokens=(reported.input_tokens_details or _InputTokenDetails()).cached_tokens or 0,
-            output_tokens=reported.output_tokens or 0,
-            cost_usd=None,
-            requests=1,
-        )
-        return WireReply(AssistantMessage(kept, self._target.model), usage, stop)
+            parts += [next(ready)] if item in calls else item.parts
+        # A text has no id; each of a reply's texts is one item.
+        texts = [item.item.unread(_ITEM) for item in items if item.kind == "message" and item.parts]
+        opaque |= {"": {"texts": texts}} if any(texts) else {}
+        message = AssistantMessage(tuple(parts), self._target.model, opaque=opaque)
+        return WireReply(message, self._usage.usage(), stop)
 
-    def _read_turn_event(self, event: _ResponsesEvent, kind: str) -> Sequence[Delta]:
-        if kind in {"response.completed", "response.incomplete", "response.failed"}:
-            status = kind.removeprefix("response.")
-            self._read_last(replace(event.response or _ResponseBodyJson(), status=status))
-        elif kind == "response.output_item.added" and event.item:
-            draft = self._draft_of_event(event, event.item.type)
-            draft.item = event.item
-            if event.item.type == "function_call":
-                return (ToolCallDelta(draft.order, event.item.name or "", ""),)
-        elif kind == "response.output_item.done" and event.item:
-            return self._finish_item(event, event.item)
-        elif kind == "response.function_call_arguments.done" and event.arguments is not None:
-            self._draft_of_event(event, "function_call").pieces = [arguments_text(event.arguments)]
-        elif kind == "response.reasoning_summary_part.added" and event.summary_index:
-            self._draft_of_event(event, "reasoning").pieces.append("\n\n")
-            return (ThinkingDelta("\n\n"),)
+    def _items(self, response: WireObject) -> list[_PartialItem]:
+        """Return the items of the last event; those that came before if it has none or fewer calls, as with Codex."""
+        last = [_PartialItem(item, _kind_of(item)) for item in response.objects("output")]
+        for item in last:
+            item.done = True
+        before = sorted(self._drafts, key=lambda draft: draft.index or 0)
+        calls_last, calls_before = (
+            sum(item.kind == "function_call" for item in items) for items in (last, self._drafts)
+        )
+        return last if last and calls_last >= calls_before else before
+
+    def _stop_reason(self, items: Sequence[_PartialItem], *, calling: bool) -> StopReason:
+        response = self._response or WireObject({})
+        refused = any(item.refused for item in items)
+        if response.fields.get("status") != "incomplete":
+            return stop_reason("", calling=calling, refused=refused)
+        stop = stop_reason(response.inner("incomplete_details").text("reason"), calling=False)
+        # Whatever the reason is, something is missing.
+        return "max_tokens" if stop == "end" else stop
+
+    def _read_event(self, event: WireObject, name: str) -> Sequence[Delta]:
+        kind = event.text("type") or name
+        item = event.inner("item")
+        if kind in _LAST_EVENTS:
+            response = event.inner("response")
+            status = response.text("status") if kind == "response.done" else ""
+            self._read_last(response, status or kind.removeprefix("response.").replace("done", "completed"))
+        elif kind in _TEXT_EVENTS:
+            return self._grow_item(event, kind)
+        elif kind in _WHOLE_EVENTS:
+            wanted, field = _WHOLE_EVENTS[kind]
+            text = arguments_text(event.fields.get(field))
+            draft = self._draft_of_event(event, wanted) if text else None
+            if draft is not None:
+                seen, draft.pieces = draft.pieces, [text]
+                return () if seen else self._delta(draft, text)
+        elif kind == "response.output_item.added" and item.fields:
+            draft = self._draft_of_event(event, _kind_of(item))
+            draft.item = item
+            return self._delta(draft, "") if draft.kind == "function_call" else ()
+        elif kind == "response.output_item.done" and item.fields:
+            return self._finish_item(event, item)
+        elif kind == "response.reasoning_summary_part.added" and event.number("summary_index"):
+            draft = self._draft_of_event(event, "reasoning")
+            draft.pieces.append("\n\n")
+            return self._delta(draft, "\n\n")
         return ()
 
-    def _read_last(self, response: _ResponseBodyJson) -> None:
-        if response.error:
-            raise error_in_stream(response.error)
-        if response.status not in {"completed", "incomplete"}:
-            raise unreadable_reply(f"its final status is `{response.status}`")
-        self._response = response
+    def _read_last(self, response: WireObject, status: str) -> None:
+        raise_error_in(response.fields)
+        if status not in {"completed", "incomplete"}:
+            raise unreadable_reply(f"its final status is `{status}`")
+        self._response = WireObject({**response.fields, "status": status})
+        self._usage.note(response.fields.get("usage"))
 
-    def _grow_item(self, event: _ResponsesEvent, kind: str) -> Sequence[Delta]:
-        if not isinstance(event.delta, str) or not event.delta:
+    def _grow_item(self, event: WireObject, kind: str) -> Sequence[Delta]:
+        more = plain_text(event.fields.get("delta"))
+        if not more:
             return ()
         draft = self._draft_of_event(event, _TEXT_EVENTS[kind])
-        draft.pieces.append(event.delta)
-        draft.refused = kind == "response.refusal.delta"
-        match draft.item.type:
-            case "function_call":
-                return (ToolCallDelta(draft.order, draft.item.name or "", event.delta),)
-            case "reasoning":
-                return (ThinkingDelta(event.delta),)
-            case _:
-                return (TextDelta(event.delta),)
+        draft.pieces.append(more)
+        draft.refused = draft.refused or kind == "response.refusal.delta"
+        return self._delta(draft, more)
 
-    def _finish_item(self, event: _ResponsesEvent, item: _OutputItem) -> Sequence[Delta]:
-        draft = self._draft_of_event(event, item.type)
+    def _finish_item(self, event: WireObject, item: WireObject) -> Sequence[Delta]:
+        draft = self._draft_of_event(event, _kind_of(item))
         streamed = bool(draft.pieces)
         draft.item, draft.done = item, True
+        draft.refused = draft.refused or any(part.text("refusal") for part in item.objects("content"))
         if streamed:
             return ()
-        if item.type == "function_call":
-            return (ToolCallDelta(draft.order, item.name or "", arguments_text(item.arguments)),)
-        return [
-            ThinkingDelta(part.text) if isinstance(part, Thinking) else TextDelta(part.text)
-            for part in _item_text(item)
-            if part.text
-        ]
+        if draft.kind == "function_call":
+            return self._delta(draft, draft.written.arguments)
+        return [delta for part in draft.parts for delta in self._delta(draft, part.text) if part.text]
 
-    def _draft_of_event(self, event: _ResponsesEvent, kind: str) -> _PartialItem:
-        """Return the item of an event; without an index, the first item that is not done."""
-        index = event.output_index
-        if index is None:
-            # Items without an index come one after another.
-            index = sum(draft.done for draft in self._drafts.values())
-        if index not in self._drafts:
-            calls = sum(draft.item.type == "function_call" for draft in self._drafts.values())
-            self._drafts[index] = _PartialItem(_OutputItem(type=kind), calls)
-        return self._drafts[index]
+    @staticmethod
+    def _delta(draft: _PartialItem, more: str) -> Sequence[Delta]:
+        match draft.kind:
+            case "function_call":
+                return (ToolCallDelta(draft.order, draft.item.text("name"), more),)
+            case "reasoning":
+                return (ThinkingDelta(more),)
+            case _:
+                return (TextDelta(more),)
 
-
-def _item_text(item: _OutputItem) -> Sequence[Text | Thinking]:
-    texts = [part.text or part.refusal or "" for part in item.content or ()]
-    if item.type == "message":
-        text = "".join(texts)
-        return (Text(text),) if text else ()
-    if item.type != "reasoning":
-        return ()
-    # A summary, where there is one; some servers send the thought itself.
-    thought = "\n\n".join(part.text or "" for part in item.summary or ()) or "".join(texts)
-    signature = item.encrypted_content or ""
-    if not thought and not signature:
-        return ()
-    return (Thinking(thought, signature=signature, id=item.id or "", redacted=not thought),)
+    def _draft_of_event(self, event: WireObject, kind: str) -> _PartialItem:
+        """Return the item of an event: by its id, else the last of its kind and index that is not done."""
+        index = event.number("output_index")
+        own = event.text("item_id") or event.inner("item").text("id")
+        unfinished = [draft for draft in self._drafts if draft.kind == kind and not draft.done]
+        for draft in reversed(unfinished):
+            if own and own == draft.item.text("id"):
+                return draft
+        for draft in reversed(unfinished):
+            if index is None or draft.index is None or index == draft.index:
+                return draft
+        calls = sum(draft.kind == "function_call" for draft in self._drafts)
+        index = len(self._drafts) if index is None else index
+        self._drafts.append(_PartialItem(WireObject({"id": own}), kind, index, calls))
+        return self._drafts[-1]
 
 
-def _stop_reason(response: _ResponseBodyJson, items: Sequence[_OutputItem], *, calling: bool) -> StopReason:
-    if response.status == "incomplete":
-        reason = (response.incomplete_details or _IncompleteDetails()).reason or ""
-        if reason not in _INCOMPLETE:
-            raise unreadable_reply(f"it is incomplete for the unknown reason `{reason}`")
-        return _INCOMPLETE[reason]
-    if calling:
-        return "tool_calls"
-    return "refused" if any(part.refusal for item in items for part in item.content or ()) else "end"
+def _kind_of(item: WireObject) -> str:
+    return item.text("type") or ("function_call" if "arguments" in item.fields else "message")

@@ -1,7 +1,10 @@
 """An incremental parser for server-sent events (WHATWG HTML, "Interpreting an event stream")."""
 
+from collections.abc import Iterable
+
+from scaffold.core.conversation import DeltaHandler
 from scaffold.core.errors import ModelError
-from scaffold.llm.wire.codec import ServerSentEvent
+from scaffold.llm.wire.codec import ReplyReader, ServerSentEvent
 from scaffold.llm.wire.provider_errors import unreadable_reply
 
 MAX_EVENT_BYTES = 32 * 2**20
@@ -9,13 +12,20 @@ MAX_EVENT_BYTES = 32 * 2**20
 _BOM = b"\xef\xbb\xbf"
 
 
-_KEEP_ALIVES = frozenset({"ping", "keepalive"})
+_KEEP_ALIVES = frozenset({"ping", "keepalive", "keep-alive", "heartbeat"})
 
 
 def is_keep_alive(event: ServerSentEvent) -> bool:
     """Return whether an event only shows that the connection is alive; comments give no event at all."""
     kind = event.name or event.data.strip().removeprefix('{"type":').removesuffix("}").strip(' "')
     return kind in _KEEP_ALIVES
+
+
+def read_events(reader: ReplyReader, events: Iterable[ServerSentEvent], on_delta: DeltaHandler) -> None:
+    """Give the deltas of the events to `on_delta`."""
+    for event in events:
+        for delta in () if is_keep_alive(event) else reader.feed(event):
+            on_delta(delta)
 
 
 class SseDecoder:
@@ -41,7 +51,7 @@ class SseDecoder:
         return self._line_size + self._data_size
 
     def feed(self, chunk: bytes) -> list[ServerSentEvent]:
-        """Return the events completed by `chunk`, in order; an event cut off by the stream's end is dropped.
+        """Return the events completed by `chunk`, in order.
 
         Raises ModelError, transient, if an event is too long or not UTF-8.
         """
@@ -60,6 +70,10 @@ class SseDecoder:
             if self._line_size > self._longest:
                 raise self._too_long()
         return events
+
+    def end(self) -> list[ServerSentEvent]:
+        """Return the last event, if nothing but the empty line after it is missing at the end of the stream."""
+        return [event for event in self.feed(b"\n\n") if event.data.rstrip().endswith(("}", "]"))]
 
     def _with_plain_ends(self, chunk: bytes) -> bytes:
         """Return `chunk` with each CR LF (even split over two chunks) and each CR replaced by LF."""
