@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from scaffold.core.conversation import Image, Message, Text, Thinking, ToolCall, ToolResult
+from scaffold.core.conversation import AssistantMessage, Image, Message, Text, Thinking, ToolCall, ToolResult
 from scaffold.core.printable_text import utf8_safe
 from scaffold.llm.wire.codec import BYTES_PER_TOKEN, IMAGE_TOKENS
 
@@ -16,7 +16,8 @@ OMISSION_NOTE = " ... {count} bytes omitted ... "
 
 def message_size(message: Message) -> int:
     """Return a message's size in bytes; an image counts by its tokens, not by its bytes."""
-    return sum(part_size(part) for part in message.parts)
+    size = sum(part_size(part) for part in message.parts)
+    return size + args_size(message.opaque) if isinstance(message, AssistantMessage) and message.opaque else size
 
 
 def text_size(text: str) -> int:
