@@ -258,30 +258,39 @@ async def test_a_model_without_a_price_counts_tokens_and_its_cost_is_unknown(sce
 
 @pytest.mark.slow
 async def test_a_process_killed_while_it_waits_has_lost_nothing_it_stored(scenario):
-    """RA-10: a crash loses no completed turn, and finished calls do not run again."""
+    """RA-10: a crash loses no completed turn, and finished calls do not run again.
+
+    RA-1: what the server wants back with its call comes back, and goes to no other model.
+    """
     asked = asyncio.Event()
+    function = {"name": "write_file", "arguments": json.dumps(MADE.calls[0].args)}
+    call = {"index": 0, "id": "c1", "function": function, "extra_content": {"google": {"thought_signature": "c2Vj"}}}
+    signed = {"choices": [{"index": 0, "delta": {"tool_calls": [call]}, "finish_reason": "stop"}]}
 
     def script(request):
         turns = len([m for m in request.json["messages"] if m["role"] == "assistant"])
         if turns == 0:
-            return MADE
+            return Turn(body=f"data: {json.dumps(signed)}\n\ndata: [DONE]\n\n", content_type="text/event-stream")
         if not asked.is_set():
             asked.set()
             return Turn(stall_at=-1)
         return DONE
 
-    async with serve("anthropic", script) as server:
-        process = await start(scenario, server, "make it", "--yolo")
+    async with serve("chat", script) as server:
+        process = await start(scenario, server, "make it", "--yolo", model=server.local_model)
         await asyncio.wait_for(asked.wait(), 30)
         process.kill()
         await process.wait()
         (scenario.repo / "made.txt").unlink()
-        code, out, _ = await ralph(scenario, server, "-c", "go on")
-        last = server.requests[-1].json["messages"]
+        code, out, _ = await ralph(scenario, server, "-c", "go on", model=server.local_model)
+        await ralph(scenario, server, "-c", "go on", model=f"local:other@{server.base_url}")
+        *_, same, other = server.requests
     assert (code, out) == (0, "made\n")
     assert not (scenario.repo / "made.txt").exists()
-    assert [message["role"] for message in last][:2] == ["user", "assistant"]
-    assert "tool_result" in json.dumps(last)
+    assert '"extra_content": {"google": {"thought_signature": "c2Vj"}}' in said(same)
+    assert [m["role"] for m in same.json["messages"] if m["role"] != "system"][:3] == ["user", "assistant", "tool"]
+    assert "write_file" in said(other)
+    assert "c2Vj" not in said(other)
 
 
 @pytest.mark.slow
