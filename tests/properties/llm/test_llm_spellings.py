@@ -290,9 +290,10 @@ def message_events(turn: Turn, *, indexes: str, starts: bool, inputs: str) -> It
             "type": "tool_use",
             "id": f"toolu_{number}",
             "name": name,
-            "input": {} if inputs == "pieces" else arguments,
+            "input": arguments if inputs in {"start", "both"} else {},
         }
-        blocks.append((block, "input_json_delta", "partial_json", [] if inputs == "start" else words))
+        pieces = {"start": [], "an empty object": ["{}", *words], "twice": [*words, "".join(words)]}.get(inputs, words)
+        blocks.append((block, "input_json_delta", "partial_json", pieces))
     for number, (block, kind, field, pieces) in enumerate(blocks):
         index = {
             "own": {"index": number},
@@ -311,7 +312,7 @@ def message_events(turn: Turn, *, indexes: str, starts: bool, inputs: str) -> It
 def message_streams(draw: st.DrawFn, turn: Turn) -> list[object]:
     """Draw a spelling of the turn as events."""
     indexes = draw(st.sampled_from(["own", "text", "zero", "gaps", "none"]))
-    inputs = draw(st.sampled_from(["pieces", "start", "both"]))
+    inputs = draw(st.sampled_from(["pieces", "start", "both", "an empty object", "twice"]))
     # Without a start only another index, or another kind, shows where a block begins.
     events = list(message_events(turn, indexes=indexes, starts=draw(st.booleans()), inputs=inputs))
     begin = {

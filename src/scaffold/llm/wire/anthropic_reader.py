@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from scaffold.core.conversation import AssistantMessage, Delta, Text, TextDelta, Thinking, ThinkingDelta, ToolCallDelta
 from scaffold.llm.wire.codec import ModelTarget, ServerSentEvent, WireReply
 from scaffold.llm.wire.liberal_json import UsageCounts, WireObject, body_object, event_objects, is_last, stop_reason
-from scaffold.llm.wire.openai_json import WireToolCall, arguments_text, build_tool_calls
+from scaffold.llm.wire.openai_json import WireToolCall, add_arguments, arguments_text, build_tool_calls
 from scaffold.llm.wire.provider_errors import truncated_stream, unreadable_reply
 
 # The kind of block that each kind of delta belongs to.
@@ -147,9 +147,10 @@ class AnthropicReader:
             # Some servers leave out the start of a block, or begin one of another kind.
             self._open_block(index, WireObject({"type": kind}))
             growing = self._blocks[-1]
-        growing.pieces.append(more)
         if kind == "tool_use":
-            return (ToolCallDelta(growing.order, growing.block.text("name"), more),)
+            more = add_arguments(growing.pieces, more)
+            return (ToolCallDelta(growing.order, growing.block.text("name"), more),) if more else ()
+        growing.pieces.append(more)
         return _text_delta(growing, more)
 
     def _close_block(self, index: int | None) -> Sequence[Delta]:

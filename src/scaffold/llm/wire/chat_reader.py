@@ -18,7 +18,15 @@ from scaffold.llm.wire.liberal_json import (
     raise_error_in,
     stop_reason,
 )
-from scaffold.llm.wire.openai_json import WireToolCall, arguments_text, build_tool_calls
+from scaffold.llm.wire.openai_json import (
+    NO_ARGUMENTS,
+    WireToolCall,
+    add_arguments,
+    are_complete,
+    arguments_text,
+    build_tool_calls,
+    repeats_arguments,
+)
 from scaffold.llm.wire.provider_errors import truncated_stream, unreadable_reply
 from scaffold.llm.wire.think_tags import ThinkTagSplitter
 
@@ -27,7 +35,6 @@ _THOUGHTS = ("reasoning_content", "reasoning", "reasoning_text")
 _MESSAGE = frozenset({"role", "content", "refusal", "tool_calls", "function_call", *_THOUGHTS})
 _CALL = frozenset({"index", "id", "type", "function"})
 _FUNCTION = frozenset({"name", "arguments"})
-_NO_ARGUMENTS = frozenset({"{}", "null", '""'})
 
 
 class _PartialToolCall:
@@ -49,13 +56,8 @@ class _PartialToolCall:
             self.ids.append(id_)
         if name != self.name:
             self.name += name
-        if not self.pieces and words.strip() in _NO_ARGUMENTS:
-            self._is_empty_object = True
-            return ""
-        if not words or self._repeats(words):
-            return ""
-        self.pieces.append(words)
-        return words
+        self._is_empty_object = self._is_empty_object or (not self.pieces and words.strip() in NO_ARGUMENTS)
+        return add_arguments(self.pieces, words)
 
     def ends_before(self, id_: str, name: str, words: str) -> bool:
         """Return True if a piece with this id and name belongs to another call, despite the same index."""
@@ -64,17 +66,9 @@ class _PartialToolCall:
         other = bool(id_ and self.ids and id_ not in self.ids)
         if not self.pieces:
             return other or (self._is_empty_object and not id_)
-        if not self.is_complete:
+        if not are_complete(self.pieces):
             return name != self.name
-        return other or not (self._repeats(words) or (id_ and not words))
-
-    @property
-    def is_complete(self) -> bool:
-        """True if nothing can follow its arguments."""
-        try:
-            return isinstance(msgspec.json.decode("".join(self.pieces)), dict)
-        except (msgspec.DecodeError, RecursionError):
-            return False
+        return other or not (repeats_arguments(self.pieces, words) or (id_ and not words))
 
     @property
     def is_head(self) -> bool:
@@ -85,9 +79,6 @@ class _PartialToolCall:
     def written(self) -> WireToolCall:
         """The call as received so far."""
         return WireToolCall(self.ids[0] if self.ids else "", self.name, "".join(self.pieces), self.opaque)
-
-    def _repeats(self, words: str) -> bool:
-        return words.lstrip().startswith("{") and words == "".join(self.pieces) and self.is_complete
 
 
 class ChatReader:

@@ -4,6 +4,7 @@ from base64 import b64encode
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 
 from scaffold.core.conversation import Image, Request, ToolCall
@@ -20,6 +21,10 @@ _STRICT = frozenset(
     | {"multipleOf", "minItems", "maxItems"}
 )
 _SAYING_WHAT = frozenset({"type", "enum", "const", "anyOf", "$ref"})
+
+
+NO_ARGUMENTS = frozenset({"{}", "null", '""'})
+"""How servers spell that nothing of a call's arguments has come."""
 
 
 class WireToolCall(Struct, frozen=True):
@@ -55,6 +60,28 @@ def output_limit(request: Request, target: ModelTarget) -> int | None:
 def arguments_text(arguments: object) -> str:
     """Return a call's arguments as text; some servers send an object instead of text."""
     return arguments if isinstance(arguments, str) else encode_json(arguments).decode() if arguments else ""
+
+
+def add_arguments(pieces: list[str], words: str) -> str:
+    """Add a piece of a call's arguments, and return what it adds: some servers begin with none, or repeat them all."""
+    if (not pieces and words.strip() in NO_ARGUMENTS) or repeats_arguments(pieces, words):
+        return ""
+    if words:
+        pieces.append(words)
+    return words
+
+
+def repeats_arguments(pieces: list[str], words: str) -> bool:
+    """Return True if `words` are the complete arguments once more."""
+    return words.lstrip().startswith("{") and words == "".join(pieces) and are_complete(pieces)
+
+
+def are_complete(pieces: list[str]) -> bool:
+    """Return True if nothing can follow the arguments."""
+    try:
+        return isinstance(msgspec.json.decode("".join(pieces)), dict)
+    except (msgspec.DecodeError, RecursionError):
+        return False
 
 
 def build_tool_calls(

@@ -24,7 +24,7 @@ from scaffold.llm.wire.liberal_json import (
     raise_error_in,
     stop_reason,
 )
-from scaffold.llm.wire.openai_json import WireToolCall, arguments_text, build_tool_calls
+from scaffold.llm.wire.openai_json import WireToolCall, add_arguments, arguments_text, build_tool_calls
 from scaffold.llm.wire.provider_errors import truncated_stream, unreadable_reply
 
 # The delta events, and the item type each belongs to.
@@ -196,6 +196,9 @@ class ResponsesReader:
         if not more:
             return ()
         draft = self._draft_of_event(event, _TEXT_EVENTS[kind])
+        if draft.kind == "function_call":
+            more = add_arguments(draft.pieces, more)
+            return self._delta(draft, more) if more else ()
         draft.pieces.append(more)
         draft.refused = draft.refused or kind == "response.refusal.delta"
         return self._delta(draft, more)
