@@ -281,7 +281,7 @@ class LiveModel:
             return await self._read_stream(body, watched)
         if kind.startswith("text/html"):
             raise unreadable_reply("it is a web page")
-        reply = self._codec.whole(await body.whole(MAX_REPLY_BYTES), self._target)
+        reply = self._codec.reader(self._target).whole(await body.whole(MAX_REPLY_BYTES))
         emit_deltas(reply.message, watched.on_delta)
         return reply
 

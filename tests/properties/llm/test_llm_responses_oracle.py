@@ -264,7 +264,7 @@ def test_a_whole_response_is_parsed_like_the_client_does(stream):
     last = json.loads(stream.decode().rsplit("data: ", 1)[1])["response"]
     body = json.dumps(last | {"output": last["output"] or []}).encode()
     theirs = client(Tape(body, "application/json")).responses.create(model="gpt-5", input="")
-    expect_the_same(ResponsesCodec().whole(body, TARGET), theirs)
+    expect_the_same(ResponsesCodec().reader(TARGET).whole(body), theirs)
 
 
 @pytest.mark.slow

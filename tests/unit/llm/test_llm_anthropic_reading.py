@@ -111,7 +111,7 @@ def test_usage_may_be_unreadable():
     """AL-21: the reply is good; its usage is estimated."""
     for usage in ["much", [1], 7, {"input_tokens": "a lot"}]:
         message = {"type": "message", "content": [], "stop_reason": "end_turn", "usage": usage}
-        assert AnthropicCodec().whole(body(**message), TARGET).usage == Usage(cost_usd=None, requests=1), usage
+        assert AnthropicCodec().reader(TARGET).whole(body(**message)).usage == Usage(cost_usd=None, requests=1), usage
         started = event("message_start", message=message)
         assert heard(started, *stops("end_turn")).usage == Usage(output_tokens=9, cost_usd=None, requests=1), usage
         end = event("message_delta", delta={"stop_reason": "end_turn"}, usage=usage)
@@ -270,7 +270,7 @@ def test_a_whole_reply_is_parsed_like_a_streamed_one():
         {"type": "tool_use", "id": "toolu_1", "name": "read", "input": {"path": "a.py"}},
     ]
     usage = {"input_tokens": 3, "cache_read_input_tokens": 10, "output_tokens": 5}
-    whole = AnthropicCodec().whole(body(content=content, stop_reason="tool_use", usage=usage), TARGET)
+    whole = AnthropicCodec().reader(TARGET).whole(body(content=content, stop_reason="tool_use", usage=usage))
     assert whole.message.parts == (
         Thinking("Hm", signature="sig"),
         Thinking("", signature="opaque", redacted=True),
@@ -284,17 +284,17 @@ def test_a_whole_reply_is_parsed_like_a_streamed_one():
 def test_calls_of_a_truncated_whole_reply_have_no_arguments_either():
     """Trap (a)."""
     content = [{"type": "tool_use", "id": "toolu_1", "name": "read", "input": {"path": "a.p"}}]
-    whole = AnthropicCodec().whole(body(content=content, stop_reason="max_tokens"), TARGET)
+    whole = AnthropicCodec().reader(TARGET).whole(body(content=content, stop_reason="max_tokens"))
     assert whole.message.tool_calls == (ToolCall("toolu_1", "read", {}),)
     assert whole.stop == "max_tokens"
 
 
 def test_a_body_without_a_message_is_a_transient_error():
     rows = [b"", b"{", b"[]", b"{}", b"\xff", b'{"content": 7}', body(stop_reason=None)]
-    errors = [(data, error_of(ModelError, AnthropicCodec().whole, data, TARGET)) for data in rows]
+    errors = [(data, error_of(ModelError, AnthropicCodec().reader(TARGET).whole, data)) for data in rows]
     assert [data for data, error in errors if error is None or not error.transient] == []
 
 
 def test_an_error_with_status_200_is_reported():
     error = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
-    assert error_of(ModelError, AnthropicCodec().whole, json.dumps(error).encode(), TARGET).limited
+    assert error_of(ModelError, AnthropicCodec().reader(TARGET).whole, json.dumps(error).encode()).limited

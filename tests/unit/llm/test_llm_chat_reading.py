@@ -268,7 +268,7 @@ def test_a_whole_reply_is_parsed_like_a_stream():
         "choices": [{"index": 0, "message": message, "finish_reason": "tool_calls"}],
         "usage": used(9, 2),
     }
-    said = ChatCodec().whole(json.dumps(body).encode(), TARGET)
+    said = ChatCodec().reader(TARGET).whole(json.dumps(body).encode())
     assert said.message.parts == (
         Thinking("Hm.", field="reasoning_content"),
         Text("So."),
@@ -288,10 +288,10 @@ def test_thoughts_that_are_counted_only_in_the_total_are_counted_as_output():
 
 def test_a_body_without_a_reply_is_a_transient_error():
     for body in [b"<html>", b"{}", b'{"choices": []}', b'{"error": {"code": 503}}', b"\xff", b"[]"]:
-        error = error_of(ModelError, ChatCodec().whole, body, TARGET)
+        error = error_of(ModelError, ChatCodec().reader(TARGET).whole, body)
         assert error is not None, body
         assert error.transient, body
-    assert "`choices`" in error_of(ModelError, ChatCodec().whole, b"{}", TARGET).what
+    assert "`choices`" in error_of(ModelError, ChatCodec().reader(TARGET).whole, b"{}").what
 
 
 TAGGED_REPLIES = [

@@ -122,7 +122,7 @@ def test_blocks_of_messages_keep_what_they_brought():
     block = {"type": "tool_use", "id": "toolu_1", "name": "look", "input": {}, "caller": {"type": "direct"}}
     thoughts = [{"type": "thinking", "thinking": "Hm", "signature": "SIG"}, {"type": "redacted_thinking", "data": "x"}]
     body = {"type": "message", "content": [*thoughts, block], "stop_reason": "tool_use"}
-    message = AnthropicCodec().whole(json.dumps(body).encode(), TARGET).message
+    message = AnthropicCodec().reader(TARGET).whole(json.dumps(body).encode()).message
     assert sent(message, codec=AnthropicCodec())[0]["content"] == [*thoughts, block]
     plain = {name: block[name] for name in ("type", "id", "name", "input")}
     for target in (OTHER, TARGET.without(OPAQUE)):
@@ -138,7 +138,7 @@ def test_items_of_responses_keep_what_they_brought():
     made = {"type": "function_call", "id": "fc", "call_id": "c1", "name": "look", "arguments": "{}", "namespace": "n"}
     thought = {"type": "reasoning", "id": "rs", "summary": [], "encrypted_content": "sealed"}
     body = {"status": "completed", "output": [thought, *texts, made]}
-    message = ResponsesCodec().whole(json.dumps(body).encode(), TARGET).message
+    message = ResponsesCodec().reader(TARGET).whole(json.dumps(body).encode()).message
     back = sent(message, codec=ResponsesCodec())
     assert back[0] == thought
     assert [item.get("phase") for item in back[1:]] == ["commentary", "final_answer", None]

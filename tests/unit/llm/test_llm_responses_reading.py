@@ -306,13 +306,13 @@ def test_the_event_name_comes_from_the_stream_if_the_data_has_none():
 def test_a_whole_reply_is_parsed_like_a_stream():
     """RA-2: `--no-stream`."""
     last = ended(thought("Hm."), message("Yes."), call(), usage={"input_tokens": 9, "output_tokens": 2})
-    said = ResponsesCodec().whole(json.dumps(last["response"]).encode(), TARGET)
+    said = ResponsesCodec().reader(TARGET).whole(json.dumps(last["response"]).encode())
     assert said == heard(last)
 
 
 def test_a_body_without_a_reply_is_a_transient_error():
     bodies = [b"<html>", b"{}", b"\xff", b"[]", b'{"status": "cancelled"}', b'{"error": {"code": "server_error"}}']
-    errors = {body: error_of(ModelError, ResponsesCodec().whole, body, TARGET) for body in bodies}
+    errors = {body: error_of(ModelError, ResponsesCodec().reader(TARGET).whole, body) for body in bodies}
     assert [body for body, error in errors.items() if error is None or not error.transient] == []
 
 

@@ -17,7 +17,7 @@ from scaffold.core.conversation import (
 )
 from scaffold.core.run_settings import Effort
 from scaffold.llm.wire.anthropic_reader import AnthropicReader
-from scaffold.llm.wire.codec import OPAQUE, ModelTarget, OptionalFields, ReplyReader, WireReply, without_named_field
+from scaffold.llm.wire.codec import OPAQUE, ModelTarget, OptionalFields, ReplyReader, without_named_field
 from scaffold.llm.wire.format import PLAIN_ID, encode_json, request_body, wire_id, wire_name
 
 DEFAULT_MAX_TOKENS = 8192
@@ -85,12 +85,6 @@ class AnthropicCodec:
     def reader(self, target: ModelTarget) -> ReplyReader:
         """Return a reader for one streamed reply."""
         return AnthropicReader(target)
-
-    def whole(self, body: bytes, target: ModelTarget) -> WireReply:
-        """Return the reply in `body`; ModelError if it is an error, or (transient) cannot be parsed."""
-        reader = AnthropicReader(target)
-        reader.take(body)
-        return reader.end()
 
 
 def _without_empty(**fields: Any) -> _Json:

@@ -65,10 +65,11 @@ class AnthropicReader:
         self._complete = is_last(event)
         return [delta for wire in event_objects(event) for delta in self._read_event(wire, event.name)]
 
-    def take(self, body: bytes) -> None:
-        """Read a reply that was not streamed; ModelError if it is invalid or an error."""
+    def whole(self, body: bytes) -> WireReply:
+        """Return a reply that was not streamed; ModelError if it reports an error, or (transient) cannot be read."""
         self._start_message(body_object(body))
         self._complete = True
+        return self.end()
 
     def end(self) -> WireReply:
         """Return the complete reply; ModelError, transient, if nothing says that it is complete."""

@@ -17,7 +17,7 @@ from scaffold.core.conversation import (
     UserMessage,
 )
 from scaffold.llm.wire.chat_reader import ChatReader
-from scaffold.llm.wire.codec import ModelTarget, OptionalFields, WireReply, without_named_field
+from scaffold.llm.wire.codec import ModelTarget, OptionalFields, without_named_field
 from scaffold.llm.wire.format import encode_json, request_body, wire_id, wire_name
 from scaffold.llm.wire.openai_json import SCHEMA_NAME, data_url, is_strict_schema, output_limit
 
@@ -100,12 +100,6 @@ class ChatCodec:
     def reader(self, target: ModelTarget) -> ChatReader:
         """Return a reader for one streamed reply."""
         return ChatReader(target)
-
-    def whole(self, body: bytes, target: ModelTarget) -> WireReply:
-        """Return a reply that was not streamed; ModelError, transient, if it cannot be parsed."""
-        reader = ChatReader(target)
-        reader.take(body)
-        return reader.end()
 
     def _thinking_fields(self, request: Request, target: ModelTarget) -> Iterator[tuple[str, object]]:
         support, effort = target.thinking, request.effort

@@ -108,14 +108,15 @@ class ChatReader:
             deltas += self._words.flush()
         return deltas
 
-    def take(self, body: bytes) -> None:
-        """Read a reply that was not streamed; ModelError if it is invalid or an error."""
+    def whole(self, body: bytes) -> WireReply:
+        """Return a reply that was not streamed; ModelError if it reports an error, or (transient) cannot be read."""
         chunk = body_object(body)
         self._add_chunk(chunk)
         if not chunk.objects("choices"):
             raise unreadable_reply("the response has no `choices`")
         self._words.flush()
         self._done = True
+        return self.end()
 
     @property
     def complete(self) -> bool:

@@ -71,6 +71,9 @@ class ReplyReader(Protocol):
     def end(self) -> WireReply:
         """Return the complete reply; ModelError, transient, if the stream ended before the reply did."""
 
+    def whole(self, body: bytes) -> WireReply:
+        """Return a reply that was not streamed; ModelError if it reports an error, or (transient) cannot be read."""
+
 
 OptionalFields = Sequence[tuple[str, re.Pattern[str]]]
 """Fields a request can do without, each with the words by which errors name it; the most specific come first."""
@@ -104,9 +107,6 @@ class Codec(Protocol):
 
     def reader(self, target: ModelTarget) -> ReplyReader:
         """Return a reader for one streamed reply."""
-
-    def whole(self, body: bytes, target: ModelTarget) -> WireReply:
-        """Return a reply that was not streamed; ModelError, transient, if it cannot be parsed."""
 
 
 BYTES_PER_TOKEN = 4

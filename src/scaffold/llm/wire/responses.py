@@ -16,7 +16,7 @@ from scaffold.core.conversation import (
     ToolResult,
     UserMessage,
 )
-from scaffold.llm.wire.codec import OPAQUE, ModelTarget, OptionalFields, WireReply, without_named_field
+from scaffold.llm.wire.codec import OPAQUE, ModelTarget, OptionalFields, without_named_field
 from scaffold.llm.wire.format import PLAIN_ID, encode_json, request_body, wire_id, wire_name
 from scaffold.llm.wire.openai_json import SCHEMA_NAME, data_url, is_strict_schema, output_limit
 from scaffold.llm.wire.responses_reader import ResponsesReader
@@ -115,12 +115,6 @@ class ResponsesCodec:
     def reader(self, target: ModelTarget) -> ResponsesReader:
         """Return a reader for one streamed reply."""
         return ResponsesReader(target)
-
-    def whole(self, body: bytes, target: ModelTarget) -> WireReply:
-        """Return a reply that was not streamed; ModelError, transient, if it cannot be parsed."""
-        reader = ResponsesReader(target)
-        reader.take(body)
-        return reader.end()
 
     def _assistant_items(self, message: AssistantMessage, target: ModelTarget) -> list[_Item]:
         items: list[_Item] = []

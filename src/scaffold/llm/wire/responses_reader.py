@@ -104,12 +104,13 @@ class ResponsesReader:
             self._response = self._response or WireObject({})
         return deltas
 
-    def take(self, body: bytes) -> None:
-        """Read a response that was not streamed; ModelError if it is invalid or failed."""
+    def whole(self, body: bytes) -> WireReply:
+        """Return a reply that was not streamed; ModelError if it reports an error, or (transient) cannot be read."""
         response = body_object(body)
         if not response.fields.get("status") and not response.objects("output"):
             raise unreadable_reply("the response has no `output`")
         self._read_last(response, response.text("status") or "completed")
+        return self.end()
 
     @property
     def complete(self) -> bool:
