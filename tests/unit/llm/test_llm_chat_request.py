@@ -154,7 +154,22 @@ def test_a_server_that_misses_thoughts_gets_the_field_with_every_reply():
     target = ChatCodec().adapted(TARGET, error)
     body = asked(AssistantMessage((Text("Yes."),), "other:m"), target=target)
     assert body["messages"][1] == {"role": "assistant", "content": "Yes.", "reasoning_content": ""}
-    assert ChatCodec().adapted(target, error) is None
+
+
+def test_a_server_that_misses_signatures_gets_a_stand_in_with_the_calls_of_others():
+    """RA-21: a conversation begun with another model goes on; Gemini names this text for it."""
+    error = "Function call is missing a thought_signature in functionCall parts. This is required for tools"
+    target = ChatCodec().adapted(TARGET, error)
+    signed = {"extra_content": {"google": {"thought_signature": "SIG"}}}
+    calls = (ToolCall("c1", "look", {}),)
+    body = asked(
+        AssistantMessage(calls, "other:m", opaque={"c1": signed}),
+        AssistantMessage(calls, TARGET.model, opaque={"c1": signed}),
+        target=target,
+    )
+    ((other,), (own,)) = (message["tool_calls"] for message in body["messages"][1:])
+    assert other["extra_content"] == {"google": {"thought_signature": "skip_thought_signature_validator"}}
+    assert own["extra_content"] == signed["extra_content"]
 
 
 def test_a_reminder_is_at_the_end_of_the_last_message():

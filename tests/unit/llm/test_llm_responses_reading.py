@@ -115,6 +115,14 @@ def test_codex_gives_whole_items_and_a_last_event_without_any():
     assert reader.end().message.parts == (Text("Yes."), ToolCall("call_1", "look", {"x": 1}))
 
 
+def test_a_last_event_with_less_than_came_before_takes_nothing_away():
+    """RA-2: pi#5819, 9router#705."""
+    events = (event("output_text.delta", delta="Yes."), event("output_item.done", item=call()))
+    for last in [(message(),), (message() | {"content": None},), (message("No."),), (thought("Hm."),)]:
+        said = parts(*events, ended(*last))
+        assert said == (Text("Yes."), ToolCall("call_1", "look", {"x": 1})), last
+
+
 def test_items_without_an_index_are_taken_in_order():
     assert parts(
         event("output_item.done", item=thought("Hm.")),

@@ -23,10 +23,14 @@ from scaffold.llm.wire.openai_json import SCHEMA_NAME, data_url, is_strict_schem
 
 # Permissive, because some local models interpret the ids (`functions.shell:0`).
 _ID = re.compile("[!-~]+")
-_THOUGHTS_MISSING = re.compile(r"missing.{0,40}reasoning_content|reasoning_content.{0,80}must be passed back")
 _THOUGHTS, _EFFORT, _TEMPLATE = "reasoning_content", "reasoning_effort", "chat_template_kwargs"
 _COUNTS, _LIMIT = "stream_options", "max_tokens"
+# Histories that servers refuse which want back what other models did not send: these get a stand-in for it.
+_THOUGHTLESS, _UNSIGNED = "replies without thoughts", "calls without signatures"
+_UNSIGNED_CALL = {"extra_content": {"google": {"thought_signature": "skip_thought_signature_validator"}}}
 _OPTIONAL: OptionalFields = (
+    (_THOUGHTLESS, re.compile(r"missing.{0,40}reasoning_content|reasoning_content.{0,80}must be passed back")),
+    (_UNSIGNED, re.compile(r"missing.{0,9}thought_?signature", re.IGNORECASE)),
     (_THOUGHTS, re.compile(r"\breasoning_content\b|\breasoning\b")),
     (_TEMPLATE, re.compile(r"chat_template_kwargs|enable_thinking")),
     (_EFFORT, re.compile(r"reasoning[_ ]effort")),
@@ -92,9 +96,7 @@ class ChatCodec:
         return request_body(fields, "messages", [*system, *_with_reminder(request, pieces)])
 
     def adapted(self, target: ModelTarget, error: str) -> ModelTarget | None:
-        """Return the target without what the error names, or with the thoughts it misses; None if it is neither."""
-        if _THOUGHTS_MISSING.search(error):
-            return None if target.thoughts_required else structs.replace(target, thoughts_required=True)
+        """Return the target without what the error names; None if it names nothing optional."""
         return without_named_field(target, error, _OPTIONAL)
 
     def reader(self, target: ModelTarget) -> ChatReader:
@@ -154,7 +156,7 @@ def _assistant_message(message: AssistantMessage, target: ModelTarget) -> dict[s
     opaque = message.opaque if target.returns(message) else {}
     calls = []
     for call in message.tool_calls:
-        more = opaque.get(call.id, {})
+        more = opaque.get(call.id, _UNSIGNED_CALL if _UNSIGNED in target.refused else {})
         function = {"name": wire_name(call.name), "arguments": encode_json(call.args).decode()}
         function |= more.get("function", {})
         calls.append({**more, "id": wire_id(call.id, _ID), "type": "function", "function": function})
@@ -170,5 +172,5 @@ def _thought_fields(message: AssistantMessage, target: ModelTarget) -> dict[str,
         return {}
     mine = [part for part in message.parts if isinstance(part, Thinking) and part.field]
     if not target.returns(message) or not mine:
-        return {_THOUGHTS: ""} if target.thoughts_required else {}
+        return {_THOUGHTS: ""} if _THOUGHTLESS in target.refused else {}
     return {mine[0].field: "".join(part.text for part in mine)}

@@ -37,8 +37,6 @@ class ModelTarget(Struct, frozen=True, kw_only=True):
     """How its thinking is controlled."""
     refused: frozenset[str] = frozenset()
     """Optional fields that its endpoint has refused, left out since then."""
-    thoughts_required: bool = False
-    """True if its endpoint refused a history in which a reply has no field for thoughts."""
     stream: bool = True
 
     def without(self, field: str) -> "ModelTarget":

@@ -138,15 +138,12 @@ class ResponsesReader:
         return WireReply(message, self._usage.usage(), stop)
 
     def _items(self, response: WireObject) -> list[_PartialItem]:
-        """Return the items of the last event; those that came before if it has none or fewer calls, as with Codex."""
+        """Return the items of the last event; those that came before if it has less, as with Codex."""
         last = [_PartialItem(item, _kind_of(item)) for item in response.objects("output")]
         for item in last:
             item.done = True
-        before = sorted(self._drafts, key=lambda draft: draft.index or 0)
-        calls_last, calls_before = (
-            sum(item.kind == "function_call" for item in items) for items in (last, self._drafts)
-        )
-        return last if last and calls_last >= calls_before else before
+        named = [draft for draft in self._drafts if draft.kind != "function_call" or draft.written.name]
+        return max(last, sorted(named, key=lambda draft: draft.index or 0), key=_content_of)
 
     def _stop_reason(self, items: Sequence[_PartialItem], *, calling: bool) -> StopReason:
         response = self._response or WireObject({})
@@ -240,6 +237,12 @@ class ResponsesReader:
         index = len(self._drafts) if index is None else index
         self._drafts.append(_PartialItem(WireObject({"id": own}), kind, index, calls))
         return self._drafts[-1]
+
+
+def _content_of(items: Sequence[_PartialItem]) -> tuple[int, bool, bool]:
+    """Return the number of calls, and whether there is a text, and anything at all."""
+    texts = any(item.kind == "message" and item.parts for item in items)
+    return sum(item.kind == "function_call" for item in items), texts, bool(items)
 
 
 def _kind_of(item: WireObject) -> str:
