@@ -5,7 +5,7 @@ A row of a table is what one server does to a sentence of the specification, wit
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 from typing import Any
 
 from hypothesis import given, settings
@@ -55,7 +55,6 @@ THOUGHTS: dict[str, Callable[[str], Json]] = {
     "reasoning, vLLM": lambda text: {"reasoning": text},
     "reasoning_text, Copilot": lambda text: {"reasoning_text": text},
     "an object, mlx-lm": lambda text: {"reasoning": {"text": text}},
-    "a list of parts": lambda text: {"reasoning": [{"type": "text", "text": text}]},
     "details only, OpenRouter": lambda text: {
         "reasoning_details": [{"type": "reasoning.text", "text": text, "index": 0}]
     },
@@ -70,7 +69,6 @@ THOUGHTS: dict[str, Callable[[str], Json]] = {
 TEXTS: dict[str, Callable[[str], object]] = {
     "a text": lambda text: text,
     "a list of parts, big-AGI#873": lambda text: [{"type": "text", "text": text}],
-    "a part": lambda text: {"type": "text", "text": text},
     "a value in a part": lambda text: [{"type": "text", "text": {"value": text}}, {"type": "reference", "ids": [1]}],
 }
 
@@ -112,12 +110,7 @@ def interleaved(turn: Turn) -> list[Json]:
     ]
     for number, queue in enumerate(queues):
         queue[0]["tool_calls"][0]["id"] = f"call_{number}"
-    return [each for row in zip_longest(queues) for each in row]
-
-
-def zip_longest(queues: Sequence[list[Json]]) -> Iterator[list[Json]]:
-    for place in range(max(map(len, queues), default=0)):
-        yield [queue[place] for queue in queues if place < len(queue)]
+    return [each for row in zip_longest(*queues) for each in row if each]
 
 
 def repeated(turn: Turn, *, arguments: bool) -> list[Json]:
@@ -157,7 +150,7 @@ CALLS: dict[str, Callable[[Turn], list[Json]]] = {
         for each in (piece(number, f"c{number}", "", ""), piece(number, f"c{number}", name, "".join(words)))
     ],
     "all in one piece": lambda turn: [
-        {"tool_calls": [each["tool_calls"][0] for each in CALLS["no index, whole"](turn)]} for _ in turn.calls[:1]
+        {"tool_calls": [each["tool_calls"][0] for each in CALLS["no index, whole"](turn)]}
     ],
     "no index, whole": lambda turn: [
         piece(None, f"call_{number}", name, "".join(words)) for number, (name, _, words) in enumerate(turn.calls)
