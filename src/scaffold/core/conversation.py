@@ -97,7 +97,7 @@ class AssistantMessage(Struct, frozen=True, tag="assistant"):
     token_scale: float | None = None
     """The server's count of its request's tokens for each one that was estimated; None if it gave none."""
     opaque: Mapping[str, Mapping[str, Any]] = {}
-    """What only the server of that model understands and wants back: of each tool call by its id, of the reply by ""."""
+    """What only the server of that model understands and wants back, by the id of a call; the reply's own by ""."""
 
     @property
     def text(self) -> str:
