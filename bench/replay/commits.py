@@ -10,13 +10,25 @@ from replay.place import Place
 from replay.trial import Contract
 
 MOST_FILES = 60
-SOURCES = (".py", ".pyi", ".js", ".mjs", ".cjs", ".ts", ".mts", ".tsx", ".jsx", ".go")
-MANIFESTS = ("pyproject.toml", "setup.cfg", "setup.py", "tox.ini", "mypy.ini", "package.json", "tsconfig.json")
+SOURCES = (".py", ".pyi", ".js", ".mjs", ".cjs", ".ts", ".mts", ".tsx", ".jsx", ".go", ".rs")
+MANIFESTS = (
+    "pyproject.toml",
+    "setup.cfg",
+    "setup.py",
+    "tox.ini",
+    "mypy.ini",
+    "package.json",
+    "tsconfig.json",
+    "go.mod",
+    "Cargo.toml",
+)
 BUILD_SCRIPTS = ("setup.py", "noxfile.py")
 NOT_SOURCE = ("docs", "doc", "examples", "bench", "benchmarks", "profiler", "fuzzer", "scripts", ".github")
 """Folders whose files alone make no commit worth replaying; none of them has tests."""
 TEST_FILE = re.compile(r"(test_.*|.*_tests?|tests?)\.py$|.*\.(test|spec)\.[cm]?[jt]sx?$|.*_test\.go$")
 TEST_FOLDERS = {"test", "tests", "testing"}
+TEST_IN_FOLDER = re.compile(r".*\.([cm]?[jt]s|rs)")
+"""What is one of tests in such a folder, whatever its name: runners of these languages ask for the folder alone."""
 REMOVALS = {"removes-files", "renames-files", "removes-tests"}
 GLOB = re.compile(r"[*?\[\]{}]")
 _TEST_IN_DIFF = re.compile(
@@ -124,9 +136,9 @@ def is_code(path: str) -> bool:
 
 def is_test(path: str) -> bool:
     """Return whether a file is one of tests, by its name and its place."""
-    return (
-        TEST_FILE.fullmatch(PurePosixPath(path).name) is not None and path.split("/", maxsplit=1)[0] not in NOT_SOURCE
-    )
+    name, folder = PurePosixPath(path).name, PurePosixPath(path).parent.name
+    named = bool(TEST_FILE.fullmatch(name)) or (folder in TEST_FOLDERS and bool(TEST_IN_FOLDER.fullmatch(name)))
+    return named and path.split("/", maxsplit=1)[0] not in NOT_SOURCE
 
 
 def _kinds(place: Place, base: str, commit: str, files: Sequence[str]) -> Iterator[str]:

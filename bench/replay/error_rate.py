@@ -6,7 +6,6 @@ goes on with them; `--judged` adds the results of `bench/verifier`. No model is 
 
 import argparse
 import sys
-import time
 import tomllib
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -21,7 +20,7 @@ from replay.history import Project
 from replay.mutants import KINDS, Kind, Variant, commit_of, variants_of
 from replay.oracle import passes_by_itself
 from replay.place import Place, SetupFailedError, find_source, prepare
-from replay.results import Results, interval, share, table
+from replay.results import Deadline, Results, TimeIsUpError, interval, share, table
 from replay.trial import Ending, Work, replay
 from replay.verifier_table import LANDED, Judged, NotCounted, Stored
 
@@ -37,7 +36,8 @@ class Measured(Struct, frozen=True, kw_only=True, tag="measured"):
     commit: str
     kind: Kind
     where: str
-    right: bool
+    right: bool | None
+    """None if that cannot be told: the commit itself failed beside it, so the suite did not run here."""
     ending: Ending | None
     """None if it was not judged: a change made to be wrong that the project's tests do not see."""
 
@@ -45,16 +45,15 @@ class Measured(Struct, frozen=True, kw_only=True, tag="measured"):
 Line = Measured | NotCounted | Stored
 
 
-class TimeIsUpError(Exception):
-    """The minutes that were asked for are over."""
-
-
 def main(argv: Sequence[str]) -> int:
     """Judge what is not in the results yet, and print the table and the sentence."""
     asked = _parser().parse_args(argv)
     projects = msgspec.convert(tomllib.loads(asked.projects.read_text())["project"], list[Project])
     results: Results[Line] = Results(asked.results, Line)
-    benches = [ProjectBench(each, asked, results) for each in projects if not asked.only or each.repo in asked.only]
+    deadline = Deadline(asked.minutes)
+    benches = [
+        ProjectBench(each, asked, results, deadline) for each in projects if not asked.only or each.repo in asked.only
+    ]
     try:
         for number in range(0 if asked.table else asked.commits):
             for bench in benches:  # by turns, so that a run that is stopped has something of each project
@@ -85,11 +84,13 @@ def _parser() -> argparse.ArgumentParser:
 class ProjectBench:
     """One project: its commits are judged one by one, each with the wrong changes made of it."""
 
-    def __init__(self, project: Project, asked: argparse.Namespace, results: "Results[Line]") -> None:
+    def __init__(
+        self, project: Project, asked: argparse.Namespace, results: "Results[Line]", deadline: Deadline
+    ) -> None:
         self._project = project
         self._asked = asked
         self._results = results
-        self._end = time.monotonic() + 60 * asked.minutes
+        self._deadline = deadline
         self._place: Place | None = None
         self._changes: list[Change] = []
         self._last_base = ""
@@ -146,7 +147,7 @@ class ProjectBench:
             if wrong == self._asked.wrong:
                 break
             line = self._known(variant, change) or self._judge(variant, change, place)
-            wrong += not line.right
+            wrong += line.right is False
 
     def _known(self, variant: Variant, change: Change) -> Measured | None:
         same = (self._project.repo, change.commit, variant.kind, variant.where)
@@ -154,11 +155,10 @@ class ProjectBench:
         return next((line for line in lines if (line.project, line.commit, line.kind, line.where) == same), None)
 
     def _judge(self, variant: Variant, change: Change, place: Place) -> Measured:
-        if time.monotonic() > self._end:
-            raise TimeIsUpError
+        self._deadline.check()
         commit = commit_of(variant, change, place)
-        right = variant.kind == "gold" or passes_by_itself(place, commit, [self._project.whole])
-        ending = self._ending(commit, change, place) if variant.kind == "gold" or not right else None
+        right = variant.kind == "gold" or self._right(commit, change, place)
+        ending = self._ending(commit, change, place) if variant.kind == "gold" or right is False else None
         line = Measured(
             project=self._project.repo,
             commit=change.commit,
@@ -170,6 +170,12 @@ class ProjectBench:
         self._results.add(line)
         sys.stderr.write(f"{told(line)}\n")
         return line
+
+    def _right(self, commit: str, change: Change, place: Place) -> bool | None:
+        """Return what the project's own tests say of a made change; the commit beside it has to pass them again."""
+        if passes_by_itself(place, commit, [self._project.whole]):
+            return True
+        return False if passes_by_itself(place, change.commit, [self._project.whole]) else None
 
     def _ending(self, commit: str, change: Change, place: Place) -> Ending:
         files = place.git("diff", "--no-renames", "--name-only", "-z", change.base, commit).split("\0")[:-1]
@@ -187,7 +193,8 @@ class ProjectBench:
 def told(line: Measured) -> str:
     """Return one line about a change."""
     ending = line.ending
-    outcome = ending.outcome if ending else "passes the project's tests, not counted"
+    unseen = "passes the project's tests" if line.right else "the commit beside it fails"
+    outcome = ending.outcome if ending else f"{unseen}, not counted"
     why = " ".join((ending.reason or "; ".join(ending.doubts)).split())[:200] if ending else ""
     return f"{line.project} {line.commit[:9]} {line.kind}: {outcome}  {line.where[:80]}  {why}"
 
@@ -228,7 +235,7 @@ def sentence(rows: Sequence[tuple[str, str, bool, str, str]]) -> str:
 
 def _counted(line: Line) -> Iterator[tuple[str, str, bool, str, str]]:
     """Yield the project, the kind, whether it is right, the outcome and a text of what was judged."""
-    if isinstance(line, Measured) and line.ending:
+    if isinstance(line, Measured) and line.ending and line.right is not None:
         yield line.project, line.kind, line.right, line.ending.outcome, told(line)
     if isinstance(line, Judged) and line.level == "official" and line.outcome != "not_judged":
         project = line.instance.rpartition("-")[0].replace("__", "/")

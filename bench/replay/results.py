@@ -2,6 +2,7 @@
 
 import math
 import threading
+import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Generic, TypeVar
@@ -10,6 +11,22 @@ import msgspec
 from msgspec import Struct
 
 Line = TypeVar("Line", bound=Struct)
+
+
+class TimeIsUpError(Exception):
+    """The minutes that were asked for are over."""
+
+
+class Deadline:
+    """The end of the minutes that were asked for; work that began is finished."""
+
+    def __init__(self, minutes: float) -> None:
+        self._end = time.monotonic() + 60 * minutes
+
+    def check(self) -> None:
+        """Raise once the time is up."""
+        if time.monotonic() > self._end:
+            raise TimeIsUpError
 
 
 class Results(Generic[Line]):

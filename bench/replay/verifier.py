@@ -29,7 +29,7 @@ from replay.levels import (
 )
 from replay.oracle import DoesNotApplyError, run_tests
 from replay.place import Place, SetupFailedError, find_source, prepare
-from replay.results import Results
+from replay.results import Deadline, Results, TimeIsUpError
 from replay.trial import Contract, Work, replay
 from replay.verifier_table import Judged, NotCounted, OwnRun, Stored, told, verifier_summary
 
@@ -58,14 +58,17 @@ def main(argv: Sequence[str]) -> int:
     problems = [
         each for each in read_problems(asked.data) if not asked.instances or each.instance.id in asked.instances
     ]
-    left = asked.limit
+    left, deadline = asked.limit, Deadline(asked.minutes)
     for problem in problems if not asked.table else ():
-        bench = ProblemBench(problem, asked, results)
+        bench = ProblemBench(problem, asked, results, deadline)
         try:
             bench.open(_environment(problem.instance, environments))
             left -= bench.judge(asked.level or LEVELS, left)
         except (NotHereError, SetupFailedError) as why:
             bench.note(str(why))
+        except TimeIsUpError:
+            sys.stderr.write("the time is up; the same command goes on\n")
+            break
         if left <= 0:
             break
     sys.stdout.write(
@@ -82,6 +85,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--instances", nargs="*", default=[], metavar="ID", help="only these")
     parser.add_argument("--limit", type=int, default=10**9, help="at most so many patches, counted once a level")
     parser.add_argument("--patches", type=int, default=10**9, help="at most so many right and so many wrong of each")
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="start nothing more after so many")
     parser.add_argument("--environments", type=Path, default=HERE / "environments.toml", help="how tests are run")
     parser.add_argument("--work", type=Path, default=Path(".bench"), help="where clones and environments are made")
     parser.add_argument("--results", type=Path, default=Path(".bench/verifier.jsonl"), help="where results are kept")
@@ -99,11 +103,14 @@ def _environment(instance: Instance, environments: Sequence[Environment]) -> Env
 class ProblemBench:
     """One instance: its patches are judged at each level, and run by ourselves once."""
 
-    def __init__(self, problem: Problem, asked: argparse.Namespace, results: "Results[Stored]") -> None:
+    def __init__(
+        self, problem: Problem, asked: argparse.Namespace, results: "Results[Stored]", deadline: Deadline
+    ) -> None:
         self._problem = problem
         self._instance = problem.instance
         self._asked = asked
         self._results = results
+        self._deadline = deadline
         self._known: Official | None = None
         self._last_base = ""
         mine = [line for line in results.lines if line.instance == problem.instance.id]
@@ -127,6 +134,7 @@ class ProblemBench:
             todo = [patch for patch in self._patches() if (patch.hash, level) not in self._done][: most - judged]
             target = self._target(level) if todo else None
             for patch in todo if target else ():
+                self._deadline.check()
                 line = self._judged(patch, level, target)
                 self._results.add(line)
                 sys.stderr.write(f"{told(line)}\n")
