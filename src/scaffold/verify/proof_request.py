@@ -31,8 +31,8 @@ class ProofRequest(Struct, frozen=True, kw_only=True):
     """The module names of the distributions that are installed where checks run."""
     settled: frozenset[str] = frozenset()
     """The tests that landed work of the run removed, replaced or moved; the change need not account for them again."""
-    failed_on_base: tuple[str, ...] | None = None
-    """The names of the contract's checks that failed on the base; None if they were not run there."""
+    failed_on_base: tuple[str, ...] = ()
+    """The names of the contract's checks that were seen to fail on the base."""
     lacks: str = ""
     """Which dependencies of the work its environment lacks, and what to do; shown with what fails."""
     baseline: Baseline | None = None

@@ -285,7 +285,7 @@ class AttemptVerifier:
             installed=self._place.environment.installed if self._place.environment else (),
             accepted_losses=frozenset(accepted),
             settled=self._records.store.baselines.settled_tests(self._place.task.run.id),
-            failed_on_base=base_results.failed_on_base if base_results else None,
+            failed_on_base=base_results.failed_on_base if base_results else (),
             baseline=self._place.baseline if gates.enabled else None,
             tagged=gates.tagged,
             gates_given=gates.given,

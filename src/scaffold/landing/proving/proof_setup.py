@@ -83,7 +83,7 @@ class ProofSetup:
             installed=installed,
             accepted_losses=frozenset(accepted),
             settled=self.settled,
-            failed_on_base=_failed_before(attempt.verification),
+            failed_on_base=attempt.verification.failed_on_base if attempt.verification else (),
             baseline=baseline,
             marked_list=listed.path if listed else "",
             tagged=settings.gates.tagged,
@@ -133,11 +133,3 @@ def with_agreement(proven: Verification, handed_in: Verification) -> Verificatio
     known = {doubt.code for doubt in handed_in.doubts}
     reviewed = handed_in.reviewed and all(doubt.code in known for doubt in proven.doubts)
     return msgspec.structs.replace(proven, reviewed=reviewed, review=handed_in.review, accepted=handed_in.accepted)
-
-
-def _failed_before(verification: Verification | None) -> tuple[str, ...] | None:
-    if verification is None:
-        return None
-    # Empty: nothing failed on the base, so the facts are weak. None: the worker did not run the checks on the base.
-    passes_without_work = any(doubt.code == "passes_without_work" for doubt in verification.doubts)
-    return verification.failed_on_base or (() if passes_without_work else None)

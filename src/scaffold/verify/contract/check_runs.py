@@ -109,13 +109,13 @@ async def verify_changes(
     tree: Tree,
     changed: Sequence[str],
     *,
-    failed_on_base: Collection[str] | None = None,
+    failed_on_base: Collection[str] = (),
     run: CheckRunner | None = None,
 ) -> Verification:
     """Check `tree` against `contract`, given the `changed` paths; `run` replaces `run_check`.
 
-    `failed_on_base` are the names of the checks that failed on the base; None if they were not run there. If no
-    required check failed on the base, that is a doubt: the checks would pass without the work, too.
+    `failed_on_base` are the names of the checks that were seen to fail on the base. If no required check was, that is a
+    doubt: the checks would pass without the work, too.
 
     Commands run one after another, so that they cannot disturb each other; all of them run, so that one round of
     feedback names every failure. Each starts with the tracked files as committed. Untracked files they create stay.
@@ -131,10 +131,8 @@ async def verify_changes(
         change = CheckResult(name="change", verdict="pass", detail=detail)
         return Verification(commit=tree.commit, results=(change,), doubts=(NO_CONTRACT,))
     results = await run_checks(contract, tree, changed, run=run)
-    were_red = tuple(dict.fromkeys(result.name for result in results if result.name in (failed_on_base or ())))
-    required = required_names(contract)
-    conclusive = required if failed_on_base is None else required.intersection(were_red)
-    doubts = () if conclusive else (PASSES_WITHOUT_WORK,)
+    were_red = tuple(dict.fromkeys(result.name for result in results if result.name in failed_on_base))
+    doubts = (PASSES_WITHOUT_WORK,) if required_names(contract).isdisjoint(were_red) else ()
     return Verification(commit=tree.commit, results=results, doubts=doubts, failed_on_base=were_red)
 
 
