@@ -20,7 +20,7 @@ from scaffold.verify.environment.provisioning import clean_again
 from scaffold.verify.guard import check_changed_paths
 from scaffold.verify.proof_request import ProofRequest
 from scaffold.verify.regression.base_tests import doubts_about_tests
-from scaffold.verify.regression.comparison import doubts_about_functions
+from scaffold.verify.regression.comparison import doubts_about_blind_gates, doubts_about_functions
 from scaffold.verify.regression.gate_results import judge_gates
 from scaffold.verify.regression.gate_run_memory import NONE_SHARED, GateRunMemory
 from scaffold.verify.regression.shared_checks import SharedChecks
@@ -98,7 +98,8 @@ async def prove_gates(
     gates = await judge_gates(request, baseline, tree, shared=shared)
     silenced = await doubts_about_suppressions(tree, changes, gates)
     weakened = (await weakened_gates(request, tree, changes)).doubts
-    found = (*doubts_about_tests(gates), *doubts_about_functions(gates), *silenced, *weakened)
+    blind = doubts_about_blind_gates(gates)
+    found = (*doubts_about_tests(gates), *doubts_about_functions(gates), *silenced, *weakened, *blind)
     return GateProof(gates, found)
 
 

@@ -105,7 +105,7 @@ def test_a_gate_that_cannot_find_a_fault_is_shown_as_such(context, plan, scaffol
         context.store.baselines.hold(run.id, held, "t1")
     assert scaffold("baseline").out.splitlines()[3].strip().split(", ") == snapshot(
         [
-            "`make all` fails before the work and does not report individual tests",
+            "`make all` fails before the work with nothing in it that passes",
             "so it cannot tell good work from bad; fix it",
             "or set another command in `quality_gates.build`",
         ]

@@ -19,7 +19,7 @@ class Counted:
     def __init__(self, candidates, count):
         self.candidates = candidates
         self.count = count
-        self.command = f"echo x >> {count}; ! test -e left"
+        self.command = f"grep -q add calc.py && echo x >> {count} && ! test -e left"
 
     async def capture(self):
         self.base = await self.candidates.commit({"calc.py": CALC, "command": self.command})

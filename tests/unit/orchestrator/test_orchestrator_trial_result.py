@@ -5,10 +5,9 @@ import os
 from inline_snapshot import snapshot
 
 from scaffold.core.ids import Commit
-from scaffold.core.proof.gates import Gate, GateRun
+from scaffold.core.proof.gates import RED_ANYWAY, Gate, GateRun
 from scaffold.git.repository import Repository
 from scaffold.run.trial.gate_verdicts import FILE, judged, latest_trial
-from scaffold.verify.regression.baseline_capture import UNINFORMATIVE
 
 COMMIT = Commit("a" * 40)
 
@@ -37,7 +36,7 @@ def test_a_gate_passes_fails_ran_nothing_or_cannot_judge_here_and_says_why():
         tried("build", "exit", problem="error", exit_code=1, detail="Could not resolve host: crates.example.org"),
         tried(outcomes={"a": "failed"}, detail="E   ConnectionError: Failed to resolve 'files.example.org'"),
     ]
-    assert [(result.summary.replace(UNINFORMATIVE, "UNINFORMATIVE"), result.judges) for result in results] == snapshot(
+    assert [(result.summary.replace(RED_ANYWAY, "RED_ANYWAY"), result.judges) for result in results] == snapshot(
         [
             ("passes: 2 passed, 1 skipped", True),
             ("passes: no findings", True),
@@ -48,7 +47,7 @@ def test_a_gate_passes_fails_ran_nothing_or_cannot_judge_here_and_says_why():
                 True,
             ),
             ("fails on the base: 3 findings", True),
-            ("fails on the base: exit code 2; it UNINFORMATIVE", False),
+            ("fails on the base: exit code 2; it RED_ANYWAY", False),
             ("ran nothing: no tests were collected", False),
             ("cannot judge here: it timed out after 600 s", False),
             ("cannot judge here: the Python module `trio` is not installed", False),

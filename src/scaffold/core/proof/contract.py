@@ -129,6 +129,7 @@ DoubtCode = Literal[
     "settings_changed",
     "checks_changed",
     "gates_weakened",
+    "gates_blind",
     "criteria_not_cited",
     "environment_made",
 ]

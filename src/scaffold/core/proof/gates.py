@@ -1,6 +1,6 @@
 """Quality gates: checks of the whole repository, and how a change compares with the baseline before it."""
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import Literal
 
 from msgspec import Struct
@@ -33,6 +33,8 @@ GateVerdict = Literal[
 """
 GateRunProblem = Literal["vacuous", "error", "timeout"]
 BLOCKING_GATE_VERDICTS: frozenset[GateVerdict] = frozenset({"new_failure", "vacuous", "error", "timeout"})
+RED_ANYWAY = "fails before the work with nothing in it that passes, so it cannot tell good work from bad"
+GREEN_ANYWAY = "also passes if no file of the code can be read, so it cannot tell good work from bad"
 
 
 class Gate(Struct, frozen=True, kw_only=True):
@@ -159,6 +161,15 @@ class GateRun(Struct, frozen=True, kw_only=True):
     output_hash: str | None = None
     """SHA-256 of the whole standard output."""
 
+    @property
+    def blind(self) -> str:
+        """Why no work can make it worse, as the predicate of a sentence; empty if some can, or nothing is known."""
+        # Hooks are compared with what they say of the same files, not with this run.
+        if self.problem or self.gate.runner == "hooks" or not {"failed", "error"}.intersection(self.outcomes.values()):
+            return ""
+        shown = PASSING_OUTCOMES.intersection(self.outcomes.values())
+        return "" if shown or _names_findings(self.gate, self.outcomes) else RED_ANYWAY
+
 
 class GateResult(Struct, frozen=True, kw_only=True):
     """A gate compared with its baseline; shown to users, stored with the candidate, used as evidence."""
@@ -180,6 +191,8 @@ class GateResult(Struct, frozen=True, kw_only=True):
     varying: tuple[str, ...] = ()
     """The names of tests that change from run to run, with `…` for what changes; matched by position."""
     counts: Mapping[TestVerdict, int] = {}
+    passes_unread: bool = False
+    """Whether it also passes on code that nothing can read: what it shows has nothing to do with the work."""
     replaced: tuple[str, ...] = ()
     """Functions of the language that code of the work replaced while its tests ran, sorted."""
     focused: bool = False
@@ -199,20 +212,25 @@ class GateResult(Struct, frozen=True, kw_only=True):
     @property
     def counts_for_work(self) -> bool:
         """True if this result is evidence for the work: it does not block, and it could have."""
-        return self.verdict != "not_applicable" and self.verdict not in BLOCKING_GATE_VERDICTS and self.could_fail
+        return self.verdict != "not_applicable" and self.verdict not in BLOCKING_GATE_VERDICTS and not self.blind
 
     @property
-    def could_fail(self) -> bool:
-        """False if all that ran failed before the work, too, so that no work could make it worse."""
-        if self.verdict != "pre_existing" or self.counts.keys() - {"pre_existing", "skipped"}:
-            return True
-        # Old findings hide no new ones, but an exit code does.
-        return self.gate.runner == "findings" and EXIT_OUTCOME not in self.tests
+    def blind(self) -> str:
+        """Why it could not have refused any work, as the predicate of a sentence; empty if it could have."""
+        if self.passes_unread:
+            return GREEN_ANYWAY
+        shown = self.verdict != "pre_existing" or self.counts.keys() - {"pre_existing", "skipped"}
+        return "" if shown or _names_findings(self.gate, self.tests) else RED_ANYWAY
 
     @property
     def warns(self) -> bool:
         """True if this result would prevent landing if the project's own set-up ran the gate."""
         return self.verdict in BLOCKING_GATE_VERDICTS and self.gate.advisory
+
+
+def _names_findings(gate: Gate, names: Container[str]) -> bool:
+    # Old findings hide no new ones, but an exit code does.
+    return gate.runner == "findings" and EXIT_OUTCOME not in names
 
 
 class Baseline(Struct, frozen=True, kw_only=True):

@@ -16,7 +16,7 @@ from scaffold.git.repository import Repository
 from scaffold.host.atomic_files import write_atomic
 from scaffold.host.contained_path import ContainedPath
 from scaffold.verify.gates.refusals import describe_refused
-from scaffold.verify.regression.baseline_capture import UNINFORMATIVE, gate_problem, missing_dependency
+from scaffold.verify.regression.baseline_capture import gate_problem, missing_dependency
 from scaffold.verify.regression.comparison import FAILING_OUTCOMES
 
 FILE = "scaffold/trial.json"
@@ -110,9 +110,7 @@ def _trial_verdict(run: GateRun) -> tuple[TrialVerdict, str, bool]:
         told = f"exit code {run.exit_code}" if set(run.outcomes) <= {EXIT_OUTCOME} else _outcome_counts(run)
         return "passes", "no findings" if run.gate.runner == "findings" else told, True
     if failed == [EXIT_OUTCOME] and len(run.outcomes) == 1:
-        informative = run.gate.runner != "exit"
-        why = f"exit code {run.exit_code}" + ("" if informative else f"; it {UNINFORMATIVE}")
-        return "fails", why, informative
+        return "fails", f"exit code {run.exit_code}" + (f"; it {run.blind}" if run.blind else ""), not run.blind
     if run.gate.runner == "findings":
         return "fails", count_of(sum(run.counts.get(name, 1) for name in failed), "finding"), True
     own = [name for name in failed if name not in run.refused]

@@ -119,6 +119,9 @@ def reached_commands(path: str, text: str, words: Collection[str]) -> tuple[str,
     return () if name in TASK_RUNNER_FILES["task"] else (text,)
 
 
+_TASK_FILES = frozenset(name for names in TASK_RUNNER_FILES.values() for name in names)
+
+
 @lru_cache(MAX_NAMES)
 def _may_configure(name: str) -> bool:
     # Cached, because it is asked of every path, again and again.
@@ -132,6 +135,11 @@ def is_configuration(path: str) -> bool:
     *folders, name = path.casefold().split("/")
     # A config.toml may belong to the program; cargo's names no such files.
     return INSTALL_FOLDERS.isdisjoint(folders) and name not in {"setup.py", "config", "config.toml"}
+
+
+def says_commands(path: str) -> bool:
+    """Return True if the file may say what a command does: settings of its program, tasks of a task runner."""
+    return is_configuration(path) or path.rpartition("/")[2].casefold() in _TASK_FILES
 
 
 def files_configured_by(path: str, text: str, paths: Collection[str]) -> frozenset[str]:

@@ -27,7 +27,6 @@ from scaffold.verify.regression.comparison import FAILING_OUTCOMES
 from scaffold.verify.regression.flaky_tests import retry_new_failures
 
 ADVISORY = "no check of the project's own set-up runs it"
-UNINFORMATIVE = "fails before the work and does not report individual tests, so it cannot tell good work from bad"
 MAX_FAILURES = 3
 """The most failed tests whose messages explain why no test passes."""
 NETWORK = "it needs the network: it asks for {}"
@@ -145,9 +144,8 @@ def baseline_event(run: GateRun, *, reused: bool) -> BaselineCaptured:
 
 def uninformative_reason(run: GateRun) -> str:
     """Return why a gate can never reject work, and what to do; empty if it can."""
-    if run.problem or run.gate.runner != "exit" or not FAILING_OUTCOMES.intersection(run.outcomes.values()):
-        return ""
-    return f"`{run.gate.command}` {UNINFORMATIVE}; fix it, or set another command in `quality_gates.{run.gate.kind}`"
+    fix = f"fix it, or set another command in `quality_gates.{run.gate.kind}`"
+    return f"`{run.gate.command}` {run.blind}; {fix}" if run.blind else ""
 
 
 def encode_baseline(baseline: Baseline, run_id: RunId) -> bytes:

@@ -332,6 +332,17 @@ def doubts_about_functions(gates: Sequence[GateResult]) -> Iterator[Doubt]:
         yield Doubt("functions_replaced", utf8_safe(text))
 
 
+def doubts_about_blind_gates(gates: Sequence[GateResult]) -> Iterator[Doubt]:
+    """Yield the doubt about gates that could not have refused the work, where no other one of their kind takes over."""
+    ran = [gate for gate in gates if gate.verdict != "not_applicable" and not gate.gate.advisory]
+    seeing = {gate.gate.kind for gate in ran if gate.counts_for_work}
+    # Style decides nothing about what a program does.
+    blind = [gate for gate in ran if gate.blind and gate.gate.kind not in {*seeing, "lint"}]
+    if blind:
+        said = {f"`{gate.gate.command}` {gate.blind}" for gate in blind}
+        yield Doubt("gates_blind", utf8_safe(join_limited(sorted(said), MAX_NAMED)))
+
+
 def _newly_replaced(before: GateRun | None, now: GateRun) -> list[str]:
     return [] if before is None else sorted({*now.replaced} - {*before.replaced})
 

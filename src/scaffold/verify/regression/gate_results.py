@@ -64,6 +64,7 @@ from scaffold.verify.regression.test_identity import (
 from scaffold.verify.regression.unchanged_tests import (
     fates_without_support,
     lay_base_code,
+    lay_unread_code,
     new_support_files,
     replaced_cases,
     with_findings_of,
@@ -73,6 +74,8 @@ FLAKY_ROUNDS = 3
 """How often a test that was flaky before the work is repeated."""
 AGAIN = ("the baseline, a second time",)
 """Selects the second run of a baseline among the known runs."""
+UNREAD = ("the baseline, without readable code",)
+"""Selects its run on code that nothing can read."""
 FATES_BY_WEIGHT: Sequence[TestFate] = ("lost", "removed", "changed", "moved")
 """The fates to keep first if there are too many."""
 
@@ -229,6 +232,7 @@ class _GateRunner:
         replaced = replaced_functions(before, run)
         result = structs.replace(
             result,
+            passes_unread=await self._passes_unread(before or run, result),
             varying=varying,
             replaced=replaced,
             focused=bool(only),
@@ -281,25 +285,37 @@ class _GateRunner:
             return VaryingNames()
         if gate.name not in self._names and may_be_misnamed(before, run, expected):
             # At the base, so that the work cannot make names vary.
-            again, former = await self._base_again(before), {old: new for new, old in self._change.former.items()}
+            again, former = (
+                await self._base_again(before, AGAIN),
+                {old: new for new, old in self._change.former.items()},
+            )
             self._names[gate.name] = varying_names(before, with_renamed_files(again, _renames_in_gate(gate, former)))
         return self._names.get(gate.name, VaryingNames())
 
-    async def _base_again(self, before: GateRun) -> GateRun:
+    async def _passes_unread(self, run: GateRun, result: GateResult) -> bool:
+        """Return whether a gate that names no tests also passes on unreadable code; runs once for each base."""
+        if result.gate.kind != "test" or result.gate.runner != "exit" or result.verdict != "pass":
+            return False
+        unread = await self._base_again(run, UNREAD)
+        return unread.problem is None and unread.exit_code == 0
+
+    async def _base_again(self, before: GateRun, how: Sequence[str]) -> GateRun:
         stored = structs.replace(
             self._memory, tree_id=await commits.tree_of(self._tree.git, before.commit), shared=NONE_SHARED
         )
-        found = stored.find(before.gate, AGAIN, self._timeout_s(before.gate, before))
+        found = stored.find(before.gate, how, self._timeout_s(before.gate, before))
         if found is not None:
             return found
         await clean_again(self._memory.check_environment, self._tree)
         tree = structs.replace(self._tree, commit=before.commit, environ={**self._tree.environ, **UNCACHED})
         try:
             await restore_tracked_files(tree)
+            if how == UNREAD:
+                await lay_unread_code(tree)
             run = (await self._shown_by(tree, before.gate, before, ())).run
         finally:
             await restore_tracked_files(self._tree)
-        stored.keep(run, AGAIN)
+        stored.keep(run, how)
         return run
 
     async def _run_base_tests(self, before: GateRun, altered: Sequence[str]) -> LaidRun:

@@ -20,8 +20,7 @@ from scaffold.git.commits import PathChange
 from scaffold.git.trees.links import follow_links
 from scaffold.verify.contract.check_runs import Tree
 from scaffold.verify.locate_tests import path_from_gate
-from scaffold.verify.paths.check_inputs import TASK_RUNNER_FILES
-from scaffold.verify.paths.loaded_files import is_configuration
+from scaffold.verify.paths.loaded_files import says_commands
 
 MAX_FILES = 5
 """The most files named in a doubt."""
@@ -124,9 +123,7 @@ async def doubts_about_suppressions(
 async def _has_coverage_threshold(tree: Tree, gates: Iterable[Gate]) -> bool:
     if any(_THRESHOLD.search(gate.command) for gate in gates):
         return True
-    tasks = frozenset(name for names in TASK_RUNNER_FILES.values() for name in names)
-    paths = await commits.listed_paths(tree.git, tree.base)
-    read = [path for path in paths if is_configuration(path) or path.rpartition("/")[2].casefold() in tasks]
+    read = [path for path in await commits.listed_paths(tree.git, tree.base) if says_commands(path)]
     contents = await commits.batch_contents(tree.git, [f"{tree.base}:{path}" for path in read])
     return any(_THRESHOLD.search(data.decode(errors="replace")) for data in contents if data)
 

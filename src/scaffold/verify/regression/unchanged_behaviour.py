@@ -17,7 +17,7 @@ from scaffold.verify.paths.conventions import is_test
 from scaffold.verify.regression.meaning import Sameness, is_document, is_read_in, sameness
 from scaffold.verify.regression.selection.mentions import files_holding
 
-ANSWERED: frozenset[DoubtCode] = frozenset({"no_contract", "passes_without_work", "not_executed"})
+ANSWERED: frozenset[DoubtCode] = frozenset({"no_contract", "passes_without_work", "not_executed", "gates_blind"})
 """Doubts about whether checks could see the change; there is nothing to see."""
 MOST_READERS = 500
 """The most files in which a reader is looked for."""
@@ -36,7 +36,7 @@ async def with_unchanged_behaviour(
     kinds = await unchanged_kinds(git, base, found.commit) if judged else ()
     answer = f"no executed line changed meaning: {join_limited(kinds, len(kinds))}" if kinds else ""
     # Without a contract, only a gate can have passed before and after.
-    ran = any(gate.verdict == "pass" or gate.counts.get("pass") for gate in gates)
+    ran = any(gate.counts_for_work and (gate.verdict == "pass" or gate.counts.get("pass")) for gate in gates)
     doubts = tuple(
         structs.replace(doubt, answer=answer if doubt.code in ANSWERED and (ran or doubt.code != "no_contract") else "")
         for doubt in found.doubts

@@ -6,9 +6,12 @@ from msgspec import structs
 
 from scaffold.core.proof.gates import PASSING_OUTCOMES, Gate, GateRun, TestFate
 from scaffold.git import commits
+from scaffold.host.contained_path import ContainedPath
 from scaffold.verify.contract.check_runs import Tree, restore_tracked_files
+from scaffold.verify.contract.vacuous_tests import NO_CODE
 from scaffold.verify.locate_tests import path_from_gate, path_of_test
 from scaffold.verify.paths.conventions import PROSE_SUFFIXES
+from scaffold.verify.paths.loaded_files import says_commands
 from scaffold.verify.regression.base_tests import LaidRun, for_each
 from scaffold.verify.regression.comparison import FAILING_OUTCOMES, lost_tests
 from scaffold.verify.regression.selection.affected_tests import ChangeImpact
@@ -91,6 +94,13 @@ async def lay_base_code(tree: Tree, before: GateRun) -> frozenset[str]:
     await for_each(tree, ("rm", "--force", "--quiet"), [change.path for change in code if change.kind == "A"])
     await for_each(tree, ("checkout", before.commit), [change.path for change in code if change.kind != "A"])
     return others
+
+
+async def lay_unread_code(tree: Tree) -> None:
+    """Make every file unreadable that does not say what commands do; `restore_tracked_files` undoes it."""
+    for path in await commits.listed_files(tree.git, tree.commit):
+        if not says_commands(path):
+            ContainedPath(tree.git.cwd, path).write(NO_CODE)
 
 
 def with_findings_of(before: GateRun, settings: GateRun, changed: Collection[str]) -> GateRun:

@@ -24,7 +24,7 @@ from scaffold.run.gate_logs import shown_path
 from scaffold.verify.contract.review_verdict import is_audit, is_review, review_text
 from scaffold.verify.gates.refusals import describe_refused
 from scaffold.verify.regression.base_tests import shown_name
-from scaffold.verify.regression.baseline_capture import ADVISORY, UNINFORMATIVE
+from scaffold.verify.regression.baseline_capture import ADVISORY
 from scaffold.verify.regression.test_identity import describe_varying
 from scaffold.views.name_lookup import find_landing_action
 from scaffold.views.run_json import fact_json, grant_json
@@ -211,8 +211,8 @@ def _gate_lines(gate: GateResult, layout: Layout) -> Iterator[str]:
         yield from layout.prose(OUTPUT_INDENT, gate.detail)
     if gate.warns:
         yield f"      it only warns: {ADVISORY}"
-    if gate.verdict == "pre_existing" and gate.gate.runner == "exit":
-        yield from layout.prose(OUTPUT_INDENT, f"it {UNINFORMATIVE}")
+    if gate.blind:
+        yield from layout.prose(OUTPUT_INDENT, f"it {gate.blind}")
     if gate.refused:
         yield from layout.prose(OUTPUT_INDENT, describe_refused(gate.refused))
     if gate.varying:
