@@ -40,9 +40,9 @@ bench: $(READY) ## Measure speed; prints one JSON object per line
 	@bench/peers/setup || echo "make bench: setting up the peers failed; their rows are skipped" >&2
 	@$(HERE) python bench/run.py
 
-error-rate: $(READY) ## Measure how often done is wrong, without a model: REPOS=clones, DATA=recorded patches, MINUTES=60; goes on
+error-rate: $(READY) ## Measure how often done is wrong, without a model: REPOS=clones, DATA=recorded patches, MINUTES=60 for each; goes on
 	@[ -n "$(REPOS)" ] || { echo "make error-rate: give REPOS, a folder of clones (docs/verifier.md)" >&2; exit 1; }
-	@[ -z "$(DATA)" ] || $(HERE) python bench/verifier --level official --data "$(DATA)" --repos "$(REPOS)" >/dev/null
+	@[ -z "$(DATA)" ] || $(HERE) python bench/verifier --level official --data "$(DATA)" --repos "$(REPOS)" --minutes $(or $(MINUTES),60) >/dev/null
 	@$(HERE) python bench/error_rate --repos "$(REPOS)" --minutes $(or $(MINUTES),60) --judged .bench/verifier.jsonl
 
 soak: $(READY) ## Run 500 actions for about ten minutes, do harm to them, and check what is left

@@ -26,7 +26,8 @@ def commit_patch(place: Place, patch: bytes, message: str) -> str:
     """
     if patch.strip():
         _apply(place, patch if patch.endswith(b"\n") else patch + b"\n")
-    place.git("add", "--all", "--force", "--", *(_changed(place) or ["."]))
+    if changed := _changed(place):  # the whole folder has the environment in it, which the next checkout would delete
+        place.git("add", "--all", "--force", "--", *changed)
     place.git("commit", "--quiet", "--allow-empty", "--no-verify", "--message", message, environ=AT_ONE_TIME)
     return place.git("rev-parse", "HEAD").strip()
 
