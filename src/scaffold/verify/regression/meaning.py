@@ -2,6 +2,7 @@
 
 import ast
 import builtins
+import configparser
 import re
 from collections.abc import Callable, Iterator, Mapping
 from doctest import DocTestParser
@@ -26,6 +27,8 @@ _READS_TYPES = frozenset({"__annotations__", "get_annotations", "get_type_hints"
 _VERSION_PLACES: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "pyproject.toml": (("project", "version"), ("tool", "poetry", "version")),
     "Cargo.toml": (("package", "version"), ("workspace", "package", "version")),
+    "setup.cfg": (("metadata", "version"),),
+    ".bumpversion.cfg": (("bumpversion", "current_version"),),
     "package.json": (("version",),),
     "package-lock.json": (("version",), ("packages", "", "version")),
 }
@@ -56,7 +59,7 @@ def sameness(path: str, before: bytes | None, after: bytes | None) -> Sameness |
         return None
     if path.endswith(".py"):
         return _python_sameness(path, before, after)
-    if path.endswith((".json", ".toml", "Cargo.lock")):
+    if path.endswith((".json", ".toml", "setup.cfg", ".bumpversion.cfg", "Cargo.lock")):
         return _data_sameness(path, old, new)
     lines = [_lines_of_code(path, text) for text in (old, new)]
     return Sameness(COMMENTS) if lines[0] is not None and lines[0] == lines[1] else None
@@ -77,9 +80,8 @@ def is_read_in(source: bytes, same: Sameness) -> bool:
     called = {id(node.func) for node in nodes if isinstance(node, ast.Call)}
     for node in nodes:
         match node:
-            case ast.Name(id=name) | ast.Attribute(attr=name):
-                handed_on = name in same.names and isinstance(node.ctx, ast.Load) and id(node) not in called
-                if handed_on or name in same.readers:
+            case ast.Name(id=name, ctx=ast.Load()) | ast.Attribute(attr=name, ctx=ast.Load()):
+                if name in same.readers or (name in same.names and id(node) not in called):
                     return True
             case ast.ImportFrom(module=module, names=names) if module not in TYPING:
                 if any(each.name in same.imported | same.readers for each in names):
@@ -117,6 +119,12 @@ class _Stripped(ast.NodeTransformer):
         if plain:
             self._known.add(node.name)
         return self._visit_owner(node, plain=plain and (self._readable or self._in_function), in_function=False)
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.ImportFrom:
+        """Note base classes that read nothing."""
+        if (node.module, node.level) == ("abc", 0):
+            self._known |= {each.asname or each.name for each in node.names if each.name == "ABC"}
+        return node
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> Any:
         """Keep what a decorator may read."""
@@ -262,9 +270,10 @@ def _doctest_examples(text: str) -> list[tuple[str, str]] | None:
 
 def _data_sameness(path: str, old: str, new: str) -> Sameness | None:
     read: Callable[[str], Any] = read_json if path.endswith(".json") else read_toml
+    read = _read_ini if path.endswith(".cfg") else read
     try:
         values = read(old), read(new)
-    except (ValueError, RecursionError):
+    except (ValueError, RecursionError, configparser.Error):
         return None
     # As text: the order of keys may matter, and 1, 1.0 and true are not the same.
     if repr(values[0]) == repr(values[1]):
@@ -274,6 +283,13 @@ def _data_sameness(path: str, old: str, new: str) -> Sameness | None:
             if isinstance(table, dict) and _VERSION.fullmatch(str(table.get(key, ""))):
                 table[key] = ""
     return Sameness(VERSION) if repr(values[0]) == repr(values[1]) else None
+
+
+def _read_ini(text: str) -> dict[str, dict[str, str]]:
+    parser = configparser.RawConfigParser()
+    parser.optionxform = str  # type: ignore[assignment, method-assign]  # as written
+    parser.read_string(text)
+    return {name: dict(parser[name]) for name in parser}
 
 
 def _version_tables(name: str, value: Any) -> Iterator[tuple[Any, str]]:
@@ -296,8 +312,9 @@ _UNSURE = {"go": re.compile(r"[\"`']|\*/"), "rs": re.compile(r"\"|\*/")}
 """Shows that a text was not split into its parts correctly."""
 _UNSURE_SCRIPT = re.compile(r"[\"'`/]|(?:[(=,?:&|>;{}]|return)\s*<")
 _PLAIN_COMMENT = re.compile(r"//(?:\s|$)|/\*[*\s]")
-_READ_COMMENT = re.compile(r"[@#]|\+build")
-"""A comment that a compiler or a bundler may read. Go reads those beside `import "C"` and below `// Output:`."""
+_READ_LINE = re.compile(r".*(?:(?<!\w)[@#]|\+build).*")
+"""A line of a comment that a compiler or a bundler may read: no address has a mark after a space. Go also reads
+comments beside `import "C"` and below `// Output:`."""
 
 
 def _lines_of_code(path: str, text: str) -> list[str] | None:
@@ -321,8 +338,8 @@ def _lines_of_code(path: str, text: str) -> list[str] | None:
                 not before.strip() and re.match(r"[^\S\n]*(?:\n|$)", text[at : at + 200]) is not None
             )
             is_rust_doc = kind == "rs" and comment.startswith("/**")
-            idle = alone and not is_rust_doc and _PLAIN_COMMENT.match(comment) and not _READ_COMMENT.search(comment)
-            code.append("" if idle else comment)
+            idle = alone and not is_rust_doc and _PLAIN_COMMENT.match(comment)
+            code += _READ_LINE.findall(comment) if idle else [comment]
     code.append(re.sub(r"[^\S\n]+", " ", text[at:]))
     rest.append(text[at:])
     if _UNSURE.get(kind, _UNSURE_SCRIPT).search(" ".join(rest)):
