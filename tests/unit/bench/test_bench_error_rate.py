@@ -3,11 +3,13 @@
 import subprocess  # noqa: TID251 - git makes the repository that is measured
 from random import Random  # noqa: TID251 - seeded
 
+import msgspec
 import pytest
 
 from replay.commits import read_change
 from replay.error_rate import Measured, error_rate, main
 from replay.mutants import KINDS, commit_of, variants_of
+from replay.oracle import commit_patch
 from replay.place import find_source, prepare
 from replay.results import Results, interval
 from replay.trial import Ending
@@ -85,7 +87,8 @@ def test_the_sentence_counts_wrong_changes_that_are_proven_and_right_ones_that_a
         *(line_of("gold", outcome) for outcome in ("proven", "weak", "refused", "not_judged")),
         *(line_of("changed line", outcome) for outcome in ("proven", "refused", "refused", "weak", None)),
     ]
-    text = error_rate(lines)
+    untold = msgspec.structs.replace(lines[-2], right=None)
+    text = error_rate([*lines, untold])
     assert "done was wrong in 1 of 4 (25.0 %) wrong changes, 95 % interval 4.6 to 69.9 %" in text
     assert "honest work was refused in 1 of 3 (33.3 %) right ones" in text
     assert sum(line.startswith("acme/calc abc") for line in text.splitlines()) == 3
@@ -96,7 +99,20 @@ def test_an_interval_of_no_cases_in_many_has_an_upper_end():
     assert interval(0, 0) == "no interval"
 
 
+def test_a_change_of_nothing_leaves_the_environment_in_place(tmp_path, sources):
+    """BX-21: what git ignores is no part of a commit, and survives the next checkout."""
+    place = prepare(tmp_path / "work", find_source(sources, "acme/calc"), (), at="HEAD")
+    installed = place.repo / ".venv" / "python"
+    installed.parent.mkdir()
+    installed.touch()
+    base = place.commits("-1", "HEAD")[0]
+    assert place.git("diff", "--name-only", base, commit_patch(place, b"", "nothing")) == ""
+    place.reset(f"{base}^")
+    assert installed.exists()
+
+
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 def test_wrong_changes_of_a_commit_are_refused_and_a_second_call_judges_nothing_again(tmp_path, sources, capsys):
     """BX-21: a sample with a repository of its own: no wrong change is proven, and the commit lands."""
     (tmp_path / "projects.toml").write_text(PROJECT)
