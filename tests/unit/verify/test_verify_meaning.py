@@ -31,6 +31,7 @@ SAME = {
     "new document": ("docs/x.rst", None, "hi"),
     "notice": ("LICENSE.txt", "a", None),
     "stub": ("a/b.pyi", "x: int", "x: str"),
+    "declarations": ("a/b.d.ts", "f(x?: a): b", "f(x: a): b"),
 }
 OTHER = {
     "value": ("a.py", "x = 1\n", "x = 2\n"),

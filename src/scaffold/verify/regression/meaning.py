@@ -50,7 +50,7 @@ class Sameness(Struct, frozen=True):
 
 def sameness(path: str, before: bytes | None, after: bytes | None) -> Sameness | None:
     """Return in what a file differs without changing its meaning; None if it may mean something else."""
-    if path.endswith(".pyi") or path.rpartition("/")[2] == "py.typed":
+    if path.endswith((".pyi", ".d.ts")) or path.rpartition("/")[2] == "py.typed":
         return Sameness(TYPES)
     old, new = ((data or b"").decode(errors="surrogateescape") for data in (before, after))
     if is_document(path):
