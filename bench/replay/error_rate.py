@@ -203,7 +203,7 @@ def error_rate(lines: Sequence[Line]) -> str:
     """Return the table, each change that ended otherwise than it should, and the sentence."""
     rows = [row for line in lines for row in _counted(line)]
     groups = sorted({(project, kind) for project, kind, *_ in rows})
-    outcomes = ("proven", "reviewed", "weak", "refused", "not judged")
+    outcomes = ("proven", "reviewed", "unchanged", "weak", "refused", "not judged")
     cells = [
         (
             *group,

@@ -57,7 +57,7 @@ COLUMNS = (
     *((True, outcome) for outcome in ("proven", "reviewed", "weak", "refused", "not_judged")),
     *((False, outcome) for outcome in ("proven", "reviewed", "weak", "refused", "not_judged")),
 )
-LANDED = {"proven", "reviewed", "weak"}
+LANDED = {"proven", "reviewed", "unchanged", "weak"}
 HEADER = (
     "project, level",
     "patches",
