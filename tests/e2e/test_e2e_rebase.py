@@ -61,7 +61,7 @@ def test_work_that_was_not_proven_on_the_new_base_is_not_called_proven(scenario)
 def test_what_only_gates_showed_is_called_proven_once_they_ran_on_the_new_base(tmp_path, resumed):
     """BX-1, BX-2: a fact that no check shows is carried over, and is no proof of a tree on which nothing ran."""
     made = Scenario(tmp_path)
-    made.configure(quality_gates={"test": "test ! -f BROKEN"})
+    made.configure(quality_gates={"test": "grep -q Sample README.md && test ! -f BROKEN"})
     made.plan(plan_of(both=[{**action("first", effects=["first_done"]), "contract": None}]))
     made.cassette(first=[write("first.txt", "1\n")])
     made.run("--yes", code=0)

@@ -34,7 +34,7 @@ GateVerdict = Literal[
 GateRunProblem = Literal["vacuous", "error", "timeout"]
 BLOCKING_GATE_VERDICTS: frozenset[GateVerdict] = frozenset({"new_failure", "vacuous", "error", "timeout"})
 RED_ANYWAY = "fails before the work with nothing in it that passes, so it cannot tell good work from bad"
-GREEN_ANYWAY = "also passes if no file of the code can be read, so it cannot tell good work from bad"
+GREEN_ANYWAY = "also passes if no file of the code can be read, so passing says little about the work"
 
 
 class Gate(Struct, frozen=True, kw_only=True):
