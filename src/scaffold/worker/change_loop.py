@@ -136,6 +136,8 @@ class ChangeLoop:
         self._failure: Verification | None = None
         """What the checks of this attempt showed when its work last failed."""
         self._iteration = 1
+        self._pinned: Commit | None = None
+        """What the attempt's work ref has."""
 
     async def execute(self) -> CandidateReady | AttemptEnd:
         """Run iterations until one decides the end; one that changes nothing is the last.
@@ -238,6 +240,7 @@ class ChangeLoop:
             # While it is judged its checks leave files behind, and what a crash must keep is this.
             ref = refs.work_ref(self._records.task.attempt.id)
             await refs.pin(self._place.run_context.git, ref, work.head, known=self._workspace.start)
+            self._pinned = work.head
         changed = left != self._last.left
         if changed:
             records.enter("verifying")
@@ -346,6 +349,7 @@ class ChangeLoop:
         # Its agent goes on: from here on the worktree has the work.
         ref = refs.work_ref(self._records.task.attempt.id)
         await refs.delete(self._place.run_context.git, ref, old=last.verification.commit)
+        self._pinned = None
         self._records.enter("executing", verification=last.verification)
         if last.critique is None:
             self._failure = last.verification
@@ -408,7 +412,7 @@ class ChangeLoop:
         failed = self._failure or last_failure(records)
         if self._judges.learner is not None and failed is not None:
             await self._judges.learner.propose(failed, verification)
-        return await hand_in(workspace, records, verification, self._ignored)
+        return await hand_in(workspace, records, verification, self._ignored, pinned=self._pinned)
 
 
 async def _end_unchanged(

@@ -63,7 +63,7 @@ def pool(repo, tmp_path):
 
 async def everything(repo, git, head, people):
     """Run each git operation that we use in a worktree; a refused commit is one of them."""
-    await worktree_fingerprint(git, head)
+    await worktree_fingerprint(git)
     try:
         work = await commit_all(git, "work", **people)
     except GitError:
@@ -105,7 +105,7 @@ async def test_a_repository_planted_in_a_gitlink_s_folder_is_refused(repo, head,
     """BX-9, AL-12: it is named, never entered, and it is gone for the next attempt."""
     slot = await pool.take("a1", head)
     await plant(slot.git.cwd / "bare", "seq 3 > o; git -c core.fsmonitor=false add o; " + COMMIT + "; touch o")
-    await worktree_fingerprint(slot.git, head)
+    await worktree_fingerprint(slot.git)
     with pytest.raises(GitError, match="bare") as caught:
         await commit_all(slot.git, "work", **people)
     assert "remove bare" in caught.value.fix
@@ -139,7 +139,7 @@ async def test_a_worktree_that_leads_to_another_repository_does_not_follow(
                 cwd=top,
             )
     await sh("echo changed > a; mv own/.git own/git 2>/dev/null || true", cwd=top)
-    await worktree_fingerprint(slot.git, head)
+    await worktree_fingerprint(slot.git)
     work = await commit_all(slot.git, "work", **people)
     assert await resolve(repo.git, work) == work
     assert "a" in await changed_paths(repo.git, head, work)

@@ -79,7 +79,7 @@ async def test_any_change_of_the_tree_changes_its_fingerprint(harness):
     workspace = await open_workspace(harness.context, await harness.queue(run, "a"))
 
     async def fingerprint():
-        return await worktree_fingerprint(workspace.git, workspace.base)
+        return await worktree_fingerprint(workspace.git)
 
     await harness.sh("echo x > seen", cwd=workspace.path)
     prints = [await fingerprint()]
@@ -104,10 +104,6 @@ async def test_special_files_do_not_disturb_the_fingerprint(harness):
     run = await harness.own(goal("g", act("a")))
     workspace = await open_workspace(harness.context, await harness.queue(run, "a"))
     await harness.sh("mkfifo pipe; echo x > locked; chmod 0 locked; mkdir d; ln -s . d/loop", cwd=workspace.path)
-    assert await worktree_fingerprint(workspace.git, workspace.base) == await worktree_fingerprint(
-        workspace.git, workspace.base
-    )
+    assert await worktree_fingerprint(workspace.git) == await worktree_fingerprint(workspace.git)
     await harness.sh('rm "$(git rev-parse --git-dir)/HEAD"', cwd=workspace.path)
-    assert await worktree_fingerprint(workspace.git, workspace.base) != await worktree_fingerprint(
-        workspace.git, workspace.base
-    )
+    assert await worktree_fingerprint(workspace.git) != await worktree_fingerprint(workspace.git)

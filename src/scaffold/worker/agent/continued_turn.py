@@ -111,8 +111,6 @@ async def _restore_work(place: Workplace, before: Attempt) -> str | Impossible:
     git, base, now = place.workspace.git, place.workspace.base, place.task.attempt
     if before.model != now.model:
         return Impossible(f"its conversation is with {before.model}, and the model is now {now.model}")
-    if now.kind == "step" and place.task.action.role == REBASE_STEP:
-        return Impossible("the merge that it resolves is made again, with what has landed by now")
     head = before.head_sha or await refs.resolve(place.run_context.git, refs.rescue_ref(before.id))
     if head is not None:
         if await refs.resolve(place.run_context.git, head) is None:

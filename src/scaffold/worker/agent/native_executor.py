@@ -36,7 +36,7 @@ def watched_agent(
 
     Its turns are stored as `kept`, which also has the one that it continues, if any.
     """
-    repeats = RepeatGuard(partial(worktree_fingerprint, place.workspace.git, place.workspace.base))
+    repeats = RepeatGuard(partial(worktree_fingerprint, place.workspace.git))
     task = records.task
     commands = BackgroundCommands(records.run_context.outputs(task.attempt.run_id, task.attempt.id))
     agent = native_agent(place, capabilities, records, repeats, commands, kept)

@@ -57,7 +57,7 @@ class SideAgent:
         # The second reviewer's model is set apart from the models of the run's agents.
         reviewer = run.settings.planning.reviewer
         own = reviewer.model if role == "reviewer" and reviewer is not None else run.settings.agent_model(role)
-        repeats = RepeatGuard(partial(worktree_fingerprint, workspace.git, workspace.base))
+        repeats = RepeatGuard(partial(worktree_fingerprint, workspace.git))
         agent = Agent(
             model=model,
             tools=tuple(map(pulse.guard, tools(self.journal))),

@@ -14,7 +14,6 @@ from scaffold.agent.agent_spec import TurnResult
 from scaffold.agent.repeated_calls import FailedCall, LoopDetected, RepeatedFailures, call_fingerprint
 from scaffold.core.conversation import KeptTurn, Text, ToolCall
 from scaffold.core.errors import GitError
-from scaffold.core.ids import Commit
 from scaffold.core.states import AttemptOutcome
 from scaffold.core.tool import Tool, ToolOutput
 from scaffold.git.checkouts.submodule import checked_out_submodule, gitlinks
@@ -28,8 +27,10 @@ NUDGE_AT = 2
 END_AT = 3
 """Turns after which the attempt ends."""
 
-NO_SUBMODULES = "--ignore-submodules=all"
-"""Git enters no submodule: it would obey a repository that an agent put there."""
+CHANGED = ("status", "--porcelain", "-z", "--no-renames", "--untracked-files=all", "--ignore-submodules=all")
+"""Lists what differs from HEAD. Git enters no submodule: it would obey a repository that an agent put there."""
+STATUS_CHARS = 3
+"""The letters and the blank before each path."""
 READ_BYTES = 1 << 20
 """Bytes hashed of each changed file; for the rest, size and modification time decide."""
 
@@ -143,20 +144,19 @@ class WatchedAgent:
         return NoProgress("timeout", f"no output, no tool call and no model reply for {self._idle_s:g} s")
 
 
-async def worktree_fingerprint(git: Git, base: Commit) -> str:
-    """Return a fingerprint of the worktree without ignored files; a new random one if git fails."""
+async def worktree_fingerprint(git: Git) -> str:
+    """Return a fingerprint of what differs from HEAD, without ignored files; a new random one if git fails."""
     try:
-        changed = await git("diff", "--name-only", "--no-renames", "--no-ext-diff", NO_SUBMODULES, "-z", base)
-        others = await git("ls-files", "--others", "--exclude-standard", "-z", "--", ":/")
+        changed = await git(*CHANGED)
         links = await gitlinks(git)
     except GitError:
         # An unknown tree must not look unchanged, or the agent would be stopped for git's failure.
         return new_id()
-    names = sorted({*changed.records, *others.records})
+    names = sorted({record[STATUS_CHARS:] for record in changed.records})
     found = [await asyncio.to_thread(_files_digest, git.cwd, names)]
     for link in links:
         inner = checked_out_submodule(git, link)
-        found.append("" if inner is None else await worktree_fingerprint(inner, link.commit))
+        found.append("" if inner is None else f"{link.commit} {await worktree_fingerprint(inner)}")
     return " ".join(found)
 
 

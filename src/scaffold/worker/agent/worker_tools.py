@@ -206,7 +206,7 @@ def _repeated_if_safe(tool: Tool, place: Workplace) -> Tool:
     if is_read_only(tool) or tool.category == "file_write":
         return tool
     inside = place.sandbox is not None and tool.category in {"shell", "python"}
-    files = partial(worktree_fingerprint, place.workspace.git, place.workspace.base) if inside else None
+    files = partial(worktree_fingerprint, place.workspace.git) if inside else None
     return repeated_on(tool, files)
 
 

@@ -87,8 +87,13 @@ async def hand_in(
     records: AttemptRecords,
     verification: Verification,
     ignored: Mapping[str, IgnoreRule] | None = None,
+    *,
+    pinned: Commit | None = None,
 ) -> CandidateReady:
-    """Pin the verified commit and offer it for landing, or for being recorded; say which declared files it lacks."""
+    """Pin the verified commit, unless it is what is `pinned`, and offer it for landing, or for being recorded.
+
+    Say which declared files it lacks.
+    """
     declared = {
         path: rule for path, rule in (ignored or {}).items() if is_declared_path(path, records.task.action.files)
     }
@@ -96,8 +101,9 @@ async def hand_in(
         records.inform(f"{records.task.action.key}: {ignored_text(declared)}")
     # The ref comes before the row: a candidate in the store always has its
     # commit, even if this process dies in between.
-    work = refs.work_ref(records.task.attempt.id)
-    await refs.pin(records.run_context.git, work, verification.commit, known=workspace.start)
+    if pinned != verification.commit:
+        work = refs.work_ref(records.task.attempt.id)
+        await refs.pin(records.run_context.git, work, verification.commit, known=workspace.start)
     records.hand_in(verification.commit, verification)
     return CandidateReady(verification.commit)
 
