@@ -1,7 +1,7 @@
 """The merge agent: the prompt about files that no program could merge, and the parser of its answer."""
 
 import re
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from difflib import unified_diff
 
@@ -24,6 +24,7 @@ from scaffold.orchestrator.planning.supervisor_agent import OpenModel
 from scaffold.run.attempts.time_limit import TimeLimit
 from scaffold.run.context import RunContext
 from scaffold.run.notices import warn
+from scaffold.run.paid_replies import PaidReplies
 from scaffold.store.spending.run_budget import RunBudget
 
 ROLE = "merger"
@@ -31,8 +32,6 @@ MAX_ASKS = 3
 """How many answers the agent may give until one is usable."""
 MAX_QUESTIONS = 3
 """How many questions one attempt's work may cause: landings meanwhile may change the files."""
-MAX_KNOWN = 20
-"""How many answers are cached: a candidate may wait, and then be merged with the same tip again."""
 TASK_CHARS, EXPLANATION_CHARS = 8_000, 2_000
 _SECTION = re.compile(r"^[#*_\s]*(MERGED CODE|CONFLICT EXPLANATION)[*_:\s]*", re.MULTILINE)
 _BLOCK = re.compile(
@@ -43,54 +42,43 @@ _BLOCK = re.compile(
 class MergeAgent:
     """Asks the run's model in a new conversation, paid by the attempt whose work is merged. Implements `Merger`.
 
-    If the model fails, the conflict is left to a new attempt, and no work is lost.
+    An answered question costs nothing again: a candidate may wait, or its owner die, and then meet the same tip. If the
+    model fails, the conflict is left to a new attempt, and no work is lost.
     """
 
     def __init__(self, context: RunContext, run: Run, open_model: OpenModel) -> None:
         self._context = context
         self._run = run
         self._open_model = open_model
-        self._known: dict[MergeQuestion, MergeAnswer] = {}
-        self._questions = Counter[AttemptId]()
+        self._questions = defaultdict[AttemptId, set[MergeQuestion]](set)
 
     async def merge(self, question: MergeQuestion, check: MergeCheck) -> MergeAnswer:
-        """Return the merged files, or why there are none; an answered question is not asked again."""
-        if question in self._known:
-            return self._known[question]
-        answer, is_final = await self._ask_within_limit(question, check)
-        if is_final:
-            self._known[question] = answer
-            for oldest in [*self._known][:-MAX_KNOWN]:
-                del self._known[oldest]
-        return answer
-
-    async def _ask_within_limit(self, question: MergeQuestion, check: MergeCheck) -> tuple[MergeAnswer, bool]:
-        """Return (answer, whether it is final); if the model failed, it may answer the next time."""
+        """Return the merged files, or why there are none; if the model failed, it may answer the next time."""
         store, redactor = self._context.store, self._context.redactor
-        is_final = True
         action = store.actions.by_key(self._run.id, question.action)
         attempts = store.attempts.for_action(action.id) if action else ()
         if action is None or not attempts:
             raise LookupError(question.action)
         attempt = attempts[-1]
-        if self._questions[attempt.id] >= MAX_QUESTIONS:
-            return ConflictExplanation(f"it was asked {MAX_QUESTIONS} times, and the files kept changing"), True
+        answered = self._questions[attempt.id]
+        if question not in answered and len(answered) >= MAX_QUESTIONS:
+            return ConflictExplanation(f"it was asked {MAX_QUESTIONS} times, and the files kept changing")
         limit = TimeLimit(self._context.clock, self._run.settings.tier.timeout_s)
         patience = Patience(self._run.settings.limits.model_wait_s, limit.paused)
         try:
             async with limit.enforced(), self._open_model(patience=patience) as model:
                 answer = await self._ask_until_usable(self._create_agent(model, action, attempt), question, check)
+            answered.add(question)
         except TimeoutError:
             if limit.left_s > 0:
                 raise
-            answer, is_final = ConflictExplanation(f"it took more than {limit.limit_s:.0f} s"), False
+            answer = ConflictExplanation(f"it took more than {limit.limit_s:.0f} s")
         except (ModelError, BudgetExceeded, UsageError) as error:
-            answer, is_final = ConflictExplanation(error.what), False
-        self._questions[attempt.id] += is_final
+            answer = ConflictExplanation(error.what)
         if isinstance(answer, MergedCode):
-            return answer, is_final
+            return answer
         warn(self._context, self._run.id, f"{action.key} was not merged by an agent: {answer.why}")
-        return ConflictExplanation(redactor.clean(utf8_safe(answer.why))), is_final
+        return ConflictExplanation(redactor.clean(utf8_safe(answer.why)))
 
     def _create_agent(self, model: Model, action: Action, attempt: Attempt) -> Agent:
         context, settings = self._context, self._run.settings
@@ -124,7 +112,9 @@ class MergeAgent:
                 whole_prompt=True,
             ),
             io=AgentIO(redactor=context.redactor),
-            records=AgentRecords(journal=journal, budget=budget),
+            records=AgentRecords(
+                journal=journal, budget=budget, paid=PaidReplies(context.store, attempt.action_id, own.name)
+            ),
         )
 
     async def _ask_until_usable(self, agent: Agent, question: MergeQuestion, check: MergeCheck) -> MergeAnswer:
