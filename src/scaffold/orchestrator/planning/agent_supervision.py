@@ -28,6 +28,8 @@ MAX_WASTED_TURNS = 3
 """How many turns in a row may change nothing while nothing is running."""
 MAX_FRUITLESS_TURNS = 40
 """How many turns a goal gets without a new fact."""
+MAX_EVENTS = 6
+"""How many of the latest events a prompt names."""
 EVENT_PAGE_SIZE = 500
 """How many events are read at once."""
 FORGIVEN_TURN_FACTS = -1
@@ -45,17 +47,22 @@ def next_wake_reason(store: Store, run: Run, goal: Goal) -> str | None:
     turns = _ended_turns(store, run, goal.id)
     if not turns:
         return "the goal has started"
+    happened = recent_events(store, run, goal)
     # An interrupted turn is repeated even if nothing new has happened.
     if turns[-1].outcome in {"lost", "failed", "budget"}:
-        return "your last turn was interrupted; the steps you took in it are done"
-    happened = tuple(_describe_events(store, goal, _since_last_turn(store, run, goal)))
+        return "; ".join(filter(None, ("your last turn was interrupted; the steps you took in it are done", happened)))
     if happened:
-        latest = list(dict.fromkeys(happened))[-6:]
-        left = len(dict.fromkeys(happened)) - len(latest)
-        return "; ".join((f"{count_of(left, 'earlier event')}", *latest) if left else latest)
+        return happened
     if _goes_on(store, run, goal):
         return None
     return f"nothing is running; not proven yet: {quoted_list(store.goals.unmet(goal.id))}"
+
+
+def recent_events(store: Store, run: Run, goal: Goal) -> str:
+    """Return what has happened since the agent's last turn began, without its own doing; empty if nothing has."""
+    happened = list(dict.fromkeys(_describe_events(store, goal, _since_last_turn(store, run, goal))))
+    left = len(happened) - MAX_EVENTS
+    return "; ".join((count_of(left, "earlier event"), *happened[-MAX_EVENTS:]) if left > 0 else happened)
 
 
 def give_up_reason(store: Store, run: Run, goal: Goal) -> str | None:

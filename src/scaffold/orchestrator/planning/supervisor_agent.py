@@ -13,7 +13,7 @@ from scaffold.core.plan import Finding, full_text
 from scaffold.core.ports import Model
 from scaffold.core.states import Failed
 from scaffold.llm.transport.live_context import Patience
-from scaffold.orchestrator.planning.agent_supervision import no_effect_reason
+from scaffold.orchestrator.planning.agent_supervision import no_effect_reason, recent_events
 from scaffold.orchestrator.planning.apply_plan import read_draft
 from scaffold.orchestrator.planning.evidence_check import BranchEvidence
 from scaffold.orchestrator.planning.proposal_tools import supervisor_tools
@@ -101,6 +101,7 @@ class SupervisorAgent:
         """Let the agent take every step that can be taken now; `dispatch` opens an attempt of a ready action."""
         goal = self._require_goal(goal_id)
         request = self._turn_request("judge", judge_prompt(self._goal_context(goal, None, "judge"), why), goal, None)
+        request = structs.replace(request, news=recent_events(self._run_context.store, self._run, goal))
         proposals = GoalScopedProposals(LiveProposals(self._run_context, self._run, dispatch), goal.name)
         step_tools = StepTools(
             tools=supervisor_tools(proposals, BranchEvidence(self._run_context, self._run, goal_id)),

@@ -9,15 +9,15 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from scaffold.agent.agent_spec import AgentRecords, AgentSpec, TurnResult
-from scaffold.agent.io_port import AgentIO
+from scaffold.agent.io_port import AgentIO, do_nothing
 from scaffold.agent.journal import JournalFile
 from scaffold.agent.prompts import system_prompt
 from scaffold.agent.repeated_calls import LoopDetected
 from scaffold.agent.turn_loop import Agent
-from scaffold.core.conversation import Caller
+from scaffold.core.conversation import Caller, KeptTurn
 from scaffold.core.errors import (
     BudgetExceeded,
     ModelAccessDenied,
@@ -64,6 +64,8 @@ class TurnRequest(Struct, frozen=True, kw_only=True):
     """The compound that the turn is about; None if it is about the goal."""
     limit: TimeLimit | None = None
     """The turn's time limit, paused while its model's endpoint is away; None: that of an attempt, from now on."""
+    news: str = ""
+    """What an agent that goes on after an interruption does not know yet; empty if nothing has happened."""
 
     @property
     def role(self) -> str:
@@ -141,7 +143,7 @@ class StepTools(Struct, frozen=True, kw_only=True):
     """The tools of an agent that takes every step itself, and the check that the turn had an effect."""
 
     tools: Sequence[Tool]
-    """Each call writes to the store in its own transaction."""
+    """Each call writes to the store in its own transaction, and may be repeated."""
     idle: Callable[[], str | None]
     """Returns why the turn had no effect; None if it had one."""
 
@@ -149,9 +151,9 @@ class StepTools(Struct, frozen=True, kw_only=True):
 async def run_step_turn(
     context: RunContext, run: Run, model: Model, request: TurnRequest, step_tools: StepTools
 ) -> PlanningResult:
-    """Run a turn in which the agent takes every step itself; otherwise like `run_proposal_turn`."""
+    """Run a turn in which the agent takes every step itself, or continue one; otherwise like `run_proposal_turn`."""
     open_turn = _OpenTurn(context, run, request)
-    agent = open_turn.agent(model, step_tools.tools)
+    agent = open_turn.agent(model, step_tools.tools, keep=open_turn.keep)
     return await open_turn.run_to_end(lambda: _take_steps(open_turn, agent, step_tools))
 
 
@@ -187,14 +189,29 @@ class _OpenTurn:
             log_file=str(self._log),
             started_at=context.clock.now(),
         )
-        self._scope = f"{run.id} {request.role} {self.turn.goal_id or ''}"
+        self._scope = f"{run.id} {request.role} {self.turn.goal_id or ''} {self.turn.model}"
         with owner_transaction(context.store, run, durable=True):
             # A replaced supervisor that still lives finds its turn ended, and can store nothing: see `finish`.
             _close_open(context.store, run, self.turn.goal_id)
             context.store.turns.begin(self.turn)
+            self.kept = context.store.paid_replies.find_turn(self._scope)
+            if self.kept is not None and request.news and self.kept.stop in {"end", "refused"}:
+                self.kept = None  # it would end without reading them
+            # At once: the next turn after another interruption knows only what happened since this one began.
+            if self.kept is not None and request.news:
+                news = "\n".join(filter(None, (self.kept.news, request.news)))
+                self.kept = structs.replace(self.kept, news=self._redactor.clean(news))
+                context.store.paid_replies.keep_turn(self._scope, self.kept)
 
-    def agent(self, model: Model, tools: Sequence[Tool]) -> Agent:
-        """Return the turn's agent, with a fresh context and the run's budget."""
+    def keep(self, turn: KeptTurn) -> None:
+        """Store how far the turn has come; StaleFence if another process has ended it."""
+        store = self.context.store
+        with owner_transaction(store, self.run):
+            store.turns.check(self.turn.id)
+            store.paid_replies.keep_turn(self._scope, turn)
+
+    def agent(self, model: Model, tools: Sequence[Tool], *, keep: Callable[[KeptTurn], None] = do_nothing) -> Agent:
+        """Return the turn's agent, with a fresh context and the run's budget; `keep` stores how far it has come."""
         settings, journal = self.run.settings, self._open_journal()
         own = settings.agent_model(self.request.role)
         action, planner = self.request.action, self.request.role == "planner"
@@ -229,6 +246,7 @@ class _OpenTurn:
                     owner=own_identity(),
                 ),
                 paid=PaidReplies(self.context.store, self._scope, own.name),
+                keep=keep,
             ),
         )
 
@@ -327,7 +345,7 @@ async def _propose_until_sound(
 
 async def _take_steps(open_turn: _OpenTurn, agent: Agent, step_tools: StepTools) -> PlanningResult:
     try:
-        finish = await agent.turn(open_turn.request.prompt)
+        finish = await agent.turn(open_turn.kept or open_turn.request.prompt)
     except LoopDetected as loop:
         return PlanRejected((), loop.what)
     if finish.stop == "refused":

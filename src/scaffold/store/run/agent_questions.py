@@ -46,6 +46,12 @@ ON CONFLICT (scope, request) DO UPDATE SET reply = excluded.reply
 """
 FIND_REPLY = "SELECT reply FROM paid_reply WHERE scope = :scope AND request = :request"
 FORGET_REPLIES = "DELETE FROM paid_reply WHERE scope = :scope"
+WHOLE_TURN = ""
+"""Stands for the request in the row that has the whole turn of an agent whose calls must not be repeated."""
+FORGET_RUN = """
+DELETE FROM paid_reply WHERE scope IN (SELECT id FROM action WHERE run_id = :run_id) OR scope LIKE :run_id || ' %'
+"""
+FORGET_TURNS_OF_RUN = "DELETE FROM waiting_turn WHERE attempt_id IN (SELECT id FROM attempt WHERE run_id = :run_id)"
 REPLY = JsonColumn[Reply](Reply)
 
 
@@ -124,6 +130,15 @@ class KeptReplies(TableGateway):
         """Return the reply to the same request for the same work; None if there is none."""
         row = self._connection.row(FIND_REPLY, scope=scope, request=request)
         return None if row is None else REPLY.read(row["reply"])
+
+    def keep_turn(self, scope: str, turn: KeptTurn) -> None:
+        """Store the whole turn of the work, in place of an earlier one."""
+        self._connection.write(KEEP_REPLY, scope=scope, request=WHOLE_TURN, reply=TURN.write(turn))
+
+    def find_turn(self, scope: str) -> KeptTurn | None:
+        """Return the whole turn of the work; None if none is kept."""
+        row = self._connection.row(FIND_REPLY, scope=scope, request=WHOLE_TURN)
+        return None if row is None else TURN.read(row["reply"])
 
     def forget(self, scope: str) -> None:
         """Delete the replies for work that has ended."""
