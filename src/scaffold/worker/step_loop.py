@@ -19,7 +19,7 @@ from scaffold.worker.story.criteria import CRITERIA, unmet_criteria
 from scaffold.worker.story.edits import collect_edits
 from scaffold.worker.story.first_prompt import first_prompt, is_step_of_story
 from scaffold.worker.story.lint_step import lint_answer, lint_before_agent, lint_failure
-from scaffold.worker.story.rebase_step import merge_note, prepare_merge, with_second_parent
+from scaffold.worker.story.rebase_step import PreparedMerge, merge_note, prepare_merge, with_second_parent
 from scaffold.worker.task_prompts import failure_prompt
 from scaffold.worker.workspace.shared_folder import merge_shared_folder
 from scaffold.worker.workspace.work_commit import WorkCommit, commit_work, hand_in, step_ended
@@ -34,6 +34,8 @@ class _StepProgress(Struct, frozen=True):
     """What it said before it was asked for a summary."""
     asked: bool = False
     """Whether it was told of criteria that it had not met."""
+    merge: PreparedMerge | None = None
+    """The merge that it resolves, if it does."""
 
 
 async def run_step(
@@ -48,14 +50,15 @@ async def run_step(
         records.answered(lint_answer(linted), iteration=1)
         records.enter("verifying")
         return await hand_in(place.workspace, records, linted)
-    merge = None if continued else await prepare_merge(place)
+    at = msgspec.json.decode(kept.progress, type=_StepProgress) if kept.progress else _StepProgress()
+    if not continued:
+        at = structs.replace(at, merge=await prepare_merge(place))
     prompt = continued or "\n\n".join(
         [
             with_learnings(records, first_prompt(place, records, failure=lint_failure(linted))),
-            *([merge_note(merge)] if merge else []),
+            *([merge_note(at.merge)] if at.merge else []),
         ]
     )
-    at = msgspec.json.decode(kept.progress, type=_StepProgress) if kept.progress else _StepProgress()
     unusable, most = Verification(commit=place.workspace.start, results=()), records.task.run.settings.tier.iterations
     for iteration in range(at.iteration, most + 1):
         kept.note_next(at)
@@ -69,18 +72,19 @@ async def run_step(
             await merge_shared_folder(records.run_context, records.task, place.shared)
         records.enter("verifying")
         work = await commit_work(place, records)
-        if merge is not None and isinstance(work, WorkCommit):
-            work = await with_second_parent(place, merge, work)
+        if at.merge is not None and isinstance(work, WorkCommit):
+            work = await with_second_parent(place, at.merge, work)
         if isinstance(work, Verification):
             unusable, prompt = work, with_learnings_of_failure(records, failure_prompt(work), work)
             records.enter("executing", verification=work)
-            at = _StepProgress(iteration + 1, asked=at.asked)
+            at = structs.replace(at, iteration=iteration + 1, said="")
             continue
         # Asked once: what is not met after that, the final review finds again.
         unmet = "" if edits or at.asked else await unmet_criteria(records, said, work.head)
         if not unmet or iteration == most:
             return await hand_in(place.workspace, records, step_ended(work.head, "its agent ended its turn"))
-        at, prompt = _StepProgress(iteration + 1, asked=True), f"{unmet}\n{NAMED_REMEDIES[CRITERIA]}"
+        at = structs.replace(at, iteration=iteration + 1, said="", asked=True)
+        prompt = f"{unmet}\n{NAMED_REMEDIES[CRITERIA]}"
         records.enter("executing")
     return AttemptEnd("executor_failed", summarize_failures(unusable))
 

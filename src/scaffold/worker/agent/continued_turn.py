@@ -15,7 +15,6 @@ from scaffold.git import commits, refs
 from scaffold.git.trees.merge import Conflicted, merge_commits, on_base
 from scaffold.worker.agent.watchdog import worktree_fingerprint
 from scaffold.worker.attempt_records import AttemptRecords
-from scaffold.worker.story.rebase_step import REBASE_STEP
 from scaffold.worker.workspace.attempt_worktree import committed_by_agent
 from scaffold.worker.workspace.shared_folder import SHARED
 from scaffold.worker.workspace.workplace import Workplace
@@ -82,7 +81,7 @@ async def take_up_turn(place: Workplace, records: AttemptRecords) -> KeptWork:
     messages = tuple(msgspec.structs.replace(each, parts=tuple(map(moved, each.parts))) for each in turn.messages)
     calls = turn.begun
     if any(calls.values()):
-        now = await worktree_fingerprint(place.workspace.git, place.workspace.base)
+        now = await worktree_fingerprint(place.workspace.git)
         calls = {call: files for call, files in calls.items() if files != now}
     turn = msgspec.structs.replace(turn, messages=messages, seen=moved(turn.seen), begun=calls, news=restored)
     # On another base its work has to be judged anew.
