@@ -135,6 +135,18 @@ class KeptTurn(Struct, frozen=True, kw_only=True):
     news: str = ""
     """The changes since then, for the agent; empty if nothing changed."""
 
+    @property
+    def running(self) -> tuple[ToolCall, ...]:
+        """The calls that have begun and not ended."""
+        last, ended = self.messages[-1] if self.messages else None, {each.call_id for each in self.results}
+        calls = last.tool_calls if isinstance(last, AssistantMessage) else ()
+        return tuple(call for call in calls if call.id in self.begun and call.id not in ended)
+
+    @property
+    def place(self) -> tuple[int, frozenset[str], frozenset[str]]:
+        """How far it has come: its requests, and the calls of the last reply that have ended and begun."""
+        return self.requests, frozenset(each.call_id for each in self.results), frozenset(self.begun)
+
 
 StopReason = Literal["end", "tool_calls", "max_tokens", "refused", "paused"]
 """Why a reply ended; `paused`: the provider wants to be asked again to go on."""

@@ -3,11 +3,13 @@
 from collections.abc import Mapping
 from itertools import takewhile
 
+import msgspec
+
 from scaffold.core.events import NoticeRaised
 from scaffold.core.ids import GoalId
 from scaffold.core.model import Action, Attempt, Goal, InboxItem, Run
-from scaffold.core.printable_text import count_of, utf8_safe
-from scaffold.core.states import AttemptOutcome
+from scaffold.core.printable_text import count_of, truncate_text, utf8_safe
+from scaffold.core.states import ORPHANED_BY_CRASH, AttemptOutcome
 from scaffold.host.random_ids import new_id
 from scaffold.host.wall_clock import zoned_time
 from scaffold.plan.failures.fingerprint import ShownFailure, failure_fingerprint
@@ -19,7 +21,8 @@ MAX_LOST_IN_A_ROW = 20
 LOSSES: Mapping[AttemptOutcome, str] = {"lost": "were lost", "conflict": "conflicted with what had landed"}
 """Ends that are not failures of the work, and the text about them for people."""
 MAX_SAME_LOSSES = 3
-"""How many attempts of an action in a row may be lost for one reason before the action fails with it."""
+"""How many attempts of an action in a row may be lost for one reason: then it fails with it, or, if its workers died at
+one place, a human decides."""
 REASON_CHARS = 300
 DEATHS = "deaths"
 """Key in the detail of an inbox item that asks what to do about deaths in a row; the value is their number."""
@@ -31,6 +34,11 @@ def record_death(store: Store, run: Run, attempt: Attempt) -> str | None:
     The caller has ended the attempt in its transaction.
     """
     action, goal = _action_of(store, attempt), _goal_of(store, attempt)
+    if action.deaths >= MAX_SAME_LOSSES and (place := _place_of_deaths(store, attempt)):
+        died = f"{count_of(MAX_SAME_LOSSES, 'worker')} died in a row {place}"
+        item = _ask_human(store, run, attempt, died, MAX_SAME_LOSSES)
+        store.goals.forget_deaths(goal.id)  # its other work did not kill them
+        return item
     if must_ask(of_goal=goal.deaths, of_action=action.deaths):
         count = max(goal.deaths, action.deaths)
         return _ask_human(store, run, attempt, f"{count_of(count, 'worker')} died in a row", count)
@@ -90,6 +98,23 @@ def is_about_deaths(item: InboxItem) -> bool:
 
 def _reason_of_loss(attempt: Attempt) -> str:
     return failure_fingerprint(ShownFailure(attempt.error or ""))
+
+
+def _place_of_deaths(store: Store, attempt: Attempt) -> str:
+    """Return where the last workers of the action died, in words; empty if one of them had come further."""
+    ended = reversed(store.attempts.for_action(attempt.action_id))
+    # That an owner died says nothing, and who never began was nowhere.
+    died = [each for each in ended if each.error != ORPHANED_BY_CRASH and each.worker][:MAX_SAME_LOSSES]
+    turns = [store.kept_turns.get(each.id) for each in died]
+    places = {
+        (each.outcome, each.phase, turn and turn.place, store.kept_turns.progress(each.id))
+        for each, turn in zip(died, turns, strict=True)
+    }
+    if len(died) < MAX_SAME_LOSSES or len(places) > 1:
+        return ""
+    calls = () if turns[0] is None else turns[0].running
+    running = ", ".join(f"{each.name} {msgspec.json.encode(each.args).decode()}" for each in calls)
+    return f"while they ran {truncate_text(running, REASON_CHARS)}" if running else "at the same place"
 
 
 def _ask_human(store: Store, run: Run, attempt: Attempt, what: str, count: int) -> str:
