@@ -19,7 +19,7 @@ from scaffold.core.events import (
 from scaffold.core.ids import ActionKey, GoalId
 from scaffold.core.model import Action, Goal, PlanningTurn, Run
 from scaffold.core.printable_text import count_of
-from scaffold.core.states import Pending
+from scaffold.core.states import CUT_OFF, Pending
 from scaffold.plan.message_text import quoted_list
 from scaffold.run.collision_board import is_all_held_back
 from scaffold.store.database import Store
@@ -32,6 +32,8 @@ MAX_EVENTS = 6
 """How many of the latest events a prompt names."""
 EVENT_PAGE_SIZE = 500
 """How many events are read at once."""
+GOES_ON = CUT_OFF - {"waiting"}
+"""Ends of attempts that are not for the agent to react to; what a human has decided is."""
 FORGIVEN_TURN_FACTS = -1
 """`facts` of a turn that does not count, because the user has retried the goal since."""
 
@@ -93,10 +95,19 @@ def no_effect_reason(store: Store, run: Run, goal: Goal) -> str | None:
     return f"nothing was changed although nothing is running; not proven yet: {quoted_list(unmet)}"
 
 
+def is_cut_off(store: Store, action: Action) -> bool:
+    """Return whether the action only waits for its next attempt, which continues the last one: nobody has to decide."""
+    attempts = store.attempts.for_action(action.id)
+    return isinstance(action.state, Pending) and bool(attempts) and attempts[-1].outcome in GOES_ON
+
+
 def _goes_on(store: Store, run: Run, goal: Goal) -> bool:
-    """Return whether the goal needs no turn: work runs, a human is asked, or all ready actions are held back."""
+    """Return whether the goal needs no turn: work runs or goes on, a human is asked, or all ready work is held back."""
     return bool(
-        store.actions.running(goal.id) or store.actions.waiting(goal.id) or is_all_held_back(store, run, goal.id)
+        store.actions.running(goal.id)
+        or store.actions.waiting(goal.id)
+        or any(is_cut_off(store, action) for action in store.actions.for_goal(goal.id))
+        or is_all_held_back(store, run, goal.id)
     )
 
 
@@ -135,13 +146,15 @@ def _describe_events(store: Store, goal: Goal, events: Sequence[Event]) -> Itera
             case PlanningTurnEnded(event="judge", goal=name) if name == goal.name:
                 turn_ended = True
             case AttemptEnded(action=key, number=number, outcome=outcome, error=error):
-                if _action_of_goal(store, goal, key):
+                if outcome not in GOES_ON and _action_of_goal(store, goal, key):
                     yield f"attempt {number} of `{key}` ended: {outcome}{f' ({error})' if error else ''}"
             case FactStateChanged(goal=name, assertion=assertion, state=state) if name == goal.name:
                 yield f"`{assertion}` {state if state == 'holds' else f'is {state}'}"
             # During its turn the agent itself sets actions to pending, e.g. to retry one.
             case ActionStatusChanged(action=key, status="pending"):
-                if turn_ended and _action_of_goal(store, goal, key):
+                action = _action_of_goal(store, goal, key)
+                is_open = action is not None and isinstance(action.state, Pending) and not is_cut_off(store, action)
+                if turn_ended and is_open:
                     yield f"`{key}` is pending"
             # A compound starts automatically, but only the agent may dispatch its children.
             case ActionStatusChanged(action=key, status="running"):

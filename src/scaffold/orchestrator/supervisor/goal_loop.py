@@ -10,7 +10,7 @@ from scaffold.core.ids import ActionId, Assertion, GoalId
 from scaffold.core.model import Attempt, Run
 from scaffold.core.states import Active, Completed, Failed, Paused, Pending, Running, Skipped
 from scaffold.orchestrator.dispatch import queue_attempt
-from scaffold.orchestrator.planning.agent_supervision import give_up_reason, next_wake_reason
+from scaffold.orchestrator.planning.agent_supervision import give_up_reason, is_cut_off, next_wake_reason
 from scaffold.orchestrator.planning.proposals import Dispatcher
 from scaffold.orchestrator.planning.turn import (
     ModelFailed,
@@ -157,9 +157,13 @@ class Supervisor:
         view = read_goal_view(store, self._run, goal, thinking=planner_busy)
         self._held_back = view.held_back
         commands = decide(view)
-        if self._agent_dispatches:  # the agent decides what to run next, but not what is completed
-            commands = tuple(command for command in commands if not isinstance(command, Dispatch))
+        if self._agent_dispatches:  # the agent decides what to run next, but not what is completed, or goes on
+            commands = tuple(each for each in commands if not isinstance(each, Dispatch) or self._goes_on(each.action))
         return commands
+
+    def _goes_on(self, action_id: ActionId) -> bool:
+        action = self._context.store.actions.get(action_id)
+        return action is not None and is_cut_off(self._context.store, action)
 
     def _apply_command(self, command: GoalCommand) -> None:
         store = self._context.store
