@@ -66,6 +66,10 @@ class StoreUnavailable(StoreError):
     """The database cannot be used at present: it is out of reach, locked, not writable, or has no room."""
 
 
+class StoreReadOnly(StoreUnavailable):
+    """The database is not writable, and will not be until someone changes that."""
+
+
 class StoreEmpty(StoreError):
     """The database exists but has no tables: its creation was interrupted, so it never held a run."""
 

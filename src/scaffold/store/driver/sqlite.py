@@ -9,7 +9,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
-from scaffold.core.errors import StoreError, StoreUnavailable
+from scaffold.core.errors import StoreError, StoreReadOnly, StoreUnavailable
 from scaffold.store.driver.connection import ColumnValue
 from scaffold.store.row_errors import START_HINT
 
@@ -56,10 +56,10 @@ _EXPLANATIONS: Mapping[int, tuple[str, str]] = {
     sqlite3.SQLITE_IOERR: ("the disk failed to read or write", "Check the disk, then repeat the command."),
 }
 _PASSING = frozenset(
-    {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR}
-    | {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM}
+    {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN}
 )
-"""Those that may be over later: a file system may be remounted, too."""
+"""Those that may be over later."""
+_DENIED = frozenset({sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM})
 
 
 class SqliteDriver:
@@ -236,6 +236,7 @@ class SqliteDriver:
             raise error
         what, fix = _EXPLANATIONS.get(_primary_code(error), _UNEXPLAINED)
         kind = StoreUnavailable if _primary_code(error) in _PASSING else StoreError
+        kind = StoreReadOnly if _primary_code(error) in _DENIED else kind
         raise kind(f"{self.name}: {what} ({error})", fix) from error
 
 

@@ -4,7 +4,15 @@ import errno
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
-from scaffold.core.errors import GitError, ScaffoldError, StaleFence, StoreError, StoreUnavailable
+from scaffold.core.errors import (
+    GitError,
+    PermanentGitError,
+    ScaffoldError,
+    StaleFence,
+    StoreError,
+    StoreReadOnly,
+    StoreUnavailable,
+)
 from scaffold.core.events import NoticeRaised
 from scaffold.core.model import Run
 from scaffold.run.attempts.lease import owner_transaction
@@ -18,6 +26,8 @@ FAULT_S = 60.0
 """How long a fault may last before it is raised."""
 OUTAGE_S = 1800.0
 """How long an unavailable database or a full disk may last before it is raised."""
+LASTING_FAULTS = (PermanentGitError, StoreReadOnly)
+"""Those that someone has to remove: repeating anything only costs time."""
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
@@ -31,7 +41,7 @@ class FaultRepeater:
         self._outage_s = outage_s
 
     async def run(self, task: Callable[[], Awaitable[None]]) -> None:
-        """Run the task, again after each fault with growing pauses; raise a fault that lasts.
+        """Run the task, again after each fault with growing pauses; raise a fault that lasts, or is known to.
 
         A task that has run for RECOVERED_S counts as recovered, because a lasting fault fails it at once.
         """
@@ -40,9 +50,11 @@ class FaultRepeater:
             began = self._now_s()
             try:
                 return await task()
-            except StaleFence:
+            except (StaleFence, *LASTING_FAULTS):
                 raise
             except MACHINE_FAULTS as error:
+                if isinstance(error, OSError) and error.errno == errno.EROFS:
+                    raise
                 now = self._now_s()
                 if now - began > RECOVERED_S:
                     wait_s, since = FIRST_WAIT_S, now
