@@ -168,6 +168,8 @@ class SupervisorAgent:
                 turn
                 for turn in store.turns.for_run(self._run.id)
                 if (turn.goal_id, turn.event, turn.action_id) == (goal.id, event, about)
+                # Who repeats a turn that was cut off asks what it asked, and its replies are known.
+                and turn.outcome not in {"lost", "budget", "unavailable"}
             ),
             compound=compound,
         )
