@@ -5,7 +5,8 @@ it does nothing. A transition is a commit of the store, a git command that chang
 `gh` change elsewhere; there is a point right before and right after each. With `CRASH_PHASE` only entering that phase
 of an attempt is one; `drafting` and `refining` a contract are phases with points within. With `CRASH_DISTINCT`,
 `before` or `after`, only points before or after a change count, and each once for its place in the source, but not
-those in the file `CRASH_KNOWN`. With `CRASH_OWNER`, the path of a file of ours, it is not who passes the point that
+those in the file `CRASH_KNOWN`. With `CRASH_CALLER` only those count whose place in the source contains it. With
+`CRASH_OWNER`, the path of a file of ours, it is not who passes the point that
 dies, but the command that was started by hand; with `CRASH_ALL` both do. `CRASH_SIGNAL` names another signal than
 SIGKILL. With `CRASH_FILE`, a part of a path, only a file with such a path is one that is replaced: when the new one is
 complete, and in place.
@@ -32,6 +33,10 @@ def point(name: str) -> None:
     with Path(os.environ["CRASH_COUNTER"]).open("r+") as counter:
         fcntl.flock(counter, fcntl.LOCK_EX)
         passed = counter.read().splitlines()
+        if "CRASH_CALLER" in os.environ:
+            name = f"{name} in {_caller()}"
+            if os.environ["CRASH_CALLER"] not in name:
+                return
         if "CRASH_DISTINCT" in os.environ:
             name = f"{name} in {_caller()}"
             if not name.startswith(os.environ["CRASH_DISTINCT"]) or name in passed or name in _known():

@@ -1,12 +1,12 @@
 """A kill in each phase of a request: what was paid is not paid again, and the same work lands."""
 
 import json
-from collections import Counter
-from contextlib import suppress
 
 import pytest
 
-from support.crash_points import CrashPoint
+from support.crash_points import NEVER
+from support.kill_phases import PHASES as PLACES
+from support.kill_phases import VICTIMS, killed_once, landed_tree, paid
 from support.planner_cassettes import add_planner, create_actions_call, create_goal_call, reply_entries
 from support.scenario import Scenario, put_before, shell, text_entry, write
 
@@ -18,13 +18,6 @@ PLANNED = {
     "verification_intent": "two lines",
 }
 REQUEST = ("a text", "--tier", "builder", "--yes")
-VICTIMS = {
-    "its worker": ("SIGKILL", ()),
-    "the owner": ("SIGKILL", ("CRASH_OWNER",)),
-    "both": ("SIGKILL", ("CRASH_OWNER", "CRASH_ALL")),
-    "the owner by Ctrl-C": ("SIGINT", ("CRASH_OWNER",)),
-    "the owner by SIGTERM": ("SIGTERM", ("CRASH_OWNER",)),
-}
 PHASES = {
     "drafting": 14,
     "executing": 1,
@@ -39,7 +32,6 @@ PHASES = {
 WORKER, *OTHERS = VICTIMS
 CASES = [*((phase, WORKER) for phase in PHASES), *zip(PHASES, 2 * OTHERS, strict=True)]
 """Each phase with a death of its worker and one other: all of them together would take minutes."""
-MOST_RESUMES = 3
 
 
 def contract(*commands):
@@ -62,24 +54,6 @@ def prepared(folder):
     return scenario
 
 
-def paid(scenario):
-    """Return how many replies each agent has paid, of whichever attempt."""
-    found = Counter()
-    for journal in (scenario.repo / ".scaffold" / "logs").rglob("*.jsonl"):
-        for line in journal.read_text().splitlines():
-            with suppress(json.JSONDecodeError):  # a kill may cut the last line
-                entry = json.loads(line)
-                if entry["type"] == "usage" and entry["requests"]:
-                    found[entry.get("role", "worker")] += 1
-    return found
-
-
-def landed_tree(scenario):
-    run = scenario.status()["run"]
-    assert run["status"] == "completed", scenario.scaffold("status").stdout
-    return scenario.git("rev-parse", f"{run['session_branch']}^{{tree}}").strip()
-
-
 @pytest.fixture(scope="module")
 def without_a_kill(tmp_path_factory):
     """Return what is paid, and the tree that lands, if nobody dies."""
@@ -88,29 +62,14 @@ def without_a_kill(tmp_path_factory):
     return paid(scenario), landed_tree(scenario)
 
 
-def killed_once(scenario, number, victim, **harness):
-    """Execute the request with a kill at the point, go on until it is done, and return the points passed."""
-    name, where = VICTIMS[victim]
-    owner = dict.fromkeys(where, scenario.home / "owner")
-    point = CrashPoint(scenario, number, CRASH_SIGNAL=name, **harness, **owner)
-    with point.armed():
-        scenario.request(*REQUEST)
-    for _ in range(MOST_RESUMES):
-        scenario.wait_for_end()
-        run = scenario.status()["run"]
-        if run is not None and run["status"] == "completed":
-            break
-        scenario.call(scenario.command("resume", "--yes") if run else scenario.request_command(*REQUEST))
-    return point.passed()
-
-
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(("phase", "victim"), CASES, ids=" ".join)
 def test_a_kill_in_any_phase_pays_nothing_twice(tmp_path, without_a_kill, phase, victim):
     """BX-15, SC-16, SC-20: whoever dies, and by which signal; the tree that lands is the same."""
     scenario, number = prepared(tmp_path), PHASES[phase]
-    points = killed_once(scenario, number, victim, CRASH_PHASE=phase.removesuffix(" again"))
+    argv = scenario.request_command(*REQUEST)
+    points = killed_once(scenario, argv, number, victim, CRASH_PHASE=phase.removesuffix(" again"))
     assert len(points) >= number, "the point was never passed"
     once, tree = without_a_kill
     assert landed_tree(scenario) == tree
@@ -121,8 +80,52 @@ def test_a_kill_in_any_phase_pays_nothing_twice(tmp_path, without_a_kill, phase,
 def test_nothing_that_is_kept_for_a_crash_stays_after_the_end(tmp_path):
     """BX-15: the conversations of a run that has ended are in its journals alone."""
     scenario = prepared(tmp_path)
-    killed_once(scenario, PHASES["critiquing"], "its worker", CRASH_PHASE="critiquing")
+    killed_once(scenario, scenario.request_command(*REQUEST), PHASES["critiquing"], WORKER, CRASH_PHASE="critiquing")
     landed_tree(scenario)
     assert scenario.stored("SELECT COUNT(*) FROM waiting_turn") == [(0,)]
     assert scenario.stored("SELECT COUNT(*) FROM paid_reply") == [(0,)]
     assert scenario.git("for-each-ref", "refs/scaffold/work") == ""
+
+
+@pytest.fixture(scope="module")
+def whole_run(tmp_path_factory):
+    """Return what a run pays, and the tree that it lands, if nobody dies; each run is made once."""
+    known = {}
+
+    def made(prepare):
+        if prepare not in known:
+            scenario = Scenario(tmp_path_factory.mktemp(prepare.__name__))
+            killed_once(scenario, prepare(scenario), NEVER, WORKER)
+            known[prepare] = paid(scenario), landed_tree(scenario)
+        return known[prepare]
+
+    return made
+
+
+def expect_paid_once(scenario, phase, victim, whole_run):
+    prepare, caller, number = PLACES[phase]
+    points = killed_once(scenario, prepare(scenario), number, victim, CRASH_CALLER=caller)
+    assert len(points) >= number, "the point was never passed"
+    once, tree = whole_run(prepare)
+    assert landed_tree(scenario) == tree
+    assert not paid(scenario) - once, "paid twice"
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize(
+    ("phase", "victim"), [(phase, list(VICTIMS)[at % len(VICTIMS)]) for at, phase in enumerate(PLACES)], ids=" ".join
+)
+def test_a_kill_of_whoever_plans_reviews_merges_or_waits_pays_nothing_twice(scenario, phase, victim, whole_run):
+    """BX-15, SC-16, SC-20: each phase with one of the deaths; `bench/faults --kills` tries all."""
+    expect_paid_once(scenario, phase, victim, whole_run)
+
+
+@pytest.mark.slow
+@pytest.mark.postgres
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("phase", ["the supervisor's turn", "the turn of an agent that takes every step"])
+def test_a_kill_pays_nothing_twice_where_the_state_is_on_a_server(scenario, postgres_url, phase, whole_run):
+    """BX-15, OR-8."""
+    scenario.environ["SCAFFOLD_DATABASE_URL"] = postgres_url
+    expect_paid_once(scenario, phase, "both", whole_run)
