@@ -9,7 +9,7 @@ from inline_snapshot import snapshot
 from msgspec import structs
 
 from builders import run_ready_tasks
-from scaffold.core.errors import GitError, StaleFence, StoreError, StoreUnavailable
+from scaffold.core.errors import GitError, PermanentGitError, StaleFence, StoreError, StoreReadOnly, StoreUnavailable
 from scaffold.core.proof.gates import Baseline, CheckEnvironment
 from scaffold.host.clock import FakeClock
 from scaffold.orchestrator.owner.watch.faults import FAULT_S, MAX_WAIT_S, OUTAGE_S, FaultRepeater
@@ -71,7 +71,12 @@ async def test_a_fault_that_stays_is_raised(harness):
 
 
 async def test_what_does_not_pass_is_raised_at_once(harness):
-    for error in (StaleFence("another owner", "Stop."), StoreError("corrupt", "Restore."), KeyError("x")):
+    permanent = (
+        PermanentGitError("a ref", "Mend it."),
+        StoreReadOnly("the store", "Mend it."),
+        OSError(errno.EROFS, "x"),
+    )
+    for error in (StaleFence("another owner", "Stop."), StoreError("corrupt", "Restore."), KeyError("x"), *permanent):
         clock = FakeClock()
         with pytest.raises(type(error)):
             await repeated(harness, Failing(clock, error, 1e9), clock)

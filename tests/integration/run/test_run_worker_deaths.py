@@ -6,6 +6,7 @@ import msgspec
 import pytest
 from inline_snapshot import snapshot
 
+from scaffold.core.conversation import AssistantMessage, KeptTurn, Text, ToolCall, UserMessage
 from scaffold.core.errors import UsageError
 from scaffold.core.states import Blocked, Failed, Paused, Pending, awaited_inbox_id
 from scaffold.host.clock import SystemClock
@@ -109,6 +110,27 @@ async def test_after_many_deaths_a_human_is_asked_once_and_nothing_starts(harnes
     clock.skip(1_000_000)
     assert not await starts(harness, run, "other"), "what kills one worker of a goal may kill the next one"
     assert goal_reason(harness.goal(run), clock.now()) == snapshot("waits for you: 6 workers died in a row")
+
+
+@pytest.mark.parametrize("further", [False, True])
+async def test_three_deaths_at_one_place_ask_a_human_and_name_the_command(harness, clock, further):
+    """SC-16, SC-20: the others of the goal go on; whoever comes further each time is tried again."""
+    run = await harness.own(goal("g", act("a"), act("other")))
+    call = ToolCall("1", "shell", {"command": "./leak"})
+    said = UserMessage((Text("go"),)), AssistantMessage((call,), model="m")
+    for requests in (1, 2, 3):
+        clock.skip(pause_s(harness.goal(run).deaths))
+        attempt = await harness.queue(run, "a")
+        harness.claim(attempt, "executing")
+        turn = KeptTurn(messages=said, begun={"1": "x"}, requests=requests if further else 1, answered=0)
+        with harness.store.transaction():
+            harness.store.kept_turns.keep(attempt.id, turn)
+        end_attempt(harness.store, run, attempt.id, DIED)
+    asked = [item.text.partition(": the")[0] for item in harness.store.inbox.open_of_run(run.id)]
+    ran = '3 workers died in a row while they ran shell {"command":"./leak"}, the last at a'
+    assert asked == ([] if further else [ran])
+    clock.skip(pause_s(3))
+    assert await starts(harness, run, "other")
 
 
 async def test_the_answer_of_a_human_starts_it_again_and_reaches_the_next_attempt(harness, clock):
