@@ -95,10 +95,10 @@ def no_effect_reason(store: Store, run: Run, goal: Goal) -> str | None:
     return f"nothing was changed although nothing is running; not proven yet: {quoted_list(unmet)}"
 
 
-def is_cut_off(store: Store, action: Action) -> bool:
+def is_cut_off(store: Store, action: Action | None) -> bool:
     """Return whether the action only waits for its next attempt, which continues the last one: nobody has to decide."""
-    attempts = store.attempts.for_action(action.id)
-    return isinstance(action.state, Pending) and bool(attempts) and attempts[-1].outcome in GOES_ON
+    attempts = store.attempts.for_action(action.id) if action and isinstance(action.state, Pending) else ()
+    return bool(attempts) and attempts[-1].outcome in GOES_ON
 
 
 def _goes_on(store: Store, run: Run, goal: Goal) -> bool:

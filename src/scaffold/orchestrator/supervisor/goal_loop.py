@@ -158,12 +158,11 @@ class Supervisor:
         self._held_back = view.held_back
         commands = decide(view)
         if self._agent_dispatches:  # the agent decides what to run next, but not what is completed, or goes on
-            commands = tuple(each for each in commands if not isinstance(each, Dispatch) or self._goes_on(each.action))
+            read = store.actions.get
+            commands = tuple(
+                each for each in commands if not isinstance(each, Dispatch) or is_cut_off(store, read(each.action))
+            )
         return commands
-
-    def _goes_on(self, action_id: ActionId) -> bool:
-        action = self._context.store.actions.get(action_id)
-        return action is not None and is_cut_off(self._context.store, action)
 
     def _apply_command(self, command: GoalCommand) -> None:
         store = self._context.store
