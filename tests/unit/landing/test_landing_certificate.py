@@ -44,8 +44,8 @@ def test_what_is_lost_or_invented_is_named():
         {
             "a line": "the merge would have lost 1 line, e.g. 'z = 3'",
             "an import": "the merge would have lost 1 line, e.g. 'from a import d'",
-            "an untouched line": "the merge would have lost 1 line, e.g. 'return 2'",
-            "a new line": "the merge would have invented 1 line, e.g. 'print(x)'",
+            "an untouched line": "the merge would have invented 1 line, e.g. '# two'",
+            "a new line": "the merge would have invented 3 lines, e.g. 'print('",
             "a line in another function": "the merge would have lost 1 line, e.g. 'z = 3'",
         }
     )

@@ -39,7 +39,7 @@ MERGED = {
     "both add a script behind the only one": (
         ('"test": "node --test"', '"test": "node --test",\n    "lint": "eslint ."'),
         ('"test": "node --test"', '"test": "node --test",\n    "build": "tsc"'),
-        ('"test": "node --test"', '"test": "node --test",\n    "build": "tsc",\n    "lint": "eslint ."'),
+        ('"test": "node --test"', '"test": "node --test",\n    "lint": "eslint .",\n    "build": "tsc"'),
     ),
     "both add a file to a list of one line": (
         ('["dist", "src"]', '["bin", "dist", "src"]'),

@@ -6,7 +6,7 @@ Each side, without what the other one removed, must appear in its order. `file_p
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
@@ -84,7 +84,7 @@ def _compare_place(
     mine, other = _side_changes(base, ours), _side_changes(base, theirs)
     if not by_words:
         there, known = Counter(now), {*base, *ours, *theirs}
-        for unit, (least, most) in _wanted_counts(base, ours, theirs, {*mine} & {*other}).items():
+        for unit, (least, most) in _wanted_counts(base, ours, theirs, mine, other).items():
             wrong.lost += [unit.text] * (there[unit] < least)
             wrong.invented += [unit.text] * (there[unit] > most)
         wrong.invented += [unit.text for unit in there if unit not in known]
@@ -119,14 +119,25 @@ def _side_changes(base: Sequence[Unit], side: Sequence[Unit]) -> list[_Change]:
 
 
 def _wanted_counts(
-    base: Sequence[Unit], ours: Sequence[Unit], theirs: Sequence[Unit], alike: Iterable[_Change]
+    base: Sequence[Unit],
+    ours: Sequence[Unit],
+    theirs: Sequence[Unit],
+    mine_changes: Sequence[_Change],
+    other_changes: Sequence[_Change],
 ) -> dict[Unit, tuple[int, int]]:
     """Return {unit: (least, most)}: how often each must occur in the merge."""
     was, mine, other = Counter(base), Counter(ours), Counter(theirs)
     twice: Counter[Unit] = Counter()
-    for change in alike:
+    for change in {*mine_changes} & {*other_changes}:
         twice.update(change.now)
         twice.subtract(base[change.start : change.end])
+    # Both sides may add one entry to one place, beside others.
+    either: Counter[Unit] = Counter()
+    by_place = {(each.start, each.end): each for each in other_changes}
+    for one in mine_changes:
+        another = by_place.get((one.start, one.end))
+        if another is not None and another != one:
+            either += Counter(unit for unit in one.now if unit.entry) & Counter(another.now)
     wanted = {}
     for unit in {**was, **mine, **other}:
         both = mine[unit] + other[unit] - was[unit]
@@ -135,7 +146,7 @@ def _wanted_counts(
         if unit.named and mine[unit] == other[unit]:
             exact = mine[unit]
         least = _least_count(was[unit], mine[unit], other[unit]) if unit.named else exact
-        wanted[unit] = min(least, exact), exact
+        wanted[unit] = min(least, exact - either[unit]), exact
     return wanted
 
 

@@ -5,8 +5,11 @@ name. Manifests: their entries, and the comments of TOML and `go.mod`.
 """
 
 import ast
+import io
 import json
+import keyword
 import re
+import tokenize
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import PurePosixPath
 from typing import Any
@@ -27,6 +30,8 @@ class Unit(Struct, frozen=True):
 
     text: str
     named: bool = False
+    entry: bool = False
+    """Whether it is inside of a bracket, where what both sides add to one place may be one thing or two."""
 
 
 Parts = dict[str, list[Unit]]
@@ -76,7 +81,7 @@ def _python_units(text: str) -> Iterator[tuple[str, Unit]]:
     scopes = [""] * (len(lines) + 1)
     begins: dict[int, list[tuple[str, str]]] = {}
     _name_scopes(module, "", scopes, begins)
-    exact = _lines_in_strings(module)
+    pieces = _Pieces(text).found
     imports = {
         at: node
         for node in _imports_alone(module, lines)
@@ -91,13 +96,13 @@ def _python_units(text: str) -> Iterator[tuple[str, Unit]]:
                 source = f"from {'.' * node.level}{node.module or ''} " if isinstance(node, ast.ImportFrom) else ""
                 run += [Unit(f"{source}import {ast.unparse(each)}", named=True) for each in node.names]
             continue
-        if not line.strip() and at not in exact:
+        if at not in pieces:
             continue
         # Tools sort imports, so a run of adjacent imports is compared sorted.
         yield from (("", unit) for unit in _sort_units(run))
         run = []
         yield from ((outer, Unit(inner, named=True)) for outer, inner in begins.get(at, ()))
-        yield scopes[at], Unit(line if at in exact else line.rstrip())
+        yield from ((scopes[at], unit) for unit in pieces[at])
     yield from (("", unit) for unit in _sort_units(run))
 
 
@@ -123,13 +128,64 @@ def _name_scopes(node: ast.AST, scope: str, scopes: list[str], begins: dict[int,
         _name_scopes(child, inner, scopes, begins)
 
 
-def _lines_in_strings(module: ast.Module) -> set[int]:
-    # Where a line ends inside a string, trailing spaces and empty lines are part of the value.
-    found: set[int] = set()
-    for node in ast.walk(module):
-        if isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str | bytes)):
-            found |= {*range(node.lineno, node.end_lineno or node.lineno)}
-    return found
+class _Pieces:
+    """Cuts Python into its lines, and brackets into their entries, as if a formatter broke each of them."""
+
+    def __init__(self, text: str) -> None:
+        self.found: dict[int, list[Unit]] = {}
+        self._lines = text.split("\n")
+        self._piece, self._begun = "", 0
+        self._end, self._last = (0, 0), ""
+        self._commas: list[int] = []
+        for token in tokenize.generate_tokens(io.StringIO(text).readline):
+            if token.type not in {tokenize.NL, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}:
+                self._take(token)
+
+    def _cut(self) -> None:
+        if self._piece:
+            self.found.setdefault(self._begun, []).append(Unit(self._piece, entry=bool(self._commas)))
+        self._piece = ""
+
+    def _take(self, token: tokenize.TokenInfo) -> None:
+        sign = token.string if token.type == tokenize.OP else ""
+        is_comma = sign == "," and bool(self._commas)
+        if sign in {*")]}"} or is_comma or token.type in {tokenize.COMMENT, tokenize.NEWLINE}:
+            self._cut()
+        if is_comma:
+            self._commas[-1] += 1
+        elif token.type != tokenize.NEWLINE:
+            if sign in {*")]}"}:
+                # What makes a tuple of one entry.
+                self._piece = "," if self._commas.pop() == 1 and self._last == "," else ""
+            self._add(token)
+        if sign in {*"([{"}:
+            self._cut()
+            # What follows a name or a bracket is a call or a head; no comma makes that a tuple.
+            is_call = (
+                sign != "("
+                or self._last in {*")]"}
+                or (self._last.isidentifier() and not keyword.iskeyword(self._last))
+            )
+            self._commas.append(1 if is_call else 0)
+        if token.type == tokenize.COMMENT:
+            self._cut()
+        self._last, self._end = token.string, token.end
+
+    def _add(self, token: tokenize.TokenInfo) -> None:
+        row, column = token.start
+        before = self._lines[row - 1][:column]
+        if not self._piece:
+            self._begun = row
+            is_line = not before.strip() and not self._commas and token.type != tokenize.COMMENT
+            self._piece = before if is_line and token.string not in {*")]}"} else ""
+        elif self._end != token.start:
+            self._piece += " "
+        # Where a line ends inside a string, trailing spaces and empty lines are part of the value.
+        first, *rest = token.string.split("\n")
+        self._piece += first
+        for at, line in enumerate(rest, start=row + 1):
+            self.found.setdefault(self._begun, []).append(Unit(self._piece, entry=bool(self._commas)))
+            self._piece, self._begun = line, at
 
 
 def _imports_alone(module: ast.Module, lines: Sequence[str]) -> Iterator[ast.Import | ast.ImportFrom]:

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Container, Hashable, Iterator, Sequence
 from difflib import SequenceMatcher
 from typing import TypeVar
 
@@ -28,8 +28,8 @@ def merge_union(base: str, ours: str, theirs: str) -> str:
     """
     merged: list[str] = []
     versions = [[f"{line}\n" for line in text.split("\n")[:-1]] for text in (base, ours, theirs)]
-    for was, mine, other in _merge_regions(*versions):
-        chosen = _choose_lines(was, mine, other)
+    for was, mine, other in merge_regions(*versions):
+        chosen = choose_lines(was, mine, other)
         merged += _union_region(was, mine, other) if chosen is None else chosen
     return "".join(merged)
 
@@ -54,20 +54,20 @@ class _Stable(Struct, frozen=True):
     size: int
 
 
-def merge_lines(base: Sequence[str], ours: Sequence[str], theirs: Sequence[str]) -> tuple[str, ...] | None:
+def merge_lines(base: Sequence[Line], ours: Sequence[Line], theirs: Sequence[Line]) -> tuple[Line, ...] | None:
     """Return the lines with the changes of both sides; None if these change the same lines differently."""
-    merged: list[str] = []
-    for was, mine, other in _merge_regions(base, ours, theirs):
-        chosen = _choose_lines(was, mine, other)
+    merged: list[Line] = []
+    for was, mine, other in merge_regions(base, ours, theirs):
+        chosen = choose_lines(was, mine, other)
         if chosen is None:
             return None
         merged += chosen
     return tuple(merged)
 
 
-def _merge_regions(
-    base: Sequence[str], ours: Sequence[str], theirs: Sequence[str]
-) -> Iterator[tuple[Sequence[str], Sequence[str], Sequence[str]]]:
+def merge_regions(
+    base: Sequence[Line], ours: Sequence[Line], theirs: Sequence[Line]
+) -> Iterator[tuple[Sequence[Line], Sequence[Line], Sequence[Line]]]:
     """Yield (base, ours, theirs) of each region in order, of the changed and the unchanged ones."""
     at = _Stable(0, 0, 0, 0)
     for stable in _stable_regions(base, ours, theirs):
@@ -77,7 +77,7 @@ def _merge_regions(
         at = _Stable(stable.base + stable.size, stable.ours + stable.size, stable.theirs + stable.size, 0)
 
 
-def _choose_lines(base: Sequence[str], ours: Sequence[str], theirs: Sequence[str]) -> Sequence[str] | None:
+def choose_lines(base: Sequence[Line], ours: Sequence[Line], theirs: Sequence[Line]) -> Sequence[Line] | None:
     """Return the merged lines of a region; None if both sides changed it differently."""
     if ours in (theirs, base):
         return theirs
@@ -85,12 +85,12 @@ def _choose_lines(base: Sequence[str], ours: Sequence[str], theirs: Sequence[str
         return ours
     # Neighbouring lines may each be changed by another side.
     if len(base) == len(ours) == len(theirs) and len(base) > 1:
-        lines = [_choose_lines([b], [o], [t]) for b, o, t in zip(base, ours, theirs, strict=True)]
+        lines = [choose_lines([b], [o], [t]) for b, o, t in zip(base, ours, theirs, strict=True)]
         return None if None in lines else [line for each in lines for line in each or ()]
     return None
 
 
-def _stable_regions(base: Sequence[str], ours: Sequence[str], theirs: Sequence[str]) -> Iterator[_Stable]:
+def _stable_regions(base: Sequence[Line], ours: Sequence[Line], theirs: Sequence[Line]) -> Iterator[_Stable]:
     """Yield the regions that neither side changed, in order, then an empty one at the end."""
     in_ours, in_theirs = matches(base, ours), matches(base, theirs)
     left = right = 0
@@ -135,7 +135,8 @@ def _same_at_start(one: Sequence[Line], other: Sequence[Line]) -> int:
 def merged_keys(base: Sequence[Key], ours: Sequence[Key], theirs: Sequence[Key]) -> list[Key]:
     """Return the keys of both sides except those that one of them removed; raise NotMergeable for a duplicate key.
 
-    Sorted if both sides are sorted, else in the order of ours, each key of theirs after its predecessor there.
+    Sorted if both sides are sorted, else in the order of ours, each key of theirs after its predecessor there, and
+    after those that ours added in the same place.
     """
     for version in (base, ours, theirs):
         if len(set(version)) < len(version):
@@ -149,9 +150,9 @@ def merged_keys(base: Sequence[Key], ours: Sequence[Key], theirs: Sequence[Key])
             previous = key
         elif key not in mine and key not in was:
             behind.setdefault(previous, []).append(key)
-    merged = behind[None]
-    for key in ours:
-        merged += [] if key in removed else [key, *behind.get(key, ())]
+    merged: list[Key] = []
+    for place, own in by_place([key for key in ours if key not in removed], other):
+        merged += [*([] if place is None else [place]), *own, *behind.get(place, ())]
     # Sorted as both sides are, if they show an order.
     if min(len(ours), len(theirs)) > 1 and all(isinstance(key, str) for key in merged):
         orders: Sequence[Callable[[str], str]] = (str, str.lower)
@@ -159,6 +160,19 @@ def merged_keys(base: Sequence[Key], ours: Sequence[Key], theirs: Sequence[Key])
             if all(list(side) == sorted(side, key=lambda key: order(str(key))) for side in (ours, theirs)):
                 return sorted(merged, key=lambda key: order(str(key)))
     return merged
+
+
+def by_place(order: Sequence[Key], both: Container[Key]) -> Iterator[tuple[Key | None, list[Key]]]:
+    """Yield each key that both sides have, with the keys after it up to the next; first, None with those before all."""
+    place: Key | None = None
+    own: list[Key] = []
+    for key in order:
+        if key in both:
+            yield place, own
+            place, own = key, []
+        else:
+            own.append(key)
+    yield place, own
 
 
 def merged_items(place: str, base: Sequence[str], ours: Sequence[str], theirs: Sequence[str]) -> list[str]:

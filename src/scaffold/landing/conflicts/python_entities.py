@@ -12,13 +12,14 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from scaffold.landing.conflicts.not_mergeable import NotMergeable
 
-EntityKind = Literal["header", "doc", "def", "class", "from", "import", "assign", "statement", "tail"]
+EntityKind = Literal["header", "doc", "def", "class", "from", "import", "assign", "case", "statement", "tail"]
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+Statement = ast.stmt | ast.match_case
 NO_PYTHON = (SyntaxError, ValueError, RecursionError, MemoryError)
 """What Python raises for a text that it cannot parse."""
 BUILTINS = frozenset(dir(builtins))
@@ -56,25 +57,81 @@ def entities_of(source: str) -> tuple[Entity, ...]:
 
 
 def members_of(entity: Entity) -> tuple[Entity, ...]:
-    """Split a class into its header and the entities of its body. Raises NotMergeable if it is on one line."""
-    node = entity.node
-    if not isinstance(node, ast.ClassDef):
-        raise NotMergeable("not a class")
-    lines = entity.text.splitlines(keepends=True)
-    # The entity begins with the comments before the class, and ends with the class.
+    """Split a compound statement into its heads and the entities of its bodies; their texts joined are its own.
+
+    Raises NotMergeable if it is on one line.
+    """
+    node, lines = entity.node, entity.text.splitlines(keepends=True)
+    if not isinstance(node, ast.stmt) or not (blocks := list(_blocks_of(node))):
+        raise NotMergeable(f"`{entity.key.name}` has no body of entities")
+    # The entity begins with the comments before it, and ends with its last line.
     offset = (node.end_lineno or 0) - len(lines)
-    header_end = _header_end(node, lines, offset)
-    header = Entity(EntityKey("header", node.name), "".join(lines[:header_end]))
-    return header, *_number_entities(_split_body(node.body, lines, offset, len(lines), start=header_end))
+    at = node.lineno - 1 - offset if isinstance(node, FUNCTIONS) else 0
+    members = [Entity(EntityKey("header", ""), "".join(lines[:at]))] if at else []
+    is_weak = not isinstance(node, ast.ClassDef)
+    for label, body in blocks:
+        start = _body_start(body, lines, offset, at) if label else _header_end(node, lines, offset)
+        key = EntityKey("header", label or entity.key.name)
+        members.append(Entity(key, "".join(lines[at:start]), node=None if label else node))
+        end = at = _last_line(body[-1]) - offset
+        inside = _split_body(body, lines, offset, end, start=start, weakly=is_weak)
+        members += [structs.replace(each, key=_within(label, each.key)) for each in inside]
+    if at < len(lines):
+        members.append(Entity(EntityKey("tail", ""), "".join(lines[at:])))
+    return tuple(_number_entities(iter(members)))
 
 
-def _header_end(node: ast.ClassDef, lines: Sequence[str], offset: int) -> int:
+def _within(label: str, key: EntityKey) -> EntityKey:
+    return structs.replace(key, name=f"{key.name} ({label})") if label else key
+
+
+def _blocks_of(node: ast.stmt) -> Iterator[tuple[str, Sequence[Statement]]]:
+    """Yield (label, body) of each block of a compound statement; without a label, it is the only one."""
+    match node:
+        case ast.ClassDef(body=body) | ast.FunctionDef(body=body) | ast.AsyncFunctionDef(body=body):
+            yield "", body
+        case ast.Match(cases=cases):
+            yield "", cases
+        case ast.If() | ast.For() | ast.AsyncFor() | ast.While() | ast.With() | ast.AsyncWith() | ast.Try():
+            yield _name_weakly(node), node.body
+            for handler in getattr(node, "handlers", ()):
+                yield f"except {ast.unparse(handler.type) if handler.type else ''}", handler.body
+            # An `elif` is an `if` inside of the `else`.
+            if orelse := getattr(node, "orelse", ()):
+                yield "else", orelse
+            if final := getattr(node, "finalbody", ()):
+                yield "finally", final
+
+
+def _body_start(body: Sequence[Statement], lines: Sequence[str], offset: int, after: int) -> int:
     # The comments before the first statement belong to the body.
-    parts = [*node.bases, *(each.value for each in node.keywords)]
-    _, row, column = max(
-        [(0, node.lineno, node.col_offset), *((1, each.end_lineno or 0, each.end_col_offset or 0) for each in parts)]
-    )
-    for at in range(row, _first_line(node.body[0])):
+    start = _first_line(body[0]) - 1 - offset
+    while start > after and (not lines[start - 1].strip() or lines[start - 1].lstrip().startswith("#")):
+        start -= 1
+    if start <= after:
+        raise NotMergeable("its body is on the line of its head, or it has an `elif`")
+    return start
+
+
+def _header_end(node: ast.stmt, lines: Sequence[str], offset: int) -> int:
+    # The comments before the first statement belong to the body.
+    body: Sequence[Statement]
+    parts: Sequence[ast.AST]
+    match node:
+        case ast.ClassDef(bases=bases, keywords=named, body=body):
+            parts = [*bases, *(each.value for each in named)]
+        case ast.Match(subject=subject, cases=body):
+            parts = [subject]
+        case (
+            ast.FunctionDef(args=args, returns=returns, body=body)
+            | ast.AsyncFunctionDef(args=args, returns=returns, body=body)
+        ):
+            parts = [*ast.walk(args), *([returns] if returns else [])]
+        case _:
+            raise NotMergeable("it has several bodies")
+    ends = [(getattr(each, "end_lineno", 0) or 0, getattr(each, "end_col_offset", 0) or 0) for each in parts]
+    row, column = max([(node.lineno, node.col_offset), *ends])
+    for at in range(row, _first_line(body[0])):
         line = lines[at - 1 - offset].encode()[column:].decode(errors="replace")
         if line.partition("#")[0].rstrip().endswith(":"):
             return at - offset
@@ -83,25 +140,28 @@ def _header_end(node: ast.ClassDef, lines: Sequence[str], offset: int) -> int:
 
 
 def _split_body(
-    body: Sequence[ast.stmt], lines: Sequence[str], offset: int, end: int, *, start: int = 0
+    body: Sequence[Statement], lines: Sequence[str], offset: int, end: int, *, start: int = 0, weakly: bool = False
 ) -> Iterator[Entity]:
     # Line n of the file is `lines[n - 1 - offset]`.
     at = start
     for group in _by_lines(body):
-        last = max(node.end_lineno or node.lineno for node in group) - offset
+        last = max(_last_line(node) for node in group) - offset
         text = "".join(lines[at:last])
         alone = group[0] if len(group) == 1 else None
-        yield Entity(_entity_key(group, text, first=at == start), text, tuple(bound_names(group)), alone)
+        key = _entity_key(group, text, first=at == start)
+        if weakly and key.kind == "statement" and alone is not None:
+            key = EntityKey("statement", _name_weakly(alone))
+        yield Entity(key, text, tuple(bound_names(group)), alone)
         at = last
     if at < end:
         yield Entity(EntityKey("tail", ""), "".join(lines[at:end]))
 
 
-def _by_lines(body: Sequence[ast.stmt]) -> Iterator[list[ast.stmt]]:
+def _by_lines(body: Sequence[Statement]) -> Iterator[list[Statement]]:
     # Statements that share a line cannot be moved apart.
-    group: list[ast.stmt] = []
+    group: list[Statement] = []
     for node in body:
-        if group and _first_line(node) > (group[-1].end_lineno or 0):
+        if group and _first_line(node) > _last_line(group[-1]):
             yield group
             group = []
         group.append(node)
@@ -109,18 +169,45 @@ def _by_lines(body: Sequence[ast.stmt]) -> Iterator[list[ast.stmt]]:
         yield group
 
 
-def _first_line(node: ast.stmt) -> int:
+def _first_line(node: Statement) -> int:
+    if isinstance(node, ast.match_case):
+        return node.pattern.lineno
     decorators = node.decorator_list if isinstance(node, (*FUNCTIONS, ast.ClassDef)) else []
     return min([node.lineno, *(each.lineno for each in decorators)])
 
 
-def _entity_key(group: Sequence[ast.stmt], text: str, *, first: bool) -> EntityKey:
+def _last_line(node: Statement) -> int:
+    end = node.body[-1] if isinstance(node, ast.match_case) else node
+    return end.end_lineno or end.lineno
+
+
+def _name_weakly(node: Statement) -> str:
+    """Return what stays the same of a statement in a function when its entries change, e.g. what it calls or sets."""
+    said: Sequence[ast.AST] = (node,)
+    kind = ""
+    match node:
+        case ast.Assign(targets=[target]) | ast.AnnAssign(target=target) | ast.AugAssign(target=target):
+            kind, said = "set", (target,)
+        case ast.Expr(value=ast.Call(func=called) | ast.Await(value=ast.Call(func=called))):
+            kind, said = "call", (called,)
+        case ast.Return() | ast.Try():
+            kind, said = type(node).__name__.lower(), ()
+        case ast.Match(subject=each) | ast.If(test=each) | ast.While(test=each):
+            kind, said = type(node).__name__.lower(), (each,)
+        case ast.For(target=target, iter=each) | ast.AsyncFor(target=target, iter=each):
+            kind, said = "for", (target, each)
+        case ast.With(items=items) | ast.AsyncWith(items=items):
+            kind, said = "with", items
+    return " ".join([kind, *map(ast.unparse, said)]).strip()
+
+
+def _entity_key(group: Sequence[Statement], text: str, *, first: bool) -> EntityKey:
     if len(group) > 1:
         return EntityKey("statement", text.strip())
     return EntityKey(*_kind_and_name(group[0], first=first))
 
 
-def _kind_and_name(node: ast.stmt, *, first: bool) -> tuple[EntityKind, str]:
+def _kind_and_name(node: Statement, *, first: bool) -> tuple[EntityKind, str]:
     kind: EntityKind = "statement"
     name = ""
     match node:
@@ -135,12 +222,15 @@ def _kind_and_name(node: ast.stmt, *, first: bool) -> tuple[EntityKind, str]:
         case ast.Assign() | ast.AnnAssign():
             name = ", ".join(bound_names([node]))
             kind = "assign" if name else "statement"
+        case ast.match_case():
+            guard = f" if {ast.unparse(node.guard)}" if node.guard else ""
+            kind, name = "case", ast.unparse(node.pattern) + guard
         case ast.Expr(value=ast.Constant(value=str())) if first:
             kind = "doc"
     return (kind, name) if kind != "statement" else (kind, ast.unparse(node))
 
 
-def bound_names(group: Iterable[ast.stmt]) -> Iterator[str]:
+def bound_names(group: Iterable[Statement]) -> Iterator[str]:
     """Yield the names that the statements bind directly, not in nested scopes."""
     for node in group:
         match node:

@@ -1,7 +1,6 @@
 """Merge two versions of a Python file by its functions, classes, imports and assignments, and keep the formatting."""
 
 import ast
-import re
 from collections import Counter
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from itertools import groupby
@@ -9,8 +8,9 @@ from typing import Any
 
 from msgspec import structs
 
-from scaffold.landing.conflicts.line_merge import merge_lines
+from scaffold.landing.conflicts.line_merge import by_place, choose_lines, merge_lines, merge_regions
 from scaffold.landing.conflicts.not_mergeable import NotMergeable
+from scaffold.landing.conflicts.python_effects import order_added, require_places
 from scaffold.landing.conflicts.python_entities import (
     BUILTINS,
     FUNCTIONS,
@@ -21,6 +21,7 @@ from scaffold.landing.conflicts.python_entities import (
     names_in,
     require_python,
 )
+from scaffold.landing.conflicts.python_entries import merge_entries
 
 IMPORT_ORDERS: Sequence[Callable[[EntityKey], Any]] = (
     lambda key: (key.kind == "from", key.name),
@@ -29,8 +30,10 @@ IMPORT_ORDERS: Sequence[Callable[[EntityKey], Any]] = (
     lambda key: key.name.lower(),
 )
 """The usual sort orders of imports."""
-ONE_LINE = 88
-"""An import of one line stays on one line up to this length, or up to its length in a version."""
+IMPORTS = frozenset({"from", "import"})
+COMPOUND = (ast.Match, ast.If, ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith, ast.Try)
+STATEMENTS = frozenset({*IMPORTS, "assign", "statement", "case"})
+"""The kinds of entities that are identified by their text, too, where several have one name."""
 
 
 def merge_python(base: str, ours: str, theirs: str) -> str:
@@ -51,21 +54,30 @@ def merge_python(base: str, ours: str, theirs: str) -> str:
         missing |= {name for name in members if now.attributes[name] > side.attributes[name]}
         if missing:
             raise NotMergeable(f"one side removes `{min(missing)}`, the other uses it")
+    require_places(merged, (ours, theirs))
     return merged
 
 
-def _merge_bodies(base: Sequence[Entity], ours: Sequence[Entity], theirs: Sequence[Entity]) -> list[Entity]:
-    was, mine, other = ({each.key: each for each in version} for version in _imports_told_apart(base, ours, theirs))
+def _merge_bodies(
+    base: Sequence[Entity], ours: Sequence[Entity], theirs: Sequence[Entity], *, in_order: bool = False
+) -> list[Entity]:
+    """Return the entities of both sides; with `in_order`, e.g. in a function, the order of all has a meaning."""
+    versions = list(_repeated_told_apart(base, ours, theirs, kinds=STATEMENTS if in_order else IMPORTS))
+    was, mine, other = ({each.key: each for each in version} for version in versions)
     base_ones, our_ones, their_ones = ({key for key in each if key.kind == "statement"} for each in (was, mine, other))
-    if our_ones not in (base_ones, their_ones) and their_ones != base_ones:
+    if not in_order and our_ones not in (base_ones, their_ones) and their_ones != base_ones:
         raise NotMergeable("both sides change statements without a name")
-    _require_one_side_for_repeated(base, ours, theirs)
+    _require_one_side_for_repeated(*versions)
     chosen: dict[EntityKey, Entity] = {}
     for key in {**was, **mine, **other}:
         entity = _merge_entity(was.get(key), mine.get(key), other.get(key))
         if entity is not None:
             chosen[key] = entity
-    order = [key for key in merge_order(list(was), list(mine), list(other), chosen) if key in chosen]
+    if in_order:
+        order = list(_order_statements(was, mine, other))
+    else:
+        order = [key for key in merge_order(list(was), list(mine), list(other), chosen) if key in chosen]
+        _require_other_values(was, mine, other)
     merged = [chosen[key] for key in sorted_imports(order, chosen, [list(mine), list(other)])]
     # Both sides may have added the same name, e.g. as a function and as a class.
     known = [_count_bindings(each) for each in (base, ours, theirs)]
@@ -75,16 +87,55 @@ def _merge_bodies(base: Sequence[Entity], ours: Sequence[Entity], theirs: Sequen
     return merged
 
 
-def _imports_told_apart(*versions: Sequence[Entity]) -> Iterator[Sequence[Entity]]:
-    # Where a version has several statements for one module, an import is identified by what it imports, too.
+def _order_statements(
+    base: Mapping[EntityKey, Entity], ours: Mapping[EntityKey, Entity], theirs: Mapping[EntityKey, Entity]
+) -> Iterator[EntityKey]:
+    """Yield the keys of both sides in their order; raise NotMergeable where it may matter which side's come first."""
+    for was, mine, other in merge_regions(*(list(each) for each in (base, ours, theirs))):
+        chosen = choose_lines(was, mine, other)
+        if chosen is not None:
+            yield from chosen
+            continue
+        if was:
+            raise NotMergeable("both sides change statements in one place of a function")
+        # What both add in the same words is one thing.
+        again = [key for key in other if key not in mine]
+        yield from order_added([ours[key] for key in mine], [theirs[key] for key in again], alike=again != other)
+
+
+def _repeated_told_apart(*versions: Sequence[Entity], kinds: Container[str]) -> Iterator[Sequence[Entity]]:
+    # Where a version has several of one name, e.g. imports from one module, each is identified by what it says, too.
     several = {(key.kind, key.name) for each in versions for key in (entity.key for entity in each) if key.number}
     for version in versions:
-        yield [
-            structs.replace(each, key=EntityKey(each.key.kind, f"{each.key.name}: {', '.join(sorted(each.names))}"))
-            if each.key.kind in {"from", "import"} and (each.key.kind, each.key.name) in several
-            else each
-            for each in version
-        ]
+        seen: Counter[EntityKey] = Counter()
+        told = []
+        for each in version:
+            key = each.key
+            if key.kind in kinds and (key.kind, key.name) in several:
+                said = ", ".join(sorted(each.names)) if key.kind in IMPORTS else each.text.strip()
+                key = EntityKey(key.kind, f"{key.name}: {said}")
+                seen[key] += 1
+                key = structs.replace(key, number=seen[key] - 1)
+            told.append(structs.replace(each, key=key))
+        yield told
+
+
+def _require_other_values(*versions: Mapping[EntityKey, Entity]) -> None:
+    # In a class whose constants all differ, e.g. an Enum, both sides may have taken the same next value.
+    base, *sides = ({key: _constant_of(each) for key, each in version.items()} for version in versions)
+    known = [value for value in base.values() if value is not None]
+    added = [{value for key, value in side.items() if value is not None and key not in base} for side in sides]
+    both = {key for key in sides[0] if key in sides[1] and key not in base}
+    taken = added[0] & added[1] - {sides[0][key] for key in both}
+    if taken and len(known) == len(set(known)):
+        raise NotMergeable(f"both sides add a member with the value {min(taken)}")
+
+
+def _constant_of(entity: Entity) -> str | None:
+    match entity.node:
+        case ast.Assign(value=ast.Constant() | ast.UnaryOp(operand=ast.Constant()) as value):
+            return ast.unparse(value)
+    return None
 
 
 def _count_bindings(entities: Sequence[Entity]) -> Counter[str]:
@@ -95,10 +146,12 @@ def _require_one_side_for_repeated(*versions: Sequence[Entity]) -> None:
     # Entities of one name, e.g. a property and its setter, are told apart by their number only, which changes as soon
     # as one of them is added, removed or moved.
     repeated = {name for each in versions for name, times in _count_bindings(each).items() if times > 1}
-    base, *sides = ([(each.key.kind, each.text.strip()) for each in v if {*each.names} & repeated] for v in versions)
-    keys = [[each.key for each in version] for version in versions]
-    if repeated and all(side != base or _has_moved(keys[0], mine) for side, mine in zip(sides, keys[1:], strict=True)):
-        raise NotMergeable(f"both sides change the file, and `{min(repeated)}` is defined several times")
+    moved = [_has_moved([each.key for each in versions[0]], [each.key for each in side]) for side in versions[1:]]
+    for name in sorted(repeated):
+        was, *sides = ([(each.key.kind, each.text.strip()) for each in v if name in each.names] for v in versions)
+        by_both = all(side != was or has_moved for side, has_moved in zip(sides, moved, strict=True))
+        if by_both and (sides[0] != sides[1] or any(moved)):
+            raise NotMergeable(f"both sides change the file, and `{name}` is defined several times")
 
 
 def _merge_entity(base: Entity | None, ours: Entity | None, theirs: Entity | None) -> Entity | None:
@@ -120,18 +173,48 @@ def _merge_text(base: Entity | None, ours: Entity, theirs: Entity) -> str:
     name = ours.key.name or ours.key.kind
     if base is None:
         raise NotMergeable(f"both sides add `{name}`, and differently")
-    nodes = [each.node for each in (base, ours, theirs)]
-    if all(isinstance(node, ast.ClassDef) for node in nodes):
-        _require_one_side_for_repeated(*map(members_of, (base, ours, theirs)))
-    by_lines = merge_lines(*(each.text.splitlines(keepends=True) for each in (base, ours, theirs)))
+    versions = (base, ours, theirs)
+    nodes = [each.node for each in versions]
+    if all(isinstance(node, ast.ClassDef) for node in nodes) and ours.key.kind != "header":
+        _require_one_side_for_repeated(*map(members_of, versions))
+    by_lines = merge_lines(*(each.text.splitlines(keepends=True) for each in versions))
     if by_lines is not None:
         return "".join(by_lines)
-    if all(isinstance(node, ast.ClassDef) for node in nodes):
-        return "".join(each.text for each in _merge_bodies(*map(members_of, (base, ours, theirs))))
-    if all(isinstance(node, ast.ImportFrom) for node in nodes):
-        return merge_imports(base.text, ours.text, theirs.text)
-    what = "function" if isinstance(ours.node, FUNCTIONS) else "part"
-    raise NotMergeable(f"both sides change the same lines of the {what} `{name}`")
+    if ours.key.kind == "doc":
+        return _merge_added_lines(versions)
+    is_head = ours.key.kind == "header"
+    if not is_head and all(isinstance(node, ast.ClassDef) for node in nodes):
+        return "".join(each.text for each in _merge_bodies(*map(members_of, versions)))
+    for kind in (FUNCTIONS, COMPOUND):
+        if not is_head and all(isinstance(node, kind) for node in nodes):
+            try:
+                return "".join(each.text for each in _merge_bodies(*map(members_of, versions), in_order=True))
+            except NotMergeable as refused:
+                what = "function" if kind is FUNCTIONS else "part"
+                raise NotMergeable(f"both sides change the same lines of the {what} `{name}`: {refused}") from refused
+    heads, statements = zip(*(_taken_apart(each.text) for each in versions), strict=True)
+    head = merge_lines(*(each.splitlines(keepends=True) for each in heads))
+    if head is None or not all(isinstance(node, FUNCTIONS if is_head else ast.stmt) for node in nodes):
+        raise NotMergeable(f"both sides change the same lines of the part `{name}`")
+    return "".join(head) + merge_entries(*statements, name=name, is_head=is_head)
+
+
+def _merge_added_lines(versions: Sequence[Entity]) -> str:
+    # A docstring is read by people: what both sides add in one place stands side by side.
+    merged: list[str] = []
+    for was, mine, other in merge_regions(*(each.text.splitlines(keepends=True) for each in versions)):
+        chosen = choose_lines(was, mine, other)
+        if chosen is None and was:
+            raise NotMergeable("both sides change the same lines of a docstring")
+        merged += [*mine, *other] if chosen is None else chosen
+    return "".join(merged)
+
+
+def _taken_apart(text: str) -> tuple[str, str]:
+    """Return (comments and empty lines before the statement, statement)."""
+    lines = text.splitlines(keepends=True)
+    first = next(at for at, line in enumerate(lines) if line.strip() and not line.lstrip().startswith("#"))
+    return "".join(lines[:first]), "".join(lines[first:])
 
 
 def merge_order(
@@ -154,7 +237,7 @@ def merge_order(
         if key not in there:
             behind.setdefault(previous, []).append(key)
     merged: list[EntityKey] = []
-    for place, own in _by_place(order, both):
+    for place, own in by_place(order, both):
         more = behind.get(place, [])
         new_own, new_more = ([key for key in keys if key not in was and key in chosen] for keys in (own, more))
         if new_own and new_more and any(key.kind == "statement" or key.number for key in (*new_own, *new_more)):
@@ -162,21 +245,6 @@ def merge_order(
         merged += [] if place is None else [place]
         merged += [*own, *more] if order is ours else [*more, *own]
     return merged
-
-
-def _by_place(
-    order: Sequence[EntityKey], both: Container[EntityKey]
-) -> Iterator[tuple[EntityKey | None, list[EntityKey]]]:
-    """Yield each key that both sides have, with the keys after it up to the next; first, None with those before all."""
-    place: EntityKey | None = None
-    own: list[EntityKey] = []
-    for key in order:
-        if key in both:
-            yield place, own
-            place, own = key, []
-        else:
-            own.append(key)
-    yield place, own
 
 
 def sorted_imports(
@@ -209,55 +277,3 @@ def _sorted_as_on(sides: Sequence[Sequence[EntityKey]], keys: list[EntityKey]) -
 def _has_moved(base: Sequence[EntityKey], side: Sequence[EntityKey]) -> bool:
     there, before = set(side), set(base)
     return [key for key in base if key in there] != [key for key in side if key in before]
-
-
-def merge_imports(base: str, ours: str, theirs: str) -> str:
-    """Return a `from` import with the names of both sides, in the form of ours. Raises NotMergeable with the reason."""
-    before, statement = _taken_apart(ours)
-    if any("#" in _taken_apart(text)[1] for text in (base, ours, theirs)):
-        raise NotMergeable("both sides change an import with a comment")
-    if len({_taken_apart(text)[0] for text in (base, ours, theirs)}) > 1:
-        raise NotMergeable("both sides change the lines before an import")
-    was, mine, other = (_imported_names(text) for text in (base, ours, theirs))
-    removed = {name for name in was if name not in mine or name not in other}
-    names = [name for name in mine if name not in removed]
-    for name in other:
-        if name not in names and name not in removed:
-            names.append(name)
-    if not names:
-        raise NotMergeable("both sides together import nothing from a module")
-    for order in (str, str.lower):
-        if all(each == sorted(each, key=order) for each in (mine, other)):
-            names.sort(key=order)
-            break
-    longest = max(ONE_LINE, *(len(line) for text in (ours, theirs) for line in text.split("\n")))
-    return before + _import_text(statement, names, longest)
-
-
-def _taken_apart(text: str) -> tuple[str, str]:
-    """Return (comments and empty lines before the statement, statement)."""
-    lines = text.splitlines(keepends=True)
-    first = next(at for at, line in enumerate(lines) if line.strip() and not line.lstrip().startswith("#"))
-    return "".join(lines[:first]), "".join(lines[first:])
-
-
-def _imported_names(text: str) -> list[str]:
-    (node,) = ast.parse(_taken_apart(text)[1].lstrip()).body
-    if not isinstance(node, ast.ImportFrom):
-        raise NotMergeable("not an import")
-    return [ast.unparse(each) for each in node.names]
-
-
-def _import_text(statement: str, names: Sequence[str], longest: int) -> str:
-    head = re.match(r"\s*from\s+\S+\s+import\s*", statement)
-    if head is None:
-        raise NotMergeable("unknown form of import")
-    start = head[0].rstrip() + " "
-    line = start + ", ".join(names)
-    if "\n" not in statement.rstrip("\n") and len(line) <= longest:
-        return line + "\n"
-    indent = re.match(r"\s*", statement)
-    margin = indent[0] if indent else ""
-    inner = re.search(r"\n([ \t]+)\S", statement)
-    by = inner[1] if inner else f"{margin}    "
-    return f"{start}(\n" + "".join(f"{by}{name},\n" for name in names) + f"{margin})\n"
