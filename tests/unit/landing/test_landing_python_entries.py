@@ -136,6 +136,11 @@ REFUSED = {
         ("count=1):\n    return what\nbuy(1, 2)", "count=1, loud=1):\n    return what\nbuy(1, 2, 3)"),
     ),
     "lines of a docstring that both change": (DOC, ("what\n", "this\n"), ("what\n", "that\n")),
+    "a name that both set, each for itself": (
+        "def f(a):\n    b = a\n    c = b\n    return go(a)\n",
+        ("(a):\n", "(a):\n    cmd = [a]\n"),
+        ("    return go(a)\n", "    cmd = a\n    return go(a, cmd=cmd)\n"),
+    ),
     "statements in the block that the other removes": (
         "def f(a):\n    if a:\n        b()\n        c()\n    return a\n",
         ("        c()\n", "        c()\n        d()\n"),

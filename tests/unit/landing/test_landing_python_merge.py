@@ -147,7 +147,9 @@ def test_what_has_two_meanings_is_refused_with_the_reason():
     }
     assert {name: str(refusal) for name, refusal in refusals.items()} == snapshot(
         {
-            "both change one line of a function": "both sides change the same lines of the function `buy`: both sides change the same lines of the part `return`",
+            "both change one line of a function": (
+                "in the function `buy`, both sides change the same lines of the part `return`"
+            ),
             "both add a function of one name": "both sides add `sell`, and differently",
             "both add something of one name and different kinds": "both sides define `sell`",
             "one changes what the other removes": "one side changes `buy`, the other removes it",

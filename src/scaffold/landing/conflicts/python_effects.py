@@ -17,6 +17,7 @@ WITHOUT_EFFECT = frozenset(
     | {issubclass, len, list, max, min, range, repr, reversed, round, set, sorted, str, sum, tuple, type, zip}
 )
 """Builtins whose call changes nothing."""
+Function = ast.FunctionDef | ast.AsyncFunctionDef
 CALLS = (ast.Call, ast.Await, ast.Yield, ast.YieldFrom, ast.NamedExpr)
 
 
@@ -134,38 +135,47 @@ def _are_disjoint(one: ast.pattern, other: ast.pattern) -> bool:
     return found
 
 
-def require_places(merged: str, sides: Sequence[str]) -> None:
-    """Raise NotMergeable if a side gives arguments by their place that would reach other parameters in the merge."""
-    now = {path: names for path, _, names in _parameters(parse_python(merged), "", "")}
-    for side in map(parse_python, sides):
+def require_own_names(merged: str, base: str, ours: str, theirs: str) -> None:
+    """Raise NotMergeable if both sides set one name in a function, or a call would give a parameter another's value."""
+    texts = (merged, base, ours, theirs)
+    now, *versions = ({path: (called, node) for path, called, node in _functions(parse_python(text))} for text in texts)
+    for path, (_, node) in now.items():
+        known = [Counter(_names_set(each[path][1])) for each in versions if path in each]
+        for name, times in Counter(_names_set(node)).items():
+            if times > max(each[name] for each in known):
+                raise NotMergeable(f"both sides set `{name}` in the function `{node.name}`")
+    for side, functions in zip((ours, theirs), versions[1:], strict=True):
         moved: dict[str, int] = {}
-        for path, called, names in _parameters(side, "", ""):
-            same = sum(
-                1
-                for _ in itertools.takewhile(
-                    lambda pair: pair[0] == pair[1], zip(names, now.get(path, names), strict=False)
-                )
-            )
+        for path, (called, node) in functions.items():
+            names, there = _names_by_place(node), _names_by_place(now[path][1] if path in now else node)
+            same = sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], zip(names, there, strict=False)))
             if same < len(names):
                 moved |= {name: min(same, moved.get(name, same)) for name in called}
-        for call in (each for each in ast.walk(side) if isinstance(each, ast.Call)):
+        for call in (each for each in ast.walk(parse_python(side)) if isinstance(each, ast.Call)):
             name = getattr(call.func, "attr", getattr(call.func, "id", ""))
             # The first parameter may be the object that a method is called on.
             if len(call.args) > moved.get(name, len(call.args) + 1) - 1:
                 raise NotMergeable(f"a call gives arguments of `{name}` by their place, and its parameters move")
 
 
-def _parameters(node: ast.AST, path: str, within: str) -> Iterator[tuple[str, set[str], list[str]]]:
-    """Yield (path, names that it is called by, parameters that may be given by their place) of each function."""
+def _names_set(node: ast.AST) -> Iterator[str]:
+    inner = {id(each) for top in ast.walk(node) if isinstance(top, ast.comprehension) for each in ast.walk(top.target)}
+    for each in ast.walk(node):
+        if isinstance(each, ast.Name | ast.Attribute) and isinstance(each.ctx, ast.Store) and id(each) not in inner:
+            yield ast.unparse(each)
+
+
+def _names_by_place(node: Function) -> list[str]:
+    return [each.arg for each in (*node.args.posonlyargs, *node.args.args)]
+
+
+def _functions(node: ast.AST, path: str = "", within: str = "") -> Iterator[tuple[str, set[str], Function]]:
+    """Yield (path, names that it is called by, syntax) of each function."""
     seen: Counter[str] = Counter()
     for child in ast.iter_child_nodes(node):
         name = getattr(child, "name", "") if isinstance(child, (*FUNCTIONS, ast.ClassDef)) else ""
+        seen[name] += 1
+        at = f"{path}.{name}.{seen[name]}" if name else path
         if isinstance(child, FUNCTIONS):
-            called = {name, within} if name in {"__init__", "__new__"} else {name}
-            seen[name] += 1
-            yield (
-                f"{path}.{name}.{seen[name]}",
-                called,
-                [each.arg for each in (*child.args.posonlyargs, *child.args.args)],
-            )
-        yield from _parameters(child, f"{path}.{name}" if name else path, name or within)
+            yield at, {name, within} if name in {"__init__", "__new__"} else {name}, child
+        yield from _functions(child, at, name or within)

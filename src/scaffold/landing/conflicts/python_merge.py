@@ -10,7 +10,7 @@ from msgspec import structs
 
 from scaffold.landing.conflicts.line_merge import by_place, choose_lines, merge_lines, merge_regions
 from scaffold.landing.conflicts.not_mergeable import NotMergeable
-from scaffold.landing.conflicts.python_effects import order_added, require_places
+from scaffold.landing.conflicts.python_effects import order_added, require_own_names
 from scaffold.landing.conflicts.python_entities import (
     BUILTINS,
     FUNCTIONS,
@@ -54,7 +54,7 @@ def merge_python(base: str, ours: str, theirs: str) -> str:
         missing |= {name for name in members if now.attributes[name] > side.attributes[name]}
         if missing:
             raise NotMergeable(f"one side removes `{min(missing)}`, the other uses it")
-    require_places(merged, (ours, theirs))
+    require_own_names(merged, base, ours, theirs)
     return merged
 
 
@@ -191,7 +191,7 @@ def _merge_text(base: Entity | None, ours: Entity, theirs: Entity) -> str:
                 return "".join(each.text for each in _merge_bodies(*map(members_of, versions), in_order=True))
             except NotMergeable as refused:
                 what = "function" if kind is FUNCTIONS else "part"
-                raise NotMergeable(f"both sides change the same lines of the {what} `{name}`: {refused}") from refused
+                raise NotMergeable(f"in the {what} `{name}`, {refused}") from refused
     heads, statements = zip(*(_taken_apart(each.text) for each in versions), strict=True)
     head = merge_lines(*(each.splitlines(keepends=True) for each in heads))
     if head is None or not all(isinstance(node, FUNCTIONS if is_head else ast.stmt) for node in nodes):
