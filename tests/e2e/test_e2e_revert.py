@@ -81,6 +81,51 @@ def test_a_conflict_names_what_to_revert_first_and_changes_nothing(tmp_path):
     assert files(scenario) == {"README.md"}
 
 
+WORKS = ("ant", "bee", "cow", "dog", "eel", "fox", "gnu", "hen")
+ADD = """\
+import json, pathlib
+manifest = json.loads(pathlib.Path('package.json').read_text())
+manifest['dependencies']['NAME'] = '^1.0.0'
+pathlib.Path('package.json').write_text(json.dumps(manifest, indent=2) + chr(10))
+with open('CHANGELOG.md', 'a') as changes:
+    changes.write('- Add NAME.' + chr(10))
+"""
+
+
+@pytest.mark.parametrize(("works", "is_union"), [(WORKS, True), (WORKS[2:5], False)], ids=["at-once", "in-turn"])
+def test_one_of_many_works_on_one_changelog_and_one_manifest_is_taken_back_alone(tmp_path, works, is_union):
+    """AL-13, BX-1: what lands by the entries of a file is taken back by them, and the facts of the others hold."""
+    scenario = Scenario(tmp_path)
+    (scenario.repo / "package.json").write_text('{\n  "name": "shop",\n  "dependencies": {}\n}\n')
+    (scenario.repo / "CHANGELOG.md").write_text("# Changes\n\n")
+    if is_union:
+        (scenario.repo / ".gitattributes").write_text("CHANGELOG.md merge=union\n")
+    scenario.commit("a shop")
+    actions = [
+        action(
+            each,
+            needs=[] if is_union or at == 0 else [works[at - 1]],
+            effects=[each],
+            check=f"grep -q {each} package.json && grep -q {each} CHANGELOG.md",
+        )
+        for at, each in enumerate(works)
+    ]
+    scenario.plan(plan_of(shop=actions))
+    scenario.cassette(**{each: [shell(f'python3 -c "{ADD.replace("NAME", each)}"')] for each in works})
+    scenario.run("--yes", "--agents", "4", code=0)
+    scenario.scaffold("revert", "dog", code=0)
+    branch = session_branch(scenario)
+    manifest = json.loads(scenario.git("show", f"{branch}:package.json"))
+    assert sorted(manifest["dependencies"]) == sorted({*works} - {"dog"})
+    changes = scenario.git("show", f"{branch}:CHANGELOG.md").splitlines()
+    assert sorted(changes[2:]) == [f"- Add {each}." for each in works if each != "dog"]
+    facts = scenario.facts()
+    assert facts.pop("dog") == "refuted"
+    assert "refuted" not in facts.values()
+    scenario.scaffold("resume", code=0)
+    assert set(scenario.facts().values()) == {"holds"}
+
+
 def test_a_run_that_is_executed_is_neither_reverted_nor_taken(tmp_path):
     """BX-8: its owner alone moves the session branch."""
     scenario = Scenario(tmp_path)

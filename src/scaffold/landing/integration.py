@@ -66,6 +66,18 @@ class IntegrationConflict(Struct, frozen=True, tag="conflict"):
         return f"{_conflict_with(self.paths)}\n{_merge_list(self.told)}".rstrip()
 
 
+def integration_of(context: RunContext, run: Run, helpers: Helpers = NO_HELPERS) -> Integration:
+    """Return how changes of a run are merged, when they land and when they are taken back."""
+    return Integration(
+        git=context.git,
+        folder=context.temporary_folder(run.id),
+        identity=run.settings.identity.committer,
+        is_union=partial(globs.matches_any, run.settings.landing.union),
+        ask_agent=helpers.ask_agent,
+        make_lock_files=helpers.make_lock_files,
+    )
+
+
 async def integrate(
     context: RunContext,
     run: Run,
@@ -82,15 +94,7 @@ async def integrate(
     contain that commit because the run was carried over to another base. The commit marks the action's task in the list
     that the run executes. Takes milliseconds without helpers.
     """
-    identity = run.settings.identity
-    integration = Integration(
-        git=context.git,
-        folder=context.temporary_folder(run.id),
-        identity=identity.committer,
-        is_union=partial(globs.matches_any, run.settings.landing.union),
-        ask_agent=helpers.ask_agent,
-        make_lock_files=helpers.make_lock_files,
-    )
+    identity, integration = run.settings.identity, integration_of(context, run, helpers)
     git, listed = context.git, run.settings.landing.tracked_list
     target = tip if base is None else await on_base(git, tip, base)
     work = await set_apart(git, listed, tip=target, head=head)

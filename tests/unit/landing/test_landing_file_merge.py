@@ -9,7 +9,7 @@ from scaffold.core.landing.conflict import FileVersions
 from scaffold.landing.conflicts.certificate import require_complete
 from scaffold.landing.conflicts.line_merge import merge_lines, merge_union
 from scaffold.landing.conflicts.not_mergeable import NotMergeable
-from scaffold.landing.conflicts.resolution import FileResolved, merge_file
+from scaffold.landing.conflicts.resolution import FileRefused, FileResolved, merge_file
 
 NEWS = "# News\n\n- old\n"
 
@@ -101,3 +101,16 @@ def test_a_file_with_many_keys_is_merged():
         for last in ("k", "ours", "theirs")
     )
     assert isinstance(merge_file(FileVersions("package.json", base, ours, theirs)), FileResolved)
+
+
+def test_items_of_a_list_are_removed_next_to_those_that_the_other_side_adds():
+    """AL-13: but no more than whole items, and none that holds what the other side added."""
+    base, rest = "# All\n\n- one\n- two\n  more\n", "- three\n"
+    path = "NOTES.md"
+    removed, added = base.replace("- two\n  more\n", ""), base + rest
+    for ours, theirs in ((removed, added), (added, removed)):
+        assert merge_file(FileVersions(path, base, ours, theirs)) == FileResolved(removed + rest, "items")
+    for text in ("# All\n", "# All\n\n"):
+        assert isinstance(merge_file(FileVersions(path, text, "", f"{text}- three\n")), FileRefused)
+    nested = FileVersions("a.yaml", "a:\n- b:\n", "a:\n", "a:\n- b:\n    - c\n")
+    assert isinstance(merge_file(nested), FileRefused)

@@ -34,9 +34,50 @@ def merge_union(base: str, ours: str, theirs: str) -> str:
     return "".join(merged)
 
 
+def merge_items(base: str, ours: str, theirs: str) -> str:
+    """Return a text in which one side removes items of a list, e.g. `- one`, next to those that the other adds.
+
+    Raises NotMergeable if both sides add in one place, or what one side removes is more than whole items.
+    """
+    merged: list[str] = []
+    versions = [[f"{line}\n" for line in text.split("\n")[:-1]] for text in (base, ours, theirs)]
+    for was, mine, other in merge_regions(*versions):
+        chosen = choose_lines(was, mine, other)
+        if chosen is None:
+            added = _without_removed(was, mine, other) if was else None
+            marks = {_mark_of_items(lines) for lines in (was, *(added or ())) if lines}
+            if added is None or len(marks) > 1 or None in marks:
+                raise NotMergeable("no merge is known for this kind of file")
+            chosen = [line for lines in added for line in lines]
+        merged += chosen
+    return "".join(merged)
+
+
+def _mark_of_items(lines: Sequence[str]) -> str | None:
+    """Return what each of whole items begins with, e.g. `- ` at their depth; None if lines are anything else."""
+    found = re.match(r"( *[-*+] )\S", lines[0])
+    mark = found[1] if found else ""
+    deeper = re.compile(r" {" + str(len(mark)) + r"}\s*\S")
+    return mark if found and all(line.startswith(mark) or deeper.match(line) for line in lines) else None
+
+
+def _without_removed(
+    was: Sequence[str], mine: Sequence[str], other: Sequence[str]
+) -> tuple[Sequence[str], Sequence[str]] | None:
+    """Return what one side adds before and after lines that the other removes; None if more than that was changed."""
+    for kept, left in ((mine, other), (other, mine)):
+        at = next((at for at in range(len(kept) - len(was) + 1) if kept[at : at + len(was)] == was), None)
+        if at is not None and not left:
+            return kept[:at], kept[at + len(was) :]
+    return None
+
+
 def _union_region(was: Sequence[str], mine: Sequence[str], other: Sequence[str]) -> Sequence[str]:
     if any(line.strip() and (line in mine or line in other) for line in was):
-        raise NotMergeable("both sides change existing lines, and a union only covers added lines")
+        added = _without_removed(was, mine, other)
+        if added is None:
+            raise NotMergeable("both sides change existing lines, and a union only covers added lines")
+        return [*added[0], *added[1]]
     start = _empty_at_start(mine, other)
     end = _empty_at_start(mine[start:][::-1], other[start:][::-1])
     first, second = mine[: len(mine) - end], other[start:]

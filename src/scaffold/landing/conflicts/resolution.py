@@ -16,7 +16,7 @@ from scaffold.git.trees.tree_file import FILTER, MERGE, Attributes, NewFile, Pri
 from scaffold.landing.conflicts.certificate import require_complete
 from scaffold.landing.conflicts.go_merge import merge_go_mod, merge_go_sum
 from scaffold.landing.conflicts.json_merge import merge_json
-from scaffold.landing.conflicts.line_merge import merge_union
+from scaffold.landing.conflicts.line_merge import merge_items, merge_union
 from scaffold.landing.conflicts.lock_files import MAX_BYTES as MAX_LOCK_BYTES
 from scaffold.landing.conflicts.lock_files import is_lock_file
 from scaffold.landing.conflicts.not_mergeable import NotMergeable
@@ -39,9 +39,10 @@ TYPES: Mapping[str, str] = {
 IsUnion = Callable[[str], bool]
 """Whether the settings declare the lines of a path independent of each other."""
 Merge = Callable[[str, str, str], str]
-Method = Literal["union", "manifest", "python", "rebase", "agent"]
+Method = Literal["union", "items", "manifest", "python", "rebase", "agent"]
 METHODS: Mapping[Method, str] = {
     "union": "as a union of lines",
+    "items": "by the items of its lists",
     "manifest": "by its entries",
     "python": "by its functions, classes and imports",
     "rebase": "by its commits, one after another",
@@ -238,7 +239,7 @@ def merge_file(versions: FileVersions, *, union: bool = False) -> FileResolved |
     elif name.endswith((".py", ".pyi")):
         how, merge = "python", merge_python
     else:
-        return FileRefused("no merge is known for this kind of file")
+        how, merge = "items", merge_items
     try:
         merged = merge(versions.base, versions.ours, versions.theirs)
         require_complete(versions, merged)

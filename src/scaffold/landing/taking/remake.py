@@ -11,6 +11,7 @@ from scaffold.core.model import Goal, Run
 from scaffold.core.run_settings import Signature
 from scaffold.git.trees.merge import HELPER, Conflicted, merge_commits
 from scaffold.git.trees.tree_file import tree_with
+from scaffold.landing.conflicts.merge_ladder import Integration, TreeMerged, merge_candidate
 from scaffold.landing.marked_tree import merge_list
 from scaffold.landing.taking.user_programs import run_as_user, told
 from scaffold.run.context import RunContext
@@ -123,15 +124,23 @@ class Remaker(Struct, frozen=True, kw_only=True):
 
 
 async def apply_work(
-    context: RunContext, run: Run, *, old: Commit, new: Commit, onto: Commit, trees: Mapping[Commit, str]
+    context: RunContext,
+    run: Run,
+    *,
+    old: Commit,
+    new: Commit,
+    onto: Commit,
+    trees: Mapping[Commit, str],
+    integration: Integration | None = None,
 ) -> str | Conflicted:
     """Apply a change as `apply_change` does, but merge the list of tasks task by task, so that marks never conflict."""
     git, listed = context.git, run.settings.landing.tracked_list
     merged = await merge_list(git, listed, old=trees[old], new=trees[new], onto=trees[onto]) if listed else None
     if listed is None or merged is None:
-        return await apply_change(context, old=old, new=new, onto=onto, trees=trees)
+        return await apply_change(context, old=old, new=new, onto=onto, trees=trees, integration=integration)
     without = await tree_with(git, TreeId(trees[new]), listed.path, mode=merged.mode, object_id=merged.object_id)
-    applied = await apply_change(context, old=old, new=new, onto=onto, trees={**trees, new: without})
+    trees = {**trees, new: without}
+    applied = await apply_change(context, old=old, new=new, onto=onto, trees=trees, integration=integration)
     version = None if isinstance(applied, Conflicted) else await read_list(git, listed, applied)
     if isinstance(applied, Conflicted) or version is None:
         return applied
@@ -139,11 +148,17 @@ async def apply_work(
 
 
 async def apply_change(
-    context: RunContext, *, old: Commit, new: Commit, onto: Commit, trees: Mapping[Commit, str]
+    context: RunContext,
+    *,
+    old: Commit,
+    new: Commit,
+    onto: Commit,
+    trees: Mapping[Commit, str],
+    integration: Integration | None = None,
 ) -> str | Conflicted:
     """Return the tree of `onto` with the change from `old` to `new` applied in memory, or its conflicts.
 
-    `trees` has the trees of all three.
+    `trees` has the trees of all three. With `integration`, conflicts are resolved as the merge queue does it.
     """
     if trees[onto] == trees[old]:
         return trees[new]
@@ -151,8 +166,11 @@ async def apply_change(
     base = await _helper_commit(context, trees[old])
     ours = await _helper_commit(context, trees[onto], base)
     theirs = await _helper_commit(context, trees[new], base)
-    merged = await merge_commits(context.git, ours, theirs)
-    return merged if isinstance(merged, Conflicted) else merged.tree
+    if integration is None:
+        merged = await merge_commits(context.git, ours, theirs)
+        return merged if isinstance(merged, Conflicted) else merged.tree
+    found = await merge_candidate(integration, tip=ours, head=theirs)
+    return found.tree if isinstance(found, TreeMerged) else Conflicted(paths=found.paths, messages=())
 
 
 async def _helper_commit(context: RunContext, tree: str, *parents: Commit) -> Commit:

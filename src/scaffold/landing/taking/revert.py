@@ -17,6 +17,7 @@ from scaffold.git.trees.merge import Conflicted
 from scaffold.host.random_ids import new_id
 from scaffold.landing.facts.landing_record import session_ref, session_tip
 from scaffold.landing.facts.stale_facts import ProvenFacts, affected_facts, dependent_facts, mark_stale, undo_action
+from scaffold.landing.integration import integration_of
 from scaffold.landing.taking.remake import CommitStyle, CommitText, apply_work, read_text, remake
 from scaffold.run.attempts.lease import owner_transaction
 from scaffold.run.context import RunContext
@@ -53,7 +54,8 @@ async def plan_revert(context: RunContext, run: Run, action: Action) -> BranchMo
     await require_not_checked_out(context, run, f"scaffold revert {action.key}")
     parent = Commit(f"{undone}^")
     trees = {name: str(await tree_of(context.git, name)) for name in (tip, undone, parent)}
-    tree = await apply_work(context, run, old=undone, new=parent, onto=tip, trees=trees)
+    merging = integration_of(context, run)
+    tree = await apply_work(context, run, old=undone, new=parent, onto=tip, trees=trees, integration=merging)
     if isinstance(tree, Conflicted):
         raise await _conflict_error(context, run, action, undone=undone, tip=tip, paths=tree.paths)
     if tree == trees[tip]:
