@@ -11,6 +11,7 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.json import encode
 
+from merges_replay.features import as_json, pairs_of, tasks_in
 from merges_replay.replay import Replayed, replay
 from scaffold.core.ids import Commit
 from scaffold.git.client.command_line import Git
@@ -38,11 +39,34 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--sample", type=int, default=1000, help="merge commits in all, at random (default 1000)")
     parser.add_argument("--seed", type=int, default=0, help="of the sample")
     parser.add_argument("--files", action="store_true", help="print each file that was in conflict, too")
+    parser.add_argument("--features", type=Path, help="a clone of CooperBench: land each two features of its tasks")
     asked = parser.parse_args(argv)
+    if asked.features:
+        return asyncio.run(_land_features(asked))
     replayed = asyncio.run(_replay_all(asked))
     for row in rows(replayed):
         sys.stdout.write(encode(row).decode() + "\n")
     return 0 if all(row.holds for row in rows(replayed)) else 1
+
+
+async def _land_features(asked: argparse.Namespace) -> int:
+    clones = {place.name.replace("+", "_").replace("-", "_"): place for place in asked.repositories}
+    found = []
+    with tempfile.TemporaryDirectory() as folder:
+        for task in tasks_in(asked.features, clones, Path(folder)):
+            pairs = await pairs_of(task, asked.features, Path(folder))
+            found += pairs
+            for pair in pairs if asked.files else ():
+                sys.stdout.write(as_json(pair) + "\n")
+    merged = [each for each in found if each.how != "refused"]
+    # What the tests of a feature do not accept never lands: the queue runs them on each merge.
+    for row in (
+        _share("features-merged-by-git", sum(each.how == "git" for each in found), len(found)),
+        _share("features-merged", len(merged), len(found)),
+        _share("features-merged-and-refused-by-their-tests", sum(bool(each.failed) for each in merged), len(merged)),
+    ):
+        sys.stdout.write(encode(row).decode() + "\n")
+    return 0
 
 
 async def _replay_all(asked: argparse.Namespace) -> list[Replayed]:
