@@ -1,6 +1,7 @@
 """Resolve the conflicts of a merge file by file, without a model: read the versions, merge and certify them."""
 
 import asyncio
+import tokenize
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Literal
@@ -58,6 +59,8 @@ MANIFESTS: Mapping[str, Merge] = {
     "go.sum": merge_go_sum,
 }
 """{file name: merge of that manifest}."""
+UNREADABLE = (SyntaxError, tokenize.TokenError, ValueError, TypeError, LookupError, AttributeError, RecursionError)
+"""What a merge may raise over contents that agents wrote; it costs the candidate this step, not the run."""
 MAX_BYTES = 2 * 1024 * 1024
 """The largest file whose contents are merged."""
 MARK = "\ufeff"
@@ -245,6 +248,8 @@ def merge_file(versions: FileVersions, *, union: bool = False) -> FileResolved |
         require_complete(versions, merged)
     except NotMergeable as refused:
         return FileRefused(str(refused))
+    except UNREADABLE as error:
+        return FileRefused(f"merging it failed: {type(error).__name__}: {error}")
     return FileResolved(merged, how)
 
 
