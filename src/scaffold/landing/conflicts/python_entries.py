@@ -204,7 +204,11 @@ def _merge_brackets(base: _Part, ours: _Part, theirs: _Part, name: str) -> tuple
         _require_defaults(was, mine, other, name)
     if isinstance(ours.node, ast.ImportFrom) and not order:
         raise NotMergeable("both sides together import nothing from a module")
-    like = theirs if "\n" in _inside(theirs, other) and "\n" not in _inside(ours, mine) else ours
+    like = (
+        theirs
+        if "\n" in _inside(theirs, other) and "\n" not in _inside(ours, mine) and ours.source[mine.start - 1] in "([{"
+        else ours
+    )
     shape = other if like is theirs else mine
     return (mine.start, mine.end), _written([merged[key] for key in order], like, shape)
 
@@ -345,10 +349,11 @@ def _written(entries: Sequence[_Entry], like: _Part, shape: _Bracket) -> str:
     margin = row[: len(row) - len(row.lstrip())]
     longest = max(ONE_LINE, *map(len, like.source.split("\n")))
     line = ", ".join(texts) + "," * shape.comma
-    is_bare = like.source[shape.start - 1] not in "(["
-    if "\n" not in inside + line and (
-        len(row) + len(line) < longest or (is_bare and like.source[shape.start - 1] != " ")
-    ):
+    fits = "\n" not in inside + line and len(row) + len(line) < longest
+    if like.source[shape.start - 1] not in "([{":
+        is_import = isinstance(like.node, ast.ImportFrom)
+        return line if fits or not is_import else f"(\n{margin}    " + f",\n{margin}    ".join(texts) + f",\n{margin})"
+    if fits:
         return line
     if "\n" not in inside:
         own, first, rest = dict[Hashable, str](), f"\n{margin}    ", f"\n{margin}"
