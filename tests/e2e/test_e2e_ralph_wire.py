@@ -343,3 +343,47 @@ async def test_a_run_works_with_a_live_model_too(scenario):
     assert [each["result"] for each in data["actions"]] == ["made"]
     assert data["run"]["budget"]["spent_usd"] > 0
     assert data["run"]["budget"]["reserved_usd"] == 0
+
+
+def written_call(name, **args):
+    return f"<tool_call>\n{json.dumps({'name': name, 'arguments': args})}\n</tool_call>"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("flags", [(), ("--no-stream",)], ids=["streamed", "whole"])
+async def test_a_model_without_tools_works_by_calls_in_its_text(scenario, flags):
+    """BX-30: parallel calls, one that is denied, one that cannot be read and is asked for again, and a resume."""
+    made = written_call("write_file", path="made.txt", content=f"As in:\n{written_call('shell', command='id')}\n")
+    script = [
+        Turn(text=f"I make it.\n{made}\n{written_call('shell', command='touch denied.txt')}"),
+        Turn(text="<tool_call>\nread made.txt\n</tool_call>"),
+        Turn(text="made"),
+        Turn(text="still made"),
+    ]
+    async with serve("chat", script) as server:
+        server.pages["/props"] = json.dumps({"chat_template_caps": {"supports_tools": False}})
+        ask = ("--allow-category", "file_write", "--output-format", "json", *flags)
+        code, out, err = await ralph(scenario, server, "make it", *ask, model=server.local_model)
+        data = json.loads(out)
+        assert (code, data["result"], data["turns"]) == (0, "made", 3), err
+        assert [each["tool"] for each in data["permission_denials"]] == ["shell"]
+        assert (scenario.repo / "made.txt").read_text().count("<tool_call>") == 1
+        assert not (scenario.repo / "denied.txt").exists()
+        _, out, _ = await ralph(scenario, server, "go on", "-c", *ask, model=server.local_model)
+    assert json.loads(out)["result"] == "still made"
+    assert not any("tools" in request.json for request in server.requests)
+    assert "cannot be read" in said(server.requests[2])
+    last = [each["content"] for each in server.requests[3].json["messages"]]
+    assert made in last[3]
+    assert last[4].count("<tool_response>") == 2
+
+
+@pytest.mark.slow
+async def test_a_call_that_nobody_can_read_is_asked_for_once_again(scenario):
+    """BX-30: then the text is the answer, and the turn ends."""
+    async with serve("chat", [Turn(text="<tool_call>\nlook\n</tool_call>", times=9)]) as server:
+        server.pages["/props"] = json.dumps({"chat_template_caps": {"supports_tools": False}})
+        code, out, err = await ralph(scenario, server, "make it", "--yolo", model=server.local_model)
+    assert (code, len(server.requests)) == (0, 2)
+    assert "look" in out
+    assert err.count("offered as text") == 1

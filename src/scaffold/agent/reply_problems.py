@@ -15,8 +15,8 @@ _NAMES = ("name", "tool", "tool_name", "function", "recipient_name")
 _ARGUMENTS = ("arguments", "args", "parameters", "input", "tool_input")
 EMPTY = "Your last reply was empty. If the task is done, say what you did and what came of it; otherwise go on."
 CALL_IN_TEXT = (
-    "Your last reply has a tool call in its text, and text runs nothing. Call the tool itself; if the text is your "
-    "answer, send it once more."
+    "Your last reply has a tool call in its text, where it runs nothing. Make it in the form that you were given; if "
+    "the text is your answer, send it once more."
 )
 
 

@@ -49,6 +49,7 @@ from scaffold.core.ports import NO_USAGE, Model
 from scaffold.core.printable_text import utf8_safe
 from scaffold.core.tool import Tool
 from scaffold.llm.deltas import DeltaListener
+from scaffold.llm.wire.text_tools import MALFORMED_CALL
 
 CUT_OFF = "Your reply was cut off at its length limit, and none of its tool calls ran. Continue in smaller steps."
 GO_ON = "Go on."
@@ -186,7 +187,7 @@ class Agent:
                 worked = True
             elif reply.stop == "paused":
                 self._add_user_parts((Text(GO_ON),))
-            elif (nudge := self._find_nudge(reply.message.text, worked=worked)) and nudge not in nudges:
+            elif (nudge := self._find_nudge(reply, worked=worked)) and nudge not in nudges:
                 self._add_user_parts((Text(nudge),))
                 nudges.add(nudge)
             elif nudge == EMPTY:
@@ -207,8 +208,11 @@ class Agent:
         # Only now are they in the history; a crash before this line delivers them again, but loses none.
         self._io.incoming.take()
 
-    def _find_nudge(self, text: str, *, worked: bool) -> str:
+    def _find_nudge(self, reply: Reply, *, worked: bool) -> str:
         # Small models end with an empty reply, or write a call as text: both rarely mean that the turn is over.
+        text = reply.message.text
+        if reply.stop == "malformed":
+            return MALFORMED_CALL
         if worked and self._brief.must_answer and not text.strip():
             return EMPTY
         return CALL_IN_TEXT if call_in_text(text, {tool.name for tool in self.toolbox.tools}) else ""

@@ -148,8 +148,9 @@ class KeptTurn(Struct, frozen=True, kw_only=True):
         return self.requests, frozenset(each.call_id for each in self.results), frozenset(self.begun)
 
 
-StopReason = Literal["end", "tool_calls", "max_tokens", "refused", "paused"]
-"""Why a reply ended; `paused`: the provider wants to be asked again to go on."""
+StopReason = Literal["end", "tool_calls", "max_tokens", "refused", "paused", "malformed"]
+"""Why a reply ended; `paused`: the provider wants to be asked again to go on; `malformed`: with a call in its text that
+cannot be read, where tools are offered as text."""
 
 
 class Caller(Struct, frozen=True, kw_only=True):

@@ -36,6 +36,7 @@ from scaffold.llm.wire.provider_errors import (
     unreadable_reply,
 )
 from scaffold.llm.wire.sse import SseDecoder, is_keep_alive, read_events
+from scaffold.llm.wire.text_tools import TextToolsCodec
 
 MAX_REPLY_BYTES = 64 * 2**20
 """A longer stream is treated as an error."""
@@ -99,10 +100,10 @@ class LiveModel:
         self._last = Usage()
         self._most_output = 0
         self._sends_limit = True
-        self._fallbacks = list(endpoint.fallback_codecs)
+        self._fallbacks: list[Codec] = [*endpoint.fallback_codecs]
+        if self._fallbacks:
+            self._fallbacks.append(TextToolsCodec(self._fallbacks[-1]))
         """Those not tried yet."""
-        self._is_told = False
-        """Whether the user knows that the server drops the tools."""
 
     def _use_codec(self, codec: Codec, target: ModelTarget) -> None:
         self._codec, self._target = codec, target
@@ -139,12 +140,11 @@ class LiveModel:
         """
         request = self._tools.offered(request)
         found = await self._window.look(self._wire, self._deadlines.idle_s)
-        if request.tools and self._window.drops_tools and not self._is_told:
-            self._is_told = True
-            what = f"the chat template of {self._card.model} has no tools, so it can call none of them"
-            on_delta(
-                RetryWait(0.0, f"{what}: choose another model, or start its server with a template that has tools")
-            )
+        if request.tools and self._window.drops_tools and not isinstance(self._codec, TextToolsCodec):
+            self._use_codec(TextToolsCodec(self._codec), self._target)
+            self._fallbacks = [each for each in self._fallbacks if isinstance(each, TextToolsCodec)]
+            what = f"the server of {self._card.model} says that it has no tools: they are offered as text"
+            on_delta(RetryWait(0.0, f"{what}; a model or chat template that has tools calls them more reliably"))
         if found and self.estimate(request).input_tokens > (self._window.tokens or 0):
             # The caller did not know that. Some servers would shorten the request themselves, without a word.
             raise ContextOverflow(f"it does not fit: {self._sizes_text(request)}", OVERFLOW_FIX)
@@ -182,8 +182,12 @@ class LiveModel:
             if target is not None and (sent.headers, sent.body) != (next_.headers, next_.body):
                 return self._codec, target
         # Chat templates that cannot take the system messages say so in words of their own, with status 400 or 500. Once
-        # the server has answered in this conversation, they are not at fault.
-        return (self._fallbacks.pop(0), self._target) if self._fallbacks and not self._last.requests else None
+        # the server has answered in this conversation, they are not at fault. Nor are tools of a request without any.
+        while self._fallbacks and not self._last.requests:
+            codec = self._fallbacks.pop(0)
+            if request.tools or not isinstance(codec, TextToolsCodec):
+                return codec, self._target
+        return None
 
     def _http_request(self, request: Request, target: ModelTarget) -> HttpRequest:
         pieces = self._pieces if target is self._target else EncodedMessages(self._codec, target)

@@ -88,8 +88,8 @@ async def test_a_server_that_was_not_there_is_asked_when_it_is():
             assert client.model.window_tokens == 8192
 
 
-async def test_the_user_is_told_once_that_a_local_server_drops_the_tools():
-    """RA-21: llama.cpp says so of a chat template; the model then answers as if there were none."""
+async def test_tools_are_offered_as_text_where_a_server_drops_them_and_the_user_is_told_once():
+    """BX-30: llama.cpp says so of a chat template; the model would answer as if there were none."""
 
     async def run(args):
         return ToolOutput("")
@@ -102,7 +102,36 @@ async def test_the_user_is_told_once_that_a_local_server_drops_the_tools():
         await client.reply(tools=(tool,))
         await client.reply(tools=(tool,))
     told = [delta.reason for delta in client.heard if isinstance(delta, RetryWait)]
-    assert [reason.partition(" of ")[0] for reason in told] == ["the chat template"]
+    assert len(told) == 1
+    assert "offered as text" in told[0]
+    assert [b"<tool_call>" in request.body for request in server.requests] == [False, True, True]
+    assert not any("tools" in request.json for request in server.requests)
+
+
+@pytest.mark.parametrize("status", [400, 500])
+async def test_tools_are_offered_as_text_where_a_server_refuses_them_in_any_words(status):
+    """BX-30: for the rest of the conversation; a request without tools is not repeated for their sake."""
+
+    async def run(args):
+        return ToolOutput("")
+
+    def strict(received):
+        refused = "tools" in received.json or "impossible" in received.body.decode()
+        return Turn(status=status, error=("api_error", "Das geht hier nicht.")) if refused else Turn(text="Fine.")
+
+    tool = Tool(name="look", description="", schema={"type": "object"}, category="file_read", run=run)
+    async with serve("chat", strict) as server:
+        async with open_client(server, model=server.local_model) as client:
+            await client.reply(tools=(tool,))
+            tried = len(server.requests)
+            await client.reply(tools=(tool,))
+            assert len(server.requests) == tried + 1
+            assert b"<tool_call>" in server.requests[-1].body
+        server.requests.clear()
+        async with open_client(server, model=server.local_model) as client:
+            with pytest.raises(ModelError):
+                await client.reply(UserMessage((Text("impossible"),)))
+        assert not any(b"<tool_call>" in request.body for request in server.requests)
 
 
 async def test_a_configured_window_wins_and_nobody_is_asked():
