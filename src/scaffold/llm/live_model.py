@@ -1,7 +1,7 @@
 """A live model: one conversation with one endpoint, one try at a time."""
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 
@@ -133,7 +133,7 @@ class LiveModel:
         )
         return self._price_usage(usage)
 
-    async def attempt(self, request: Request, try_number: int, on_delta: DeltaHandler, *, silence_s: float) -> Reply:  # noqa: ARG002 - every try requests the whole reply
+    async def attempt(self, request: Request, try_number: int, on_delta: DeltaHandler, *, silence_s: float) -> Reply:
         """Return one complete reply, streaming its deltas to `on_delta`; every try starts from the beginning.
 
         Raises ModelError on failure, transient if nothing arrived within `silence_s`.
@@ -148,13 +148,14 @@ class LiveModel:
         if found and self.estimate(request).input_tokens > (self._window.tokens or 0):
             # The caller did not know that. Some servers would shorten the request themselves, without a word.
             raise ContextOverflow(f"it does not fit: {self._sizes_text(request)}", OVERFLOW_FIX)
-        reply = await self._once_accepted(request, on_delta, silence_s)
+        reply = await self._once_accepted(request, on_delta, silence_s, again=try_number > 1)
         await self._window.look(self._wire, self._deadlines.idle_s)
         return reply
 
-    async def _once_accepted(self, request: Request, on_delta: DeltaHandler, silence_s: float) -> Reply:
-        """Return the reply to the request, sent again without what the endpoint rejects by name."""
+    async def _once_accepted(self, request: Request, on_delta: DeltaHandler, silence_s: float, *, again: bool) -> Reply:
+        """Return the reply to the request, sent again without what the endpoint rejects, or in another form."""
         known, limited = (self._codec, self._target), self._sends_limit
+        refused: list[HttpRequest] = []
         while True:
             try:
                 return await self._reply_once(request, on_delta, silence_s)
@@ -165,7 +166,11 @@ class LiveModel:
                 # Servers that count the limit as used may refuse it, because our estimate of the rest is rough.
                 self._sends_limit = False
             except RequestRejected as error:
-                plainer = self._plainer_request(request, error)
+                # An error that may pass is a refusal once it has come again.
+                passing = error.transient and not again
+                passing = passing or (isinstance(on_delta, DeltaListener) and on_delta.has_output)
+                refused.append(self._http_request(request, self._codec, self._target))
+                plainer = None if passing else self._plainer_request(request, error, refused)
                 if plainer is None:
                     self._use_codec(*known)  # what did not help is not remembered
                     raise
@@ -173,30 +178,33 @@ class LiveModel:
                 # For the rest of the conversation: the same server would reject the next request as well.
                 self._use_codec(*plainer)
 
-    def _plainer_request(self, request: Request, error: RequestRejected) -> tuple[Codec, ModelTarget] | None:
-        """Return a codec and a target without the feature that the endpoint rejects; None if there is none."""
-        sent = self._http_request(request, self._target)
+    def _plainer_request(
+        self, request: Request, error: RequestRejected, refused: Sequence[HttpRequest]
+    ) -> tuple[Codec, ModelTarget] | None:
+        """Return a codec and a target without the feature that the endpoint rejects; None if all were `refused`."""
         # What one server wants back another one behind the same address may refuse, in words of its own.
-        for target in (self._codec.adapted(self._target, error.answer), self._target.without(OPAQUE)):
-            next_ = sent if target is None else self._http_request(request, target)
-            if target is not None and (sent.headers, sent.body) != (next_.headers, next_.body):
-                return self._codec, target
-        # Chat templates that cannot take the system messages say so in words of their own, with status 400 or 500. Once
-        # the server has answered in this conversation, they are not at fault. Nor are tools of a request without any.
-        while self._fallbacks and not self._last.requests:
-            codec = self._fallbacks.pop(0)
-            if request.tools or not isinstance(codec, TextToolsCodec):
-                return codec, self._target
+        targets = (self._codec.adapted(self._target, error.answer), self._target.without(OPAQUE))
+        named = ((self._codec, target) for target in targets if target is not None)
+        # Chat templates refuse in words of their own, with any status. Once the server has answered in this
+        # conversation, only the calls in its history can be at fault.
+        spelling = self._endpoint.fallback_codecs[:1]
+        codecs = [each for each in self._fallbacks if not self._last.requests or each in spelling]
+        for codec, changed in (*named, *((each, self._target) for each in codecs)):
+            plainer = self._http_request(request, codec, changed)
+            if all((sent.headers, sent.body) != (plainer.headers, plainer.body) for sent in refused):
+                self._fallbacks = [each for each in self._fallbacks if each is not codec]
+                return codec, changed
         return None
 
-    def _http_request(self, request: Request, target: ModelTarget) -> HttpRequest:
-        pieces = self._pieces if target is self._target else EncodedMessages(self._codec, target)
+    def _http_request(self, request: Request, codec: Codec, target: ModelTarget) -> HttpRequest:
+        current = codec is self._codec and target is self._target
+        pieces = self._pieces if current else EncodedMessages(codec, target)
         if self._sends_limit:
             request = msgspec.structs.replace(request, max_output_tokens=self._output_limit(request))
         return HttpRequest(
             url=self._endpoint.url,
             headers={name: value for name, value in self._endpoint.headers.items() if name not in target.refused},
-            body=self._codec.request(request, pieces.encode(request.messages), target),
+            body=codec.request(request, pieces.encode(request.messages), target),
             deadlines=self._deadlines,
         )
 
@@ -235,7 +243,7 @@ class LiveModel:
         if longest is not None and self.estimate(request).input_tokens > longest:
             raise ContextOverflow(f"it does not fit: {self._sizes_text(request)}", OVERFLOW_FIX)
         silence = _Silence(silence_s, self._deadlines.idle_s)
-        post = msgspec.structs.replace(self._http_request(request, self._target), on_sent=silence.sending)
+        post = msgspec.structs.replace(self._http_request(request, self._codec, self._target), on_sent=silence.sending)
         try:
             async with silence.timeout, self._wire.post(post) as answer:
                 first = await answer.read()

@@ -1,5 +1,8 @@
 """Valid replies over real sockets, on all three wires."""
 
+import json
+from itertools import pairwise
+
 import pytest
 
 from model_server.client import open_client
@@ -220,10 +223,10 @@ async def test_what_did_not_help_is_not_remembered(wire):
     field, message = NAMED[wire]
     refusal = Turn(status=400, error=("invalid_request_error", message))
     other = Turn(status=400, error=("invalid_request_error", "the moon is full"))
-    others = 3 if wire == "chat" else 1
+    others = 2 if wire == "chat" else 1
     model = {"chat": lambda server: server.local_model}.get(wire, lambda server: server.model)
     async with (
-        # A local server is asked with the prompt in one system message, and with none, before that is the end.
+        # A local server is asked without a system message before that is the end.
         serve(wire, [refusal, *[other] * others, Turn(text="ok")]) as server,
         open_client(server, model=model(server)) as asked,
     ):
@@ -264,28 +267,83 @@ async def test_a_server_that_does_not_stream_is_supported():
     assert asked.heard == [TextDelta("all at once")]
 
 
+IN_BAND = json.dumps({"error": "Error rendering prompt with jinja template"})
+
+
+@pytest.mark.parametrize("provider", ["local", "openai-chat"])
 @pytest.mark.parametrize(
-    ("most", "status", "words"),
+    ("most", "refusal"),
     [
-        (1, 500, "System message must be at the beginning."),
-        (1, 500, "Jinja Exception: Only user, assistant and tool roles are supported, got system."),
-        (1, 400, "Unable to generate parser for this template."),
-        (0, 400, "Le modèle n'accepte pas ce message."),
+        (1, Turn(status=500, error=("server_error", "Jinja: System message must be at the start."))),
+        (1, Turn(status=418, error=("oops", "Nur eine Anweisung."))),
+        (0, Turn(status=500, error=("server_error", "Jinja Exception: Only user roles are supported, got system."))),
+        (0, Turn(status=400, error=("", "Le modèle n'accepte pas ce message."))),
+        (0, Turn(body=f"event: error\ndata: {IN_BAND}\n\n")),
+        (0, Turn(status=500, error=("", "?"))),
     ],
+    ids=["one, 500", "one, 418", "none, 500", "none, 400", "none, in the stream", "none, twice"],
 )
-async def test_a_local_server_that_refuses_system_messages_gets_fewer_from_then_on(most, status, words):
-    """RA-1, RA-3: two system messages, base first; a template that refuses them is asked again with one, then none."""
+async def test_a_server_that_refuses_system_messages_gets_fewer_from_then_on(provider, most, refusal):
+    """RA-1, RA-3, BX-30: whatever it says. A local server has one at once: it may drop the second without a word."""
 
     def strict(received):
         systems = [message for message in received.json["messages"] if message["role"] == "system"]
-        return Turn(status=status, error=("server_error", words)) if len(systems) > most else Turn(text="ok")
+        return refusal if len(systems) > most else Turn(text="ok")
 
     request = Request(
         caller=Caller(role="agent"), system="Base.", context="Today.", messages=(UserMessage((Text("hi"),)),)
     )
-    async with serve("chat", strict) as server, open_client(server, model=server.local_model) as asked:
-        assert (await asked.model.reply(request)).message.text == "ok"
-        assert (await asked.model.reply(request)).message.text == "ok"
+    async with serve("chat", strict) as server:
+        async with open_client(server, model=server.local_model if provider == "local" else server.model) as asked:
+            assert (await asked.model.reply(request)).message.text == "ok"
+            assert (await asked.model.reply(request)).message.text == "ok"
     sent = [[m["content"] for m in r.json["messages"]] for r in server.requests]
     forms = [["Base.", "Today.", "hi"], ["Base.\n\nToday.", "hi"], ["Base.\n\nToday.\n\nhi"]]
-    assert sent == [*forms[: 3 - most], forms[2 - most]]
+    first = [forms[provider == "local"]] * (refusal.error == ("", "?"))  # what may pass is asked once more
+    assert sent == [*first, *forms[provider == "local" : 3 - most], forms[2 - most]]
+
+
+@pytest.mark.parametrize("provider", ["local", "openai-chat"])
+@pytest.mark.parametrize("status", [400, 500])
+async def test_a_server_that_refuses_several_calls_in_a_reply_gets_one_in_each(provider, status):
+    """RA-1, BX-30: each call with its result; templates that take no user behind a result get the words within."""
+
+    def strict(received):
+        messages = received.json["messages"]
+        several = any(len(each.get("tool_calls", ())) > 1 for each in messages)
+        late = any(before["role"] == "tool" and each["role"] == "user" for before, each in pairwise(messages))
+        refusal = Turn(status=status, error=("server_error", "This model only supports single tool-calls at once!"))
+        return refusal if several or late else Turn(text="ok")
+
+    calls = (Text("I look."), ToolCall("one", "look", {"at": 1}), ToolCall("two", "look", {"at": 2}))
+    results = (ToolResult("two", "look", "a tree"), ToolResult("one", "look", "a bush"), Text("Hurry up."))
+    begun = UserMessage((Text("hi"),))
+    async with serve("chat", strict) as server:
+        async with open_client(server, model=server.local_model if provider == "local" else server.model) as asked:
+            await asked.reply(begun)
+            for _ in range(2):
+                await asked.reply(begun, AssistantMessage(calls), UserMessage(results))
+    asked_twice = status == 500  # which may pass
+    bodies = [[m for m in received.json["messages"] if m["role"] != "system"] for received in server.requests[1:]]
+    refused, plainer = bodies[: 1 + asked_twice], bodies[1 + asked_twice :]
+    for body in refused:
+        assert [each["role"] for each in body] == ["user", "assistant", "tool", "tool", "user"]
+    said = [(m["role"], [c["id"] for c in m.get("tool_calls", ())] or m["content"]) for m in plainer[0]]
+    assert said == [
+        ("user", "hi"),
+        ("assistant", ["one"]),
+        ("tool", "a bush"),
+        ("assistant", ["two"]),
+        ("tool", "a tree\n\nHurry up."),
+    ]
+    assert plainer == [plainer[0], plainer[0]]
+
+
+async def test_an_error_that_names_the_template_is_no_outage():
+    """RA-21, BX-30: no form of the request helped, and the same answer would come each time."""
+    refusal = Turn(status=500, error=("server_error", "Jinja Exception: no roles at all"), times=9)
+    async with serve("chat", [refusal]) as server, open_client(server, model=server.local_model) as asked:
+        with pytest.raises(ModelError, match="no roles at all") as caught:
+            await asked.reply()
+        assert not caught.value.transient
+        assert (len(server.requests), asked.clock.slept_s) == (2, 0)

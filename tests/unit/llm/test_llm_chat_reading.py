@@ -7,6 +7,7 @@ from scaffold.core.model import Usage
 from scaffold.llm.wire.chat_completions import ChatCodec
 from scaffold.llm.wire.codec import ModelTarget, ServerSentEvent, WireReply
 from scaffold.llm.wire.format import UNREADABLE_ARGUMENT
+from scaffold.llm.wire.provider_errors import RequestRejected
 from support.errors import error_of
 
 TARGET = ModelTarget(name="gpt-5", model="openai-chat:gpt-5")
@@ -227,9 +228,9 @@ def test_an_error_event_within_the_stream_is_raised():
             {"error": {"message": "Too long.", "type": "exceed_context_size_error", "code": 400}},
             (ContextOverflow, False),
         ),
-        ({"error": "the model crashed"}, (ModelError, True)),
-        ({"error": {"message": "Oops."}}, (ModelError, True)),
-        ({"object": "error", "message": "No.", "type": "BadRequestError", "code": 400}, (ModelError, False)),
+        ({"error": "the model crashed"}, (RequestRejected, True)),
+        ({"error": {"message": "Oops."}}, (RequestRejected, True)),
+        ({"object": "error", "message": "No.", "type": "BadRequestError", "code": 400}, (RequestRejected, False)),
     ]
     errors = [(said, error_of(ModelError, feed, chunk(content="a"), said)) for said, _ in rows]
     assert [(said, error and (type(error), error.transient)) for said, error in errors] == rows

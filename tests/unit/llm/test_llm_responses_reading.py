@@ -13,6 +13,7 @@ from scaffold.core.errors import ContextOverflow, ModelAccessDenied, ModelError
 from scaffold.core.model import Usage
 from scaffold.llm.wire.codec import ModelTarget, ServerSentEvent, WireReply
 from scaffold.llm.wire.format import UNREADABLE_ARGUMENT
+from scaffold.llm.wire.provider_errors import RequestRejected
 from scaffold.llm.wire.responses import ResponsesCodec
 from support.errors import error_of
 
@@ -248,17 +249,17 @@ def test_usage_may_be_missing_or_unreadable():
 def test_failures_within_the_stream_are_reported_in_the_servers_words():
     """RA-1, RA-21: response.failed and error."""
     rows = [
-        (ended(status="failed", error={"code": "server_error", "message": "Oops."}), (ModelError, True)),
+        (ended(status="failed", error={"code": "server_error", "message": "Oops."}), (RequestRejected, True)),
         (ended(status="failed", error={"code": "rate_limit_exceeded", "message": "Oops."}), (ModelError, True)),
         (
             ended(status="failed", error={"code": "context_length_exceeded", "message": "Oops."}),
             (ContextOverflow, False),
         ),
-        (ended(status="failed", error={"code": "invalid_prompt", "message": "Oops."}), (ModelError, False)),
-        ({"type": "error", "code": "server_error", "message": "Oops.", "param": None}, (ModelError, True)),
+        (ended(status="failed", error={"code": "invalid_prompt", "message": "Oops."}), (RequestRejected, False)),
+        ({"type": "error", "code": "server_error", "message": "Oops.", "param": None}, (RequestRejected, True)),
         ({"type": "error", "error": {"type": "usage_not_included", "message": "Oops."}}, (ModelAccessDenied, False)),
-        ({"error": {"message": "Oops."}}, (ModelError, True)),
-        ({"error": "Oops."}, (ModelError, True)),
+        ({"error": {"message": "Oops."}}, (RequestRejected, True)),
+        ({"error": "Oops."}, (RequestRejected, True)),
     ]
     begun = event("output_text.delta", output_index=0, delta="a")
     errors = [(said, error_of(ModelError, feed, begun, said)) for said, _ in rows]

@@ -15,7 +15,7 @@ from scaffold.llm.registry.thinking import thinking_support
 from scaffold.llm.transport.live_context import TokenSource
 from scaffold.llm.transport.proxies import is_loopback
 from scaffold.llm.wire.anthropic import AnthropicCodec
-from scaffold.llm.wire.chat_completions import ChatCodec
+from scaffold.llm.wire.chat_completions import SYSTEM_FORMS, ChatCodec
 from scaffold.llm.wire.codec import Codec
 from scaffold.llm.wire.responses import ResponsesCodec
 
@@ -43,7 +43,7 @@ class Endpoint(Struct, frozen=True, kw_only=True):
     headers: Mapping[str, str]
     codec: Codec
     fallback_codecs: tuple[Codec, ...] = ()
-    """To be tried after the server refused the first request; none if it is a provider's."""
+    """To be tried when the server refuses a request; the first only spells calls and results in another way."""
     window_urls: tuple[str, ...] = ()
     """Where a local server may report the context window of the model, likeliest first; empty for providers."""
     login: TokenSource | None = None
@@ -94,6 +94,12 @@ def _openai_access(environ: Mapping[str, str]) -> tuple[str, Mapping[str, str]]:
     return base, {"Authorization": f"Bearer {key}"}
 
 
+def _chat_endpoint(model: ModelName, environ: Mapping[str, str]) -> Endpoint:
+    endpoint = _make_endpoint(model, *_openai_access(environ), ChatCodec())
+    plainer = tuple(ChatCodec(system=form, one_call=True) for form in SYSTEM_FORMS)
+    return msgspec.structs.replace(endpoint, fallback_codecs=plainer)
+
+
 def _codex_endpoint(model: ModelName, environ: Mapping[str, str]) -> Endpoint:
     """Return the endpoint with a token that the user provides and renews."""
     account = environ.get("CODEX_ACCOUNT_ID")
@@ -111,11 +117,11 @@ def _local_endpoint(model: ModelName, environ: Mapping[str, str]) -> Endpoint:
     key = environ.get("LOCAL_API_KEY")
     headers = {"Authorization": f"Bearer {_checked_key('LOCAL_API_KEY', key)}"} if key else {}
     base = _with_version(_check_url("the local model's URL", model.url or ""))
-    endpoint = _make_endpoint(model, base, headers, ChatCodec(local=True))
+    endpoint = _make_endpoint(model, base, headers, ChatCodec(local=True, system="joined"))
     root = base.removesuffix("/v1")
     return msgspec.structs.replace(
         endpoint,
-        fallback_codecs=(ChatCodec(local=True, system="joined"), ChatCodec(local=True, system="prompt")),
+        fallback_codecs=tuple(ChatCodec(local=True, system=form, one_call=True) for form in SYSTEM_FORMS[1:]),
         window_urls=(
             f"{root}/props?model={quote(model.name)}",  # llama.cpp; only one that serves several reads the name
             f"{base}/models",  # vLLM, SGLang
@@ -128,7 +134,7 @@ def _local_endpoint(model: ModelName, environ: Mapping[str, str]) -> Endpoint:
 _ENDPOINTS: Mapping[str, Callable[[ModelName, Mapping[str, str]], Endpoint]] = {
     "anthropic": _anthropic_endpoint,
     "openai": lambda model, environ: _make_endpoint(model, *_openai_access(environ), ResponsesCodec()),
-    "openai-chat": lambda model, environ: _make_endpoint(model, *_openai_access(environ), ChatCodec()),
+    "openai-chat": _chat_endpoint,
     "codex": _codex_endpoint,
     "local": _local_endpoint,
 }

@@ -1,8 +1,8 @@
 """Chat Completions: OpenAI's older wire format, which every local server uses."""
 
 import re
-from collections.abc import Iterator, Sequence
-from typing import Final, Literal
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final, Literal, get_args
 
 from msgspec import structs
 
@@ -13,6 +13,7 @@ from scaffold.core.conversation import (
     Request,
     Text,
     Thinking,
+    ToolCall,
     ToolResult,
     UserMessage,
 )
@@ -38,20 +39,25 @@ _OPTIONAL: OptionalFields = (
     # The client hangs up without it, too.
     (_LIMIT, re.compile(r"max_(completion_)?tokens")),
 )
+SystemForm = Literal["separate", "joined", "prompt"]
+SYSTEM_FORMS: Sequence[SystemForm] = get_args(SystemForm)
+"""Where the base prompt and the context go: one message each, one for both, the user's first message."""
 
 
 class ChatCodec:
     """Translates to and from Chat Completions.
 
     `local` is for servers other than OpenAI's, which need the older name of the length limit. Some of their models'
-    chat templates refuse a second system message, some each: `system` says where the texts go, the base prompt first.
+    chat templates refuse or drop a second system message, some each: `system` says where the texts go, the base prompt
+    first. Some take one call in a reply, and after its result no user: `one_call` spells replies with several as several.
     """
 
     path: Final = "/chat/completions"
 
-    def __init__(self, *, local: bool = False, system: Literal["separate", "joined", "prompt"] = "separate") -> None:
+    def __init__(self, *, local: bool = False, system: SystemForm = "separate", one_call: bool = False) -> None:
         self._local = local
         self._system = system
+        self._one_call = one_call
         self._limit = "max_tokens" if local else "max_completion_tokens"
 
     def message(self, message: Message, target: ModelTarget) -> bytes:
@@ -87,6 +93,9 @@ class ChatCodec:
         texts = [text for text in (request.system, request.context) if text]
         if self._system != "separate" and texts:
             texts = ["\n\n".join(texts)]
+        if self._one_call:
+            request = structs.replace(request, messages=tuple(_one_call_each(request.messages)))
+            pieces = [self.message(each, target) for each in request.messages]
         begin, *rest = request.messages or (None,)
         if self._system == "prompt" and texts and isinstance(begin, UserMessage):
             begin = UserMessage((Text(texts.pop() + "\n"), *begin.parts))
@@ -118,6 +127,31 @@ class ChatCodec:
                 yield _TEMPLATE, {"enable_thinking": False}
         elif support.form == "unknown" and effort != "auto":
             yield _EFFORT, effort
+
+
+def _one_call_each(messages: Sequence[Message]) -> Iterator[Message]:
+    """Yield the messages with one call in each reply, its result behind it, and the user's words in the last result."""
+    calls: Mapping[str, ToolCall] = {}
+    for message in messages:
+        if isinstance(message, AssistantMessage):
+            calls = {call.id: call for call in message.tool_calls}
+            later = message.tool_calls[1:]
+            yield structs.replace(message, parts=tuple(part for part in message.parts if part not in later))
+            continue
+        results = [part for part in message.parts if isinstance(part, ToolResult)]
+        if not results:
+            yield message
+            continue
+        order = [*calls]
+        results.sort(key=lambda each: order.index(each.call_id) if each.call_id in calls else len(order))
+        words = [part.text for part in message.parts if isinstance(part, Text) and part.text]
+        results[-1] = structs.replace(results[-1], content="\n\n".join((results[-1].content, *words)))
+        for result in results:
+            if result.call_id in order[1:]:
+                yield AssistantMessage((calls[result.call_id],))
+            yield UserMessage((result,))
+        if images := tuple(part for part in message.parts if isinstance(part, Image)):
+            yield UserMessage(images)
 
 
 def _with_reminder(request: Request, pieces: Sequence[bytes]) -> Sequence[bytes]:

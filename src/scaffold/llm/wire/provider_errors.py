@@ -14,10 +14,10 @@ from scaffold.core.errors import ContextOverflow, ModelAccessDenied, ModelError
 
 MAX_READ_CHARS, MAX_SHOWN_CHARS = 2000, 300
 """Limits of a provider's error text: characters examined, and characters shown."""
-INVALID_REQUEST = frozenset({400, 422})
-"""Statuses of answers that may name a field of the request."""
 SERVER_ERROR = 500
 """llama.cpp and vLLM answer so where a model's chat template refuses the request, too."""
+_REFUSED_FORM = re.compile(r"\b(chat[ _]?)?template|\bjinja|\broles?\b|\bschema\b|\bgrammar\b", re.IGNORECASE)
+"""What an error 500 names that comes for the same request each time: asking again does not help."""
 ProviderErrorKind = Literal["overflow", "quota", "key", "forbidden", "unknown", "busy", "passing", "final"]
 _OVERFLOW_KINDS = frozenset({"context_length_exceeded", "exceed_context_size_error", "request_too_large"})
 _OVERFLOW_WORDS = re.compile(
@@ -136,7 +136,7 @@ def http_error(
     key = _KEYS.get(who.partition(":")[0], _ANY_KEY)
     error = _model_error(kind, f"{_bounded_line(who)} answered HTTP {status}", parsed, key=key, after_s=after_s)
     answer = body[:MAX_READ_CHARS].decode(errors="replace")
-    if (kind == "final" and status in INVALID_REQUEST) or (kind == "passing" and status == SERVER_ERROR):
+    if kind == "final" or (kind == "passing" and status == SERVER_ERROR):
         error = RequestRejected(error.what, error.fix, answer=answer, transient=error.transient)
     # Of a load or a rate limit it says only that this client should not ask again at once.
     if should_retry == "false" and not error.limited:
@@ -154,7 +154,11 @@ def reported_error(kind: str, message: str) -> ModelError:
     status = int(kind) if re.fullmatch("[1-5][0-9][0-9]", kind) else 200
     name = f" ({_bounded_line(kind)})" if kind else ""
     start = f"the model's server reported an error{name}"
-    return _model_error(_classify_error(status, parsed), start, parsed, key=_ANY_KEY, after_s=None)
+    classified = _classify_error(status, parsed)
+    error = _model_error(classified, start, parsed, key=_ANY_KEY, after_s=None)
+    if classified not in {"final", "passing"}:
+        return error
+    return RequestRejected(error.what, error.fix, answer=message, transient=error.transient)
 
 
 def unreadable_reply(detail: str) -> ModelError:
@@ -191,9 +195,12 @@ def _classify_error(status: int, parsed: _ErrorBody) -> ProviderErrorKind:
     if parsed.kinds & _QUOTA_KINDS or _QUOTA_WORDS.search(parsed.message):
         return "quota"
     by_kind = next((_KINDS[kind] for kind in sorted(parsed.kinds) if kind in _KINDS), None)
+    refused = _REFUSED_FORM.search(parsed.message)
     if status == 200:
-        unacceptable = any(kind.startswith(("invalid", "unsupported")) for kind in parsed.kinds)
+        unacceptable = refused or any(kind.startswith(("invalid", "unsupported")) for kind in parsed.kinds)
         return by_kind or ("final" if unacceptable else "passing")
+    if by_kind is None and status == SERVER_ERROR and refused:
+        return "final"
     # A redirect is final: the address is not the provider's.
     return by_kind or _STATUSES.get(status) or ("passing" if status >= 500 else "unknown" if status < 400 else "final")
 
