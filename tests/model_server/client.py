@@ -59,13 +59,15 @@ async def open_client(
     server: Server,
     *,
     model: str | None = None,
+    provider: str = "",
     environ: Mapping[str, str] | None = None,
     deadlines: Deadlines | None = SHORT,
     stream: bool = True,
     windows: Mapping[str, int] | None = None,
     learned: LearnedWindows | None = None,
 ) -> AsyncIterator[ModelClient]:
-    """Open the server's model, or another one, with a separate transport."""
+    """Open the server's model, or another one, as a `local` one if so said, with a separate transport."""
+    model = server.local_model if provider == "local" else model
     clock, rng = SkippingClock(), Random(7)
     given = server.environ if environ is None else environ
     async with Transport(given) as wire:

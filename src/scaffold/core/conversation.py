@@ -38,6 +38,7 @@ class Text(Struct, frozen=True, tag="text"):
     text: str
 
 
+NO_IMAGE = "[an image was here]"
 ImageType = Literal["image/png", "image/jpeg", "image/gif", "image/webp"]
 
 
@@ -111,6 +112,13 @@ class AssistantMessage(Struct, frozen=True, tag="assistant"):
 
 
 Message = UserMessage | AssistantMessage
+
+
+def without_images(message: Message) -> Message:
+    """Return the message with a note in the place of each image; the message itself if it has none."""
+    if isinstance(message, AssistantMessage) or not any(isinstance(part, Image) for part in message.parts):
+        return message
+    return UserMessage(tuple(Text(NO_IMAGE) if isinstance(part, Image) else part for part in message.parts))
 
 
 class KeptTurn(Struct, frozen=True, kw_only=True):

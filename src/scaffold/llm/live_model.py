@@ -7,7 +7,7 @@ from functools import partial
 
 import msgspec
 
-from scaffold.core.conversation import DeltaHandler, Reply, Request, RetryWait
+from scaffold.core.conversation import DeltaHandler, Reply, Request, RetryWait, without_images
 from scaffold.core.errors import ContextOverflow, ModelAccessDenied, ModelError
 from scaffold.core.model import Usage
 from scaffold.core.ports import Clock
@@ -104,6 +104,8 @@ class LiveModel:
         if self._fallbacks:
             self._fallbacks.append(TextToolsCodec(self._fallbacks[-1]))
         """Those not tried yet."""
+        self._is_blind = False
+        """Whether the user knows that the model sees no images."""
 
     def _use_codec(self, codec: Codec, target: ModelTarget) -> None:
         self._codec, self._target = codec, target
@@ -140,7 +142,8 @@ class LiveModel:
         """
         request = self._tools.offered(request)
         found = await self._window.look(self._wire, self._deadlines.idle_s)
-        if request.tools and self._window.drops_tools and not isinstance(self._codec, TextToolsCodec):
+        request = self._suited_request(request, on_delta)
+        if request.tools and self._window.facts.tools is False and not isinstance(self._codec, TextToolsCodec):
             self._use_codec(TextToolsCodec(self._codec), self._target)
             self._fallbacks = [each for each in self._fallbacks if isinstance(each, TextToolsCodec)]
             what = f"the server of {self._card.model} says that it has no tools: they are offered as text"
@@ -151,6 +154,19 @@ class LiveModel:
         reply = await self._once_accepted(request, on_delta, silence_s, again=try_number > 1)
         await self._window.look(self._wire, self._deadlines.idle_s)
         return reply
+
+    def _suited_request(self, request: Request, on_delta: DeltaHandler) -> Request:
+        """Spell the conversation as the server says that its model can take it; return the request without more."""
+        facts, codecs = self._window.facts, self._endpoint.fallback_codecs
+        if self._codec is self._endpoint.codec and False in (facts.system_role, facts.several_calls):
+            self._use_codec(codecs[-1 if facts.system_role is False else 0], self._target)
+        if facts.images is not False:
+            return request
+        messages = tuple(map(without_images, request.messages))
+        if messages != request.messages and not self._is_blind:
+            self._is_blind = True
+            on_delta(RetryWait(0.0, f"{self._card.model} takes no images, so it is only told that there are some"))
+        return msgspec.structs.replace(request, messages=messages)
 
     async def _once_accepted(self, request: Request, on_delta: DeltaHandler, silence_s: float, *, again: bool) -> Reply:
         """Return the reply to the request, sent again without what the endpoint rejects, or in another form."""

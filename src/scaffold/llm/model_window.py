@@ -1,8 +1,7 @@
 """The context window of a live model: configured, of a provider's model, asked of a local server, named in an error."""
 
 import asyncio
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -10,23 +9,25 @@ import msgspec
 from scaffold.core.errors import ModelError
 from scaffold.llm.registry.cards import ModelCard
 from scaffold.llm.transport.endpoint import Endpoint
-from scaffold.llm.transport.live_context import Deadlines, HttpClient, HttpRequest, LearnedWindows
+from scaffold.llm.transport.live_context import Deadlines, HttpClient, HttpRequest, LearnedWindows, ServerFacts
+from scaffold.llm.wire.format import encode_json
 
 LOOK_S = 1.0
-"""How long a local server may take to report a window; a request never waits longer for it."""
+"""How long a local server may take to report its facts; a request never waits longer for it."""
 MAX_LOOKS = 2
 """A server is asked before its first request, and after it: some load a model only then."""
 MAX_BODY_BYTES = 2**20
 MIN_WINDOW = 256
 """A smaller number is not a window."""
-_LISTS = ("data", "models")
 _NAMES = ("id", "name", "model")
-# The window that a listed model has now: at vLLM, LM Studio, Ollama. Not the window it was trained with.
-_SIZES = ("max_model_len", "loaded_context_length", "context_length")
+# The window that a listed model has now: at vLLM, LM Studio, Ollama and OpenRouter, Mistral. Not the one that it was
+# trained with, which LM Studio tells, too.
+_SIZES = ("max_model_len", "loaded_context_length", "context_length", "max_context_length")
+UNKNOWN = ServerFacts()
 
 
 class ModelWindow:
-    """One model's window, as far as known; a server's reports are kept in `learned`, for all conversations."""
+    """One model's window and facts, as far as known; what servers say is kept in `learned`, for all conversations."""
 
     def __init__(
         self, card: ModelCard, endpoint: Endpoint, configured: Mapping[str, int], learned: LearnedWindows
@@ -40,12 +41,12 @@ class ModelWindow:
     @property
     def tokens(self) -> int | None:
         """Return the window; None if it is unknown."""
-        return min(filter(None, (self._known, self._learned.tokens.get(self._key))), default=None)
+        return min(filter(None, (self._known or self.facts.window, self._learned.tokens.get(self._key))), default=None)
 
     @property
-    def drops_tools(self) -> bool:
-        """Whether the server says that it passes no tools to the model."""
-        return self._key in self._learned.without_tools
+    def facts(self) -> ServerFacts:
+        """Return what the server has said so far."""
+        return self._learned.facts.get(self._key, UNKNOWN)
 
     def learn(self, tokens: int | None) -> None:
         """Remember a window that the server named."""
@@ -53,66 +54,98 @@ class ModelWindow:
             self._learned.learn(self._key, tokens)
 
     async def look(self, wire: HttpClient, idle_s: float) -> bool:
-        """Ask a local server for a window that is unknown; return whether it is known since.
+        """Ask a local server for what is unknown; return whether the window is known since.
 
         Never fails: a server that is slow is not asked again. `idle_s` is how long its replies may be silent.
         """
-        looks = self._learned.looks
-        if self.tokens is not None or not self._endpoint.window_urls or looks[self._key] >= MAX_LOOKS:
+        looks, known = self._learned.looks, self.tokens
+        if self.facts.window is not None or not self._endpoint.window_urls or looks[self._key] >= MAX_LOOKS:
             return False
         # A request never waits long for it: without a window it is only cut later.
         try:
             async with asyncio.timeout(min(LOOK_S, idle_s)):
                 for url in self._endpoint.window_urls:
-                    self.learn(await self._ask_window(wire, url))
-                    if self.tokens is not None:
-                        return True
+                    answers = await self._ask(wire, url)
+                    # Ollama tells elsewhere what a model can do, if it is named.
+                    if answers and url.endswith("/api/ps"):
+                        await self._ask(wire, url.removesuffix("ps") + "show", encode_json({"model": self._name}))
+                    if self.facts.window is not None:
+                        break
             looks[self._key] += 1
         except TimeoutError:
             # A server that is this slow would delay each request.
             looks[self._key] = MAX_LOOKS
         except ModelError:
             pass  # a server that is not there, and may come: so far it has not been asked
-        return False
+        return known is None and self.tokens is not None
 
-    async def _ask_window(self, wire: HttpClient, url: str) -> int | None:
-        asked = HttpRequest(url=url, headers=self._endpoint.headers, body=b"", deadlines=Deadlines())
+    async def _ask(self, wire: HttpClient, url: str, body: bytes = b"") -> bool:
+        """Learn the facts in the answer; return whether there is one."""
+        asked = HttpRequest(url=url, headers=self._endpoint.headers, body=body, deadlines=Deadlines())
         read = bytearray()
-        async with wire.get(asked) as answer:
+        async with (wire.post if body else wire.get)(asked) as answer:
             while (chunk := await answer.read()) and len(read) < MAX_BODY_BYTES:
                 read += chunk
-        if answer.status != 200:
-            return None
-        if drops_tools(bytes(read)):
-            self._learned.without_tools.add(self._key)
-        return served_window(bytes(read), self._name)
+        if answer.status == 200:
+            said = served_facts(bytes(read), self._name)
+            new = {name: fact for name in said.__struct_fields__ if (fact := getattr(said, name)) is not None}
+            self._learned.facts[self._key] = msgspec.structs.replace(self.facts, **new)
+        return answer.status == 200
 
 
-def _json_object(body: bytes) -> dict[str, Any]:
-    value: Any = None
-    with suppress(msgspec.DecodeError, UnicodeError, RecursionError):
-        value = msgspec.json.decode(body)
+def served_facts(body: bytes, name: str) -> ServerFacts:
+    """Return what a local server's answer says of the model `name`."""
+    try:
+        answer = msgspec.json.decode(body)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return UNKNOWN
+    listed = [_fields(each) for key in ("data", "models") for each in _items(_fields(answer).get(key))]
+    # Ollama's tag `latest` may be left out.
+    mine = next((one for one in listed if {name, f"{name}:latest"} & {str(one.get(key)) for key in _NAMES}), None)
+    return _listed_facts(mine) if mine is not None else _own_facts(_fields(answer))
+
+
+def _own_facts(answer: Mapping[str, Any]) -> ServerFacts:
+    """Return the facts of an answer about one model: of llama.cpp, or of Ollama, which lists capabilities."""
+    template = _fields(answer.get("chat_template_caps"))
+    skills = set(map(str, _items(answer.get("capabilities"))))
+    dropped = False in (template.get("supports_tools"), template.get("supports_tool_calls"))
+    return ServerFacts(
+        # The size of one slot.
+        window=_count(_fields(answer.get("default_generation_settings")).get("n_ctx"), MIN_WINDOW),
+        slots=_count(answer.get("total_slots"), 1),
+        tools=False if dropped else "tools" in skills if skills else _flag(template.get("supports_tools")),
+        several_calls=_flag(template.get("supports_parallel_tool_calls")),
+        system_role=_flag(template.get("supports_system_role")),
+        images="vision" in skills if skills else _flag(_fields(answer.get("modalities")).get("vision")),
+    )
+
+
+def _listed_facts(model: Mapping[str, Any]) -> ServerFacts:
+    """Return the facts of one of the models that a server lists."""
+    sizes = [size for size in _SIZES if "state" not in model or size == "loaded_context_length"]
+    found = (_count(model.get(size), MIN_WINDOW) for size in sizes)
+    mistral, openrouter = _fields(model.get("capabilities")), _items(model.get("supported_parameters"))
+    kinds = _items(_fields(model.get("architecture")).get("input_modalities"))
+    kind = {"vlm": True, "llm": False}.get(str(model.get("type")))  # LM Studio
+    return ServerFacts(
+        window=next(filter(None, found), None),
+        tools="tools" in openrouter if openrouter else _flag(mistral.get("function_calling")),
+        images=kind if kind is not None else "image" in kinds if kinds else _flag(mistral.get("vision")),
+    )
+
+
+def _fields(value: object) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def drops_tools(body: bytes) -> bool:
-    """Return whether a local server's answer says that its model's chat template has no tools, as llama.cpp does."""
-    caps = _json_object(body).get("chat_template_caps")
-    return isinstance(caps, dict) and caps.get("supports_tools") is False
+def _items(value: object) -> Sequence[Any]:
+    return value if isinstance(value, list) else ()
 
 
-def served_window(body: bytes, name: str) -> int | None:
-    """Return the window of the model `name` that a local server's answer contains; None if it contains none."""
-    value = _json_object(body)
-    # llama.cpp, whose names mean nothing unless it serves several models: the size of one slot.
-    settings = value.get("default_generation_settings")
-    slot = settings.get("n_ctx") if isinstance(settings, dict) else None
-    # Ollama's tag `latest` may be left out.
-    mine = (
-        model
-        for models in (value.get(key) for key in _LISTS)
-        for model in (models if isinstance(models, list) else ())
-        if isinstance(model, dict) and {name, f"{name}:latest"} & {str(model.get(key)) for key in _NAMES}
-    )
-    sizes = (slot, *(model.get(size) for model in mine for size in _SIZES))
-    return next((size for size in sizes if isinstance(size, int) and size >= MIN_WINDOW), None)
+def _flag(value: object) -> bool | None:
+    return value if isinstance(value, bool) else None
+
+
+def _count(value: object, least: int) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= least else None

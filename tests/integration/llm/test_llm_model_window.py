@@ -7,10 +7,10 @@ import pytest
 from model_server.client import open_client
 from model_server.server import serve
 from model_server.turn import Turn
-from scaffold.core.conversation import RetryWait, Text, UserMessage
+from scaffold.core.conversation import AssistantMessage, Image, RetryWait, Text, ToolCall, ToolResult, UserMessage
 from scaffold.core.errors import ContextOverflow, ModelError
 from scaffold.core.tool import Tool, ToolOutput
-from scaffold.llm.transport.live_context import LearnedWindows
+from scaffold.llm.transport.live_context import LearnedWindows, ServerFacts
 
 FINE = Turn(text="Fine.", times=9)
 SLOT = json.dumps({"default_generation_settings": {"n_ctx": 8192}})
@@ -134,15 +134,52 @@ async def test_tools_are_offered_as_text_where_a_server_refuses_them_in_any_word
         assert not any(b"<tool_call>" in request.body for request in server.requests)
 
 
-async def test_a_configured_window_wins_and_nobody_is_asked():
-    """RA-10: by the model's name, or by its whole model string."""
+async def test_a_configured_window_wins_over_the_one_that_a_server_tells():
+    """RA-10: by the model's name, or by its whole model string; a smaller one in a refusal still counts."""
     async with serve("chat", [FINE]) as server:
         server.pages["/props"] = SLOT
         for name in ("tiny", server.local_model):
             async with open_client(server, model=server.local_model, windows={name: 16_000}) as client:
                 await client.reply()
                 assert client.model.window_tokens == 16_000
-        assert server.looked == []
+
+
+async def test_a_conversation_is_spelled_as_the_server_says_that_its_model_takes_it():
+    """RA-1, BX-30: without a refusal, which llama.cpp would not send for what its template drops."""
+    caps = {"supports_tools": True, "supports_system_role": False, "supports_parallel_tool_calls": False}
+    calls = (ToolCall("one", "look", {}), ToolCall("two", "look", {}))
+    results = (ToolResult("one", "look", "1"), ToolResult("two", "look", "2"))
+    begun = UserMessage((Text("hi"), Image("image/png", b"png")))
+    async with serve("chat", [FINE]) as server, open_client(server, provider="local") as client:
+        server.pages["/props"] = json.dumps(
+            {**json.loads(SLOT), "chat_template_caps": caps, "modalities": {"vision": False}}
+        )
+        for _ in range(2):
+            await client.reply(begun, AssistantMessage(calls), UserMessage(results))
+    sent = [(m["role"], len(m.get("tool_calls", ())), m["content"]) for m in server.requests[1].json["messages"]]
+    assert sent == [
+        ("user", 0, "Be brief.\n\nhi\n[an image was here]"),
+        ("assistant", 1, None),
+        ("tool", 0, "1"),
+        ("assistant", 1, None),
+        ("tool", 0, "2"),
+    ]
+    assert server.requests[0].json["messages"] == server.requests[1].json["messages"]
+    assert [delta.reason for delta in client.heard if isinstance(delta, RetryWait)] == [
+        f"{server.local_model} takes no images, so it is only told that there are some"
+    ]
+
+
+async def test_ollama_is_asked_what_the_model_can_do():
+    """RA-1, BX-30: where it tells that, which is not where it lists the loaded models."""
+    learned = LearnedWindows()
+    async with serve("chat", [FINE]) as server:
+        server.pages["/api/ps"] = LOADED
+        server.others["/api/show"] = lambda _: Turn(body=json.dumps({"capabilities": ["completion", "vision"]}))
+        async with open_client(server, provider="local", learned=learned) as client:
+            await client.reply()
+        assert [*learned.facts.values()] == [ServerFacts(window=4096, tools=False, images=True)]
+        assert server.requests[0].json == {"model": "tiny"}
 
 
 async def test_a_request_beyond_a_window_just_told_is_not_sent():
@@ -151,7 +188,7 @@ async def test_a_request_beyond_a_window_just_told_is_not_sent():
         server.pages["/api/ps"] = LOADED
         with pytest.raises(ContextOverflow, match="4,096"):
             await client.reply(UserMessage((Text("word " * 5_000),)))
-        assert server.requests == []
+        assert [received.path for received in server.requests] == ["/api/show"]
         assert client.model.window_tokens == 4096
 
 

@@ -293,10 +293,9 @@ async def test_a_server_that_refuses_system_messages_gets_fewer_from_then_on(pro
     request = Request(
         caller=Caller(role="agent"), system="Base.", context="Today.", messages=(UserMessage((Text("hi"),)),)
     )
-    async with serve("chat", strict) as server:
-        async with open_client(server, model=server.local_model if provider == "local" else server.model) as asked:
-            assert (await asked.model.reply(request)).message.text == "ok"
-            assert (await asked.model.reply(request)).message.text == "ok"
+    async with serve("chat", strict) as server, open_client(server, provider=provider) as asked:
+        assert (await asked.model.reply(request)).message.text == "ok"
+        assert (await asked.model.reply(request)).message.text == "ok"
     sent = [[m["content"] for m in r.json["messages"]] for r in server.requests]
     forms = [["Base.", "Today.", "hi"], ["Base.\n\nToday.", "hi"], ["Base.\n\nToday.\n\nhi"]]
     first = [forms[provider == "local"]] * (refusal.error == ("", "?"))  # what may pass is asked once more
@@ -318,11 +317,10 @@ async def test_a_server_that_refuses_several_calls_in_a_reply_gets_one_in_each(p
     calls = (Text("I look."), ToolCall("one", "look", {"at": 1}), ToolCall("two", "look", {"at": 2}))
     results = (ToolResult("two", "look", "a tree"), ToolResult("one", "look", "a bush"), Text("Hurry up."))
     begun = UserMessage((Text("hi"),))
-    async with serve("chat", strict) as server:
-        async with open_client(server, model=server.local_model if provider == "local" else server.model) as asked:
-            await asked.reply(begun)
-            for _ in range(2):
-                await asked.reply(begun, AssistantMessage(calls), UserMessage(results))
+    async with serve("chat", strict) as server, open_client(server, provider=provider) as asked:
+        await asked.reply(begun)
+        for _ in range(2):
+            await asked.reply(begun, AssistantMessage(calls), UserMessage(results))
     asked_twice = status == 500  # which may pass
     bodies = [[m for m in received.json["messages"] if m["role"] != "system"] for received in server.requests[1:]]
     refused, plainer = bodies[: 1 + asked_twice], bodies[1 + asked_twice :]

@@ -2,10 +2,10 @@ import pytest
 from inline_snapshot import snapshot
 
 from fakes import JournalList, MemoryHistory, RecordingModel, ScriptedModel, agent, cassette_model, text_reply
-from scaffold.agent.context.compaction import NO_IMAGE, fit_messages
+from scaffold.agent.context.compaction import fit_messages
 from scaffold.agent.context.conversation_window import Conversation
 from scaffold.agent.context.text_size import message_size
-from scaffold.core.conversation import AssistantMessage, Image, Text, Thinking, ToolCall, UserMessage
+from scaffold.core.conversation import NO_IMAGE, AssistantMessage, Image, Text, Thinking, ToolCall, UserMessage
 from scaffold.core.errors import ContextOverflow
 from scaffold.llm.cassette_model import CassetteEntry
 

@@ -4,10 +4,11 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from scaffold.llm.model_window import served_window
+from scaffold.llm.model_window import served_facts
 from scaffold.llm.registry.cards import model_card
 from scaffold.llm.registry.model_name import parse_model
 from scaffold.llm.transport.endpoint import find_endpoint
+from scaffold.llm.transport.live_context import ServerFacts
 from scaffold.llm.wire.provider_errors import http_error, reported_error
 
 NOW = datetime(2026, 11, 1, tzinfo=UTC)
@@ -40,12 +41,44 @@ def test_the_window_is_the_one_the_server_uses_not_the_trained_one():
         ([LLAMA], None),
         (None, None),
     ]
-    assert [(answer, served_window(msgspec.json.encode(answer), "qwen3")) for answer, _ in rows] == rows
+    assert [(answer, served_facts(msgspec.json.encode(answer), "qwen3").window) for answer, _ in rows] == rows
+
+
+def test_what_a_server_says_of_a_model_is_read_in_the_form_of_each():
+    """RA-1, BX-30: slots, tools, several calls, the system role and images; nothing where it says nothing."""
+    caps = {
+        "supports_tools": True,
+        "supports_tool_calls": True,
+        "supports_parallel_tool_calls": False,
+        "supports_system_role": False,
+    }
+    every = ServerFacts(window=8192, slots=2, tools=True, several_calls=False, system_role=False, images=True)
+    openrouter = {"id": "qwen3", "context_length": 40960, "supported_parameters": ["temperature", "tools"]}
+    mistral = {"id": "qwen3", "max_context_length": 32768, "capabilities": {"function_calling": False, "vision": True}}
+    rows = [
+        (LLAMA, ServerFacts(window=8192, slots=2)),
+        ({**LLAMA, "chat_template_caps": caps, "modalities": {"vision": True}}, every),
+        (
+            {"chat_template_caps": {**caps, "supports_tool_calls": False}},
+            ServerFacts(tools=False, several_calls=False, system_role=False),
+        ),
+        ({"chat_template_caps": ["supports_tools"], "total_slots": "many", "modalities": 3}, ServerFacts()),
+        ({"capabilities": ["completion", "vision"]}, ServerFacts(tools=False, images=True)),
+        ({"capabilities": ["completion", "tools"]}, ServerFacts(tools=True, images=False)),
+        ({"data": [openrouter]}, ServerFacts(window=40960, tools=True)),
+        (
+            {"data": [{**openrouter, "supported_parameters": ["n"], "architecture": {"input_modalities": ["image"]}}]},
+            ServerFacts(window=40960, tools=False, images=True),
+        ),
+        ({"data": [mistral]}, ServerFacts(window=32768, tools=False, images=True)),
+        ({"data": [{"id": "qwen3", "type": "vlm", "state": "not-loaded"}]}, ServerFacts(images=True)),
+    ]
+    assert [(answer, served_facts(msgspec.json.encode(answer), "qwen3")) for answer, _ in rows] == rows
 
 
 def test_an_answer_that_is_no_json_tells_no_window():
     bodies = [b"", b"<html>", b"\xff", b"[" * 100_000]
-    assert [body for body in bodies if served_window(body, "qwen3") is not None] == []
+    assert [body for body in bodies if served_facts(body, "qwen3") != ServerFacts()] == []
 
 
 def test_only_local_servers_are_asked():

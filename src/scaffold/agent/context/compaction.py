@@ -10,6 +10,7 @@ from scaffold.agent.context.call_summary import NO_EFFECTS, ToolEffects
 from scaffold.agent.context.rolling_summary import SHARES, WRITTEN_LIMIT, extend_summary
 from scaffold.agent.context.text_size import IMAGE_SIZE, cut_middle, message_size, text_size
 from scaffold.core.conversation import (
+    NO_IMAGE,
     AssistantMessage,
     Image,
     Message,
@@ -18,6 +19,7 @@ from scaffold.core.conversation import (
     ToolCall,
     ToolResult,
     UserMessage,
+    without_images,
 )
 from scaffold.core.printable_text import utf8_safe
 
@@ -32,7 +34,6 @@ MIN_LIMIT = 2_000  # smallest size in bytes of a useful conversation
 BYTES_PER_WORD = 7  # of English with the names and paths of code in it, spaces included
 LABEL_SIZE = 40  # bytes set aside for the label of each message
 HEADING = "This conversation exceeded your context window; this summarises the earlier part. Read again what you need."
-NO_IMAGE = "[an image was here]"
 
 
 class CompactionResult(Struct, frozen=True):
@@ -92,7 +93,7 @@ def fit_messages(messages: Sequence[Message], limit: int) -> tuple[Message, ...]
         return tuple(messages)
     # Images cannot be shortened: if they take more than half of the room, they go before any text is cut.
     if sum(map(_count_images, messages)) * IMAGE_SIZE * 2 > limit:
-        messages = [_without_images(message) for message in messages]
+        messages = [without_images(message) for message in messages]
         size = sum(map(message_size, messages))
     sizes: list[int] = []
 
@@ -153,13 +154,6 @@ def _text_limit(sizes: Sequence[int], room: int) -> int:
 
 def _count_images(message: Message) -> int:
     return sum(isinstance(part, Image) for part in message.parts)
-
-
-def _without_images(message: Message) -> Message:
-    if isinstance(message, AssistantMessage) or not _count_images(message):
-        return message
-    parts = tuple(Text(NO_IMAGE) if isinstance(part, Image) else part for part in message.parts)
-    return msgspec.structs.replace(message, parts=parts)
 
 
 def _map_parts(message: Message, change: Callable[[str], str]) -> Message:

@@ -45,7 +45,7 @@ class Endpoint(Struct, frozen=True, kw_only=True):
     fallback_codecs: tuple[Codec, ...] = ()
     """To be tried when the server refuses a request; the first only spells calls and results in another way."""
     window_urls: tuple[str, ...] = ()
-    """Where a local server may report the context window of the model, likeliest first; empty for providers."""
+    """Where a local server may report facts of the model, likeliest first; empty for providers."""
     login: TokenSource | None = None
     """The login whose tokens go with each request; None if `headers` contain the key."""
 

@@ -117,16 +117,30 @@ class TokenSource(Protocol):
         """Return the tokens that this process has seen."""
 
 
+class ServerFacts(Struct, frozen=True, kw_only=True):
+    """What a local server says of a model and of itself; None where it says nothing."""
+
+    window: int | None = None
+    """The tokens of a request and its reply together."""
+    slots: int | None = None
+    """The requests that it works on at once."""
+    tools: bool | None = None
+    several_calls: bool | None = None
+    """Whether a reply may have several calls."""
+    system_role: bool | None = None
+    images: bool | None = None
+
+
 class LearnedWindows:
-    """The context windows that servers reported for their models, remembered for all conversations."""
+    """The context windows and other facts that servers reported of their models, remembered for all conversations."""
 
     def __init__(self) -> None:
         self.tokens: dict[str, int] = {}
-        """The smallest window that was reported, by endpoint and model."""
+        """The smallest window that a refusal named, by endpoint and model."""
         self.looks: Counter[str] = Counter()
-        """How often a server was asked for a window, by endpoint and model."""
-        self.without_tools: set[str] = set()
-        """The endpoints and models that take no tools."""
+        """How often a server was asked for its facts, by endpoint and model."""
+        self.facts: dict[str, ServerFacts] = {}
+        """What servers said when they were asked, by endpoint and model."""
 
     def learn(self, key: str, tokens: int) -> None:
         """Remember a window, unless a smaller one is known."""

@@ -49,7 +49,7 @@ class ChatCodec:
 
     `local` is for servers other than OpenAI's, which need the older name of the length limit. Some of their models'
     chat templates refuse or drop a second system message, some each: `system` says where the texts go, the base prompt
-    first. Some take one call in a reply, and after its result no user: `one_call` spells replies with several as several.
+    first. Some take one call in a reply, and no user after its result: with `one_call` they get no more.
     """
 
     path: Final = "/chat/completions"
