@@ -85,10 +85,18 @@ class Throttle(Protocol):
     So do some requests in a row that find the endpoint unavailable. Then one request a period asks for all.
     """
 
-    async def enter(self, endpoint: str, *, timeout_s: float, on_cooldown: CooldownHandler = ignore_cooldown) -> Ticket:
+    async def enter(
+        self,
+        endpoint: str,
+        *,
+        timeout_s: float,
+        on_cooldown: CooldownHandler = ignore_cooldown,
+        most: int | None = None,
+    ) -> Ticket:
         """Return when a request may start; raise ModelUnavailable at once if that takes more than `timeout_s`.
 
         If it has to wait, `on_cooldown` is called once, and at the first cooldown once with its length in seconds.
+        `most` is how many requests the endpoint works on at once, None if that is unknown.
         """
 
     def wait_s(self, endpoint: str) -> float:

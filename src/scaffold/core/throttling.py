@@ -53,6 +53,12 @@ UNTHROTTLED = ThrottleState()
 """The state of an endpoint that never rejected a request: no limit."""
 
 
+def limited_to(state: ThrottleState, most: int | None) -> ThrottleState:
+    """Return the state of an endpoint that works on `most` requests at once, None if that is unknown."""
+    known = [each for each in (state.max_in_flight, most) if each is not None]
+    return msgspec.structs.replace(state, max_in_flight=min(known, default=None))
+
+
 def cooldown_left_s(state: ThrottleState, now_s: float) -> float:
     """Return the seconds left of the cooldown; 0 if there is none."""
     if now_s < state.cooldown_from_s:

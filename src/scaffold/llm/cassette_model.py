@@ -160,6 +160,10 @@ class CassetteModel:
     def window_tokens(self) -> None:
         """Return None: a cassette answers conversations of any length."""
 
+    @property
+    def slots(self) -> None:
+        """Return None: a cassette answers any number of requests at once."""
+
     def estimate(self, request: Request) -> Usage:
         """Return the exact usage of the request; zero if no entry matches."""
         entry = self._matching_entry(request)

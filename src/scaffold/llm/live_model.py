@@ -121,6 +121,11 @@ class LiveModel:
         """Return the maximum tokens of a request and its reply together; None if unknown."""
         return self._window.tokens
 
+    @property
+    def slots(self) -> int | None:
+        """Return how many requests the server says that it works on at once; None if it does not say."""
+        return self._window.facts.slots
+
     def estimate(self, request: Request) -> Usage:
         """Return the estimated usage of the request, from its size in bytes and what the server counted so far."""
         request = self._tools.offered(request)

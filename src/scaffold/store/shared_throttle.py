@@ -15,6 +15,7 @@ from scaffold.core.throttling import (
     after_request,
     cooldown_left_s,
     is_unavailable,
+    limited_to,
     poll_delay_s,
 )
 from scaffold.host.process_identity import is_alive
@@ -46,14 +47,21 @@ class SharedThrottle:
         self._version = -1
         self._next_check_s = clock.monotonic()
 
-    async def enter(self, endpoint: str, *, timeout_s: float, on_cooldown: CooldownHandler = ignore_cooldown) -> Ticket:
+    async def enter(
+        self,
+        endpoint: str,
+        *,
+        timeout_s: float,
+        on_cooldown: CooldownHandler = ignore_cooldown,
+        most: int | None = None,
+    ) -> Ticket:
         """Return when a request may start; raise ModelUnavailable at once if its cooldowns take more than `timeout_s`.
 
         The limit applies to the sum of all cooldowns of one call. Waiting for other requests to end is not limited.
         """
         told = False
         while True:
-            state, now_s = self._current_state(endpoint), self._now_s()
+            state, now_s = limited_to(self._current_state(endpoint), most), self._now_s()
             cooldown_s = cooldown_left_s(state, now_s)
             if cooldown_s > timeout_s:
                 raise self._cooldown_error(endpoint, state, cooldown_s)
@@ -64,7 +72,7 @@ class SharedThrottle:
                 on_cooldown = ignore_cooldown
             if cooldown_s == 0.0 and self._may_start(endpoint, state):
                 ticket = Ticket(next(self._names))
-                if state.max_in_flight is None or self._take_room(endpoint, ticket):
+                if state.max_in_flight is None or self._take_room(endpoint, ticket, most):
                     self._in_flight[ticket] = endpoint
                     return ticket
             if not told:
@@ -97,7 +105,8 @@ class SharedThrottle:
             changed = after_request(
                 state, verdict, now_s, retry_after_s=retry_after_s, in_flight=in_flight, jitter=_random_share()
             )
-            self._endpoints.set_state(endpoint, changed)
+            if changed != state:  # without a limit of its own that would forget the requests in flight
+                self._endpoints.set_state(endpoint, changed)
         # Our own commits do not change the data version, so `_current_state` would go on returning the old value.
         self._states[endpoint] = changed
 
@@ -133,10 +142,10 @@ class SharedThrottle:
                         self._endpoints.forget_owner(endpoint, owner)
         return False
 
-    def _take_room(self, endpoint: str, ticket: Ticket) -> bool:
+    def _take_room(self, endpoint: str, ticket: Ticket, most: int | None) -> bool:
         """Count one more request if there is still room; return whether it was counted."""
         with self._store.transaction():
-            state = self._endpoints.state(endpoint)
+            state = limited_to(self._endpoints.state(endpoint), most)
             room = admits(state, self._now_s(), self._endpoints.in_flight(endpoint))
             if room:
                 self._endpoints.take(endpoint, [ticket], self._me)

@@ -297,3 +297,23 @@ async def test_a_cancelled_wait_leaves_nothing_behind(mine: SharedThrottle, user
     await run_ready_tasks()
     mine.leave(others[0], "failed")
     assert user.endpoints.in_flight(HOST) == 0
+
+
+async def test_no_more_requests_start_than_the_server_works_on(
+    user: UserStore, mine: SharedThrottle, theirs: SharedThrottle, clock: FakeClock
+) -> None:
+    """AL-31, BX-30: a local server with two slots; a third request would wait there in silence, and count as lost."""
+    before = [await each.enter(HOST, timeout_s=0, most=2) for each in (mine, theirs)]
+    waiting = [asyncio.create_task(each.enter(HOST, timeout_s=0, most=2)) for each in (mine, theirs)]
+    await pass_time(clock, 100)
+    assert _admitted(waiting) == []
+    mine.leave(before[0], "ok")
+    await pass_time(clock, 1)
+    assert len(_admitted(waiting)) == 1
+    theirs.leave(before[1], "failed")
+    await pass_time(clock, 1)
+    assert len(_admitted(waiting)) == 2
+    for each, ticket in zip((mine, theirs), _admitted(waiting), strict=True):
+        each.leave(ticket, "ok")
+    assert user.endpoints.in_flight(HOST) == 0
+    assert user.endpoints.states() == {}

@@ -29,6 +29,7 @@ class Endpoint:
     def __init__(self, clock, until, error=DOWN, *, name="far", window_tokens=None):
         self.endpoint = name
         self.window_tokens = window_tokens
+        self.slots = None
         self.clock = clock
         self.until = until
         self.error = error

@@ -35,6 +35,7 @@ class Flaky:
 
     endpoint = "flaky http://127.0.0.1"
     window_tokens = 1_000
+    slots = None
 
     def __init__(self, failures, *, clock=None, error=BUSY, hangs=False, says=()):
         self.clock = clock or FakeClock()

@@ -13,7 +13,15 @@ from scaffold.core.errors import ModelError, ModelUnavailable
 from scaffold.core.ids import Ticket
 from scaffold.core.model import Usage
 from scaffold.core.ports import Clock, CooldownHandler, RequestOutcome, Throttle, ignore_cooldown
-from scaffold.core.throttling import UNTHROTTLED, ThrottleState, admits, after_request, cooldown_left_s, poll_delay_s
+from scaffold.core.throttling import (
+    UNTHROTTLED,
+    ThrottleState,
+    admits,
+    after_request,
+    cooldown_left_s,
+    limited_to,
+    poll_delay_s,
+)
 from scaffold.llm.deltas import DeltaListener
 from scaffold.llm.transport.live_context import IMPATIENT, RETRY_S, Patience
 
@@ -40,11 +48,20 @@ class LocalThrottle:
         self._endpoints: dict[Ticket, str] = {}
         self._in_flight: dict[str, int] = {}
 
-    async def enter(self, endpoint: str, *, timeout_s: float, on_cooldown: CooldownHandler = ignore_cooldown) -> Ticket:
+    async def enter(
+        self,
+        endpoint: str,
+        *,
+        timeout_s: float,
+        on_cooldown: CooldownHandler = ignore_cooldown,
+        most: int | None = None,
+    ) -> Ticket:
         """Wait until a request may start; ModelUnavailable at once if the wait would exceed `timeout_s`."""
         leave_at, told = self._clock.monotonic() + timeout_s, False
-        while not admits(self._throttle_state(endpoint), self._clock.monotonic(), self._in_flight.get(endpoint, 0)):
-            now = self._clock.monotonic()
+        while True:
+            now, state = self._clock.monotonic(), limited_to(self._throttle_state(endpoint), most)
+            if admits(state, now, self._in_flight.get(endpoint, 0)):
+                break
             cooldown_s = self.wait_s(endpoint)
             if now + cooldown_s > leave_at:
                 raise ModelUnavailable(
@@ -56,7 +73,7 @@ class LocalThrottle:
             if cooldown_s or not told:
                 on_cooldown(cooldown_s)
                 told, on_cooldown = True, ignore_cooldown if cooldown_s else on_cooldown
-            await self._clock.sleep(poll_delay_s(self._throttle_state(endpoint), now, self._rng.uniform(0.0, 1.0)))
+            await self._clock.sleep(poll_delay_s(state, now, self._rng.uniform(0.0, 1.0)))
         ticket = Ticket(str(next(self._numbers)))
         self._endpoints[ticket] = endpoint
         self._in_flight[endpoint] = self._in_flight.get(endpoint, 0) + 1
@@ -93,6 +110,10 @@ class SingleTryModel(Protocol):
     @property
     def window_tokens(self) -> int | None:
         """Return the maximum tokens of a request and its reply together; None if unknown."""
+
+    @property
+    def slots(self) -> int | None:
+        """Return how many requests the endpoint works on at once; None if unknown."""
 
     def estimate(self, request: Request) -> Usage:
         """Return the estimated usage of the request."""
@@ -184,7 +205,10 @@ class RetryingModel:
         parked = last is not None and self._throttle.wait_s(self._inner.endpoint) > 0
         with self._patience.waiting():
             ticket = await self._throttle.enter(
-                self._inner.endpoint, timeout_s=limits.parked_left_s(self._now()), on_cooldown=on_cooldown
+                self._inner.endpoint,
+                timeout_s=limits.parked_left_s(self._now()),
+                on_cooldown=on_cooldown,
+                most=self._inner.slots,
             )
         if parked or limits.until_s <= self._now():
             limits.waited_out(self._now())
