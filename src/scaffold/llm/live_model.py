@@ -11,6 +11,7 @@ from scaffold.core.conversation import DeltaHandler, Reply, Request, RetryWait, 
 from scaffold.core.errors import ContextOverflow, ModelAccessDenied, ModelError
 from scaffold.core.model import Usage
 from scaffold.core.ports import Clock
+from scaffold.core.printable_text import join_limited
 from scaffold.core.spending import UNLIMITED_TOKENS
 from scaffold.llm.deltas import DeltaListener, EndlessReplyGuard, emit_deltas
 from scaffold.llm.model_window import ModelWindow
@@ -64,7 +65,8 @@ REASONING_DEADLINES = Deadlines(idle_s=300.0)
 """For models that may think for minutes before they send the first byte."""
 UNSTREAMED_DEADLINES = Deadlines(idle_s=600.0)
 """For replies without streaming: nothing arrives before the whole reply is generated."""
-UNAUTHORIZED = 401
+UNAUTHORIZED, NOT_FOUND = 401, 404
+MAX_NAMES = 8
 
 
 class LiveModel:
@@ -341,7 +343,7 @@ class LiveModel:
                 "Set the base URL to the provider's real address; redirects are not followed, to protect the key.",
             )
         text = (await body.whole(MAX_ERROR_BYTES, strict=False)).decode(errors="replace")
-        return http_error(
+        error = http_error(
             status,
             self._endpoint.without_key(text).encode(),  # before truncation, which could leave half a key
             who=self._card.model,
@@ -349,6 +351,9 @@ class LiveModel:
             now=self._clock.now(),
             should_retry=headers.get("x-should-retry"),
         )
+        if status == NOT_FOUND and (served := await self._window.served_models(self._wire, self._deadlines.idle_s)):
+            error.fix = f"The server has {join_limited(served, MAX_NAMES)}. {error.fix}"
+        return error
 
     def _count_usage(self, request: Request, wire_reply: WireReply) -> Usage:
         """Return the reported usage, or an estimate if the server reported none that can be, so that none is free."""

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -79,30 +80,52 @@ class ModelWindow:
             pass  # a server that is not there, and may come: so far it has not been asked
         return known is None and self.tokens is not None
 
+    async def served_models(self, wire: HttpClient, idle_s: float) -> Sequence[str]:
+        """Return the names of the models that a local server lists; empty if it tells none."""
+        names: list[str] = []
+        with suppress(ModelError, TimeoutError):
+            async with asyncio.timeout(min(LOOK_S, idle_s)):
+                for url in (each for each in self._endpoint.window_urls if each.endswith("/models")):
+                    names += [str(one.get("id")) for one in _listed(await self._read(wire, url)) if one.get("id")]
+        return list(dict.fromkeys(names))
+
     async def _ask(self, wire: HttpClient, url: str, body: bytes = b"") -> bool:
         """Learn the facts in the answer; return whether there is one."""
+        answer = await self._read(wire, url, body)
+        said = served_facts(answer, self._name)
+        new = {name: fact for name in said.__struct_fields__ if (fact := getattr(said, name)) is not None}
+        self._learned.facts[self._key] = msgspec.structs.replace(self.facts, **new)
+        return bool(answer)
+
+    async def _read(self, wire: HttpClient, url: str, body: bytes = b"") -> bytes:
+        """Return the body of the answer; empty if it is an error."""
         asked = HttpRequest(url=url, headers=self._endpoint.headers, body=body, deadlines=Deadlines())
         read = bytearray()
         async with (wire.post if body else wire.get)(asked) as answer:
             while (chunk := await answer.read()) and len(read) < MAX_BODY_BYTES:
                 read += chunk
-        if answer.status == 200:
-            said = served_facts(bytes(read), self._name)
-            new = {name: fact for name in said.__struct_fields__ if (fact := getattr(said, name)) is not None}
-            self._learned.facts[self._key] = msgspec.structs.replace(self.facts, **new)
-        return answer.status == 200
+        return bytes(read) if answer.status == 200 else b""
 
 
 def served_facts(body: bytes, name: str) -> ServerFacts:
     """Return what a local server's answer says of the model `name`."""
-    try:
-        answer = msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeError, RecursionError):
-        return UNKNOWN
-    listed = [_fields(each) for key in ("data", "models") for each in _items(_fields(answer).get(key))]
     # Ollama's tag `latest` may be left out.
-    mine = next((one for one in listed if {name, f"{name}:latest"} & {str(one.get(key)) for key in _NAMES}), None)
-    return _listed_facts(mine) if mine is not None else _own_facts(_fields(answer))
+    names = {name, f"{name}:latest"}
+    mine = next((one for one in _listed(body) if names & {str(one.get(key)) for key in _NAMES}), None)
+    return _own_facts(_json_object(body)) if mine is None else _listed_facts(mine)
+
+
+def _json_object(body: bytes) -> Mapping[str, Any]:
+    value: Any = None
+    with suppress(msgspec.DecodeError, UnicodeError, RecursionError):
+        value = msgspec.json.decode(body)
+    return _fields(value)
+
+
+def _listed(body: bytes) -> Sequence[Mapping[str, Any]]:
+    """Return the models that an answer lists."""
+    answer = _json_object(body)
+    return [_fields(each) for key in ("data", "models") for each in _items(answer.get(key))]
 
 
 def _own_facts(answer: Mapping[str, Any]) -> ServerFacts:

@@ -48,6 +48,19 @@ def test_a_base_url_without_a_path_gets_the_usual_path():
         assert find(f"local:q@{base}").url == "http://h:1/v1/chat/completions"
 
 
+def test_a_whole_address_and_azures_versions_are_accepted():
+    """RA-1, BX-30: a dated version of Azure has the deployment and the version in its URL, and its own field."""
+    azure = "https://r.openai.azure.com/openai/deployments/gpt"
+    url = f"{azure}/chat/completions?api-version=2024-10-21"
+    for base in (url, f"{azure}/?api-version=2024-10-21"):
+        endpoints = find("openai-chat:gpt", **KEYS, OPENAI_BASE_URL=base), find(f"local:g@{base}", LOCAL_API_KEY=KEY)
+        for endpoint in endpoints:
+            assert (endpoint.url, endpoint.headers["api-key"]) == (url, KEY)
+            assert KEY not in endpoint.without_key(f"{endpoint.name} Key: {KEY}")
+    assert find("local:q@http://h:1/v1/chat/completions").url == "http://h:1/v1/chat/completions"
+    assert "api-key" not in find("local:q@http://h/v1", LOCAL_API_KEY=KEY).headers
+
+
 def test_a_local_server_may_need_a_key():
     assert find("local:q@http://h/v1", LOCAL_API_KEY=KEY).headers["Authorization"] == f"Bearer {KEY}"
 

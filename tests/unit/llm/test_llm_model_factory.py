@@ -19,6 +19,9 @@ def test_each_form_of_a_model_string_parses_and_formats_back():
         ("openai-chat:gpt", ModelName("openai-chat", "gpt")),
         ("codex:gpt", ModelName("codex", "gpt")),
         ("local:qwen:7b@http://localhost:8000/v1", ModelName("local", "qwen:7b", "http://localhost:8000/v1")),
+        ("local:claude-4@20250514@https://h/v1", ModelName("local", "claude-4@20250514", "https://h/v1")),
+        ("local:m@http://h/@cf/v1", ModelName("local", "m", "http://h/@cf/v1")),
+        ("anthropic:claude-4@20250514", ModelName("anthropic", "claude-4@20250514")),
         ("cassette:/some where/a@b:c.yaml", ModelName("cassette", "/some where/a@b:c.yaml")),
     ]
     assert [(text, name) for text, name in rows if parse_model(text) != name or str(name) != text] == []

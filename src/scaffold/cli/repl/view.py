@@ -86,7 +86,7 @@ def short_model(model: str) -> str:
     """Return a short form of a model string: the file name of a path, the model's name without its server."""
     provider, _, name = model.partition(":")
     if provider == "local":
-        name = name.partition("@")[0]
+        name = name.partition("@http")[0]
     elif provider == "cassette":
         name = name.rpartition("/")[2]
     return clipped_line(f"{provider}:{name}", SHORT_MODEL)

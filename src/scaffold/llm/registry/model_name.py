@@ -55,8 +55,10 @@ def parse_model(text: str) -> ModelName:
         raise UsageError(f"`{text}` is not a model string", SYNTAX_HINT)
     if provider != "local":
         return ModelName(provider, rest)
-    name, _, url = rest.partition("@")
-    if "@" in url:  # model strings are stored and shown
+    # Names have an `@` in them, too: `claude-sonnet-4@20250514`.
+    name, _, url = rest.partition("@http")
+    url = url and f"http{url}"
+    if "@" in url.partition("://")[2].partition("/")[0]:  # model strings are stored and shown
         raise UsageError("the local model's URL contains credentials", "Remove them and set LOCAL_API_KEY.")
     if not name or not url.startswith(("http://", "https://")):
         raise UsageError(f"`{text}` has no http:// or https:// URL of the local model", SYNTAX_HINT)

@@ -58,6 +58,7 @@ class EmbeddingRequest:
     """Asks for the vectors of texts, one try at a time. Implements `transport.retry.SingleTryModel`."""
 
     window_tokens: Final = None
+    slots: Final = None
 
     def __init__(
         self, at: EmbeddingEndpoint, texts: Sequence[str], *, wire: HttpClient, clock: Clock, deadlines: Deadlines

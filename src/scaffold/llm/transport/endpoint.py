@@ -28,9 +28,10 @@ KEY_CHARS = 8
 """Hexadecimal digits of the hash that tells keys apart."""
 MIN_SECRET_CHARS = 6
 """Shorter keys, such as `none` for local servers, are not secret."""
-_SECRET_FIELDS = ("Authorization", "x-api-key", "chatgpt-account-id")
+_SECRET_FIELDS = ("Authorization", "x-api-key", "api-key", "chatgpt-account-id")
 
 # Characters allowed in keys and URLs; others could inject header fields.
+_VERSION = re.compile(r"(api-version=[\w.-]+)?")
 _VISIBLE = re.compile(r"[\x21-\x7e]+")
 
 
@@ -116,8 +117,9 @@ def _codex_endpoint(model: ModelName, environ: Mapping[str, str]) -> Endpoint:
 def _local_endpoint(model: ModelName, environ: Mapping[str, str]) -> Endpoint:
     key = environ.get("LOCAL_API_KEY")
     headers = {"Authorization": f"Bearer {_checked_key('LOCAL_API_KEY', key)}"} if key else {}
-    base = _with_version(_check_url("the local model's URL", model.url or ""))
-    endpoint = _make_endpoint(model, base, headers, ChatCodec(local=True, system="joined"))
+    address = _with_version(_check_url("the local model's URL", model.url or ""))
+    endpoint = _make_endpoint(model, address, headers, ChatCodec(local=True, system="joined"))
+    base = address.partition("?")[0]
     root = base.removesuffix("/v1")
     return msgspec.structs.replace(
         endpoint,
@@ -141,11 +143,15 @@ _ENDPOINTS: Mapping[str, Callable[[ModelName, Mapping[str, str]], Endpoint]] = {
 
 
 def _make_endpoint(model: ModelName, base: str, headers: Mapping[str, str], codec: Codec) -> Endpoint:
+    base, _, query = base.partition("?")
+    if query and "Authorization" in headers:  # Azure's dated versions read the key elsewhere
+        headers = {**headers, "api-key": headers["Authorization"].removeprefix("Bearer ")}
     fields = {"Content-Type": "application/json", "User-Agent": "scaffold", **headers}
     secrets = [headers[field] for field in _SECRET_FIELDS if field in headers]
     # A hash tells keys apart without showing any of them.
     key = f" (key {sha256(encode(secrets)).hexdigest()[:KEY_CHARS]})" if secrets else ""
-    return Endpoint(name=f"{model.provider} {base}{key}", url=base + codec.path, headers=fields, codec=codec)
+    url = base + codec.path + (query and f"?{query}")
+    return Endpoint(name=f"{model.provider} {base}{key}", url=url, headers=fields, codec=codec)
 
 
 def _read_key(variable: str, environ: Mapping[str, str], alternative: str) -> str:
@@ -182,7 +188,10 @@ def _with_version(base: str) -> str:
 
 
 def _check_url(name: str, url: str) -> str:
-    """Return a base URL without a trailing slash; UsageError if it is invalid or contains a login."""
+    """Return a base URL without a trailing slash; UsageError if it is invalid or contains a login.
+
+    It may be the whole address of the chat endpoint, and have Azure's `?api-version=`: other queries may be keys.
+    """
     fix = "Write http://HOST:PORT/PATH or https://HOST/PATH, without credentials, `?` or `#`."
     if not _VISIBLE.fullmatch(url):
         raise UsageError(f"{name} is empty or contains characters that are not allowed in a URL", fix)
@@ -191,6 +200,7 @@ def _check_url(name: str, url: str) -> str:
         valid = parts.scheme in {"http", "https"} and parts.hostname and (parts.port is None or parts.port > 0)
     except ValueError as error:
         raise UsageError(f"{name} is not a valid URL: {error}", fix) from error
-    if not valid or "@" in parts.netloc or parts.query or parts.fragment:
+    if not valid or "@" in parts.netloc or not _VERSION.fullmatch(parts.query) or parts.fragment:
         raise UsageError(f"{name} is not a usable base URL", fix)
-    return url.rstrip("/")
+    base, _, query = url.partition("?")
+    return base.rstrip("/").removesuffix(ChatCodec.path) + (query and f"?{query}")

@@ -73,21 +73,25 @@ _STATUSES: Mapping[int, ProviderErrorKind] = {
     429: "busy",
     529: "busy",
 }
-_KEYS: Mapping[str, str] = {
-    "anthropic": "Set ANTHROPIC_API_KEY to a valid key",
-    "openai": "Set OPENAI_API_KEY to a valid key",
-    "openai-chat": "Set OPENAI_API_KEY to a valid key",
-    "codex": "Log in again with `ralph login`",
-    "local": "Set LOCAL_API_KEY to the key the server was started with",
+_KEYS: Mapping[str, tuple[str, str]] = {
+    "anthropic": ("Set ANTHROPIC_API_KEY to a valid key", "if set, ANTHROPIC_BASE_URL"),
+    "openai": ("Set OPENAI_API_KEY to a valid key", "if set, OPENAI_BASE_URL"),
+    "openai-chat": ("Set OPENAI_API_KEY to a valid key", "if set, OPENAI_BASE_URL"),
+    "codex": ("Log in again with `ralph login`", "if set, CODEX_BASE_URL"),
+    "local": (
+        "Set LOCAL_API_KEY to the key of the server",
+        "the URL behind the `@`, which ends with /v1 at most servers",
+    ),
 }
-_ANY_KEY = "Set ANTHROPIC_API_KEY or OPENAI_API_KEY to a valid key"
+"""How a valid key is given to each provider, and where its address comes from."""
+_ANY_KEY = "Set ANTHROPIC_API_KEY or OPENAI_API_KEY to a valid key", "if set, ANTHROPIC_BASE_URL or OPENAI_BASE_URL"
 OVERFLOW_FIX = "Start a new conversation, or choose a model with a larger window with `--model`."
 _FIXES: Mapping[ProviderErrorKind, str] = {
     "overflow": OVERFLOW_FIX,
     "quota": "Add credit or wait until the limit is reset at the provider, or choose another model with `--model`.",
     "key": "{key}, or choose another model with `--model`.",
     "forbidden": "{key} that may use this model, or choose another one with `--model`.",
-    "unknown": "Check the model's name and, if set, ANTHROPIC_BASE_URL or OPENAI_BASE_URL.",
+    "unknown": "Check the model's name and {address}.",
     "busy": "Wait a while, run fewer agents at a time, or choose another model with `--model`.",
     "passing": "Retry later, or choose another model with `--model`.",
     "final": "Choose a model that accepts this request with `--model`, or start a new conversation.",
@@ -133,8 +137,8 @@ def http_error(
     # A server that names a time is overloaded; one that is down does not know it.
     if after_s is not None and (status == 503 or kind == "passing"):
         kind = "busy"
-    key = _KEYS.get(who.partition(":")[0], _ANY_KEY)
-    error = _model_error(kind, f"{_bounded_line(who)} answered HTTP {status}", parsed, key=key, after_s=after_s)
+    access = _KEYS.get(who.partition(":")[0], _ANY_KEY)
+    error = _model_error(kind, f"{_bounded_line(who)} answered HTTP {status}", parsed, access=access, after_s=after_s)
     answer = body[:MAX_READ_CHARS].decode(errors="replace")
     if kind == "final" or (kind == "passing" and status == SERVER_ERROR):
         error = RequestRejected(error.what, error.fix, answer=answer, transient=error.transient)
@@ -155,7 +159,7 @@ def reported_error(kind: str, message: str) -> ModelError:
     name = f" ({_bounded_line(kind)})" if kind else ""
     start = f"the model's server reported an error{name}"
     classified = _classify_error(status, parsed)
-    error = _model_error(classified, start, parsed, key=_ANY_KEY, after_s=None)
+    error = _model_error(classified, start, parsed, access=_ANY_KEY, after_s=None)
     if classified not in {"final", "passing"}:
         return error
     return RequestRejected(error.what, error.fix, answer=message, transient=error.transient)
@@ -206,12 +210,12 @@ def _classify_error(status: int, parsed: _ErrorBody) -> ProviderErrorKind:
 
 
 def _model_error(
-    kind: ProviderErrorKind, start: str, parsed: _ErrorBody, *, key: str, after_s: float | None
+    kind: ProviderErrorKind, start: str, parsed: _ErrorBody, *, access: tuple[str, str], after_s: float | None
 ) -> ModelError:
     # a server may repeat an invalid key in its message, so messages about keys are not shown
     message = "the key is missing or not valid" if kind == "key" else _bounded_line(parsed.message).rstrip(".")
     what = f"{start}: {message}" if message else start
-    fix = _FIXES[kind].format(key=key)
+    fix = _FIXES[kind].format(key=access[0], address=access[1])
     if kind == "overflow":
         return ContextOverflow(what, fix, window_tokens=parsed.window_tokens)
     if kind == "quota":
