@@ -1,7 +1,7 @@
 """Models for commands: opened with all they need, and checked before work begins."""
 
 import os
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, closing, suppress
 from random import SystemRandom  # noqa: TID251 - jitter needs no seed
 
@@ -16,7 +16,14 @@ from scaffold.host.user_dirs import user_dirs
 from scaffold.llm.model_factory import cassette_digest, open_first_available, open_model
 from scaffold.llm.registry.cards import model_card
 from scaffold.llm.registry.model_name import absolute_model, is_live, parse_model
-from scaffold.llm.transport.live_context import IMPATIENT, HttpClient, LearnedWindows, LiveContext, Patience
+from scaffold.llm.transport.live_context import (
+    IMPATIENT,
+    HttpClient,
+    LearnedWindows,
+    LiveContext,
+    Patience,
+    ServerFacts,
+)
 from scaffold.login.state import CODEX
 from scaffold.login.token_source import Login
 from scaffold.store.shared_throttle import SharedThrottle
@@ -84,6 +91,24 @@ async def _live_context(
             learned=LEARNED_WINDOWS,
             login=Login(user, wire, os.environ),
         )
+
+
+async def ask_servers(models: Iterable[str]) -> Mapping[str, ServerFacts]:
+    """Return what the servers of local models say of them; without those that say nothing or cannot be used."""
+    local = [name for each in dict.fromkeys(models) if (name := parse_model(each)).provider == "local"]
+    if not local:
+        return {}
+    with importing():
+        from scaffold.llm.model_window import LOOK_S, ModelWindow
+        from scaffold.llm.transport.endpoint import find_endpoint
+    found: dict[str, ServerFacts] = {}
+    async with load_transport_class()(os.environ) as wire:
+        for name in local:
+            with suppress(UsageError):
+                asked = ModelWindow(model_card(name), find_endpoint(name, os.environ), {}, LEARNED_WINDOWS)
+                await asked.look(wire, LOOK_S)
+                found[str(name)] = asked.facts
+    return {model: facts for model, facts in found.items() if facts.text}
 
 
 def load_transport_class() -> Callable[[Mapping[str, str]], AbstractAsyncContextManager[HttpClient]]:

@@ -4,10 +4,11 @@ import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
+from operator import is_
 
 import msgspec
 
-from scaffold.core.conversation import DeltaHandler, Reply, Request, RetryWait, without_images
+from scaffold.core.conversation import DeltaHandler, Message, Reply, Request, RetryWait, without_images
 from scaffold.core.errors import ContextOverflow, ModelAccessDenied, ModelError
 from scaffold.core.model import Usage
 from scaffold.core.ports import Clock
@@ -100,6 +101,7 @@ class LiveModel:
         self._use_codec(endpoint.codec, self._target)
         self._tools, self._tokens = OfferedTools(card.trained_tools), RequestTokens(card)
         self._last = Usage()
+        self._sent: Sequence[Message] = ()
         self._most_output = 0
         self._sends_limit = True
         self._fallbacks: list[Codec] = [*endpoint.fallback_codecs]
@@ -174,6 +176,14 @@ class LiveModel:
             self._is_blind = True
             on_delta(RetryWait(0.0, f"{self._card.model} takes no images, so it is only told that there are some"))
         return msgspec.structs.replace(request, messages=messages)
+
+    def _note_dropped_prompt(self, request: Request, usage: Usage) -> None:
+        """Put the base prompt where the template keeps it, if a longer conversation has fewer tokens than before."""
+        grown = len(request.messages) > len(self._sent) > 0 and all(map(is_, self._sent, request.messages))
+        shrunk = not usage.estimated_tokens and usage.input_tokens < self._last.input_tokens
+        # Mistral's templates have it only where the last message is the user's.
+        if grown and shrunk and self._endpoint.window_urls and not isinstance(self._codec, TextToolsCodec):
+            self._use_codec(self._endpoint.fallback_codecs[-1], self._target)
 
     async def _once_accepted(self, request: Request, on_delta: DeltaHandler, silence_s: float, *, again: bool) -> Reply:
         """Return the reply to the request, sent again without what the endpoint rejects, or in another form."""
@@ -292,7 +302,8 @@ class LiveModel:
             error.what = self._endpoint.without_key(error.what)
             raise
         usage = self._price_usage(self._count_usage(request, wire_reply))
-        self._last, message = usage, wire_reply.message
+        self._note_dropped_prompt(request, usage)
+        self._last, self._sent, message = usage, request.messages, wire_reply.message
         if not usage.estimated_tokens:
             scale = self._tokens.correct(request, self._pieces, usage.input_tokens)
             # With the conversation, whatever process continues it.

@@ -6,7 +6,7 @@ import pytest
 
 from model_server.client import open_client
 from model_server.server import serve
-from model_server.turn import Turn
+from model_server.turn import Turn, Used
 from scaffold.core.conversation import AssistantMessage, Image, RetryWait, Text, ToolCall, ToolResult, UserMessage
 from scaffold.core.errors import ContextOverflow, ModelError
 from scaffold.core.tool import Tool, ToolOutput
@@ -168,6 +168,21 @@ async def test_a_conversation_is_spelled_as_the_server_says_that_its_model_takes
     assert [delta.reason for delta in client.heard if isinstance(delta, RetryWait)] == [
         f"{server.local_model} takes no images, so it is only told that there are some"
     ]
+
+
+async def test_a_base_prompt_that_the_server_drops_gets_a_place_where_it_stays():
+    """BX-30: the server's own count shows it; Mistral's templates keep it only if the last message is the user's."""
+    few = Turn(text="Fine.", usage=Used(input=40))
+    script = [Turn(text="Fine.", usage=Used(input=900)), few, few]
+    begun, call = UserMessage((Text("hi"),)), ToolCall("one", "look", {})
+    history = (begun, AssistantMessage((call,)), UserMessage((ToolResult("one", "look", "1"),)))
+    async with serve("chat", script) as server, open_client(server, provider="local") as client:
+        await client.reply(begun)
+        await client.reply(*history)
+        await client.reply(*history, AssistantMessage((Text("Fine."),)), begun)
+    roles = [[m["role"] for m in received.json["messages"]] for received in server.requests]
+    assert [each[:2] for each in roles] == [["system", "user"], ["system", "user"], ["user", "assistant"]]
+    assert server.requests[2].json["messages"][0]["content"] == "Be brief.\n\nhi"
 
 
 async def test_ollama_is_asked_what_the_model_can_do():

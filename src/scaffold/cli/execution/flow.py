@@ -3,9 +3,11 @@
 import sys
 from collections.abc import Mapping
 from functools import partial
+from itertools import chain
 
 import click
 
+from scaffold.agent.model_access import ask_servers
 from scaffold.cli.execution.background_start import start_in_background
 from scaffold.cli.execution.foreground import (
     handle_interrupts,
@@ -93,7 +95,11 @@ async def print_preview(context: RunContext, run_id: RunId) -> None:
     run = require_run(context.store, run_id)
     layout = layout_for(sys.stderr)
     sandbox = layout.prose("", sandbox_summary(await detect_sandbox_level(), run.settings), hang=2)
-    click.echo("\n".join([stored_preview(context.store, run).text(layout), *sandbox]), err=True)
+    used = [name for each in run.settings.models for name in (each.name, *each.others)]
+    told = [f"model server {name}: {facts.text}" for name, facts in (await ask_servers(used)).items()]
+    servers = chain.from_iterable(layout.prose("", line, hang=2) for line in told)
+    lines = [stored_preview(context.store, run).text(layout), *sandbox, *servers]
+    click.echo("\n".join(lines), err=True)
     names = run.settings.environment.variables
     if notice := left_out_notice(context.environ, names, told=context.cache / TOLD_VARIABLES):
         print_text(notice, err=True)

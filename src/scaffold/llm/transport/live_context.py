@@ -130,6 +130,15 @@ class ServerFacts(Struct, frozen=True, kw_only=True):
     system_role: bool | None = None
     images: bool | None = None
 
+    @property
+    def text(self) -> str:
+        """What the user should know of them, in a line; empty if nothing is known."""
+        window = self.window and f"a window of {self.window:,} tokens"
+        slots = self.slots and f"{self.slots} {'request' if self.slots == 1 else 'requests'} at once"
+        tools = self.tools is False and "no tools (they are offered as text)"
+        calls = self.tools is not False and self.several_calls is False and "one call in a reply"
+        return ", ".join(filter(None, (window, slots, tools, calls, self.images is False and "no images")))
+
 
 class LearnedWindows:
     """The context windows and other facts that servers reported of their models, remembered for all conversations."""

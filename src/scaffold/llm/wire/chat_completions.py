@@ -19,7 +19,7 @@ from scaffold.core.conversation import (
 )
 from scaffold.llm.wire.chat_reader import ChatReader
 from scaffold.llm.wire.codec import ModelTarget, OptionalFields, without_named_field
-from scaffold.llm.wire.format import encode_json, request_body, wire_id, wire_name
+from scaffold.llm.wire.format import encode_json, request_body, stable_id, wire_id, wire_name
 from scaffold.llm.wire.openai_json import SCHEMA_NAME, data_url, is_strict_schema, output_limit
 
 # Permissive, because some local models interpret the ids (`functions.shell:0`).
@@ -49,7 +49,7 @@ class ChatCodec:
 
     `local` is for servers other than OpenAI's, which need the older name of the length limit. Some of their models'
     chat templates refuse or drop a second system message, some each: `system` says where the texts go, the base prompt
-    first. Some take one call in a reply, and no user after its result: with `one_call` they get no more.
+    first. Some take one call in a reply, ids of nine characters, no user after a result: with `one_call` they get that.
     """
 
     path: Final = "/chat/completions"
@@ -134,9 +134,9 @@ def _one_call_each(messages: Sequence[Message]) -> Iterator[Message]:
     calls: Mapping[str, ToolCall] = {}
     for message in messages:
         if isinstance(message, AssistantMessage):
-            calls = {call.id: call for call in message.tool_calls}
-            later = message.tool_calls[1:]
-            yield structs.replace(message, parts=tuple(part for part in message.parts if part not in later))
+            calls = {call.id: structs.replace(call, id=_plain_id(call.id)) for call in message.tool_calls}
+            first = [*calls.values()][:1]
+            yield structs.replace(message, parts=(*(p for p in message.parts if not isinstance(p, ToolCall)), *first))
             continue
         results = [part for part in message.parts if isinstance(part, ToolResult)]
         if not results:
@@ -149,9 +149,14 @@ def _one_call_each(messages: Sequence[Message]) -> Iterator[Message]:
         for result in results:
             if result.call_id in order[1:]:
                 yield AssistantMessage((calls[result.call_id],))
-            yield UserMessage((result,))
+            yield UserMessage((structs.replace(result, call_id=_plain_id(result.call_id)),))
         if images := tuple(part for part in message.parts if isinstance(part, Image)):
             yield UserMessage(images)
+
+
+def _plain_id(call_id: str) -> str:
+    # Mistral's templates take nine letters and digits, and no other id.
+    return stable_id(call_id)[-9:]
 
 
 def _with_reminder(request: Request, pieces: Sequence[bytes]) -> Sequence[bytes]:

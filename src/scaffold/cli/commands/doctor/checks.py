@@ -11,6 +11,7 @@ from typing import Literal
 
 from msgspec import Struct
 
+from scaffold.agent.model_access import ask_servers
 from scaffold.cli.render.login_text import overview_lines
 from scaffold.config.folder_trust import folder_trust
 from scaffold.config.permission_settings import detect_sandbox_level
@@ -81,7 +82,8 @@ async def check_repository(repository: Repository, environ: Mapping[str, str]) -
     try:
         trust = folder_trust(repository.root)
         settings = load_settings(repository.root, environ, {})
-        configuration = [_check_trust(trust, settings), _check_model(settings), *_check_shown_paths(settings)]
+        models = [_check_model(settings), *await _check_model_servers(settings)]
+        configuration = [_check_trust(trust, settings), *models, *_check_shown_paths(settings)]
     except ScaffoldError as error:
         configuration = [DoctorCheck("model", "fail", error.what, error.fix)]
     return [await _check_checkout(repository), identity, *configuration, *await _check_state(repository, environ)]
@@ -180,6 +182,18 @@ def _check_model(settings: Settings) -> DoctorCheck:
         fix = "Set one: `scaffold config model MODEL`, or SCAFFOLD_MODEL, or `--model` each time."
         return DoctorCheck("model", "warn", "no model is configured", fix)
     return DoctorCheck("model", "ok", f"{model.value} ({model.origin})")
+
+
+async def _check_model_servers(settings: Settings) -> Sequence[DoctorCheck]:
+    model = settings.values["model"].value
+    names = [*([str(model)] if model else []), *(each for size in SIZES for each in settings.models(size))]
+    fix = "For better calls choose another model, or start the server with a chat template that has tools."
+    return [
+        DoctorCheck("model server", "warn", f"{name}: {facts.text}", fix)
+        if facts.tools is False
+        else DoctorCheck("model server", "ok", f"{name}: {facts.text}")
+        for name, facts in (await ask_servers(names)).items()
+    ]
 
 
 async def _check_state(repository: Repository, environ: Mapping[str, str]) -> Sequence[DoctorCheck]:
