@@ -45,7 +45,7 @@ SUITES: Mapping[str, str] = {
         "e2e/*revert.py e2e/*reviews.py e2e/*write_back.py integration/landing/* unit/landing/* "
         "unit/bench/*"
     ),
-    "llm": "e2e/*ralph_wire.py integration/llm*/* properties/llm/* unit/llm/*",
+    "llm": "e2e/*model_servers.py e2e/*ralph_wire.py integration/llm*/* properties/llm/* unit/llm/*",
     "login": "e2e/*login.py",
     "mcp": "e2e/*mcp_runs.py e2e/*mcp_server.py",
     "memory": "e2e/*documents.py e2e/*ingestion*.py e2e/*memory.py e2e/*vector_tools.py integration/memory/*",

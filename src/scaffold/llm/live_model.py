@@ -1,8 +1,7 @@
 """A live model: one conversation with one endpoint, one try at a time."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import Sequence
 from functools import partial
 from operator import is_
 
@@ -21,13 +20,12 @@ from scaffold.llm.registry.model_name import ModelName
 from scaffold.llm.request_tokens import OfferedTools, RequestTokens
 from scaffold.llm.transport.endpoint import Endpoint, find_endpoint
 from scaffold.llm.transport.live_context import (
-    AccessToken,
     Deadlines,
     HttpClient,
     HttpRequest,
     HttpResponse,
     LiveContext,
-    TokenSource,
+    LoginClient,
 )
 from scaffold.llm.wire.codec import BYTES_PER_TOKEN, OPAQUE, Codec, EncodedMessages, ModelTarget, WireReply
 from scaffold.llm.wire.provider_errors import (
@@ -66,8 +64,7 @@ REASONING_DEADLINES = Deadlines(idle_s=300.0)
 """For models that may think for minutes before they send the first byte."""
 UNSTREAMED_DEADLINES = Deadlines(idle_s=600.0)
 """For replies without streaming: nothing arrives before the whole reply is generated."""
-UNAUTHORIZED, NOT_FOUND = 401, 404
-MAX_NAMES = 8
+NOT_FOUND, MAX_NAMES = 404, 8
 
 
 class LiveModel:
@@ -464,32 +461,3 @@ def open_live_model(model: ModelName, clock: Clock, line: LiveContext, *, stream
     window = ModelWindow(card, endpoint, line.windows, line.learned)
     live = LiveModel(endpoint, card, wire=wire, clock=clock, deadlines=deadlines, window=window, stream=stream)
     return live, deadlines.idle_s
-
-
-class LoginClient:
-    """An HttpClient whose POST requests carry the token of a login."""
-
-    def __init__(self, wire: HttpClient, login: TokenSource) -> None:
-        self._wire = wire
-        self._login = login
-
-    @asynccontextmanager
-    async def post(self, post: HttpRequest) -> AsyncGenerator[HttpResponse]:
-        """Send the request, and once more with a newer token if the server refuses the first one."""
-        token = await self._login.current()
-        async with self._wire.post(_authorize_request(post, token)) as response:
-            newer = await self._login.renewed(token) if response.status == UNAUTHORIZED else None
-            if newer is None:
-                yield response
-                return
-        async with self._wire.post(_authorize_request(post, newer)) as response:
-            yield response
-
-    def get(self, asked: HttpRequest) -> AbstractAsyncContextManager[HttpResponse]:
-        """Ask for what is at a URL, without a token."""
-        return self._wire.get(asked)
-
-
-def _authorize_request(post: HttpRequest, token: AccessToken) -> HttpRequest:
-    headers = {"Authorization": f"Bearer {token.token}", "chatgpt-account-id": token.account}
-    return msgspec.structs.replace(post, headers={**post.headers, **headers})

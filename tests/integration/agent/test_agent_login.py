@@ -11,9 +11,8 @@ import pytest
 from msgspec import structs
 
 from scaffold.core.errors import ModelAccessDenied, ModelError, UsageError
-from scaffold.llm.live_model import LoginClient
 from scaffold.llm.transport.http_client import Transport
-from scaffold.llm.transport.live_context import Deadlines, HttpRequest
+from scaffold.llm.transport.live_context import Deadlines, HttpRequest, LoginClient
 from scaffold.login.callback_server import CallbackServer
 from scaffold.login.device import DeviceAuthorization
 from scaffold.login.keys import PASSPHRASE, KeyTrouble, LoginKeys

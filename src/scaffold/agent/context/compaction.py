@@ -92,7 +92,8 @@ def fit_messages(messages: Sequence[Message], limit: int) -> tuple[Message, ...]
     if size <= limit:
         return tuple(messages)
     # Images cannot be shortened: if they take more than half of the room, they go before any text is cut.
-    if sum(map(_count_images, messages)) * IMAGE_SIZE * 2 > limit:
+    images = sum(isinstance(part, Image) for message in messages for part in message.parts)
+    if images * IMAGE_SIZE * 2 > limit:
         messages = [without_images(message) for message in messages]
         size = sum(map(message_size, messages))
     sizes: list[int] = []
@@ -150,10 +151,6 @@ def _text_limit(sizes: Sequence[int], room: int) -> int:
             return share
         room -= size
     return max(sizes, default=0)
-
-
-def _count_images(message: Message) -> int:
-    return sum(isinstance(part, Image) for part in message.parts)
 
 
 def _map_parts(message: Message, change: Callable[[str], str]) -> Message:

@@ -1,14 +1,16 @@
 """Protocols and values that live models need from outside; `http` has the real client."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AbstractContextManager, nullcontext
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager, nullcontext
 from typing import Protocol
 
-from msgspec import Struct, field
+from msgspec import Struct, field, structs
 
 from scaffold.core.ports import Throttle
+from scaffold.core.printable_text import count_of
 
+UNAUTHORIZED = 401
 RETRY_S = 60.0
 """How long a failing request is repeated while other requests to its endpoint succeed."""
 
@@ -117,6 +119,35 @@ class TokenSource(Protocol):
         """Return the tokens that this process has seen."""
 
 
+class LoginClient:
+    """An HttpClient whose POST requests carry the token of a login."""
+
+    def __init__(self, wire: HttpClient, login: TokenSource) -> None:
+        self._wire = wire
+        self._login = login
+
+    @asynccontextmanager
+    async def post(self, post: HttpRequest) -> AsyncGenerator[HttpResponse]:
+        """Send the request, and once more with a newer token if the server refuses the first one."""
+        token = await self._login.current()
+        async with self._wire.post(_authorize_request(post, token)) as response:
+            newer = await self._login.renewed(token) if response.status == UNAUTHORIZED else None
+            if newer is None:
+                yield response
+                return
+        async with self._wire.post(_authorize_request(post, newer)) as response:
+            yield response
+
+    def get(self, asked: HttpRequest) -> AbstractAsyncContextManager[HttpResponse]:
+        """Ask for what is at a URL, without a token."""
+        return self._wire.get(asked)
+
+
+def _authorize_request(post: HttpRequest, token: AccessToken) -> HttpRequest:
+    headers = {"Authorization": f"Bearer {token.token}", "chatgpt-account-id": token.account}
+    return structs.replace(post, headers={**post.headers, **headers})
+
+
 class ServerFacts(Struct, frozen=True, kw_only=True):
     """What a local server says of a model and of itself; None where it says nothing."""
 
@@ -133,11 +164,14 @@ class ServerFacts(Struct, frozen=True, kw_only=True):
     @property
     def text(self) -> str:
         """What the user should know of them, in a line; empty if nothing is known."""
-        window = self.window and f"a window of {self.window:,} tokens"
-        slots = self.slots and f"{self.slots} {'request' if self.slots == 1 else 'requests'} at once"
-        tools = self.tools is False and "no tools (they are offered as text)"
-        calls = self.tools is not False and self.several_calls is False and "one call in a reply"
-        return ", ".join(filter(None, (window, slots, tools, calls, self.images is False and "no images")))
+        told = {
+            f"a window of {self.window or 0:,} tokens": self.window is not None,
+            f"{count_of(self.slots or 0, 'request')} at once": self.slots is not None,
+            "no tools (they are offered as text)": self.tools is False,
+            "one call in a reply": self.tools is not False and self.several_calls is False,
+            "no images": self.images is False,
+        }
+        return ", ".join(each for each, known in told.items() if known)
 
 
 class LearnedWindows:
