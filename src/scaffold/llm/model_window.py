@@ -66,9 +66,9 @@ class ModelWindow:
         try:
             async with asyncio.timeout(min(LOOK_S, idle_s)):
                 for url in self._endpoint.window_urls:
-                    answers = await self._ask(wire, url)
+                    lists_models = await self._ask(wire, url)
                     # Ollama tells elsewhere what a model can do, if it is named.
-                    if answers and url.endswith("/api/ps"):
+                    if lists_models and url.endswith("/api/ps"):
                         await self._ask(wire, url.removesuffix("ps") + "show", encode_json({"model": self._name}))
                     if self.facts.window is not None:
                         break
@@ -90,12 +90,12 @@ class ModelWindow:
         return list(dict.fromkeys(names))
 
     async def _ask(self, wire: HttpClient, url: str, body: bytes = b"") -> bool:
-        """Learn the facts in the answer; return whether there is one."""
+        """Learn the facts in the answer; return whether it lists models as Ollama does."""
         answer = await self._read(wire, url, body)
         said = served_facts(answer, self._name)
         new = {name: fact for name in said.__struct_fields__ if (fact := getattr(said, name)) is not None}
         self._learned.facts[self._key] = msgspec.structs.replace(self.facts, **new)
-        return bool(answer)
+        return "models" in _json_object(answer)
 
     async def _read(self, wire: HttpClient, url: str, body: bytes = b"") -> bytes:
         """Return the body of the answer; empty if it is an error."""
