@@ -98,9 +98,10 @@ class MemoryHistory:
 class RecordingModel:
     """A model that records its requests and forwards them."""
 
-    def __init__(self, inner, window_tokens=None):
+    def __init__(self, inner, window_tokens=None, *, is_small=False):
         self._inner = inner
         self.window_tokens = window_tokens
+        self.is_small = is_small
         self.requests = []
 
     def estimate(self, request):
@@ -115,6 +116,7 @@ class ScriptedModel:
     """A model that gives these replies, or raises these errors, in order."""
 
     window_tokens = None
+    is_small = False
 
     def __init__(self, *replies):
         self._replies = list(replies)
@@ -206,6 +208,7 @@ class ScriptedAgentModel:
     """A model that gives these replies in order, by the number of the request; `asked` are the requests it got."""
 
     window_tokens = None
+    is_small = False
 
     def __init__(self, *said: ScriptedReply, usd: float = 0.0, meanwhile: Callable[[int], None] | None = None) -> None:
         """`meanwhile` is called while a request waits for its reply, with the request's number."""

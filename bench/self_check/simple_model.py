@@ -60,6 +60,7 @@ class SimpleModel:
     """A model, as an agent uses it."""
 
     window_tokens = None
+    is_small = False
 
     def __init__(self, script: Script) -> None:
         self._script = script

@@ -387,3 +387,36 @@ async def test_a_call_that_nobody_can_read_is_asked_for_once_again(scenario):
     assert (code, len(server.requests)) == (0, 2)
     assert "look" in out
     assert err.count("offered as text") == 1
+
+
+@pytest.mark.slow
+async def test_a_small_local_model_begins_with_few_tools_and_gets_the_rest(scenario):
+    """BX-30: by its window, which is asked for before the first prompt; a configured profile decides first."""
+    load = Turn(calls=(Call("load_tools", {"group": "network"}),))
+    async with serve("chat", [load, *[Turn(text="done", times=9)]]) as server:
+        server.pages["/props"] = json.dumps({"default_generation_settings": {"n_ctx": 16_384}})
+        code, _, err = await ralph(scenario, server, "hi", model=server.local_model)
+        assert code == 0, err
+        await asyncio.to_thread(scenario.scaffold, "config", "models.tiny.profile", "full", code=0)
+        await ralph(scenario, server, "hi", model=server.local_model)
+    first, second, full = ([each["function"]["name"] for each in sent.json["tools"]] for sent in server.requests)
+    assert len(first) == 8
+    assert second == [*first, "web_fetch", "pip_install"]
+    assert len(full) > 20
+    assert len(server.requests[0].body) <= 1_500 * 4
+    assert len(server.requests[0].json["messages"][0]["content"].splitlines()) <= 10
+
+
+@pytest.mark.slow
+async def test_a_worker_on_a_small_local_model_lands_its_work(scenario):
+    """BX-30: `scaffold run` has the profile as well; tools that are not offered are served."""
+    script = [Turn(calls=(Call("append_file", {"path": "made.txt", "content": "x"}),)), Turn(text="made", times=9)]
+    scenario.plan(plan_of(notes=[action("notes", effects=["noted"], check="test -f made.txt", files=["made.txt"])]))
+    async with serve("chat", script) as server:
+        server.pages["/props"] = json.dumps({"default_generation_settings": {"n_ctx": 32_768}})
+        run = ("run", "--plan", str(scenario.home / "plan.yaml"), "--model", server.local_model, "--yes")
+        done = await asyncio.to_thread(scenario.scaffold, *run)
+        assert done.returncode == 0, done.stderr
+    sent = server.requests[0].json
+    assert len(sent["tools"]) == 8
+    assert "git worktree" in sent["messages"][0]["content"]

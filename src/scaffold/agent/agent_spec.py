@@ -19,6 +19,8 @@ class AgentSpec(Struct, frozen=True, kw_only=True):
     caller: Caller
     """Its `turn` is the number of the first request."""
     system: str
+    short_system: str = ""
+    """In its place for a small model; empty if there is none."""
     context: PromptContext = FixedContext()
     max_requests: int = 100
     """Requests between two prompts of the user; incoming messages do not reset the count."""

@@ -4,8 +4,10 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+import msgspec
+
 from scaffold.core.conversation import AssistantMessage, Message, ToolResult, UserMessage
-from scaffold.core.printable_text import short_line
+from scaffold.core.printable_text import join_limited, short_line
 from scaffold.core.tool import Tool, ToolGroup, ToolOutput
 from scaffold.tools.arguments import object_schema
 
@@ -19,6 +21,38 @@ _FOUND = re.compile(r"^- ([A-Za-z0-9_-]+):", re.MULTILINE)
 _WORD = re.compile(r"[a-z0-9]+")
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 LOAD_TOOLS = "load_tools"
+MAX_SMALL = 8
+"""The tools that a small model is offered at the start, those that load others included."""
+FIRST_TOOLS = ("read_file", "write_file", "edit", "shell", "list_dir", "search_files", "glob")
+"""Those that are kept first."""
+MAX_NAMED = 5  # tools of a group that are named before it is loaded
+
+
+def for_small_model(tools: Sequence[Tool]) -> tuple[Tool, ...]:
+    """Return the tools with so many in groups, one for each category, that a small model is offered few of them.
+
+    Of each description it gets the first sentence.
+    """
+    plain = sorted(
+        (tool.name for tool in tools if tool.group is None and not tool.for_trained_models),
+        key=lambda name: FIRST_TOOLS.index(name) if name in FIRST_TOOLS else len(FIRST_TOOLS),
+    )
+    loaders = {bool(tool.group.family) for tool in tools if tool.group is not None}
+    room = MAX_SMALL - len(loaders)
+    kept = plain if len(plain) <= room else plain[: MAX_SMALL - len(loaders | {False})]
+    later: dict[str, list[str]] = {}
+    for tool in tools:
+        if tool.name in plain and tool.name not in kept:
+            later.setdefault(tool.category, []).append(tool.name)
+    groups = {category: ToolGroup(category, join_limited(names, MAX_NAMED)) for category, names in later.items()}
+    return tuple(
+        msgspec.structs.replace(
+            tool,
+            group=tool.group if tool.group or tool.name in kept else groups.get(tool.category),
+            description=tool.description.partition(". ")[0],
+        )
+        for tool in tools
+    )
 
 
 def with_load_tools(tools: Sequence[Tool]) -> tuple[Tool, ...]:
@@ -67,7 +101,8 @@ def _requested_groups(messages: Iterable[Message], groups: Mapping[str, str]) ->
 
 def _load_tools(groups: Sequence[ToolGroup], tools: Sequence[Tool]) -> Tool:
     async def run(args: Mapping[str, Any]) -> ToolOutput:
-        names = [tool.name for tool in tools if tool.group is not None and tool.group.name == args["group"]]
+        named = (tool for tool in tools if tool.group is not None and tool.group.name == args["group"])
+        names = [tool.name for tool in named if not tool.for_trained_models]
         return ToolOutput(f"From your next message on, you have: {', '.join(names)}.")
 
     listed = "; ".join(f"`{group.name}`: {group.about}" for group in groups)

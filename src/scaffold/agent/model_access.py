@@ -8,12 +8,12 @@ from random import SystemRandom  # noqa: TID251 - jitter needs no seed
 from scaffold.core.errors import ModelError, UsageError
 from scaffold.core.ports import Model
 from scaffold.core.printable_text import format_usd
-from scaffold.core.run_settings import ModelSettings
+from scaffold.core.run_settings import ModelProfile, ModelSettings
 from scaffold.host.clock import SystemClock
 from scaffold.host.process_identity import own_identity
 from scaffold.host.startup import importing
 from scaffold.host.user_dirs import user_dirs
-from scaffold.llm.model_factory import cassette_digest, open_first_available, open_model
+from scaffold.llm.model_factory import NO_PROFILES, cassette_digest, open_first_available, open_model
 from scaffold.llm.registry.cards import model_card
 from scaffold.llm.registry.model_name import absolute_model, is_live, parse_model
 from scaffold.llm.transport.live_context import (
@@ -46,31 +46,40 @@ async def connect_model(
     stream: bool = True,
     patience: Patience = IMPATIENT,
     windows: Mapping[str, int] | None = None,
+    profiles: Mapping[str, ModelProfile] = NO_PROFILES,
 ) -> AsyncIterator[Model]:
     """Yield the model for a model string, with its own connection if it is a live one.
 
     `user` is the user's database if already open; all processes share rate limits in it. `patience` says
     how long requests wait for an endpoint that is down or limited. `windows` are the configured context windows, in
-    tokens. Raises UsageError for an invalid string or a missing key, ModelError for a broken cassette.
+    tokens; a local server is asked for its own before the first request. Raises UsageError for an invalid string or a
+    missing key, ModelError for a broken cassette.
     """
     clock, rng = SystemClock(), SystemRandom()
     if not is_live(text):
-        yield open_model(text, clock=clock, rng=rng, stream=stream, patience=patience)
+        yield open_model(text, clock=clock, rng=rng, stream=stream, patience=patience, profiles=profiles)
         return
     async with _live_context(user, windows) as line:
-        yield open_model(text, clock=clock, rng=rng, line=line, stream=stream, patience=patience)
+        await load_window(text, line)
+        yield open_model(text, clock=clock, rng=rng, line=line, stream=stream, patience=patience, profiles=profiles)
 
 
 @asynccontextmanager
 async def connect_run_model(settings: ModelSettings, *, patience: Patience) -> AsyncIterator[Model]:
     """Yield a run's model, or another of its size while its endpoint is down; raises as `connect_model` does."""
     if not settings.others:
-        async with connect_model(settings.name, patience=patience, windows=settings.windows) as model:
+        async with connect_model(
+            settings.name, patience=patience, windows=settings.windows, profiles=settings.profiles
+        ) as model:
             yield model
         return
     async with _live_context(windows=settings.windows) as line:
         names = (settings.name, *settings.others)
-        yield open_first_available(names, clock=SystemClock(), rng=SystemRandom(), line=line, patience=patience)
+        for name in names:
+            await load_window(name, line)
+        yield open_first_available(
+            names, clock=SystemClock(), rng=SystemRandom(), line=line, patience=patience, profiles=settings.profiles
+        )
 
 
 @asynccontextmanager
@@ -109,6 +118,15 @@ async def ask_servers(models: Iterable[str]) -> Mapping[str, ServerFacts]:
                 await asked.look(wire, LOOK_S)
                 found[str(name)] = asked.facts
     return {model: facts for model, facts in found.items() if facts.text}
+async def load_window(text: str, line: LiveContext) -> None:
+    """Ask a local server for the window of its model, so that the first prompt fits; others are not asked."""
+    with importing():
+        from scaffold.llm.model_window import LOOK_S, ModelWindow
+        from scaffold.llm.transport.endpoint import find_endpoint
+    name = parse_model(text)
+    if name.provider == "local":
+        window = ModelWindow(model_card(name), find_endpoint(name, line.environ), line.windows, line.learned)
+        await window.look(line.wire, LOOK_S, most=1)
 
 
 def load_transport_class() -> Callable[[Mapping[str, str]], AbstractAsyncContextManager[HttpClient]]:

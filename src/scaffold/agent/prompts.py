@@ -9,7 +9,7 @@ from scaffold.agent.instruction_files import Instructions
 from scaffold.core.plan import is_review_role
 from scaffold.host.contained_path import MISSING, ContainedPath
 
-PROMPT_VERSION = 7
+PROMPT_VERSION = 8
 """Raised with each change of a prompt or of a built-in tool's description, so that results can be compared by it."""
 
 PROMPT_FOLDER = resources.files("scaffold.agent") / "roles"
@@ -21,6 +21,8 @@ BUILT_IN_ROLES = frozenset(
 # Roles that plan, define contracts or score work; the rules for workers do not apply to them.
 NON_WORKER_ROLES = frozenset({"planner", "supervisor", "drafter", "critic", "second_reviewer", "merger", "learner"})
 MAX_BYTES = 64 * 1024
+MAX_SHORT_INSTRUCTIONS = 1_000
+"""Longer ones of a project, in characters, a small model has to read itself."""
 # Longest role that may name a prompt file, in bytes, and longest role shown in a prompt, in characters.
 MAX_ROLE_NAME = 100
 
@@ -45,16 +47,25 @@ def system_prompt(role: str, *, folders: Sequence[str] = (), notice: Notice = ig
 
 
 def worker_prompt(
-    role: str, *, reviews: bool, folders: Sequence[str] = (), notice: Notice = ignore_notice, given: str = ""
+    role: str,
+    *,
+    reviews: bool,
+    folders: Sequence[str] = (),
+    notice: Notice = ignore_notice,
+    given: str = "",
+    short: bool = False,
 ) -> str:
-    """Return a worker's system prompt; `reviews` if it only judges, `given` is the user's own text for the role."""
-    own = custom_prompt(role, folders, notice) or given or _prompt_text(role if role in BUILT_IN_ROLES else "generic")
+    """Return a worker's system prompt; `reviews` if it only judges, `given` is the user's own text for the role.
+
+    `short` is for a small model.
+    """
+    built_in = "" if short else _prompt_text(role if role in BUILT_IN_ROLES else "generic")
+    own = custom_prompt(role, folders, notice) or given or built_in
     # A planner invents roles: one line of limited length cannot add instructions of its own.
     shown = "".join(each if each.isprintable() else " " for each in role)
     shown = shown if len(shown) <= MAX_ROLE_NAME else f"{shown[:MAX_ROLE_NAME]}..."
-    parts = [_prompt_text("worker_base"), own.replace("{role}", shown)]
-    parts.append(_prompt_text("verdict" if reviews else "method"))
-    return "\n\n".join(parts)
+    end = "" if short and not reviews else _prompt_text("verdict" if reviews else "method")
+    return "\n\n".join(filter(None, (step_prompt_rules(short=short), own.replace("{role}", shown), end)))
 
 
 def auditor_prompt(folders: Sequence[str] = (), notice: Notice = ignore_notice) -> str:
@@ -63,20 +74,35 @@ def auditor_prompt(folders: Sequence[str] = (), notice: Notice = ignore_notice) 
     return "\n\n".join([_prompt_text("worker_base"), *([own] if own else []), _prompt_text("auditor")])
 
 
-def step_prompt_rules() -> str:
+def step_prompt_rules(*, short: bool = False) -> str:
     """Return the system prompt of a step of a story: the rules of all workers; what to do in it is in its prompt."""
-    return _prompt_text("worker_base")
+    return _prompt_text("worker_small" if short else "worker_base")
 
 
-def session_prompt(instructions: Sequence[Instructions] = (), *, own: str | None = None, more: str = "") -> str:
-    """Return ralph's base prompt (or the user's `own`) with the project's instructions, and `more` before these."""
-    base = _prompt_text("session").replace("{method}", _prompt_text("method")) if own is None else own.strip()
-    return with_instructions("\n\n".join(filter(None, (base, more))), instructions)
+def session_prompt(
+    instructions: Sequence[Instructions] = (), *, own: str | None = None, more: str = "", short: bool = False
+) -> str:
+    """Return ralph's base prompt (or the user's `own`) with the project's instructions, and `more` before these.
+
+    `short` is for a small model.
+    """
+    built_in = "session_small" if short else "session"
+    base = _prompt_text(built_in).replace("{method}", _prompt_text("method")) if own is None else own.strip()
+    return with_instructions("\n\n".join(filter(None, (base, more))), instructions, short=short)
 
 
-def with_instructions(prompt: str, instructions: Sequence[Instructions]) -> str:
-    """Return a prompt with the project's instructions at its end, the most specific last."""
-    sections = [f"# Instructions of this project ({each.name})\n\n{each.text}" for each in instructions if each.text]
+def with_instructions(prompt: str, instructions: Sequence[Instructions], *, short: bool = False) -> str:
+    """Return a prompt with the project's instructions at its end, the most specific last.
+
+    `short` only names long ones.
+    """
+    sections = [
+        f"Before you change anything, read the instructions of this project: {each.name}"
+        if short and len(each.text) > MAX_SHORT_INSTRUCTIONS
+        else f"# Instructions of this project ({each.name})\n\n{each.text}"
+        for each in instructions
+        if each.text
+    ]
     return "\n\n".join([prompt, *sections])
 
 

@@ -13,7 +13,7 @@ import msgspec
 from scaffold.agent.context.call_summary import ToolEffects
 from scaffold.agent.context.conversation_window import Conversation
 from scaffold.agent.context.rolling_summary import loaded_before
-from scaffold.agent.deferred_tools import group_names, loaded_groups, offered_tools, with_load_tools
+from scaffold.agent.deferred_tools import for_small_model, group_names, loaded_groups, offered_tools, with_load_tools
 from scaffold.agent.io_port import AnswerWatch, do_nothing, unchanged_answer
 from scaffold.core.conversation import KeptTurn, ToolCall, ToolResult
 from scaffold.core.errors import HumanDecisionRequired, TurnStopped
@@ -77,16 +77,25 @@ class Toolbox:
         """`redactor` removes secrets from results; without one nothing is removed."""
         self._watch = watch
         self._redactor = redactor or Redactor()
+        self._is_small = False
         self.replace(tools)
 
     def replace(self, tools: Sequence[Tool]) -> None:
         """Offer these tools from the next request on; for between two turns, as it may cost the provider's cache."""
-        self._tools = {tool.name: tool for tool in with_load_tools(tools)}
+        self._given = tools
+        served = with_load_tools(for_small_model(tools) if self._is_small else tools)
+        self._tools = {tool.name: tool for tool in served}
         self.tools = tuple(self._tools.values())
         """All tools, also those of groups that are not loaded."""
         self._groups = group_names(self.tools)
         self._loaded: tuple[str, ...] | None = None
         self._offered = self.tools
+
+    def fit(self, *, small: bool) -> None:
+        """Offer few tools to a small model from the next request on, and the rest in groups; all to another one."""
+        if small != self._is_small:
+            self._is_small = small
+            self.replace(self._given)
 
     @property
     def effects(self) -> ToolEffects:

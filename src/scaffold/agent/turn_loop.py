@@ -46,7 +46,7 @@ from scaffold.core.conversation import (
 from scaffold.core.errors import BudgetExceeded, ContextOverflow, ModelError, TurnLimitExceeded
 from scaffold.core.model import Usage
 from scaffold.core.ports import NO_USAGE, Model
-from scaffold.core.printable_text import utf8_safe
+from scaffold.core.printable_text import truncate_text, utf8_safe
 from scaffold.core.tool import Tool
 from scaffold.llm.deltas import DeltaListener
 from scaffold.llm.wire.text_tools import MALFORMED_CALL
@@ -57,6 +57,7 @@ IN_A_LOOP = (
     "with nothing new in between. Do something else: finish, or say what is in the way. To wait for something, wait in "
     "one call."
 )
+MAX_SMALL_CONTEXT = 1_200  # characters of the context that a small model gets
 COMPACTION = "compaction"
 """The event of requests for a summary."""
 WAIT_S = 2.0
@@ -90,7 +91,7 @@ class Agent:
         # Usage of summaries and failed requests since the last reply; the history stores it with the next one.
         self._unstored = Usage()
         self.conversation = conversation or Conversation()
-        self._tools = self.toolbox.offered(self.conversation)
+        self._fit_tools()
         self._gauge = self._first_gauge()
         self._batch: ToolBatch | None = None  # the calls that run now
         self._stop: StopReason | None = None  # of the last reply, until something is said to the model
@@ -98,10 +99,20 @@ class Agent:
         self._exchanges = RepeatedExchanges(self.toolbox.read_only)
         self._is_warned = False  # of a loop, in this turn
 
+    def _fit_tools(self) -> None:
+        # The window that makes a model a small one may be known only after a request.
+        small = self._model.is_small
+        self.toolbox.fit(small=small)
+        self._tools = self.toolbox.offered(self.conversation)
+        self._system = (small and self._brief.short_system) or self._brief.system
+
     def _first_gauge(self) -> TokenEstimate:
-        brief = self._brief
-        gauge = initial_estimate(brief.system, brief.context.text(), self._tools)
+        gauge = initial_estimate(self._system, self._context_text(), self._tools)
         return gauge.scaled(self.conversation.token_scale)
+
+    def _context_text(self) -> str:
+        text = self._brief.context.text()
+        return truncate_text(text, MAX_SMALL_CONTEXT) if self._model.is_small else text
 
     def _keep(self) -> None:
         batch = self._batch
@@ -137,9 +148,9 @@ class Agent:
         """Return what fills the window in the next request, in estimated tokens."""
         brief, tokens = self._brief, msgspec.structs.replace(self._gauge, fixed=0).tokens
         fixed = (
-            WindowPart("system prompt", text_size(brief.system)),
+            WindowPart("system prompt", text_size(self._system)),
             WindowPart("tool definitions", tools_size(self._tools)),
-            WindowPart("environment", text_size(brief.context.text())),
+            WindowPart("environment", text_size(self._context_text())),
             WindowPart("todos and memories", text_size(brief.context.reminder())),
         )
         parts = (*fixed, *conversation_parts(self.conversation))
@@ -279,10 +290,10 @@ class Agent:
             what = f"turn limit reached: {most} requests without a final answer"
             raise TurnLimitExceeded(what, "Make the task smaller, or raise the limit.")
         # The model may have loaded a group of tools since the last request.
-        offered = self.toolbox.offered(self.conversation)
+        offered = self._tools
+        self._fit_tools()
         if offered is not self._tools:
-            fixed = self._gauge.fixed + tools_size(offered) - tools_size(self._tools)
-            self._gauge, self._tools = msgspec.structs.replace(self._gauge, fixed=fixed), offered
+            self._gauge = msgspec.structs.replace(self._gauge, fixed=self._first_gauge().fixed)
         window = None if self._is_whole_prompt() else self._model.window_tokens
         full = window is not None and self._gauge.tokens(self.conversation.size) > window * COMPACT_ABOVE
         if window is not None and full and await self._io.may_compact("auto"):
@@ -329,8 +340,8 @@ class Agent:
         brief = self._brief
         return Request(
             caller=self._next_caller(),
-            system=brief.system,
-            context=brief.context.text(),
+            system=self._system,
+            context=self._context_text(),
             reminder=brief.context.reminder(),
             messages=self.conversation.shown(),
             tools=self._tools,

@@ -7,7 +7,7 @@ from typing import cast
 from msgspec import Struct
 
 from scaffold.config.folder_trust import folder_trust
-from scaffold.config.schema.model_rows import EFFORT_ROLES
+from scaffold.config.schema.model_rows import EFFORT_ROLES, model_with_profile
 from scaffold.config.schema.parsers import AUTO, SIZES, ConfigValue
 from scaffold.config.schema.setting import LOWER, MergeRule, Setting
 from scaffold.config.schema.table import SETTINGS, find_setting
@@ -31,7 +31,7 @@ from scaffold.config.settings_file import (
     validate_setting,
 )
 from scaffold.core.errors import UsageError
-from scaffold.core.run_settings import BUILDER, CompactionWriter, Effort, Tier
+from scaffold.core.run_settings import BUILDER, CompactionWriter, Effort, ModelProfile, Tier
 from scaffold.host.user_dirs import user_dirs
 from scaffold.policy.trust_decision import LOCAL_SETTINGS_FILE, SETTINGS_FILE, TrustStatus
 
@@ -141,6 +141,20 @@ class Settings(Struct, frozen=True):
         """Return the configured context windows in tokens, by model string or name."""
         entries = (entry.split() for entry in self.texts("windows"))
         return {model: int(tokens) for model, tokens in entries}
+
+    def profiles(self) -> Mapping[str, ModelProfile]:
+        """Return the configured profiles by model string or name; those of a size or role are of its models."""
+        found: dict[str, ModelProfile] = {}
+        named = {name: setting for setting in self.values if (name := model_with_profile(setting))}
+        for name, setting in named.items():
+            profile = self.text(setting)
+            if profile is None:
+                continue
+            role = f"models.{name}"
+            words = (self.texts(role) or (self.text(role),)) if role in SETTINGS else (name,)
+            models = (model for word in words if word for model in self.models(word))
+            found |= dict.fromkeys(models, cast("ModelProfile", profile))  # the parser checked it
+        return found
 
     def approvals(self) -> Mapping[str, str]:
         """Return `allow`, `ask` or `deny` for each category of tools that has a setting."""

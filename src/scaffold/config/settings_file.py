@@ -134,8 +134,8 @@ def _setting_name(name: str, key: PositionedNode, path: Path) -> str:
     if not isinstance(key, ScalarNode):
         raise UsageError(f"{path}:{key.mark.line}: a key must be one word", "Write `key: value` lines.")
     below = f"{name}.{key.written}" if name else key.written
-    is_known = find_setting(below) or is_tier_section(below) or any(each.startswith(f"{below}.") for each in SETTINGS)
-    if not is_known:
+    is_section = is_tier_section(below) or any(each.startswith(f"{below}.") for each in SETTINGS)
+    if not (is_section or find_setting(below) or find_setting(f"{below}.profile")):
         section = below.rpartition(".")[0]
         depth = below.count(".") + 1
         settings = [*SETTINGS, *(f"{section}.{field}" for field in FIELDS if is_tier_section(section))]

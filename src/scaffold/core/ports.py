@@ -33,6 +33,10 @@ class Model(Protocol):
     def window_tokens(self) -> int | None:
         """Return the context window: the most tokens a request and its reply may have together. None if unknown."""
 
+    @property
+    def is_small(self) -> bool:
+        """Return whether it works better with few tools and a short prompt."""
+
     def estimate(self, request: Request) -> Usage:
         """Return the estimated usage of the request; its cost is None if the price is unknown."""
 

@@ -42,6 +42,10 @@ class RunIdentity(Struct, frozen=True, kw_only=True):
     committer: Signature
 
 
+ModelProfile = Literal["auto", "small", "full"]
+"""How much an agent is told and offered at the start: `auto` is `small` for a local model with a small window."""
+
+
 class ModelSettings(Struct, frozen=True, kw_only=True):
     """The model that agents use, and what runs them."""
 
@@ -56,6 +60,8 @@ class ModelSettings(Struct, frozen=True, kw_only=True):
     compaction: CompactionWriter = "code"
     windows: Mapping[str, int] = {}
     """Configured context windows in tokens, by model string or by the model's name at its provider."""
+    profiles: Mapping[str, ModelProfile] = {}
+    """Configured profiles, by the same."""
     role_efforts: Mapping[str, Effort] = {}
     """The effort of agents with a role of their own: `planner`, `supervisor`, `worker`, `drafter`, `critic`, ..."""
 

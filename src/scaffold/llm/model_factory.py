@@ -1,12 +1,14 @@
 """Create the model for a model string."""
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from scaffold.core.conversation import DeltaHandler, Reply, Request, RetryWait, StreamReset, ignore_delta
 from scaffold.core.errors import ModelAccessDenied, ModelUnavailable, UsageError
 from scaffold.core.model import Usage
 from scaffold.core.ports import Clock, Model
+from scaffold.core.run_settings import ModelProfile
 from scaffold.host.startup import importing
 from scaffold.llm.cassette_file import load_cassette
 from scaffold.llm.cassette_model import CassetteModel
@@ -15,6 +17,9 @@ from scaffold.llm.registry.model_name import parse_model
 from scaffold.llm.transport.live_context import IMPATIENT, LiveContext, Patience
 from scaffold.llm.transport.retry import LocalThrottle, RandomSource, RetryingModel
 
+MAX_SMALL_WINDOW = 32_768.0
+"""A local model with a window of at most so many tokens is a small one."""
+NO_PROFILES: Mapping[str, ModelProfile] = {}
 CASSETTE_IDLE_S = 10.0
 """A cassette answers at once, so a longer wait means it hangs."""
 
@@ -36,28 +41,51 @@ def open_model(
     line: LiveContext | None = None,
     stream: bool = True,
     patience: Patience = IMPATIENT,
+    profiles: Mapping[str, ModelProfile] = NO_PROFILES,
 ) -> Model:
     """Return the model for a model string, with retries; one object for each conversation. Sends nothing yet.
 
     Cassettes need no `line`. Without `stream` a reply arrives as a whole. `patience` is for an endpoint that is down or
-    limited. UsageError if the string is invalid or a key
+    limited, `profiles` are the configured ones. UsageError if the string is invalid or a key
     is missing, ModelError if a cassette cannot be read.
     """
-    model = parse_model(text)
+    model, small = parse_model(text), small_window(text, profiles)
     if model.provider == "cassette":
         tape = CassetteModel(load_cassette(Path(model.name).expanduser()))
         unshared = LocalThrottle(clock=clock, rng=rng)
-        return RetryingModel(tape, clock=clock, rng=rng, throttle=unshared, idle_s=CASSETTE_IDLE_S, patience=patience)
+        return RetryingModel(
+            tape, clock=clock, rng=rng, throttle=unshared, idle_s=CASSETTE_IDLE_S, patience=patience, small_window=small
+        )
     if line is None:
         raise UsageError(f"`{model}` is a live model, but only cassettes can be used here", "Use `cassette:PATH`.")
     with importing():
         from scaffold.llm.live_model import open_live_model
     live, idle_s = open_live_model(model, clock, line, stream=stream)
-    return RetryingModel(live, clock=clock, rng=rng, throttle=line.throttle, idle_s=idle_s, patience=patience)
+    return RetryingModel(
+        live, clock=clock, rng=rng, throttle=line.throttle, idle_s=idle_s, patience=patience, small_window=small
+    )
+
+
+def small_window(text: str, profiles: Mapping[str, ModelProfile]) -> float:
+    """Return the largest window with which the model counts as small: none, any, or one of local models."""
+    model = parse_model(text)
+    match profiles.get(str(model)) or profiles.get(model.name) or "auto":
+        case "small":
+            return math.inf
+        case "full":
+            return 0.0
+        case "auto":
+            return MAX_SMALL_WINDOW if model.provider == "local" else 0.0
 
 
 def open_first_available(
-    names: Sequence[str], *, clock: Clock, rng: RandomSource, line: LiveContext, patience: Patience
+    names: Sequence[str],
+    *,
+    clock: Clock,
+    rng: RandomSource,
+    line: LiveContext,
+    patience: Patience,
+    profiles: Mapping[str, ModelProfile] = NO_PROFILES,
 ) -> Model:
     """Return a model that is the first of several live ones whose endpoint accepts requests.
 
@@ -71,7 +99,15 @@ def open_first_available(
     for name in names:
         live, idle_s = open_live_model(parse_model(name), clock, line, stream=True)
         models.append(
-            RetryingModel(live, clock=clock, rng=rng, throttle=line.throttle, idle_s=idle_s, patience=impatient)
+            RetryingModel(
+                live,
+                clock=clock,
+                rng=rng,
+                throttle=line.throttle,
+                idle_s=idle_s,
+                patience=impatient,
+                small_window=small_window(name, profiles),
+            )
         )
     return FallbackModel(models, clock=clock, patience=patience)
 
@@ -99,6 +135,11 @@ class FallbackModel:
     def window_tokens(self) -> int | None:
         """Return the smallest context window: a conversation has to fit into each of them. None if none is known."""
         return min(filter(None, (each.window_tokens for each in self._models)), default=None)
+
+    @property
+    def is_small(self) -> bool:
+        """Return whether one of the models is small: each may be asked next."""
+        return any(each.is_small for each in self._models)
 
     def estimate(self, request: Request) -> Usage:
         """Return the estimated usage of the request at the model that would be asked now."""

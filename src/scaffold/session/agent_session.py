@@ -73,7 +73,7 @@ from scaffold.session.shell_sandbox import (
     session_sandbox,
     tell_what_is_left_out,
 )
-from scaffold.session.subagent_launcher import ParentLink, SubagentLauncher, model_of_role, system_prompt
+from scaffold.session.subagent_launcher import ParentLink, SubagentLauncher, model_of_role, system_prompts
 from scaffold.session.tool_setup import ToolSetup, load_session_tools, load_shell_policy
 from scaffold.session.user_command import command_note, run_user_command, stopped_note
 from scaffold.store.spending.session_budget import session_budget
@@ -275,7 +275,13 @@ class Session:
 
     def _connect_model(self, model: str) -> AbstractAsyncContextManager[Model]:
         options = self.options
-        return connect_model(model, self.open_conversation.store, stream=options.stream, windows=options.windows)
+        return connect_model(
+            model,
+            self.open_conversation.store,
+            stream=options.stream,
+            windows=options.windows,
+            profiles=options.profiles,
+        )
 
     async def _load_tools(self) -> tuple[Tool, ...]:
         sandbox = await self._open_sandbox()
@@ -359,9 +365,11 @@ class Session:
             elsewhere=self.open_conversation.elsewhere(options.cwd),
         )
         self._context = SessionContext(environment, self.modes, self.todos)
+        system, short = map(self._redactor.clean, system_prompts(options, self._tell_user))
         return AgentSpec(
             caller=msgspec.structs.replace(CALLER, action=self._parent.name if self._parent else None),
-            system=self._redactor.clean(system_prompt(options, self._tell_user)),
+            system=system,
+            short_system=short,
             context=self._context,
             max_requests=options.max_turns,
             effort=first_effort(self.open_conversation, options.chosen_effort) or options.effort,

@@ -12,7 +12,7 @@ from scaffold.agent.modes import Mode
 from scaffold.agent.skills import SkillPlace
 from scaffold.agent.subagents.process_pool import SubagentLimits
 from scaffold.core.extension_set import Extensions, Role
-from scaffold.core.run_settings import CompactionWriter, Effort, SandboxSettings
+from scaffold.core.run_settings import CompactionWriter, Effort, ModelProfile, SandboxSettings
 from scaffold.policy.rule.ruleset import RuleSet
 
 
@@ -39,6 +39,8 @@ class SessionOptions(Struct, frozen=True, kw_only=True):
     compaction: CompactionWriter = "code"
     windows: Mapping[str, int] = {}
     """Configured context windows in tokens, by model string or by the model's name at its provider."""
+    profiles: Mapping[str, ModelProfile] = {}
+    """Configured profiles, by the same."""
     embedding: str | None = None
     """The model string of the embedding model; None for the one of the extra `memory`."""
     subagents: SubagentLimits = SubagentLimits()

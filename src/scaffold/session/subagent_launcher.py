@@ -89,8 +89,11 @@ def subagent_environment(environ: Mapping[str, str], names: Iterable[str] = ()) 
     return kept_for_commands(command_environment(environ, own, names=names))
 
 
-def system_prompt(options: SessionOptions, tell: Callable[[str], object]) -> str:
-    """Return the system prompt of a session: its base, its skills, its role, and the instructions of the project."""
+def system_prompts(options: SessionOptions, tell: Callable[[str], object]) -> tuple[str, str]:
+    """Return the system prompt of a session: its base, its skills, its role, and the instructions of the project.
+
+    The second one is for a small model.
+    """
     role = options.role
     own = f"# Your role: {role.name}\n\n{role.prompt}" if role else ""
     more = "\n\n".join(filter(None, (skills_section(options.extensions.skills), own)))
@@ -98,7 +101,10 @@ def system_prompt(options: SessionOptions, tell: Callable[[str], object]) -> str
     for each in instructions:
         if each.notice:
             tell(each.notice)
-    return session_prompt(instructions, own=options.system_prompt, more=more)
+    long, short = (
+        session_prompt(instructions, own=options.system_prompt, more=more, short=short) for short in (False, True)
+    )
+    return long, short
 
 
 def model_of_role(role: Role | None, cwd: Path, tell: Callable[[str], object]) -> str | None:

@@ -16,7 +16,9 @@ from scaffold.agent.prompts import (
     orchestrator_prompt,
     session_prompt,
     skills_prompt,
+    step_prompt_rules,
     system_prompt,
+    worker_prompt,
 )
 from scaffold.agent.session_context import SessionContext, SessionEnvironment
 from scaffold.agent.skills import SkillPlace, skill_tools
@@ -28,6 +30,7 @@ from scaffold.llm.wire.anthropic import AnthropicCodec
 from scaffold.llm.wire.chat_completions import ChatCodec
 from scaffold.llm.wire.codec import ModelTarget
 from scaffold.llm.wire.responses import ResponsesCodec
+from scaffold.llm.wire.text_tools import TextToolsCodec
 from scaffold.policy.permission.approval_gate import ApprovalGate
 from scaffold.policy.rule.ruleset import RuleSet
 from scaffold.policy.shell.command_policy import ShellCommandPolicy
@@ -48,8 +51,9 @@ def request_of(tmp_path, monkeypatch):
     monkeypatch.setenv("SCAFFOLD_HOME", str(tmp_path / "home"))
     clock = FakeClock(datetime(2030, 1, 2, tzinfo=UTC))
 
-    async def request_of(system, said, mode="default"):
-        model, modes, todos = RecordingModel(cassette_model(CassetteEntry(text="done"))), CurrentMode(mode), Todos()
+    async def request_of(system, said, mode="default", *, small=False):
+        model = RecordingModel(cassette_model(CassetteEntry(text="done")), is_small=small)
+        modes, todos = CurrentMode(mode), Todos()
         gate = ApprovalGate(
             RuleSet(),
             workspace=WorkspacePaths.on_disk(tmp_path, tmp_path),
@@ -96,6 +100,15 @@ async def test_the_first_request_of_a_worker_has_at_most_24_kilobytes(request_of
     assert {role: size for role, size in sizes.items() if size > 24_000} == {}
 
 
+@pytest.mark.parametrize("codec", [ChatCodec(local=True), TextToolsCodec(ChatCodec(local=True))], ids=["tools", "text"])
+async def test_the_first_request_of_a_small_model_has_at_most_1500_tokens_and_8_tools(request_of, codec):
+    """BX-30: of all tools of a session, in each mode, and of a worker; four bytes are a token."""
+    prompts = (session_prompt(short=True), worker_prompt("testing", reviews=False, short=True))
+    requests = [await request_of(prompt, "Fix the test.", mode, small=True) for prompt in prompts for mode in MODES]
+    assert {len(request.tools) for request in requests} == {8}
+    assert max(len(encoded(codec, request)) for request in requests) <= 1_500 * 4
+
+
 async def test_the_cached_prefix_does_not_depend_on_the_date(request_of):
     """RA-3: the base prompt, instructions included, comes before everything that may differ."""
     instructions = [Instructions(Path("/x/AGENTS.md"), "Use tabs.", name="AGENTS.md")]
@@ -111,6 +124,7 @@ DIGESTS = {
     5: "8a84c0b187e3a1e8",
     6: "a64b0927ee675e9e",
     7: "0e188348e7357b75",
+    8: "a1da6d79488f9722",
 }
 """The digest of each version's prompts and descriptions; a published version's never changes."""
 MACHINE = (f"Python {sys.version_info.major}.{sys.version_info.minor}", "Python 3")
@@ -122,6 +136,7 @@ async def test_prompts_and_descriptions_have_a_version(request_of):
     request = await request_of(session_prompt(), "go")
     described = [(tool.name, tool.description.replace(*MACHINE), tool.schema) for tool in request.tools]
     roles = [system_prompt(role) for role in sorted(BUILT_IN_ROLES | NON_WORKER_ROLES | {"generic"})]
+    roles += [session_prompt(short=True), step_prompt_rules(short=True)]
     described += [(tool.name, tool.description, tool.schema) for tool in skill_tools(SKILLS)]
     texts = [session_prompt(), skills_prompt(""), orchestrator_prompt(), *map(mode_instructions, MODES), *roles]
     digest = hashlib.sha256(msgspec.json.encode([texts, described], order="sorted")).hexdigest()[:16]

@@ -139,6 +139,7 @@ async def test_a_cassette_without_a_drafter_raises_one_warning(working):
 async def test_an_unreachable_endpoint_ends_the_draft(working):
     class Gone:
         window_tokens = None
+        is_small = False
 
         def estimate(self, request):
             return drafter([]).estimate(request)

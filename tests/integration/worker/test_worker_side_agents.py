@@ -16,6 +16,7 @@ class Away:
     """A model whose endpoint is waited for before each of the script's replies."""
 
     window_tokens = None
+    is_small = False
 
     def __init__(self, inner):
         self._inner = inner

@@ -328,6 +328,7 @@ class Breaking:
     """A model whose stream breaks off `times` times; then it answers, or fails for good."""
 
     window_tokens = None
+    is_small = False
 
     def __init__(self, times, *, answers):
         self._times = times

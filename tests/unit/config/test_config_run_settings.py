@@ -1,5 +1,6 @@
 """The settings for proof that a run stores."""
 
+import math
 from pathlib import Path
 
 import msgspec
@@ -11,10 +12,11 @@ from builders import make_settings, with_settings
 from scaffold.config.run.effective_settings import chosen_models, failure_settings, gate_settings, with_gates, with_tier
 from scaffold.config.schema.table import SETTINGS
 from scaffold.config.settings import Settings, default_values
-from scaffold.config.settings_file import SettingValue
+from scaffold.config.settings_file import SettingValue, parse_settings
 from scaffold.core.errors import UsageError
 from scaffold.core.proof.gates import TaggedTests
 from scaffold.core.run_settings import BUILDER
+from scaffold.llm.model_factory import small_window
 from scaffold.policy.trust_decision import INCLUDE_FILE, FolderConfig, TrustFile, TrustStatus
 from support.errors import error_of
 
@@ -173,6 +175,29 @@ def test_the_second_reviewer_thinks_as_much_as_its_own_size_says(keys):
 def test_no_effort_is_written_off_in_yaml():
     """RA-2: YAML reads a plain `off` as False."""
     assert SETTINGS["effort"].parse(False) == "off"
+
+
+def test_a_profile_is_set_for_a_size_a_role_or_the_name_of_a_model(tmp_path):
+    """BX-30: a name may have dots and colons; those of sizes and roles are of their models."""
+    text = """
+    models:
+      small: local:tiny@http://h:1/v1
+      small.profile: full
+      worker: [small, "openai:gpt-5"]
+      worker.profile: small
+      qwen2.5-coder:7b: {profile: auto}
+      medium: {profile: small}
+    """
+    values = with_user().values | parse_settings(text, tmp_path / "config.yaml")
+    profiles = Settings(values).profiles()
+    assert profiles["qwen2.5-coder:7b"] == "auto"
+    assert profiles["openai:gpt-5"] == "small"
+    assert set(profiles) == {"qwen2.5-coder:7b", "openai:gpt-5", "local:tiny@http://h:1/v1"}
+    rows = [("local:tiny@http://h:1/v1", {}, 32_768), ("openai:gpt-5", {}, 0), ("openai:gpt-5", profiles, math.inf)]
+    rows += [("local:q@http://h:1/v1", {"q": "full"}, 0), ("cassette:c.yaml", {"cassette:c.yaml": "small"}, math.inf)]
+    assert [small_window(model, given) for model, given, _ in rows] == [window for *_, window in rows]
+    with pytest.raises(UsageError, match=r"config.yaml:1: there is no setting `models.smal`"):
+        parse_settings("models.smal: local:tiny@http://h:1/v1", tmp_path / "config.yaml")
 
 
 def test_a_configured_window_goes_with_the_run_and_its_reviewer(keys):

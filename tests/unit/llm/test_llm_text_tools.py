@@ -146,7 +146,8 @@ def test_a_request_describes_the_tools_and_has_calls_and_results_as_text():
     assert "tools" not in body
     base, here, *talk = body["messages"]
     assert base["content"].startswith("Be good.\n\n# Tools\n")
-    assert json.loads(base["content"].splitlines()[-1]) == {"name": "look", "description": "Look.", "arguments": schema}
+    about = {"name": "look", "description": "Look.", "properties": schema["properties"]}
+    assert json.loads(base["content"].splitlines()[-1]) == about
     assert here["content"] == "Here."
     assert [each["role"] for each in talk] == ["user", "assistant", "user"]
     again = {"choices": [{"message": {"content": talk[1]["content"]}, "finish_reason": "stop"}]}

@@ -126,6 +126,11 @@ class HookedModel:
         """Return the model's context window."""
         return self._model.window_tokens
 
+    @property
+    def is_small(self) -> bool:
+        """Return whether the model is a small one."""
+        return self._model.is_small
+
     def estimate(self, request: Request) -> Usage:
         """Return the estimated usage of the request, without what plugins will add to it."""
         return self._model.estimate(request)

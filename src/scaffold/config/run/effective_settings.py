@@ -214,6 +214,7 @@ def _model_besides(settings: Settings, word: str, model: ModelSettings) -> Model
         effort=settings.effort(size),
         role_efforts=settings.role_efforts(),
         windows=model.windows,
+        profiles=model.profiles,
     )
 
 

@@ -48,6 +48,7 @@ def run_models(settings: Settings, tier: Tier, *, notice: Notice) -> RunModels:
         role_efforts=settings.role_efforts(),
         compaction=settings.compaction(),
         windows=settings.windows(),
+        profiles=settings.profiles(),
     )
     if chosen is not None and parse_model(main.name).provider == "cassette":
         return RunModels(model, AssignedModels())

@@ -1,12 +1,13 @@
 """The settings of models and their effort: for a run, each size, role and type of task."""
 
+import re
 from collections.abc import Mapping
 from typing import get_args
 
 from scaffold.config.schema import parsers
 from scaffold.config.schema.parsers import SIZES, ConfigValue, Parser, list_of, one_of
 from scaffold.config.schema.setting import NEVER, NO_ADDRESS, Setting
-from scaffold.core.run_settings import CompactionWriter, Effort, TaskKind
+from scaffold.core.run_settings import CompactionWriter, Effort, ModelProfile, TaskKind
 
 MODEL_ROLES = (
     *("planner", "supervisor", "worker", "drafter", "critic", "merger", "learner", "auditor"),
@@ -28,6 +29,15 @@ TASK_KINDS: Mapping[TaskKind, str] = {
 }
 EFFORT_ROLES = ("worker", "planner", "supervisor", "drafter", "critic", "reviewer", "merger")
 """The roles in a run whose effort can be set."""
+
+
+_PROFILE = re.compile(r"models\.(?P<name>\S+)\.profile")
+
+
+def model_with_profile(setting: str) -> str | None:
+    """Return the size, role or model whose profile a setting of this name is; None if it is no such name."""
+    found = _PROFILE.fullmatch(setting)
+    return found and found["name"]
 
 
 def _model_setting(name: str, purpose: str, parse: Parser) -> Setting:
@@ -97,6 +107,15 @@ MODEL_ROWS = (
         "model, or what its local server tells",
         list_of("models, each with the tokens of its window", parsers.window),
         (),
+    ),
+    *(
+        _user_setting(
+            f"models.{size}.profile",
+            "how an agent begins with the models of a size or role, or with the one named here: `small` with few tools "
+            "and a short prompt, `full` with all; `auto`: `small` for a local model with a window of at most 32,768",
+            one_of(*get_args(ModelProfile)),
+        )
+        for size in SIZES
     ),
     Setting(
         "models.embedding",

@@ -3,8 +3,10 @@
 from collections.abc import Mapping
 from typing import Literal, get_args
 
+import msgspec
+
 from scaffold.config.schema import parsers
-from scaffold.config.schema.model_rows import MODEL_ROWS
+from scaffold.config.schema.model_rows import MODEL_ROWS, model_with_profile
 from scaffold.config.schema.parsers import AUTO, OFF, ConfigValue, Parser, integer, list_of, one_of, positive
 from scaffold.config.schema.setting import (
     ADD,
@@ -407,5 +409,7 @@ SETTINGS: Mapping[str, Setting] = {row.name: row for row in _ROWS}
 
 
 def find_setting(name: str) -> Setting | None:
-    """Return the setting with this name, also of a tier of the user's own; None if there is none."""
+    """Return the setting with this name, also of a tier of the user's own or of any model; None if there is none."""
+    if model_with_profile(name) and name not in SETTINGS:
+        return msgspec.structs.replace(SETTINGS["models.small.profile"], name=name)
     return SETTINGS.get(name) or own_tier_setting(name)

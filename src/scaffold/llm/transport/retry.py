@@ -143,7 +143,10 @@ class RetryingModel:
         throttle: Throttle,
         idle_s: float = 60.0,
         patience: Patience = IMPATIENT,
+        small_window: float = 0.0,
     ) -> None:
+        """With a window of at most `small_window` tokens it counts as a small model; an unknown one is endless."""
+        self._small_window = small_window
         self._inner = inner
         self._clock = clock
         self._rng = rng
@@ -155,6 +158,11 @@ class RetryingModel:
     def window_tokens(self) -> int | None:
         """Return the maximum tokens of a request and its reply together; None if unknown."""
         return self._inner.window_tokens
+
+    @property
+    def is_small(self) -> bool:
+        """Return whether it is a small model, as far as its window is known."""
+        return (self.window_tokens or math.inf) <= self._small_window
 
     @property
     def parked_s(self) -> float:

@@ -74,7 +74,11 @@ class TextToolsCodec:
     def request(self, request: Request, pieces: Sequence[bytes], target: ModelTarget) -> bytes:
         """Return the body of the request, with the tools behind the base prompt."""
         described = (
-            encode_json({"name": tool.name, "description": tool.description, "arguments": tool.schema}).decode()
+            encode_json(
+                {"name": tool.name, "description": tool.description}
+                # Each schema is one of an object without other members.
+                | {key: value for key, value in tool.schema.items() if key not in {"type", "additionalProperties"}}
+            ).decode()
             for tool in request.tools
         )
         system = "\n\n".join(filter(None, (request.system, ABOUT + "\n".join(described) if request.tools else "")))

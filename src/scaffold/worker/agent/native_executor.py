@@ -11,11 +11,19 @@ from scaffold.agent.files_note import files_note
 from scaffold.agent.instruction_files import find_instructions
 from scaffold.agent.io_port import AgentIO, MergedIncoming
 from scaffold.agent.journal import Journal
-from scaffold.agent.prompts import auditor_prompt, step_prompt_rules, with_instructions, worker_prompt
+from scaffold.agent.prompts import (
+    Notice,
+    auditor_prompt,
+    ignore_notice,
+    step_prompt_rules,
+    with_instructions,
+    worker_prompt,
+)
 from scaffold.agent.session_context import TodoContext
 from scaffold.agent.skills import skills_section
 from scaffold.agent.turn_loop import Agent
 from scaffold.core.conversation import Caller, KeptTurn
+from scaffold.run.attempts.assignment import Assignment
 from scaffold.tools.command.background_commands import BackgroundCommands
 from scaffold.tools.content.seen_files import SeenFiles
 from scaffold.tools.todos import EMPTY_LIST, Todos
@@ -88,12 +96,14 @@ def native_agent(
     tools = map(
         capabilities.extensions.watch, worker_tools(place, capabilities, records, journal, todos, commands, seen)
     )
+    system, short = _system_prompts(place, records, journal)
     return Agent(
         model=capabilities.extensions.hooked(capabilities.model),
         tools=tuple(map(records.activity.guard, tools)),
         brief=AgentSpec(
             caller=Caller(role=task.action.role, action=task.action.key, attempt=attempt.number),
-            system=_system_prompt(place, records, journal),
+            system=system,
+            short_system=short,
             context=TodoContext(f"Platform: {platform.system()}\n{files_note(place.workspace.path)}", todos),
             effort=own.effort_of("worker"),
             compaction=own.compaction,
@@ -110,25 +120,33 @@ def native_agent(
     )
 
 
-def _system_prompt(place: Workplace, records: AttemptRecords, journal: Journal) -> str:
+def _system_prompts(place: Workplace, records: AttemptRecords, journal: Journal) -> tuple[str, str]:
+    """Return the system prompt, and the one for a small model."""
+
     # A custom prompt that cannot be used falls back to the built-in one, with one warning in the run.
     def notice(text: str) -> None:
         journal.note("notice", text=text)
         records.warn(text)
 
-    task, root = records.task, place.workspace.path
-    action, folders = task.action, task.run.settings.planning.prompts
-    if action.method == "story":
-        prompt = step_prompt_rules()
-    elif is_audit(action):
-        prompt = auditor_prompt(folders, notice)
-    else:
-        role = custom_role(task)
-        given = role.prompt if role else ""
-        prompt = worker_prompt(action.role, reviews=is_review(action), folders=folders, notice=notice, given=given)
-    prompt = "\n\n".join(filter(None, (prompt, skills_section(task.run.settings.extensions.skills))))
-    instructions = find_instructions(root, home=root)
+    instructions = find_instructions(place.workspace.path, home=place.workspace.path)
     for each in instructions:
         if each.notice:
             notice(each.notice)
-    return records.redactor.clean(with_instructions(prompt, instructions))
+    skills = skills_section(records.task.run.settings.extensions.skills)
+
+    def prompt(tell: Notice, *, short: bool) -> str:
+        text = "\n\n".join(filter(None, (_role_prompt(records.task, tell, short=short), skills)))
+        return records.redactor.clean(with_instructions(text, instructions, short=short))
+
+    return prompt(notice, short=False), prompt(ignore_notice, short=True)
+
+
+def _role_prompt(task: Assignment, notice: Notice, *, short: bool) -> str:
+    action, folders = task.action, task.run.settings.planning.prompts
+    if action.method == "story":
+        return step_prompt_rules(short=short)
+    if is_audit(action):
+        return auditor_prompt(folders, notice)
+    role, reviews = custom_role(task), is_review(action)
+    given = role.prompt if role else ""
+    return worker_prompt(action.role, reviews=reviews, folders=folders, notice=notice, given=given, short=short)

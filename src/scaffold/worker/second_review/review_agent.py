@@ -104,7 +104,9 @@ class SecondReviewer:
             yield self._capabilities.model
             return
         patience = Patience(settings.limits.model_wait_s, self._records.activity.parked)
-        async with connect_model(self.model_name, patience=patience, windows=settings.model.windows) as model:
+        async with connect_model(
+            self.model_name, patience=patience, windows=settings.model.windows, profiles=settings.model.profiles
+        ) as model:
             yield model
 
 

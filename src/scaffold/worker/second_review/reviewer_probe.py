@@ -125,7 +125,7 @@ class ReviewerProbe:
                 owner=own_identity(),
             )
             async with (
-                connect_model(settings.name, windows=settings.windows) as model,
+                connect_model(settings.name, windows=settings.windows, profiles=settings.profiles) as model,
                 scratch_repository(self._context.repository) as scratch,
             ):
                 for case in cases:

@@ -304,6 +304,7 @@ def session_options(flags: RalphFlags, settings: Settings, stored: StoredConvers
         size_efforts={size: settings.effort(size) for size in SIZES},
         compaction=settings.compaction(),
         windows=settings.windows(),
+        profiles=settings.profiles(),
         embedding=settings.text("models.embedding"),
         mode=None if flags.mode is None else parse_mode(flags.mode),
         subagents=SubagentLimits(

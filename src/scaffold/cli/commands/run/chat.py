@@ -66,6 +66,7 @@ def _session_options(settings: Settings, flags: RunFlags) -> SessionOptions:
         size_efforts={size: settings.effort(size) for size in SIZES},
         compaction=settings.compaction(),
         windows=settings.windows(),
+        profiles=settings.profiles(),
         embedding=settings.text("models.embedding"),
         environment=settings.texts("environment"),
         sandbox=sandbox_settings(settings),
