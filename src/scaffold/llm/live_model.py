@@ -28,13 +28,7 @@ from scaffold.llm.transport.live_context import (
     LoginClient,
 )
 from scaffold.llm.wire.codec import BYTES_PER_TOKEN, OPAQUE, Codec, EncodedMessages, ModelTarget, WireReply
-from scaffold.llm.wire.provider_errors import (
-    OVERFLOW_FIX,
-    RequestRejected,
-    http_error,
-    retry_after_header,
-    unreadable_reply,
-)
+from scaffold.llm.wire.provider_errors import RequestRejected, http_error, retry_after_header, unreadable_reply
 from scaffold.llm.wire.sse import SseDecoder, is_keep_alive, read_events
 from scaffold.llm.wire.text_tools import TextToolsCodec
 
@@ -147,7 +141,7 @@ class LiveModel:
         Raises ModelError on failure, transient if nothing arrived within `silence_s`.
         """
         request = self._tools.offered(request)
-        found = await self._window.look(self._wire, self._deadlines.idle_s)
+        found = await self._window.look(self._wire, self._deadlines.idle_s, most=1)
         request = self._suited_request(request, on_delta)
         if request.tools and self._window.facts.tools is False and not isinstance(self._codec, TextToolsCodec):
             self._use_codec(TextToolsCodec(self._codec), self._target)
@@ -156,7 +150,7 @@ class LiveModel:
             on_delta(RetryWait(0.0, f"{what}; a model or chat template that has tools calls them more reliably"))
         if found and self.estimate(request).input_tokens > (self._window.tokens or 0):
             # The caller did not know that. Some servers would shorten the request themselves, without a word.
-            raise ContextOverflow(f"it does not fit: {self._sizes_text(request)}", OVERFLOW_FIX)
+            raise ContextOverflow(f"it does not fit: {self._sizes_text(request)}", self._overflow_fix(request))
         reply = await self._once_accepted(request, on_delta, silence_s, again=try_number > 1)
         await self._window.look(self._wire, self._deadlines.idle_s)
         return reply
@@ -260,6 +254,9 @@ class LiveModel:
             tokens = min(tokens, int((left.usd - least_usd) / (most_usd - least_usd) * MAX_OUTPUT_TOKENS))
         return max(tokens, MIN_OUTPUT_TOKENS)
 
+    def _overflow_fix(self, request: Request) -> str:
+        return self._window.overflow_fix(self.estimate(request).input_tokens)
+
     def _sizes_text(self, request: Request) -> str:
         window, needed = self._window.tokens, self.estimate(request).input_tokens
         known = "" if window is None else f", the context window of {self._card.model} {window:,}"
@@ -271,7 +268,7 @@ class LiveModel:
         # answered before fits, whatever we know of its window.
         longest = None if window is None else max(window, self._last.input_tokens) * SURELY_TOO_LONG
         if longest is not None and self.estimate(request).input_tokens > longest:
-            raise ContextOverflow(f"it does not fit: {self._sizes_text(request)}", OVERFLOW_FIX)
+            raise ContextOverflow(f"it does not fit: {self._sizes_text(request)}", self._overflow_fix(request))
         silence = _Silence(silence_s, self._deadlines.idle_s)
         post = msgspec.structs.replace(self._http_request(request, self._codec, self._target), on_sent=silence.sending)
         try:
@@ -294,6 +291,7 @@ class LiveModel:
         except ContextOverflow as error:
             self._window.learn(error.window_tokens)
             error.what = f"{self._endpoint.without_key(error.what)}; {self._sizes_text(request)}"
+            error.fix = self._overflow_fix(request)
             raise
         except ModelError as error:
             error.what = self._endpoint.without_key(error.what)

@@ -12,6 +12,7 @@ from scaffold.llm.registry.cards import ModelCard
 from scaffold.llm.transport.endpoint import Endpoint
 from scaffold.llm.transport.live_context import Deadlines, HttpClient, HttpRequest, LearnedWindows, ServerFacts
 from scaffold.llm.wire.format import encode_json
+from scaffold.llm.wire.provider_errors import OVERFLOW_FIX
 
 LOOK_S = 1.0
 """How long a local server may take to report its facts; a request never waits longer for it."""
@@ -20,6 +21,15 @@ MAX_LOOKS = 2
 MAX_BODY_BYTES = 2**20
 MIN_WINDOW = 256
 """A smaller number is not a window."""
+MIN_ADVISED = 16_384
+_OPTIONS = {
+    "/props": "llama.cpp: `-c {}` for each slot",
+    "/api/v0/": "LM Studio: `lms load --context-length {}`",
+    "/api/ps": "Ollama: `OLLAMA_CONTEXT_LENGTH={}`",
+    "/models": "vLLM: `--max-model-len {}`",
+    "": "llama.cpp: `-c {0}`, Ollama: `OLLAMA_CONTEXT_LENGTH={0}`, vLLM: `--max-model-len {0}`",
+}
+"""How the window is set, by a part of the URL where it is told."""
 _NAMES = ("id", "name", "model")
 # The window that a listed model has now: at vLLM, LM Studio, Ollama and OpenRouter, Mistral. Not the one that it was
 # trained with, which LM Studio tells, too.
@@ -54,13 +64,24 @@ class ModelWindow:
         if tokens is not None and tokens >= MIN_WINDOW:
             self._learned.learn(self._key, tokens)
 
-    async def look(self, wire: HttpClient, idle_s: float) -> bool:
+    def overflow_fix(self, needed: int) -> str:
+        """Return what to do where a request of so many tokens does not fit, with the option of a local server."""
+        if not self._endpoint.window_urls:
+            return OVERFLOW_FIX
+        told_at = self._learned.told_at.get(self._key, "")
+        option = next(option for path, option in _OPTIONS.items() if path in told_at)
+        # With room for the reply, and for the work that follows.
+        size = max(MIN_ADVISED, 1 << (needed * 3 // 2).bit_length())
+        return f"Start its server with a larger window ({option.format(size)}), or choose another model with `--model`."
+
+    async def look(self, wire: HttpClient, idle_s: float, *, most: int = MAX_LOOKS) -> bool:
         """Ask a local server for what is unknown; return whether the window is known since.
 
-        Never fails: a server that is slow is not asked again. `idle_s` is how long its replies may be silent.
+        Never fails: a server that is slow is not asked again, nor one that was asked `most` times. `idle_s` is how long
+        its replies may be silent.
         """
         looks, known = self._learned.looks, self.tokens
-        if self.facts.window is not None or not self._endpoint.window_urls or looks[self._key] >= MAX_LOOKS:
+        if self.facts.window is not None or not self._endpoint.window_urls or looks[self._key] >= most:
             return False
         # A request never waits long for it: without a window it is only cut later.
         try:
@@ -71,6 +92,7 @@ class ModelWindow:
                     if lists_models and url.endswith("/api/ps"):
                         await self._ask(wire, url.removesuffix("ps") + "show", encode_json({"model": self._name}))
                     if self.facts.window is not None:
+                        self._learned.told_at[self._key] = url
                         break
             looks[self._key] += 1
         except TimeoutError:

@@ -201,10 +201,39 @@ async def test_a_request_beyond_a_window_just_told_is_not_sent():
     """RA-10: some servers would cut it without a word."""
     async with serve("chat", [FINE]) as server, open_client(server, model=server.local_model) as client:
         server.pages["/api/ps"] = LOADED
-        with pytest.raises(ContextOverflow, match="4,096"):
+        with pytest.raises(ContextOverflow, match="4,096") as caught:
             await client.reply(UserMessage((Text("word " * 5_000),)))
+        assert "(Ollama: `OLLAMA_CONTEXT_LENGTH=16384`)" in caught.value.fix
         assert [received.path for received in server.requests] == ["/api/show"]
         assert client.model.window_tokens == 4096
+
+
+@pytest.mark.parametrize(
+    ("place", "told", "option"),
+    [
+        ("/props", SLOT, "llama.cpp: `-c 16384` for each slot"),
+        (
+            "/api/v0/models",
+            json.dumps({"data": [{"id": "tiny", "loaded_context_length": 4096}]}),
+            "LM Studio: `lms load ",
+        ),
+        ("/v1/models", json.dumps({"data": [{"id": "tiny", "max_model_len": 4096}]}), "vLLM: `--max-model-len 16384`"),
+        ("/nowhere", "{}", "llama.cpp: `-c 16384`, Ollama: "),
+    ],
+)
+async def test_where_a_request_does_not_fit_the_servers_own_option_is_named(place, told, option):
+    """BX-30: also where the server itself refuses; a larger one for a larger request."""
+    full = Turn(
+        status=400, error=("exceed_context_size_error", "the request exceeds the available context size"), times=9
+    )
+    async with serve("chat", [full]) as server, open_client(server, model=server.local_model) as client:
+        server.pages[place] = told
+        with pytest.raises(ContextOverflow) as caught:
+            await client.reply(UserMessage((Text("word " * 6_000),)))
+        assert option in caught.value.fix
+        with pytest.raises(ContextOverflow) as caught:
+            await client.reply(UserMessage((Text("word " * 30_000),)))
+        assert "65536" in caught.value.fix
 
 
 async def test_a_refusal_teaches_the_window():

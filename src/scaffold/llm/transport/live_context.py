@@ -184,6 +184,8 @@ class LearnedWindows:
         """How often a server was asked for its facts, by endpoint and model."""
         self.facts: dict[str, ServerFacts] = {}
         """What servers said when they were asked, by endpoint and model."""
+        self.told_at: dict[str, str] = {}
+        """Where a server reported the window, by endpoint and model: each kind of server does elsewhere."""
 
     def learn(self, key: str, tokens: int) -> None:
         """Remember a window, unless a smaller one is known."""
