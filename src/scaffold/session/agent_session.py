@@ -274,14 +274,8 @@ class Session:
             await self._connection.aclose()
 
     def _connect_model(self, model: str) -> AbstractAsyncContextManager[Model]:
-        options = self.options
-        return connect_model(
-            model,
-            self.open_conversation.store,
-            stream=options.stream,
-            windows=options.windows,
-            profiles=options.profiles,
-        )
+        store, options = self.open_conversation.store, self.options
+        return connect_model(model, store, stream=options.stream, windows=options.windows, profiles=options.profiles)
 
     async def _load_tools(self) -> tuple[Tool, ...]:
         sandbox = await self._open_sandbox()

@@ -7,7 +7,7 @@ quotes it, in a code block or with more text behind it, is not a call.
 import json
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any, Final, NoReturn
+from typing import Any, Final
 
 from msgspec import structs
 
@@ -155,15 +155,13 @@ def _message_as_text(message: Message) -> Message:
                 for part in message.parts
             ),
         )
-    said = (*filter(None, [message.text]), *map(_call_as_text, message.tool_calls))
+    said = [message.text] if message.text else []
+    for call in message.tool_calls:
+        # Spaced as models write it, so that what the server has cached of their reply stays.
+        written = json.dumps({"name": call.name, "arguments": call.args}, ensure_ascii=False, default=dict)
+        said.append(f"{OPEN}\n{written}\n{CLOSE}")
     kept = tuple(part for part in message.parts if not isinstance(part, Text | ToolCall))
     return structs.replace(message, parts=(*kept, *([Text("\n".join(said))] if said else [])))
-
-
-def _call_as_text(call: ToolCall) -> str:
-    # Spaced as models write it, so that what the server has cached of their reply stays.
-    written = json.dumps({"name": call.name, "arguments": call.args}, ensure_ascii=False, default=dict)
-    return f"{OPEN}\n{written}\n{CLOSE}"
 
 
 def _with_calls(reply: WireReply) -> WireReply:
@@ -200,7 +198,7 @@ def _opens_call(line: str) -> bool:
 
 def _calls_in(text: str) -> Iterator[ToolCall]:
     """Yield the calls that a text consists of; ValueError if it does not."""
-    decoder, number = json.JSONDecoder(parse_constant=_refuse_constant), 0
+    decoder, number = json.JSONDecoder(parse_constant=int), 0  # which refuses NaN
     while text := text.strip():
         # By the JSON, not by the closing tag: that may be in an argument.
         value, end = decoder.raw_decode(text.removeprefix(OPEN).lstrip())
@@ -219,7 +217,3 @@ def _is_call(value: Any) -> bool:
         and isinstance(value["arguments"], dict)
         and not is_nested_too_deeply(value["arguments"])
     )
-
-
-def _refuse_constant(word: str) -> NoReturn:
-    raise ValueError(word)
