@@ -118,6 +118,8 @@ async def ask_servers(models: Iterable[str]) -> Mapping[str, ServerFacts]:
                 await asked.look(wire, LOOK_S)
                 found[str(name)] = asked.facts
     return {model: facts for model, facts in found.items() if facts.text}
+
+
 async def load_window(text: str, line: LiveContext) -> None:
     """Ask a local server for the window of its model, so that the first prompt fits; others are not asked."""
     with importing():

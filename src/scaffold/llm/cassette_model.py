@@ -163,6 +163,7 @@ class CassetteModel:
     @property
     def slots(self) -> None:
         """Return None: a cassette answers any number of requests at once."""
+
     is_small = False
 
     def estimate(self, request: Request) -> Usage:

@@ -37,7 +37,8 @@ def start_llama() -> Callable[..., AbstractContextManager[str]]:
         pytest.skip(f"no local model in {HOME.name}: {SET_UP}")
 
     def start(*template: Path) -> AbstractContextManager[str]:
-        argv = [sys.executable, str(HERE / "serve_llama.py"), str(weights[0]), *(("512", *map(str, template)) if template else ())]
+        window = ("512",) if template else ()
+        argv = [sys.executable, str(HERE / "serve_llama.py"), str(weights[0]), *window, *map(str, template)]
         return served(argv, {"PYTHONPATH": str(HOME / "site")})
 
     return start

@@ -93,10 +93,6 @@ class TextToolsCodec:
         """Return a reader for one streamed reply."""
         return TextToolsReader(self._inner.reader(target))
 
-    def whole(self, body: bytes, target: ModelTarget) -> WireReply:
-        """Return a reply that was not streamed."""
-        return _with_calls(self._inner.whole(body, target))
-
 
 class TextToolsReader:
     """Reads one reply; text that may be a call is passed on as a piece of one."""
@@ -125,6 +121,10 @@ class TextToolsReader:
     def end(self) -> WireReply:
         """Return the complete reply; errors as of the inner reader."""
         return _with_calls(self._inner.end())
+
+    def whole(self, body: bytes) -> WireReply:
+        """Return a reply that was not streamed; errors as of the inner reader."""
+        return _with_calls(self._inner.whole(body))
 
     def _split_text(self, words: str) -> Iterator[Delta]:
         shown = ""
