@@ -43,7 +43,7 @@ def test_a_patch_gives_the_text_that_it_was_made_from_or_is_refused(before, afte
     result = apply_sections(text, file.sections)
     if not isinstance(result, Refusal):
         usual = end if before else "\n"
-        assert result.outcome.text == "".join(line + usual for line in after)
+        assert result.text == "".join(line + usual for line in after)
         assert not result.inexact
 
 
@@ -58,7 +58,7 @@ def test_white_space_at_the_ends_of_lines_never_changes_what_stays(before, after
     for text in (patch, plain):
         files = parse_patch(text)
         outcome = files if isinstance(files, Refusal) else apply_sections("\n".join(before) + "\n", files[0].sections)
-        results.append(None if isinstance(outcome, Refusal) else outcome.outcome.text)
+        results.append(None if isinstance(outcome, Refusal) else outcome.text)
     assert results[0] == results[1]
 
 
@@ -71,4 +71,4 @@ def test_any_text_is_a_patch_or_refused_with_a_reason(text, lines):
     for file in files:
         assert all(path.strip() for path in file.paths)
         outcome = apply_sections("\n".join(lines), file.sections)
-        assert outcome.reason if isinstance(outcome, Refusal) else outcome.outcome.text is not None
+        assert outcome.reason if isinstance(outcome, Refusal) else outcome.text is not None

@@ -207,6 +207,8 @@ class MemoryGit:
                 return self._about_merge(args, stdin)
             case ("commit-tree", *flags, "-F", "-", tree):
                 return 0, objects.commit(tree, tuple(flags[1::2]), stdin)
+            case ("config", _, "core.worktree"):
+                return 1, ""
             case ("worktree", "list", *_):
                 return 0, f"worktree {self.cwd}\0HEAD {'0' * 40}\0\0"
             case _ if "GIT_INDEX_FILE" in env and args[0] != "diff-tree":

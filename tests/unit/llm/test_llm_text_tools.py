@@ -70,7 +70,7 @@ def test_calls_at_the_end_of_a_reply_are_calls_however_the_stream_is_cut(text, c
         assert shown.strip() == rest
         assert "".join(delta.arguments for delta in deltas if isinstance(delta, ToolCallDelta))
     body = {"choices": [{"message": {"content": text}, "finish_reason": "stop"}]}
-    assert called(CODEC.whole(json.dumps(body).encode(), TARGET)) == calls
+    assert called(CODEC.reader(TARGET).whole(json.dumps(body).encode())) == calls
 
 
 @pytest.mark.parametrize(
@@ -151,6 +151,6 @@ def test_a_request_describes_the_tools_and_has_calls_and_results_as_text():
     assert here["content"] == "Here."
     assert [each["role"] for each in talk] == ["user", "assistant", "user"]
     again = {"choices": [{"message": {"content": talk[1]["content"]}, "finish_reason": "stop"}]}
-    assert called(CODEC.whole(json.dumps(again).encode(), TARGET)) == [(each.name, each.args) for each in calls]
+    assert called(CODEC.reader(TARGET).whole(json.dumps(again).encode())) == [(each.name, each.args) for each in calls]
     response = "<tool_response>\n{}\n</tool_response>"
     assert talk[2]["content"] == "\n".join([response.format("one"), response.format("two"), "And?", "\nTodo."])
