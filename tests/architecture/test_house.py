@@ -4,8 +4,8 @@ import pytest
 
 from support.house import House, Room, figures, read_house
 
-MOST_FILES = 1_050
-MOST_LINES = 144_300
+MOST_FILES = 1_055
+MOST_LINES = 146_900
 LEAST_COMMENTS = 20
 """Lines with a reason, per thousand."""
 MOST_ONE_WORD = 0.01

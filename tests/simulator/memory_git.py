@@ -180,7 +180,8 @@ class MemoryGit:
         self._process.require_alive()
         await asyncio.sleep(self._faults.latency_s(args[0]))
         self._process.require_alive()
-        code, out = self._answer(args, stdin.decode(), env or {})
+        # No setting is set.
+        code, out = (1, "") if args[0] == "config" else self._answer(args, stdin.decode(), env or {})
         if code not in ok:
             raise GitError(f"git {' '.join(args)} failed with exit code {code}", "This is a simulation.")
         return GitResult(code, out.encode(), b"")
@@ -207,8 +208,6 @@ class MemoryGit:
                 return self._about_merge(args, stdin)
             case ("commit-tree", *flags, "-F", "-", tree):
                 return 0, objects.commit(tree, tuple(flags[1::2]), stdin)
-            case ("config", _, "core.worktree"):
-                return 1, ""
             case ("worktree", "list", *_):
                 return 0, f"worktree {self.cwd}\0HEAD {'0' * 40}\0\0"
             case _ if "GIT_INDEX_FILE" in env and args[0] != "diff-tree":

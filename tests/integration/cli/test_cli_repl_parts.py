@@ -114,7 +114,7 @@ async def test_the_diff_of_each_writing_tool_is_shown(tmp_path):
     assert [line.text for line in changed.diff.lines if line.kind == "removed"] == ["one"]
     (tmp_path / "a").write_bytes(b"\0\1binary")
     wrote = await finished_call(tmp_path, write_file, path="a", content="text\n")
-    assert ((tmp_path / "a").read_text(), wrote.diff) == ("text\n", None)
+    assert ((tmp_path / "a").read_bytes(), wrote.diff) == (b"\0\1binary", None)
 
 
 async def a_while():

@@ -252,15 +252,14 @@ def sorted_imports(
 ) -> list[EntityKey]:
     """Return the order with each run of imports sorted if it is sorted on both sides."""
     result: list[EntityKey] = []
-    for is_run, run in groupby(order, key=lambda key: _is_bare_import(chosen[key])):
+    # Empty lines and comments before an import would move with it.
+    bare = {
+        key for key in order if key.kind in {"from", "import"} and chosen[key].text.lstrip(" \t").startswith(key.kind)
+    }
+    for is_run, run in groupby(order, key=bare.__contains__):
         keys = list(run)
         result += _sorted_as_on(sides, keys) if is_run else keys
     return result
-
-
-def _is_bare_import(entity: Entity) -> bool:
-    # Empty lines and comments before an import would move with it.
-    return entity.key.kind in {"from", "import"} and entity.text.lstrip(" \t").startswith(entity.key.kind)
 
 
 def _sorted_as_on(sides: Sequence[Sequence[EntityKey]], keys: list[EntityKey]) -> list[EntityKey]:

@@ -143,7 +143,12 @@ class ResponsesReader:
         for item in last:
             item.done = True
         named = [draft for draft in self._drafts if draft.kind != "function_call" or draft.written.name]
-        return max(last, sorted(named, key=lambda draft: draft.index or 0), key=_content_of)
+
+        def content(items: Sequence[_PartialItem]) -> tuple[int, bool, bool]:
+            texts = any(item.kind == "message" and item.parts for item in items)
+            return sum(item.kind == "function_call" for item in items), texts, bool(items)
+
+        return max(last, sorted(named, key=lambda draft: draft.index or 0), key=content)
 
     def _stop_reason(self, items: Sequence[_PartialItem], *, calling: bool) -> StopReason:
         response = self._response or WireObject({})
@@ -237,12 +242,6 @@ class ResponsesReader:
         index = len(self._drafts) if index is None else index
         self._drafts.append(_PartialItem(WireObject({"id": own}), kind, index, calls))
         return self._drafts[-1]
-
-
-def _content_of(items: Sequence[_PartialItem]) -> tuple[int, bool, bool]:
-    """Return the number of calls, and whether there is a text, and anything at all."""
-    texts = any(item.kind == "message" and item.parts for item in items)
-    return sum(item.kind == "function_call" for item in items), texts, bool(items)
 
 
 def _kind_of(item: WireObject) -> str:
