@@ -305,7 +305,8 @@ def test_a_killed_run_leaves_no_plugin_and_has_it_again_when_resumed(scenario, f
     if asyncio.run(machine_sandbox()).level == "none":
         pytest.skip("workers have plugins in a sandbox only")
     scenario.plan(plan_of(g=[action("a", effects=["has_a"], check="test -f out/a")]))
-    scenario.cassette(a=[{"name": "plugin_slow_nap", "args": {}}, write("out/a", "x")])
+    nap = {"name": "plugin_slow_nap", "args": {}}
+    scenario.cassette(a=[nap, nap, write("out/a", "x")])
     run = scenario.start(scenario.run_command("--yes"))
     assert wait_until(lambda: "plugin_slow_nap" in journal_of(scenario))
     started = programs_in(folder)
