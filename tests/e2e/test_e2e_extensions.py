@@ -70,6 +70,7 @@ def test_workers_use_a_server_a_skill_a_plugin_and_a_guard_at_once_also_after_a_
                 {"name": "load_skill", "args": {"name": "release"}},
                 {"name": "plugin_post_stamp", "args": {}},
                 {"name": "mcp_sums_add", "args": {"a": place}},
+                {"name": "mcp_sums_add", "args": {"a": place + 10}},  # a call that a kill cuts off is not repeated
                 shell("git push origin HEAD:main"),
                 write(f"out/{key}", "x"),
             ]
@@ -85,7 +86,7 @@ def test_workers_use_a_server_a_skill_a_plugin_and_a_guard_at_once_also_after_a_
     scenario.scaffold("resume", code=0)
     for place, key in enumerate(KEYS):
         seen = journal(scenario, key)
-        for expected in ("Write each part into out/", "STAMPED", f"sum {place + 1}", "no agent pushes"):
+        for expected in ("Write each part into out/", "STAMPED", f"sum {place + 11}", "no agent pushes"):
             assert expected in seen, (key, expected)
     session = scenario.status()["run"]["session_branch"]
     assert set(scenario.git("ls-tree", "--name-only", f"{session}:out").split()) >= set(KEYS)
