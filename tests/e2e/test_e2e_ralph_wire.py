@@ -374,8 +374,8 @@ async def test_a_model_without_tools_works_by_calls_in_its_text(scenario, flags)
     assert not any("tools" in request.json for request in server.requests)
     assert "cannot be read" in said(server.requests[2])
     last = [each["content"] for each in server.requests[3].json["messages"]]
-    assert made in last[3]
-    assert last[4].count("<tool_response>") == 2
+    assert made in last[2]
+    assert last[3].count("<tool_response>") == 2
 
 
 @pytest.mark.slow
