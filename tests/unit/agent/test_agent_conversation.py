@@ -42,6 +42,12 @@ def test_call_ids_stay_taken_after_compaction():
     assert [renamed.id for renamed in conversation.distinct(call).tool_calls] == ["1-2"]
 
 
+def test_what_its_server_wants_back_stays_with_a_call_that_gets_a_new_id():
+    """RA-1: Gemini refuses a call without its signature; some proxies number the calls of each reply anew."""
+    call = AssistantMessage((ToolCall("c0", "t", {}),), opaque={"": {"sealed": "x"}, "c0": {"signature": "y"}})
+    assert Conversation([call]).distinct(call).opaque == {"": {"sealed": "x"}, "c0-2": {"signature": "y"}}
+
+
 def test_a_reply_whose_ids_are_unused_is_not_copied():
     call = AssistantMessage((ToolCall("1", "t", {}),))
     assert Conversation([HELLO]).distinct(call) is call

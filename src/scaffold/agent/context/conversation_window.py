@@ -84,6 +84,7 @@ class Conversation:
         """Return the message with new ids for calls whose id is used or missing: results are matched by id."""
         own: set[str] = set()
         renamed: dict[int, ToolCall] = {}
+        opaque = message.opaque
         for index, part in enumerate(message.parts):
             if isinstance(part, ToolCall):
                 # Some servers number the calls of each reply anew, or give them no id at all.
@@ -94,10 +95,11 @@ class Conversation:
                 own.add(call_id)
                 if call_id != part.id:
                     renamed[index] = msgspec.structs.replace(part, id=call_id)
+                    opaque = {call_id if key == part.id != "" else key: each for key, each in opaque.items()}
         if not renamed:
             return message
         parts = tuple(renamed.get(index, part) for index, part in enumerate(message.parts))
-        return msgspec.structs.replace(message, parts=parts)
+        return msgspec.structs.replace(message, parts=parts, opaque=opaque)
 
     def dropped_by(self, limit: int, effects: ToolEffects = NO_EFFECTS) -> Sequence[Message]:
         """Return the messages that `compact` would replace by a summary."""
