@@ -7,7 +7,7 @@ from operator import is_
 
 import msgspec
 
-from scaffold.core.conversation import DeltaHandler, Message, Reply, Request, RetryWait, without_images
+from scaffold.core.conversation import DeltaHandler, Reply, Request, RetryWait, ToolResult, without_images
 from scaffold.core.errors import ContextOverflow, ModelAccessDenied, ModelError
 from scaffold.core.model import Usage
 from scaffold.core.ports import Clock
@@ -92,7 +92,7 @@ class LiveModel:
         self._use_codec(endpoint.codec, self._target)
         self._tools, self._tokens = OfferedTools(card.trained_tools), RequestTokens(card)
         self._last = Usage()
-        self._sent: Sequence[Message] = ()
+        self._sent: Request | None = None
         self._most_output = 0
         self._sends_limit = True
         self._fallbacks: list[Codec] = [*endpoint.fallback_codecs]
@@ -170,10 +170,14 @@ class LiveModel:
 
     def _note_dropped_prompt(self, request: Request, usage: Usage) -> None:
         """Put the base prompt where the template keeps it, if a longer conversation has fewer tokens than before."""
-        grown = len(request.messages) > len(self._sent) > 0 and all(map(is_, self._sent, request.messages))
+        sent = self._sent
+        if sent is None or (sent.system, sent.tools) != (request.system, request.tools):
+            return
+        grown = len(request.messages) > len(sent.messages) > 0 and all(map(is_, sent.messages, request.messages))
         shrunk = not usage.estimated_tokens and usage.input_tokens < self._last.input_tokens
-        # Mistral's templates have it only where the last message is the user's.
-        if grown and shrunk and self._endpoint.window_urls and not isinstance(self._codec, TextToolsCodec):
+        # Mistral's templates have it only where the last message is the user's; there Qwen's drop earlier thoughts.
+        within = grown and any(isinstance(part, ToolResult) for part in request.messages[-1].parts[-1:])
+        if within and shrunk and self._endpoint.window_urls and not isinstance(self._codec, TextToolsCodec):
             self._use_codec(self._endpoint.fallback_codecs[-1], self._target)
 
     async def _once_accepted(self, request: Request, on_delta: DeltaHandler, silence_s: float, *, again: bool) -> Reply:
@@ -206,8 +210,12 @@ class LiveModel:
         self, request: Request, error: RequestRejected, refused: Sequence[HttpRequest]
     ) -> tuple[Codec, ModelTarget] | None:
         """Return a codec and a target without the feature that the endpoint rejects; None if all were `refused`."""
-        # What one server wants back another one behind the same address may refuse, in words of its own.
-        targets = (self._codec.adapted(self._target, error.answer), self._target.without(OPAQUE))
+        # What one server wants back another one behind the same address may refuse, in words of its own. Not in an
+        # outage: the thoughts, and the provider's cache of what follows them, would be lost with it.
+        targets = (
+            self._codec.adapted(self._target, error.answer),
+            None if error.transient else self._target.without(OPAQUE),
+        )
         named = ((self._codec, target) for target in targets if target is not None)
         # Chat templates refuse in words of their own, with any status. Once the server has answered in this
         # conversation, only the calls in its history can be at fault.
@@ -298,7 +306,7 @@ class LiveModel:
             raise
         usage = self._price_usage(self._count_usage(request, wire_reply))
         self._note_dropped_prompt(request, usage)
-        self._last, self._sent, message = usage, request.messages, wire_reply.message
+        self._last, self._sent, message = usage, request, wire_reply.message
         if not usage.estimated_tokens:
             scale = self._tokens.correct(request, self._pieces, usage.input_tokens)
             # With the conversation, whatever process continues it.

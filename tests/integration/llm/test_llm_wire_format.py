@@ -350,3 +350,44 @@ async def test_an_error_that_names_the_template_is_no_outage():
             await asked.reply()
         assert not caught.value.transient
         assert (len(server.requests), asked.clock.slept_s) == (2, 0)
+
+
+@pytest.mark.parametrize("wire", WIRES)
+async def test_an_outage_takes_nothing_from_a_conversation(wire):
+    """RA-3, RA-21: errors that pass say nothing about the request, so its thoughts and its cached prefix stay."""
+    down = Turn(status=500, error=("api_error", "Internal server error"), times=3)
+    go = UserMessage((Text("go"),))
+    async with (
+        serve(wire, [Turn(thinking="Hm.", text="so"), down, Turn(text="ok")]) as server,
+        open_client(server) as asked,
+    ):
+        first = await asked.reply(go)
+        await asked.reply(go, first.message, UserMessage((Text("on"),)))
+    assert [received.body for received in server.requests[1:]] == [server.requests[1].body] * 4
+
+
+async def test_a_base_prompt_that_a_template_drops_behind_results_moves_to_the_first_message():
+    """BX-30: as Mistral's do; a longer conversation has fewer tokens, which nothing else explains."""
+    script = [Turn(calls=(Call("look"),), usage=Used(input=1_000)), *[Turn(text="so", usage=Used(input=100), times=2)]]
+    go = UserMessage((Text("go"),))
+    async with serve("chat", script) as server, open_client(server, model=server.local_model) as asked:
+        first = await asked.reply(go, tools=(SHELL,))
+        results = UserMessage(tuple(ToolResult(call.id, call.name, "x") for call in first.message.tool_calls))
+        for _ in range(2):
+            await asked.reply(go, first.message, results, tools=(SHELL,))
+    assert [received.json["messages"][0]["role"] for received in server.requests] == ["system", "system", "user"]
+
+
+@pytest.mark.parametrize("fewer", ["thoughts", "tools"])
+async def test_what_else_may_make_a_longer_request_smaller_leaves_the_base_prompt_alone(fewer):
+    """BX-30: Qwen's templates drop thoughts at the user's next words; a window told late makes a model a small one."""
+    used = [Used(input=1_000 - 50 * number) for number in range(3)]
+    script = [Turn(thinking="hm", calls=(Call("look"),), usage=each) for each in used]
+    messages = [UserMessage((Text("go"),))]
+    async with serve("chat", script) as server, open_client(server, model=server.local_model) as asked:
+        for tools in ((SHELL, SHELL), (SHELL,), ()):
+            reply = await asked.reply(*messages, tools=tools if fewer == "tools" else (SHELL,))
+            results = [ToolResult(call.id, call.name, "x") for call in reply.message.tool_calls]
+            more = Text("on") if fewer == "thoughts" else None
+            messages += [reply.message, UserMessage((*results, *([more] if more else [])))]
+    assert [received.json["messages"][0]["role"] for received in server.requests] == ["system"] * 3
