@@ -1,6 +1,8 @@
 import json
 from itertools import pairwise
 
+import pytest
+
 from scaffold.core.conversation import Text, TextDelta, Thinking, ThinkingDelta, ToolCall, ToolCallDelta
 from scaffold.core.errors import ContextOverflow, ModelAccessDenied, ModelError
 from scaffold.core.model import Usage
@@ -329,3 +331,14 @@ def test_a_possible_tag_is_held_back_until_it_is_clear():
 
 def test_tags_are_text_if_the_model_does_not_use_them_for_thinking():
     assert heard(chunk(content="<think>a</think>"), chunk(finish="stop")).message.text == "<think>a</think>"
+
+
+@pytest.mark.parametrize("field", ["content", "unheard_of", "reasoning", "tool_calls"])
+@pytest.mark.parametrize(("opening", "closing"), [("[", "]"), ('{"text":', "}")])
+@pytest.mark.parametrize("levels", [480, 950, 100_000])
+def test_a_reply_without_a_bottom_is_unreadable_and_ends_nothing_else(field, opening, closing, levels):
+    """RA-1: a server's mistake is an error that is asked again, however deep what it sent is nested."""
+    piece = f'{{"choices":[{{"delta":{{"{field}":{opening * levels}"x"{closing * levels}}}}}]}}'
+    with pytest.raises(ModelError, match="cannot be read") as caught:
+        ChatCodec().reader(TARGET).feed(ServerSentEvent("", piece))
+    assert caught.value.transient

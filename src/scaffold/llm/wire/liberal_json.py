@@ -10,10 +10,12 @@ import msgspec
 from scaffold.core.conversation import StopReason
 from scaffold.core.errors import ModelError
 from scaffold.core.model import Usage
+from scaffold.core.tool import MAX_NESTING, is_nested_too_deeply
 from scaffold.llm.wire.codec import ServerSentEvent
 from scaffold.llm.wire.provider_errors import reported_error, unreadable_reply
 
 _DONE = "[DONE]"
+_FLAT_SIZE = 800
 # Where texts are in the objects that servers write instead of a text, and what grows from piece to piece in them.
 _TEXTS = ("text", "content", "thinking", "reasoning", "summary", "refusal", "value")
 _GROWING = frozenset({*_TEXTS, "data"})
@@ -85,16 +87,19 @@ def content_parts(content: object) -> Iterator[tuple[bool, str]]:
 
 
 def read_json(data: str | bytes) -> Any:
-    """Return the JSON value in `data`; ModelError, transient, if there is none."""
+    """Return the JSON value in `data`; ModelError, transient, if there is none, or one that is nested too deeply."""
     try:
-        return msgspec.json.decode(data)
+        value = msgspec.json.decode(data)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
-        pass
-    try:
-        # Some servers write NaN, or control characters in texts. What no text may contain stays an error.
-        return msgspec.json.decode(msgspec.json.encode(json.loads(data, strict=False)))
-    except (ValueError, RecursionError) as error:
-        raise unreadable_reply(str(error)) from error
+        try:
+            # Some servers write NaN, or control characters in texts. What no text may contain stays an error.
+            value = msgspec.json.decode(msgspec.json.encode(json.loads(data, strict=False)))
+        except (ValueError, RecursionError) as error:
+            raise unreadable_reply(str(error)) from error
+    # Short pieces are no deeper; the functions that read the others call themselves for each level.
+    if len(data) > _FLAT_SIZE and isinstance(value, dict | list) and is_nested_too_deeply({"": value}):
+        raise unreadable_reply(f"it is nested more than {MAX_NESTING} levels deep")
+    return value
 
 
 def body_object(body: bytes) -> WireObject:
