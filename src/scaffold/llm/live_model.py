@@ -210,17 +210,18 @@ class LiveModel:
         self, request: Request, error: RequestRejected, refused: Sequence[HttpRequest]
     ) -> tuple[Codec, ModelTarget] | None:
         """Return a codec and a target without the feature that the endpoint rejects; None if all were `refused`."""
-        # What one server wants back another one behind the same address may refuse, in words of its own. Not in an
-        # outage: the thoughts, and the provider's cache of what follows them, would be lost with it.
-        targets = (
-            self._codec.adapted(self._target, error.answer),
-            None if error.transient else self._target.without(OPAQUE),
-        )
+        # What one server wants back another one behind the same address may refuse, in words of its own. An outage says
+        # nothing of that: the thoughts would be lost, and what the provider has cached.
+        unsigned = None if error.transient else self._target.without(OPAQUE)
+        targets = (self._codec.adapted(self._target, error.answer), unsigned)
         named = ((self._codec, target) for target in targets if target is not None)
         # Chat templates refuse in words of their own, with any status. Once the server has answered in this
         # conversation, only the calls in its history can be at fault.
         spelling = self._endpoint.fallback_codecs[:1]
-        codecs = [each for each in self._fallbacks if not self._last.requests or each in spelling]
+        # A provider has tools: in an outage, which may end at any form, it would look as if it had none.
+        texts = self._endpoint.window_urls or not error.transient
+        codecs = [each for each in self._fallbacks if texts or not isinstance(each, TextToolsCodec)]
+        codecs = [each for each in codecs if not self._last.requests or each in spelling]
         for codec, changed in (*named, *((each, self._target) for each in codecs)):
             plainer = self._http_request(request, codec, changed)
             if all((sent.headers, sent.body) != (plainer.headers, plainer.body) for sent in refused):

@@ -366,6 +366,15 @@ async def test_an_outage_takes_nothing_from_a_conversation(wire):
     assert [received.body for received in server.requests[1:]] == [server.requests[1].body] * 4
 
 
+async def test_a_provider_that_was_down_before_the_first_reply_keeps_its_tools():
+    """RA-21: tools as text are for servers that have none."""
+    down = Turn(status=500, error=("server_error", "The server had an error while processing your request."), times=4)
+    async with serve("chat", [down, Turn(text="ok", times=2)]) as server, open_client(server) as asked:
+        for _ in range(2):
+            await asked.reply(UserMessage((Text("go"),)), tools=(SHELL,))
+    assert all("tools" in received.json for received in server.requests)
+
+
 async def test_a_base_prompt_that_a_template_drops_behind_results_moves_to_the_first_message():
     """BX-30: as Mistral's do; a longer conversation has fewer tokens, which nothing else explains."""
     script = [Turn(calls=(Call("look"),), usage=Used(input=1_000)), *[Turn(text="so", usage=Used(input=100), times=2)]]
