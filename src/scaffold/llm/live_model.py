@@ -7,7 +7,15 @@ from operator import is_
 
 import msgspec
 
-from scaffold.core.conversation import DeltaHandler, Reply, Request, RetryWait, ToolResult, without_images
+from scaffold.core.conversation import (
+    AssistantMessage,
+    DeltaHandler,
+    Reply,
+    Request,
+    RetryWait,
+    ToolResult,
+    without_images,
+)
 from scaffold.core.errors import ContextOverflow, ModelAccessDenied, ModelError
 from scaffold.core.model import Usage
 from scaffold.core.ports import Clock
@@ -216,8 +224,9 @@ class LiveModel:
         targets = (self._codec.adapted(self._target, error.answer), unsigned)
         named = ((self._codec, target) for target in targets if target is not None)
         # Chat templates refuse in words of their own, with any status. Once the server has answered in this
-        # conversation, only the calls in its history can be at fault.
-        spelling = self._endpoint.fallback_codecs[:1]
+        # conversation, only the calls in its history can be at fault: in an outage, only several in a reply.
+        several = any(len(each.tool_calls) > 1 for each in request.messages if isinstance(each, AssistantMessage))
+        spelling = self._endpoint.fallback_codecs[: several or not error.transient]
         # A provider has tools: in an outage, which may end at any form, it would look as if it had none.
         texts = self._endpoint.window_urls or not error.transient
         codecs = [each for each in self._fallbacks if texts or not isinstance(each, TextToolsCodec)]

@@ -358,11 +358,12 @@ async def test_an_outage_takes_nothing_from_a_conversation(wire):
     down = Turn(status=500, error=("api_error", "Internal server error"), times=3)
     go = UserMessage((Text("go"),))
     async with (
-        serve(wire, [Turn(thinking="Hm.", text="so"), down, Turn(text="ok")]) as server,
+        serve(wire, [Turn(thinking="Hm.", calls=(Call("look"),)), down, Turn(text="ok")]) as server,
         open_client(server) as asked,
     ):
         first = await asked.reply(go)
-        await asked.reply(go, first.message, UserMessage((Text("on"),)))
+        (call,) = first.message.tool_calls
+        await asked.reply(go, first.message, UserMessage((ToolResult(call.id, "look", "x"),)))
     assert [received.body for received in server.requests[1:]] == [server.requests[1].body] * 4
 
 

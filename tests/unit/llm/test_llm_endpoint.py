@@ -41,6 +41,13 @@ def test_a_configured_base_url_wins():
     assert find("openai:g", **KEYS, OPENAI_BASE_URL="http://h:1/x/v1").url == "http://h:1/x/v1/responses"
 
 
+def test_only_other_servers_of_openais_wire_are_asked_again_in_plainer_forms():
+    """RA-21: OpenAI's own refusals and outages cost no further requests."""
+    assert not find("openai-chat:g", **KEYS).fallback_codecs
+    assert find("openai-chat:g", **KEYS, OPENAI_BASE_URL="http://h:1/v1").fallback_codecs
+    assert find("local:q@http://h:1/v1").fallback_codecs
+
+
 def test_a_base_url_without_a_path_gets_the_usual_path():
     for base in ["http://h:1", "http://h:1/", "http://h:1/v1", "http://h:1/v1/"]:
         assert find("openai:g", **KEYS, OPENAI_BASE_URL=base).url == "http://h:1/v1/responses"

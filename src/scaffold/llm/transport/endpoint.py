@@ -97,7 +97,9 @@ def _openai_access(environ: Mapping[str, str]) -> tuple[str, Mapping[str, str]]:
 
 def _chat_endpoint(model: ModelName, environ: Mapping[str, str]) -> Endpoint:
     endpoint = _make_endpoint(model, *_openai_access(environ), ChatCodec())
-    plainer = tuple(ChatCodec(system=form, one_call=True) for form in SYSTEM_FORMS)
+    # OpenAI itself takes all that its wire has.
+    forms = SYSTEM_FORMS if environ.get("OPENAI_BASE_URL") else ()
+    plainer = tuple(ChatCodec(system=form, one_call=True) for form in forms)
     return msgspec.structs.replace(endpoint, fallback_codecs=plainer)
 
 
