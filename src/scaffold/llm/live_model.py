@@ -1,6 +1,5 @@
 """A live model: one conversation with one endpoint, one try at a time."""
 
-import asyncio
 from collections.abc import Sequence
 from functools import partial
 from operator import is_
@@ -35,6 +34,7 @@ from scaffold.llm.transport.live_context import (
     LiveContext,
     LoginClient,
 )
+from scaffold.llm.transport.silence import Silence
 from scaffold.llm.wire.codec import BYTES_PER_TOKEN, OPAQUE, Codec, EncodedMessages, ModelTarget, WireReply
 from scaffold.llm.wire.provider_errors import RequestRejected, http_error, retry_after_header, unreadable_reply
 from scaffold.llm.wire.sse import SseDecoder, is_keep_alive, read_events
@@ -287,7 +287,7 @@ class LiveModel:
         longest = None if window is None else max(window, self._last.input_tokens) * SURELY_TOO_LONG
         if longest is not None and self.estimate(request).input_tokens > longest:
             raise ContextOverflow(f"it does not fit: {self._sizes_text(request)}", self._overflow_fix(request))
-        silence = _Silence(silence_s, self._deadlines.idle_s)
+        silence = Silence(silence_s, self._deadlines.idle_s)
         post = msgspec.structs.replace(self._http_request(request, self._codec, self._target), on_sent=silence.sending)
         try:
             async with silence.timeout, self._wire.post(post) as answer:
@@ -399,40 +399,10 @@ class LiveModel:
         return msgspec.structs.replace(usage, cost_usd=cost_usd)
 
 
-class _Silence:
-    """The time in which a reply makes no progress: from the end of the request, later between real events."""
-
-    def __init__(self, first_s: float, idle_s: float) -> None:
-        self.timeout = asyncio.timeout(first_s)
-        """Limits it."""
-        self._limit_s = first_s
-        self._idle_s = idle_s
-        self._began = False
-        self._until_s = 0.0
-
-    def sending(self) -> None:
-        """Begin to count again, because the request is still being sent."""
-        self.timeout.reschedule(asyncio.get_running_loop().time() + self._limit_s)
-
-    def broken(self) -> None:
-        """Begin to count again, because the reply made progress."""
-        now_s = asyncio.get_running_loop().time()
-        # Not for every event of a fast stream: a slightly short limit is harmless.
-        if not self._began or self._until_s - now_s < self._idle_s * 0.9:
-            self._until_s, self._limit_s, self._began = now_s + self._idle_s, self._idle_s, True
-            self.timeout.reschedule(self._until_s)
-
-    def error(self, model: str) -> ModelError:
-        """Return the error for a silence that was too long."""
-        what = "sent nothing new for" if self._began else "did not answer within"
-        fix = "Check the connection to the model, then continue; `ralph -c` resumes the conversation."
-        return ModelError(f"{model} {what} {self._limit_s:.3g} s", fix, transient=True)
-
-
 class _ResponseBody:
     """A response body whose first chunk was already read."""
 
-    def __init__(self, answer: HttpResponse, first: bytes, silence: _Silence) -> None:
+    def __init__(self, answer: HttpResponse, first: bytes, silence: Silence) -> None:
         self.answer = answer
         self.silence = silence
         self._first = first
