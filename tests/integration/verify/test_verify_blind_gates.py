@@ -17,6 +17,11 @@ CHECK = Check(command="grep -q two more")
         ("true", "exit 0\n", GREEN_ANYWAY),
         ("sh check.sh || true", "exit 1\n", GREEN_ANYWAY),
         ("make list", "exit 0\n", GREEN_ANYWAY),
+        ("! grep -r BROKEN .", "exit 0\n", ""),
+        (r"! grep -rE 'console\.log\(|TO.BE' --include=*.sh .", "exit 0\n", ""),
+        ("test ! -f LEFTOVER", "exit 0\n", ""),
+        ("grep -q MARK check.sh || true", "# MARK\n", GREEN_ANYWAY),
+        ("grep -q MARK check.sh", "# MARK\n", ""),
         ("make test", "exit 0\n", ""),
         ("make test", "exit 1\n", RED_ANYWAY),
     ],
@@ -37,6 +42,7 @@ async def test_a_gate_counts_only_where_it_could_have_failed(candidates, command
         [("gates_blind", f"`{command}` {said}")] if said else []
     )
     assert (tree.git.cwd / "check.sh").read_text() == script
+    assert not (tree.git.cwd / "LEFTOVER").exists()
 
 
 async def test_another_gate_takes_the_place_of_a_blind_one_of_its_kind(candidates):

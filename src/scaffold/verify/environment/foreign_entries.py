@@ -67,17 +67,14 @@ async def work_sources(
         hosts |= dict.fromkeys(host for entry in before for host in hosts_in(entry))
         found = dict.fromkeys([entry async for entry in _entries(git, work, path, now) if entry not in before])
         new += [f"{path}: {entry}" for entry in found if _needs_agreement(path, entry, known)]
-    locks = [_uv_packages(await _text(git, each, UV_LOCK)) for each in (base, work)]
+    packages = r'(?m)^name = "(.+)"\n(?:version = "(.+)")?'
+    locks = [{*re.findall(packages, await _text(git, each, UV_LOCK))} for each in (base, work)]
     unbuilt = tuple(sorted({name for name, _ in locks[1] - locks[0]}))
     return WorkSources(new=tuple(new), hosts=tuple(hosts), unbuilt=unbuilt)
 
 
 async def _text(git: Git, commit: Commit, path: str) -> str:
     return (await commits.file_contents(git, commit, path) or b"").decode(errors="replace")
-
-
-def _uv_packages(text: str) -> frozenset[tuple[str, str]]:
-    return frozenset(re.findall(r'(?m)^name = "(.+)"\n(?:version = "(.+)")?', text))
 
 
 async def _entries(git: Git, commit: Commit, path: str, files: ProjectFiles) -> AsyncIterator[str]:
@@ -123,9 +120,8 @@ def _needs_agreement(path: str, entry: str, known: Collection[str]) -> bool:
         or (name == "package.json" and _NODE_PLACE.match(entry))
         or any(host not in known for host in hosts_in(entry))
         or re.search(r"\b(git|hg|svn|bzr)\+", entry)
-        or any(_leaves(folder, found[1]) for found in _PATH.finditer(re.sub(r"\w+://[^/\s]+\S*", "", entry)))
+        or any(
+            posixpath.normpath(posixpath.join(folder, found[1])).startswith(("..", "/", "~"))
+            for found in _PATH.finditer(re.sub(r"\w+://[^/\s]+\S*", "", entry))
+        )
     )
-
-
-def _leaves(folder: str, place: str) -> bool:
-    return posixpath.normpath(posixpath.join(folder, place)).startswith(("..", "/", "~"))

@@ -309,7 +309,9 @@ def checker_reason(change: PathChange, layout: BaseLayout) -> str | None:
         return "is included by `make`, which checks the work"
     for program, names in TASK_RUNNER_FILES.items():
         if name in names and layout.runs(program):
-            others = {_path_beside(change.path, other) for other in names} - {change.path.casefold()}
+            others = {posixpath.join(posixpath.dirname(change.path.casefold()), other) for other in names} - {
+                change.path.casefold()
+            }
             # A new Makefile is harmless unless make now reads it instead of an existing one, such as GNUmakefile.
             if change.kind != "A" or others & layout.folded:
                 return f"configures `{program}`, which checks the work"
@@ -324,8 +326,3 @@ def _module_paths(module: str) -> tuple[str, str]:
     """Return the two files that `python -m` may run for a module, relative to the import root."""
     path = module.replace(".", "/")
     return f"{path}.py", f"{path}/__main__.py"
-
-
-def _path_beside(path: str, name: str) -> str:
-    folder = path.casefold().rpartition("/")[0]
-    return f"{folder}/{name}" if folder else name

@@ -76,6 +76,8 @@ AGAIN = ("the baseline, a second time",)
 """Selects the second run of a baseline among the known runs."""
 UNREAD = ("the baseline, without readable code",)
 """Selects its run on code that nothing can read."""
+SUSPECT = ("the baseline, with what its command names",)
+"""The same with the words of the command in it, for a gate that fails where it finds something."""
 FATES_BY_WEIGHT: Sequence[TestFate] = ("lost", "removed", "changed", "moved")
 """The fates to keep first if there are too many."""
 
@@ -296,8 +298,11 @@ class _GateRunner:
         """Return whether a gate that names no tests also passes on unreadable code; runs once for each base."""
         if result.gate.kind != "test" or result.gate.runner != "exit" or result.verdict != "pass":
             return False
-        unread = await self._base_again(run, UNREAD)
-        return unread.problem is None and unread.exit_code == 0
+        for how in (UNREAD, SUSPECT):
+            unread = await self._base_again(run, how)
+            if unread.problem is not None or unread.exit_code != 0:
+                return False
+        return True
 
     async def _base_again(self, before: GateRun, how: Sequence[str]) -> GateRun:
         stored = structs.replace(
@@ -310,11 +315,11 @@ class _GateRunner:
         tree = structs.replace(self._tree, commit=before.commit, environ={**self._tree.environ, **UNCACHED})
         try:
             await restore_tracked_files(tree)
-            if how == UNREAD:
-                await lay_unread_code(tree)
+            if how != AGAIN:
+                await lay_unread_code(tree, before.gate.command if how == SUSPECT else "")
             run = (await self._shown_by(tree, before.gate, before, ())).run
         finally:
-            await restore_tracked_files(self._tree)
+            await clean_again(self._memory.check_environment, self._tree)
         stored.keep(run, how)
         return run
 

@@ -183,7 +183,8 @@ async def _unstable_before(
 ) -> bool:
     """Return True if the failure also occurs in one of a few runs on the base, with the work's `new` test files."""
     left = set(failure.tests)
-    if failure.gate and any(_is_in(new, failure.gate, name) for name in left):
+    paths = [path_of_test(failure.gate, name, new) for name in left] if failure.gate else []
+    if any(path and any(f"/{each}".endswith(f"/{path}") for each in new) for path in paths):
         return False
     # A check that always fails without the work cannot prove instability, unless its tests have names.
     if not left and (failure.check is None or failure.check.command in passed.failed_on_base):
@@ -208,11 +209,6 @@ async def _base_with(base: Commit, new: Sequence[str], work: Commit, clean_tree:
     if new:
         await tree.git("checkout", work, "--", *(f":(top,literal){path}" for path in new))
     return tree
-
-
-def _is_in(files: Collection[str], gate: Gate, name: str) -> bool:
-    path = path_of_test(gate, name, files)
-    return path is not None and any(each == path or each.endswith(f"/{path}") for each in files)
 
 
 async def _run_tests(gate: Gate, tree: Tree, only: Sequence[str]) -> GateRun:

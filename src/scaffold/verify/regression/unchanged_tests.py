@@ -1,5 +1,6 @@
 """Tell what comes from changed support files and settings: tests that prove less, findings that are not new."""
 
+import re
 from collections.abc import Collection, Mapping
 
 from msgspec import structs
@@ -18,6 +19,7 @@ from scaffold.verify.regression.selection.affected_tests import ChangeImpact
 from scaffold.verify.regression.selection.test_selection import LANGUAGE_FAMILIES
 
 STUBS = "pyi"
+_FILE_NAME = re.compile(r"(?<!\S)\w[\w.]{0,99}(?!\S)")
 CASE = "["
 """Separates the name of a test from the name of its case."""
 
@@ -96,11 +98,14 @@ async def lay_base_code(tree: Tree, before: GateRun) -> frozenset[str]:
     return others
 
 
-async def lay_unread_code(tree: Tree) -> None:
-    """Make every file unreadable that does not say what commands do; `restore_tracked_files` undoes it."""
-    for path in await commits.listed_files(tree.git, tree.commit):
-        if not says_commands(path):
-            ContainedPath(tree.git.cwd, path).write(NO_CODE)
+async def lay_unread_code(tree: Tree, words: str) -> None:
+    """Make each file unreadable that does not say what commands do, with `words` in it and as names of new files."""
+    listed = await commits.listed_files(tree.git, tree.commit)
+    named = {word for word in _FILE_NAME.findall(words) if not (tree.git.cwd / word).exists()}
+    # On the same line, since a shell would execute another one.
+    text = b" ".join([*NO_CODE.split(), *words.encode().split(), *words.replace("\\", "").encode().split()]) + b"\n"
+    for path in {path for path in listed if not says_commands(path)} | named:
+        ContainedPath(tree.git.cwd, path).write(text)
 
 
 def with_findings_of(before: GateRun, settings: GateRun, changed: Collection[str]) -> GateRun:

@@ -184,7 +184,8 @@ def is_python_test(path: str) -> bool:
 async def files_at_commit(git: Git, commit: Commit) -> ProjectFiles:
     """Return the files of a commit, with the contents of manifests and of some test files, if not too large."""
     files = await listed_files(git, commit)
-    read_paths = [*filter(decides_gates, files), *islice(filter(_may_test, files), MAX_TEST_FILES)]
+    tests = (path for path in files if is_python_test(path) or (path.endswith(".rs") and _is_listed(path)))
+    read_paths = [*filter(decides_gates, files), *islice(tests, MAX_TEST_FILES)]
     blobs = {path: files[path] for path in read_paths}
     sizes = dict(zip(blobs, await blob_sizes(git, tuple(blobs.values())), strict=True))
     problems = _size_problems(sizes)
@@ -219,10 +220,6 @@ def _size_problems(sizes: Mapping[str, int | None]) -> dict[str, str]:
 
 def _is_listed(path: str) -> bool:
     return SKIPPED_FOLDERS.isdisjoint(PurePosixPath(path).parts)
-
-
-def _may_test(path: str) -> bool:
-    return is_python_test(path) or (path.endswith(".rs") and _is_listed(path))
 
 
 def decides_gates(path: str) -> bool:

@@ -72,9 +72,11 @@ def can_select_packages(command: str) -> bool:
 def read_report(ended: RunnerExit) -> RunnerResult:
     """Return the result of a run that was not killed."""
     events = tuple(_parse_events(ended.stdout))
-    broken = {printable_test_name(event.import_path or event.package) for event in events if _is_final(event)} | {
-        printable_test_name(found.decode(errors="replace")) for found in _BUILD_FAILED.findall(ended.stdout)
-    }
+    broken = {printable_test_name(found.decode(errors="replace")) for found in _BUILD_FAILED.findall(ended.stdout)}
+    for event in events:
+        told = event.action == "output" and not event.test and re.search(r"\[(build|setup) failed\]", event.output)
+        if event.action == "build-fail" or event.failed_build or told:
+            broken.add(printable_test_name(event.import_path or event.package))
     outcomes = _test_outcomes(events)
     if broken and ended.env.stand_ins is not None:
         return _older_result(events, ended, broken, outcomes)
@@ -167,11 +169,6 @@ def _parse_events(output: bytes) -> Iterator[GoTestEvent]:
 
 def _join_output(events: Iterable[GoTestEvent]) -> str:
     return "".join(event.output for event in events)
-
-
-def _is_final(event: GoTestEvent) -> bool:
-    printed = event.action == "output" and not event.test and re.search(r"\[(build|setup) failed\]", event.output)
-    return event.action == "build-fail" or bool(event.failed_build) or bool(printed)
 
 
 def _failed_packages(events: Iterable[GoTestEvent], outcomes: dict[str, TestOutcome]) -> Iterator[str]:
