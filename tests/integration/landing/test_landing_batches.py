@@ -66,8 +66,8 @@ async def landing(harness, tmp_path):
     """Begin a run of these actions, whose gate is a script that counts its runs in the queue."""
     made = []
 
-    async def begin(*actions, gate="true", arrivals=asyncio.Event):
-        script = f'{IN_WORK} && exit 0\nset -- *\necho $# >> "{tmp_path}/gates"\n{gate}\n'
+    async def begin(*actions, gate="true", arrivals=asyncio.Event, at_work=0):
+        script = f'{IN_WORK} && exit {at_work}\nset -- *\necho $# >> "{tmp_path}/gates"\n{gate}\n'
         (harness.repo / "gate.sh").write_text(script)
         await harness.sh("git add -A; git commit -qm gate")
         settings = {
@@ -110,6 +110,18 @@ async def test_candidates_of_other_files_are_proven_side_by_side_and_land_at_onc
         own = harness.store.attempts.get(attempt.id).head_sha
         assert {each.kind: each.commit for each in fact.evidence} == {"contract": own, "gate": landed.commit}
         assert await commits.changed_paths(harness.context.git, f"{own}^", own) == fact.paths
+
+
+@pytest.mark.slow
+async def test_candidates_with_one_doubt_about_a_blind_gate_land_at_once_and_keep_it(harness, landing):
+    """BX-4, BX-6: a gate that was red before is as blind in a batch; nobody waits for a run of it alone."""
+    made = await landing(*(act(key, check=f"test -f {key}") for key in "ab"), gate="false", at_work=1)
+    attempts = await made.hand_in("a", "b")
+    (landed,) = await made.until_idle()
+    assert landed == BatchLanded(await harness.tip(made.run), tuple(each.id for each in attempts))
+    assert made.gate_runs == ["5"]
+    facts = harness.store.facts.for_goal(harness.action(made.run, "a").goal_id)
+    assert [[doubt.code for doubt in fact.doubts] for fact in facts] == [["gates_blind"], ["gates_blind"]]
 
 
 @pytest.mark.slow

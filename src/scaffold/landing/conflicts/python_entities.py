@@ -75,14 +75,13 @@ def members_of(entity: Entity) -> tuple[Entity, ...]:
         members.append(Entity(key, "".join(lines[at:start]), node=None if label else node))
         end = at = _last_line(body[-1]) - offset
         inside = _split_body(body, lines, offset, end, start=start, weakly=is_weak)
-        members += [structs.replace(each, key=_within(label, each.key)) for each in inside]
+        within = f" ({label})" if label else ""
+        members += [
+            structs.replace(each, key=structs.replace(each.key, name=each.key.name + within)) for each in inside
+        ]
     if at < len(lines):
         members.append(Entity(EntityKey("tail", ""), "".join(lines[at:])))
     return tuple(_number_entities(iter(members)))
-
-
-def _within(label: str, key: EntityKey) -> EntityKey:
-    return structs.replace(key, name=f"{key.name} ({label})") if label else key
 
 
 def _blocks_of(node: ast.stmt) -> Iterator[tuple[str, Sequence[Statement]]]:

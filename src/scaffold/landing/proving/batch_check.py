@@ -106,8 +106,7 @@ class BatchVerifier:
         if baseline is None:
             return GateProof(())
         async with self._checkouts.taken(during) as checkout:
-            request = await self._batch_request(batch)
-            request = msgspec.structs.replace(request, baseline=baseline)
+            request = msgspec.structs.replace(await self._batch_request(batch), baseline=baseline)
             base = await with_marks_of(
                 self._context.git, self._run.settings.landing.tracked_list, batch[0].candidate.base, head
             )
@@ -135,16 +134,20 @@ class BatchVerifier:
         )
 
 
-def lands_with_others(each: ProvenAlone) -> bool:
-    """Return whether gates raised no doubt about the candidate: a batch could not tell its doubts from others'."""
-    before = each.candidate.attempt.verification
-    return before is None or all(doubt in each.verification.doubts for doubt in before.doubts)
+def lands_with(first: ProvenAlone, each: ProvenAlone) -> bool:
+    """Return whether gates raised no doubt, or the same about blind gates: a batch could not tell other ones apart."""
+    ours, theirs = (
+        {*(before.doubts if before else ())} - {*one.verification.doubts}
+        for one in (first, each)
+        for before in (one.candidate.attempt.verification,)
+    )
+    return ours == theirs and all(doubt.code == "gates_blind" and not doubt.answer for doubt in ours)
 
 
 def with_gates_of_batch(batch: Sequence[ProvenAlone], shown: Verification) -> tuple[Verification, ...]:
     """Return the verification of each candidate with the batch's gates."""
-    # Each candidate `lands_with_others`, so a doubt that gates raise now comes from the combination: it belongs to all,
-    # and no reviewer has agreed to it.
+    # Each candidate `lands_with` the first, so a doubt that gates raise now was raised about all, or comes from the
+    # combination: then it belongs to all, and no reviewer has agreed to it.
     proven = list[Verification]()
     for each in batch:
         doubts = (*each.verification.doubts, *(one for one in shown.doubts if one not in each.verification.doubts))

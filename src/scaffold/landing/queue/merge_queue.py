@@ -3,6 +3,7 @@
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from itertools import takewhile
 
 from msgspec import Struct, structs
@@ -16,7 +17,7 @@ from scaffold.host.slots import usable_cores
 from scaffold.landing.facts.landing_record import session_tip
 from scaffold.landing.facts.story_steps import unpin_contained
 from scaffold.landing.integration import Integrated, why_merge_failed
-from scaffold.landing.proving.batch_check import BatchVerifier, lands_with_others, with_gates_of_batch
+from scaffold.landing.proving.batch_check import BatchVerifier, lands_with, with_gates_of_batch
 from scaffold.landing.proving.candidate_check import CandidateResult, CandidateVerifier, outcome_of
 from scaffold.landing.proving.candidate_line import Line, end_tasks
 from scaffold.landing.proving.checkout import LANDING, Checkouts, names_of_lanes
@@ -275,7 +276,7 @@ class MergeQueue:
             lanes = self._line.lanes[:count]
             if all(lane.proof.done() for lane in lanes):
                 first, *others = [lane.proven_alone for lane in lanes]
-                proven = [first, *takewhile(lands_with_others, others)] if lands_with_others(first) else [first]
+                proven = [first, *takewhile(partial(lands_with, first), others)]
                 batch.proof, batch.proven = asyncio.create_task(self._batch_verifier.together(proven)), len(proven)
         if batch.proof is None or not batch.proof.done():
             return None
