@@ -167,11 +167,13 @@ async def test_an_import_error_at_the_base_is_no_baseline(candidates):
 
 @pytest.mark.slow
 async def test_tests_without_a_single_pass_are_no_baseline(candidates):
-    """AL-10: nothing can be inferred from such tests."""
-    base = await candidates.commit({"test_it.py": "def test_it():\n    assert False\n"})
+    """AL-10: nothing can be inferred from such tests, unless one of them judged the code: it was written first."""
+    base = await candidates.commit({"test_it.py": "def test_it():\n    raise OSError('no such device')\n"})
     problem = await candidates.capture(base)
     assert isinstance(problem, NotReady)
     assert "(1 ran)" in problem.what
+    first = await candidates.commit({"test_it.py": "def test_it():\n    assert False\n"})
+    assert isinstance(await candidates.capture(first), BaselineResult)
 
 
 @pytest.mark.slow

@@ -56,6 +56,7 @@ def test_a_vacuous_test_run_is_no_baseline():
         run(problem="vacuous"),
         run(problem="error", exit_code=127),
         run(outcomes={"a": "failed", "b": "skipped"}),
+        run(outcomes={"a": "error"}, messages={"a": ("AssertionError: no server",)}),
         run(Gate(kind="test", command="make test"), detail="No module named x"),
     ]
     found = [unready_reason(shown, given=False) for shown in runs]
@@ -66,6 +67,7 @@ def test_a_vacuous_test_run_is_no_baseline():
             "the gate `test` (pytest -q) cannot judge any work: it ran no tests although tests exist",
             "the gate `test` (pytest -q) cannot judge any work: its command could not be run (exit code 127)",
             "the gate `test` (pytest -q) cannot judge any work: none of its tests pass (2 ran)",
+            "the gate `test` (pytest -q) cannot judge any work: none of its tests pass (1 ran)",
             "the gate `test` (make test) cannot judge any work: the Python module `x` is not installed",
         ]
     )
@@ -77,6 +79,8 @@ def test_a_run_that_distinguishes_good_from_bad_is_a_baseline():
     runs = [
         run(outcomes={"a": "failed", "b": "passed"}, detail="No module named x"),
         run(outcomes={"a": "flaky"}),
+        run(outcomes={"a": "failed"}, messages={"a": ("AssertionError: 2 != 6",)}),
+        run(outcomes={"a": "failed"}, messages={"a": ("AttributeError: module 'calc' has no attribute 'mul'",)}),
         run(Gate(kind="test", command="make test"), outcomes={"exit": "failed"}, detail="1 of 9 tests failed"),
         run(Gate(kind="lint", command="ruff"), problem="error"),
         run(Gate(kind="build", command="make"), outcomes={"exit": "failed"}),

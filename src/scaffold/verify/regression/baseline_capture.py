@@ -58,6 +58,8 @@ MISSING_PATTERNS: Sequence[tuple[re.Pattern[str], str]] = tuple(
     )
 )
 """Patterns in output that name something missing, the most informative first; the first match counts."""
+_JUDGED = re.compile(r"assert|has no attribute|is not a function|NotImplemented", re.IGNORECASE)
+"""What a test says that has judged the code, or misses what is yet to be written."""
 _SERVICE = re.compile(
     r"^The (service `.+` (?:was not started: |ended with exit code |did not listen ).+)\.$", re.MULTILINE
 )
@@ -300,7 +302,9 @@ def _no_passing_test(run: GateRun, missing: str | None) -> str | None:
     if run.gate.runner == "exit":
         # The work may have to fix an unnamed failure; only a missing dependency makes the gate useless.
         return missing if run.exit_code != 0 else None
-    if not PASSING_OUTCOMES.isdisjoint(run.outcomes.values()):
+    failed = [text for name, texts in run.messages.items() if run.outcomes.get(name) == "failed" for text in texts]
+    written_first = not (missing or run.refused) and any(map(_JUDGED.search, failed))
+    if written_first or not PASSING_OUTCOMES.isdisjoint(run.outcomes.values()):
         return None
     refused = f"; {describe_refused(run.refused)}" if run.refused else ""
     return missing or f"none of its tests pass ({len(run.outcomes)} ran){refused}"
