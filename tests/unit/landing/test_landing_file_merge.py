@@ -58,6 +58,17 @@ def test_a_merge_of_lines_loses_and_invents_none(base, mine, other):
         assert set(merged) == {*base, *ours, *theirs}
 
 
+@pytest.mark.parametrize("more", [["last"], []])
+def test_what_both_sides_add_is_there_once_however_the_equal_lines_around_it_are_paired(more):
+    """AL-13: a paragraph fits before and after an empty line; one side changes something before it, too."""
+    base = ["first", "second", "", *more]
+    ours = ["first", "second", "", "added", "", *more]
+    theirs = ["FIRST", *ours[1:]]
+    assert merge_lines(base, ours, theirs) == merge_lines(base, theirs, ours) == tuple(theirs)
+    versions = FileVersions("a.py", *("".join(f'call("{line}")\n' for line in each) for each in (base, ours, theirs)))
+    require_complete(versions, versions.theirs)
+
+
 def test_a_union_covers_added_lines_alone():
     """AL-13: of a line that both sides change, no union knows which one holds."""
     versions = FileVersions("NEWS", "a\nold\nb\n", "a\nmine\nold\nb\n", "a\nother\nb\n")

@@ -160,6 +160,19 @@ def matches(base: Sequence[Line], side: Sequence[Line]) -> list[tuple[int, int, 
     found = SequenceMatcher(None, *inner, autojunk=False).get_matching_blocks()
     between = [(start + at, start + there, size) for at, there, size in found]
     runs = [(0, 0, start), *between, (len(base) - end, len(side) - end, end)]
+    return _slid(base, side, [run for run in runs if run[2]])
+
+
+def _slid(base: Sequence[Line], side: Sequence[Line], runs: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
+    # Lines between equal ones fit in several places. In the last of them, what both sides add is seen to be the same.
+    for at in range(1, len(runs)):
+        (first, there, size), (start, side_start, rest) = runs[at - 1], runs[at]
+        if (first + size == start) != (there + size == side_start):
+            longer, here, end = (side, there, side_start) if first + size == start else (base, first, start)
+            # A run is kept where something else follows that must not become part of the same change.
+            most = rest - ((start + rest, side_start + rest) != (len(base), len(side)))
+            by = _same_at_start(longer[here + size : end + most], longer[end : end + most])
+            runs[at - 1 : at + 1] = [(first, there, size + by), (start + by, side_start + by, rest - by)]
     return [run for run in runs if run[2]]
 
 
