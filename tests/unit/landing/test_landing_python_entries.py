@@ -1,12 +1,14 @@
 """Merging Python by the entries of its brackets: what both sides may add to one place, and what they may not."""
 
 import itertools
+import time
 
 import pytest
 
 from scaffold.core.landing.conflict import FileVersions
 from scaffold.landing.conflicts.certificate import require_complete
 from scaffold.landing.conflicts.not_mergeable import NotMergeable
+from scaffold.landing.conflicts.python_entries import merge_entries
 from scaffold.landing.conflicts.python_merge import merge_python
 from support.errors import error_of
 
@@ -67,6 +69,12 @@ MERGED = {
         ("(box=box)", "(\n        box=box,\n        loud=1,\n    )"),
         "Editor(\n        box=box,\n        dry=1,\n        loud=1,\n    )",
     ),
+    "what stands for many arguments, added by both": (
+        CALL,
+        ("box=box", "box=box, **more"),
+        ("box=box", "box=box, dry=1, **more"),
+        "Editor(box=box, dry=1, **more)",
+    ),
     "members": (ENUM, ("2\n", "2\n    PINK = 3\n"), ("2\n", "2\n    GREY = 4\n"), "    PINK = 3\n    GREY = 4\n"),
     "cases": (
         MATCH,
@@ -109,6 +117,8 @@ REFUSED = {
     "a parameter without a default": (HEAD, ("what, ", "what, who, "), ("what, ", "what, why=0, ")),
     "one value of two members": (ENUM, ("2\n", "2\n    PINK = 3\n"), ("2\n", "2\n    GREY = 3\n")),
     "arguments by their place": ("f(a)\n", ("(a", "(a, b"), ("(a", "(a, c")),
+    "what stands for other arguments": ("f(a)\n", ("(a", "(a, *b"), ("(a", "(a, x=1, *c")),
+    "two imports under one name": ("from m import a\n", ("a\n", "a, b\n"), ("a\n", "a, c as b\n")),
     "an argument that both change": ("x = f(a=1)\n", ("1", "2"), ("1", "3")),
     "cases that one value may fit": (
         MATCH,
@@ -164,3 +174,18 @@ def test_sides_that_format_what_the_other_changes_agree_on_its_meaning():
     theirs = base.replace("c=2", "c=3")
     assert "c=3" in merge_python(base, ours, theirs)
     assert merge_python(base, theirs, theirs) == theirs
+
+
+def test_a_table_of_ten_times_the_entries_takes_about_ten_times_as_long():
+    """AL-13: a large file must not keep the owner for minutes."""
+    taken = [min(seconds_for(entries) for _ in range(2)) for entries in (800, 8000)]
+    assert taken[1] < 20 * taken[0]
+
+
+def seconds_for(entries):
+    base = "go(\n" + "".join(f"    a{each}=1,\n" for each in range(entries)) + ")\n"
+    began = time.process_time()
+    assert merge_entries(
+        base, base.replace("=1,\n)", "=1,\n    b=1,\n)"), base.replace("(\n", "(\n    c=1,\n"), name="go"
+    )
+    return time.process_time() - began

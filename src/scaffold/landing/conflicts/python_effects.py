@@ -141,6 +141,8 @@ def require_own_names(merged: str, base: str, ours: str, theirs: str) -> None:
     now, *versions = ({path: (called, node) for path, called, node in _functions(parse_python(text))} for text in texts)
     for path, (_, node) in now.items():
         known = [Counter(_names_set(each[path][1])) for each in versions if path in each]
+        if not known:
+            raise NotMergeable(f"both sides define `{node.name}`")
         for name, times in Counter(_names_set(node)).items():
             if times > max(each[name] for each in known):
                 raise NotMergeable(f"both sides set `{name}` in the function `{node.name}`")

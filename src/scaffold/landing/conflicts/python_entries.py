@@ -5,8 +5,11 @@ has a meaning, as in most lists, only one side may.
 """
 
 import ast
+import functools
 import io
+import itertools
 import tokenize
+from collections import defaultdict
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 
 from msgspec import Struct, structs
@@ -47,6 +50,13 @@ SETS_BY_CALL: Mapping[str, int] = {"set": 0, "frozenset": 0, "isinstance": 1, "i
 """{builtin: which of its arguments is a collection whose order has no meaning}."""
 
 
+@functools.lru_cache(maxsize=4)
+def _lines_of(source: str) -> tuple[list[str], list[int]]:
+    """Return the lines, and where each begins; once for all entries of a large table."""
+    lines = source.splitlines(keepends=True)
+    return lines, [0, *itertools.accumulate(map(len, lines))]
+
+
 class _Part(Struct, frozen=True):
     """A syntax node and the source that it was parsed from; `in_any_order` says so of its entries."""
 
@@ -57,10 +67,10 @@ class _Part(Struct, frozen=True):
     @property
     def span(self) -> tuple[int, int]:
         """Where its text begins and ends in the source."""
-        node, lines = self.node, self.source.splitlines(keepends=True)
+        node, (lines, starts) = self.node, _lines_of(self.source)
         ends = [(getattr(node, "lineno", 1), getattr(node, "col_offset", 0))]
         ends.append((getattr(node, "end_lineno", 1), getattr(node, "end_col_offset", 0)))
-        start, end = (sum(map(len, lines[: row - 1])) + len(lines[row - 1].encode()[:at].decode()) for row, at in ends)
+        start, end = (starts[row - 1] + len(lines[row - 1].encode()[:at].decode()) for row, at in ends)
         return start, end
 
     @property
@@ -188,12 +198,13 @@ def _frame(node: ast.AST) -> str:
 def _merge_brackets(base: _Part, ours: _Part, theirs: _Part, name: str) -> tuple[tuple[int, int], str]:
     """Return (where the entries are in ours, the merged ones)."""
     was, mine, other = (_read_bracket(each) for each in (base, ours, theirs))
+    versions = [each.by_key for each in (was, mine, other)]
     merged: dict[Hashable, _Entry] = {}
-    for key in dict.fromkeys([*was.by_key, *mine.by_key, *other.by_key]):
-        entry = _merge_entry(was.by_key.get(key), mine.by_key.get(key), other.by_key.get(key), name)
+    for key in dict.fromkeys(key for each in versions for key in each):
+        entry = _merge_entry(*(each.get(key) for each in versions), name)
         if entry is not None:
             merged[key] = entry
-    keys = [list(each.by_key) for each in (was, mine, other)]
+    keys = [list(each) for each in versions]
     if isinstance(ours.node, ast.List | ast.Tuple) and not ours.in_any_order:
         order = merge_lines(*keys)
         if order is None:
@@ -321,14 +332,15 @@ def _identified(part: _Part, entries: Sequence[_Entry]) -> Iterator[_Entry]:
             words = [_words(each.text) for each in entries]
             keys = ["".join(each[:2] if each[0].startswith("*") else each[:1]) for each in words]
         case ast.ImportFrom(names=names):
-            keys = [ast.unparse(each) for each in names]
+            keys = [each.asname or each.name for each in names]
         case ast.Dict(keys=names):
             keys = [each.value if isinstance(each, ast.Constant) else each and ("", ast.dump(each)) for each in names]
             inner = part.inner("values")
         case ast.Call():
             parts = sorted([*part.inner("args"), *part.inner("keywords")], key=lambda each: each.span)
-            named = [isinstance(each.node, ast.keyword) and each.node.arg for each in parts]
-            keys, inner = [("name", name) if name else ("place", at) for at, name in enumerate(named)], parts
+            kinds = [each.node.arg or "**" if isinstance(each.node, ast.keyword) else "" for each in parts]
+            places = defaultdict[str, Iterator[int]](itertools.count)
+            keys, inner = [(kind, next(places[kind])) for kind in kinds], parts
         case _:
             inner = items = part.inner("elts")
             keys = [each.meaning for each in items]
