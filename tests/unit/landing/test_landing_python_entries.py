@@ -119,6 +119,11 @@ REFUSED = {
     "arguments by their place": ("f(a)\n", ("(a", "(a, b"), ("(a", "(a, c")),
     "what stands for other arguments": ("f(a)\n", ("(a", "(a, *b"), ("(a", "(a, x=1, *c")),
     "two imports under one name": ("from m import a\n", ("a\n", "a, b\n"), ("a\n", "a, c as b\n")),
+    "a statement that one moves and the other removes": (
+        "def f(a):\n    go(a)\n    b = [a]\n    return b\n",
+        ("    b = [a]\n", ""),
+        ("(a):\n    go(a)\n    b = [a]\n", "(a, c=1):\n    b = [a]\n    go(a)\n"),
+    ),
     "an argument that both change": ("x = f(a=1)\n", ("1", "2"), ("1", "3")),
     "cases that one value may fit": (
         MATCH,

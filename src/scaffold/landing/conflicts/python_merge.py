@@ -75,6 +75,8 @@ def _merge_bodies(
             chosen[key] = entity
     if in_order:
         order = list(_order_statements(was, mine, other))
+        if gone := [key.name for key in order if key not in chosen]:
+            raise NotMergeable(f"one side moves `{gone[0]}`, the other removes it")
     else:
         order = [key for key in merge_order(list(was), list(mine), list(other), chosen) if key in chosen]
         _require_other_values(was, mine, other)
