@@ -40,10 +40,6 @@ UNORDERED = "\2"
 """Prefix of places whose units have no order."""
 
 
-class _KeyTwice(ValueError):
-    pass
-
-
 def parts_of(path: str, text: str) -> Parts:
     """Split a version of a file by the kind that its name says; as text if it cannot be parsed."""
     name = PurePosixPath(path).name
@@ -208,7 +204,7 @@ def _json_units(text: str) -> Iterator[tuple[str, Unit]]:
 
 def _unique_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found := dict(pairs)) < len(pairs):
-        raise _KeyTwice
+        raise ValueError("a key twice")
     return found
 
 

@@ -19,15 +19,7 @@ from scaffold.git.trees.tree_file import NewFile, private_index
 from scaffold.landing.conflicts.certificate import require_complete
 from scaffold.landing.conflicts.lock_files import lock_tool
 from scaffold.landing.conflicts.not_mergeable import NotMergeable
-from scaffold.landing.conflicts.resolution import (
-    IsUnion,
-    ReadFile,
-    Resolution,
-    read_text,
-    resolve_files,
-    resolved,
-    tree_of_resolution,
-)
+from scaffold.landing.conflicts.resolution import IsUnion, ReadFile, Resolution, read_text, resolve_files, resolved
 
 Helper = Literal["agent", "lock tool"]
 """Resolves conflicts that take time: a merge agent, or the tools that make lock files."""
@@ -107,14 +99,14 @@ async def merge_candidate(integration: Integration, *, tip: Commit, head: Commit
             if found.left and integration.ask_agent is not None:
                 found = _with_answers(found, await _await_answer(integration.ask_agent(found.left), found.left))
             if found.locks and not found.left and integration.make_lock_files is not None:
-                tree = await tree_of_resolution(index, merged, found.files)
+                tree = await index.tree_with(merged.tree, found.files)
                 found = _with_answers(
                     found, await _await_answer(integration.make_lock_files(tree, found.locks), found.locks)
                 )
 
         if found.refused or not merged.files:
             return TreeConflict(tuple(sorted(each.path for each in found.refused)), found.told, helpers)
-        tree = await tree_of_resolution(index, merged, found.files)
+        tree = await index.tree_with(merged.tree, found.files)
         return TreeMerged(tree, found.told, helpers)
 
 

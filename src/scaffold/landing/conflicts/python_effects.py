@@ -64,23 +64,14 @@ def _only_remembers(node: ast.AST) -> bool:
 
 def _is_place(target: ast.AST) -> bool:
     match target:
-        case ast.Name() | ast.Attribute(value=ast.Name()):
-            return True
-        case ast.Subscript(value=ast.Name(), slice=ast.Constant(value=str())):
+        case ast.Name() | ast.Attribute(value=ast.Name()) | ast.Subscript(ast.Name(), ast.Constant(str())):
             return True
     return False
 
 
 def _may_act(node: ast.AST) -> bool:
-    calls = [each for each in ast.walk(node) if isinstance(each, CALLS)]
-    return any(
-        not (
-            isinstance(each, ast.Call)
-            and isinstance(each.func, ast.Name)
-            and getattr(builtins, each.func.id, None) in WITHOUT_EFFECT
-        )
-        for each in calls
-    )
+    called = [getattr(each, "func", each) for each in ast.walk(node) if isinstance(each, CALLS)]
+    return any(getattr(builtins, ast.unparse(each), None) not in WITHOUT_EFFECT for each in called)
 
 
 def _bound(nodes: Sequence[ast.AST]) -> Iterator[str]:
@@ -149,7 +140,8 @@ def require_own_names(merged: str, base: str, ours: str, theirs: str) -> None:
     for side, functions in zip((ours, theirs), versions[1:], strict=True):
         moved: dict[str, int] = {}
         for path, (called, node) in functions.items():
-            names, there = _names_by_place(node), _names_by_place(now[path][1] if path in now else node)
+            arguments = [each.args for each in (node, now[path][1] if path in now else node)]
+            names, there = ([one.arg for one in (*each.posonlyargs, *each.args)] for each in arguments)
             same = sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], zip(names, there, strict=False)))
             if same < len(names):
                 moved |= {name: min(same, moved.get(name, same)) for name in called}
@@ -165,10 +157,6 @@ def _names_set(node: ast.AST) -> Iterator[str]:
     for each in ast.walk(node):
         if isinstance(each, ast.Name | ast.Attribute) and isinstance(each.ctx, ast.Store) and id(each) not in inner:
             yield ast.unparse(each)
-
-
-def _names_by_place(node: Function) -> list[str]:
-    return [each.arg for each in (*node.args.posonlyargs, *node.args.args)]
 
 
 def _functions(node: ast.AST, path: str = "", within: str = "") -> Iterator[tuple[str, set[str], Function]]:

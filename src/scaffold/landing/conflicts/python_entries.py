@@ -201,7 +201,8 @@ def _merge_brackets(base: _Part, ours: _Part, theirs: _Part, name: str) -> tuple
     versions = [each.by_key for each in (was, mine, other)]
     merged: dict[Hashable, _Entry] = {}
     for key in dict.fromkeys(key for each in versions for key in each):
-        entry = _merge_entry(*(each.get(key) for each in versions), name)
+        base_one, our_one, their_one = (each.get(key) for each in versions)
+        entry = _merge_entry(base_one, our_one, their_one, name)
         if entry is not None:
             merged[key] = entry
     keys = [list(each) for each in versions]
@@ -255,16 +256,9 @@ def _inside(part: _Part, bracket: _Bracket) -> str:
 class _Token(Struct, frozen=True):
     kind: int
     text: str
-    span: tuple[int, int]
+    start: int
+    end: int
     row: int
-
-    @property
-    def start(self) -> int:
-        return self.span[0]
-
-    @property
-    def end(self) -> int:
-        return self.span[1]
 
 
 def _tokens_of(text: str) -> list[_Token]:
@@ -278,7 +272,7 @@ def _tokens_of(text: str) -> list[_Token]:
     tokens = []
     for each in inner:
         start, end = (lines[row - 1] + column - (row == 1) for row, column in (each.start, each.end))
-        tokens.append(_Token(each.type, each.string, (start, end), each.end[0]))
+        tokens.append(_Token(each.type, each.string, start, end, each.end[0]))
     return tokens
 
 

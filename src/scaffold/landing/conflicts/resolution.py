@@ -8,7 +8,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from scaffold.core.ids import Commit, TreeId
+from scaffold.core.ids import Commit
 from scaffold.core.landing.conflict import FileMerge, FileVersions
 from scaffold.git.client.command_line import Git
 from scaffold.git.commits import batch_contents
@@ -184,11 +184,6 @@ def resolve_versions(conflicted: Conflicted, versions: Versions, *, is_union: Is
 def resolved(path: str, how: Method) -> FileMerge:
     """Return the outcome of a file whose conflict was resolved."""
     return FileMerge(path, "resolved", METHODS[how])
-
-
-async def tree_of_resolution(index: PrivateIndex, conflicted: Conflicted, files: Mapping[str, NewFile]) -> TreeId:
-    """Write the tree of a merge whose conflicts are all resolved."""
-    return await index.tree_with(conflicted.tree, files)
 
 
 def _read_file(
