@@ -37,7 +37,7 @@ def test_the_demo_lands_everything_and_its_last_line_says_so(tmp_path):
     demo = scenario.command("demo", "--dir", str(sample))
     done = scenario.call(demo, code=0, cwd=tmp_path)
     assert done.stdout.splitlines()[-1] == snapshot("landed 7 actions, 7 facts with evidence")
-    assert "conflict" in done.stdout
+    assert "token-bucket: turnstile/strategies.py: resolved by its functions, classes and imports" in done.stdout
     assert "contract_failed" in done.stdout
     assert scenario.processes() == []
     [look] = [block for block in blocks("README.md") if DEMO_FOLDER in block.text]
