@@ -2,7 +2,7 @@
 
 from typing import get_args
 
-from scaffold.core.proof.gates import Gate, GateResult, GateVerdict
+from scaffold.core.proof.gates import GREEN_ANYWAY, RED_ANYWAY, Gate, GateResult, GateRun, GateVerdict
 
 TEST = Gate(kind="test", command="pytest")
 
@@ -48,3 +48,18 @@ def test_a_gate_of_which_all_failed_before_the_work_is_no_evidence():
     results = (by_exit_code, all_red, crashed, one_green, one_fixed, findings)
     assert [each.counts_for_work for each in results] == [False, False, False, True, True, True]
     assert not any(each.blocks for each in results)
+
+
+def test_a_run_on_the_base_says_why_no_work_could_make_it_worse():
+    """BX-4: all that ran is red; one that passes on code that nothing can read looks at none."""
+    tests = Gate(kind="test", command="pytest", runner="pytest")
+
+    def blind(gate, problem=None, **outcomes):
+        run = GateRun(gate=gate, commit="c" * 40, environment="here", exit_code=1, problem=problem, outcomes=outcomes)
+        return run.blind
+
+    assert blind(tests, a="failed", b="skipped") == blind(TEST, exit="failed") == RED_ANYWAY
+    open_ones = [blind(tests, a="failed", b="passed"), blind(tests, a="passed"), blind(tests, "error", a="failed")]
+    lint = Gate(kind="lint", command="ruff check .", runner="findings")
+    assert [*open_ones, blind(lint, F401="failed")] == [""] * 4
+    assert GateResult(gate=TEST, verdict="pass", passes_unread=True).blind == GREEN_ANYWAY

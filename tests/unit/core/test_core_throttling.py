@@ -18,6 +18,7 @@ from scaffold.core.throttling import (
     after_unavailable,
     cooldown_left_s,
     is_unavailable,
+    limited_to,
     poll_delay_s,
 )
 
@@ -33,6 +34,12 @@ def _answers(pace: ThrottleState, count: int) -> ThrottleState:
 def test_a_free_endpoint_admits_all_requests_at_once() -> None:
     assert cooldown_left_s(UNTHROTTLED, NOW) == 0
     assert admits(UNTHROTTLED, NOW, 1_000_000)
+
+
+def test_a_server_gets_no_more_requests_than_it_says_it_works_on() -> None:
+    """AL-31: the smaller of its number and of the limit that refusals set."""
+    states = [limited_to(ThrottleState(max_in_flight=own), most) for own in (None, 3) for most in (None, 1, 4)]
+    assert [state.max_in_flight for state in states] == [None, 1, 4, 3, 1, 3]
 
 
 def test_one_refusal_starts_a_cooldown_for_all() -> None:

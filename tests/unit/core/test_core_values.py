@@ -3,7 +3,18 @@ from typing import Protocol
 
 import msgspec
 
-from scaffold.core.conversation import AssistantMessage, Text, Thinking, ToolCall
+from scaffold.core.conversation import (
+    NO_IMAGE,
+    AssistantMessage,
+    Image,
+    KeptTurn,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    UserMessage,
+    without_images,
+)
 from scaffold.core.errors import ModelError, PlanInvalid, ScaffoldError
 from scaffold.core.events import ActionStatusChanged, Event, NoticeRaised, StoredEvent
 from scaffold.core.ids import ActionKey, Assertion, Commit, GoalId, RunId
@@ -169,3 +180,28 @@ def test_a_branch_move_takes_work_or_changes_the_session_branch():
     made = {"id": "m", "run_id": RunId("r"), "branch": "main", "head": COMMIT, "old": None, "new": COMMIT}
     moves = {purpose: BranchMove(**made, purpose=purpose, created_at=NOON) for purpose in takes}
     assert {purpose: move.takes_work for purpose, move in moves.items()} == takes
+
+
+def test_a_message_without_its_images_says_that_there_were_some() -> None:
+    """RA-10."""
+    plain, reply = UserMessage((Text("look"),)), AssistantMessage((Text("yes"),))
+    assert without_images(plain) is plain
+    assert without_images(reply) is reply
+    shown = UserMessage((Text("look"), Image("image/png", b"1")))
+    assert without_images(shown) == UserMessage((Text("look"), Text(NO_IMAGE)))
+
+
+def test_a_kept_turn_knows_its_running_calls_and_how_far_it_has_come() -> None:
+    """SC-20: two turns at one place have done the same."""
+    calls = tuple(ToolCall(name, "shell", {}) for name in "abc")
+    turn = KeptTurn(
+        messages=(AssistantMessage(calls),),
+        results=(ToolResult("a", "shell", "1"),),
+        begun={"a": "", "b": ""},
+        requests=2,
+        answered=0,
+    )
+    assert turn.running == calls[1:2]
+    assert turn.place == (2, frozenset("a"), frozenset("ab"))
+    begins = KeptTurn(messages=(), requests=0, answered=0)
+    assert (begins.running, begins.place) == ((), (0, frozenset(), frozenset()))
