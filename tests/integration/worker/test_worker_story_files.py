@@ -172,8 +172,8 @@ async def test_a_turn_that_waited_keeps_its_edits_and_its_shared_folder(harness)
 
 
 @pytest.mark.slow
-async def test_a_merge_that_waited_for_a_human_is_made_again(harness):
-    """BX-13, DR-11: its second parent and its check for conflict markers belong to what has landed by then."""
+async def test_a_merge_that_waited_for_a_human_goes_on(harness):
+    """BX-13, DR-11: with what it merged, and the conversation about it."""
     run = await begin(harness, ("rebase_resolve", "final_review"), yolo=False, inbox_wait_s=0.05)
     ending = await carried_out(
         harness, await harness.queue(run, KEY), RecordingModel(cassette_model(call_entry(1, ASK)))
@@ -184,7 +184,7 @@ async def test_a_merge_that_waited_for_a_human_is_made_again(harness):
     assert isinstance(ending, CandidateReady)
     assert "# The merge" in repr(model.requests[0].messages)
     assert await harness.sh(f"git log -1 --format=%s {ending.head}") == f"Merge what landed into {KEY}"
-    assert any(each.startswith(f"{KEY} starts over") for each in harness.notices(run))
+    assert f"{KEY} continues where attempt 1 waited for you." in harness.notices(run)
 
 
 @pytest.mark.slow
