@@ -1,14 +1,12 @@
 """Merging Python by the entries of its brackets: what both sides may add to one place, and what they may not."""
 
 import itertools
-import time
 
 import pytest
 
 from scaffold.core.landing.conflict import FileVersions
 from scaffold.landing.conflicts.certificate import require_complete
 from scaffold.landing.conflicts.not_mergeable import NotMergeable
-from scaffold.landing.conflicts.python_entries import merge_entries
 from scaffold.landing.conflicts.python_merge import merge_python
 from support.errors import error_of
 
@@ -179,18 +177,3 @@ def test_sides_that_format_what_the_other_changes_agree_on_its_meaning():
     theirs = base.replace("c=2", "c=3")
     assert "c=3" in merge_python(base, ours, theirs)
     assert merge_python(base, theirs, theirs) == theirs
-
-
-def test_a_table_of_ten_times_the_entries_takes_about_ten_times_as_long():
-    """AL-13: a large file must not keep the owner for minutes."""
-    taken = [min(seconds_for(entries) for _ in range(2)) for entries in (800, 8000)]
-    assert taken[1] < 20 * taken[0]
-
-
-def seconds_for(entries):
-    base = "go(\n" + "".join(f"    a{each}=1,\n" for each in range(entries)) + ")\n"
-    began = time.process_time()
-    assert merge_entries(
-        base, base.replace("=1,\n)", "=1,\n    b=1,\n)"), base.replace("(\n", "(\n    c=1,\n"), name="go"
-    )
-    return time.process_time() - began
