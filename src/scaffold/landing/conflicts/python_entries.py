@@ -104,7 +104,7 @@ class _Part(Struct, frozen=True):
         return isinstance(inner, ast.Set | ast.Dict)
 
 
-class _Entry(Struct, frozen=True):
+class _BracketEntry(Struct, frozen=True):
     """An entry of a bracket: its identity, its text, what is before it since the last comma, a comment on its line."""
 
     key: Hashable
@@ -124,7 +124,7 @@ class _Entry(Struct, frozen=True):
 class _Bracket(Struct, frozen=True):
     """The entries of a bracket, where the text between its ends is, and what follows the last entry."""
 
-    entries: tuple[_Entry, ...]
+    entries: tuple[_BracketEntry, ...]
     start: int
     end: int
     rest: str
@@ -132,7 +132,7 @@ class _Bracket(Struct, frozen=True):
     """Whether a comma follows the last one."""
 
     @property
-    def by_key(self) -> dict[Hashable, _Entry]:
+    def by_key(self) -> dict[Hashable, _BracketEntry]:
         """The entries by their identity."""
         if len(found := {each.key: each for each in self.entries}) < len(self.entries):
             raise NotMergeable("an entry occurs twice")
@@ -199,7 +199,7 @@ def _merge_brackets(base: _Part, ours: _Part, theirs: _Part, name: str) -> tuple
     """Return (where the entries are in ours, the merged ones)."""
     was, mine, other = (_read_bracket(each) for each in (base, ours, theirs))
     versions = [each.by_key for each in (was, mine, other)]
-    merged: dict[Hashable, _Entry] = {}
+    merged: dict[Hashable, _BracketEntry] = {}
     for key in dict.fromkeys(key for each in versions for key in each):
         base_one, our_one, their_one = (each.get(key) for each in versions)
         entry = _merge_entry(base_one, our_one, their_one, name)
@@ -225,7 +225,9 @@ def _merge_brackets(base: _Part, ours: _Part, theirs: _Part, name: str) -> tuple
     return (mine.start, mine.end), _written([merged[key] for key in order], like, shape)
 
 
-def _merge_entry(base: _Entry | None, ours: _Entry | None, theirs: _Entry | None, name: str) -> _Entry | None:
+def _merge_entry(
+    base: _BracketEntry | None, ours: _BracketEntry | None, theirs: _BracketEntry | None, name: str
+) -> _BracketEntry | None:
     was, mine, other = (each and each.meaning for each in (base, ours, theirs))
     if other in (was, mine):
         return ours
@@ -300,7 +302,7 @@ def _bracket_span(part: _Part) -> tuple[int, int]:
 def _read_bracket(part: _Part) -> _Bracket:
     start, end = _bracket_span(part)
     inner = part.source[start:end]
-    found: list[_Entry] = []
+    found: list[_BracketEntry] = []
     done, depth, last, comma, own = 0, 0, 0, False, list[_Token]()
     for each in [*_tokens_of(inner), None]:
         if each and each.kind == tokenize.OP:
@@ -308,7 +310,7 @@ def _read_bracket(part: _Part) -> _Bracket:
         ends = each is None or (each.kind == tokenize.OP and each.text == "," and depth == 0)
         if ends and own:
             text = inner[own[0].start : own[-1].end]
-            found.append(_Entry(None, text, inner[done : own[0].start], "", at=start + own[0].start))
+            found.append(_BracketEntry(None, text, inner[done : own[0].start], "", at=start + own[0].start))
             done, comma, last, own = (each.end if each else own[-1].end), each is not None, own[-1].row, []
         elif each and each.kind == tokenize.COMMENT and not own and found and each.row == last:
             found[-1] = structs.replace(found[-1], comment=each.text)
@@ -318,7 +320,7 @@ def _read_bracket(part: _Part) -> _Bracket:
     return _Bracket(tuple(_identified(part, found)), start, end, inner[done:], comma)
 
 
-def _identified(part: _Part, entries: Sequence[_Entry]) -> Iterator[_Entry]:
+def _identified(part: _Part, entries: Sequence[_BracketEntry]) -> Iterator[_BracketEntry]:
     node, keys = part.node, list[Hashable]()
     inner: Sequence[_Part | None] = [None] * len(entries)
     match node:
@@ -348,7 +350,7 @@ def _words(text: str) -> list[str]:
     return [each.text for each in _tokens_of(text)]
 
 
-def _written(entries: Sequence[_Entry], like: _Part, shape: _Bracket) -> str:
+def _written(entries: Sequence[_BracketEntry], like: _Part, shape: _Bracket) -> str:
     """Return the text between the brackets, laid out as in one version; what it has unchanged stays as it is."""
     inside, texts = _inside(like, shape), [each.text for each in entries]
     row = like.source[like.source.rfind("\n", 0, shape.start) + 1 : shape.start]
