@@ -45,7 +45,7 @@ WHERE action.run_id = :run_id AND action.status = 'running' AND action.kind = 'c
                                           AND attempt.outcome = 'recorded')
       AND EXISTS (SELECT 1 FROM action AS step WHERE step.parent_id = action.id AND step.status = 'pending'
                                                  AND step.unmet = 0)
-ORDER BY action.position, action.id
+ORDER BY +action.position, action.id
 """
 COLUMNS = """
 SELECT action.id, action.goal_id, action.key, action.kind, action.files, action.role, action.method, action.workspace,
