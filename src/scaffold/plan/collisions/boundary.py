@@ -122,7 +122,7 @@ def _path_names(entry: str) -> list[str] | None:
 # The deepest level gives way first, so that the boundary stays as narrow as it can.
 def _merge_paths(paths: dict[str, str]) -> dict[str, str]:
     """Return the paths without those inside of others; of too many, their folders."""
-    while True:
+    while len(paths) > 1:
         kept = {path: written for path, written in paths.items() if not any(each in paths for each in above(path))}
         if len(kept) <= MAX_ENTRIES:
             return kept
@@ -133,3 +133,4 @@ def _merge_paths(paths: dict[str, str]) -> dict[str, str]:
             )
             for path, written in kept.items()
         }
+    return paths

@@ -1,7 +1,7 @@
 """Which ready action may not start yet, and why: it would change the same files as another that has not landed."""
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Literal, assert_never
 
 from msgspec import Struct
@@ -189,12 +189,7 @@ class Board:
             return self.why_held_back(unit) is None
         known = self._verdicts.get(unit.files)
         if known is None:
-            # A path is looked up instead of compared: thousands of ready actions are asked about, and few of them run.
-            paths = unit.boundary.paths if self._by_path and unit.id not in self._by_id else ()
-            is_met = any(path in self._by_folder for path in paths) or any(
-                place in self._by_path for path in paths for place in (path, *above(path))
-            )
-            known = self._verdicts[unit.files] = not is_met and self.why_held_back(unit) is None
+            known = self._verdicts[unit.files] = self.why_held_back(unit) is None
         return known
 
     def why_held_back(self, unit: WorkUnit) -> HeldBack | None:
@@ -218,22 +213,24 @@ class Board:
                 return HeldBack(rule=rule, waits_for=(other.key,), path=each.path)
         return None
 
-    def _units_near(self, unit: WorkUnit) -> Collection[WorkUnit]:
-        """Return the running units that may collide with the unit, each once."""
-        found = dict[str, WorkUnit]()
+    def _units_near(self, unit: WorkUnit) -> Iterator[WorkUnit]:
+        """Yield the running units that may collide with the unit; the most likely first, some more than once."""
         boundary = unit.boundary
-        for path in boundary.paths:
+        # A path is looked up instead of compared: thousands of ready actions are asked about, and few of them run.
+        for path in boundary.paths if self._by_path else ():
             for place in (path, *above(path)):
-                found.update((each.id, each) for each in self._by_path.get(place, ()))
-            found.update((each.id, each) for each in self._by_folder.get(path, ()))
-        found.update((each.id, each) for each in self._with_first_names)
+                yield from self._by_path.get(place, ())
+            yield from self._by_folder.get(path, ())
+        yield from self._with_first_names
         if boundary.first_names:
             tops = [top for top in self._by_top if not top or any(one.may_be(top) for one in boundary.first_names)]
-            found.update((each.id, each) for top in tops for each in self._by_top[top])
-        found.update((each, self._by_id[each]) for each in unit.conflicts if each in self._by_id)
+            for top in tops:
+                yield from self._by_top[top]
+        for other in unit.conflicts:
+            if other in self._by_id:
+                yield self._by_id[other]
         if not unit.files:  # what they say of this unit
-            found.update((each.id, each) for each in self._by_id.values() if unit.id in each.conflicts)
-        return found.values()
+            yield from (each for each in self._by_id.values() if unit.id in each.conflicts)
 
     def _full_directory(self, unit: WorkUnit, ahead: Iterable[WorkUnit]) -> HeldBack | None:
         most = self._limits.directory_agents
