@@ -6,6 +6,7 @@ affected actions in the same transaction, so finding ready actions costs one ind
 """
 
 import functools
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -236,7 +237,7 @@ class Actions(RunTableGateway):
         self._move_rows([self._connection.require_row(GET_STATUS, "action", action_id)], (to,), result)
 
     def move_each(self, actions: Sequence[Action], *path: ActionState) -> None:
-        """Move the actions through the states of `path`; raise IllegalTransition if a step is not allowed.
+        """Move actions of one run through the states of `path`; raise IllegalTransition if a step is not allowed.
 
         Raises StaleFence if an action's status changed since it was read.
         """
@@ -364,7 +365,7 @@ class Actions(RunTableGateway):
     def _move_rows(
         self, rows: Sequence[ActionStatusRow], path: Sequence[ActionState], result: str | None = None
     ) -> None:
-        # The last state of the path is stored, with an event for each step.
+        # The last state of the path is stored, with an event for each step. The rows are of one run.
         steps = [(status_of(state), reason_of(state)) for state in path]
         for row in rows:
             was = row["status"]
@@ -385,9 +386,11 @@ class Actions(RunTableGateway):
             shift = (row["status"] == "running") - (to == "running")
             if shift:
                 self._connection.write(SHIFT_CHILDREN_UNMET, id=row["id"], step=shift)
-            self._tally.count(row["goal_id"], row["status"], -1)
-            self._tally.count(row["goal_id"], to, 1)
-            self._events.append_all(row["run_id"], [ActionStatusChanged(row["key"], *step) for step in steps])
+        for (goal_id, status), count in Counter((row["goal_id"], row["status"]) for row in rows).items():
+            self._tally.count(goal_id, status, -count)
+            self._tally.count(goal_id, to, count)
+        events = (ActionStatusChanged(row["key"], *step) for row in rows for step in steps)
+        self._events.append_all(rows[0]["run_id"], events)
 
     def _open_compound(self, compound: Action) -> OpenCompound:
         (counts,) = self._connection.rows(COUNT_CHILDREN, parent_id=compound.id)

@@ -16,8 +16,8 @@ from scaffold.store.driver.connection import Row
 from scaffold.store.run.event_log import RunTableGateway
 
 MAX_HOTSPOTS = 2_000
-FIRST_PAGE, LARGEST_PAGE = 16, 1_000
-"""How many ready actions are read at once: most often the first few may start."""
+FIRST_PAGE, LARGEST_PAGE = 32, 1_000
+"""How many ready actions are read at once: most often the first few may start, as many as there are slots."""
 
 # Reviews change nothing. What is handed in still counts: its work is on no branch yet.
 OPEN_WORK = """
