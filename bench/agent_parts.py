@@ -1,5 +1,6 @@
-"""An agent as `ralph` puts it together, with a tool that finds the same thing each time."""
+"""An agent as `ralph` puts it together, with a tool that finds as much each time."""
 
+import itertools
 import math
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -28,11 +29,13 @@ from scaffold.store.shared_throttle import SharedThrottle
 from scaffold.store.user_store import ConversationHistory, UserStore
 
 SYSTEM = "You are an agent. Look before you act.\n" * 50
-FOUND = ToolOutput("A line of the notes that were asked for.\n" * 10)
+FOUND = "A line of the notes that were asked for.\n" * 10
+LOOKS = itertools.count(100)
 
 
 async def _look(_: Mapping[str, Any]) -> ToolOutput:
-    return FOUND
+    # Another answer each time: the same one again and again ends the turn as a loop.
+    return ToolOutput(f"{next(LOOKS)} {FOUND}")
 
 
 LOOK = Tool(
