@@ -1,6 +1,6 @@
 """A live model: one conversation with one endpoint, one try at a time."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from operator import is_
 
@@ -33,11 +33,12 @@ from scaffold.llm.transport.live_context import (
     HttpResponse,
     LiveContext,
     LoginClient,
+    ignore_progress,
 )
 from scaffold.llm.transport.silence import Silence
 from scaffold.llm.wire.codec import BYTES_PER_TOKEN, OPAQUE, Codec, EncodedMessages, ModelTarget, WireReply
 from scaffold.llm.wire.provider_errors import RequestRejected, http_error, retry_after_header, unreadable_reply
-from scaffold.llm.wire.sse import SseDecoder, is_keep_alive, read_events
+from scaffold.llm.wire.sse import SseDecoder, read_events
 from scaffold.llm.wire.text_tools import TextToolsCodec
 
 MAX_REPLY_BYTES = 64 * 2**20
@@ -205,8 +206,9 @@ class LiveModel:
                 # An error that may pass is a refusal once it has come again.
                 passing = error.transient and not again
                 passing = passing or (isinstance(on_delta, DeltaListener) and on_delta.has_output)
-                refused.append(self._http_request(request, self._codec, self._target))
-                plainer = None if passing else self._plainer_request(request, error, refused)
+                sent = self._with_limit(request, self.estimate(request))
+                refused.append(self._http_request(sent, self._codec, self._target))
+                plainer = None if passing else self._plainer_request(sent, error, refused)
                 if plainer is None:
                     self._use_codec(*known)  # what did not help is not remembered
                     raise
@@ -238,33 +240,40 @@ class LiveModel:
                 return codec, changed
         return None
 
-    def _http_request(self, request: Request, codec: Codec, target: ModelTarget) -> HttpRequest:
+    def _http_request(
+        self, request: Request, codec: Codec, target: ModelTarget, on_sent: Callable[[], None] = ignore_progress
+    ) -> HttpRequest:
         current = codec is self._codec and target is self._target
         pieces = self._pieces if current else EncodedMessages(codec, target)
-        if self._sends_limit:
-            request = msgspec.structs.replace(request, max_output_tokens=self._output_limit(request))
         return HttpRequest(
             url=self._endpoint.url,
             headers={name: value for name, value in self._endpoint.headers.items() if name not in target.refused},
             body=codec.request(request, pieces.encode(request.messages), target),
             deadlines=self._deadlines,
+            on_sent=on_sent,
         )
 
-    def _output_limit(self, request: Request) -> int:
+    def _with_limit(self, request: Request, expected: Usage) -> Request:
+        if not self._sends_limit:
+            return request
+        return msgspec.structs.replace(request, max_output_tokens=self._output_limit(request, expected))
+
+    def _output_limit(self, request: Request, expected: Usage) -> int:
         """Return the most tokens that the reply may have: of the model, the rest of its window, and of the budget."""
-        limits = [self._card.max_output_tokens or MAX_OUTPUT_TOKENS, self._affordable_tokens(request)]
+        limits = [self._card.max_output_tokens or MAX_OUTPUT_TOKENS, self._affordable_tokens(request, expected)]
         limits += [] if request.max_output_tokens is None else [request.max_output_tokens]
         if self._window.tokens is not None:
             # Some providers require that the output limit fits in the rest of the window.
-            left = self._window.tokens - int(self.estimate(request).input_tokens * (1 + INPUT_MARGIN))
+            left = self._window.tokens - int(expected.input_tokens * (1 + INPUT_MARGIN))
             limits.append(max(left, MIN_OUTPUT_TOKENS))
         return min(limits)
 
-    def _affordable_tokens(self, request: Request) -> int:
+    def _affordable_tokens(self, request: Request, expected: Usage) -> int:
         """Return how long a reply the budget has room for; at least a short one, which the last of it may pay."""
-        left, silent = request.left, msgspec.structs.replace(self.estimate(request), output_tokens=0)
+        left = request.left
         if left is None:
             return UNLIMITED_TOKENS
+        silent = msgspec.structs.replace(expected, output_tokens=0)
         tokens = left.tokens - silent.counted_tokens
         priced = msgspec.structs.replace(silent, output_tokens=MAX_OUTPUT_TOKENS)
         least_usd, most_usd = self._price_usage(silent).cost_usd, self._price_usage(priced).cost_usd
@@ -281,21 +290,21 @@ class LiveModel:
         return f"the request has about {needed:,} tokens{known}"
 
     async def _reply_once(self, request: Request, on_delta: DeltaHandler, silence_s: float) -> Reply:
-        window = self._window.tokens
+        window, expected = self._window.tokens, self.estimate(request)
         # Only if even a wrong estimate cannot be that wrong: otherwise the provider decides, at no cost. What it has
         # answered before fits, whatever we know of its window.
         longest = None if window is None else max(window, self._last.input_tokens) * SURELY_TOO_LONG
-        if longest is not None and self.estimate(request).input_tokens > longest:
+        if longest is not None and expected.input_tokens > longest:
             raise ContextOverflow(f"it does not fit: {self._sizes_text(request)}", self._overflow_fix(request))
         silence = Silence(silence_s, self._deadlines.idle_s)
-        post = msgspec.structs.replace(self._http_request(request, self._codec, self._target), on_sent=silence.sending)
+        post = self._http_request(self._with_limit(request, expected), self._codec, self._target, silence.sending)
+        # The budget has no margin: it is what was agreed.
+        most = min(self._output_limit(request, expected) * OUTPUT_MARGIN, self._affordable_tokens(request, expected))
         try:
             async with silence.timeout, self._wire.post(post) as answer:
                 first = await answer.read()
                 silence.broken()
-                # The budget has no margin: it is what was agreed.
-                most = min(self._output_limit(request) * OUTPUT_MARGIN, self._affordable_tokens(request))
-                tell = partial(self._tell_streamed, request, on_delta)
+                tell = partial(self._tell_streamed, expected, on_delta)
                 watched = EndlessReplyGuard(self._card.model, most, on_delta, tell)
                 try:
                     wire_reply = await self._read_body(_ResponseBody(answer, first, silence), watched)
@@ -324,9 +333,9 @@ class LiveModel:
         self._most_output = max(self._most_output, usage.output_tokens)
         return Reply(message=message, usage=usage, stop=wire_reply.stop)
 
-    def _tell_streamed(self, request: Request, on_delta: DeltaHandler, tokens: int) -> None:
+    def _tell_streamed(self, expected: Usage, on_delta: DeltaHandler, tokens: int) -> None:
         if isinstance(on_delta, DeltaListener):
-            used = msgspec.structs.replace(self.estimate(request), output_tokens=tokens)
+            used = msgspec.structs.replace(expected, output_tokens=tokens)
             on_delta.streamed(self._price_usage(used))
 
     async def _read_body(self, body: "_ResponseBody", watched: EndlessReplyGuard) -> WireReply:
@@ -351,10 +360,8 @@ class LiveModel:
             size += len(chunk)
             if size > MAX_REPLY_BYTES:
                 raise unreadable_reply(f"it has more than {MAX_REPLY_BYTES:,} bytes")
-            received = events.feed(chunk)
-            if events.unfinished > LONG_EVENT_BYTES or not all(map(is_keep_alive, received)):
+            if read_events(reader, events.feed(chunk), on_delta) or events.unfinished > LONG_EVENT_BYTES:
                 body.silence.broken()
-            read_events(reader, received, on_delta)
         if not reader.complete:
             read_events(reader, events.end(), on_delta)
         return reader.end()

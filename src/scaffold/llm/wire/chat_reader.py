@@ -31,6 +31,7 @@ from scaffold.llm.wire.provider_errors import truncated_stream, unreadable_reply
 from scaffold.llm.wire.think_tags import ThinkTagSplitter
 
 _THOUGHTS = ("reasoning_content", "reasoning", "reasoning_text")
+_THOUGHT_FIELDS = frozenset({*_THOUGHTS, "reasoning_details"})
 # What is read of a message, of a call and of its function; the rest comes back to the server as it is.
 _MESSAGE = frozenset({"role", "content", "refusal", "tool_calls", "function_call", *_THOUGHTS})
 _CALL = frozenset({"index", "id", "type", "function"})
@@ -166,15 +167,19 @@ class ChatReader:
         # A whole message may repeat what came in pieces.
         if not message.fields and not self._has_output:
             message = choice.inner("message")
-        self._opaque = merge_opaque(self._opaque, message.unread(_MESSAGE))
-        deltas += self._words.thought(self._read_thought(message))
-        for thought, text in content_parts(message.fields.get("content")):
+        # Most pieces have one field, and there are thousands of them: only what is there is read.
+        there = message.unread(frozenset())
+        if not there.keys() <= _MESSAGE:
+            self._opaque = merge_opaque(self._opaque, message.unread(_MESSAGE))
+        if not there.keys().isdisjoint(_THOUGHT_FIELDS):
+            deltas += self._words.thought(self._read_thought(message))
+        for thought, text in content_parts(there["content"]) if "content" in there else ():
             deltas += self._words.thought(text) if thought else self._words.text(text)
-        if refusal := message.text("refusal"):
+        if "refusal" in there and (refusal := message.text("refusal")):
             self._refused = True
             deltas += self._words.text(refusal)
-        calls = message.objects("tool_calls")
-        if function := message.fields.get("function_call"):
+        calls = message.objects("tool_calls") if "tool_calls" in there else []
+        if function := there.get("function_call"):
             calls.append(WireObject({"function": function}))
         deltas += [self._add_call_piece(position, piece) for position, piece in enumerate(calls)]
         if finish := choice.text("finish_reason"):

@@ -42,7 +42,10 @@ class WireObject:
 
     def text(self, *names: str) -> str:
         """Return the first of the fields that has a text; empty if none has one."""
-        return next(filter(None, (plain_text(self.fields.get(name)) for name in names)), "")
+        for name in names:
+            if text := plain_text(self.fields.get(name)):
+                return text
+        return ""
 
     def number(self, name: str) -> int | None:
         """Return the field as a whole number, also from a text; None if it has none."""
@@ -80,6 +83,9 @@ def plain_text(value: object) -> str:
 
 def content_parts(content: object) -> Iterator[tuple[bool, str]]:
     """Yield the texts of a message's content, each with whether it is a thought."""
+    if isinstance(content, str):
+        yield False, content
+        return
     for part in content if isinstance(content, list) else [content]:
         fields = WireObject(part).fields
         thought = str(fields.get("type")).startswith(("thinking", "reasoning")) or fields.get("thought") is True
@@ -168,8 +174,10 @@ class UsageCounts:
 
     def note(self, reported: object) -> None:
         """Take over the counts of a usage object; what cannot be read says nothing."""
+        if not isinstance(reported, dict):
+            return
         usage = WireObject(reported)
-        for name, value in usage.fields.items():
+        for name, value in reported.items():
             if isinstance(value, dict):
                 self.note(value)
             elif count := usage.number(name):

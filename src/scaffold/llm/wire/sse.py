@@ -21,11 +21,15 @@ def is_keep_alive(event: ServerSentEvent) -> bool:
     return kind in _KEEP_ALIVES
 
 
-def read_events(reader: ReplyReader, events: Iterable[ServerSentEvent], on_delta: DeltaHandler) -> None:
-    """Give the deltas of the events to `on_delta`."""
+def read_events(reader: ReplyReader, events: Iterable[ServerSentEvent], on_delta: DeltaHandler) -> bool:
+    """Give the deltas of the events to `on_delta`; return whether one of them was more than a keep-alive."""
+    progress = False
     for event in events:
-        for delta in () if is_keep_alive(event) else reader.feed(event):
-            on_delta(delta)
+        if not is_keep_alive(event):
+            progress = True
+            for delta in reader.feed(event):
+                on_delta(delta)
+    return progress
 
 
 class SseDecoder:
