@@ -83,6 +83,7 @@ def test_nothing_that_is_kept_for_a_crash_stays_after_the_end(tmp_path):
     killed_once(scenario, scenario.request_command(*REQUEST), PHASES["critiquing"], WORKER, CRASH_PHASE="critiquing")
     landed_tree(scenario)
     assert scenario.stored("SELECT COUNT(*) FROM waiting_turn") == [(0,)]
+    assert scenario.stored("SELECT COUNT(*) FROM kept_message") == [(0,)]
     assert scenario.stored("SELECT COUNT(*) FROM paid_reply") == [(0,)]
     assert scenario.git("for-each-ref", "refs/scaffold/work") == ""
 

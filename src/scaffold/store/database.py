@@ -15,7 +15,7 @@ from scaffold.store.knowledge.tables import KnowledgeTables
 from scaffold.store.learnings import Learnings, LearningUses
 from scaffold.store.messages import Messages
 from scaffold.store.reservations import Bookings, BudgetAccounts, Reservations
-from scaffold.store.run.agent_questions import Assumptions, FileGrants, KeptReplies, KeptTurns
+from scaffold.store.run.agent_questions import Assumptions, FileGrants, KeptReplies, KeptTurns, TurnMessages
 from scaffold.store.run.attempts import Attempts
 from scaffold.store.run.current_activities import Activities
 from scaffold.store.run.event_log import Events
@@ -74,8 +74,9 @@ class Store(BaseStore):
         self.requirements = Requirements(connection, clock)
         self.story_histories = StoryHistories(connection, clock)
         self.refused_edits = RefusedEditsOfStories(connection, clock)
-        self.kept_turns = KeptTurns(connection, clock)
-        self.paid_replies = KeptReplies(connection, clock)
+        kept_messages = TurnMessages(connection, clock)
+        self.kept_turns = KeptTurns(connection, clock, kept_messages)
+        self.paid_replies = KeptReplies(connection, clock, kept_messages)
         self.knowledge = KnowledgeTables(connection, clock)
         self.learnings = Learnings(connection, clock, self.knowledge)
         self.learning_uses = LearningUses(connection, clock)

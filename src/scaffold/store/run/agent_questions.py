@@ -2,13 +2,16 @@
 
 from collections.abc import Mapping, Sequence
 from itertools import groupby
+from operator import is_
 
-from scaffold.core.conversation import KeptTurn, Reply
+from msgspec import structs
+
+from scaffold.core.conversation import KeptTurn, Message, Reply
 from scaffold.core.events import FilesGranted
 from scaffold.core.ids import ActionId, AttemptId, RunId
 from scaffold.core.model import Assumption, FileGrant, FileGrantor
-from scaffold.store.driver.columns import JsonColumn, parse_time, read_struct, struct_columns
-from scaffold.store.driver.connection import Row
+from scaffold.store.driver.columns import JsonColumn, TimeSource, parse_time, read_struct, struct_columns
+from scaffold.store.driver.connection import Connection, Row
 from scaffold.store.driver.gateway import TableGateway
 from scaffold.store.run.event_log import RunTableGateway
 
@@ -38,7 +41,10 @@ ON CONFLICT (attempt_id) DO UPDATE SET turn = excluded.turn, progress = excluded
 KEEP_PROGRESS = "UPDATE waiting_turn SET progress = :progress WHERE attempt_id = :attempt_id"
 GET_TURN = "SELECT turn, progress FROM waiting_turn WHERE attempt_id = :attempt_id"
 IS_KEPT = "SELECT 1 FROM waiting_turn WHERE attempt_id = :attempt_id"
-FORGET_TURNS = "DELETE FROM waiting_turn WHERE attempt_id IN (SELECT id FROM attempt WHERE action_id = :action_id)"
+FORGET_TURNS = (
+    "DELETE FROM kept_message WHERE scope IN (SELECT id FROM attempt WHERE action_id = :action_id)",
+    "DELETE FROM waiting_turn WHERE attempt_id IN (SELECT id FROM attempt WHERE action_id = :action_id)",
+)
 TURN = JsonColumn[KeptTurn](KeptTurn)
 KEEP_REPLY = """
 INSERT INTO paid_reply (scope, request, reply) VALUES (:scope, :request, :reply)
@@ -46,12 +52,25 @@ ON CONFLICT (scope, request) DO UPDATE SET reply = excluded.reply
 """
 FIND_REPLY = "SELECT reply FROM paid_reply WHERE scope = :scope AND request = :request"
 FORGET_REPLIES = "DELETE FROM paid_reply WHERE scope = :scope"
+STORED_MESSAGES = """
+SELECT (SELECT MIN(seq) FROM kept_message WHERE scope = :scope) AS first,
+       (SELECT MAX(seq) FROM kept_message WHERE scope = :scope) AS last
+"""
+ADD_MESSAGE = "INSERT INTO kept_message (scope, seq, body) VALUES (:scope, :seq, :body)"
+FORGET_MESSAGES = "DELETE FROM kept_message WHERE scope = :scope"
+MESSAGES = "SELECT body FROM kept_message WHERE scope = :scope ORDER BY seq"
+MESSAGE = JsonColumn[Message](Message)
 WHOLE_TURN = ""
 """Stands for the request in the row that has the whole turn of an agent whose calls must not be repeated."""
-FORGET_RUN = """
-DELETE FROM paid_reply WHERE scope IN (SELECT id FROM action WHERE run_id = :run_id) OR scope LIKE :run_id || ' %'
-"""
-FORGET_TURNS_OF_RUN = "DELETE FROM waiting_turn WHERE attempt_id IN (SELECT id FROM attempt WHERE run_id = :run_id)"
+ATTEMPTS_OF_RUN = "SELECT id FROM attempt WHERE run_id = :run_id"
+FORGET_RUN = (
+    f"DELETE FROM kept_message WHERE scope IN ({ATTEMPTS_OF_RUN}) OR scope LIKE :run_id || ' %'",  # noqa: S608 - ours
+    f"DELETE FROM waiting_turn WHERE attempt_id IN ({ATTEMPTS_OF_RUN})",  # noqa: S608 - ours
+    """
+    DELETE FROM paid_reply
+    WHERE scope IN (SELECT id FROM action WHERE run_id = :run_id) OR scope LIKE :run_id || ' %'
+    """,
+)
 REPLY = JsonColumn[Reply](Reply)
 
 
@@ -89,12 +108,53 @@ class Assumptions(RunTableGateway):
         return tuple(read_struct(Assumption, row) for row in rows)
 
 
+class TurnMessages(TableGateway):
+    """The messages of kept turns: one that has come further stores only what is new of it."""
+
+    def __init__(self, connection: Connection, clock: TimeSource) -> None:
+        super().__init__(connection, clock)
+        self._kept: dict[str, tuple[int, Sequence[Message]]] = {}
+        """The number of the first message that was last kept, and all of them."""
+
+    def keep(self, scope: str, turn: KeptTurn) -> str | None:
+        """Store the messages of a turn in place of earlier ones; return the rest of it as text."""
+        (stored,) = self._connection.rows(STORED_MESSAGES, scope=scope)
+        first, known = self._kept.get(scope, (0, ()))
+        numbers = first, first + len(known) - 1
+        # By identity, as the same conversation grows. The numbers of replaced messages do not come again: they differ
+        # if a transaction was rolled back, or another process has kept the turn since.
+        grown = len(known) <= len(turn.messages) and all(map(is_, known, turn.messages))
+        if not grown or (stored["first"], stored["last"]) != numbers:
+            self._connection.write(FORGET_MESSAGES, scope=scope)
+            first, known = max(stored["last"] or 0, *numbers) + 1, ()
+        bodies = map(MESSAGE.write, turn.messages[len(known) :])
+        numbered = enumerate(bodies, first + len(known))
+        self._connection.write_each(ADD_MESSAGE, ({"scope": scope, "seq": seq, "body": body} for seq, body in numbered))
+        self._kept[scope] = first, turn.messages
+        return TURN.write(structs.replace(turn, messages=()))
+
+    def whole(self, scope: str, rest: str) -> KeptTurn:
+        """Return the turn whose rest was stored elsewhere."""
+        turn, rows = TURN.read(rest), self._connection.rows(MESSAGES, scope=scope)
+        return structs.replace(turn, messages=tuple(MESSAGE.read(row["body"]) for row in rows)) if rows else turn
+
+    def forget(self, scope: str) -> None:
+        """Delete the messages of a turn."""
+        self._kept.pop(scope, None)
+        self._connection.write(FORGET_MESSAGES, scope=scope)
+
+
 class KeptTurns(TableGateway):
     """At most one turn for each attempt; only those of attempts that the next one continues outlast their end."""
 
+    def __init__(self, connection: Connection, clock: TimeSource, messages: TurnMessages) -> None:
+        super().__init__(connection, clock)
+        self._messages = messages
+
     def keep(self, attempt_id: AttemptId, turn: KeptTurn, progress: str = "") -> None:
         """Store the turn of an attempt, and how far its work was judged, in place of an earlier one."""
-        self._connection.write(KEEP_TURN, attempt_id=attempt_id, turn=TURN.write(turn), progress=progress)
+        rest = self._messages.keep(attempt_id, turn)
+        self._connection.write(KEEP_TURN, attempt_id=attempt_id, turn=rest, progress=progress)
 
     def keep_progress(self, attempt_id: AttemptId, progress: str) -> None:
         """Store how far the work of the kept turn was judged."""
@@ -103,7 +163,7 @@ class KeptTurns(TableGateway):
     def get(self, attempt_id: AttemptId) -> KeptTurn | None:
         """Return the attempt's latest turn; None if it cannot be continued."""
         row = self._connection.row(GET_TURN, attempt_id=attempt_id)
-        return None if row is None else TURN.read(row["turn"])
+        return None if row is None else self._messages.whole(attempt_id, row["turn"])
 
     def progress(self, attempt_id: AttemptId) -> str:
         """Return how far the work of that turn was judged; empty if it was not."""
@@ -116,11 +176,16 @@ class KeptTurns(TableGateway):
 
     def forget(self, action_id: ActionId) -> None:
         """Delete the turns of all attempts of the action: the next one begins anew."""
-        self._connection.write(FORGET_TURNS, action_id=action_id)
+        for statement in FORGET_TURNS:
+            self._connection.write(statement, action_id=action_id)
 
 
 class KeptReplies(TableGateway):
     """Replies to requests for work that has not ended, by the scope of that work and a hash of the request."""
+
+    def __init__(self, connection: Connection, clock: TimeSource, messages: TurnMessages) -> None:
+        super().__init__(connection, clock)
+        self._messages = messages
 
     def keep(self, scope: str, request: str, reply: Reply) -> None:
         """Store a reply."""
@@ -133,15 +198,17 @@ class KeptReplies(TableGateway):
 
     def keep_turn(self, scope: str, turn: KeptTurn) -> None:
         """Store the whole turn of the work, in place of an earlier one."""
-        self._connection.write(KEEP_REPLY, scope=scope, request=WHOLE_TURN, reply=TURN.write(turn))
+        rest = self._messages.keep(scope, turn)
+        self._connection.write(KEEP_REPLY, scope=scope, request=WHOLE_TURN, reply=rest)
 
     def find_turn(self, scope: str) -> KeptTurn | None:
         """Return the whole turn of the work; None if none is kept."""
         row = self._connection.row(FIND_REPLY, scope=scope, request=WHOLE_TURN)
-        return None if row is None else TURN.read(row["reply"])
+        return None if row is None else self._messages.whole(scope, row["reply"])
 
     def forget(self, scope: str) -> None:
         """Delete the replies for work that has ended."""
+        self._messages.forget(scope)
         self._connection.write(FORGET_REPLIES, scope=scope)
 
 

@@ -431,7 +431,8 @@ class Attempts(RunTableGateway):
 
     def begin_anew(self, action_id: ActionId) -> None:
         """Forget what its attempts were doing: the next one does not continue it."""
-        self._connection.write(FORGET_TURNS, action_id=action_id)
+        for statement in FORGET_TURNS:
+            self._connection.write(statement, action_id=action_id)
         self._connection.write(FORGET_REPLIES, scope=action_id)
 
     def classify(self, attempt_id: AttemptId, *, fingerprint: str, escalation: Escalation) -> None:

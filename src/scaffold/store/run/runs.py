@@ -9,7 +9,7 @@ from scaffold.store.driver.columns import PROCESS, SETTINGS, format_time, read_s
 from scaffold.store.driver.connection import Row
 from scaffold.store.driver.gateway import TableGateway
 from scaffold.store.row_errors import illegal_transition, stale_fence
-from scaffold.store.run.agent_questions import FORGET_RUN, FORGET_TURNS_OF_RUN
+from scaffold.store.run.agent_questions import FORGET_RUN
 from scaffold.store.run.event_log import RunTableGateway
 
 ADD_REQUEST = """
@@ -152,8 +152,8 @@ class Runs(RunTableGateway):
             at=self._now_text(),
         )
         if status in {"completed", "cancelled"}:  # what was cut off when the goals were reached, or given up
-            self._connection.write(FORGET_TURNS_OF_RUN, run_id=run_id)
-            self._connection.write(FORGET_RUN, run_id=run_id)
+            for statement in FORGET_RUN:
+                self._connection.write(statement, run_id=run_id)
         self._events.append(run_id, RunStatusChanged(status, reason_of(to)))
 
     def take(self, run_id: RunId, owner: ProcessIdentity, *, expected_fence: int) -> int:
