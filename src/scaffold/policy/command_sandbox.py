@@ -13,6 +13,7 @@ import tempfile
 from collections import Counter
 from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import get_args
@@ -27,7 +28,7 @@ from scaffold.git.client.command_line import LIST_CONFIG, Git
 from scaffold.git.client.disabled_programs import ConfigEntry, config_entries, expanded, included_files
 from scaffold.git.common_dir import common_dir
 from scaffold.host.leftovers import temporary_prefix
-from scaffold.host.sandbox.confinement import GIBIBYTE, Confinement, ResourceLimits, SandboxSpec
+from scaffold.host.sandbox.confinement import GIBIBYTE, Confinement, DeferredSandbox, ResourceLimits, SandboxSpec, built
 from scaffold.host.sandbox.level import DetectedLevel, detect_level
 from scaffold.host.sandbox.proxy import serve_proxy
 from scaffold.policy.path.protected_files import EDITOR_FILES
@@ -234,6 +235,13 @@ def _hooks_folder(root: Path) -> Iterator[Path]:
 async def build_sandbox_spec(
     settings: SandboxSettings, inputs: SandboxInputs, environ: Mapping[str, str], *, cache: Path
 ) -> SandboxSpec | None:
+    """Return the sandbox for commands in `inputs.root`; see `defer_sandbox`."""
+    return await built(await defer_sandbox(settings, inputs, environ, cache=cache))
+
+
+async def defer_sandbox(
+    settings: SandboxSettings, inputs: SandboxInputs, environ: Mapping[str, str], *, cache: Path
+) -> DeferredSandbox | None:
     """Return the sandbox for commands in `inputs.root`; None without one. Raise TrustError if one is required.
 
     The detected level of this machine is cached in the file `cache`.
@@ -244,6 +252,15 @@ async def build_sandbox_spec(
     require_sandbox(settings, detected)
     if detected.level == "none":
         return None
+    build = partial(_build_spec, settings, inputs, environ, detected)
+    return DeferredSandbox(detected.level, settings.network, settings.hosts, build)
+
+
+async def _build_spec(
+    settings: SandboxSettings, inputs: SandboxInputs, environ: Mapping[str, str], detected: DetectedLevel
+) -> SandboxSpec:
+    # Before the search for secrets: one that appears meanwhile is a new one.
+    known = None if inputs.disposable else known_secrets(inputs.root)
     secrets = [path for top in inputs.searched for path in await untracked_secrets(top, environ)]
     entries = await _git_entries(inputs.root, environ)
     files, logins, copy = await asyncio.to_thread(_shown_git_settings, entries, inputs)
@@ -262,7 +279,7 @@ async def build_sandbox_spec(
     if inputs.disposable and detected.level == "landlock":
         # Landlock cannot exclude a path from a writable folder: commands could create nothing next to it
         zone = msgspec.structs.replace(zone, protected=())
-    return SandboxSpec(detected.level, zone, program=detected.program, variables=copy)
+    return SandboxSpec(detected.level, zone, program=detected.program, variables=copy, known=known)
 
 
 async def probe_level(root: Path, environ: Mapping[str, str], *, cache: Path) -> DetectedLevel:

@@ -39,7 +39,7 @@ from scaffold.core.tool import Tool, ToolOutput
 from scaffold.git.checkouts.worktree_metadata import find_checkout
 from scaffold.host.clock import SystemClock
 from scaffold.host.random_ids import new_id
-from scaffold.host.sandbox.confinement import SandboxSpec
+from scaffold.host.sandbox.confinement import CommandSandbox
 from scaffold.host.user_dirs import user_dirs
 from scaffold.llm.registry.cards import model_card
 from scaffold.llm.registry.model_name import parse_model
@@ -311,8 +311,7 @@ class Session:
         await self._opened.open(extensions, setup, lambda: self.agent.conversation, is_subagent=is_subagent)
         return loaded.tools
 
-    async def _open_sandbox(self) -> SandboxSpec | None:
-        # Its access to named hosts lasts until the session is closed.
+    async def _open_sandbox(self) -> CommandSandbox | None:
         options = self.options
         found = await session_sandbox(
             options.sandbox,
@@ -325,7 +324,10 @@ class Session:
         await require_session_agreement(options, found)
         if found is None and (notice := await missing_sandbox_notice(options.sandbox, options.cwd)):
             self._tell_user(notice)
-        return await self._egress.enter_async_context(with_egress(found))
+        if found is None or found.network != "hosts":
+            return found
+        # The access to named hosts lasts until the session is closed.
+        return await self._egress.enter_async_context(with_egress(await found.spec()))
 
     def user_content(self, words: str, material: str = "") -> tuple[Text | Image, ...]:
         """Return a user's message with its attachments; secrets are removed from these, not from the user's words."""

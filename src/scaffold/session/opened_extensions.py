@@ -13,7 +13,7 @@ from scaffold.config.trusted_extensions import USER_SCOPE, mcp_files
 from scaffold.core.extension_set import Role
 from scaffold.core.tool import Tool
 from scaffold.git.checkouts.worktree_metadata import find_checkout
-from scaffold.host.sandbox.confinement import SandboxSpec
+from scaffold.host.sandbox.confinement import CommandSandbox
 from scaffold.host.startup import importing
 from scaffold.host.user_dirs import user_dirs
 from scaffold.policy.command_sandbox import probe_level, require_agreement
@@ -90,7 +90,7 @@ class SessionExtensions:
 
 def extension_setup(
     options: SessionOptions,
-    sandbox: SandboxSpec | None,
+    sandbox: CommandSandbox | None,
     redactor: Redactor,
     *,
     session: str,
@@ -137,7 +137,7 @@ def project_programs(options: SessionOptions) -> list[str]:
     return programs
 
 
-async def require_session_agreement(options: SessionOptions, sandbox: SandboxSpec | None) -> None:
+async def require_session_agreement(options: SessionOptions, sandbox: CommandSandbox | None) -> None:
     """Raise TrustError if a folder's hooks and servers would run without a sandbox and without the user's agreement."""
     if sandbox is None and project_programs(options):
         level = await probe_level(options.cwd, os.environ, cache=user_dirs().cache / LEVEL_CACHE)

@@ -8,9 +8,9 @@ from scaffold.config.permission_settings import LEVEL_CACHE
 from scaffold.core.run_settings import SandboxSettings
 from scaffold.git.checkouts.worktree_metadata import find_checkout
 from scaffold.host.child_environment import agent_variables
-from scaffold.host.sandbox.confinement import SandboxSpec
+from scaffold.host.sandbox.confinement import DeferredSandbox
 from scaffold.host.user_dirs import user_dirs
-from scaffold.policy.command_sandbox import SandboxInputs, build_sandbox_spec, probe_level
+from scaffold.policy.command_sandbox import SandboxInputs, defer_sandbox, probe_level
 from scaffold.policy.secret.command_environment import TOLD_VARIABLES, command_environment, left_out_notice
 from scaffold.session.options import SessionOptions
 
@@ -23,7 +23,7 @@ async def session_sandbox(
     conversation: str,
     scripts: Sequence[Path] = (),
     shown: Sequence[Path] = (),
-) -> SandboxSpec | None:
+) -> DeferredSandbox | None:
     """Return the sandbox of commands that a conversation runs in `root`; None for no sandbox.
 
     Commands cannot write `scripts`, which hooks run, and may read what is `shown`. Its temporary folder is removed with
@@ -35,14 +35,19 @@ async def session_sandbox(
     inputs = SandboxInputs(
         root=root,
         home=home,
-        temporary=outputs / "temporary",
+        temporary=temporary_folder(conversation),
         private=(dirs.config, dirs.data, dirs.cache),
         shown=(dirs.data / "packages", outputs, *shown),
         # A session in a subfolder can read the rest of the repository, and with it the `.env` at its top.
         searched=(checkout or root,),
         protected=scripts,
     )
-    return await build_sandbox_spec(sandbox, inputs, os.environ, cache=dirs.cache / LEVEL_CACHE)
+    return await defer_sandbox(sandbox, inputs, os.environ, cache=dirs.cache / LEVEL_CACHE)
+
+
+def temporary_folder(conversation: str) -> Path:
+    """Return the TMPDIR of a conversation's commands in their sandbox."""
+    return user_dirs().cache / "outputs" / conversation / "temporary"
 
 
 async def missing_sandbox_notice(sandbox: SandboxSettings, root: Path) -> str | None:

@@ -11,15 +11,15 @@ from msgspec import Struct
 
 from scaffold.agent.modes import CurrentMode, switch_mode_tool
 from scaffold.core.tool import Tool, ToolOutput
-from scaffold.host.sandbox.confinement import SandboxSpec
+from scaffold.host.sandbox.confinement import CommandSandbox
 from scaffold.host.startup import importing
 from scaffold.host.user_dirs import user_dirs
 from scaffold.host.wall_clock import WallClock
-from scaffold.policy.command_sandbox import known_secrets
 from scaffold.policy.permission.approval_gate import ApprovalGate
 from scaffold.policy.permission.call_decision import ShellPolicy
 from scaffold.policy.secret.redaction import Redactor
 from scaffold.session.file_history import FILE_HISTORY_FOLDER, FileHistory
+from scaffold.session.shell_sandbox import temporary_folder
 from scaffold.tools.catalog import all_tools
 from scaffold.tools.command.background_commands import BackgroundCommands
 from scaffold.tools.command.spooled_output import remove_expired
@@ -43,7 +43,7 @@ class ToolSetup(Struct, frozen=True, kw_only=True):
     """Its long command outputs are kept for it and its subagents alone."""
     environ: Mapping[str, str]
     """The environment of commands."""
-    sandbox: SandboxSpec | None
+    sandbox: CommandSandbox | None
     """Confines commands; None for no sandbox."""
     modes: CurrentMode
     todos: Todos
@@ -79,9 +79,7 @@ async def load_session_tools(setup: ToolSetup) -> SessionTools:
         sandbox=setup.sandbox,
         redactor=setup.redactor,
         seen=setup.seen,
-        # Secrets that appear later are hidden from commands: `with_new_secrets` in policy/command_sandbox.py.
-        known=known_secrets(cwd),
-        nested=NestedRepositories(cwd, besides=setup.sandbox.confinement.temporary) if setup.sandbox else None,
+        nested=NestedRepositories(cwd, besides=temporary_folder(setup.conversation)) if setup.sandbox else None,
     )
     built_in = all_tools(
         workspace, fetch=_fetch_page, todos=setup.todos, packages=packages, outputs=outputs, commands=setup.commands

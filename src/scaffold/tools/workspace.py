@@ -4,7 +4,7 @@ import asyncio
 import json
 import threading
 import time
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from msgspec import Struct, field, structs
 from scaffold.core.tool import ToolOutput
 from scaffold.git.common_dir import is_git_dir_by_names
 from scaffold.host.child_environment import child_environment, path_outside
-from scaffold.host.sandbox.confinement import SandboxSpec
+from scaffold.host.sandbox.confinement import CommandSandbox, SandboxSpec, built
 from scaffold.policy.command_sandbox import own_programs, with_new_secrets
 from scaffold.policy.path.containment import Refusal, resolve_inside
 from scaffold.policy.path.protected_files import protected_entry
@@ -37,13 +37,10 @@ class Workspace(Struct, frozen=True):
     env: Mapping[str, str]
     readable: tuple[Path, ...] = ()
     """Further absolute folders, readable by absolute path, never writable."""
-    sandbox: SandboxSpec | None = None
+    sandbox: CommandSandbox | None = None
     """The sandbox of the commands that an agent starts; None: no sandbox."""
     redactor: Redactor = Redactor()
     """Removes secrets from saved command output."""
-    known: Collection[str] | None = None
-    """Paths in `root` named like secrets that `sandbox` covers; None: do not look for secrets that appear later."""
-
     nested: NestedRepositories | None = None
     """Moves aside the repositories that sandboxed commands make in it; None if git is never run in it unchecked."""
 
@@ -62,18 +59,19 @@ class Workspace(Struct, frozen=True):
         """
         return child_environment(self.env, {"PATH": path_outside(self.env, self.root)})
 
-    def current_sandbox(self, nested: Sequence[Path] = ()) -> SandboxSpec | None:
+    async def current_sandbox(self, nested: Sequence[Path] = ()) -> SandboxSpec | None:
         """Return the sandbox for a command started now; it also hides secrets that appeared since it was built.
 
         The repositories `nested` in the workspace are protected, too.
         """
         # An agent's command may have created a secret since, such as a key.
-        if self.sandbox is None or self.known is None:
-            return self.sandbox
-        zone = with_new_secrets(self.sandbox.confinement, self.known)
+        spec = await built(self.sandbox)
+        if spec is None or spec.known is None:
+            return spec
+        zone = with_new_secrets(spec.confinement, spec.known)
         sealed = (sealed_path(path, self.root.resolve()) for path in nested[:MAX_PROTECTED])
         zone = structs.replace(zone, protected=(*zone.protected, *sealed))
-        return structs.replace(self.sandbox, confinement=zone)
+        return structs.replace(spec, confinement=zone)
 
 
 class ReadablePath(Struct, frozen=True):

@@ -43,7 +43,7 @@ def linked(repository, tmp_path):
 
 @pytest.fixture
 def walls(home):
-    """Return the confinement of a session that starts in a folder; skip the test if there is none."""
+    """Return the sandbox of a session that starts in a folder; skip the test if there is none."""
 
     async def found(folder: Path, mode="auto"):
         sandbox = await session_sandbox(SandboxSettings(mode=mode), folder, home, conversation="one")
@@ -79,7 +79,7 @@ async def test_git_reads_its_settings_in_a_home_whose_other_dot_entries_are_hidd
     for name in (".newcli/session", "other/deep/.env"):
         (home / name).parent.mkdir(parents=True)
         (home / name).write_text("canary")
-    sandbox = structs.replace(await walls(repository), level=level)
+    sandbox = structs.replace(await (await walls(repository)).spec(), level=level)
     if level == "bubblewrap":
         await bubblewrap_or_skip()
     place = Workspace(repository, {"PATH": os.environ["PATH"], "HOME": str(home)}, sandbox=sandbox)
@@ -137,8 +137,8 @@ async def test_a_conversation_sees_its_own_outputs_and_none_of_others(said, repo
 
 
 async def test_a_secret_added_by_the_user_is_hidden_from_the_next_command(walls, repository):
-    """BX-9, RA-14."""
-    place = Workspace(repository, {"PATH": os.environ["PATH"]}, sandbox=await walls(repository), known=frozenset())
+    """BX-9, RA-14: also one from before the first command, for which the sandbox is built."""
+    place = Workspace(repository, {"PATH": os.environ["PATH"]}, sandbox=await walls(repository))
     tool = shell(place)
     (repository / "deep").mkdir()
     for path in (repository / ".env", repository / "deep" / ".env"):
@@ -168,7 +168,7 @@ async def test_a_user_is_warned_of_a_missing_sandbox_unless_it_is_turned_off(hom
 
 async def test_a_model_is_told_the_limits_of_the_weaker_level(walls, repository):
     """BX-9: otherwise it would keep trying to create a file where none can be created."""
-    strong = structs.replace(await walls(repository), level="bubblewrap")
+    strong = structs.replace(await (await walls(repository)).spec(), level="bubblewrap")
     weak = structs.replace(strong, level="landlock")
     assert "with write_file" in describe_sandbox(weak, has_broker=False)
     assert "write_file" not in describe_sandbox(weak, has_broker=True)

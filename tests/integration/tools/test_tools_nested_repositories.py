@@ -75,8 +75,9 @@ async def workspace(request, checkout, tmp_path):
     return Workspace(
         checkout,
         child_environment(os.environ),
-        sandbox=SandboxSpec(request.param, profile, program=program),
-        known=frozenset(path.name for path in checkout.iterdir()),
+        sandbox=SandboxSpec(
+            request.param, profile, program=program, known=frozenset(path.name for path in checkout.iterdir())
+        ),
         nested=NestedRepositories(checkout, besides=temporary),
     )
 

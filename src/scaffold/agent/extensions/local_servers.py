@@ -18,6 +18,7 @@ from scaffold.extensions.mcp.pool import LocalPool, PoolSetup, Withheld, tell_wi
 from scaffold.extensions.mcp.server_config import ServerFile, merged, read_servers
 from scaffold.extensions.mcp.shared_pool import serve_pool
 from scaffold.extensions.mcp.stdio import ServerPlace
+from scaffold.host.sandbox.confinement import built
 from scaffold.host.startup import importing
 from scaffold.login.state import no_login_at_program, no_login_here
 from scaffold.store.user_store import UserStore
@@ -132,7 +133,8 @@ async def start_servers(
     found = configured_servers(choice, confined=setup.sandbox is not None)
     for notice in found.notices:
         setup.tell(notice)
-    place = ServerPlace(cwd=setup.cwd, environ=setup.environ, sandbox=setup.sandbox, writes=setup.writes)
+    sandbox = await built(setup.sandbox)
+    place = ServerPlace(cwd=setup.cwd, environ=setup.environ, sandbox=sandbox, writes=setup.writes)
     async with AsyncExitStack() as stack:
         user = stack.enter_context(closing(open_user_store()))
         pool_setup = PoolSetup(

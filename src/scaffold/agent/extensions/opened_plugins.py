@@ -32,6 +32,7 @@ from scaffold.core.tool import Tool, ToolOutput
 from scaffold.extensions.plugins.loaded import LoadedPlugins, PluginPlace, load_plugins
 from scaffold.extensions.plugins.plugin import Plugin
 from scaffold.extensions.plugins.turn_hooks import Discarded, PluginHooks
+from scaffold.host.sandbox.confinement import built
 from scaffold.policy.secret.redaction import Redactor
 
 
@@ -43,7 +44,7 @@ async def start_plugins(
         folder=folder,
         cwd=setup.cwd,
         environ=setup.environ,
-        sandbox=setup.sandbox,
+        sandbox=await built(setup.sandbox),
         network=network,
         only=only,
         writes=setup.writes,

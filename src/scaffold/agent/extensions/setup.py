@@ -6,7 +6,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from scaffold.core.conversation import Message
-from scaffold.host.sandbox.confinement import SandboxSpec
+from scaffold.host.sandbox.confinement import CommandSandbox
 from scaffold.policy.secret.redaction import Redactor
 
 SERVERS_FILE = "mcp.json"
@@ -25,7 +25,7 @@ class ExtensionSetup(Struct, frozen=True, kw_only=True):
     session: str
     environ: Mapping[str, str]
     """Ours: plugins and servers get none of its secrets but those that their entry names."""
-    sandbox: SandboxSpec | None
+    sandbox: CommandSandbox | None
     """Confines commands, and extensions as well; None for no sandbox."""
     writes: bool = True
     """Whether plugins and servers may write where the sandbox lets commands write."""

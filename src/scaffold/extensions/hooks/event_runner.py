@@ -16,7 +16,7 @@ from scaffold.core.printable_text import one_line, short_line
 from scaffold.extensions.hooks.hook_answer import HookAnswer, answer_of, together
 from scaffold.extensions.hooks.script_names import HOOK_FILES, PROJECT, with_files_elsewhere
 from scaffold.host.process.command_runner import CommandResult, Containment, OutputCapture, run_command
-from scaffold.host.sandbox.confinement import SandboxSpec
+from scaffold.host.sandbox.confinement import CommandSandbox, SandboxSpec, built
 
 MAX_OUTPUT_BYTES = 1_000_000
 MAX_COMMAND_CHARS = 60
@@ -35,7 +35,7 @@ class HookContext(Struct, frozen=True, kw_only=True):
     """The folder of the project, for `CLAUDE_PROJECT_DIR`."""
     environ: Mapping[str, str]
     """The environment of the agent's commands."""
-    sandbox: SandboxSpec | None
+    sandbox: CommandSandbox | None
     """Confines hooks as it confines the agent's commands; None for no sandbox."""
     about: Mapping[str, Any]
     """Members of the input of each hook: `session_id` and the like."""
@@ -124,7 +124,7 @@ class HookRunner:
             timeout_s=timeout_s,
             stdin=payload,
             output=OutputCapture(limit_bytes=MAX_OUTPUT_BYTES),
-            containment=Containment(sandbox=self._hook_sandbox(hook, place)),
+            containment=Containment(sandbox=await self._hook_sandbox(hook, place)),
         )
 
     def _trusted_command(self, hook: Hook, place: HookContext) -> tuple[str, str]:
@@ -154,9 +154,9 @@ class HookRunner:
             return f"{path} is not the file that you trust; look at it, `scaffold trust` it, and start again"
         return ""
 
-    def _hook_sandbox(self, hook: Hook, place: HookContext) -> SandboxSpec | None:
-        sandbox, which = place.sandbox, self._extensions.sandbox
-        if sandbox is None or which == "none" or (which == "project" and hook.own):
+    async def _hook_sandbox(self, hook: Hook, place: HookContext) -> SandboxSpec | None:
+        which = self._extensions.sandbox
+        if which == "none" or (which == "project" and hook.own) or (sandbox := await built(place.sandbox)) is None:
             return None
         zone = sandbox.confinement
         # A worktree is in a folder that is hidden from commands, so what may not be written there is still read.

@@ -1,6 +1,7 @@
 """What a command may access, as values independent of the mechanism that enforces it."""
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Literal
 
@@ -67,3 +68,36 @@ class SandboxSpec(Struct, frozen=True):
     """What commands get besides their own variables: files that have other places inside."""
     port: int | None = None
     """The port of that proxy on loopback, at the levels other than `bubblewrap`."""
+    known: frozenset[str] | None = None
+    """Paths in the workspace named like secrets that are hidden, or are none; None: do not look for later ones."""
+
+
+class DeferredSandbox:
+    """The sandbox of commands that may never run: what it confines is found out for the first one.
+
+    That takes a look through the home, the checkout and git's settings.
+    """
+
+    def __init__(
+        self, level: Level, network: NetworkAccess, hosts: tuple[str, ...], build: Callable[[], Awaitable[SandboxSpec]]
+    ) -> None:
+        self.level = level
+        self.network = network
+        self.hosts = hosts
+        self._build = build
+        self._lock = asyncio.Lock()
+        self._spec: SandboxSpec | None = None
+
+    async def spec(self) -> SandboxSpec:
+        """Return the sandbox, which is the same for all commands."""
+        async with self._lock:
+            self._spec = self._spec or await self._build()
+            return self._spec
+
+
+CommandSandbox = SandboxSpec | DeferredSandbox
+
+
+async def built(sandbox: CommandSandbox | None) -> SandboxSpec | None:
+    """Return a sandbox for a command that starts now."""
+    return await sandbox.spec() if isinstance(sandbox, DeferredSandbox) else sandbox

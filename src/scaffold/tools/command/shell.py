@@ -11,7 +11,7 @@ from typing import Any, assert_never
 from msgspec import structs
 
 from scaffold.core.tool import Tool, ToolOutput
-from scaffold.host.sandbox.confinement import SandboxSpec
+from scaffold.host.sandbox.confinement import CommandSandbox, SandboxSpec
 from scaffold.host.sandbox.landlock import sandboxed_command as landlock
 from scaffold.tools.arguments import object_schema
 from scaffold.tools.command.background_commands import BackgroundCommands
@@ -70,7 +70,7 @@ def shell(workspace: Workspace, outputs: Path | None = None, in_background: Back
         argv, nested = [interpreter, "-c", text], workspace.nested
         if in_background is not None and args.get("background"):
             before = () if nested is None else await asyncio.to_thread(nested.find)
-            spec = _command_spec(workspace, argv, args, None, b"", before)
+            spec = await _command_spec(workspace, argv, args, None, b"", before)
             return in_background.start(spec, lambda: () if nested is None else nested.move_new(before))
         answer = await run_call(workspace, argv, args, outputs)
         hints = _lost_state_hint(text, answer)
@@ -109,11 +109,11 @@ async def run_call(
     """
     nested = workspace.nested
     if nested is None:
-        spec = _command_spec(workspace, argv, args, outputs, stdin, ())
+        spec = await _command_spec(workspace, argv, args, outputs, stdin, ())
         return _with_notice(await run_spooled(spec), spec)
     before, moved = await asyncio.to_thread(nested.find), tuple[str, ...]()
     try:
-        spec = _command_spec(workspace, argv, args, outputs, stdin, before)
+        spec = await _command_spec(workspace, argv, args, outputs, stdin, before)
         report = await run_spooled(spec)
     finally:
         moved = nested.move_new(before)
@@ -128,7 +128,7 @@ def _with_notice(report: CommandReport, spec: CommandSpec) -> ToolOutput:
     return structs.replace(answer, content=f"{answer.content}\n--- {notice}") if notice else answer
 
 
-def _command_spec(
+async def _command_spec(
     workspace: Workspace,
     argv: Sequence[str],
     args: Mapping[str, Any],
@@ -143,21 +143,21 @@ def _command_spec(
         timeout_s=min(args.get("timeout_s", DEFAULT_TIMEOUT_S), MAX_TIMEOUT_S),
         outputs=outputs,
         stdin=stdin,
-        sandbox=workspace.current_sandbox(nested),
+        sandbox=await workspace.current_sandbox(nested),
         clean=workspace.redactor.clean,
         on_output=workspace.on_output,
         together=True,
     )
 
 
-def describe_sandbox(sandbox: SandboxSpec | None, *, has_broker: bool | None = None) -> str:
+def describe_sandbox(sandbox: CommandSandbox | None, *, has_broker: bool | None = None) -> str:
     """Return sentences that describe the sandbox to a model; empty without a sandbox.
 
     `has_broker` says whether Landlock has one on this machine; None: the kernel is asked.
     """
     if sandbox is None:
         return ""
-    allowed = sandbox.confinement
+    allowed = sandbox.confinement if isinstance(sandbox, SandboxSpec) else sandbox
     match allowed.network:
         case "none" | "loopback":
             network = "there is no network"
@@ -173,7 +173,7 @@ def describe_sandbox(sandbox: SandboxSpec | None, *, has_broker: bool | None = N
     )
 
 
-def _landlock_limits(sandbox: SandboxSpec, *, has_broker: bool) -> str:
+def _landlock_limits(sandbox: CommandSandbox, *, has_broker: bool) -> str:
     if sandbox.level != "landlock":
         return ""
     if has_broker:
@@ -182,7 +182,8 @@ def _landlock_limits(sandbox: SandboxSpec, *, has_broker: bool) -> str:
     entries = (
         " It cannot create, rename or remove entries at the top of the workspace: create files there with write_file."
     )
-    return listening + (entries if sandbox.confinement.protected else "")
+    is_open = isinstance(sandbox, SandboxSpec) and not sandbox.confinement.protected
+    return listening + ("" if is_open else entries)
 
 
 def _lost_state_hint(command: str, answer: ToolOutput) -> str:
