@@ -1,12 +1,14 @@
 """Recognize lists of tasks, in a file or in the folder of their tool, and plan the open tasks."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from msgspec import Struct
 
-from scaffold.core.errors import UsageError
+from scaffold.cli.render.terminal.style import print_findings
+from scaffold.cli.task_argument import TASKS_FILE
+from scaffold.core.errors import PlanInvalid, UsageError
 from scaffold.core.plan import Finding, Plan
 from scaffold.core.printable_text import count_of, join_limited
 from scaffold.core.proof.specification_audit import Requirement
@@ -22,7 +24,6 @@ from scaffold.plan.source.task_plan import PlannedTasks, planned_tasks
 from scaffold.plan.story.stories_goal import stories_goal
 from scaffold.plan.text.parse_tree import invalid_plan
 
-TASKS_FILE = "tasks.md"  # in a folder of spec-kit or Kiro
 REQUIREMENTS_FILES = ("requirements.md", "bugfix.md")
 REFERENCE_FILES = ("spec.md", "plan.md", "requirements.md", "bugfix.md", "design.md", "data-model.md")
 """Files next to the list of tasks that agents read too, if they exist."""
@@ -161,3 +162,12 @@ def _read_text(path: str) -> str | None:
         return content.decode()
     except UnicodeDecodeError:
         return None
+
+
+def read_task_source(find: Callable[[str], TaskSource | None], path: str) -> TaskSource | None:
+    """Return what `find` finds at the path; PlanInvalid, after printing its findings, for an invalid list of tasks."""
+    try:
+        return find(path)
+    except PlanInvalid as error:
+        print_findings(error.findings, path)
+        raise

@@ -1,17 +1,17 @@
 """Reject a TASK that was not meant as one: a file name, or a mistyped command."""
 
 import sys
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from pathlib import Path
 from shlex import quote
 
 import click
 
-from scaffold.cli.render.terminal.style import is_terminal, print_findings
-from scaffold.cli.specification import TASKS_FILE, TaskSource
-from scaffold.core.errors import PlanInvalid, UsageError
+from scaffold.cli.render.terminal.style import is_terminal
+from scaffold.core.errors import UsageError
 from scaffold.plan.message_text import SpellingHints, quoted
 
+TASKS_FILE = "tasks.md"  # in a folder of spec-kit or Kiro
 PLAN_SUFFIXES = frozenset({".yaml", ".yml", ".json"})
 LOOKS_LIKE = 0.8  # similarity from which a word counts as a mistyped command, from 0 to 1
 
@@ -53,12 +53,3 @@ def check_task(task: str, *, yes: bool) -> None:
     is_doubtful = len(task.split()) == 1 and not yes and is_terminal(sys.stdin)
     if is_doubtful and not click.confirm(f"The task is only one word, {quoted(task)}. Go on?", err=True):
         raise UsageError("nothing was started", "Describe the task in a sentence.")
-
-
-def read_task_source(find: Callable[[str], TaskSource | None], path: str) -> TaskSource | None:
-    """Return what `find` finds at the path; PlanInvalid, after printing its findings, for an invalid list of tasks."""
-    try:
-        return find(path)
-    except PlanInvalid as error:
-        print_findings(error.findings, path)
-        raise

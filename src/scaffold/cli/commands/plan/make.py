@@ -19,8 +19,8 @@ from scaffold.cli.render.run_preview import RunPreview
 from scaffold.cli.render.terminal.style import note_printer, print_findings
 from scaffold.cli.render.terminal.text_layout import layout_for, print_text
 from scaffold.cli.request import STDIN, read_request
-from scaffold.cli.specification import TaskSource, find_stories, find_tasks, free_text_note
-from scaffold.cli.task_argument import check_task, read_task_source
+from scaffold.cli.specification import TaskSource, find_stories, find_tasks, free_text_note, read_task_source
+from scaffold.cli.task_argument import check_task
 from scaffold.cli.wiring import context_at
 from scaffold.config.run.effective_settings import RunFlags, run_settings, setting_overrides
 from scaffold.config.run.tier_choice import TierQuestion, settings_in_tier

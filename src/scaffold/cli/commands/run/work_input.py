@@ -13,8 +13,8 @@ from scaffold.cli.entry import VISIBLE
 from scaffold.cli.render.terminal.style import note_printer, print_findings
 from scaffold.cli.render.terminal.text_layout import print_text
 from scaffold.cli.request import STDIN, read_request
-from scaffold.cli.specification import TaskSource, find_stories, find_tasks, free_text_note
-from scaffold.cli.task_argument import check_task, read_task_source, reject_command
+from scaffold.cli.specification import TaskSource, find_stories, find_tasks, free_text_note, read_task_source
+from scaffold.cli.task_argument import check_task, reject_command
 from scaffold.config.run.effective_settings import RunFlags
 from scaffold.config.run.tier_choice import TierQuestion
 from scaffold.core.errors import PlanInvalid, UsageError
