@@ -1,6 +1,9 @@
 """The exception tree. Each error says what is wrong, with which thing, and how to fix it."""
 
-from scaffold.core.plan import Finding
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # each command needs the errors, few need plans
+    from scaffold.core.plan import Finding
 
 
 class ScaffoldError(Exception):
@@ -28,7 +31,7 @@ class IndexFull(UsageError):
 class PlanInvalid(ScaffoldError):
     """The plan cannot be read or cannot reach its goals; `findings` say where and why."""
 
-    def __init__(self, what: str, fix: str, findings: tuple[Finding, ...] = ()) -> None:
+    def __init__(self, what: str, fix: str, findings: "tuple[Finding, ...]" = ()) -> None:
         super().__init__(what, fix)
         self.findings = findings
 
