@@ -10,8 +10,6 @@ from scaffold.core.model import Usage
 from scaffold.core.ports import Clock, Model
 from scaffold.core.run_settings import ModelProfile
 from scaffold.host.startup import importing
-from scaffold.llm.cassette_file import load_cassette
-from scaffold.llm.cassette_model import CassetteModel
 from scaffold.llm.deltas import DeltaListener
 from scaffold.llm.registry.model_name import parse_model
 from scaffold.llm.transport.live_context import IMPATIENT, LiveContext, Patience
@@ -30,7 +28,11 @@ def cassette_digest(text: str) -> str:
     The cassette is parsed: ModelError if it is invalid, UsageError as in `parse_model`.
     """
     model = parse_model(text)
-    return load_cassette(Path(model.name).expanduser()).digest if model.provider == "cassette" else ""
+    if model.provider != "cassette":
+        return ""
+    with importing():  # for tests and demonstrations
+        from scaffold.llm.cassette_file import load_cassette
+    return load_cassette(Path(model.name).expanduser()).digest
 
 
 def open_model(
@@ -51,6 +53,9 @@ def open_model(
     """
     model, small = parse_model(text), small_window(text, profiles)
     if model.provider == "cassette":
+        with importing():
+            from scaffold.llm.cassette_file import load_cassette
+            from scaffold.llm.cassette_model import CassetteModel
         tape = CassetteModel(load_cassette(Path(model.name).expanduser()))
         unshared = LocalThrottle(clock=clock, rng=rng)
         return RetryingModel(
