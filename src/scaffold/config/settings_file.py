@@ -2,24 +2,17 @@
 
 from collections.abc import Iterator
 from functools import cache
-from importlib.resources import files
 from pathlib import Path
 
+import msgspec
 from msgspec import Struct
 
 from scaffold.config.schema.parsers import ConfigValue
 from scaffold.config.schema.table import SETTINGS, find_setting
-from scaffold.config.schema.tier_settings import (
-    BUILT_IN_TIERS,
-    FIELDS,
-    NAME_RULE,
-    is_tier_name,
-    is_tier_section,
-    require_complete,
-)
-from scaffold.core.errors import PlanInvalid, UsageError
+from scaffold.config.schema.tier_settings import BUILT_IN_TIERS, NAME_RULE, is_tier_name, require_complete
+from scaffold.core.errors import UsageError
+from scaffold.host.startup import importing
 from scaffold.plan.message_text import SpellingHints
-from scaffold.plan.text.parse_tree import ListNode, MappingNode, PositionedNode, ScalarNode, parse_positioned
 
 FOLDER = "tiers"
 SUFFIX = ".yaml"
@@ -65,12 +58,12 @@ def parse_settings(text: str, path: Path, section: str = "") -> dict[str, Settin
 
     `section` is the prefix of all its settings, such as `tiers.builder`.
     """
-    try:
-        root = parse_positioned(text, name=str(path))
-    except PlanInvalid as error:
-        raise UsageError(error.what, error.fix) from error
+    if not text.strip():
+        return {}
+    with importing():  # most commands find no such file
+        from scaffold.config.setting_lines import setting_lines
     values: dict[str, SettingValue] = {}
-    for name, line, given in _setting_leaves(root, section, path):
+    for name, line, given in setting_lines(text, path, section, validate_setting):
         origin = f"{path}:{line}"
         # `a.b: 1` and `a: {b: 2}` name the same setting, which YAML itself does not notice.
         if name in values:
@@ -98,61 +91,16 @@ def parse_setting(name: str, given: object) -> ConfigValue:
     return None if given is None else setting.parse(given)
 
 
-def _setting_leaves(node: PositionedNode, name: str, path: Path) -> Iterator[tuple[str, int, object]]:
-    """Yield (dotted name, line, value or list) for each setting below `node`."""
-    match node:
-        case ScalarNode():
-            if node.value is not None or find_setting(name):  # an empty section sets nothing
-                yield name, node.mark.line, node.value
-        case MappingNode(entries=entries):
-            for key, value in entries:
-                below = _setting_name(name, key, path)
-                setting = find_setting(below)
-                if setting is not None and setting.is_list and isinstance(value, ListNode):
-                    yield below, key.mark.line, _list_entries(below, value, path)
-                else:
-                    yield from _setting_leaves(value, below, path)
-        case ListNode(mark=mark):
-            named = f"`{name}`" if name else "the configuration"
-            raise UsageError(f"{path}:{mark.line}: {named} is a list", "Write `key: value` lines.")
-
-
-def _list_entries(name: str, listing: ListNode, path: Path) -> list[str]:
-    """Return the entries of a list as written; raise UsageError with the line of the first invalid one."""
-    entries = []
-    for item in listing.items:
-        origin = f"{path}:{item.mark.line}"
-        if not isinstance(item, ScalarNode) or item.value is None:
-            what = f"{origin}: an entry of `{name}` must be text"
-            raise UsageError(what, "Write it on one line, in quotes if it contains a colon and a space.")
-        validate_setting(name, [item.written], origin)
-        entries.append(item.written)
-    return entries
-
-
-def _setting_name(name: str, key: PositionedNode, path: Path) -> str:
-    if not isinstance(key, ScalarNode):
-        raise UsageError(f"{path}:{key.mark.line}: a key must be one word", "Write `key: value` lines.")
-    below = f"{name}.{key.written}" if name else key.written
-    is_section = is_tier_section(below) or any(each.startswith(f"{below}.") for each in SETTINGS)
-    if not (is_section or find_setting(below) or find_setting(f"{below}.profile")):
-        section = below.rpartition(".")[0]
-        depth = below.count(".") + 1
-        settings = [*SETTINGS, *(f"{section}.{field}" for field in FIELDS if is_tier_section(section))]
-        known = [".".join(each.split(".")[:depth]) for each in settings if each.startswith(section)]
-        hint = SpellingHints(known).hint(below)
-        what = f"{path}:{key.mark.line}: there is no setting `{below}`"
-        raise UsageError(what, f"{hint}`scaffold config` lists all of them.")
-    return below
-
-
 @cache
 def built_in_values() -> dict[str, SettingValue]:
     """Return the fields of the built-in tiers, by the names of their settings."""
     found: dict[str, SettingValue] = {}
     for tier in BUILT_IN_TIERS:
-        path = Path(str(files("scaffold.config") / FOLDER / f"{tier}{SUFFIX}"))
-        found |= parse_settings(path.read_text(encoding="utf-8"), path, f"{FOLDER}.{tier}")
+        path = Path(__file__).parent / FOLDER / f"{tier}.json"
+        fields = msgspec.json.decode(path.read_bytes(), type=dict[str, object])
+        for field, value in fields.items():
+            name = f"{FOLDER}.{tier}.{field}"
+            found[name] = validate_setting(name, value, str(path))
     return found
 
 

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from scaffold.core.extension_set import PromptCommand, Role, Skill
 from scaffold.core.printable_text import one_line, printable, short_line
-from scaffold.plan.text.bounded import read_yaml
+from scaffold.host.startup import importing
 
 MAX_HEAD_CHARS = 20_000
 _HEAD = re.compile(r"---[ \t]*\n(.*?)^---[ \t]*$\n?", re.DOTALL | re.MULTILINE)
@@ -161,6 +161,8 @@ def read_prompt_file(content: bytes) -> PromptFile:
     body = printable(text[found.end() :]).strip()
     if len(found[1]) > MAX_HEAD_CHARS:
         return PromptFile(_plain_lines(found[1][:MAX_HEAD_CHARS]), body)
+    with importing():  # most sessions find no such file
+        from scaffold.plan.text.bounded_yaml import read_yaml
     try:
         head = read_yaml(found[1])
     except (ValueError, TypeError):

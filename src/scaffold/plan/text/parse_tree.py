@@ -15,7 +15,7 @@ from yaml.reader import Reader
 
 from scaffold.core.errors import PlanInvalid
 from scaffold.core.plan import Finding
-from scaffold.plan.text.bounded import BoundedLoader, OutOfBounds
+from scaffold.plan.text.bounded_yaml import BoundedLoader, OutOfBounds
 
 ScalarKind = Literal["text", "number", "boolean", "nothing", "date", "merge key", "tagged value"]
 

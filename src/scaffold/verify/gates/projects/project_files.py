@@ -5,7 +5,7 @@ import stat
 from collections.abc import Callable, Collection, Iterator, Mapping
 from itertools import islice
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, Literal
 
 from msgspec import Struct
 
@@ -13,8 +13,8 @@ from scaffold.core.ids import Commit
 from scaffold.git.client.command_line import Git
 from scaffold.git.commits import batch_contents, blob_sizes, listed_files, listed_paths
 from scaffold.host.folder_tree import walk
+from scaffold.host.startup import importing
 from scaffold.plan.text import bounded
-from scaffold.policy.shell.command_decision import visible_commands
 from scaffold.policy.shell.parsed_command import SimpleCommand
 
 MANIFESTS = ("go.mod", "go.work", "package.json", "Cargo.toml", "pyproject.toml", "setup.py", "setup.cfg")
@@ -59,6 +59,9 @@ MAX_SHELL_PIECE = 4_000
 MAX_SEARCHED_CHARS = 50_000_000
 MAX_TEST_FILES = 200
 MAX_FILES = 50_000
+
+
+FileFormat = Literal["json", "yaml", "toml", "ini"]
 
 
 class ReadState(Struct):
@@ -108,31 +111,32 @@ class ProjectFiles:
 
     def toml(self, path: str) -> Mapping[str, Any]:
         """Return the contents of a TOML file; empty if it cannot be read."""
-        return as_table(self._parsed_value(path, bounded.read_toml))
+        return self._parsed_table(path, "toml")
 
     def json(self, path: str) -> Mapping[str, Any]:
         """Return the object in a JSON file; empty if it cannot be read."""
-        return as_table(self._parsed_value(path, bounded.read_json))
+        return self._parsed_table(path, "json")
 
     def yaml(self, path: str) -> Mapping[str, Any]:
         """Return the table in a YAML file; empty if it cannot be read."""
-        return as_table(self._parsed_value(path, bounded.read_yaml))
+        return self._parsed_table(path, "yaml")
 
     def ini(self, path: str) -> Mapping[str, Mapping[str, str]]:
         """Return the sections of an INI file by name; empty if it cannot be read."""
-        return as_table(self._parsed_value(path, bounded.read_ini))
+        return self._parsed_table(path, "ini")
 
-    def _parsed_value(self, path: str, read: Callable[[str], Any]) -> Any:
+    def _parsed_table(self, path: str, kind: FileFormat) -> Mapping[str, Any]:
         name, known = f"{self.folder}{path}", self.state.values
-        if (name, read.__name__) not in known:
-            known[name, read.__name__] = None
+        if (name, kind) not in known:
+            known[name, kind] = None
             try:
-                known[name, read.__name__] = read(self.text(path))
+                # The reader of a format loads slowly, and few repositories have files of every one.
+                known[name, kind] = reader_of(kind)(text) if (text := self.text(path)) else None
             except bounded.BeyondLimit as error:
                 self.state.problems[name] = str(error)
             except ValueError:
                 pass
-        return known[name, read.__name__]
+        return as_table(known[name, kind])
 
     def shell(self, text: str, source: str) -> Iterator[tuple[SimpleCommand, ...]]:
         """Yield the simple commands of a shell text in the file `source`; a long text is parsed in several pieces."""
@@ -141,6 +145,8 @@ class ProjectFiles:
             end = text.rfind("\n", 0, MAX_SHELL_PIECE) + 1 if len(text) > MAX_SHELL_PIECE else len(text)
             piece, text = text[: end or MAX_SHELL_PIECE], text[end or MAX_SHELL_PIECE :]
             self.state.shell_chars += len(piece)
+            with importing():  # many repositories have no commands of their own
+                from scaffold.policy.shell.command_decision import visible_commands
             yield visible_commands(piece)
         if text:
             self.state.problems[f"{self.folder}{source}"] = "has more commands than are looked at"
@@ -163,6 +169,25 @@ class ProjectFiles:
         return tuple(
             sorted((folder for folder in found if _is_listed(folder)), key=lambda each: (each.count("/"), each))
         )
+
+
+def reader_of(kind: FileFormat) -> Callable[[str], Any]:
+    """Return what reads texts of a format; it raises ValueError."""
+    match kind:
+        case "json":
+            return bounded.read_json
+        case "yaml":
+            with importing():
+                from scaffold.plan.text.bounded_yaml import read_yaml
+            return read_yaml
+        case "toml":
+            with importing():
+                from scaffold.plan.text.bounded_tables import read_toml
+            return read_toml
+        case "ini":
+            with importing():
+                from scaffold.plan.text.bounded_tables import read_ini
+            return read_ini
 
 
 def as_table(value: object) -> Mapping[str, Any]:
