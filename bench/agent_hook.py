@@ -18,7 +18,8 @@ from scaffold.host.child_environment import child_environment
 from scaffold.host.process.command_runner import Containment, run_command
 from scaffold.host.sandbox.confinement import SandboxSpec
 from scaffold.host.sandbox.level import detect_level
-from scaffold.policy.command_sandbox import SandboxInputs, workspace_profile
+from scaffold.policy.command_sandbox import SandboxInputs
+from scaffold.policy.sandbox_profile import workspace_profile
 
 MOST_MS = 15.0
 COMMAND = "cat >/dev/null; echo '{}'"

@@ -13,7 +13,8 @@ from row import Row, row
 from scaffold.extensions.plugins.loaded import PluginPlace, load_plugins
 from scaffold.host.sandbox.confinement import SandboxSpec
 from scaffold.host.sandbox.level import detect_level
-from scaffold.policy.command_sandbox import SandboxInputs, workspace_profile
+from scaffold.policy.command_sandbox import SandboxInputs
+from scaffold.policy.sandbox_profile import workspace_profile
 
 MOST_MS = 15.0
 KIT = Path(__file__).parents[1] / "examples" / "plugins" / "ralph_plugin.py"

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable, Sequence
-from importlib import resources
 from pathlib import Path
 
 from scaffold.agent.instruction_files import Instructions
@@ -12,7 +11,7 @@ from scaffold.host.contained_path import MISSING, ContainedPath
 PROMPT_VERSION = 8
 """Raised with each change of a prompt or of a built-in tool's description, so that results can be compared by it."""
 
-PROMPT_FOLDER = resources.files("scaffold.agent") / "roles"
+PROMPT_FOLDER = Path(__file__).parent / "roles"
 
 # Worker roles with a built-in prompt; every other worker gets the generic one.
 BUILT_IN_ROLES = frozenset(

@@ -10,7 +10,8 @@ from scaffold.git.checkouts.worktree_metadata import find_checkout
 from scaffold.host.child_environment import agent_variables
 from scaffold.host.sandbox.confinement import DeferredSandbox
 from scaffold.host.user_dirs import user_dirs
-from scaffold.policy.command_sandbox import SandboxInputs, defer_sandbox, probe_level
+from scaffold.policy.command_sandbox import SandboxInputs, probe_level
+from scaffold.policy.deferred_sandbox import defer_sandbox
 from scaffold.policy.secret.command_environment import TOLD_VARIABLES, command_environment, left_out_notice
 from scaffold.session.options import SessionOptions
 

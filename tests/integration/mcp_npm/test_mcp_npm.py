@@ -17,7 +17,8 @@ from scaffold.extensions.mcp.pool import LocalPool, PoolSetup, tell_withheld
 from scaffold.extensions.mcp.server_config import read_servers
 from scaffold.extensions.mcp.stdio import ServerPlace
 from scaffold.host.sandbox.confinement import SandboxSpec
-from scaffold.policy.command_sandbox import SandboxInputs, workspace_profile
+from scaffold.policy.command_sandbox import SandboxInputs
+from scaffold.policy.sandbox_profile import workspace_profile
 from support.mcp_conformance_client import NoApprovals
 from support.mcp_npm import HOME, NODE, PACKAGES, SUITE, needs_packages
 

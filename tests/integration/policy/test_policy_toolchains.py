@@ -11,7 +11,8 @@ from builders import bubblewrap_or_skip
 from scaffold.host.process.command_runner import Containment, run_command
 from scaffold.host.sandbox.confinement import SandboxSpec
 from scaffold.host.sandbox.landlock import sandboxed_command as landlock
-from scaffold.policy.command_sandbox import SandboxInputs, workspace_profile
+from scaffold.policy.command_sandbox import SandboxInputs
+from scaffold.policy.sandbox_profile import workspace_profile
 
 SECRET = "hunter2hunter2"
 

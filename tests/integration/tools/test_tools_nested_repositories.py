@@ -12,7 +12,8 @@ from scaffold.host.child_environment import child_environment
 from scaffold.host.process.command_runner import run_command
 from scaffold.host.sandbox.confinement import SandboxSpec
 from scaffold.host.sandbox.landlock.sandboxed_command import unsupported_reason
-from scaffold.policy.command_sandbox import SandboxInputs, workspace_profile
+from scaffold.policy.command_sandbox import SandboxInputs
+from scaffold.policy.sandbox_profile import workspace_profile
 from scaffold.tools.command.shell import python, shell
 from scaffold.tools.file.read_write import write_file
 from scaffold.tools.nested_repositories import NestedRepositories, move_aside

@@ -27,8 +27,8 @@ from scaffold.git.checkouts.worktree import remove_locks
 from scaffold.git.client.command_line import Git
 from scaffold.host.process.command_runner import CommandResult
 from scaffold.host.sandbox.confinement import SandboxSpec
-from scaffold.policy.command_sandbox import READ_ONLY_PATHS
 from scaffold.policy.path.globs import matches
+from scaffold.policy.sandbox_profile import READ_ONLY_PATHS
 from scaffold.verify.contract.tamper_detection import runs_tests, snapshot_files, tamper_message
 from scaffold.verify.contract.vacuous_runs import ran_nothing
 from scaffold.verify.observation.observer import MARKER, CheckObserver
