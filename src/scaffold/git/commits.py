@@ -361,14 +361,29 @@ async def renames(git: Git, old: Commit, new: Commit) -> dict[str, str]:
 
 async def file_contents(git: Git, commit: Commit, path: str) -> bytes | None:
     """Return the contents of a file, or the target of a link, at a commit; None if the path is neither."""
-    answer = await git.read_cached("cat-file", "blob", commits=[f"{commit}:{path}"], ok=frozenset({0, 128}))
-    return answer.out if answer.exit_code == 0 else None
+    return (await batch_contents(git, [f"{commit}:{path}"]))[0]
 
 
 async def batch_contents(git: Git, names: Sequence[str]) -> tuple[bytes | None, ...]:
-    """Return the contents of files named by id or `COMMIT:PATH`, None for a missing file; runs one process."""
-    if not names:
-        return ()
+    """Return the contents of files named by id or `COMMIT:PATH`, None for a missing file; runs at most one process."""
+    ids = [_blob_id(git, name) for name in names]
+    found = {each: git.answers.content(each) for each in ids}
+    unknown = [each for each, content in found.items() if content is None]
+    for name, content in zip(unknown, await _read_blobs(git, unknown) if unknown else (), strict=True):
+        found[name] = content
+        if content is not None:
+            git.answers.keep_content(name, content)
+    return tuple(found[each] for each in ids)
+
+
+def _blob_id(git: Git, name: str) -> str:
+    """Return the id of `COMMIT:PATH` if the commit's listing is known, else the name."""
+    commit, _, path = name.partition(":")
+    listing = _known_listing(git, Commit(commit)) if path else None
+    return (listing.blob(path) if listing else "") or name
+
+
+async def _read_blobs(git: Git, names: Sequence[str]) -> list[bytes | None]:
     requests = [name.encode(errors="surrogateescape") for name in names]
     out = (await git("cat-file", "--batch", "-z", stdin=b"\0".join((*requests, b"")))).out
     found: list[bytes | None] = []
@@ -381,10 +396,11 @@ async def batch_contents(git: Git, names: Sequence[str]) -> tuple[bytes | None, 
             continue
         # Read by the length that git reports, because the contents may look like the next answer.
         begin = out.index(b"\n", at) + 1
-        end = begin + int(out[at:begin].rpartition(b" ")[2])
-        found.append(out[begin:end])
+        *_, kind, size = out[at : begin - 1].split(b" ")
+        end = begin + int(size)
+        found.append(out[begin:end] if kind == b"blob" else None)
         at = end + 1
-    return tuple(found)
+    return found
 
 
 async def diff_text(git: Git, old: Commit, new: Commit, *, limit_bytes: int, paths: Sequence[str] = ()) -> str:
@@ -444,22 +460,26 @@ async def listed_links(git: Git, commit: Commit) -> dict[str, str]:
 
 async def list_tree(git: Git, commit: Commit) -> TreeListing:
     """Return the listing of the commit's tree, derived from a cached listing if possible, else read by git."""
-    found = git.answers.listing(commit) or _derive_listing(git, commit)
+    found = _known_listing(git, commit)
     if found is None:
         found = TreeListing.from_records((await git("ls-tree", "-r", "-z", "--full-tree", commit)).records)
-    git.answers.keep_listing(commit, found)
+        git.answers.keep_listing(commit, found)
     return found
 
 
-def _derive_listing(git: Git, commit: Commit) -> TreeListing | None:
-    """Derive the listing from a cached listing and a cached difference; return None unless both exist."""
+def _known_listing(git: Git, commit: Commit) -> TreeListing | None:
+    """Return the cached listing, or one derived from another with a cached difference; None without them."""
+    if (cached := git.answers.listing(commit)) is not None:
+        return cached
     for other in git.answers.listed():
         known, listing = git.answers.find((*DIFFERENCES, other, commit)), git.answers.listing(other)
         if known is not None and listing is not None:
             changes = _path_changes(known)
-            return listing.changed(
+            found = listing.changed(
                 {each.path: None if each.kind == "D" else (each.mode, each.object_id) for each in changes}
             )
+            git.answers.keep_listing(commit, found)
+            return found
     return None
 
 

@@ -182,11 +182,13 @@ async def _find_exclusions(request: ProofRequest, tree: Tree, changes: Sequence[
 
 async def _find_encodings(tree: Tree, changes: Sequence[PathChange]) -> list[Reason]:
     sources = [each for each in changes if each.kind != "D" and each.path.endswith((".py", ".pyi"))]
-    after = await commits.batch_contents(tree.git, [each.object_id for each in sources])
+    # Both versions of each at once: what follows compares them, too.
+    versions = [each.object_id for each in sources] + [each.former_id for each in sources if each.kind != "A"]
+    contents = dict(zip(versions, await commits.batch_contents(tree.git, versions), strict=True))
     found = list[Reason]()
-    for change, source in zip(sources, after, strict=True):
-        name = misleading_encoding(source or b"")
-        if name and name != misleading_encoding(await commits.file_contents(tree.git, tree.base, change.path) or b""):
+    for change in sources:
+        name = misleading_encoding(contents[change.object_id] or b"")
+        if name and name != misleading_encoding(contents.get(change.former_id) or b""):
             found.append((change.path, f"is in `{name}`"))
     return found
 
