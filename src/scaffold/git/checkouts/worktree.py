@@ -33,6 +33,7 @@ from scaffold.host.folder_tree import walk
 
 STATUS = ("status", "--porcelain", "-z", "--ignored", "--untracked-files=normal", "--no-renames")
 """Lists all differences from the commit that is checked out, ignored files included, but not empty folders."""
+UNTRACKED = ("?? ", "!! ")
 LOCK_TIMEOUT_S = 300.0
 CHECKOUT_TIMEOUT_S = 900.0
 LOCKS = ("index.lock", "HEAD.lock")
@@ -161,12 +162,13 @@ async def clean_without_submodules(git: Git, commit: Commit) -> None:
     links = await gitlinks(git)
     await asyncio.to_thread(empty_submodules, git, links)
     _forget_work(git, commit)
-    # Checks often leave it clean; one git process then suffices instead of two. Changes in submodules are not seen.
-    is_unchanged = not links and _head_has(git.registration / "HEAD", commit) and not (await git(*STATUS)).out
-    if is_unchanged and not await asyncio.to_thread(_has_empty_folder, git.cwd):
-        return
-    await git("clean", "-ffdxq")
-    await _check_out(git, commit)
+    # What checks leave behind is seldom all of it, and only that is undone. Changes in submodules are not seen.
+    is_there = not links and _head_has(git.registration / "HEAD", commit)
+    found = [line.startswith(UNTRACKED) for line in (await git(*STATUS)).records] if is_there else [True, False]
+    if any(found) or await asyncio.to_thread(_has_empty_folder, git.cwd):
+        await git("clean", "-ffdxq")
+    if not all(found):
+        await _check_out(git, commit)
 
 
 async def drop_submodules(git: Git) -> None:

@@ -18,11 +18,12 @@ from msgspec import structs
 from scaffold.core.errors import ScaffoldError
 from scaffold.core.proof.gates import CheckEnvironment, CopiedFile, CopiedFolder
 from scaffold.git.checkouts import worktree
+from scaffold.git.checkouts.worktree_metadata import detached_commit
 from scaffold.host.atomic_files import delete_path, write_atomic
 from scaffold.host.contained_path import ContainedPath
 from scaffold.host.folder_tree import walk
 from scaffold.host.tree_copy import LinkTargetMap, copy_beneath, move_beneath
-from scaffold.verify.contract.check_runs import Tree, restore_tracked_files
+from scaffold.verify.contract.check_runs import Tree
 
 MAX_BYTES = 1_000_000
 """Larger files are not rewritten: files with paths are smaller, programs are larger."""
@@ -277,6 +278,9 @@ def _replace_paths(content: bytes, old: bytes, new: bytes) -> bytes:
 
 async def is_clean(environment: CheckEnvironment, tree: Tree) -> bool:
     """Return True if the checkout has only the commit's files and the provisioned copies, all unchanged."""
+    # Where something ran on the base, nothing has changed since, either.
+    if detached_commit(tree.git.registration) != tree.commit:
+        return False
     targets = (
         *(copied.target for copied in environment.copies),
         *(file.target for file in (*environment.files, *environment.built)),
@@ -293,10 +297,6 @@ async def is_clean(environment: CheckEnvironment, tree: Tree) -> bool:
 
 async def clean_again(environment: CheckEnvironment, tree: Tree) -> None:
     """Clean the checkout after commands ran in it; do nothing if it is still clean."""
-    if await is_clean(environment, tree):
-        return
-    # Often only a tracked file changed; then the provisioned copies can stay.
-    await restore_tracked_files(tree)
     if not await is_clean(environment, tree):
         async with reprovision(environment, tree.git.cwd):
             await worktree.reset_and_clean(tree.git, tree.commit)
