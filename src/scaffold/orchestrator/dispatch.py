@@ -12,7 +12,7 @@ from scaffold.core.plan import WorkKind
 from scaffold.core.states import Active, Pending, Running
 from scaffold.git import commits
 from scaffold.host.random_ids import new_id
-from scaffold.landing.facts.landing_record import session_tip
+from scaffold.landing.facts.landing_record import last_landed, session_tip
 from scaffold.landing.queue.forecast import Forecaster
 from scaffold.orchestrator.briefing import brief_next_attempt
 from scaffold.plan import slot_shares
@@ -50,8 +50,7 @@ def free_slots(store: Store, run: Run, goal: Goal) -> int:
 def slots_for(store: Store, run: Run, goal: Goal) -> SharedSlots:
     """Return the shares of all goals as they are when this goal asks."""
     # An agent need not start what is ready, so in its runs a slot goes to the first goal that asks.
-    by_agent = run.settings.planning.planner and run.settings.planning.supervision == "agent"
-    return share_slots(store, run, (goal.id,) if by_agent else None)
+    return share_slots(store, run, (goal.id,) if _is_agent_run(run) else None)
 
 
 def slots_by_goal(store: Store, run: Run, among: Collection[GoalId] | None = None) -> Mapping[GoalId, int]:
@@ -78,9 +77,29 @@ def share_slots(store: Store, run: Run, among: Collection[GoalId] | None = None)
 def free_slots_of_run(store: Store, run: Run) -> int:
     """Return how many attempts may start in the run as a whole."""
     slots = store.attempts.slots(run.id).values()
-    unlanded = sum(use.working for use in slots) + store.attempts.count_waiting_to_land(run.id)
+    waiting = store.attempts.count_waiting_to_land(run.id)
     taken = sum(use.taken for use in slots)
-    return slot_shares.free_slots(store.runs.agents(run.id), taken=taken, unlanded=unlanded)
+    unlanded = sum(use.working for use in slots) + waiting
+    free = slot_shares.free_slots(store.runs.agents(run.id), taken=taken, unlanded=unlanded)
+    return free - 1 if free and waiting == 1 and _lands_as_proven(store, run) else free
+
+
+def _lands_as_proven(store: Store, run: Run) -> bool:
+    """Return whether the only candidate lands without any check, on the tip on which its gates have run.
+
+    What would start in that moment, without its work, would have to be proven twice: where it is done and as it lands.
+    """
+    # A human's answer may take long, and an agent that finds no slot has paid for looking.
+    if run.settings.human_reviews or _is_agent_run(run):
+        return False
+    (candidate,) = store.attempts.waiting_to_land(run.id)
+    proven = candidate.verification
+    tip = last_landed(store, run) or run.base_sha
+    return proven is not None and bool(proven.proof_key and proven.gates) and candidate.base_sha == tip
+
+
+def _is_agent_run(run: Run) -> bool:
+    return run.settings.planning.planner and run.settings.planning.supervision == "agent"
 
 
 def why_held_back(store: Store, run: Run, action_id: ActionId) -> HeldBack | None:
