@@ -36,6 +36,15 @@ class Slots:
         finally:
             os.close(slot)
 
+    @property
+    def all_taken(self) -> bool:
+        """Whether whoever wants a slot now has to wait."""
+        self._folder.mkdir(parents=True, exist_ok=True)
+        slot = self._lock_free_slot()
+        if slot is not None:
+            os.close(slot)
+        return slot is None
+
     def _lock_free_slot(self) -> int | None:
         """Lock a free slot and return its descriptor; None if all are taken."""
         for number in range(self._count):

@@ -88,14 +88,17 @@ class ObservedRun(Struct, frozen=True):
     finished: CommandResult
 
 
-async def run_gate(gate: Gate, tree: Tree, *, only: Sequence[str] = (), environment: str, timeout_s: float) -> GateRun:
+async def run_gate(
+    gate: Gate, tree: Tree, *, only: Sequence[str] = (), environment: str, timeout_s: float, repeat_s: float = 0.0
+) -> GateRun:
     """Run a gate once and return its result; `only` limits it to tests (names, or files relative to the gate's folder).
 
-    Leaves the checkout dirty. Commit hooks run on all files.
+    Leaves the checkout dirty. Commit hooks run on all files. pytest and unittest repeat the tests for `repeat_s`.
     """
     if gate.runner == "hooks":
         return await run_on_all_files(gate, tree, environment=environment, timeout_s=timeout_s)
-    return (await observe_gate(gate, tree, only=only, environment=environment, timeout_s=timeout_s)).run
+    found = await observe_gate(gate, tree, only=only, environment=environment, timeout_s=timeout_s, repeat_s=repeat_s)
+    return found.run
 
 
 async def observe_gate(
@@ -106,10 +109,12 @@ async def observe_gate(
     environment: str,
     timeout_s: float,
     stand_ins: StandInsOrder | None = None,
+    repeat_s: float = 0.0,
 ) -> ObservedRun:
     """Run a gate once, as `run_gate` does; with `stand_ins`, its tests are of an older version than the code."""
     adapter = ADAPTERS[gate.runner]
-    with _runner_env(gate, tree, only, stand_ins) as env:
+    with _runner_env(gate, tree, only, stand_ins) as found:
+        env = structs.replace(found, repeat_s=repeat_s)
         order = adapter.build_command(gate.command, env)
         tests = await snapshot_files(tree.git, tree.commit, gate.command) if gate.kind == "test" else None
         command = ShellCommand(

@@ -2,6 +2,9 @@
 
 Checks run with one fixed seed, so that their results are reproducible. Work that passes only with that seed, or only
 most of the time, is not done. Instability that existed before the work does not count against it.
+
+Tests are repeated in one process where their runner can be told to, which finds more in less time. One that fails there
+and never in a process of its own cannot run twice in one, and passes.
 """
 
 import asyncio
@@ -16,6 +19,7 @@ from scaffold.core.proof.gates import EXIT_OUTCOME, Gate, GateRun
 from scaffold.git import commits
 from scaffold.git.checkouts import worktree
 from scaffold.git.commits import PathChange
+from scaffold.host.slots import Slots
 from scaffold.verify.contract.check_runs import Tree, restore_tracked_files, run_check
 from scaffold.verify.contract.new_tests_on_base import changed_tests
 from scaffold.verify.gates.observed_run import run_gate
@@ -32,8 +36,10 @@ BASE_RUNS = 8
 """How often a failure is tried on the base; it counts only if it was stable there."""
 MIN_S = 1.0
 MAX_S = 60.0
-SHARE = 3.0
-"""The time for repetitions: three times what the checks took beyond a second; at least a second, at most a minute."""
+SHARE = 0.25
+"""The time for repetitions: a quarter of what the contract and the gates took; at least a second, at most a minute."""
+IN_PROCESS = 0.5
+"""The share of that time in which tests are repeated in their first process."""
 MAX_NAMED = 5
 FAILED = frozenset({"failed", "error"})
 NAMING_RUNNERS = frozenset({"pytest", "unittest"})
@@ -49,7 +55,7 @@ class _Repeated(Struct, frozen=True, kw_only=True):
     known: Collection[str] = frozenset()
     """Tests that failed or were flaky before the work, and shapes of names that vary."""
     duration_s: float
-    """The duration of the first run in seconds; for test files, of all that ran."""
+    """The duration of the first run in seconds; for test files, by how many of its tests they have."""
 
 
 class _Failure(Struct, frozen=True, kw_only=True):
@@ -78,11 +84,15 @@ async def unstable_result(
     Afterwards the work is checked out in `tree`, with nothing else but ignored files.
     """
     changes = await commits.path_changes(tree.git, tree.base, tree.commit)
-    repeated = [*_repeated_checks(request, passed), *_new_tests(request, passed, changes)]
+    repeated = [*_new_tests(request, passed, changes), *_repeated_checks(request, passed)]
     if not repeated:
         return None
+    # A check may have run as a gate.
+    took = {each.gate.command: each.duration_s for each in passed.gates}
+    took |= {each.name: each.duration_s for each in passed.results}
+    allowed_s = min(MAX_S, max(MIN_S, SHARE * sum(took.values())))
     try:
-        failure = await _first_failure(repeated, passed.commit, clean_tree)
+        failure = await _first_failure(repeated, passed.commit, clean_tree, allowed_s, request.slots)
         new = changed_tests(change for change in changes if change.kind == "A")
         if failure is None or await _unstable_before(failure, tree.base, new, passed, clean_tree):
             return None
@@ -109,29 +119,39 @@ def _repeated_checks(request: ProofRequest, passed: Verification) -> Iterator[_R
 
 
 def _new_tests(request: ProofRequest, passed: Verification, changes: Sequence[PathChange]) -> Iterator[_Repeated]:
-    known = {run.gate.name: _unstable_tests(run) for run in request.baseline_runs}
+    before = {run.gate.name: run for run in request.baseline_runs}
     found = files_with_tests(request.baseline_runs, [change.path for change in changes])
     changed = [path for path in changed_tests(changes, found) if is_test_file(path) or path in found]
     for result in passed.gates:
         files = tuple(inside for path in changed if (inside := path_from_gate(result.gate, path)))
         if files and result.gate.runner in NAMING_RUNNERS and result.verdict != "not_applicable":
-            unstable = known.get(result.gate.name, frozenset()).union(result.varying)
-            yield _Repeated(gate=result.gate, files=files, known=unstable, duration_s=result.duration_s)
+            known = before.get(result.gate.name)
+            unstable = (_unstable_tests(known) if known else frozenset()).union(result.varying)
+            # New files are not counted; how long they take is known only once they have run alone.
+            places = [path_of_test(result.gate, name, changed) for name in known.outcomes] if known else []
+            share = sum(place in changed for place in places) / max(1, len(places))
+            yield _Repeated(gate=result.gate, files=files, known=unstable, duration_s=share * result.duration_s)
 
 
-async def _first_failure(repeated: Sequence[_Repeated], work: Commit, clean_tree: CleanTree) -> _Failure | None:
-    """Repeat everything once with each seed, as long as there is time; return the first failure."""
+async def _first_failure(
+    repeated: Sequence[_Repeated], work: Commit, clean_tree: CleanTree, allowed_s: float, slots: Slots | None
+) -> _Failure | None:
+    """Repeat everything once with each seed, as long as there is time; return the first failure.
+
+    After the first seed, only while no other attempt waits to run its gates on this machine.
+    """
     clock = asyncio.get_running_loop()
-    allowed_s = min(MAX_S, max(MIN_S, SHARE * (sum(each.duration_s for each in repeated) - MIN_S)))
-    # The duration of single files is known only once they have run alone.
-    took = [0.0 if each.gate else each.duration_s for each in repeated]
+    took = [each.duration_s for each in repeated]
     spent_s = 0.0
     for seed in SEEDS:
+        if seed != SEEDS[0] and slots is not None and slots.all_taken:
+            break
         for at, each in enumerate(repeated):
             if spent_s + took[at] > allowed_s:
                 continue
             began = clock.time()
-            failure = await _repeat_once(each, seed, _with_seed(await clean_tree(work), seed))
+            again_s = IN_PROCESS * (allowed_s - spent_s) if seed == SEEDS[0] else 0.0
+            failure = await _repeat_once(each, work, seed, clean_tree, again_s)
             took[at] = clock.time() - began
             spent_s += took[at]
             if failure is not None:
@@ -139,13 +159,25 @@ async def _first_failure(repeated: Sequence[_Repeated], work: Commit, clean_tree
     return None
 
 
-async def _repeat_once(repeated: _Repeated, seed: str | None, tree: Tree) -> _Failure | None:
-    """Return the failure of one repetition in a clean tree; None if it passed or proves nothing about the work."""
+async def _repeat_once(
+    repeated: _Repeated, work: Commit, seed: str | None, clean_tree: CleanTree, again_s: float
+) -> _Failure | None:
+    """Return the failure of one repetition in a clean tree; None if it passed or proves nothing about the work.
+
+    Tests are repeated for `again_s` in their process.
+    """
+    tree = _with_seed(await clean_tree(work), seed)
     if repeated.gate is not None:
-        run = await _run_tests(repeated.gate, tree, repeated.files)
-        tests = tuple(name for name in _failed_tests(run) if not _is_known(name, repeated.known))
+        run = await _run_tests(repeated.gate, tree, repeated.files, again_s)
+        tests = _unknown_failures(run, repeated.known)
+        for _ in range(BASE_RUNS if tests and again_s else 0):
+            tree = _with_seed(await clean_tree(work), seed)
+            run = await _run_tests(repeated.gate, tree, tests)
+            if failed := _unknown_failures(run, repeated.known):
+                tests, again_s = failed, 0.0
+                break
         broken = _Failure(seed=seed, detail=run.detail, gate=repeated.gate, files=repeated.files, tests=tests)
-        return broken if tests else None
+        return broken if tests and not again_s else None
     for at, check in enumerate(repeated.checks):
         if at:
             await restore_tracked_files(tree)
@@ -166,7 +198,7 @@ async def _repeat_check(check: Check, tree: Tree, known: Collection[str]) -> _Fa
     )
     if gate is not None:
         run = await _run_tests(gate, tree, ())
-        tests = tuple(name for name in _failed_tests(run) if not _is_known(name, known))
+        tests = _unknown_failures(run, known)
         if tests:
             return _Failure(detail=run.detail, check=check, gate=gate, tests=tests)
         if not run.problem and EXIT_OUTCOME not in run.outcomes:
@@ -211,8 +243,8 @@ async def _base_with(base: Commit, new: Sequence[str], work: Commit, clean_tree:
     return tree
 
 
-async def _run_tests(gate: Gate, tree: Tree, only: Sequence[str]) -> GateRun:
-    return await run_gate(gate, tree, only=only, environment="", timeout_s=MAX_S)
+async def _run_tests(gate: Gate, tree: Tree, only: Sequence[str], again_s: float = 0.0) -> GateRun:
+    return await run_gate(gate, tree, only=only, environment="", timeout_s=MAX_S, repeat_s=again_s)
 
 
 def _with_seed(tree: Tree, seed: str | None) -> Tree:
@@ -225,8 +257,11 @@ def _failed_tests(run: GateRun) -> tuple[str, ...]:
     return () if run.problem else tuple(sorted(failed))
 
 
-def _is_known(name: str, known: Collection[str]) -> bool:
-    return name in known or any(has_shape(name, each) for each in known if VARIES in each)
+def _unknown_failures(run: GateRun, known: Collection[str]) -> tuple[str, ...]:
+    shapes = [each for each in known if VARIES in each]
+    return tuple(
+        name for name in _failed_tests(run) if name not in known and not any(has_shape(name, each) for each in shapes)
+    )
 
 
 def _unstable_tests(run: GateRun) -> frozenset[str]:

@@ -7,6 +7,7 @@ plugin sees the canaries' results, so they do not affect the exit code or `--max
 import hashlib
 import os
 from pathlib import Path
+from time import monotonic
 from types import ModuleType
 from typing import Any, Generator  # noqa: UP035 - that of collections.abc has no parameters before 3.9
 
@@ -14,6 +15,7 @@ import pytest
 from _pytest import runner
 from scaffold_originals import ReplacedFunctions  # type: ignore[import-not-found]
 from scaffold_recorder import (  # type: ignore[import-not-found]
+    MOST_ROUNDS,
     Note,
     derived,
     message_of,
@@ -104,6 +106,9 @@ class RecorderPlugin:
         self._token = order["token"]
         self._note = note
         self._raised: set[str] = set()
+        # Workers run only some of the tests that they collect.
+        self._repeat_s: float = order.get("repeat_s", 0.0)
+        self._items: list[Any] = []
 
     def ignores(self, path: Path, config: Any) -> "bool | None":
         """Return True for a file without selected tests."""
@@ -120,6 +125,7 @@ class RecorderPlugin:
         if self._only:
             self._select_items(config, items)
         self._note("collected", [tidy(item.nodeid) for item in items])
+        self._items = [*items]
         if items:
             # In the folder of the last test, so that its conftest, which may
             # change reports, applies to the canaries as well.
@@ -143,6 +149,21 @@ class RecorderPlugin:
         if self._stand_ins:
             self._stand_ins.begin_test()
         self._note("start", tidy(nodeid))
+
+    @pytest.hookimpl(hookwrapper=True)
+    def pytest_runtestloop(self) -> Generator[None, Any, None]:
+        """Run the tests again, with all of their fixtures made anew, as long as a whole round fits into the time."""
+        began = monotonic()
+        yield
+        took, end = monotonic() - began, monotonic() + self._repeat_s
+        for _ in range(MOST_ROUNDS - 1):
+            began = monotonic()
+            if not self._items or began + took > end:
+                break
+            for number, item in enumerate(self._items, start=1):
+                following = self._items[number : number + 1]
+                runner.runtestprotocol(item, nextitem=following[0] if following else None)
+            took = monotonic() - began
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_setup(self, item: Any) -> None:

@@ -9,10 +9,11 @@ import traceback
 import unittest
 from fnmatch import fnmatch
 from pathlib import Path
+from time import monotonic
 from typing import Any, Iterator  # noqa: UP035 - that of collections.abc has no parameters before 3.9
 
 from scaffold_originals import ReplacedFunctions  # type: ignore[import-not-found]
-from scaffold_recorder import Note, message_of, name_of_part, open_record, system_errors, take_order, tidy  # type: ignore[import-not-found]
+from scaffold_recorder import MOST_ROUNDS, Note, message_of, name_of_part, open_record, system_errors, take_order, tidy  # type: ignore[import-not-found]
 from scaffold_stand_ins import StandIns  # type: ignore[import-not-found]
 
 NOT_LOADED = "unittest.loader._FailedTest."
@@ -110,7 +111,7 @@ class RecordingRunner(unittest.TextTestRunner):
             )
         names = [name_of_test(each) for each in flattened(test)]
         self.note("collected", names)
-        result = super().run(test)
+        result = super().run(RepeatedSuite(flattened(test), self.order["repeat_s"]) if self.order["repeat_s"] else test)
         if names:
             for canary in canary_tests(self.order["token"]):
                 self._run_canary(canary)
@@ -125,6 +126,29 @@ class RecordingRunner(unittest.TextTestRunner):
         canary.run(silent)
         failed = bool(silent.failures or silent.errors) and not silent.wasSuccessful()
         self.note("canary", canary.id(), canary.raised, [("call", "failed" if failed else "passed", False)])
+
+
+class RepeatedSuite(unittest.TestSuite):
+    """Runs its tests one after another, and all of them again as long as a whole round fits into the time."""
+
+    _cleanup = False
+    """Tests are not removed once they have run."""
+
+    def __init__(self, tests: "Iterator[Any]", seconds: float) -> None:
+        super().__init__(tests)
+        self._seconds = seconds
+
+    def __iter__(self) -> Iterator[Any]:
+        """Yield the tests of each round."""
+        end = None
+        for _ in range(MOST_ROUNDS):
+            began = monotonic()
+            yield from super().__iter__()
+            now = monotonic()
+            # The first round is what was asked for anyway.
+            end = end or now + self._seconds
+            if now + (now - began) > end:
+                return
 
 
 class SelectingLoader(unittest.TestLoader):

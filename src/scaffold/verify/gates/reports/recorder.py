@@ -41,6 +41,7 @@ def _recorded_command(command: str, env: RunnerEnv, options: Mapping[str, str]) 
         "key": key.hex(),
         "token": secrets.token_hex(8),
         "only": env.only,
+        "repeat_s": env.repeat_s,
         "stand_ins": None if env.stand_ins is None else msgspec.to_builtins(env.stand_ins),
         # The recorder restores these, so that programs started by tests do not load it as well.
         "environ": {name: env.environ.get(name) for name in variables},

@@ -43,6 +43,8 @@ class RunnerEnv(Struct, frozen=True, kw_only=True):
     """Names of the tests or files to run; empty for all."""
     stand_ins: StandInsOrder | None = None
     """Set if the tests are older than the code; then a file that cannot be loaded is not a problem."""
+    repeat_s: float = 0.0
+    """How long pytest or unittest may repeat the tests in its process; a test counts by its worst outcome."""
 
     @property
     def whole(self) -> bool:
