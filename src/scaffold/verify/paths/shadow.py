@@ -119,7 +119,7 @@ def _same_module_shadow(path: str, layout: _ImportLayout, modules: dict[str, lis
 
 
 def _shadow_reasons(path: str, old: _ImportLayout, new: _ImportLayout, after: frozenset[str]) -> Iterator[str]:
-    for root, name in _import_names(path, new.roots, new.packages):
+    for root, name in _import_names(_module_path(path), new.roots, new.packages):
         # Another file of an existing package shadows nothing new.
         if name in old.names.get(root, ()) or TEST_NAME.fullmatch(f"{name}.py"):
             continue
@@ -154,13 +154,16 @@ def _still_there(root: str, name: str, layout: _ImportLayout, after: frozenset[s
 def _installed_shadows(
     added: Collection[str], before: Collection[str], roots: frozenset[str], installed: frozenset[str]
 ) -> Iterator[Shadow]:
+    python = [path for path in added if path.endswith(PYTHON_SUFFIXES)]
+    # Names of known tools are reported anyway.
+    known = installed - RUNNER_MODULES - STDLIB_MODULES
+    found = {path: names for path in python if (names := known.intersection(_dotted_names(path, roots)))}
     # A name that a file of the repository had before shadows nothing new.
-    taken = {name for path in before if path.endswith(PYTHON_SUFFIXES) for name in _dotted_names(path, roots)}
-    for path in added:
-        if path.endswith(PYTHON_SUFFIXES):
-            # Names of known tools are reported anyway.
-            found = installed.intersection(_dotted_names(path, roots)) - taken - RUNNER_MODULES - STDLIB_MODULES
-            yield from (Shadow(path, f"is imported instead of the installed module `{name}`") for name in sorted(found))
+    others = (path for path in before if found and path.endswith(PYTHON_SUFFIXES))
+    taken = {name for path in others for name in _dotted_names(path, roots)}
+    for path, names in found.items():
+        told = sorted(names - taken)
+        yield from (Shadow(path, f"is imported instead of the installed module `{name}`") for name in told)
 
 
 def _dotted_names(path: str, roots: frozenset[str]) -> Iterator[str]:
@@ -172,28 +175,35 @@ def _dotted_names(path: str, roots: frozenset[str]) -> Iterator[str]:
 
 
 def _import_layout(paths: Collection[str]) -> _ImportLayout:
-    python = [path for path in paths if path.endswith(PYTHON_SUFFIXES)]
-    packages = frozenset(path.rpartition("/")[0] for path in python if path.endswith(f"/{INIT_FILE}"))
+    # By folder: most of what is asked has one answer for all files of one.
+    files: dict[str, list[str]] = {}
+    for path in paths:
+        if path.endswith(PYTHON_SUFFIXES):
+            folder, _, name = path.rpartition("/")
+            files.setdefault(folder, []).append(name)
+    packages = frozenset(folder for folder, names in files.items() if folder and INIT_FILE in names)
     testing = frozenset(
-        _import_root_above(path, packages) for path in python if TEST_NAME.fullmatch(path.rpartition("/")[2])
+        _import_root_above(folder, packages) for folder, names in files.items() if any(map(TEST_NAME.fullmatch, names))
     )
     roots = frozenset({"", *testing, *(name for name in SOURCE_FOLDERS if name not in packages)})
-    names: dict[str, set[str]] = {root: set() for root in roots}
-    for path in python:
-        for root, name in _import_names(path, roots, packages):
-            names[root].add(name)
+    found: dict[str, set[str]] = {root: set() for root in roots}
+    for folder, names in files.items():
+        if folder in roots:
+            found[folder].update(map(_module_path, names))
+        for root, name in _import_names(folder, roots, packages) if folder in packages else ():
+            found[root].add(name)
     return _ImportLayout(
         packages=packages,
-        holding=frozenset(folder for path in python for folder in _folders_above(path)),
+        holding=frozenset(above for folder in files for above in (folder, *_folders_above(folder)) if above),
         roots=roots,
         testing=testing - {"", *SOURCE_FOLDERS},
-        names={root: frozenset(found) for root, found in names.items()},
+        names={root: frozenset(names) for root, names in found.items()},
     )
 
 
-def _import_names(path: str, roots: frozenset[str], packages: frozenset[str]) -> Iterator[tuple[str, str]]:
-    """Yield (root, name) for each root from which a file, or a package that contains it, can be imported."""
-    inner, found = _module_path(path), True
+def _import_names(module: str, roots: frozenset[str], packages: frozenset[str]) -> Iterator[tuple[str, str]]:
+    """Yield (root, name) for each root from which a module, or a package that contains it, can be imported."""
+    inner, found = module, True
     while found:
         root, _, name = inner.rpartition("/")
         if root in roots:
@@ -201,9 +211,8 @@ def _import_names(path: str, roots: frozenset[str], packages: frozenset[str]) ->
         inner, found = root, root in packages
 
 
-def _import_root_above(path: str, packages: frozenset[str]) -> str:
+def _import_root_above(folder: str, packages: frozenset[str]) -> str:
     # Runners add the nearest folder above a test that is not a package to the import path.
-    folder = path.rpartition("/")[0]
     while folder in packages:
         folder = folder.rpartition("/")[0]
     return folder

@@ -11,7 +11,11 @@ from scaffold.git import commits
 from scaffold.git.client.command_line import Git
 from scaffold.verify.contract.check_runs import Tree
 from scaffold.verify.gates.detection import detect_at_commit
+from scaffold.verify.gates.projects.project_files import decides_gates, is_python_test
+from scaffold.verify.gates.projects.python_project import FUNCTION
 from scaffold.verify.regression.comparison import with_new_names
+
+FIXTURES = "conftest.py"
 
 
 async def followed(before: GateRun, tree: Tree) -> GateRun:
@@ -21,6 +25,14 @@ async def followed(before: GateRun, tree: Tree) -> GateRun:
     function of its file; a test that is nowhere in that file keeps its name, and counts as gone.
     """
     if before.gate.kind != "test" or before.gate.runner != "unittest":
+        return before
+    changes = await commits.path_changes(tree.git, before.commit, tree.commit)
+    tests = [each.object_id for each in changes if each.kind != "D" and is_python_test(each.path)]
+    # To find the gates of a commit takes a look at all of its paths; most work brings nothing that asks for pytest.
+    if not any(decides_gates(each.path) or each.path.endswith(FIXTURES) for each in changes) and not any(
+        FUNCTION.search((text or b"").decode(errors="replace"))
+        for text in await commits.batch_contents(tree.git, tests)
+    ):
         return before
     gate = await _detect_same_gate(tree.git, tree.commit, before.gate)
     # The user's own command stays, whatever the work changes.

@@ -21,7 +21,7 @@ TOOL_BY_COMMAND: Mapping[str, str] = {
 
 _PYTEST_SECTION = re.compile(r"^\[(tool:)?pytest\]", re.MULTILINE)
 _FILE = re.compile(r"(^|/)(test_[^/]*|[^/]*_test)\.py$")
-_FUNCTION = re.compile(r"^(?:async +)?def test|^class Test(?!\w*\(.*TestCase)|^(?:import|from) +pytest\b", re.MULTILINE)
+FUNCTION = re.compile(r"^(?:async +)?def test|^class Test(?!\w*\(.*TestCase)|^(?:import|from) +pytest\b", re.MULTILINE)
 _TEST_CASE = re.compile(
     r"^class +\w+\(.*TestCase\b"
     # Its base class may be the project's own, as long as it has tests.
@@ -115,7 +115,7 @@ def _pytest_reason(files: ProjectFiles, manifest: Mapping[str, Any]) -> Reason |
     if configured := _pytest_configured(files, manifest):
         return configured
     for path in tests:
-        if found := _FUNCTION.search(text := files.text(path)):
+        if found := FUNCTION.search(text := files.text(path)):
             return Reason(path, "has pytest tests", _line_at(text, found.start()))
     return None
 
