@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import os
+import posixpath
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
@@ -368,7 +369,7 @@ async def batch_contents(git: Git, names: Sequence[str]) -> tuple[bytes | None, 
     """Return the contents of files named by id or `COMMIT:PATH`, None for a missing file; runs at most one process."""
     ids = [_blob_id(git, name) for name in names]
     found = {each: git.answers.content(each) for each in ids}
-    unknown = [each for each, content in found.items() if content is None]
+    unknown = [each for each, content in found.items() if content is None and each]
     for name, content in zip(unknown, await _read_blobs(git, unknown) if unknown else (), strict=True):
         found[name] = content
         if content is not None:
@@ -377,10 +378,11 @@ async def batch_contents(git: Git, names: Sequence[str]) -> tuple[bytes | None, 
 
 
 def _blob_id(git: Git, name: str) -> str:
-    """Return the id of `COMMIT:PATH` if the commit's listing is known, else the name."""
+    """Return the id of `COMMIT:PATH` if the commit's listing is known, empty without such a file; else the name."""
     commit, _, path = name.partition(":")
-    listing = _known_listing(git, Commit(commit)) if path else None
-    return (listing.blob(path) if listing else "") or name
+    # A path that begins or is joined in another way is git's to read.
+    listing = _known_listing(git, Commit(commit)) if path and path == posixpath.normpath(path) else None
+    return name if listing is None else listing.blob(path)
 
 
 async def _read_blobs(git: Git, names: Sequence[str]) -> list[bytes | None]:
