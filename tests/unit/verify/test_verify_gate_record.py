@@ -2,11 +2,13 @@
 
 import inspect
 import os
+import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from inline_snapshot import snapshot
 
-from scaffold.verify.gates.injected.scaffold_recorder import RECORD, derived, open_record
+from scaffold.verify.gates.injected.scaffold_recorder import RECORD, derived, message_of, open_record
 from scaffold.verify.gates.reports.signed_record import judge_record, read_record
 
 KEY = b"k" * 32
@@ -140,3 +142,60 @@ def test_collected_tests_that_never_ran_are_missed(tmp_path, note):
 def test_an_internal_error_of_the_runner_is_an_error(tmp_path, note):
     write_whole(note)
     assert [judged(tmp_path, code).problem for code in (2, 3, 4, None)] == ["error"] * 4
+
+
+def interrupted(note, after, *fields):
+    """Write a note, and raise in it once so many of its instructions ran; return whether it ended before that."""
+    left = after
+
+    def count(frame, event, _):
+        nonlocal left
+        if frame.f_code is not note.__code__:
+            return None
+        frame.f_trace_opcodes = True
+        left -= event == "opcode"
+        if left < 0:
+            raise TimeoutError
+        return count
+
+    before = sys.gettrace()
+    sys.settrace(count)
+    try:
+        note(*fields)
+    except TimeoutError:
+        return False
+    finally:
+        sys.settrace(before)
+    return True
+
+
+def test_a_note_that_is_interrupted_anywhere_spoils_no_other_one(tmp_path, opened):
+    """BX-4: a test's limit of time may raise within our hooks; nobody is accused of having written to the record."""
+    for after in range(10_000):
+        name = f"{RECORD}-{after}"
+        note = opened(derived(derived(KEY, "workers"), name), name)
+        ended = interrupted(note, after, "start", "test_a")
+        note("outcome", "test_a", "call", "passed", False)
+        if ended:
+            break
+    opened(KEY)("end", 0)
+    lines = read_record(tmp_path, KEY)
+    assert not isinstance(lines, str), lines
+    assert after > 20
+    outcomes = [line for line in lines if type(line).__name__ == "ReportLine"]
+    assert len(outcomes) == after + 1
+
+
+def test_notes_of_several_threads_do_not_mix(tmp_path, note):
+    """BX-4: plugins run tests in threads; lines of more than 2,047 bytes are hashed while another thread runs."""
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(lambda number: note("said", f"test_{number}", str(number) * 2_000), range(400)))
+    lines = read_record(tmp_path, KEY)
+    assert {line.name for line in lines} == {f"test_{number}" for number in range(400)}, lines
+
+
+def test_a_message_with_half_a_character_is_read(tmp_path, note):
+    """BX-4: a failure may quote the name of a file that is no UTF-8."""
+    note("said", "test_a", message_of(os.fsdecode(b"caf\xe9 \xc3\xa9")))
+    lines = read_record(tmp_path, KEY)
+    assert [line.text for line in lines] == ["caf? é"]

@@ -9,6 +9,7 @@ import errno
 import hashlib
 import json
 import os
+from _thread import RLock
 from typing import Any, Callable  # noqa: UP035 - that of collections.abc has no parameters before 3.9
 
 FOLDER_VARIABLE = "SCAFFOLD_RECORDER"
@@ -71,22 +72,34 @@ def open_record(folder: str, key: bytes, name: str = RECORD) -> Note:
     """Return the function `note(kind, field, ...)`, which writes a line of a new record; it does nothing in a fork."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | getattr(os, "O_CLOEXEC", 0)
     descriptor = os.open(os.path.join(folder, name), flags, 0o600)  # noqa: PTH118
-    seal = hashlib.blake2b(key=key, digest_size=16)
     # Bound now, because code under test may replace these functions in their modules.
-    write, process, encode = os.write, os.getpid, json.JSONEncoder().encode
-    owner = process()
+    write, process, encode, status = os.write, os.getpid, json.JSONEncoder(ensure_ascii=False).encode, os.fstat
+    owner, one_at_a_time = process(), RLock()
+    # One value, because a signal's handler may raise at any point, as tests with a limit of time do: the hash of all
+    # lines, how many bytes are written, and the bytes to write next.
+    state = (hashlib.blake2b(key=key, digest_size=16), 0, b"")
 
     def note(*fields: object) -> None:
+        nonlocal state
         # A fork shares the descriptor; its lines would break the chain of signatures.
         if process() != owner:
             return
-        line = encode(fields).encode()
-        seal.update(line)
-        # The state of the hash moves on with each line, so no line can be signed again, removed or put elsewhere.
-        rest = seal.copy().hexdigest().encode() + b" " + line + b"\n"
-        # A write may be shorter than asked for.
-        while rest:
-            rest = rest[write(descriptor, rest) :]
+        # Half a character, as of a file name that is no UTF-8, is no text for the reader.
+        line = encode(fields).encode(errors="replace")
+        with one_at_a_time:
+            seal, begin, rest = state
+            # The state of the hash moves on with each line, so no line can be signed again, removed or put elsewhere.
+            seal = seal.copy()
+            seal.update(line)
+            state = seal, begin, rest + seal.hexdigest().encode() + b" " + line + b"\n"
+            # A write may be shorter than asked for, or fail, or be interrupted: the file says how much of it is there.
+            while True:
+                seal, begin, rest = state
+                rest = rest[status(descriptor).st_size - begin :]
+                if not rest:
+                    break
+                write(descriptor, rest)
+            state = seal, status(descriptor).st_size, rest
 
     return note
 
