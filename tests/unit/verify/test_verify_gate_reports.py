@@ -132,6 +132,7 @@ def jest_report(*assertions, status="passed", total=None, failed=None, **more):
 def test_jest_and_vitest_report_each_test(tmp_path):
     """BX-4: typed outcomes per test from the report that jest and vitest write."""
     tests = [("adds", "passed"), ("sums\n", "failed"), ("later", "todo"), ("waits", "pending")]
+    tests += [("cuts \ud83d", "passed"), ("cuts \ud83e", "passed")]  # half an emoji is a text in JavaScript
     (tmp_path / REPORT).write_text(json.dumps(jest_report(*tests, status="failed")))
     for family in (JEST, VITEST):
         reading = family.read_report(ended(code=1, folder=tmp_path))
@@ -141,6 +142,8 @@ def test_jest_and_vitest_report_each_test(tmp_path):
             "src/cart.test.js > cart > sums\\n": "failed",
             "src/cart.test.js > cart > later": "skipped",
             "src/cart.test.js > cart > waits": "skipped",
+            "src/cart.test.js > cart > cuts \\ud83d": "passed",
+            "src/cart.test.js > cart > cuts \\ud83e": "passed",
         }
 
 

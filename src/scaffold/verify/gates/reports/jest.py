@@ -1,5 +1,6 @@
 """Read the report of jest and vitest, written to our own folder, and the names that JavaScript could not resolve."""
 
+import json
 import re
 import shlex
 from collections.abc import Mapping
@@ -93,8 +94,9 @@ def read_report(ended: RunnerExit) -> RunnerResult:
             return unusable_result("vacuous", "It found no tests.")
         return unusable_result("error", f"The runner wrote no usable report: {data} (exit code {ended.exit_code}).")
     try:
-        report = msgspec.json.decode(data, type=JestReport)
-    except (msgspec.DecodeError, RecursionError) as error:
+        # Not by msgspec's reader: a text of JavaScript may have half a character, as a title with a cut emoji.
+        report = msgspec.convert(json.loads(data), JestReport)
+    except (msgspec.ValidationError, ValueError, RecursionError) as error:
         return unusable_result("error", f"The runner's report cannot be parsed: {error}.")
     tests = _named_tests(report, ended.env.cwd)
     if ended.env.stand_ins is not None:
