@@ -6,6 +6,7 @@ goes on with them; `--judged` adds the results of `bench/verifier`. No model is 
 
 import argparse
 import sys
+import time
 import tomllib
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -18,13 +19,16 @@ from msgspec import Struct
 from replay.commits import Change, Wanted, contract_of, find_changes, patch_of
 from replay.history import Project
 from replay.mutants import KINDS, Kind, Variant, commit_of, variants_of
-from replay.oracle import passes_by_itself
-from replay.place import Place, SetupFailedError, find_source, prepare
+from replay.oracle import TIMEOUT_S, passes_by_itself
+from replay.place import WORK, Place, SetupFailedError, find_source, prepare
 from replay.results import Deadline, Results, TimeIsUpError, interval, share, table
 from replay.trial import Ending, Work, replay
 from replay.verifier_table import LANDED, Judged, NotCounted, Stored
 
 HERE = Path(__file__).parent
+SLOWER = 10
+LEAST_S = 30.0
+"""A suite that takes so much longer than when it passed last, and at least that, hangs: a wrong change may loop."""
 TRIED = 4
 """How many candidates are tried for each wrong change: those that pass the project's own tests do not count."""
 
@@ -68,13 +72,13 @@ def main(argv: Sequence[str]) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="bench/error_rate", description="Measure how often done is wrong.")
     parser.add_argument("--repos", type=Path, required=True, help="folder of local clones")
-    parser.add_argument("--projects", type=Path, default=HERE / "error_rate.toml", help="which projects, and how")
+    parser.add_argument("--projects", type=Path, default=HERE / "projects.toml", help="which projects, and how")
     parser.add_argument("--only", nargs="*", default=[], metavar="PROJECT", help="only these")
     parser.add_argument("--commits", type=int, default=6, help="of each project, the newest first")
     parser.add_argument("--wrong", type=int, default=2, help="wrong changes of each kind and commit")
     parser.add_argument("--seed", type=int, default=1, help="which wrong changes are made")
     parser.add_argument("--minutes", type=float, default=float("inf"), help="start nothing more after so many")
-    parser.add_argument("--work", type=Path, default=Path(".bench"), help="where clones and environments are made")
+    parser.add_argument("--work", type=Path, default=WORK, help="where clones and environments are made")
     parser.add_argument("--results", type=Path, default=Path(".bench/error-rate.jsonl"), help="where results are kept")
     parser.add_argument("--judged", nargs="*", type=Path, default=[], help="results of bench/verifier, counted too")
     parser.add_argument("--table", action="store_true", help="judge nothing, print the tables of the results")
@@ -94,6 +98,8 @@ class ProjectBench:
         self._place: Place | None = None
         self._changes: list[Change] = []
         self._last_base = ""
+        self._limit_s = 0.0
+        """0 until the suite passed."""
 
     def judge_commit(self, number: int) -> None:
         """Judge a commit and its wrong changes; does nothing if there is no such commit."""
@@ -132,10 +138,10 @@ class ProjectBench:
     def _measured(self, gold: Variant, change: Change, place: Place, name: str) -> bool | None:
         """Judge the commit itself, if it counts here; return False once it is judged, None if it does not count."""
         if not self._known(gold, change):
-            if not passes_by_itself(place, change.commit, [self._project.whole]):
+            if not any(self._passes(change.commit, place) for _ in range(2)):  # a suite may fail by chance
                 return self._note(name, "the commit does not pass its own tests here")
             alone = commit_of(Variant(kind="tests alone", where=""), change, place)
-            if passes_by_itself(place, alone, [self._project.whole]):
+            if self._passes(alone, place):
                 return self._note(name, "its tests pass without its code")
             self._judge(gold, change, place)
         return False
@@ -159,6 +165,8 @@ class ProjectBench:
         commit = commit_of(variant, change, place)
         right = variant.kind == "gold" or self._right(commit, change, place)
         ending = self._ending(commit, change, place) if variant.kind == "gold" or right is False else None
+        if right is False and ending and ending.outcome in LANDED and self._right(commit, change, place) is not False:
+            right = None  # its tests failed by chance
         line = Measured(
             project=self._project.repo,
             commit=change.commit,
@@ -173,9 +181,19 @@ class ProjectBench:
 
     def _right(self, commit: str, change: Change, place: Place) -> bool | None:
         """Return what the project's own tests say of a made change; the commit beside it has to pass them again."""
-        if passes_by_itself(place, commit, [self._project.whole]):
+        if not self._limit_s and not self._passes(change.commit, place):
+            return None
+        if self._passes(commit, place):
             return True
-        return False if passes_by_itself(place, change.commit, [self._project.whole]) else None
+        return False if self._passes(change.commit, place) else None
+
+    def _passes(self, commit: str, place: Place) -> bool:
+        """Return whether the project's own tests pass on a commit."""
+        began = time.monotonic()
+        passed = passes_by_itself(place, commit, [self._project.whole], limit_s=self._limit_s or TIMEOUT_S)
+        if passed:
+            self._limit_s = max(LEAST_S, SLOWER * (time.monotonic() - began))
+        return passed
 
     def _ending(self, commit: str, change: Change, place: Place) -> Ending:
         files = place.git("diff", "--no-renames", "--name-only", "-z", change.base, commit).split("\0")[:-1]

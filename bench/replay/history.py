@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from replay.commits import REMOVALS, Change, Wanted, contract_of, find_changes, is_code, is_test, patch_of, read_change
 from replay.oracle import passes_by_itself
-from replay.place import Place, SetupFailedError, find_source, prepare
+from replay.place import WORK, Place, SetupFailedError, find_source, prepare
 from replay.results import Results, share, table
 from replay.trial import Contract, Ending, Outcome, Work, replay
 
@@ -88,7 +88,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("names", nargs="*", metavar="PROJECT", help="owner/name; all of the file without one")
     parser.add_argument("--repos", type=Path, required=True, help="folder of local clones")
     parser.add_argument("--projects", type=Path, default=HERE / "projects.toml", help="which projects, and how")
-    parser.add_argument("--work", type=Path, default=Path(".bench"), help="where clones and environments are made")
+    parser.add_argument("--work", type=Path, default=WORK, help="where clones and environments are made")
     parser.add_argument("--results", type=Path, default=Path(".bench/history.jsonl"), help="where results are kept")
     parser.add_argument("--commit", action="append", default=[], help="only these commits; one project only")
     parser.add_argument("--limit", type=int, default=10_000, help="at most so many commits of each project")

@@ -49,13 +49,22 @@ def run_tests(place: Place, commit: str, targets: Sequence[str]) -> Mapping[str,
         return outcomes
 
 
-def passes_by_itself(place: Place, commit: str, checks: Sequence[str]) -> bool:
-    """Return whether shell commands exit with 0 on a commit."""
+def passes_by_itself(place: Place, commit: str, checks: Sequence[str], *, limit_s: float = TIMEOUT_S) -> bool:
+    """Return whether shell commands exit with 0 on a commit, each within a time."""
     with TemporaryDirectory() as folder:
-        return all(_run(place, commit, ["/bin/sh", "-c", check], folder=folder, variables={}) == 0 for check in checks)
+        commands = (["/bin/sh", "-c", check] for check in checks)
+        return all(_run(place, commit, words, folder=folder, limit_s=limit_s) == 0 for words in commands)
 
 
-def _run(place: Place, commit: str, words: Sequence[str], *, folder: str, variables: Mapping[str, str]) -> int | None:
+def _run(
+    place: Place,
+    commit: str,
+    words: Sequence[str],
+    *,
+    folder: str,
+    variables: Mapping[str, str] | None = None,
+    limit_s: float = TIMEOUT_S,
+) -> int | None:
     """Run a command on a commit, in the project's environment; return its exit code, None after a timeout.
 
     What strangers' code does reaches the clone and `folder`, nothing else, and no network.
@@ -69,7 +78,7 @@ def _run(place: Place, commit: str, words: Sequence[str], *, folder: str, variab
         "PYTHONDONTWRITEBYTECODE": "1",
         "PYTHONHASHSEED": "0",
         "TMPDIR": folder,
-        **variables,
+        **(variables or {}),
     }
     zone = ["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]
     for path in (str(place.folder), folder):
@@ -82,7 +91,7 @@ def _run(place: Place, commit: str, words: Sequence[str], *, folder: str, variab
             env=environ,
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            timeout=TIMEOUT_S,
+            timeout=limit_s,
             check=False,
         )
     except subprocess.TimeoutExpired:

@@ -10,6 +10,8 @@ from pathlib import Path
 
 from scaffold.host.atomic_files import delete_path
 
+WORK = Path.home() / ".cache" / "scaffold-bench"
+"""Where places are made: below no project, since pytest and others take settings from the folders above."""
 INSTALLED = ("/.venv", "/node_modules")
 """Where the environment is; git ignores it whatever the project's own `.gitignore` says."""
 PATCH = "change.patch"

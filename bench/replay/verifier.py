@@ -28,7 +28,7 @@ from replay.levels import (
     strengthened,
 )
 from replay.oracle import DoesNotApplyError, run_tests
-from replay.place import Place, SetupFailedError, find_source, prepare
+from replay.place import WORK, Place, SetupFailedError, find_source, prepare
 from replay.results import Deadline, Results, TimeIsUpError
 from replay.trial import Contract, Work, replay
 from replay.verifier_table import Judged, NotCounted, OwnRun, Stored, told, verifier_summary
@@ -87,7 +87,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--patches", type=int, default=10**9, help="at most so many right and so many wrong of each")
     parser.add_argument("--minutes", type=float, default=float("inf"), help="start nothing more after so many")
     parser.add_argument("--environments", type=Path, default=HERE / "environments.toml", help="how tests are run")
-    parser.add_argument("--work", type=Path, default=Path(".bench"), help="where clones and environments are made")
+    parser.add_argument("--work", type=Path, default=WORK, help="where clones and environments are made")
     parser.add_argument("--results", type=Path, default=Path(".bench/verifier.jsonl"), help="where results are kept")
     parser.add_argument("--table", action="store_true", help="judge nothing, print the tables of the results")
     return parser
